@@ -1,0 +1,1 @@
+"""Models of the protocol, the engines that explore them, traces, and the command line."""

@@ -1,0 +1,131 @@
+"""What every engine is asked and what it answers."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from model_check.model import Action, Model, Property, State
+
+
+class Step(NamedTuple):
+    """A state of a trace and the action that led to it (`None` for the initial state)."""
+
+    action: Action | None
+    state: State
+
+
+Trace = tuple[Step, ...]
+
+
+class Progress(NamedTuple):
+    """How far an exploration is: finished levels, distinct states, transitions, states still to expand."""
+
+    level: int
+    distinct_states: int
+    transitions: int
+    queue: int
+
+
+@dataclass(slots=True)
+class Limits:
+    """When to stop early, and how often to report."""
+
+    stop_at_first: bool = True
+    max_states: int | None = None
+    max_seconds: float | None = None
+    deadlock_is_violation: bool = False
+    report: Callable[[Progress], None] | None = None
+    report_every: float = 0.5
+
+
+@dataclass(slots=True)
+class Verdict:
+    """A property's verdict: `holds` is `None` while the exploration cannot tell.
+
+    `trace` is a shortest counterexample of an `always`, a shortest witness of a `sometimes`.
+    """
+
+    prop: Property
+    holds: bool | None = None
+    trace: Trace | None = None
+
+    @property
+    def violated(self) -> bool:
+        return self.holds is False
+
+
+@dataclass(slots=True)
+class Exploration:
+    """The outcome: numbers, verdicts, deadlocks. `complete` says that every reachable state was expanded.
+
+    `levels` holds the number of distinct states at each distance from the initial one; their number is TLC's depth.
+    """
+
+    model: Model
+    engine: str
+    verdicts: list[Verdict]
+    deadlock_is_violation: bool = False
+    stopped_because: str | None = None
+    levels: list[int] = field(default_factory=list)
+    actions: dict[str, int] = field(default_factory=dict)
+    deadlocks: int = 0
+    deadlock_trace: Trace | None = None
+    duration_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.actions = dict.fromkeys(self.model.action_names, 0)
+
+    def finish(self, clock: "Clock") -> "Exploration":
+        """Decide what only a complete exploration decides, and stop the clock."""
+        if self.complete:
+            for verdict in self.verdicts:
+                if verdict.holds is None:
+                    verdict.holds = verdict.prop.kind == "always"
+        self.duration_s = clock.elapsed
+        return self
+
+    @property
+    def complete(self) -> bool:
+        return self.stopped_because is None
+
+    @property
+    def distinct_states(self) -> int:
+        return sum(self.levels)
+
+    @property
+    def transitions(self) -> int:
+        return sum(self.actions.values())
+
+    @property
+    def depth(self) -> int:
+        return len(self.levels)
+
+    @property
+    def violated(self) -> bool:
+        return any(verdict.violated for verdict in self.verdicts) or (self.deadlock_is_violation and self.deadlocks > 0)
+
+
+class Clock:
+    """Keeps an engine's limits: whether to report progress, and whether to stop."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.started = time.monotonic()
+        self._next_report = self.started + limits.report_every
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    def tick(self, progress: Progress) -> str | None:
+        """Report if it is time to; return why the exploration must stop now, `None` if it need not."""
+        now = time.monotonic()
+        if self.limits.report and now >= self._next_report:
+            self._next_report = now + self.limits.report_every
+            self.limits.report(progress)
+        if self.limits.max_states is not None and progress.distinct_states >= self.limits.max_states:
+            return f"the limit of {self.limits.max_states:,} states is reached"
+        if self.limits.max_seconds is not None and now - self.started >= self.limits.max_seconds:
+            return f"the time limit of {self.limits.max_seconds:g} s is reached"
+        return None

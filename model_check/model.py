@@ -1,0 +1,259 @@
+"""What a model is: slots, actions on them, and properties.
+
+A state is a tuple of immutable values, one for each slot (a replica's log, a replica's role, the controller's view, …).
+An action has guards and effects; each is a function of the few slots that it *reads*, so that whoever explores the
+model knows what a step depends on and what it changes. All protocol logic in those functions is `spec`'s.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple
+
+State = tuple[Any, ...]
+"""One value for each slot, in the order of the slots. Values are hashable and compare by content."""
+
+Kind = Literal["always", "sometimes"]
+
+Argument = int | tuple[int, ...]
+"""An action's argument: a broker id, an epoch, an offset, or a set of broker ids in growing order."""
+
+CONTROLLER, PRODUCER = "controller", "producer"
+Party = int | str
+"""Who takes part in an action: a broker, by its id, the controller or a producer."""
+
+
+class Message(NamedTuple):
+    """An arrow of a sequence diagram."""
+
+    source: Party
+    target: Party
+    text: str
+
+
+class Note(NamedTuple):
+    """A remark at one party of a sequence diagram."""
+
+    party: Party
+    text: str
+
+
+Event = Message | Note
+
+
+class Refusal(Enum):
+    """Why an effect is not taken although all guards hold."""
+
+    REFUSED = "a party of the exchange refuses"
+
+
+REFUSED = Refusal.REFUSED
+"""Returned by an effect in place of new values: the action is not enabled."""
+
+
+class Slot(NamedTuple):
+    """A place that holds one value: the `key`-th of all slots called `name`, at `position` in the state.
+
+    `broker` is the broker whose slot it is, `None` for the controller's and the model's own. `bookkeeping` is not shown
+    to readers of a trace: it is the model's, or repeats what another slot shows.
+    """
+
+    position: int
+    name: str
+    key: int | None
+    broker: int | None
+    bookkeeping: bool
+
+    @property
+    def label(self) -> str:
+        return self.name if self.key is None else f"{self.name}[{self.key}]"
+
+
+class Local(NamedTuple):
+    """A function of some slots: `function(*values of reads)`."""
+
+    function: Callable[..., Any]
+    reads: tuple[Slot, ...]
+
+    def bind(self) -> Callable[[State], Any]:
+        """The same as a function of the whole state."""
+        function, indices = self.function, [slot.position for slot in self.reads]
+        if not indices:
+            return lambda state: function()
+        if len(indices) == 1:
+            (index,) = indices
+            return lambda state: function(state[index])
+        if len(indices) == 2:
+            first, second = indices
+            return lambda state: function(state[first], state[second])
+        values = itemgetter(*indices)
+        return lambda state: function(*values(state))
+
+
+ALWAYS = Local(lambda: True, ())
+"""The guard of an action that is always possible."""
+
+
+class Effect(NamedTuple):
+    """New values for the slots in `writes`: the value itself for one slot, else a tuple; or `REFUSED`."""
+
+    local: Local
+    writes: tuple[Slot, ...]
+
+
+def when(function: Callable[..., bool], *reads: Slot) -> Local:
+    """A guard, or a term of a property: `function` must hold of these slots."""
+    return Local(function, reads)
+
+
+def then(writes: Slot | Sequence[Slot], function: Callable[..., Any], *reads: Slot) -> Effect:
+    """An effect: these slots get the values that `function` computes from slots as they are before the action."""
+    return Effect(Local(function, reads), (writes,) if isinstance(writes, Slot) else tuple(writes))
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One step that the system may take, with its arguments fixed.
+
+    It is enabled when all guards hold and no effect refuses. All effects read the state before the action, and no two
+    write the same slot. `events` tell in words who sends what to whom.
+    """
+
+    name: str
+    args: Mapping[str, Argument]
+    guards: tuple[Local, ...]
+    effects: tuple[Effect, ...]
+    events: tuple[Event, ...] = ()
+
+    @property
+    def reads(self) -> frozenset[Slot]:
+        locals_ = [*self.guards, *(effect.local for effect in self.effects)]
+        return frozenset(slot for local in locals_ for slot in local.reads)
+
+    @property
+    def writes(self) -> frozenset[Slot]:
+        return frozenset(slot for effect in self.effects for slot in effect.writes)
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}({', '.join(f'{name}={value}' for name, value in self.args.items())})"
+
+    def bind(self, skip: int = 0) -> Callable[[State], State | None]:
+        """The action as a function from a state to its successor, `None` where it is not enabled.
+
+        The first `skip` guards are not looked at: the caller knows that they hold.
+        """
+        guards = [guard.bind() for guard in self.guards[skip:]]
+        effects = [(effect.local.bind(), [slot.position for slot in effect.writes]) for effect in self.effects]
+
+        def fire(state: State) -> State | None:
+            for guard in guards:
+                if not guard(state):
+                    return None
+            successor = list(state)
+            for compute, writes in effects:
+                values = compute(state)
+                if values is REFUSED:
+                    return None
+                if len(writes) == 1:
+                    successor[writes[0]] = values
+                else:
+                    for index, value in zip(writes, values, strict=True):
+                        successor[index] = value
+            return tuple(successor)
+
+        return fire
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A claim about states.
+
+    `always`: all terms hold in every reachable state. `sometimes`: some term holds in some reachable state, which shows
+    that the premise of an `always` (its `twin`) can be met at all.
+    """
+
+    name: str
+    kind: Kind
+    terms: tuple[Local, ...]
+    meaning: str
+    twin: str | None = None
+    by_default: bool = True
+
+    def bind(self, written: frozenset[Slot] | None = None) -> Callable[[State], bool]:
+        """The property as a function of the whole state.
+
+        With `written`, only of terms that read one of these slots: enough for the successor of a state that has not
+        decided the property, when nothing else has changed.
+        """
+        terms = [term.bind() for term in self.terms if written is None or not written.isdisjoint(term.reads)]
+        always = self.kind == "always"
+
+        def holds_in(state: State) -> bool:
+            for term in terms:
+                if bool(term(state)) != always:
+                    return not always
+            return always
+
+        return holds_in
+
+
+@dataclass(slots=True)
+class Model:
+    """A named model with its parameters; `slots`, `actions` and `properties` are added by the functions below."""
+
+    name: str
+    parameters: Mapping[str, Any]
+    slots: list[Slot] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
+    properties: list[Property] = field(default_factory=list)
+    constraint: list[Local] = field(default_factory=list)
+    """States in which one of these fails lie outside the model: neither counted nor left (as in TLC)."""
+    _initial: list[Any] = field(default_factory=list)
+
+    @property
+    def initial(self) -> State:
+        return tuple(self._initial)
+
+    def slot(
+        self, name: str, initial: Any, key: int | None = None, broker: int | None = None, bookkeeping: bool = False
+    ) -> Slot:
+        slot = Slot(len(self.slots), name, key, broker, bookkeeping)
+        self.slots.append(slot)
+        self._initial.append(initial)
+        return slot
+
+    def broker_slots(self, name: str, brokers: Sequence[int], initial: Any) -> dict[int, Slot]:
+        """One slot for each broker."""
+        return {broker: self.slot(name, initial, broker, broker) for broker in brokers}
+
+    def numbered_slots(self, name: str, keys: Sequence[int], initial: Any) -> dict[int, Slot]:
+        """One slot of the model's bookkeeping for each key."""
+        return {key: self.slot(name, initial, key, bookkeeping=True) for key in keys}
+
+    def action(
+        self,
+        name: str,
+        args: Mapping[str, Argument],
+        guards: Sequence[Local],
+        effects: Sequence[Effect],
+        events: Sequence[Event] = (),
+    ) -> None:
+        action = Action(name, dict(args), tuple(guards), tuple(effects), tuple(events))
+        written = [slot for effect in effects for slot in effect.writes]
+        assert len(written) == len(set(written)), f"{action.label} writes a slot twice"
+        self.actions.append(action)
+
+    def always(self, name: str, terms: Sequence[Local], meaning: str, twin: str | None, by_default: bool = True) -> None:
+        self.properties.append(Property(name, "always", tuple(terms), meaning, twin, by_default))
+
+    def sometimes(self, name: str, terms: Sequence[Local], meaning: str) -> None:
+        self.properties.append(Property(name, "sometimes", tuple(terms), meaning))
+
+    @property
+    def action_names(self) -> list[str]:
+        return list(dict.fromkeys(action.name for action in self.actions))
+
+    def property_named(self, name: str) -> Property | None:
+        return next((prop for prop in self.properties if prop.name == name), None)

@@ -1,0 +1,59 @@
+"""The models by name."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from model_check.model import Model
+from model_check.models import async_isr, gustafson
+from model_check.parameters import Parameter, resolve
+from spec.protocol import ASYNC_ISR, KIP_101, KIP_279, KIP_320, KIP_320_FIRST_TRY, TRUNCATE_TO_HW, Protocol
+
+
+class ModelEntry(NamedTuple):
+    """A model that can be built: its name, what it is about, its parameters, the quirks that `--repair` mends."""
+
+    name: str
+    summary: str
+    parameters: tuple[Parameter, ...]
+    quirks: Mapping[str, str]
+    builder: Callable[[dict[str, Any]], Model]
+
+    def build(self, given: Mapping[str, Any]) -> Model:
+        """The model with these parameters, defaults for the rest; `ParameterError` for what it cannot take."""
+        return self.builder(resolve(self.name, self.parameters, given))
+
+
+def _replication(protocol: Protocol, summary: str, **defaults: Any) -> ModelEntry:
+    parameters = tuple(
+        parameter._replace(default=defaults.get(parameter.name, parameter.default)) for parameter in gustafson.PARAMETERS
+    )
+    builder = partial(gustafson.build, protocol.name, protocol)
+    return ModelEntry(protocol.name, summary, parameters, gustafson.QUIRKS, builder)
+
+
+MODELS = {
+    entry.name: entry
+    for entry in (
+        _replication(TRUNCATE_TO_HW, "Kafka up to 0.10: a new follower truncates to its high watermark"),
+        _replication(KIP_101, "Kafka 0.11 (KIP-101): a new follower asks where its last epoch ends"),
+        _replication(
+            KIP_279, "Kafka 2.0 (KIP-279): a new follower finds the last epoch that both logs share", truncation="agreement"
+        ),
+        _replication(
+            KIP_320_FIRST_TRY,
+            "the refuted first draft of KIP-320: fetches fenced by the epoch of the follower's last record",
+            truncation="agreement",
+        ),
+        _replication(
+            KIP_320, "Kafka 2.1 (KIP-320): everything is fenced by the current leader epoch", truncation="exchange"
+        ),
+        ModelEntry(
+            "async-isr",
+            "Kafka 2.7 (KIP-497): ISR changes are requests to the controller",
+            async_isr.PARAMETERS,
+            async_isr.QUIRKS,
+            partial(async_isr.build, ASYNC_ISR.name, ASYNC_ISR),
+        ),
+    )
+}

@@ -1,0 +1,73 @@
+"""The reference engine: breadth-first search over plain states. It is short because it is the oracle for the others."""
+
+from collections.abc import Callable
+
+from model_check.exploration import Clock, Exploration, Limits, Progress, Step, Trace, Verdict
+from model_check.model import ALWAYS, Action, Local, Model, Property, State
+
+Origins = dict[State, tuple[State, Action] | None]
+"""How each state was first reached: its predecessor and the action; `None` for the initial state."""
+
+
+def explore(model: Model, properties: list[Property], limits: Limits) -> Exploration:
+    """Visit every reachable state, level by level, so that the first state found to violate has a shortest trace."""
+    result = Exploration(model, "reference", [Verdict(prop) for prop in properties], limits.deadlock_is_violation)
+    clock = Clock(limits)
+    origins: Origins = {model.initial: None}
+
+    def check(state: State, holds_in: list[Callable[[State], bool]]) -> None:
+        for verdict, holds in zip(result.verdicts, holds_in, strict=True):
+            always = verdict.prop.kind == "always"
+            if verdict.holds is None and holds(state) != always:
+                verdict.holds, verdict.trace = not always, trace_to(state, origins)
+
+    groups: dict[Local, list[tuple[Action, Callable[[State], State | None], list[Callable[[State], bool]]]]] = {}
+    for action in model.actions:
+        entry = action, action.bind(skip=1), [prop.bind(action.writes) for prop in properties]
+        groups.setdefault(next(iter(action.guards), ALWAYS), []).append(entry)
+    actions = [(guard.bind(), group) for guard, group in groups.items()]
+    constraint = [term.bind() for term in model.constraint]
+    frontier, following = [model.initial], list[State]()
+    try:
+        check(model.initial, [prop.bind() for prop in properties])
+        while frontier and not result.stopped_because:
+            result.levels.append(len(frontier))
+            for position, state in enumerate(frontier):
+                if result.violated and limits.stop_at_first:
+                    result.stopped_because = "a property is violated"
+                elif position % 256 == 0:
+                    progress = Progress(result.depth, len(origins), result.transitions, len(frontier) - position)
+                    result.stopped_because = clock.tick(progress)
+                if result.stopped_because:
+                    break
+                stuck = True
+                for action, fire, holds_in in [entry for guard, group in actions if guard(state) for entry in group]:
+                    successor = fire(state)
+                    if successor is None:
+                        continue
+                    stuck = False
+                    if constraint and not all(within(successor) for within in constraint):
+                        continue
+                    result.actions[action.name] += 1
+                    if successor not in origins:
+                        origins[successor] = (state, action)
+                        following.append(successor)
+                        check(successor, holds_in)
+                if stuck:
+                    result.deadlocks += 1
+                    result.deadlock_trace = result.deadlock_trace or trace_to(state, origins)
+            frontier, following = following, []
+    except KeyboardInterrupt:
+        result.stopped_because = "interrupted"
+    if result.stopped_because and len(origins) > sum(result.levels):
+        result.levels.append(len(origins) - sum(result.levels))
+    return result.finish(clock)
+
+
+def trace_to(state: State, origins: Origins) -> Trace:
+    """The run from the initial state by which this one was first reached."""
+    steps = []
+    while (origin := origins[state]) is not None:
+        steps.append(Step(origin[1], state))
+        state = origin[0]
+    return (Step(None, state), *reversed(steps))

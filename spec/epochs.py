@@ -1,0 +1,138 @@
+"""The epoch history of a log: which leader epoch starts at which offset.
+
+Kafka keeps it in memory and in the file `leader-epoch-checkpoint` (`LeaderEpochFileCache`). It is what lets a follower
+find the end of the history it shares with its leader by asking about epochs, without comparing records.
+"""
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, Epoch, EpochEndOffset, Offset
+
+
+class EpochEntry(NamedTuple):
+    """`leader_epoch` starts at `start_offset` in this log. Kafka: `EpochEntry`."""
+
+    leader_epoch: Epoch
+    start_offset: Offset
+
+
+NO_ENTRY = EpochEntry(NO_EPOCH, UNKNOWN_OFFSET)
+
+
+class EpochHistory(NamedTuple):
+    """Entries in growing order of both epoch and start offset; every method returns a new history or an answer.
+
+    Kafka: `LeaderEpochFileCache`.
+    """
+
+    entries: tuple[EpochEntry, ...] = ()
+
+    @property
+    def latest_epoch(self) -> Epoch:
+        """The last epoch of the history, `NO_EPOCH` when it is empty.
+
+        **Kafka:** `LeaderEpochFileCache.latestEpoch`.
+        """
+        return self.entries[-1].leader_epoch if self.entries else NO_EPOCH
+
+    @property
+    def previous_epoch(self) -> Epoch:
+        """The epoch before the latest one, `NO_EPOCH` if there is none.
+
+        **Kafka:** `LeaderEpochFileCache.previousEpoch`.
+        """
+        return self.entries[-2].leader_epoch if len(self.entries) > 1 else NO_EPOCH
+
+    def assign(self, epoch: Epoch, start_offset: Offset) -> "EpochHistory":
+        """Record that `epoch` starts at `start_offset`; what contradicts it is dropped, the latest write wins.
+
+        Nothing changes when `epoch` is already the latest and starts no later. Otherwise trailing entries of the same
+        or a higher epoch, or that start at or after `start_offset`, go first: a *lower* epoch therefore erases later
+        ones, and an epoch that never got a record is replaced by its successor.
+
+        **Kafka:** `LeaderEpochFileCache.assign`, `maybeTruncateNonMonotonicEntries`.
+        """
+        assert epoch >= 0, f"an epoch entry needs an epoch of at least 0, not {epoch}"
+        assert start_offset >= 0, f"an epoch starts at an offset of at least 0, not {start_offset}"
+        if self.entries and epoch == self.latest_epoch and start_offset >= self.entries[-1].start_offset:
+            return self
+        kept = len(self.entries)
+        while kept and (self.entries[kept - 1].leader_epoch >= epoch or self.entries[kept - 1].start_offset >= start_offset):
+            kept -= 1
+        return EpochHistory((*self.entries[:kept], EpochEntry(epoch, start_offset)))
+
+    def end_offset_for(self, epoch: Epoch, log_end_offset: Offset) -> EpochEndOffset:
+        """The largest epoch up to `epoch`, with the offset at which it ends in a log that ends at `log_end_offset`.
+
+        In Kafka's order of cases: no epoch asked: undefined. The latest: it ends where the log ends. No higher epoch
+        known (an empty history, or `epoch` above the latest): undefined. All known epochs are higher: the answer names
+        the epoch *asked*, ending where the first known one starts. Otherwise the largest known epoch up to the asked
+        one ends where the next starts.
+
+        **Kafka:** `LeaderEpochFileCache.endOffsetFor` (the case of a largest smaller epoch is KIP-279's).
+        """
+        if epoch == NO_EPOCH:
+            return UNDEFINED_EPOCH_END
+        if epoch == self.latest_epoch:
+            return EpochEndOffset(epoch, log_end_offset)
+        floor = NO_EPOCH
+        for entry in self.entries:
+            if entry.leader_epoch > epoch:
+                return EpochEndOffset(epoch if floor == NO_EPOCH else floor, entry.start_offset)
+            floor = entry.leader_epoch
+        return UNDEFINED_EPOCH_END
+
+    def largest_epoch_up_to(self, epoch: Epoch, log_end_offset: Offset) -> EpochEndOffset:
+        """The same answer as KIP-279 designed it: always defined, with no epoch if all known ones are higher.
+
+        Unlike `end_offset_for`, the latest epoch ends where the log ends even when a later one is asked about.
+
+        **Kafka:** the text of KIP-279; `FirstNonMatchingOffsetFromTail` in `Kip279.tla` abbreviates an exchange of it.
+        """
+        floor = NO_EPOCH
+        for entry in self.entries:
+            if entry.leader_epoch > epoch:
+                return EpochEndOffset(floor, entry.start_offset)
+            floor = entry.leader_epoch
+        return EpochEndOffset(floor, log_end_offset)
+
+    def truncate_from_end(self, end_offset: Offset) -> "EpochHistory":
+        """Drop entries that start at or after `end_offset`; a negative offset changes nothing.
+
+        **Kafka:** `LeaderEpochFileCache.truncateFromEnd`.
+        """
+        if end_offset < 0 or not self.entries or self.entries[-1].start_offset < end_offset:
+            return self
+        return EpochHistory(tuple(entry for entry in self.entries if entry.start_offset < end_offset))
+
+    def truncate_from_start(self, start_offset: Offset) -> "EpochHistory":
+        """Forget what lies before `start_offset`; the epoch in force there stays, now starting at it.
+
+        **Kafka:** `LeaderEpochFileCache.truncateFromStart`.
+        """
+        dropped = [entry for entry in self.entries if entry.start_offset <= start_offset]
+        if not dropped:
+            return self
+        in_force = EpochEntry(dropped[-1].leader_epoch, start_offset)
+        return EpochHistory((in_force, *self.entries[len(dropped) :]))
+
+    def epoch_at(self, offset: Offset) -> Epoch:
+        """The epoch in force at `offset`, `NO_EPOCH` below the first entry.
+
+        **Kafka:** `LeaderEpochFileCache.epochForOffset`.
+        """
+        index = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
+        return self.entries[index - 1].leader_epoch if index else NO_EPOCH
+
+    def entry_of(self, epoch: Epoch) -> EpochEntry:
+        """The entry of exactly this epoch, `NO_ENTRY` if it has none. **Kafka:** `LeaderEpochFileCache.epochEntry`."""
+        return next((entry for entry in self.entries if entry.leader_epoch == epoch), NO_ENTRY)
+
+    def entry_before(self, epoch: Epoch) -> EpochEntry:
+        """The last entry of a smaller epoch, else `NO_ENTRY`. **Kafka:** `LeaderEpochFileCache.previousEntry`."""
+        return next((entry for entry in reversed(self.entries) if entry.leader_epoch < epoch), NO_ENTRY)
+
+    def epoch_after(self, epoch: Epoch) -> Epoch:
+        """The first larger epoch, else `NO_EPOCH`. **Kafka:** `LeaderEpochFileCache.nextEpoch`."""
+        return next((entry.leader_epoch for entry in self.entries if entry.leader_epoch > epoch), NO_EPOCH)

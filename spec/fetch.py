@@ -1,0 +1,112 @@
+"""Fetching: what a follower asks, whom a leader serves, and what the follower makes of the answer."""
+
+from typing import TypeVar
+
+from spec.high_watermark import follower_high_watermark
+from spec.log import Log
+from spec.values import (
+    NO_EPOCH,
+    BrokerId,
+    Epoch,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    LeaderAndIsr,
+    Offset,
+)
+
+LogT = TypeVar("LogT", bound=Log)
+
+
+def fetch_request(role: LeaderAndIsr, log: Log, end_offset: Offset) -> FetchRequest:
+    """The fetch that a follower sends when its log ends at `end_offset`.
+
+    Parameters: the follower's `role` and `log`; `end_offset` is at most the log's end, and less where the fetch was
+    sent before the log grew to its present end.
+
+    **Kafka:** `AbstractFetcherThread.buildFetch`, `ReplicaFetcherThread`.
+    """
+    return FetchRequest(role.leader_epoch, end_offset, log.epoch_at(Offset(end_offset - 1)))
+
+
+def check_leader_epoch(role: LeaderAndIsr, claimed: Epoch) -> Error:
+    """Whether a request made in epoch `claimed` is answered by a replica in the epoch of `role`.
+
+    A request without an epoch (`NO_EPOCH`) is not checked.
+
+    Errors: `FENCED_LEADER_EPOCH` if the sender's epoch is older, `UNKNOWN_LEADER_EPOCH` if it is newer.
+
+    **Kafka:** `Partition.checkCurrentLeaderEpoch` (KIP-320).
+    """
+    if claimed in (NO_EPOCH, role.leader_epoch):
+        return Error.NONE
+    return Error.FENCED_LEADER_EPOCH if claimed < role.leader_epoch else Error.UNKNOWN_LEADER_EPOCH
+
+
+def fetch_without_fencing(role: LeaderAndIsr, log: Log, request: FetchRequest) -> Error:
+    """Serve any follower that fetches: nothing tells which epoch it believes in, nor what its log ends with.
+
+    **Kafka:** fetching before KIP-320, up to 2.0.
+    """
+    return Error.NONE
+
+
+def fetch_fenced_by_last_epoch(role: LeaderAndIsr, log: Log, request: FetchRequest) -> Error:
+    """Serve a follower whose last record has the epoch that the leader has at the same offset.
+
+    Errors: `LOG_TRUNCATION` if the follower must truncate first.
+
+    **Kafka:** the first draft of KIP-320, never released; refuted in `Kip320FirstTry.tla`.
+    """
+    if request.fetch_offset == 0:
+        return Error.NONE
+    agrees = log.epoch_at(Offset(request.fetch_offset - 1)) == request.last_fetched_epoch
+    return Error.NONE if agrees else Error.LOG_TRUNCATION
+
+
+def fetch_fenced_by_leader_epoch(role: LeaderAndIsr, log: Log, request: FetchRequest) -> Error:
+    """Serve a follower that is in the leader's own epoch, neither behind nor ahead.
+
+    Errors: as `check_leader_epoch`.
+
+    **Kafka:** `Partition.getLocalLog` (KIP-320, since 2.1).
+    """
+    return check_leader_epoch(role, request.current_leader_epoch)
+
+
+def handle_fetch(
+    self_id: BrokerId,
+    role: LeaderAndIsr,
+    log: Log,
+    high_watermark: Offset,
+    request: FetchRequest,
+    max_records: int,
+    verdict: Error,
+) -> FetchResponse:
+    """A leader's answer to a follower's fetch.
+
+    Parameters: the leader's id, role, log and high watermark (offset); the request; how many records fit into a
+    response; the `verdict` of the protocol version's fencing rule.
+
+    Errors: `NOT_LEADER_OR_FOLLOWER` if this replica does not believe that it leads; the fencing rule's;
+    `OFFSET_OUT_OF_RANGE` if the fetch offset lies outside the log.
+
+    **Kafka:** `Partition.fetchRecords`, `readRecords`. **Leaves out:** bytes and waiting time; a follower reads up to
+    the log end.
+    """
+    error = verdict
+    if role.leader != self_id:
+        error = Error.NOT_LEADER_OR_FOLLOWER
+    elif verdict == Error.NONE and not log.start_offset <= request.fetch_offset <= log.end_offset:
+        error = Error.OFFSET_OUT_OF_RANGE
+    records = log.read(request.fetch_offset, max_records) if error == Error.NONE else ()
+    return FetchResponse(error, records, high_watermark)
+
+
+def apply_fetch_response(log: LogT, response: FetchResponse) -> tuple[LogT, Offset]:
+    """A follower's log and high watermark (offset) after a successful fetch.
+
+    **Kafka:** `ReplicaFetcherThread.processPartitionData`.
+    """
+    appended = log.append(response.records)
+    return appended, follower_high_watermark(appended, response.high_watermark)

@@ -1,0 +1,109 @@
+"""The values that the protocol is about: ids, epochs, offsets, records, messages, errors.
+
+All are frozen and compare by content. Offsets are exclusive ends throughout, as in Kafka: a log end offset is the
+offset of the *next* record, a high watermark is the offset of the first record that is *not* committed.
+"""
+
+from enum import Enum
+from typing import NamedTuple, NewType
+
+BrokerId = NewType("BrokerId", int)
+"""A replica is named by the id of the broker that hosts it (`node.id`)."""
+
+Offset = NewType("Offset", int)
+"""A position in a log, counted in records from 0."""
+
+Epoch = NewType("Epoch", int)
+"""A leader epoch: grows by one with every leader (or controller-side ISR) change of the partition."""
+
+PartitionEpoch = NewType("PartitionEpoch", int)
+"""The version of a partition's registration: grows with every change of it, ISR changes included."""
+
+NO_LEADER = BrokerId(-1)
+"""Kafka: `LeaderAndIsr.NoLeader`."""
+
+NO_EPOCH = Epoch(-1)
+"""Absent or undefined epoch. Kafka: `RecordBatch.NO_PARTITION_LEADER_EPOCH`, `UNDEFINED_EPOCH`."""
+
+UNKNOWN_OFFSET = Offset(-1)
+"""Absent or undefined offset. Kafka: `UnifiedLog.UnknownOffset`, `UNDEFINED_EPOCH_OFFSET`."""
+
+
+class Error(Enum):
+    """A refusal, by Kafka's own name and wire code. Kafka: `org.apache.kafka.common.protocol.Errors`."""
+
+    NONE = 0
+    OFFSET_OUT_OF_RANGE = 1
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    NOT_LEADER_OR_FOLLOWER = 6
+    NOT_ENOUGH_REPLICAS = 19
+    INVALID_REQUIRED_ACKS = 21
+    KAFKA_STORAGE_ERROR = 56
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 76
+    INVALID_UPDATE_VERSION = 95
+    LOG_TRUNCATION = "proposed in the first draft of KIP-320, never released"
+
+
+class Record(NamedTuple):
+    """One record as replication sees it: what was written, and in which leader's epoch."""
+
+    value: int
+    leader_epoch: Epoch
+
+
+class EpochEndOffset(NamedTuple):
+    """The answer to "where does epoch E end in your log?": an epoch and its (exclusive) end offset.
+
+    Kafka: `OffsetForLeaderEpochResponseData.EpochEndOffset`.
+    """
+
+    leader_epoch: Epoch
+    end_offset: Offset
+
+
+UNDEFINED_EPOCH_END = EpochEndOffset(NO_EPOCH, UNKNOWN_OFFSET)
+
+
+class LeaderAndIsr(NamedTuple):
+    """Who leads a partition, in which epoch, with which in-sync replicas.
+
+    One shape for three places that hold it: the controller's (or ZooKeeper's) state of the partition, the request that
+    announces it, and the last announcement that a replica has accepted. Kafka: `LeaderAndIsr`.
+    """
+
+    leader: BrokerId
+    leader_epoch: Epoch
+    isr: frozenset[BrokerId]
+
+
+class FetchRequest(NamedTuple):
+    """A follower's fetch, and at the same time all that its leader remembers of that follower.
+
+    `fetch_offset` is the follower's log end offset, `last_fetched_epoch` the leader epoch of the record before it
+    (`NO_EPOCH` for an empty log), `current_leader_epoch` the epoch in which the follower follows.
+    Kafka: `FetchRequestData.FetchPartition`; remembered in `Replica.updateFetchStateOrThrow`.
+    """
+
+    current_leader_epoch: Epoch
+    fetch_offset: Offset
+    last_fetched_epoch: Epoch
+
+
+NO_FETCH = FetchRequest(NO_EPOCH, UNKNOWN_OFFSET, NO_EPOCH)
+"""What a leader remembers of a follower that has not fetched from it: nothing."""
+
+
+class FetchResponse(NamedTuple):
+    """The leader's answer: records from the fetch offset on, and the leader's high watermark (an offset)."""
+
+    error: Error
+    records: tuple[Record, ...]
+    high_watermark: Offset
+
+
+class EpochEndOffsetResponse(NamedTuple):
+    """The leader's answer to OffsetForLeaderEpoch: an error, else the epoch and its end offset."""
+
+    error: Error
+    end: EpochEndOffset
