@@ -1,7 +1,9 @@
 """What every engine is asked and what it answers."""
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -52,7 +54,8 @@ class Verdict:
 
     @property
     def violated(self) -> bool:
-        return self.holds is False
+        """Whether an `always` fails. A `sometimes` that is never reached is a warning: bounds may be too small for it."""
+        return self.holds is False and self.prop.kind == "always"
 
 
 @dataclass(slots=True)
@@ -104,6 +107,18 @@ class Exploration:
     @property
     def violated(self) -> bool:
         return any(verdict.violated for verdict in self.verdicts) or (self.deadlock_is_violation and self.deadlocks > 0)
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """States hold no reference cycles, so looking for some among millions of tuples only costs time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class Clock:

@@ -2,13 +2,23 @@
 
 from collections.abc import Callable
 
-from model_check.exploration import Clock, Exploration, Limits, Progress, Step, Trace, Verdict
+from model_check.exploration import (
+    Clock,
+    Exploration,
+    Limits,
+    Progress,
+    Step,
+    Trace,
+    Verdict,
+    without_garbage_collection,
+)
 from model_check.model import ALWAYS, Action, Local, Model, Property, State
 
 Origins = dict[State, tuple[State, Action] | None]
 """How each state was first reached: its predecessor and the action; `None` for the initial state."""
 
 
+@without_garbage_collection()
 def explore(model: Model, properties: list[Property], limits: Limits) -> Exploration:
     """Visit every reachable state, level by level, so that the first state found to violate has a shortest trace."""
     result = Exploration(model, "reference", [Verdict(prop) for prop in properties], limits.deadlock_is_violation)

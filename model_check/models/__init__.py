@@ -24,10 +24,10 @@ class ModelEntry(NamedTuple):
         return self.builder(resolve(self.name, self.parameters, given))
 
 
-def _replication(protocol: Protocol, summary: str, **defaults: Any) -> ModelEntry:
-    parameters = tuple(
-        parameter._replace(default=defaults.get(parameter.name, parameter.default)) for parameter in gustafson.PARAMETERS
-    )
+def _replication(protocol: Protocol, summary: str, truncation: str | None = None) -> ModelEntry:
+    parameters: tuple[Parameter, ...] = gustafson.PARAMETERS
+    if truncation:
+        parameters += (gustafson.TRUNCATION._replace(default=truncation),)
     builder = partial(gustafson.build, protocol.name, protocol)
     return ModelEntry(protocol.name, summary, parameters, gustafson.QUIRKS, builder)
 

@@ -27,7 +27,7 @@ from model_check.model import (
     when,
 )
 from model_check.models.gustafson_properties import add_properties
-from model_check.parameters import Parameter
+from model_check.parameters import Parameter, ParameterError
 from spec.election import (
     elect_cleanly,
     elect_uncleanly,
@@ -99,16 +99,18 @@ PARAMETERS = (
     Parameter("power_losses", 0, "how many such restarts may lose records that were not flushed", minimum=0),
     Parameter("acks", None, "track what producers were told, with acks 1 or all", choices=("1", "all")),
     Parameter("min_isr", 1, "min.insync.replicas, for acks=all", minimum=1),
-    Parameter(
-        "truncation",
-        "exchange",
-        "how the common end of two logs is found since KIP-279: by the exchange of OffsetForLeaderEpoch messages, or at"
-        " once, as published",
-        choices=("exchange", "agreement"),
-    ),
     Parameter("repair", (), "quirks of the published model to mend", choices=tuple(QUIRKS), many=True),
     Parameter("mutant", None, "weaken one rule", choices=tuple(mutant.name for mutant in MUTANTS)),
 )
+
+
+TRUNCATION = Parameter(
+    "truncation",
+    "exchange",
+    "how the common end of two logs is found: by exchanging OffsetForLeaderEpoch messages, or at once, as published",
+    choices=("exchange", "agreement"),
+)
+"""For the versions since KIP-279. The two differ where logs are not in the order of epochs; see `docs/models.md`."""
 
 
 class ActionNames(NamedTuple):
@@ -168,6 +170,8 @@ NOT_ANNOUNCED = LeaderAndIsr(NO_LEADER, NO_EPOCH, frozenset())
 
 def build(name: str, protocol: Protocol, parameters: dict[str, Any]) -> Model:
     """The model `name` over `protocol`, within the bounds and with the settings of `parameters`."""
+    if parameters["min_isr"] > 1 and parameters["acks"] != "all":
+        raise ParameterError(f"--min-isr {parameters['min_isr']}: only --acks all looks at it")
     mutant = next((mutant for mutant in MUTANTS if mutant.name == parameters["mutant"]), None)
     rules = protocol if mutant is None else weaken(protocol, mutant)
     return _Builder(name, _repaired(rules, parameters["repair"]), parameters).build()
@@ -417,7 +421,7 @@ class _Builder:
 
     def _truncate_to_common_part(self, leader: BrokerId, follower: BrokerId) -> Effect:
         log, high_watermark = self.slots.log, self.slots.high_watermark
-        agreement = self.parameters["truncation"] == "agreement"
+        agreement = self.parameters[TRUNCATION.name] == "agreement"
 
         def truncate(own: RecordLog, own_high_watermark: Offset, leader_log: RecordLog) -> tuple[RecordLog, Offset]:
             if agreement:
@@ -616,7 +620,7 @@ class _Builder:
 
     def _truncate_when_refused(self, leader: BrokerId) -> Callable[..., tuple[RecordLog, Offset] | Refusal]:
         fencing = self.rules.fetch_fencing
-        agreement = self.parameters["truncation"] == "agreement"
+        agreement = self.parameters[TRUNCATION.name] == "agreement"
 
         def truncate(
             own_role: Role, own_log: RecordLog, role: Role, log: RecordLog, own_high_watermark: Offset

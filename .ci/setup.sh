@@ -1,0 +1,44 @@
+# Sourced by `run`, `test` and `.ci/run`: makes .venv and installs this project into it.
+
+say() { printf '%s\n' "$*" >&2; }
+
+find_python() {
+    for candidate in "${PYTHON:-}" python3.13 python3.12 python3.11 python3 python3.14; do
+        [ -n "$candidate" ] || continue
+        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            printf '%s\n' "$candidate"
+            return
+        fi
+    done
+    say "This needs Python 3.11 or later; none was found. Set PYTHON to its path if it is not on PATH."
+    exit 2
+}
+
+make_venv() { # a bare Debian or Ubuntu has python3 without the part of it that makes environments
+    "$1" -m venv .venv >/dev/null 2>&1 && return
+    rm -rf .venv
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        say "python3-venv is missing; installing it ..."
+        version=$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+        { apt-get update -qq && apt-get install -qq -y "python$version-venv"; } >/dev/null 2>&1 \
+            || apt-get install -qq -y python3-venv >/dev/null 2>&1 || true
+        "$1" -m venv .venv >/dev/null 2>&1 && return
+        rm -rf .venv
+    fi
+    say "$1 cannot make a virtual environment. On Debian and Ubuntu: sudo apt-get install python3-venv"
+    exit 2
+}
+
+set_up() { # $1: what to install, "." with or without extras
+    stamp=.venv/.installed-$(printf '%s' "$1" | tr -c 'a-z\n' '_')
+    if [ ! -x .venv/bin/python ]; then
+        python=$(find_python) || exit 2
+        say "Setting up .venv with $("$python" --version) ..."
+        make_venv "$python"
+    fi
+    if [ ! -f "$stamp" ] || [ pyproject.toml -nt "$stamp" ]; then
+        say "Installing $1 ..."
+        .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable "$1" >&2
+        touch "$stamp"
+    fi
+}

@@ -1,0 +1,271 @@
+"""The command line: `kspec`."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from model_check.models import MODELS, ModelEntry
+from model_check.parameters import Parameter, ParameterError
+from model_check.version import VERSION
+
+ALL_HOLD, VIOLATED, BAD_USAGE, STOPPED = 0, 1, 2, 3
+"""Exit statuses."""
+
+
+def main() -> NoReturn:
+    """Run `kspec`: what was wrong with its use is told in one line, with exit status 2."""
+    try:
+        status = cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("kspec: interrupted", err=True)
+        sys.exit(STOPPED)
+    except click.ClickException as error:
+        click.echo(f"kspec: {' '.join(error.format_message().split())}", err=True)
+        sys.exit(BAD_USAGE)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(ALL_HOLD)
+    sys.exit(status or ALL_HOLD)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(VERSION, prog_name="kspec")
+def cli() -> None:
+    """Kafka's replication protocol, stated once and checked exhaustively.
+
+    Start with `kspec history`, then `kspec study`.
+    """
+
+
+def _union_of_parameters() -> list[Parameter]:
+    union: dict[str, Parameter] = {}
+    for entry in MODELS.values():
+        for parameter in entry.parameters:
+            known = union.setdefault(parameter.name, parameter)
+            choices = tuple(dict.fromkeys((*known.choices, *parameter.choices)))
+            union[parameter.name] = known._replace(choices=choices)
+    return list(union.values())
+
+
+def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Every parameter of every model as an option; which of them a model takes is checked when it is built."""
+    for parameter in reversed(_union_of_parameters()):
+        meaning = parameter.meaning
+        if parameter.minimum is not None:
+            option = click.option(parameter.option, parameter.name, type=int, default=None, metavar="N", help=meaning)
+        elif parameter.many:
+            text = f"{meaning}: {', '.join((*parameter.choices, 'all'))}"
+            option = click.option(parameter.option, parameter.name, multiple=True, metavar="NAME", help=text)
+        elif parameter.choices:
+            text = f"{meaning}: {', '.join(parameter.choices)}"
+            option = click.option(parameter.option, parameter.name, default=None, metavar="NAME", help=text)
+        else:
+            option = click.option(parameter.option, parameter.name, is_flag=True, default=None, help=meaning)
+        command = option(command)
+    return command
+
+
+def _entry(name: str) -> ModelEntry:
+    if name not in MODELS:
+        raise click.UsageError(f"there is no model {name!r}; models: {', '.join(MODELS)}")
+    return MODELS[name]
+
+
+def _build(name: str, options: dict[str, Any]) -> Any:
+    given = {option: value for option, value in options.items() if value not in (None, ())}
+    try:
+        return _entry(name).build(given)
+    except ParameterError as error:
+        raise click.UsageError(str(error)) from error
+
+
+class _Output:
+    """A file to be written once the work is done; that it can be written is made sure before the work starts."""
+
+    def __init__(self, path: str | None) -> None:
+        self.path = path
+        if path and path != "-":
+            try:
+                with Path(path).open("a", encoding="utf-8"):
+                    pass
+            except OSError as error:
+                raise click.UsageError(f"cannot write {path}: {error.strerror}") from error
+
+    def write(self, text: str) -> None:
+        if self.path == "-":
+            click.echo(text, nl=not text.endswith("\n"))
+        elif self.path:
+            Path(self.path).write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
+    """Progress on stderr: a line that is rewritten on a terminal, a line now and then elsewhere, nothing if not shown."""
+    if not shown:
+        yield None
+        return
+    from model_check.progress import ProgressLine
+
+    line = ProgressLine(sys.stderr)
+    try:
+        yield line.report
+    finally:
+        line.close()
+
+
+@cli.command()
+@click.argument("model", metavar="MODEL")
+@click.option("--invariant", "names", multiple=True, metavar="NAME", help="Check this property; may be repeated.")
+@click.option("--all", "everything", is_flag=True, help="Explore everything and check every property of the model.")
+@click.option("--engine", default="reference", show_default=True, metavar="NAME", help="What explores: reference.")
+@click.option("--deadlock", is_flag=True, help="A state without any possible action is a violation.")
+@click.option("--max-states", type=click.IntRange(1), metavar="N", help="Stop after about N distinct states.")
+@click.option("--time-limit", type=click.FloatRange(0, min_open=True), metavar="S", help="Stop after S seconds.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--itf", metavar="FILE", help="Write the shortest counterexample as ITF JSON (`-`: standard output).")
+@click.option("--mermaid", metavar="FILE", help="Write it as a Mermaid sequence diagram (`-`: standard output).")
+@click.option("--full", is_flag=True, help="Show whole states in traces, not only what changed.")
+@click.option("--quiet", is_flag=True, help="No progress on standard error.")
+@_model_options
+def check(
+    model: str,
+    names: tuple[str, ...],
+    everything: bool,
+    engine: str,
+    deadlock: bool,
+    max_states: int | None,
+    time_limit: float | None,
+    as_json: bool,
+    itf: str | None,
+    mermaid: str | None,
+    full: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Explore MODEL and check its properties.
+
+    Stops at the first violation, or explores everything with --all. Exit status: 0 all hold, 1 a property is violated,
+    2 bad usage, 3 stopped before the space was exhausted.
+    """
+    from model_check.exploration import Limits
+    from model_check.itf import as_itf
+    from model_check.mermaid import sequence_diagram
+    from model_check.report import exploration_as_json, exploration_as_text, verdict_in_words, violations
+
+    explore = _engine(engine)
+    built = _build(model, options)
+    properties = _chosen_properties(built, names, everything)
+    itf_file, mermaid_file = _Output(itf), _Output(mermaid)
+    with _progress(not quiet) as report:
+        limits = Limits(not everything, max_states, time_limit, deadlock, report)
+        result = explore(built, properties, limits)
+    if as_json:
+        click.echo(json.dumps(exploration_as_json(result)))
+    elif "-" not in (itf, mermaid):
+        click.echo(exploration_as_text(result, full))
+    shown = violations(result) or [
+        (verdict.prop.name, verdict.trace) for verdict in result.verdicts if names and verdict.holds and verdict.trace
+    ]
+    if shown:
+        name, trace = shown[0]
+        verdict = next((verdict for verdict in result.verdicts if verdict.prop.name == name), None)
+        description = f"{model}: {name} {verdict_in_words(verdict) if verdict else 'violated'}"
+        itf_file.write(json.dumps(as_itf(built, trace, description), indent=1) + "\n")
+        mermaid_file.write(sequence_diagram(built, trace))
+    elif itf or mermaid:
+        click.echo("kspec: no property was violated, so there is no trace to write", err=True)
+    asked_for_and_false = any(verdict.holds is False for verdict in result.verdicts if verdict.prop.name in names)
+    if result.violated or asked_for_and_false:
+        return VIOLATED
+    return ALL_HOLD if result.complete else STOPPED
+
+
+def _engine(name: str) -> Callable[..., Any]:
+    if name != "reference":
+        raise click.UsageError(f"there is no engine {name!r}; engines: reference")
+    from model_check.reference import explore
+
+    return explore
+
+
+def _chosen_properties(model: Any, names: tuple[str, ...], everything: bool) -> list[Any]:
+    known = [prop.name for prop in model.properties]
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"model {model.name} has no property {name!r}; it has {', '.join(known)}")
+    if names:
+        return [prop for prop in model.properties if prop.name in names]
+    return [prop for prop in model.properties if everything or prop.by_default]
+
+
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def models(as_json: bool) -> None:
+    """List the models, their parameters with defaults, and the quirks that --repair mends."""
+    if as_json:
+        described = [
+            {
+                "name": entry.name,
+                "summary": entry.summary,
+                "parameters": [parameter.as_json() for parameter in entry.parameters],
+                "properties": [
+                    {"name": prop.name, "kind": prop.kind, "meaning": prop.meaning, "by_default": prop.by_default}
+                    for prop in entry.build({}).properties
+                ],
+                "quirks": dict(entry.quirks),
+            }
+            for entry in MODELS.values()
+        ]
+        click.echo(json.dumps({"version": VERSION, "models": described}))
+        return
+    for entry in MODELS.values():
+        click.echo(f"{entry.name}\n  {entry.summary}")
+        for parameter in entry.parameters:
+            default = " ".join(parameter.default) if parameter.many else parameter.default
+            shown = f"[{default}]" if default not in (None, False, "") else ""
+            click.echo(f"    {parameter.option:<14} {shown:<12} {parameter.meaning}")
+            for choice in parameter.choices if parameter.many else ():
+                click.echo(f"{'':31}{choice}: {entry.quirks[choice]}")
+        click.echo()
+
+
+@cli.command()
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--states", default=300, type=click.IntRange(1), show_default=True, metavar="N", help="Reachable states to try."
+)
+@click.option("--seed", default=1, show_default=True, metavar="N", help="Of the random choice of states.")
+@_model_options
+def audit(model: str, states: int, seed: int, **options: Any) -> int:
+    """Check that the actions of MODEL read and write only what they declare.
+
+    Exit status: 0 if they do, 1 if not.
+    """
+    from model_check.audit import audit as run_audit
+
+    report = run_audit(_build(model, options), states, seed)
+    click.echo(f"{model}: {report.states:,} reachable states, {report.evaluations:,} evaluations")
+    for finding in report.findings:
+        click.echo(f"  WRONG  {finding}")
+    for note in report.unused_reads:
+        click.echo(f"  unused {note}")
+    click.echo("  every action reads and writes what it declares" if not report.findings else "")
+    return VIOLATED if report.findings else ALL_HOLD
+
+
+@cli.command()
+@click.option("--traces/--no-traces", default=True, help="Show the shortest counterexample of each violated model.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--quiet", is_flag=True, help="No progress on standard error.")
+def history(traces: bool, as_json: bool, quiet: bool) -> None:
+    """Check the protocol's history, version by version, and print the verdict table."""
+    from model_check.history import history_as_json, history_as_text, run_history
+
+    with _progress(not quiet) as report:
+        chapters = run_history(report)
+    click.echo(json.dumps(history_as_json(chapters)) if as_json else history_as_text(chapters, traces))

@@ -1,0 +1,213 @@
+"""`kspec` as a user or a script meets it: output, files, exit status, and one line for each mistake."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import itf_py
+import pytest
+
+from model_check.models import MODELS
+from spec.mutants import ISR_MUTANTS, MUTANTS
+
+SMALL = ["--replicas", "2", "--max-epoch", "1"]
+
+
+def kspec(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from model_check.cli import main; main()", *args]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd, check=False)
+
+
+def kspec_json(*args: str) -> Any:
+    return json.loads(kspec(*args, "--json").stdout)
+
+
+def test_a_model_that_holds_ends_with_0_and_says_so() -> None:
+    done = kspec("check", "kip-320", *SMALL)
+    assert done.returncode == 0
+    assert "957 distinct states, 1,800 transitions, depth 15" in done.stdout
+    assert "every reachable state was explored" in done.stdout
+    assert "VIOLATED" not in done.stdout
+
+
+def test_a_violation_ends_with_1_and_shows_the_shortest_run() -> None:
+    done = kspec("check", "truncate-to-hw", *SMALL, "--invariant", "StrongIsr")
+    assert done.returncode == 1
+    assert "Shortest run that violates StrongIsr (10 states)" in done.stdout
+    assert "high watermark  0 -> 1" in done.stdout
+
+
+def test_json_has_what_scripts_rely_on() -> None:
+    done = kspec("check", "truncate-to-hw", *SMALL, "--all", "--json")
+    assert done.returncode == 1
+    assert done.stderr == ""
+    result = json.loads(done.stdout)
+    assert result["model"] == "truncate-to-hw"
+    assert result["engine"] == "reference"
+    assert result["complete"] is True
+    assert (result["distinct_states"], result["transitions"], result["depth"]) == (1251, 2690, 16)
+    assert result["parameters"]["max-epoch"] == 1
+    assert result["actions"]["FollowerReplicate"] == 428
+    assert sum(result["actions"].values()) == result["transitions"]
+    properties = {prop["name"]: prop for prop in result["properties"]}
+    assert properties["LeaderInIsr"]["trace_length"] == 1
+    assert properties["TypeOk"] == {
+        **properties["TypeOk"],
+        "kind": "always",
+        "holds": True,
+        "trace_length": None,
+        "trace": None,
+    }
+    strong = properties["StrongIsr"]
+    assert strong["holds"] is False
+    assert strong["trace_length"] == len(strong["trace"]) == 10
+    assert strong["trace"][0]["action"] is None
+    assert strong["trace"][1]["action"] == "ControllerElectLeader"
+    assert strong["trace"][-1]["args"].keys() == {"follower", "leader", "epoch"}
+    assert strong["trace"][-1]["state"]["log"].keys() == {"1", "2"}
+
+
+def test_without_all_the_published_false_start_is_left_out() -> None:
+    names = [prop["name"] for prop in kspec_json("check", "kip-320", *SMALL)["properties"]]
+    assert "LeaderInIsr" not in names
+    assert "LeaderNoneOrInIsr" in names
+
+
+def test_a_sometimes_that_is_asked_for_must_be_reached() -> None:
+    assert kspec("check", "kip-320", "--replicas", "1", "--quiet").returncode == 0
+    assert kspec("check", "kip-320", "--replicas", "1", "--invariant", "LeaderHasCommitted").returncode == 1
+
+
+def test_a_property_whose_premise_is_never_met_is_called_vacuous() -> None:
+    done = kspec("check", "kip-320", "--replicas", "1")
+    assert "warning: StrongIsr holds, but LeaderHasCommitted is never reached" in done.stdout
+
+
+def test_limits_end_with_3() -> None:
+    done = kspec("check", "kip-320", "--max-states", "500")
+    assert done.returncode == 3
+    assert "stopped early: the limit of 500 states is reached" in done.stdout
+    assert kspec("check", "kip-320", "--time-limit", "0.2").returncode == 3
+
+
+def test_an_interrupt_ends_with_3_and_the_counts_so_far() -> None:
+    command = [sys.executable, "-c", "from model_check.cli import main; main()", "check", "kip-320", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(2.5)
+        os.kill(process.pid, signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+    assert process.returncode == 3
+    result = json.loads(out)
+    assert result["stopped_because"] == "interrupted"
+    assert result["complete"] is False
+    assert 0 < result["distinct_states"] < 737_794
+
+
+def test_deadlock_counts_as_violation_on_request() -> None:
+    assert kspec("check", "kip-320", *SMALL, "--deadlock").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (["check", "kip-999"], "there is no model 'kip-999'; models: truncate-to-hw, kip-101"),
+        (["check", "kip-320", "--replicas", "0"], "--replicas 0: must be 1 or more"),
+        (["check", "kip-320", "--log-size", "-1"], "--log-size -1: must be 0 or more"),
+        (["check", "kip-320", "--replicas", "three"], "'three' is not a valid integer"),
+        (["check", "kip-320", "--max-version", "3"], "model kip-320 has no parameter --max-version; it has --replicas"),
+        (["check", "async-isr", "--max-epoch", "3"], "model async-isr has no parameter --max-epoch; it has --replicas"),
+        (["check", "kip-101", "--truncation", "exchange"], "model kip-101 has no parameter --truncation"),
+        (["check", "kip-320", "--truncation", "guess"], "--truncation guess: choose from exchange, agreement"),
+        (["check", "kip-320", "--repair", "everything"], "--repair everything: choose from leaderless-followers"),
+        (["check", "kip-320", "--mutant", "none"], "--mutant none: choose from unfenced-truncation"),
+        (["check", "kip-320", "--min-isr", "2"], "--min-isr 2: only --acks all looks at it"),
+        (["check", "kip-320", "--invariant", "Strong"], "model kip-320 has no property 'Strong'; it has TypeOk"),
+        (["check", "kip-320", "--engine", "steam"], "there is no engine 'steam'; engines: "),
+        (["check", "kip-320", "--itf", "missing/folder/trace.json"], "cannot write missing/folder/trace.json"),
+        (["check", "kip-320", "--speed", "9"], "No such option '--speed'"),
+        (["check"], "Missing argument 'MODEL'"),
+        (["prove-it"], "No such command 'prove-it'"),
+    ],
+)
+def test_a_mistake_gets_one_line_and_exit_status_2(args: list[str], complaint: str, tmp_path: Path) -> None:
+    done = kspec(*args, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert complaint in done.stderr
+    assert done.stderr.startswith("kspec: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_models_lists_parameters_and_defaults() -> None:
+    listed = kspec_json("models")["models"]
+    assert [model["name"] for model in listed] == list(MODELS)
+    parameters = {parameter["name"]: parameter["default"] for parameter in listed[4]["parameters"]}
+    assert parameters["replicas"] == 3
+    assert parameters["max-epoch"] == 2
+    assert {prop["name"] for prop in listed[4]["properties"]} >= {"TypeOk", "WeakIsr", "StrongIsr", "CommittedOnNextLeader"}
+    text = kspec("models").stdout
+    assert all(f"\n  {model['summary']}\n" in text for model in listed)
+
+
+def test_itf_trace_loads_with_the_formats_own_library(tmp_path: Path) -> None:
+    file = tmp_path / "trace.itf.json"
+    done = kspec("check", "kip-101", "--replicas", "2", "--invariant", "StrongIsr", "--itf", str(file))
+    assert done.returncode == 1
+    trace = itf_py.trace_from_json(json.loads(file.read_text()))
+    assert len(trace.states) == 12
+    first, last = trace.states[0].values, trace.states[-1].values
+    assert first["action"] == "init"
+    assert last["action"] == "BecomeFollowerTruncateKip101"
+    assert set(last["partition"].isr) == {1, 2}
+    assert last["highWatermark"][1] == 1
+    assert len(last["log"][1].records) == 1
+    assert len(last["log"][2].records) == 0
+
+
+def test_mermaid_diagram_goes_to_a_file_or_to_standard_output(tmp_path: Path) -> None:
+    file = tmp_path / "trace.mmd"
+    args = ["check", "kip-101", "--replicas", "2", "--invariant", "StrongIsr"]
+    kspec(*args, "--mermaid", str(file))
+    assert file.read_text().startswith("sequenceDiagram\n")
+    assert kspec(*args, "--mermaid", "-").stdout == file.read_text()
+
+
+def test_no_trace_to_write_is_said(tmp_path: Path) -> None:
+    done = kspec("check", "kip-320", *SMALL, "--itf", str(tmp_path / "trace.json"))
+    assert done.returncode == 0
+    assert "no property was violated, so there is no trace to write" in done.stderr
+
+
+def test_audit_from_the_command_line() -> None:
+    done = kspec("audit", "kip-320", *SMALL, "--states", "50")
+    assert done.returncode == 0
+    assert "every action reads and writes what it declares" in done.stdout
+
+
+@pytest.mark.parametrize("mutant", [mutant.name for mutant in (*MUTANTS, *ISR_MUTANTS)])
+def test_mutants_can_be_named(mutant: str) -> None:
+    model = "async-isr" if mutant in {isr.name for isr in ISR_MUTANTS} else "kip-320"
+    assert (
+        kspec_json("check", model, "--replicas", "2", "--mutant", mutant, "--max-states", "50")["parameters"]["mutant"]
+        == mutant
+    )
+
+
+@pytest.mark.slow
+def test_history_tells_which_versions_lose_a_committed_record() -> None:
+    chapters = kspec_json("history")["chapters"]
+    lengths = {chapter["model"]: chapter["properties"][0]["trace_length"] for chapter in chapters}
+    assert lengths == {
+        "truncate-to-hw": 9,
+        "kip-101": 11,
+        "kip-279": 11,
+        "kip-320-first-try": 13,
+        "kip-320": None,
+        "async-isr": None,
+    }
+    assert all(chapter["complete"] for chapter in chapters if chapter["properties"][0]["holds"])

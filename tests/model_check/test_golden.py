@@ -1,0 +1,55 @@
+"""State counts, depths, action counts and shortest traces of the published models, as TLC, SPIN, Rumur and others agree.
+
+`tests/data/golden.json` holds the facts: one row for each model and parameter set, with who confirmed it. A trace
+length of `null` says that the invariant holds.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model_check.exploration import Limits
+from model_check.models import MODELS
+from model_check.reference import explore
+
+ROWS = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())
+FAST, LARGEST_FOR_THE_REFERENCE_ENGINE = 70_000, 2_000_000
+
+
+def row_name(row: dict[str, Any]) -> str:
+    return f"{row['model']}-{'-'.join(str(value) for value in row['parameters'].values())}"
+
+
+def within(most: int, least: int = 0) -> list[Any]:
+    return [pytest.param(row, id=row_name(row)) for row in ROWS if least < row["distinct_states"] <= most]
+
+
+def assert_matches(row: dict[str, Any]) -> None:
+    model = MODELS[row["model"]].build(row["parameters"])
+    result = explore(model, model.properties, Limits(stop_at_first=False))
+    assert result.complete
+    assert result.distinct_states == row["distinct_states"]
+    assert result.depth == row["depth"]
+    assert result.transitions == row["transitions"]
+    if row["levels"] is not None:
+        assert result.levels == row["levels"]
+        assert result.actions == row["actions"]
+    verdicts = {verdict.prop.name: verdict for verdict in result.verdicts}
+    for name, length in row["trace_lengths"].items():
+        trace = verdicts[name].trace
+        assert verdicts[name].holds is (length is None), name
+        assert (len(trace) if trace else None) == length, name
+    assert verdicts["TypeOk"].holds
+
+
+@pytest.mark.parametrize("row", within(FAST))
+def test_numbers_equal_those_of_other_checkers(row: dict[str, Any]) -> None:
+    assert_matches(row)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", within(LARGEST_FOR_THE_REFERENCE_ENGINE, FAST))
+def test_numbers_equal_those_of_other_checkers_on_large_models(row: dict[str, Any]) -> None:
+    assert_matches(row)

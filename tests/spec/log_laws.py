@@ -1,0 +1,467 @@
+"""The laws of the log algebra (`spec.log.Log`), one list for every carrier.
+
+A law is a function that gives true for whatever logs, offsets and epochs it is called with; its name, and a sentence,
+say what it means. Laws speak of one offset at a time and use nothing but the algebra, so that they can also be
+evaluated where logs are not lists of records. What a law needs is read off its parameters:
+
+- `log`, `other`: logs of one carrier, often with a common beginning; the latest epoch may have been opened only;
+- `follower`, `leader`: logs of two replicas that one series of leaders has written (see `strategies.replica_logs`);
+- `records`, `more`: records to append;
+- `offset`, `position`: offsets from 0 on, within the logs and a little beyond;
+- `epoch`, `later`: leader epochs from `NO_EPOCH` on; `limit`: a number of records from 0 on.
+
+To check another carrier, make a `Carrier` of it and run it through `LAWS`, as `test_log_laws.py` does.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, Generic, TypeVar
+
+from spec.log import Log
+from spec.truncation import truncate_to_common_epoch
+from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, Offset, Record
+
+LogT = TypeVar("LogT", bound=Log)
+Records = tuple[Record, ...]
+
+
+@dataclass(frozen=True)
+class Carrier(Generic[LogT]):
+    """How a kind of log is made, and which of the laws it claims.
+
+    `log` makes one of (epoch, value) pairs and a start offset. `keeps_any_order` says that it also keeps records whose
+    epochs go back, which an epoch history cannot represent; `compares_logs`, that it has `holds_as` and `agreement_end`.
+    """
+
+    name: str
+    log: Callable[[Sequence[tuple[int, int]], int], LogT]
+    keeps_any_order: bool = False
+    compares_logs: bool = False
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law holds for all arguments for which `given` is true; `in_order` if only where epochs never go back."""
+
+    name: str
+    statement: str
+    given: Callable[..., bool]
+    holds: Callable[..., bool]
+    in_order: bool
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """What the law and its premise speak of."""
+        return frozenset(signature(self.holds).parameters) | frozenset(signature(self.given).parameters)
+
+    @property
+    def compares_logs(self) -> bool:
+        """Whether it needs a carrier with `holds_as` and `agreement_end`."""
+        return not {"other", "leader"}.isdisjoint(self.parameters)
+
+    def applies_to(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether the law says anything about these arguments."""
+        return _called(self.given, arguments)
+
+    def holds_for(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether it holds for them; asked only where it applies."""
+        return _called(self.holds, arguments)
+
+
+def _called(function: Callable[..., bool], arguments: Mapping[str, Any]) -> bool:
+    return function(*(arguments[name] for name in signature(function).parameters))
+
+
+LAWS: list[Law] = []
+"""All laws, in the order of this file."""
+
+
+def law(
+    statement: str, *, given: Callable[..., bool] = lambda: True, in_order: bool = False
+) -> Callable[[Callable[..., bool]], Callable[..., bool]]:
+    """Put a function on the list of laws."""
+
+    def add(holds: Callable[..., bool]) -> Callable[..., bool]:
+        LAWS.append(Law(holds.__name__, statement, given, holds, in_order))
+        return holds
+
+    return add
+
+
+def within(log: Log, offset: Offset) -> bool:
+    return log.start_offset <= offset < log.end_offset
+
+
+def last_epoch(log: Log) -> Epoch:
+    """The epoch of the last record, whatever epoch has been opened since."""
+    return log.epoch_at(Offset(log.end_offset - 1))
+
+
+# ---- append
+
+
+@law("The end moves by the number of records appended.")
+def append_moves_the_end(log: Log, records: Records) -> bool:
+    return log.append(records).end_offset == log.end_offset + len(records)
+
+
+@law("The start stays where it is.")
+def append_keeps_the_start(log: Log, records: Records) -> bool:
+    return log.append(records).start_offset == log.start_offset
+
+
+@law("What was there can still be read.", given=within)
+def append_keeps_the_records(log: Log, offset: Offset, records: Records) -> bool:
+    return log.append(records).read(offset, 1) == log.read(offset, 1)
+
+
+@law("What was there keeps its epoch.", given=within)
+def append_keeps_the_epochs(log: Log, offset: Offset, records: Records) -> bool:
+    return log.append(records).epoch_at(offset) == log.epoch_at(offset)
+
+
+@law("Reading from the old end gives what was appended.")
+def appended_records_are_read(log: Log, records: Records) -> bool:
+    return log.append(records).read(log.end_offset, len(records)) == records
+
+
+@law(
+    "The epochs after the old end are those of what was appended.",
+    given=lambda log, offset, records: log.end_offset <= offset < log.end_offset + len(records),
+)
+def appended_records_give_their_epochs(log: Log, offset: Offset, records: Records) -> bool:
+    return log.append(records).epoch_at(offset) == records[offset - log.end_offset].leader_epoch
+
+
+@law("The last record gives the latest epoch.", given=lambda records: len(records) > 0)
+def appended_records_give_the_latest_epoch(log: Log, records: Records) -> bool:
+    return log.append(records).latest_epoch == records[-1].leader_epoch
+
+
+@law("To append nothing changes nothing, not even an opened epoch.")
+def appending_nothing_changes_nothing(log: Log) -> bool:
+    return log.append(()) == log
+
+
+@law("It does not matter in how many batches records arrive.")
+def append_in_batches(log: Log, records: Records, more: Records) -> bool:
+    return log.append(records).append(more) == log.append(records + more)
+
+
+# ---- read
+
+
+@law("A read gives as many records as there are, but at most the limit.", given=within)
+def read_gives_what_fits(log: Log, offset: Offset, limit: int) -> bool:
+    return len(log.read(offset, limit)) == min(limit, log.end_offset - offset)
+
+
+@law("Outside the log there is nothing to read.", given=lambda log, offset: not within(log, offset))
+def read_outside_gives_nothing(log: Log, offset: Offset, limit: int) -> bool:
+    return log.read(offset, limit) == ()
+
+
+@law("It does not matter in how many steps records are read.", given=within)
+def read_in_steps(log: Log, offset: Offset, limit: int) -> bool:
+    return log.read(offset, 1 + limit) == log.read(offset, 1) + log.read(Offset(offset + 1), limit)
+
+
+# ---- epoch_at
+
+
+@law("A record's epoch is the one that reading it shows.", given=within)
+def epoch_at_a_record(log: Log, offset: Offset) -> bool:
+    return log.epoch_at(offset) == log.read(offset, 1)[0].leader_epoch
+
+
+@law("Outside the log there is no epoch.", given=lambda log, offset: not within(log, offset))
+def no_epoch_outside(log: Log, offset: Offset) -> bool:
+    return log.epoch_at(offset) == NO_EPOCH
+
+
+@law("Before the first record there is no epoch either: not at offset -1.")
+def no_epoch_below_zero(log: Log) -> bool:
+    return log.epoch_at(Offset(-1)) == NO_EPOCH
+
+
+@law("A log has no latest epoch exactly if it is empty and none was opened.")
+def no_latest_epoch_without_records(log: Log) -> bool:
+    emptied = log.truncate_to(log.start_offset)
+    return emptied.latest_epoch == NO_EPOCH and (log.latest_epoch != NO_EPOCH or log == emptied)
+
+
+# ---- truncate_to
+
+
+@law("The log ends at the truncation offset, or where it ended before if that is lower.")
+def truncation_moves_the_end(log: Log, offset: Offset) -> bool:
+    return log.truncate_to(offset).end_offset == min(offset, log.end_offset)
+
+
+@law("The log starts where it did, or at the truncation offset if that is lower.")
+def truncation_lowers_the_start(log: Log, offset: Offset) -> bool:
+    return log.truncate_to(offset).start_offset == min(offset, log.start_offset)
+
+
+@law("What lies before the truncation offset can still be read.", given=lambda offset, position: position < offset)
+def truncation_keeps_the_records(log: Log, offset: Offset, position: Offset) -> bool:
+    return log.truncate_to(offset).read(position, 1) == log.read(position, 1)
+
+
+@law("What lies before the truncation offset keeps its epoch.", given=lambda offset, position: position < offset)
+def truncation_keeps_the_epochs(log: Log, offset: Offset, position: Offset) -> bool:
+    return log.truncate_to(offset).epoch_at(position) == log.epoch_at(position)
+
+
+@law("The latest epoch becomes that of the last record left.")
+def truncation_gives_the_latest_epoch(log: Log, offset: Offset) -> bool:
+    truncated = log.truncate_to(offset)
+    return truncated.latest_epoch == last_epoch(truncated)
+
+
+@law("To truncate again changes nothing.")
+def truncation_is_idempotent(log: Log, offset: Offset) -> bool:
+    truncated = log.truncate_to(offset)
+    return truncated.truncate_to(offset) == truncated
+
+
+@law("Of two truncations the lower one counts, whichever comes first.")
+def truncation_keeps_the_lower(log: Log, offset: Offset, position: Offset) -> bool:
+    return log.truncate_to(offset).truncate_to(position) == log.truncate_to(min(offset, position))
+
+
+@law("To truncate where the log ended takes back an append.")
+def truncation_takes_back_an_append(log: Log, records: Records) -> bool:
+    end = log.end_offset
+    return log.append(records).truncate_to(end) == log.truncate_to(end)
+
+
+@law(
+    "Every truncation takes back an opened epoch without records, even one beyond the end.",
+    given=lambda log, epoch: epoch > log.latest_epoch,
+)
+def truncation_takes_back_an_opened_epoch(log: Log, epoch: Epoch, offset: Offset) -> bool:
+    return log.open_epoch(epoch).truncate_to(offset) == log.truncate_to(offset)
+
+
+# ---- open_epoch: a leader opens an epoch above all that its log knows
+
+
+def is_new(log: Log, epoch: Epoch) -> bool:
+    return epoch > log.latest_epoch
+
+
+@law("To open an epoch moves neither end of the log.", given=is_new)
+def opening_keeps_both_ends(log: Log, epoch: Epoch) -> bool:
+    opened = log.open_epoch(epoch)
+    return (opened.start_offset, opened.end_offset) == (log.start_offset, log.end_offset)
+
+
+@law("To open an epoch writes no record.", given=is_new)
+def opening_keeps_the_records(log: Log, epoch: Epoch, offset: Offset) -> bool:
+    opened = log.open_epoch(epoch)
+    return opened.read(offset, 1) == log.read(offset, 1) and opened.epoch_at(offset) == log.epoch_at(offset)
+
+
+@law("The opened epoch is the latest.", given=is_new)
+def opened_epoch_is_the_latest(log: Log, epoch: Epoch) -> bool:
+    return log.open_epoch(epoch).latest_epoch == epoch
+
+
+@law("The opened epoch starts at the end of the log: it ends there too, and so does the epoch before.", given=is_new)
+def opened_epoch_starts_at_the_end(log: Log, epoch: Epoch) -> bool:
+    opened, end, before = log.open_epoch(epoch), log.end_offset, last_epoch(log)
+    answers = [opened.end_offset_for_epoch(epoch) == (epoch, end), opened.largest_epoch_up_to(epoch) == (epoch, end)]
+    if before != NO_EPOCH:
+        answers.append(opened.end_offset_for_epoch(before) == (before, end))
+    return all(answers)
+
+
+@law("Records of the opened epoch take its place.", given=is_new)
+def opened_epoch_gives_way_to_its_records(log: Log, epoch: Epoch) -> bool:
+    records = (Record(0, epoch),)
+    return log.open_epoch(epoch).append(records) == log.append(records)
+
+
+@law(
+    "An epoch without records gives way to the next that is opened.",
+    given=lambda log, epoch, later: log.latest_epoch < epoch < later,
+)
+def opened_epoch_gives_way_to_the_next(log: Log, epoch: Epoch, later: Epoch) -> bool:
+    return log.open_epoch(epoch).open_epoch(later) == log.open_epoch(later)
+
+
+# ---- end_offset_for_epoch: the answer of released Kafka
+
+
+@law("To ask for no epoch, or for one above the latest, gives no answer.")
+def no_end_above_the_latest_epoch(log: Log) -> bool:
+    above = Epoch(log.latest_epoch + 1)
+    asked = {NO_EPOCH, above}
+    return all(log.end_offset_for_epoch(epoch) == UNDEFINED_EPOCH_END for epoch in asked)
+
+
+@law("The latest epoch ends where the log ends.", given=lambda log: log.latest_epoch != NO_EPOCH)
+def latest_epoch_ends_with_the_log(log: Log) -> bool:
+    return log.end_offset_for_epoch(log.latest_epoch) == (log.latest_epoch, log.end_offset)
+
+
+@law("From epoch 0 to the latest there is an answer.", given=lambda log, epoch: 0 <= epoch <= log.latest_epoch)
+def epochs_up_to_the_latest_have_an_end(log: Log, epoch: Epoch) -> bool:
+    answer = log.end_offset_for_epoch(epoch)
+    return 0 <= answer.leader_epoch <= epoch and log.start_offset <= answer.end_offset <= log.end_offset
+
+
+@law(
+    "The answer parts the log: up to the epoch asked before it, later epochs after it.",
+    given=lambda log, offset, epoch: 0 <= epoch <= log.latest_epoch and within(log, offset),
+    in_order=True,
+)
+def end_offset_parts_the_log(log: Log, offset: Offset, epoch: Epoch) -> bool:
+    return (log.epoch_at(offset) <= epoch) == (offset < log.end_offset_for_epoch(epoch).end_offset)
+
+
+@law(
+    "The answer names the epoch of the record before its end; where that is the log's start, the epoch asked.",
+    given=lambda log, epoch: 0 <= epoch < log.latest_epoch,
+    in_order=True,
+)
+def end_offset_names_the_epoch_before_it(log: Log, epoch: Epoch) -> bool:
+    named, end = log.end_offset_for_epoch(epoch)
+    return named == (epoch if end == log.start_offset else log.epoch_at(Offset(end - 1)))
+
+
+# ---- largest_epoch_up_to: the answer as KIP-279 designed it
+
+
+@law("There is an answer for every epoch.")
+def largest_epoch_is_always_defined(log: Log, epoch: Epoch) -> bool:
+    answer = log.largest_epoch_up_to(epoch)
+    return NO_EPOCH <= answer.leader_epoch <= epoch and log.start_offset <= answer.end_offset <= log.end_offset
+
+
+@law(
+    "The answer parts the log: up to the epoch asked before it, later epochs after it.",
+    given=within,
+    in_order=True,
+)
+def largest_epoch_parts_the_log(log: Log, offset: Offset, epoch: Epoch) -> bool:
+    return (log.epoch_at(offset) <= epoch) == (offset < log.largest_epoch_up_to(epoch).end_offset)
+
+
+@law(
+    "The answer names the epoch of the record before its end.",
+    given=lambda log, epoch: epoch < log.latest_epoch,
+    in_order=True,
+)
+def largest_epoch_is_that_of_the_record_before(log: Log, epoch: Epoch) -> bool:
+    named, end = log.largest_epoch_up_to(epoch)
+    return named == log.epoch_at(Offset(end - 1))
+
+
+@law(
+    "Up to the latest epoch both answers end at the same offset.",
+    given=lambda log, epoch: 0 <= epoch <= log.latest_epoch,
+)
+def both_answers_end_alike(log: Log, epoch: Epoch) -> bool:
+    return log.largest_epoch_up_to(epoch).end_offset == log.end_offset_for_epoch(epoch).end_offset
+
+
+@law("From the latest epoch on, the whole log is the answer.", given=lambda log, epoch: epoch >= log.latest_epoch)
+def whole_log_up_to_the_latest_epoch(log: Log, epoch: Epoch) -> bool:
+    return log.largest_epoch_up_to(epoch) == (log.latest_epoch, log.end_offset)
+
+
+# ---- holds_as and agreement_end
+
+
+@law("Two logs hold the same at an offset if both hold a record there and reading shows the same.")
+def holding_the_same_is_reading_the_same(log: Log, other: Log, offset: Offset) -> bool:
+    reads_alike = within(log, offset) and log.read(offset, 1) == other.read(offset, 1)
+    return log.holds_as(other, offset) == reads_alike
+
+
+@law("It does not matter which of two logs is asked.")
+def holding_the_same_is_symmetric(log: Log, other: Log, offset: Offset) -> bool:
+    return log.holds_as(other, offset) == other.holds_as(log, offset)
+
+
+@law("Two logs agree to the same offset, whichever is asked.")
+def agreement_is_symmetric(log: Log, other: Log) -> bool:
+    return log.agreement_end(other) == other.agreement_end(log)
+
+
+@law("The agreement ends where one of the logs does, at the latest, and where one starts, at the earliest.")
+def agreement_is_bounded(log: Log, other: Log) -> bool:
+    lowest, highest = min(log.start_offset, other.start_offset), min(log.end_offset, other.end_offset)
+    return lowest <= log.agreement_end(other) <= highest
+
+
+@law(
+    "The logs hold the same just before the agreement ends.",
+    given=lambda log, other: log.agreement_end(other) > min(log.start_offset, other.start_offset),
+)
+def agreement_ends_after_a_common_record(log: Log, other: Log) -> bool:
+    return log.holds_as(other, Offset(log.agreement_end(other) - 1))
+
+
+@law(
+    "Where the agreement has ended the logs never hold the same.",
+    given=lambda log, other, offset: offset >= log.agreement_end(other),
+)
+def agreement_is_maximal(log: Log, other: Log, offset: Offset) -> bool:
+    return not log.holds_as(other, offset)
+
+
+@law("A log agrees with itself to its end.")
+def a_log_agrees_with_itself(log: Log) -> bool:
+    return log.agreement_end(log) == log.end_offset
+
+
+@law("Truncated to where they agree, logs agree to the end.")
+def truncation_keeps_the_agreement(log: Log, other: Log) -> bool:
+    end = log.agreement_end(other)
+    return log.truncate_to(end).agreement_end(other.truncate_to(end)) == end
+
+
+@law("A log agrees with its own beginning up to where that ends.", given=lambda log, offset: offset >= log.start_offset)
+def a_log_agrees_with_its_beginning(log: Log, offset: Offset) -> bool:
+    return log.agreement_end(log.truncate_to(offset)) == min(offset, log.end_offset)
+
+
+# ---- the exchange of epochs between a follower and its leader
+
+
+@law(
+    "Asking for epochs finds the agreement of two logs that one series of leaders has written.",
+    in_order=True,
+)
+def exchange_finds_the_agreement(follower: Log, leader: Log) -> bool:
+    found = truncate_to_common_epoch(follower, follower.start_offset, leader.largest_epoch_up_to)
+    return found == follower.agreement_end(leader)
+
+
+@law(
+    "Released Kafka's answers find it too, once the leader has opened an epoch above all that the follower knows.",
+    in_order=True,
+)
+def released_exchange_finds_the_agreement(follower: Log, leader: Log) -> bool:
+    own_epoch = Epoch(max(follower.latest_epoch, leader.latest_epoch) + 1)
+    answers = leader.open_epoch(own_epoch).end_offset_for_epoch
+    return truncate_to_common_epoch(follower, follower.start_offset, answers) == follower.agreement_end(leader)
+
+
+def written_by_one_series_of_leaders(log: Log, other: Log) -> bool:
+    """Epochs never go back, and where two logs have the same epoch at an offset, they hold the same up to there.
+
+    An epoch has one leader, so this is log matching, stated by epoch. It is what the exchange relies on.
+    """
+    for each in (log, other):
+        epochs = [record.leader_epoch for record in each.read(each.start_offset, each.end_offset)]
+        if epochs != sorted(epochs):
+            return False
+    shared = range(max(log.start_offset, other.start_offset), min(log.end_offset, other.end_offset))
+    agrees = [log.holds_as(other, Offset(offset)) for offset in shared]
+    same_epoch = [log.epoch_at(Offset(offset)) == other.epoch_at(Offset(offset)) for offset in shared]
+    return agrees == same_epoch == sorted(agrees, reverse=True)
