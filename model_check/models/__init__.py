@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from model_check.model import Model
 from model_check.models import async_isr, gustafson
+from model_check.models.gustafson.settings import PARAMETERS, QUIRKS, TRUNCATION
 from model_check.parameters import Parameter, resolve
 from spec.protocol import ASYNC_ISR, KIP_101, KIP_279, KIP_320, KIP_320_FIRST_TRY, TRUNCATE_TO_HW, Protocol
 
@@ -25,11 +26,11 @@ class ModelEntry(NamedTuple):
 
 
 def _replication(protocol: Protocol, summary: str, truncation: str | None = None) -> ModelEntry:
-    parameters: tuple[Parameter, ...] = gustafson.PARAMETERS
+    parameters: tuple[Parameter, ...] = PARAMETERS
     if truncation:
-        parameters += (gustafson.TRUNCATION._replace(default=truncation),)
+        parameters += (TRUNCATION._replace(default=truncation),)
     builder = partial(gustafson.build, protocol.name, protocol)
-    return ModelEntry(protocol.name, summary, parameters, gustafson.QUIRKS, builder)
+    return ModelEntry(protocol.name, summary, parameters, QUIRKS, builder)
 
 
 MODELS = {

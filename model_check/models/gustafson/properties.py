@@ -11,7 +11,7 @@ from spec.replica import NO_ROLE, leads
 from spec.values import NO_EPOCH, NO_LEADER, BrokerId, LeaderAndIsr, Offset
 
 if TYPE_CHECKING:
-    from model_check.models.gustafson import Slots
+    from model_check.models.gustafson.board import Slots
 
 
 def add_properties(model: Model, slots: "Slots", replicas: list[BrokerId], parameters: Mapping[str, Any]) -> None:

@@ -1,0 +1,38 @@
+"""The published replication models: one partition, a fetch is one atomic step.
+
+They are Gustafson's TLA+ modules (hachikuji/kafka-specification), stated over `spec`: each action names the slots that
+it reads, and composes the request, the handler and the response that Kafka would exchange. What a published module does
+that no broker could, or that Kafka does otherwise, is a *quirk*: kept by default, for the counts to be TLC's, and mended
+by `--repair`.
+"""
+
+from typing import Any
+
+from model_check.model import Model
+from model_check.models.gustafson.board import Board
+from model_check.models.gustafson.controller import add_controller
+from model_check.models.gustafson.disturbances import add_disturbances
+from model_check.models.gustafson.follower import add_follower
+from model_check.models.gustafson.leader import add_leader
+from model_check.models.gustafson.properties import add_properties
+from model_check.models.gustafson.roles import add_roles
+from model_check.models.gustafson.settings import repaired
+from model_check.parameters import ParameterError
+from spec.mutants import MUTANTS, weaken
+from spec.protocol import Protocol
+
+
+def build(name: str, protocol: Protocol, parameters: dict[str, Any]) -> Model:
+    """The model `name` over `protocol`, within the bounds and with the settings of `parameters`."""
+    if parameters["min_isr"] > 1 and parameters["acks"] != "all":
+        raise ParameterError(f"--min-isr {parameters['min_isr']}: only --acks all looks at it")
+    mutant = next((mutant for mutant in MUTANTS if mutant.name == parameters["mutant"]), None)
+    rules = protocol if mutant is None else weaken(protocol, mutant)
+    board = Board(name, repaired(rules, parameters["repair"]), parameters)
+    add_controller(board)
+    add_roles(board)
+    add_leader(board)
+    add_follower(board)
+    add_disturbances(board)
+    add_properties(board.model, board.slots, board.replicas, parameters)
+    return board.model

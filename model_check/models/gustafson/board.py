@@ -1,0 +1,94 @@
+"""The slots of a published replication model, and what its actions share."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from model_check.model import Model, Slot, when
+from model_check.models.gustafson.settings import NAMES
+from spec.election import next_epoch
+from spec.log import EMPTY_LOG
+from spec.produce import ACKS_ALL, ACKS_LEADER
+from spec.protocol import Protocol
+from spec.replica import NO_ROLE, leads
+from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
+
+Role = LeaderAndIsr
+"""A replica's role is the last announcement that it has accepted."""
+
+
+class Acknowledged(NamedTuple):
+    """A record that a producer was told is safe, and its offset. Only the model knows it; no rule reads it."""
+
+    offset: Offset
+    record: Record
+
+
+class Slots(NamedTuple):
+    """The slots of the model; `announcement` holds the controller's decision of each epoch, once taken."""
+
+    log: dict[int, Slot]
+    high_watermark: dict[int, Slot]
+    role: dict[int, Slot]
+    partition: Slot
+    next_record: Slot
+    announcement: dict[int, Slot]
+    restarts_left: Slot | None
+    power_losses_left: Slot | None
+    acknowledged: Slot | None
+
+
+NOT_ANNOUNCED = LeaderAndIsr(NO_LEADER, NO_EPOCH, frozenset())
+"""The place of an announcement whose epoch has not begun."""
+
+
+class Board:
+    """A model that is being built: its rules, bounds and slots, and guards that several actions have in common."""
+
+    def __init__(self, name: str, rules: Protocol, parameters: dict[str, Any]) -> None:
+        self.model = Model(name, parameters)
+        self.rules = rules
+        self.names = NAMES[name]
+        self.parameters = parameters
+        self.repairs = parameters["repair"]
+        self.replicas = [BrokerId(replica) for replica in range(1, parameters["replicas"] + 1)]
+        self.epochs = [Epoch(epoch) for epoch in range(parameters["max_epoch"] + 1)]
+        self.acks = {None: None, "1": ACKS_LEADER, "all": ACKS_ALL}[parameters["acks"]]
+        self.slots = slots = self._slots()
+        self.is_leader = {replica: when(partial(leads, replica), slots.role[replica]) for replica in self.replicas}
+        self.is_announced = {
+            (leader, epoch): when(partial(leads, leader), slots.announcement[epoch])
+            for leader in self.replicas
+            for epoch in self.epochs
+        }
+        self.is_next_epoch = {
+            epoch: when(lambda partition, epoch=epoch: next_epoch(partition) == epoch, slots.partition)
+            for epoch in self.epochs
+        }
+
+    def _slots(self) -> Slots:
+        model, replicas = self.model, self.replicas
+        return Slots(
+            log=model.broker_slots("log", replicas, EMPTY_LOG),
+            high_watermark=model.broker_slots("highWatermark", replicas, Offset(0)),
+            role=model.broker_slots("role", replicas, NO_ROLE),
+            partition=model.slot("partition", LeaderAndIsr(NO_LEADER, NO_EPOCH, frozenset(replicas))),
+            next_record=model.slot("nextRecord", 0, bookkeeping=True),
+            announcement=model.numbered_slots("announcement", self.epochs, NOT_ANNOUNCED),
+            restarts_left=self._budget("restarts"),
+            power_losses_left=self._budget("power_losses"),
+            acknowledged=model.slot("acknowledged", frozenset[Acknowledged]()) if self.acks is not None else None,
+        )
+
+    def _budget(self, parameter: str) -> Slot | None:
+        """How many disturbances of a kind are left; no slot where there are none."""
+        most = self.parameters[parameter]
+        return self.model.slot(f"{parameter}_left", most, bookkeeping=True) if most else None
+
+    @property
+    def min_isr(self) -> int:
+        """`min.insync.replicas`, which never exceeds the number of replicas. Kafka: `Partition.effectiveMinIsr`."""
+        return min(int(self.parameters["min_isr"]), len(self.replicas))
+
+    def pairs(self) -> list[tuple[BrokerId, BrokerId]]:
+        """Every replica with every other one."""
+        return [(leader, other) for leader in self.replicas for other in self.replicas if leader != other]

@@ -1,0 +1,214 @@
+"""The specification is pure: it computes values from values, and nothing else reaches into it.
+
+What the source says is read with `ast`; each check is shown to find what it is for.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from enum import Enum
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, get_origin, get_type_hints
+
+import pytest
+
+import spec
+from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr, PartitionIsr, propose
+from spec.epochs import NO_ENTRY, EpochHistory
+from spec.log import EMPTY_LOG, RecordLog
+from spec.mutants import MUTANTS
+from spec.protocol import ASYNC_ISR, KIP_320
+from spec.truncation import truncation_step
+from spec.values import (
+    NO_EPOCH,
+    NO_FETCH,
+    UNDEFINED_EPOCH_END,
+    BrokerId,
+    EpochEndOffsetResponse,
+    Error,
+    FetchResponse,
+    LeaderAndIsr,
+    Offset,
+    PartitionEpoch,
+    Record,
+)
+from tests.spec.test_protocol import VERSIONS
+
+FOLDER = Path(spec.__path__[0])
+FILES = sorted(FOLDER.rglob("*.py"))
+MODULES = [import_module(f"spec.{file.stem}") for file in FILES if file.stem != "__init__"]
+
+PURE_MODULES = {"bisect", "collections", "dataclasses", "enum", "functools", "itertools", "math", "operator", "typing"}
+"""Of the standard library: what knows no clock, chance, file, socket, thread or process."""
+
+IMPURE_BUILTINS = {"open", "input", "print", "exec", "eval", "compile", "globals", "locals", "vars", "setattr", "delattr"}
+NO_SYMBOLIC_VALUE = {"hash", "id", "isinstance", "issubclass", "type"}
+"""What a number or a log that stands for many cannot answer."""
+
+VERSION_NAMES = {version.name for version in (*VERSIONS, ASYNC_ISR)}
+
+
+def complaints(source: str) -> Iterator[str]:
+    """What in a source text would make a specification impure, or would ask for a version by name."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.stmt | ast.expr):
+            yield from (f"{problem}: line {node.lineno}" for problem in _problems(node))
+
+
+def _problems(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Import(names=names):
+            yield from (f"imports {alias.name}" for alias in names if not _is_pure(alias.name))
+        case ast.ImportFrom(module=module, level=level):
+            if level or not _is_pure(module or ""):
+                yield f"imports {module}"
+        case ast.Global() | ast.Nonlocal():
+            yield "changes a variable of an outer scope"
+        case ast.AsyncFunctionDef() | ast.Await() | ast.Yield() | ast.YieldFrom():
+            yield "gives up control"
+        case ast.Raise() | ast.Try():
+            yield "refuses by exception"
+        case ast.Call(func=ast.Name(id=name)) if name in IMPURE_BUILTINS | NO_SYMBOLIC_VALUE:
+            yield f"calls {name}"
+        case ast.Compare(left=left, ops=operators, comparators=comparators):
+            yield from _problems_of_comparison(operators, [left, *comparators])
+        case ast.Assign(targets=targets):
+            if any(isinstance(target, ast.Attribute) for target in targets):
+                yield "assigns into a value"
+
+
+def _is_pure(module: str) -> bool:
+    return module.split(".", maxsplit=1)[0] in PURE_MODULES | {"spec"}
+
+
+def _problems_of_comparison(operators: list[ast.cmpop], operands: list[ast.expr]) -> Iterator[str]:
+    for operator, sides in zip(operators, pairwise(operands), strict=True):
+        by_identity = isinstance(operator, ast.Is | ast.IsNot)
+        if by_identity and not any(isinstance(side, ast.Constant) and side.value is None for side in sides):
+            yield "compares values by identity"
+    for operand in operands:
+        match operand:
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name.endswith("version") or name in ("protocol", "release"):
+                yield f"asks for the {name}"
+            case ast.Constant(value=value) if value in VERSION_NAMES:
+                yield f"asks for {value}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_nothing_impure_in(file: Path) -> None:
+    assert list(complaints(file.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("import time", "imports time"),
+        ("import spec.log, os.path", "imports os.path"),
+        ("from random import choice", "imports random"),
+        ("from model_check.model import Model", "imports model_check.model"),
+        ("from . import log", "imports None"),
+        ("def f():\n    import socket", "imports socket"),
+        ("def f():\n    global count", "changes a variable of an outer scope"),
+        ("async def f(): pass", "gives up control"),
+        ("def f(): yield 1", "gives up control"),
+        ("raise ValueError", "refuses by exception"),
+        ("print(1)", "calls print"),
+        ("hash(offset)", "calls hash"),
+        ("log.end = 1", "assigns into a value"),
+        ("a is b", "compares values by identity"),
+        ("a is not 0", "compares values by identity"),
+        ("a == b is c", "compares values by identity"),
+        ("if version == 3: pass", "asks for the version"),
+        ("if self.protocol_version >= 3: pass", "asks for the protocol_version"),
+        ("if protocol == KIP_320: pass", "asks for the protocol"),
+        ("x = 1 if rules.name == 'kip-320' else 2", "asks for kip-320"),
+    ],
+)
+def test_the_check_finds(source: str, complaint: str) -> None:
+    assert [found.split(":")[0] for found in complaints(source)] == [complaint]
+
+
+@pytest.mark.parametrize("source", ["a is None", "a is not None", "from spec.log import Log", "x == 1", "def f(): return 1"])
+def test_the_check_passes(source: str) -> None:
+    assert list(complaints(source)) == []
+
+
+# ---- values
+
+
+def classes() -> list[type]:
+    found = [value for module in MODULES for value in vars(module).values() if isinstance(value, type)]
+    return sorted({cls for cls in found if cls.__module__.startswith("spec.")}, key=lambda cls: cls.__name__)
+
+
+def is_interface(cls: type) -> bool:
+    return getattr(cls, "_is_protocol", False)
+
+
+def is_named_tuple(cls: type) -> bool:
+    return issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+@pytest.mark.parametrize("cls", classes(), ids=lambda cls: cls.__name__)
+def test_a_class_is_an_interface_an_enumeration_or_frozen(cls: type) -> None:
+    frozen = is_dataclass(cls) and getattr(cls, "__dataclass_params__").frozen and hasattr(cls, "__slots__")  # noqa: B009
+    assert is_interface(cls) or issubclass(cls, Enum) or is_named_tuple(cls) or frozen
+
+
+@pytest.mark.parametrize("cls", [cls for cls in classes() if not is_interface(cls)], ids=lambda cls: cls.__name__)
+def test_no_field_is_of_a_kind_that_can_change(cls: type) -> None:
+    kinds = {get_origin(hint) or hint for hint in get_type_hints(cls).values()}
+    assert kinds.isdisjoint({list, dict, set, bytearray})
+
+
+ROLE = LeaderAndIsr(BrokerId(1), NO_EPOCH, frozenset({BrokerId(1)}))
+LEADER = LeaderIsr(ROLE.isr, PartitionEpoch(0), frozenset(), NO_PARTITION_EPOCH)
+VALUES: tuple[Any, ...] = (
+    ASYNC_ISR,
+    EMPTY_LOG,
+    EpochEndOffsetResponse(Error.NONE, UNDEFINED_EPOCH_END),
+    EpochHistory(),
+    FetchResponse(Error.NONE, (), Offset(0)),
+    KIP_320,
+    LEADER,
+    MUTANTS[0],
+    NO_ENTRY,
+    NO_FETCH,
+    PartitionIsr(ROLE.isr, PartitionEpoch(0)),
+    ROLE,
+    Record(0, NO_EPOCH),
+    UNDEFINED_EPOCH_END,
+    propose(LEADER, ROLE.isr),
+    truncation_step(EMPTY_LOG, Offset(0), UNDEFINED_EPOCH_END),
+)
+
+
+def test_there_is_a_value_of_every_class() -> None:
+    of_values = {cls for cls in classes() if not is_interface(cls) and not issubclass(cls, Enum)}
+    assert {type(value) for value in VALUES} == of_values
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_a_value_cannot_be_changed_and_can_be_a_key(value: Any) -> None:
+    for name in getattr(value, "_fields", None) or value.__dataclass_fields__:
+        with pytest.raises(AttributeError):
+            setattr(value, name, getattr(value, name))
+    assert {value: "found"}[value] == "found"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_nothing_in_a_module_can_change(module: Any) -> None:
+    """A constant that is hashable holds no list, dictionary or set."""
+    for name, value in vars(module).items():
+        if not name.startswith("__"):
+            assert isinstance(hash(value), int), name
+
+
+def test_equal_logs_made_in_different_ways_are_one_key() -> None:
+    record = Record(1, NO_EPOCH)
+    assert (
+        len({RecordLog((record,)), EMPTY_LOG.append((record,)), EMPTY_LOG.append((record, record)).truncate_to(Offset(1))})
+        == 1
+    )
