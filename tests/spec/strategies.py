@@ -1,6 +1,5 @@
 """Hypothesis strategies for small logs, roles and fetches: small, so that everything collides with everything."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from hypothesis import strategies as st
@@ -88,32 +87,18 @@ def appendable(draw: st.DrawFn, latest_epoch: int, in_order: bool) -> Pairs:
 
 @st.composite
 def replica_logs(draw: st.DrawFn) -> tuple[ReplicaLog, ReplicaLog]:
-    """Logs of two replicas that one series of leaders has written: a tree of leaders' histories, and two of its paths.
+    """Logs of two replicas that one series of leaders has written.
 
-    The leader of each epoch starts from what some earlier leader had (a prefix of its log) and appends to it, or does
-    not. A replica holds a prefix of some leader's log. One that has led without writing still has that epoch open; no
-    other log has records of it.
+    Leaders' histories form a tree, for the leader of an epoch starts from a part of what an earlier one had, and alone
+    writes in its epoch. Two replicas hold two paths in it: a common beginning, then records of epochs that only one of
+    the two has. Either may have led without writing, and then has an epoch open that no other log knows.
     """
     start = draw(st.integers(0, 2))
-    histories: list[Pairs] = [()]
-    unwritten: list[tuple[Pairs, int]] = []
-    for epoch in range(draw(st.integers(1, MAX_EPOCH + 1))):
-        inherited = _prefix(draw, histories)
-        written = draw(st.lists(st.integers(0, 1), max_size=3))
-        histories.append(inherited + tuple((epoch, value) for value in written))
-        if not written:
-            unwritten.append((inherited, epoch))
-
-    def replica() -> ReplicaLog:
-        led_unwritten: bool = draw(st.booleans())
-        if unwritten and led_unwritten:
-            inherited, epoch = draw(st.sampled_from(unwritten))
-            return ReplicaLog(inherited, start, epoch)
-        return ReplicaLog(_prefix(draw, histories), start, -1)
-
-    return replica(), replica()
-
-
-def _prefix(draw: st.DrawFn, histories: Sequence[Pairs]) -> Pairs:
-    history = draw(st.sampled_from(histories))
-    return history[: draw(st.integers(0, len(history)))]
+    common = tuple((epoch, draw(st.integers(0, 1))) for epoch in sorted(draw(st.lists(st.integers(0, 1), max_size=3))))
+    parted_in = common[-1][0] if common else 0
+    pairs, opened = [common, common], [-1, -1]
+    for epoch, owner in enumerate(draw(st.lists(st.sampled_from([0, 1]), min_size=1, max_size=4)), start=parted_in):
+        written = draw(st.sampled_from([(0,), (1, 0), ()]))
+        pairs[owner] += tuple((epoch, value) for value in written)
+        opened[owner] = -1 if written or epoch == parted_in else epoch
+    return ReplicaLog(pairs[0], start, opened[0]), ReplicaLog(pairs[1], start, opened[1])

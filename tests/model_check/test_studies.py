@@ -1,0 +1,215 @@
+"""Every study: its failure shows in a run of known length, its repair holds over a state space of known size."""
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import pytest
+
+from model_check.exploration import Exploration, Limits
+from model_check.model import Model, Property, when
+from model_check.models import MODELS, gustafson
+from model_check.parameters import resolve
+from model_check.reference import explore
+from model_check.studies import STUDIES, Study, Telling, UnfinishedError, as_markdown, as_text, tell
+from spec.fetch import fetch_fenced_by_leader_epoch
+from spec.log import RecordLog
+from spec.protocol import KIP_279, Protocol
+from spec.truncation import answer_in_epoch
+
+
+class Expected(NamedTuple):
+    """The failing run's length (with the initial state), and the repaired state space: distinct states and depth."""
+
+    trace_length: int
+    distinct_states: int
+    depth: int
+
+
+EXPECTED = {
+    "kip-101-loss": Expected(11, 913, 13),
+    "kip-101-divergence": Expected(14, 1_057, 13),
+    "kip-279-fast-leader-changes": Expected(13, 14_915, 19),
+    "kafka-7415-own-epoch": Expected(13, 5_973, 18),
+    "epochs-out-of-order": Expected(12, 5_973, 18),
+    "kip-320-zombie": Expected(11, 97_531, 22),
+    "kip-320-first-try": Expected(13, 97_531, 22),
+    "unfenced-truncation": Expected(14, 173_779, 23),
+    "unfenced-fetch": Expected(13, 97_531, 22),
+    "high-watermark-without-epoch": Expected(13, 97_531, 22),
+    "join-before-epoch-start": Expected(12, 6_787, 18),
+    "async-isr-committed-only": Expected(6, 42, 10),
+    "async-isr-shrink-early": Expected(3, 24, 7),
+    "unclean-election": Expected(11, 1_919, 15),
+    "acks-1": Expected(6, 277, 12),
+    "min-isr-1": Expected(9, 2_005, 16),
+}
+
+# What the repaired rules make of the failing run: how its telling begins, and how it ends.
+REPLAYS = {
+    "kip-101-loss": ("Step 10 (", "leads elsewhere: log of broker 2 is `m0(e0)`, not `empty`", "holds in the end."),
+    "kip-101-divergence": ("Step 10 (", "leads elsewhere", "step 13 (LeaderWrite(leader=2)) is then not possible."),
+    "epochs-out-of-order": ("Step 5 (", "follower=2, leader=1, epoch=0", "is not possible."),
+    "join-before-epoch-start": ("Step 12 (FencedLeaderExpandIsr(", "follower=3", "is not possible."),
+    "async-isr-committed-only": ("Every step is possible", ", and ", "CommittedOnNextLeader holds in the end."),
+    "unclean-election": ("Step 7 (ControllerElectUncleanLeader(", "replica=2", "is not possible."),
+    "acks-1": ("Step 6 (LeaderWrite(", "acknowledged is `{}`", "AcknowledgedOnLeader holds in the end."),
+}
+
+BY_NAME = {study.name: study for study in STUDIES}
+LARGE = 20_000
+
+
+def study_parameters(large: bool | None = None) -> list[str]:
+    return [name for name, expected in EXPECTED.items() if large is None or (expected.distinct_states > LARGE) == large]
+
+
+@pytest.fixture(scope="module")
+def loss() -> Telling:
+    return tell(BY_NAME["kip-101-loss"])
+
+
+def assert_as_expected(study: Study, expected: Expected) -> None:
+    telling = tell(study)
+    assert telling.verdict.violated
+    assert len(telling.trace) == expected.trace_length
+    assert telling.repaired.complete
+    assert not telling.repaired.violated
+    assert telling.repaired.distinct_states == expected.distinct_states
+    assert telling.repaired.depth == expected.depth
+    assert all(verdict.holds for verdict in telling.repaired.verdicts), "the property holds for want of an occasion"
+    for part in REPLAYS.get(study.name, ()):
+        assert part in telling.replay
+    assert_tells_everything(telling)
+
+
+def assert_tells_everything(telling: Telling) -> None:
+    study = telling.study
+    text, page = " ".join(as_text(telling).split()), as_markdown(telling)
+    for told in (text, page):
+        for piece in (study.title, study.reference, study.setup, study.outcome, study.repair, telling.replay):
+            assert piece in told
+        for configuration in (study.failing, study.repaired):
+            assert configuration.command(study.invariant) in told
+        for rule in study.rules:
+            assert f"{rule.__module__.replace('.', '/')}.py: {rule.__name__}" in told
+        assert f"has {len(telling.trace)} states" in told
+        assert f"{telling.repaired.distinct_states:,} distinct states" in told
+        assert "warning" not in told
+        for number in range(2, len(telling.trace) + 1):
+            assert f"{number} " in told
+    assert "```mermaid\nsequenceDiagram\n" in page
+    assert page.startswith(f"# {study.title}\n")
+
+
+def test_every_study_has_expectations() -> None:
+    assert list(EXPECTED) == [study.name for study in STUDIES]
+
+
+@pytest.mark.parametrize("name", study_parameters(large=False))
+def test_failure_is_found_and_repaired(name: str) -> None:
+    assert_as_expected(BY_NAME[name], EXPECTED[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", study_parameters(large=True))
+def test_failure_is_found_and_repaired_in_large_spaces(name: str) -> None:
+    assert_as_expected(BY_NAME[name], EXPECTED[name])
+
+
+@pytest.mark.parametrize("name", study_parameters())
+def test_configurations_can_be_built_and_have_the_property(name: str) -> None:
+    study = BY_NAME[name]
+    for configuration in (study.failing, study.repaired):
+        model = MODELS[configuration.model].build(configuration.parameters)
+        assert model.property_named(study.invariant) is not None
+
+
+@pytest.mark.parametrize("name", study_parameters())
+def test_rules_name_kafka_in_their_docstrings(name: str) -> None:
+    for rule in BY_NAME[name].rules:
+        assert rule.__module__.startswith("spec.")
+        assert "**Kafka:**" in (rule.__doc__ or "")
+
+
+def test_command_spells_switches_and_choices() -> None:
+    study = BY_NAME["min-isr-1"]
+    assert study.failing.command(study.invariant) == (
+        "kspec check kip-320 --replicas 2 --log-size 1 --max-records 1 --max-epoch 2 --acks all --unclean --min-isr 1"
+        " --invariant AcknowledgedOnLeader"
+    )
+    study = BY_NAME["kafka-7415-own-epoch"]
+    assert "--repair kafka-epoch-lookup --repair own-epoch-entry --invariant" in study.repaired.command(study.invariant)
+
+
+def test_text_shows_kafkas_class_and_the_times(loss: Telling) -> None:
+    text = as_text(loss)
+    assert "  spec/truncation.py: truncate_to_epoch_end\n" in text
+    assert "Kafka: `ReplicaFetcherThread.maybeTruncate` after KIP-101, 0.11 to 1.1." in text
+    assert "  failing check   855 distinct states, depth" in text
+    assert "  repaired check  913 distinct states, depth 13, " in text
+
+
+def test_page_is_the_same_every_time(loss: Telling) -> None:
+    assert as_markdown(tell(loss.study)) == as_markdown(loss)
+
+
+def test_another_engine_may_be_used() -> None:
+    asked = []
+
+    def counting(model: Model, properties: list[Property], limits: Limits) -> Exploration:
+        asked.append((model.name, [prop.name for prop in properties]))
+        return explore(model, properties, limits)
+
+    tell(BY_NAME["kip-101-loss"], counting)
+    assert asked == [
+        ("truncate-to-hw", ["AcknowledgedOnLeader"]),
+        ("kip-101", ["AcknowledgedOnLeader", "AcknowledgedAcrossLeaders"]),
+    ]
+
+
+@pytest.mark.parametrize("most", [20, 880])
+def test_stopped_check_is_not_told(most: int) -> None:
+    def stopping(model: Model, properties: list[Property], limits: Limits) -> Exploration:
+        limits.max_states = most
+        return explore(model, properties, limits)
+
+    with pytest.raises(UnfinishedError, match="limit of"):
+        tell(BY_NAME["kip-101-loss"], stopping)
+
+
+@pytest.mark.slow
+def test_unfenced_fetches_lose_nothing_committed() -> None:
+    """The study's words say so: of all properties only WeakIsr needs the fence on fetches."""
+    study = BY_NAME["unfenced-fetch"]
+    model = MODELS[study.failing.model].build(study.failing.parameters)
+    others = [prop for prop in model.properties if prop.kind == "always" and prop.by_default and prop.name != "WeakIsr"]
+    result = explore(model, others, Limits())
+    assert {"CommittedOnNextLeader", "StrongIsr", "LogMatching"} <= {prop.name for prop in others}
+    assert result.complete
+    assert not result.violated
+    assert result.distinct_states == 107_815
+
+
+@pytest.mark.parametrize(
+    ("rules", "holds"),
+    [
+        (KIP_279, False),
+        (replace(KIP_279, truncation_fencing=answer_in_epoch), False),
+        (replace(KIP_279, fetch_fencing=fetch_fenced_by_leader_epoch), True),
+    ],
+    ids=["kip-279", "fenced truncation", "fenced fetch"],
+)
+def test_fence_on_fetches_alone_keeps_epochs_in_order(rules: Protocol, holds: bool) -> None:
+    study = BY_NAME["epochs-out-of-order"]
+    model = gustafson.build("kip-279", rules, resolve("kip-279", MODELS["kip-279"].parameters, study.failing.parameters))
+
+    def in_order(log: RecordLog) -> bool:
+        return all(record.leader_epoch <= later.leader_epoch for record, later in pairwise(log.records))
+
+    logs = [slot for slot in model.slots if slot.name == "log"]
+    model.always("EpochsInOrder", [when(in_order, log) for log in logs], "epochs never go down in a log", None)
+    for name in ("StrongIsr", "EpochsInOrder"):
+        prop = model.property_named(name)
+        assert prop is not None
+        assert explore(model, [prop], Limits()).violated is not holds
