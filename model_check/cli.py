@@ -259,6 +259,37 @@ def audit(model: str, states: int, seed: int, **options: Any) -> int:
 
 
 @cli.command()
+@click.argument("name", metavar="[NAME]", required=False)
+@click.option("--markdown", is_flag=True, help="Print the story as Markdown, with a Mermaid diagram.")
+@click.option("--write", "folder", metavar="DIR", help="Write the pages of all studies, and an index, into this folder.")
+@click.option("--quiet", is_flag=True, help="No progress on standard error.")
+def study(name: str | None, markdown: bool, folder: str | None, quiet: bool) -> None:
+    """Tell the failure NAME: the run found by the checker, and the rule that repairs it. Without NAME, list all."""
+    from model_check.studies import STUDIES, as_markdown, as_text, tell
+    from model_check.studies.pages import write_pages
+
+    known = {study.name: study for study in STUDIES}
+    if name is not None and name not in known:
+        raise click.UsageError(f"there is no study {name!r}; studies: {', '.join(known)}")
+    if folder is not None:
+        with _progress(not quiet) as report:
+            try:
+                for page in write_pages(Path(folder), report):
+                    click.echo(page)
+            except OSError as error:
+                raise click.UsageError(f"cannot write {folder}: {error.strerror}") from error
+    elif name is None:
+        width = max(map(len, known))
+        for entry in STUDIES:
+            click.echo(f"{entry.name:<{width}}  {entry.summary} ({entry.reference})")
+        click.echo("\n`kspec study NAME` tells one.")
+    else:
+        with _progress(not quiet) as report:
+            telling = tell(known[name], report=report)
+        click.echo((as_markdown if markdown else as_text)(telling), nl=False)
+
+
+@cli.command()
 @click.option("--traces/--no-traces", default=True, help="Show the shortest counterexample of each violated model.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--quiet", is_flag=True, help="No progress on standard error.")

@@ -21,12 +21,13 @@ Trace = tuple[Step, ...]
 
 
 class Progress(NamedTuple):
-    """How far an exploration is: finished levels, distinct states, transitions, states still to expand."""
+    """How far an exploration is: levels, distinct states, transitions, states of this level still to expand, seconds."""
 
     level: int
     distinct_states: int
     transitions: int
     queue: int
+    seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -138,7 +139,7 @@ class Clock:
         now = time.monotonic()
         if self.limits.report and now >= self._next_report:
             self._next_report = now + self.limits.report_every
-            self.limits.report(progress)
+            self.limits.report(progress._replace(seconds=now - self.started))
         if self.limits.max_states is not None and progress.distinct_states >= self.limits.max_states:
             return f"the limit of {self.limits.max_states:,} states is reached"
         if self.limits.max_seconds is not None and now - self.started >= self.limits.max_seconds:

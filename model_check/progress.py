@@ -14,7 +14,7 @@ class ProgressLine:
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
         self.terminal = stream.isatty()
-        self.started = self.last_line = time.monotonic()
+        self.last_line = time.monotonic()
         self.written = False
 
     def report(self, progress: Progress) -> None:
@@ -22,7 +22,7 @@ class ProgressLine:
         if not self.terminal and now - self.last_line < SECONDS_BETWEEN_LINES:
             return
         self.last_line = now
-        rate = progress.distinct_states / max(now - self.started, 1e-3)
+        rate = progress.distinct_states / max(progress.seconds, 1e-3)
         text = (
             f"level {progress.level}: {progress.distinct_states:,} distinct states, {progress.transitions:,} transitions,"
             f" {progress.queue:,} to expand in this level, {rate:,.0f} states/s"

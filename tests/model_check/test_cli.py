@@ -211,3 +211,16 @@ def test_history_tells_which_versions_lose_a_committed_record() -> None:
         "async-isr": None,
     }
     assert all(chapter["complete"] for chapter in chapters if chapter["properties"][0]["holds"])
+
+
+def test_study_lists_and_tells() -> None:
+    listed = kspec("study").stdout
+    assert "kip-101-loss" in listed
+    told = kspec("study", "kip-101-loss")
+    assert told.returncode == 0
+    assert "The failing run" in told.stdout
+    assert "truncate_to_epoch_end" in told.stdout
+    assert kspec("study", "kip-101-loss", "--markdown").stdout.startswith("# A restarted follower")
+    unknown = kspec("study", "kip-102")
+    assert unknown.returncode == 2
+    assert "there is no study 'kip-102'; studies: kip-101-loss" in unknown.stderr

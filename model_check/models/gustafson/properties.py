@@ -98,6 +98,15 @@ def _plain(model: Model, slots: "Slots", replicas: list[BrokerId], unclean: bool
 
         return agrees
 
+    def follower_agrees(leader: BrokerId, follower: BrokerId) -> Callable[..., bool]:
+        def agrees(
+            role: LeaderAndIsr, end: Offset, log: RecordLog, own: LeaderAndIsr, own_end: Offset, own_log: RecordLog
+        ) -> bool:
+            follows = leads(leader, role) and leads(leader, own) and own.leader_epoch == role.leader_epoch
+            return not follows or _agree_below(log, own_log, min(end, own_end))
+
+        return agrees
+
     model.always(
         "CommittedOnNextLeader",
         [
@@ -128,6 +137,25 @@ def _plain(model: Model, slots: "Slots", replicas: list[BrokerId], unclean: bool
             for replica, other in combinations(replicas, 2)
         ],
         "two replicas hold the same records below both their high watermarks",
+        "TwoReplicasKnowOfCommit",
+    )
+    model.always(
+        "FollowersMatchLeader",
+        [
+            when(
+                follower_agrees(leader, follower),
+                slots.role[leader],
+                slots.high_watermark[leader],
+                slots.log[leader],
+                slots.role[follower],
+                slots.high_watermark[follower],
+                slots.log[follower],
+            )
+            for leader in replicas
+            for follower in replicas
+            if leader != follower
+        ],
+        "a follower in its leader's epoch holds the leader's records below both their high watermarks",
         "TwoReplicasKnowOfCommit",
     )
     model.sometimes(
