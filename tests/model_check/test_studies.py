@@ -29,7 +29,7 @@ class Expected(NamedTuple):
 
 EXPECTED = {
     "kip-101-loss": Expected(11, 913, 13),
-    "kip-101-divergence": Expected(13, 1_155, 13),
+    "kip-101-divergence": Expected(13, 1_155, 17),
     "kip-279-fast-leader-changes": Expected(13, 14_915, 19),
     "kafka-7415-own-epoch": Expected(13, 5_973, 18),
     "epochs-out-of-order": Expected(12, 5_973, 18),
