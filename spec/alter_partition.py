@@ -92,7 +92,8 @@ def check_alter_partition(partition: PartitionIsr, request: PartitionIsr) -> Err
 
     Errors: `INVALID_UPDATE_VERSION`.
 
-    **Kafka:** `ReplicationControlManager.validateAlterPartitionData`.
+    **Kafka:** `ReplicationControlManager.validateAlterPartitionData`. **Leaves out:** that a partition epoch ahead of the
+    controller's is answered with `NOT_CONTROLLER`, and all other checks.
     """
     return Error.NONE if request.partition_epoch == partition.partition_epoch else Error.INVALID_UPDATE_VERSION
 
@@ -103,7 +104,10 @@ def change_isr(partition: PartitionIsr, isr: frozenset[BrokerId]) -> PartitionIs
 
 
 def is_newer_partition(leader: LeaderIsr, announced: PartitionIsr) -> bool:
-    """Whether the leader takes an announcement: only of a later partition epoch. **Kafka:** `Partition.makeLeader`."""
+    """Whether the leader takes an announcement: only of a later partition epoch.
+
+    **Kafka:** `Partition.makeLeader`, which takes an equal one too, since the answer to its own request may come first.
+    """
     return announced.partition_epoch > leader.partition_epoch
 
 

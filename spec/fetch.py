@@ -6,6 +6,7 @@ from spec.high_watermark import follower_high_watermark
 from spec.log import Log
 from spec.values import (
     NO_EPOCH,
+    UNKNOWN_OFFSET,
     BrokerId,
     Epoch,
     Error,
@@ -58,7 +59,7 @@ def fetch_fenced_by_last_epoch(role: LeaderAndIsr, log: Log, request: FetchReque
 
     **Kafka:** the first draft of KIP-320, never released; refuted in `Kip320FirstTry.tla`.
     """
-    if request.fetch_offset == 0:
+    if request.fetch_offset == log.start_offset:
         return Error.NONE
     agrees = log.epoch_at(Offset(request.fetch_offset - 1)) == request.last_fetched_epoch
     return Error.NONE if agrees else Error.LOG_TRUNCATION
@@ -88,19 +89,19 @@ def handle_fetch(
     Parameters: the leader's id, role, log and high watermark (offset); the request; how many records fit into a
     response; the `verdict` of the protocol version's fencing rule.
 
-    Errors: `NOT_LEADER_OR_FOLLOWER` if this replica does not believe that it leads; the fencing rule's;
-    `OFFSET_OUT_OF_RANGE` if the fetch offset lies outside the log.
+    Errors, in this order: the fencing rule's; `NOT_LEADER_OR_FOLLOWER` if this replica does not believe that it leads;
+    `OFFSET_OUT_OF_RANGE` if the fetch offset lies outside the log. A refusal carries neither records nor a watermark.
 
     **Kafka:** `Partition.fetchRecords`, `readRecords`. **Leaves out:** bytes and waiting time; a follower reads up to
     the log end.
     """
-    error = verdict
+    if verdict != Error.NONE:
+        return FetchResponse(verdict, (), UNKNOWN_OFFSET)
     if role.leader != self_id:
-        error = Error.NOT_LEADER_OR_FOLLOWER
-    elif verdict == Error.NONE and not log.start_offset <= request.fetch_offset <= log.end_offset:
-        error = Error.OFFSET_OUT_OF_RANGE
-    records = log.read(request.fetch_offset, max_records) if error == Error.NONE else ()
-    return FetchResponse(error, records, high_watermark)
+        return FetchResponse(Error.NOT_LEADER_OR_FOLLOWER, (), UNKNOWN_OFFSET)
+    if not log.start_offset <= request.fetch_offset <= log.end_offset:
+        return FetchResponse(Error.OFFSET_OUT_OF_RANGE, (), UNKNOWN_OFFSET)
+    return FetchResponse(Error.NONE, log.read(request.fetch_offset, max_records), high_watermark)
 
 
 def apply_fetch_response(log: LogT, response: FetchResponse) -> tuple[LogT, Offset]:

@@ -25,7 +25,7 @@ def replicated_by_last_epoch(role: LeaderAndIsr, log: Log, fetch: FetchRequest, 
     """
     if fetch.fetch_offset < offset:
         return False
-    return offset == 0 or fetch.last_fetched_epoch == log.epoch_at(Offset(offset - 1))
+    return offset == log.start_offset or fetch.last_fetched_epoch == log.epoch_at(Offset(offset - 1))
 
 
 def replicated_by_leader_epoch(role: LeaderAndIsr, log: Log, fetch: FetchRequest, offset: Offset) -> bool:
@@ -57,11 +57,11 @@ def has_record_to_commit(log: Log, high_watermark: Offset) -> bool:
 
 
 def follower_high_watermark(log: Log, leader_high_watermark: Offset) -> Offset:
-    """A follower's high watermark: the leader's, as far as its own log goes (offsets).
+    """A follower's high watermark: the leader's, as far as its own log goes in both directions (offsets).
 
     **Kafka:** `ReplicaFetcherThread.processPartitionData`, `UnifiedLog.maybeUpdateHighWatermark`.
     """
-    return min(leader_high_watermark, log.end_offset)
+    return max(log.start_offset, min(leader_high_watermark, log.end_offset))
 
 
 def high_watermark_after_truncation(high_watermark: Offset, end_offset: Offset) -> Offset:

@@ -66,6 +66,8 @@ def check_isr_update(partition: LeaderAndIsr, proposed: LeaderAndIsr) -> Error:
     Errors: `FENCED_LEADER_EPOCH` if the proposer is not the leader, or not in the current epoch.
 
     **Kafka:** the conditional ZooKeeper write of `Partition.updateIsr`; `ReplicationControlManager.alterPartition`.
+    **Leaves out:** the distinct errors of the latter for an epoch ahead (`NOT_CONTROLLER`) and a proposer that does not
+    lead (`INVALID_REQUEST`).
     """
     same = proposed.leader == partition.leader and proposed.leader_epoch == partition.leader_epoch
     return Error.NONE if same else Error.FENCED_LEADER_EPOCH

@@ -1,7 +1,7 @@
 """The log algebra: the few operations through which every rule touches a log.
 
 A rule is written against `Log` and does not know what carries it. `RecordLog`, a tuple of records, is the carrier in
-models. The laws that every carrier obeys are listed and checked in `tests/spec/test_log_laws.py`.
+models. The laws that every carrier obeys are listed in `tests/spec/log_laws.py`.
 """
 
 from typing import NamedTuple, Protocol, Self
@@ -47,7 +47,7 @@ class Log(Protocol):
         """
 
     def open_epoch(self, epoch: Epoch) -> Self:
-        """The log with `epoch` starting at its end, even before any record.
+        """The log with `epoch` starting at its end, even before any record; unchanged if that is its latest epoch.
 
         **Kafka:** `UnifiedLog.assignEpochStartOffset`.
         """
@@ -121,7 +121,7 @@ class RecordLog(NamedTuple):
         return RecordLog(self.records[: max(offset - self.start_offset, 0)], start)
 
     def open_epoch(self, epoch: Epoch) -> "RecordLog":
-        return RecordLog(self.records, self.start_offset, epoch)
+        return self if epoch == self.latest_epoch else RecordLog(self.records, self.start_offset, epoch)
 
     def holds_as(self, other: "RecordLog", offset: Offset) -> bool:
         if not (self.start_offset <= offset < self.end_offset and other.start_offset <= offset < other.end_offset):

@@ -20,7 +20,8 @@ def check_produce(role: LeaderAndIsr, acks: int, min_isr: int) -> Error:
     Errors: `INVALID_REQUIRED_ACKS` unless acks is -1, 0 or 1; `NOT_ENOUGH_REPLICAS` for acks=all while there are fewer
     in-sync replicas than `min_isr`. With acks 0 and 1 the number does not matter.
 
-    **Kafka:** `ReplicaManager.appendRecords`, `Partition.appendRecordsToLeader`.
+    **Kafka:** `ReplicaManager.appendRecords`, `Partition.appendRecordsToLeader`. **Leaves out:** that a broker which does
+    not lead answers `NOT_LEADER_OR_FOLLOWER`; only a leader is asked here (`leads`).
     """
     if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
         return Error.INVALID_REQUIRED_ACKS

@@ -4,6 +4,7 @@ A later version is an earlier one with some rules replaced, so the diff of two r
 changed. Settings (unclean election, acks, min.insync.replicas) are not rules and do not appear here.
 """
 
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
@@ -12,8 +13,8 @@ from spec.election import fail_broker_emptying_isr
 from spec.fetch import fetch_fenced_by_last_epoch, fetch_fenced_by_leader_epoch, fetch_without_fencing
 from spec.high_watermark import replicated_by_last_epoch, replicated_by_leader_epoch, replicated_by_offset
 from spec.isr import join_after_epoch_start, join_at_high_watermark
-from spec.log import Log, RecordLog
-from spec.replica import start_leading
+from spec.log import Log
+from spec.replica import LogT, start_leading
 from spec.truncation import (
     Ask,
     answer_anyone,
@@ -26,6 +27,13 @@ from spec.truncation import (
     truncate_to_high_watermark,
 )
 from spec.values import BrokerId, Epoch, EpochEndOffset, Error, FetchRequest, LeaderAndIsr, Offset
+
+
+class StartLeading(typing.Protocol):
+    """What a new leader notes in its log, whatever carries the log."""
+
+    def __call__(self, log: LogT, epoch: Epoch) -> LogT:
+        """The log as a leader of `epoch` starts with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ class Protocol:
     fetch_fencing: Callable[[LeaderAndIsr, Log, FetchRequest], Error]
     has_replicated: Callable[[LeaderAndIsr, Log, FetchRequest, Offset], bool]
     may_join: Callable[[LeaderAndIsr, Log, Offset], bool]
-    start_leading: Callable[[RecordLog, Epoch], RecordLog]
+    start_leading: StartLeading
     fail_broker: Callable[[LeaderAndIsr, BrokerId], LeaderAndIsr]
 
 

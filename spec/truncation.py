@@ -48,13 +48,13 @@ def truncate_to_high_watermark(log: Log, high_watermark: Offset, ask: Ask) -> Of
 def truncate_to_epoch_end(log: Log, high_watermark: Offset, ask: Ask) -> Offset:
     """Keep what lies before the end, in the leader's log, of the epoch in which the follower's log ends.
 
-    If the leader does not know the epoch, fall back to the high watermark. The answer may lie beyond the follower's
-    end; Kafka truncates to the smaller of both (`clamped`).
+    Fall back to the high watermark if the log has no epoch to ask about, or if the leader does not know it. The answer
+    may lie beyond the follower's end; Kafka truncates to the smaller of both (`clamped`).
 
     **Kafka:** `ReplicaFetcherThread.maybeTruncate` after KIP-101, 0.11 to 1.1.
     """
     if log.latest_epoch == NO_EPOCH:
-        return log.end_offset
+        return high_watermark
     answer = ask(log.latest_epoch)
     return high_watermark if answer.end_offset == UNKNOWN_OFFSET else answer.end_offset
 
@@ -69,7 +69,7 @@ def truncation_step(log: Log, high_watermark: Offset, answer: EpochEndOffset) ->
     **Kafka:** `AbstractFetcherThread.getOffsetTruncationState` (KIP-279).
     """
     if answer.end_offset == UNKNOWN_OFFSET:
-        return TruncationStep(high_watermark, complete=True)
+        return TruncationStep(min(high_watermark, log.end_offset), complete=True)
     if answer.leader_epoch == NO_EPOCH:
         return TruncationStep(min(answer.end_offset, log.end_offset), complete=True)
     own = log.end_offset_for_epoch(answer.leader_epoch)

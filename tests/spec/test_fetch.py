@@ -14,7 +14,18 @@ from spec.fetch import (
     handle_fetch,
 )
 from spec.log import EMPTY_LOG, RecordLog
-from spec.values import NO_EPOCH, BrokerId, Epoch, Error, FetchRequest, FetchResponse, LeaderAndIsr, Offset, Record
+from spec.values import (
+    NO_EPOCH,
+    UNKNOWN_OFFSET,
+    BrokerId,
+    Epoch,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    LeaderAndIsr,
+    Offset,
+    Record,
+)
 from tests.spec.strategies import epochs, epochs_or_none, fetches, offsets, record_logs, roles
 
 LEADER, FOLLOWER = BrokerId(1), BrokerId(2)
@@ -93,7 +104,7 @@ def test_fencing_by_leader_epoch_looks_at_nothing_else(role: LeaderAndIsr, log: 
         pytest.param(13, 5, Error.NONE, id="at the end"),
         pytest.param(12, 4, Error.LOG_TRUNCATION, id="an epoch that the leader does not have"),
         pytest.param(14, 5, Error.LOG_TRUNCATION, id="a record that the leader does not have"),
-        pytest.param(0, 4, Error.NONE, id="from the very start: no record before"),
+        pytest.param(10, 4, Error.NONE, id="from the very start: no record before"),
         pytest.param(1, 4, Error.LOG_TRUNCATION, id="a record before the leader's first"),
     ],
 )
@@ -180,7 +191,7 @@ def test_a_follower_that_fetches_until_nothing_comes_holds_the_leaders_records(
 ) -> None:
     log = leader_log.truncate_to(max(kept, leader_log.start_offset))
     role = LeaderAndIsr(LEADER, Epoch(9), frozenset({LEADER, FOLLOWER}))
-    committed = min(high_watermark, leader_log.end_offset)
+    committed = max(leader_log.start_offset, Offset(min(high_watermark, leader_log.end_offset)))
     while True:
         asked = fetch_request(role, log, log.end_offset)
         verdict = fetch_fenced_by_leader_epoch(role, leader_log, asked)
@@ -192,3 +203,20 @@ def test_a_follower_that_fetches_until_nothing_comes_holds_the_leaders_records(
     assert log.records == leader_log.records
     assert log.agreement_end(leader_log) == leader_log.end_offset
     assert followed == committed
+
+
+@pytest.mark.parametrize(
+    ("claimed", "leads", "offset", "error"),
+    [
+        pytest.param(4, False, 99, Error.FENCED_LEADER_EPOCH, id="the epoch is looked at first"),
+        pytest.param(5, False, 99, Error.NOT_LEADER_OR_FOLLOWER, id="then the role"),
+        pytest.param(5, True, 99, Error.OFFSET_OUT_OF_RANGE, id="then the offset"),
+    ],
+)
+def test_a_refused_fetch_names_the_first_reason_and_tells_nothing_else(
+    claimed: int, leads: bool, offset: int, error: Error
+) -> None:
+    role = ROLE if leads else ROLE._replace(leader=FOLLOWER)
+    asked = FetchRequest(Epoch(claimed), Offset(offset), NO_EPOCH)
+    verdict = fetch_fenced_by_leader_epoch(role, LOG, asked)
+    assert handle_fetch(LEADER, role, LOG, Offset(12), asked, 1, verdict) == FetchResponse(error, (), UNKNOWN_OFFSET)

@@ -159,3 +159,8 @@ def test_a_truncated_log_never_ends_before_its_high_watermark(
     after = high_watermark_after_truncation(high_watermark, truncated.end_offset)
     assert after <= truncated.end_offset
     assert after <= high_watermark
+
+
+def test_a_follower_whose_log_starts_later_does_not_take_a_high_watermark_before_its_start() -> None:
+    log = RecordLog((), Offset(5))
+    assert follower_high_watermark(log, Offset(3)) == 5

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from spec.log import EMPTY_LOG, RecordLog
 from spec.truncation import (
+    TruncationStep,
     answer_anyone,
     answer_as_leader,
     answer_in_epoch,
@@ -267,3 +268,15 @@ def test_whoever_is_fenced_gets_the_error_only(verdict: Error) -> None:
 )
 def test_a_broker_without_the_partition(known_topic: bool, error: Error) -> None:
     assert offset_for_leader_epoch_without_log(known_topic) == (error, UNDEFINED_EPOCH_END)
+
+
+def test_an_undefined_answer_never_reaches_beyond_what_earlier_answers_have_left() -> None:
+    cut = RecordLog((Record(0, Epoch(0)), Record(1, Epoch(1))))
+    assert truncation_step(cut, Offset(5), UNDEFINED_EPOCH_END) == TruncationStep(Offset(2), complete=True)
+
+
+def test_a_log_without_epochs_is_cut_at_the_high_watermark() -> None:
+    def ask_nobody(epoch: Epoch) -> EpochEndOffset:
+        raise AssertionError("there is no epoch to ask about")
+
+    assert truncate_to_epoch_end(EMPTY_LOG, Offset(0), ask_nobody) == 0
