@@ -53,3 +53,33 @@ def test_numbers_equal_those_of_other_checkers(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("row", within(LARGEST_FOR_THE_REFERENCE_ENGINE, FAST))
 def test_numbers_equal_those_of_other_checkers_on_large_models(row: dict[str, Any]) -> None:
     assert_matches(row)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "distinct_states", "transitions"),
+    [
+        ((2, 1, 1, 2), 1_365, 2_482),
+        ((3, 3, 1, 1), 6_787, 15_897),
+        ((2, 4, 4, 2), 69_001, 149_666),
+        pytest.param((3, 1, 2, 2), 173_779, 427_476, marks=pytest.mark.slow),
+        pytest.param((4, 1, 1, 1), 155_041, 490_800, marks=pytest.mark.slow),
+    ],
+)
+def test_kip_320_agrees_with_rumur_beyond_the_golden_rows(
+    parameters: tuple[int, int, int, int], distinct_states: int, transitions: int
+) -> None:
+    """Rumur counted these from a Murphi model of the same protocol: replicas, log size, records, highest epoch."""
+    names = ("replicas", "log_size", "max_records", "max_epoch")
+    model = MODELS["kip-320"].build(dict(zip(names, parameters, strict=True)))
+    result = explore(model, [prop for prop in model.properties if prop.by_default], Limits())
+    assert (result.distinct_states, result.transitions) == (distinct_states, transitions)
+    assert result.complete
+
+
+@pytest.mark.parametrize("name", ["truncate-to-hw", "kip-101", "kip-279", "kip-320-first-try", "kip-320"])
+@pytest.mark.parametrize("parameters", [{"log_size": 0}, {"max_records": 0}, {"max_epoch": 0}, {"replicas": 1}])
+def test_smallest_bounds_are_explored_without_a_violation(name: str, parameters: dict[str, int]) -> None:
+    model = MODELS[name].build({"replicas": 2, "max_epoch": 1, **parameters})
+    result = explore(model, [prop for prop in model.properties if prop.by_default], Limits())
+    assert result.complete
+    assert result.distinct_states > 1
