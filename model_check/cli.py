@@ -123,6 +123,7 @@ def _progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
 @click.option("--invariant", "names", multiple=True, metavar="NAME", help="Check this property; may be repeated.")
 @click.option("--all", "everything", is_flag=True, help="Explore everything and check every property of the model.")
 @click.option("--engine", default="reference", show_default=True, metavar="NAME", help="What explores: reference.")
+@click.option("--symmetry", is_flag=True, help="Visit one of the states that differ only in which broker is which.")
 @click.option("--deadlock", is_flag=True, help="A state without any possible action is a violation.")
 @click.option("--max-states", type=click.IntRange(1), metavar="N", help="Stop after about N distinct states.")
 @click.option("--time-limit", type=click.FloatRange(0, min_open=True), metavar="S", help="Stop after S seconds.")
@@ -137,6 +138,7 @@ def check(
     names: tuple[str, ...],
     everything: bool,
     engine: str,
+    symmetry: bool,
     deadlock: bool,
     max_states: int | None,
     time_limit: float | None,
@@ -161,9 +163,10 @@ def check(
     built = _build(model, options)
     properties = _chosen_properties(built, names, everything)
     itf_file, mermaid_file = _Output(itf), _Output(mermaid)
+    orbits = _symmetry(built, properties) if symmetry else None
     with _progress(not quiet) as report:
         limits = Limits(not everything, max_states, time_limit, deadlock, report)
-        result = explore(built, properties, limits)
+        result = explore(built, properties, limits, orbits)
     if as_json:
         click.echo(json.dumps(exploration_as_json(result)))
     elif "-" not in (itf, mermaid):
@@ -183,6 +186,17 @@ def check(
     if result.violated or asked_for_and_false:
         return VIOLATED
     return ALL_HOLD if result.complete else STOPPED
+
+
+def _symmetry(model: Any, properties: list[Any]) -> Any:
+    from model_check.symmetry import AsymmetryError, Symmetry
+
+    symmetry = Symmetry(model)
+    try:
+        symmetry.check(properties)
+    except AsymmetryError as error:
+        raise click.UsageError(str(error)) from error
+    return symmetry
 
 
 def _engine(name: str) -> Callable[..., Any]:

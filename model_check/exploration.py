@@ -70,6 +70,7 @@ class Exploration:
     engine: str
     verdicts: list[Verdict]
     deadlock_is_violation: bool = False
+    symmetry: bool = False
     stopped_because: str | None = None
     levels: list[int] = field(default_factory=list)
     actions: dict[str, int] = field(default_factory=dict)
@@ -80,8 +81,15 @@ class Exploration:
     def __post_init__(self) -> None:
         self.actions = dict.fromkeys(self.model.action_names, 0)
 
-    def finish(self, clock: "Clock") -> "Exploration":
-        """Decide what only a complete exploration decides, and stop the clock."""
+    def finish(self, clock: "Clock", real_trace: Callable[[Trace], Trace] | None = None) -> "Exploration":
+        """Decide what only a complete exploration decides, and stop the clock.
+
+        `real_trace` turns the traces found, through canonical states, into runs of the model.
+        """
+        if real_trace:
+            for verdict in self.verdicts:
+                verdict.trace = real_trace(verdict.trace) if verdict.trace else None
+            self.deadlock_trace = real_trace(self.deadlock_trace) if self.deadlock_trace else None
         if self.complete:
             for verdict in self.verdicts:
                 if verdict.holds is None:

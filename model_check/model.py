@@ -56,7 +56,7 @@ class Slot(NamedTuple):
     """A place that holds one value: the `key`-th of all slots called `name`, at `position` in the state.
 
     `broker` is the broker whose slot it is, `None` for the controller's and the model's own. `bookkeeping` is not shown
-    to readers of a trace: it is the model's, or repeats what another slot shows.
+    to readers of a trace: it is the model's, or repeats what another slot shows. `holds` is the type of the values.
     """
 
     position: int
@@ -64,6 +64,7 @@ class Slot(NamedTuple):
     key: int | None
     broker: int | None
     bookkeeping: bool
+    holds: Any = int
 
     @property
     def label(self) -> str:
@@ -210,6 +211,8 @@ class Model:
     properties: list[Property] = field(default_factory=list)
     constraint: list[Local] = field(default_factory=list)
     """States in which one of these fails lie outside the model: neither counted nor left (as in TLC)."""
+    interchangeable: tuple[int, ...] = ()
+    """Brokers that differ only in their ids."""
     _initial: list[Any] = field(default_factory=list)
 
     @property
@@ -217,9 +220,16 @@ class Model:
         return tuple(self._initial)
 
     def slot(
-        self, name: str, initial: Any, key: int | None = None, broker: int | None = None, bookkeeping: bool = False
+        self,
+        name: str,
+        initial: Any,
+        key: int | None = None,
+        broker: int | None = None,
+        bookkeeping: bool = False,
+        holds: Any = None,
     ) -> Slot:
-        slot = Slot(len(self.slots), name, key, broker, bookkeeping)
+        """A new slot; `holds` is the type of its values, needed where the initial value does not tell it (sets)."""
+        slot = Slot(len(self.slots), name, key, broker, bookkeeping, holds or type(initial))
         self.slots.append(slot)
         self._initial.append(initial)
         return slot
@@ -228,9 +238,9 @@ class Model:
         """One slot for each broker."""
         return {broker: self.slot(name, initial, broker, broker) for broker in brokers}
 
-    def numbered_slots(self, name: str, keys: Sequence[int], initial: Any) -> dict[int, Slot]:
+    def numbered_slots(self, name: str, keys: Sequence[int], initial: Any, holds: Any = None) -> dict[int, Slot]:
         """One slot of the model's bookkeeping for each key."""
-        return {key: self.slot(name, initial, key, bookkeeping=True) for key in keys}
+        return {key: self.slot(name, initial, key, bookkeeping=True, holds=holds) for key in keys}
 
     def action(
         self,

@@ -13,23 +13,30 @@ from model_check.exploration import (
     without_garbage_collection,
 )
 from model_check.model import ALWAYS, Action, Local, Model, Property, State
+from model_check.symmetry import Symmetry
 
 Origins = dict[State, tuple[State, Action] | None]
 """How each state was first reached: its predecessor and the action; `None` for the initial state."""
 
 
 @without_garbage_collection()
-def explore(model: Model, properties: list[Property], limits: Limits) -> Exploration:
-    """Visit every reachable state, level by level, so that the first state found to violate has a shortest trace."""
-    result = Exploration(model, "reference", [Verdict(prop) for prop in properties], limits.deadlock_is_violation)
+def explore(model: Model, properties: list[Property], limits: Limits, symmetry: Symmetry | None = None) -> Exploration:
+    """Visit every reachable state, level by level, so that the first state found to violate has a shortest trace.
+
+    With `symmetry`, visit one state of each orbit; traces are real runs all the same.
+    """
+    result = Exploration(
+        model, "reference", [Verdict(prop) for prop in properties], limits.deadlock_is_violation, symmetry is not None
+    )
     clock = Clock(limits)
+    canonical = symmetry.canonical if symmetry else None
     origins: Origins = {model.initial: None}
 
-    def check(state: State, holds_in: list[Callable[[State], bool]]) -> None:
+    def check(state: State, holds_in: list[Callable[[State], bool]], kept: State) -> None:
         for verdict, holds in zip(result.verdicts, holds_in, strict=True):
             always = verdict.prop.kind == "always"
             if verdict.holds is None and holds(state) != always:
-                verdict.holds, verdict.trace = not always, trace_to(state, origins)
+                verdict.holds, verdict.trace = not always, trace_to(kept, origins)
 
     groups: dict[Local, list[tuple[Action, Callable[[State], State | None], list[Callable[[State], bool]]]]] = {}
     for action in model.actions:
@@ -39,7 +46,7 @@ def explore(model: Model, properties: list[Property], limits: Limits) -> Explora
     constraint = [term.bind() for term in model.constraint]
     frontier, following = [model.initial], list[State]()
     try:
-        check(model.initial, [prop.bind() for prop in properties])
+        check(model.initial, [prop.bind() for prop in properties], model.initial)
         while frontier and not result.stopped_because:
             result.levels.append(len(frontier))
             for position, state in enumerate(frontier):
@@ -59,10 +66,11 @@ def explore(model: Model, properties: list[Property], limits: Limits) -> Explora
                     if constraint and not all(within(successor) for within in constraint):
                         continue
                     result.actions[action.name] += 1
-                    if successor not in origins:
-                        origins[successor] = (state, action)
-                        following.append(successor)
-                        check(successor, holds_in)
+                    kept = canonical(successor) if canonical else successor
+                    if kept not in origins:
+                        origins[kept] = (state, action)
+                        following.append(kept)
+                        check(successor, holds_in, kept)
                 if stuck:
                     result.deadlocks += 1
                     result.deadlock_trace = result.deadlock_trace or trace_to(state, origins)
@@ -71,7 +79,7 @@ def explore(model: Model, properties: list[Property], limits: Limits) -> Explora
         result.stopped_because = "interrupted"
     if result.stopped_because and len(origins) > sum(result.levels):
         result.levels.append(len(origins) - sum(result.levels))
-    return result.finish(clock)
+    return result.finish(clock, symmetry.real_trace if symmetry else None)
 
 
 def trace_to(state: State, origins: Origins) -> Trace:

@@ -22,6 +22,7 @@ def exploration_as_json(result: Exploration) -> dict[str, Any]:
         "version": VERSION,
         "parameters": {option_name(name): as_json(value) for name, value in model.parameters.items()},
         "engine": result.engine,
+        "symmetry": result.symmetry,
         "complete": result.complete,
         "stopped_because": result.stopped_because,
         "distinct_states": result.distinct_states,
@@ -86,9 +87,10 @@ def parameters_in_words(result: Exploration) -> str:
 def exploration_as_text(result: Exploration, full: bool = False) -> str:
     """The report of `kspec check`: numbers, verdicts, how often each action fired, the violations' traces."""
     rate = result.distinct_states / max(result.duration_s, 1e-3)
+    states = "states up to renaming of brokers" if result.symmetry else "states"
     lines = [
         f"{result.model.name}: {parameters_in_words(result)}",
-        f"{result.distinct_states:,} distinct states, {result.transitions:,} transitions, depth {result.depth},"
+        f"{result.distinct_states:,} distinct {states}, {result.transitions:,} transitions, depth {result.depth},"
         f" {result.duration_s:.1f} s ({rate:,.0f} states/s, engine {result.engine})",
         "every reachable state was explored" if result.complete else f"stopped early: {result.stopped_because}",
         "",

@@ -43,8 +43,10 @@ PARAMETERS = (
     Parameter("mutant", None, "weaken one rule", choices=tuple(mutant.name for mutant in ISR_MUTANTS)),
 )
 
-Announced = frozenset[frozenset[BrokerId]]
+Messages = frozenset[frozenset[BrokerId]]
 """The ISRs that messages of one partition epoch carry."""
+
+NOTHING: Messages = frozenset()
 
 
 class Slots(NamedTuple):
@@ -90,6 +92,7 @@ def _named(isr: frozenset[BrokerId]) -> str:
 class _Builder:
     def __init__(self, name: str, rules: IsrProtocol, parameters: dict[str, Any]) -> None:
         self.model = model = Model(name, parameters)
+        model.interchangeable = tuple(range(2, parameters["replicas"] + 1))
         self.rules = rules
         self.repairs = parameters["repair"]
         self.replicas = [BrokerId(replica) for replica in range(1, parameters["replicas"] + 1)]
@@ -103,8 +106,8 @@ class _Builder:
                 "leaderIsr", LeaderIsr(everyone, self.versions[0], frozenset(), NO_PARTITION_EPOCH), broker=LEADER
             ),
             controller=model.slot("partition", PartitionIsr(everyone, self.versions[0])),
-            requested=model.numbered_slots("requested", self.versions[:-1], frozenset[frozenset[BrokerId]]()),
-            announced=model.numbered_slots("announced", self.versions[1:], frozenset[frozenset[BrokerId]]()),
+            requested=model.numbered_slots("requested", self.versions[:-1], NOTHING, Messages),
+            announced=model.numbered_slots("announced", self.versions[1:], NOTHING, Messages),
         )
 
     def build(self) -> Model:
@@ -305,7 +308,7 @@ class _Builder:
         def partition_ok(partition: PartitionIsr) -> bool:
             return 0 <= partition.partition_epoch <= self.max_version and LEADER in partition.isr <= everyone
 
-        def messages_ok(isrs: Announced) -> bool:
+        def messages_ok(isrs: Messages) -> bool:
             return all(LEADER in isr <= everyone for isr in isrs)
 
         return [

@@ -53,6 +53,7 @@ class Board:
         self.replicas = [BrokerId(replica) for replica in range(1, parameters["replicas"] + 1)]
         self.epochs = [Epoch(epoch) for epoch in range(parameters["max_epoch"] + 1)]
         self.acks = {None: None, "1": ACKS_LEADER, "all": ACKS_ALL}[parameters["acks"]]
+        self.model.interchangeable = tuple(self.replicas)
         self.slots = slots = self._slots()
         self.is_leader = {replica: when(partial(leads, replica), slots.role[replica]) for replica in self.replicas}
         self.is_announced = {
@@ -76,8 +77,14 @@ class Board:
             announcement=model.numbered_slots("announcement", self.epochs, NOT_ANNOUNCED),
             restarts_left=self._budget("restarts"),
             power_losses_left=self._budget("power_losses"),
-            acknowledged=model.slot("acknowledged", frozenset[Acknowledged]()) if self.acks is not None else None,
+            acknowledged=self._promises(),
         )
+
+    def _promises(self) -> Slot | None:
+        """What producers were told is safe; no slot where that is not tracked."""
+        if self.acks is None:
+            return None
+        return self.model.slot("acknowledged", frozenset[Acknowledged](), holds=frozenset[Acknowledged])
 
     def _budget(self, parameter: str) -> Slot | None:
         """How many disturbances of a kind are left; no slot where there are none."""

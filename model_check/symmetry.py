@@ -1,0 +1,109 @@
+"""Symmetry: replicas are interchangeable, so states that differ only in which broker is which behave alike.
+
+A permutation of broker ids acts on a state in two ways: slots that belong to a broker change places, and broker ids
+inside values are renamed. How a value is renamed follows from the types of its fields (`BrokerId`, sets, tuples and
+records of them), never from a list kept by hand. An exploration then keeps one *canonical* state of each orbit.
+"""
+
+import typing
+from collections.abc import Callable, Mapping
+from itertools import permutations
+from typing import Any, TypeAlias
+
+from model_check.audit import reachable_states
+from model_check.exploration import Step, Trace
+from model_check.model import Model, Property, State
+from spec.values import BrokerId
+
+Renaming: TypeAlias = Mapping[int, int]
+Rename: TypeAlias = Callable[[Any, Renaming], Any]
+
+STATES_TO_TRY = 200
+
+
+class AsymmetryError(ValueError):
+    """A model or a property that tells interchangeable brokers apart."""
+
+
+def rename_rule(annotation: Any) -> Rename | None:
+    """How values of this type are renamed, `None` if they hold no broker ids."""
+    if annotation is BrokerId:
+        return lambda value, renaming: renaming.get(value, value)
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (frozenset, tuple):
+        inner = rename_rule(arguments[0])
+        return None if inner is None else lambda value, renaming: origin(inner(member, renaming) for member in value)
+    if isinstance(annotation, type) and issubclass(annotation, tuple) and hasattr(annotation, "_fields"):
+        hints = typing.get_type_hints(annotation)
+        rules = {name: rule for name in annotation._fields if (rule := rename_rule(hints[name]))}
+        if rules:
+            return lambda value, renaming: value._replace(
+                **{name: rule(getattr(value, name), renaming) for name, rule in rules.items()}
+            )
+    return None
+
+
+class Symmetry:
+    """The permutations of a model's interchangeable brokers, and what they do to its states."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        brokers = model.interchangeable
+        self.renamings = [dict(zip(brokers, images, strict=True)) for images in permutations(brokers)]
+        self.rules = [rename_rule(slot.holds) for slot in model.slots]
+        places = {(slot.name, slot.key): slot.position for slot in model.slots}
+        self.moves = [
+            [
+                places[slot.name, renaming.get(slot.broker, slot.key)]
+                if slot.broker is not None and slot.key == slot.broker
+                else slot.position
+                for slot in model.slots
+            ]
+            for renaming in self.renamings
+        ]
+
+    def images(self, state: State) -> list[State]:
+        """The state under every permutation, the identity first."""
+        images = []
+        for renaming, moves in zip(self.renamings, self.moves, strict=True):
+            image = list(state)
+            for value, rule, place in zip(state, self.rules, moves, strict=True):
+                image[place] = rule(value, renaming) if rule else value
+            images.append(tuple(image))
+        return images
+
+    def canonical(self, state: State) -> State:
+        """The one state that stands for all images of this one."""
+        return min(self.images(state), key=repr)
+
+    def check(self, properties: list[Property]) -> None:
+        """Make sure, on a sample of reachable states, that neither the actions nor the properties tell brokers apart.
+
+        Raises `AsymmetryError` with the name of what does.
+        """
+        actions = [action.bind() for action in self.model.actions]
+        bound = [(prop, prop.bind()) for prop in properties]
+        for state in reachable_states(self.model, STATES_TO_TRY, seed=1):
+            images = self.images(state)
+            for prop, holds_in in bound:
+                if len({bool(holds_in(image)) for image in images}) > 1:
+                    raise AsymmetryError(f"property {prop.name} tells brokers apart, so it cannot be checked with symmetry")
+            following = {self.canonical(after) for fire in actions if (after := fire(state)) is not None}
+            for image in images[1:]:
+                if {self.canonical(after) for fire in actions if (after := fire(image)) is not None} != following:
+                    raise AsymmetryError(f"model {self.model.name} tells brokers apart, so it has no symmetry to use")
+
+    def real_trace(self, trace: Trace) -> Trace:
+        """A run of the model that passes through the orbits of these canonical states, one after the other."""
+        state = self.model.initial
+        steps = [Step(None, state)]
+        for wanted in trace[1:]:
+            for action in self.model.actions:
+                after = action.bind()(state)
+                if after is not None and self.canonical(after) == wanted.state:
+                    steps.append(Step(action, after))
+                    state = after
+                    break
+            else:
+                raise AssertionError("no action leads to the next orbit")
+        return tuple(steps)
