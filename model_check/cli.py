@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
+from model_check.engines import DEFAULT_ENGINE, EngineError, explorer
 from model_check.models import MODELS, ModelEntry
 from model_check.parameters import Parameter, ParameterError
 from model_check.version import VERSION
@@ -122,7 +123,10 @@ def _progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
 @click.argument("model", metavar="MODEL")
 @click.option("--invariant", "names", multiple=True, metavar="NAME", help="Check this property; may be repeated.")
 @click.option("--all", "everything", is_flag=True, help="Explore everything and check every property of the model.")
-@click.option("--engine", default="reference", show_default=True, metavar="NAME", help="What explores: reference.")
+@click.option(
+    "--engine", default=DEFAULT_ENGINE, show_default=True, metavar="NAME", help="What explores: compiled, reference."
+)
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="Threads of engine compiled (all cores by default).")
 @click.option("--symmetry", is_flag=True, help="Visit one of the states that differ only in which broker is which.")
 @click.option("--deadlock", is_flag=True, help="A state without any possible action is a violation.")
 @click.option("--max-states", type=click.IntRange(1), metavar="N", help="Stop after about N distinct states.")
@@ -138,6 +142,7 @@ def check(
     names: tuple[str, ...],
     everything: bool,
     engine: str,
+    workers: int | None,
     symmetry: bool,
     deadlock: bool,
     max_states: int | None,
@@ -159,14 +164,13 @@ def check(
     from model_check.mermaid import sequence_diagram
     from model_check.report import exploration_as_json, exploration_as_text, verdict_in_words, violations
 
-    explore = _engine(engine)
     built = _build(model, options)
     properties = _chosen_properties(built, names, everything)
+    explore = _engine(engine, workers, _symmetry(built, properties) if symmetry else None)
     itf_file, mermaid_file = _Output(itf), _Output(mermaid)
-    orbits = _symmetry(built, properties) if symmetry else None
     with _progress(not quiet) as report:
         limits = Limits(not everything, max_states, time_limit, deadlock, report)
-        result = explore(built, properties, limits, orbits)
+        result = explore(built, properties, limits)
     if as_json:
         click.echo(json.dumps(exploration_as_json(result)))
     elif "-" not in (itf, mermaid):
@@ -199,12 +203,11 @@ def _symmetry(model: Any, properties: list[Any]) -> Any:
     return symmetry
 
 
-def _engine(name: str) -> Callable[..., Any]:
-    if name != "reference":
-        raise click.UsageError(f"there is no engine {name!r}; engines: reference")
-    from model_check.reference import explore
-
-    return explore
+def _engine(name: str, workers: int | None, symmetry: Any) -> Callable[..., Any]:
+    try:
+        return explorer(name, workers, symmetry)
+    except EngineError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _chosen_properties(model: Any, names: tuple[str, ...], everything: bool) -> list[Any]:

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from model_check.engines import explorer
 from model_check.exploration import Exploration, Limits, Progress
 from model_check.models import MODELS
-from model_check.reference import explore
 from model_check.render import trace_table
 from model_check.report import exploration_as_json, parameters_in_words, violations
 
@@ -32,6 +32,7 @@ RELEASES = {
 
 def run_history(report: Callable[[Progress], None] | None = None) -> list[Chapter]:
     """Ask every model, in the order of history, whether a committed record is on every possible next leader."""
+    explore = explorer()
     chapters = []
     for name, kafka in RELEASES.items():
         model = MODELS[name].build({})

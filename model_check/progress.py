@@ -3,6 +3,8 @@
 import time
 from typing import TextIO
 
+from rich.console import Console
+
 from model_check.exploration import Progress
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -12,29 +14,24 @@ class ProgressLine:
     """One line that is rewritten on a terminal; elsewhere a line every ten seconds."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-        self.terminal = stream.isatty()
+        self.console = Console(file=stream)
+        self.status = self.console.status("starting") if self.console.is_terminal else None
         self.last_line = time.monotonic()
-        self.written = False
+        if self.status:
+            self.status.start()
 
     def report(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if not self.terminal and now - self.last_line < SECONDS_BETWEEN_LINES:
-            return
-        self.last_line = now
         rate = progress.distinct_states / max(progress.seconds, 1e-3)
         text = (
             f"level {progress.level}: {progress.distinct_states:,} distinct states, {progress.transitions:,} transitions,"
             f" {progress.queue:,} to expand in this level, {rate:,.0f} states/s"
         )
-        if self.terminal:
-            self.stream.write(f"\r\x1b[K{text}")
-            self.written = True
-        else:
-            self.stream.write(text + "\n")
-        self.stream.flush()
+        if self.status:
+            self.status.update(text)
+        elif time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
+            self.last_line = time.monotonic()
+            self.console.print(text, soft_wrap=True, highlight=False)
 
     def close(self) -> None:
-        if self.written:
-            self.stream.write("\r\x1b[K")
-            self.stream.flush()
+        if self.status:
+            self.status.stop()

@@ -4,20 +4,17 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TypeAlias
 
+from model_check.engines import Explore, explorer
 from model_check.exploration import Exploration, Limits, Progress, Trace, Verdict
 from model_check.mermaid import sequence_diagram
-from model_check.model import Model, Property, State
+from model_check.model import Model, State
 from model_check.models import MODELS
 from model_check.models.gustafson.settings import NAMES
 from model_check.reference import explore as explore_with_reference_engine
 from model_check.render import changes, field_name, sequence_text, steps, trace_table
 from model_check.report import vacuous
 from model_check.studies.catalogue import Configuration, Study
-
-Explore: TypeAlias = Callable[[Model, list[Property], Limits], Exploration]
-"""What an engine offers."""
 
 WIDTH = 100
 
@@ -57,9 +54,12 @@ class Telling:
 def tell(
     study: Study,
     explore: Explore = explore_with_reference_engine,
+    verify: Explore | None = None,
     report: Callable[[Progress], None] | None = None,
 ) -> Telling:
-    """Find the failing run of `study` and explore its repaired configuration completely.
+    """Find the failing run of `study` with `explore`, and check its repaired configuration completely with `verify`.
+
+    By default the run is the reference engine's, for pages to be the same everywhere, and the check the fastest engine's.
 
     Beside the property its `sometimes` twin is checked in the repaired configuration, so that it does not hold for want
     of an occasion to fail. `UnfinishedError` if a check is stopped early.
@@ -70,7 +70,7 @@ def tell(
         raise UnfinishedError(f"{study.name}: the failing check stopped, {failing.stopped_because}")
     assert verdict.violated, f"{study.name}: {study.invariant} does not fail"
     assert verdict.trace
-    repaired = _check(study.repaired, study.invariant, explore, report, with_twin=True)
+    repaired = _check(study.repaired, study.invariant, verify or explorer(), report, with_twin=True)
     assert not repaired.violated, f"{study.name}: {study.invariant} fails in the repaired configuration"
     if repaired.stopped_because:
         raise UnfinishedError(f"{study.name}: the repaired check stopped, {repaired.stopped_because}")

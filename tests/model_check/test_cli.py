@@ -48,7 +48,12 @@ def test_json_has_what_scripts_rely_on() -> None:
     assert done.stderr == ""
     result = json.loads(done.stdout)
     assert result["model"] == "truncate-to-hw"
-    assert result["engine"] == "reference"
+    assert result["engine"] == "compiled"
+    assert {**result, "engine": "reference", "duration_s": 0.0} == {
+        **kspec_json("check", "truncate-to-hw", *SMALL, "--all", "--engine", "reference"),
+        "duration_s": 0.0,
+        "properties": result["properties"],  # another of several shortest traces may be shown
+    }
     assert result["complete"] is True
     assert (result["distinct_states"], result["transitions"], result["depth"]) == (1251, 2690, 16)
     assert result["parameters"]["max-epoch"] == 1
@@ -96,7 +101,16 @@ def test_limits_end_with_3() -> None:
 
 
 def test_an_interrupt_ends_with_3_and_the_counts_so_far() -> None:
-    command = [sys.executable, "-c", "from model_check.cli import main; main()", "check", "kip-320", "--json"]
+    command = [
+        sys.executable,
+        "-c",
+        "from model_check.cli import main; main()",
+        "check",
+        "kip-320",
+        "--json",
+        "--engine",
+        "reference",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         time.sleep(2.5)
         os.kill(process.pid, signal.SIGINT)
@@ -227,7 +241,9 @@ def test_study_lists_and_tells() -> None:
 
 
 def test_symmetry_visits_one_state_of_each_orbit() -> None:
-    result = kspec_json("check", "kip-320", "--replicas", "2", "--symmetry")
+    result = kspec_json("check", "kip-320", "--replicas", "2", "--symmetry", "--engine", "reference")
     assert (result["distinct_states"], result["symmetry"]) == (2987, True)
-    found = kspec_json("check", "kip-101", "--replicas", "2", "--symmetry", "--invariant", "StrongIsr")
+    found = kspec_json(
+        "check", "kip-101", "--replicas", "2", "--symmetry", "--invariant", "StrongIsr", "--engine", "reference"
+    )
     assert found["properties"][0]["trace_length"] == 12

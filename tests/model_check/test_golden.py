@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from model_check.engines import ENGINES, explorer
 from model_check.exploration import Limits
 from model_check.models import MODELS
-from model_check.reference import explore
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())
-FAST, LARGEST_FOR_THE_REFERENCE_ENGINE = 70_000, 2_000_000
+FAST, LARGE, LARGEST = 70_000, 2_000_000, 5_000_000
 
 
 def row_name(row: dict[str, Any]) -> str:
@@ -26,9 +26,9 @@ def within(most: int, least: int = 0) -> list[Any]:
     return [pytest.param(row, id=row_name(row)) for row in ROWS if least < row["distinct_states"] <= most]
 
 
-def assert_matches(row: dict[str, Any]) -> None:
+def assert_matches(row: dict[str, Any], engine: str) -> None:
     model = MODELS[row["model"]].build(row["parameters"])
-    result = explore(model, model.properties, Limits(stop_at_first=False))
+    result = explorer(engine)(model, model.properties, Limits(stop_at_first=False))
     assert result.complete
     assert result.distinct_states == row["distinct_states"]
     assert result.depth == row["depth"]
@@ -44,15 +44,22 @@ def assert_matches(row: dict[str, Any]) -> None:
     assert verdicts["TypeOk"].holds
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("row", within(FAST))
-def test_numbers_equal_those_of_other_checkers(row: dict[str, Any]) -> None:
-    assert_matches(row)
+def test_numbers_equal_those_of_other_checkers(row: dict[str, Any], engine: str) -> None:
+    assert_matches(row, engine)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", within(LARGEST_FOR_THE_REFERENCE_ENGINE, FAST))
-def test_numbers_equal_those_of_other_checkers_on_large_models(row: dict[str, Any]) -> None:
-    assert_matches(row)
+@pytest.mark.parametrize("row", within(LARGE, FAST))
+def test_numbers_of_large_models_equal_those_of_other_checkers(row: dict[str, Any]) -> None:
+    assert_matches(row, "reference")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", within(LARGEST, FAST))
+def test_the_compiled_engine_gives_the_numbers_of_large_models(row: dict[str, Any]) -> None:
+    assert_matches(row, "compiled")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +78,7 @@ def test_kip_320_agrees_with_rumur_beyond_the_golden_rows(
     """Rumur counted these from a Murphi model of the same protocol: replicas, log size, records, highest epoch."""
     names = ("replicas", "log_size", "max_records", "max_epoch")
     model = MODELS["kip-320"].build(dict(zip(names, parameters, strict=True)))
-    result = explore(model, [prop for prop in model.properties if prop.by_default], Limits())
+    result = explorer()(model, [prop for prop in model.properties if prop.by_default], Limits())
     assert (result.distinct_states, result.transitions) == (distinct_states, transitions)
     assert result.complete
 
@@ -80,6 +87,6 @@ def test_kip_320_agrees_with_rumur_beyond_the_golden_rows(
 @pytest.mark.parametrize("parameters", [{"log_size": 0}, {"max_records": 0}, {"max_epoch": 0}, {"replicas": 1}])
 def test_smallest_bounds_are_explored_without_a_violation(name: str, parameters: dict[str, int]) -> None:
     model = MODELS[name].build({"replicas": 2, "max_epoch": 1, **parameters})
-    result = explore(model, [prop for prop in model.properties if prop.by_default], Limits())
+    result = explorer()(model, [prop for prop in model.properties if prop.by_default], Limits())
     assert result.complete
     assert result.distinct_states > 1

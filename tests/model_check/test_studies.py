@@ -166,7 +166,7 @@ def test_another_engine_may_be_used() -> None:
         asked.append((model.name, [prop.name for prop in properties]))
         return explore(model, properties, limits)
 
-    tell(BY_NAME["kip-101-loss"], counting)
+    tell(BY_NAME["kip-101-loss"], counting, counting)
     assert asked == [
         ("truncate-to-hw", ["AcknowledgedOnLeader"]),
         ("kip-101", ["AcknowledgedOnLeader", "AcknowledgedAcrossLeaders"]),
@@ -180,7 +180,7 @@ def test_stopped_check_is_not_told(most: int) -> None:
         return explore(model, properties, limits)
 
     with pytest.raises(UnfinishedError, match="limit of"):
-        tell(BY_NAME["kip-101-loss"], stopping)
+        tell(BY_NAME["kip-101-loss"], stopping, stopping)
 
 
 @pytest.mark.slow

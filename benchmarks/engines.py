@@ -1,0 +1,175 @@
+"""Time the compiled engine beside other model checkers on one model: `python -m benchmarks.engines`.
+
+The model is `kip-320`, three replicas, checked for `StrongIsr`, in the Murphi and Promela versions under `peers/`. Engines
+take turns, so that all see the same machine; the table has medians of whole-process wall time and peak resident memory.
+Peers are built before and not timed building; ours has its compiled kernels cached, as theirs are. Peers that are not
+installed are named.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parent
+LOG_SIZE = RECORDS = 3
+SPIN_FLAGS = [
+    "-O3",
+    "-march=native",
+    "-DSAFETY",
+    "-DNOREDUCE",
+    "-DNOBOUNDCHECK",
+    "-DNOFAIR",
+    "-DVECTORSZ=96",
+    "-DMEMLIM=18000",
+]
+
+
+@dataclass(slots=True)
+class Engine:
+    """A command to time, a pattern that finds its number of distinct states, and what was measured."""
+
+    name: str
+    command: list[str]
+    states: str
+    seconds: list[float] = field(default_factory=list)
+    peak_bytes: list[int] = field(default_factory=list)
+    distinct: int | None = None
+
+    def run(self) -> None:
+        """Run it once more."""
+        before = time.perf_counter()
+        with tempfile.TemporaryFile() as output:
+            process = subprocess.Popen(self.command, stdout=output, stderr=subprocess.STDOUT, cwd=REPOSITORY)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self.seconds.append(time.perf_counter() - before)
+            output.seek(0)
+            text = output.read().decode(errors="replace")
+        self.peak_bytes.append(usage.ru_maxrss * 1024)
+        found = re.search(self.states, text)
+        if found is None:
+            raise SystemExit(f"{self.name} gave no number of states:\n{text[-2000:]}")
+        self.distinct = int(found[1].replace(",", ""))
+
+
+def built_in(folder: Path, epochs: int) -> tuple[list[Engine], list[str]]:
+    """The peers that can be built on this machine, in `folder`, and the names of those that cannot."""
+    engines, missing = [], []
+    compiler = shutil.which("gcc")
+    if shutil.which("spin") and compiler:
+        spin = ["spin", f"-DL={LOG_SIZE}", f"-DR={RECORDS}", f"-DE={epochs}", "-a", str(HERE / "peers" / "kip320.pml")]
+        subprocess.run(spin, cwd=folder, check=True, capture_output=True)
+        for name, flags in (("SPIN, depth first", []), ("SPIN, depth first, 2 cores", ["-DNCORE=2"])):
+            program = folder / f"pan{len(flags)}"
+            subprocess.run(
+                [compiler, *SPIN_FLAGS, *flags, "-o", str(program), "pan.c"], cwd=folder, check=True, capture_output=True
+            )
+            search = [str(program), "-E", "-m10000", "-w24" if epochs < 3 else "-w27"]
+            engines.append(Engine(name, search, r"([\d,]+) states, stored"))
+    else:
+        missing.append("SPIN (needs `spin` and `gcc`)")
+    if shutil.which("rumur") and compiler:
+        text = (HERE / "peers" / "kip320.m").read_text()
+        for constant, value in (("LOGSIZE", LOG_SIZE), ("MAXREC", RECORDS), ("MAXEP", epochs)):
+            text = text.replace(constant, str(value))
+        (folder / "kip320.m").write_text(text)
+        rumur = ["rumur", "--deadlock-detection", "off", "--threads", "2", "--output", "rumur.c", "kip320.m"]
+        subprocess.run(rumur, cwd=folder, check=True, capture_output=True)
+        build = [compiler, "-std=c11", "-O3", "-march=native", "-o", "rumur", "rumur.c", "-lpthread", "-mcx16"]
+        subprocess.run(build, cwd=folder, check=True, capture_output=True)
+        engines.append(Engine("Rumur, 2 threads", [str(folder / "rumur")], r"([\d,]+) states"))
+    else:
+        missing.append("Rumur (needs `rumur` and `gcc`)")
+    missing.append("TLC (no package of it and of the published TLA+ modules is set up here)")
+    return engines, missing
+
+
+def table(engines: Sequence[Engine]) -> str:
+    """The measurements as a Markdown table; ratios are to the compiled engine with all cores."""
+    ours = statistics.median(engines[0].seconds)
+    lines = [
+        "| engine | distinct states | seconds | states/s | peak memory | bytes/state | times ours |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for engine in engines:
+        seconds, peak, distinct = (
+            statistics.median(engine.seconds),
+            statistics.median(engine.peak_bytes),
+            engine.distinct or 0,
+        )
+        lines.append(
+            f"| {engine.name} | {distinct:,} | {seconds:.2f} | {distinct / seconds:,.0f} | {peak / 1e6:,.0f} MB |"
+            f" {peak / distinct:.1f} | {seconds / ours:.2f}x |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Build the peers, let everyone take turns, print the table and put it on the page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.engines", description=__doc__)
+    parser.add_argument("--epochs", type=int, default=2, help="highest leader epoch (2: 4.1 M states, 3: 64.7 M)")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each engine")
+    parser.add_argument("--only", default="", help="regular expression: run only peers whose name matches")
+    arguments = parser.parse_args()
+    model = ["kip-320", f"log_size={LOG_SIZE}", f"max_records={RECORDS}", f"max_epoch={arguments.epochs}"]
+    command = [sys.executable, "-m", "benchmarks.compiled_run", *model, "properties=StrongIsr"]
+    ours = r'"distinct": (\d+)'
+    cores = os.cpu_count() or 1
+    engines = [
+        Engine(f"compiled, {cores} workers", command, ours),
+        Engine("compiled, 1 worker", [*command, "workers=1"], ours),
+    ]
+    small = [sys.executable, "-m", "benchmarks.compiled_run", "kip-320", "replicas=2", "max_epoch=2"]
+    start = Engine("compiled, 5,973 states, start to finish", small, ours)
+    start.run()  # compiles the kernels if they are not cached
+    start.seconds.clear()
+    with tempfile.TemporaryDirectory() as folder:
+        peers, missing = built_in(Path(folder), arguments.epochs)
+        engines += [peer for peer in peers if re.search(arguments.only, peer.name)]
+        for _ in range(arguments.repeat):
+            start.run()
+            for engine in engines:
+                engine.run()
+                print(f"{engine.name}: {engine.seconds[-1]:.2f} s", flush=True)
+    if len({engine.distinct for engine in engines}) > 1:
+        raise SystemExit("the engines disagree: " + json.dumps({engine.name: engine.distinct for engine in engines}))
+    section = (
+        f"`kip-320`, 3 replicas, log {LOG_SIZE}, records {RECORDS}, epochs 0 to {arguments.epochs}, `StrongIsr` checked"
+    )
+    text = (
+        f"{section}; medians of {arguments.repeat} runs that took turns, {cores} cores ({platform.machine()}),"
+        f" Python {platform.python_version()}.\n\n{table(engines)}\n\n"
+        f"A small model ({start.distinct:,} states) from interpreter start to finish:"
+        f" {statistics.median(start.seconds):.2f} s.\n\n"
+        f"Not measured here: {'; '.join(missing)}.\n"
+    )
+    print("\n" + text)
+    write_readme(f"epochs {arguments.epochs}", f"python -m benchmarks.engines --epochs {arguments.epochs}", text)
+
+
+def write_readme(name: str, command: str, text: str) -> None:
+    """Replace one section of the page, and keep the others."""
+    page = HERE / "README.md"
+    head = (
+        "# Benchmarks\n\nEach section is written by the command that it begins with."
+        " Times are of whole processes; compiled code is cached.\n"
+    )
+    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page.read_text(), re.M | re.S)) if page.exists() else {}
+    sections[name] = f"\n`{command}`\n\n{text}\n"
+    page.write_text(head + "\n" + "".join(f"## {title}\n{sections[title]}" for title in sorted(sections)).rstrip() + "\n")
+
+
+if __name__ == "__main__":
+    main()

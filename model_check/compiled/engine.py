@@ -1,0 +1,535 @@
+"""The compiled engine: breadth-first search in blocks, each expanded, merged into the visited set and learned from."""
+
+import gc
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model_check.compiled import kernels
+from model_check.compiled.kernels import SHARDS
+from model_check.compiled.layout import Fields, compact_fields, wide_fields
+from model_check.compiled.rulebook import RuleBook
+from model_check.compiled.store import FIRST_INDEX_SIZE, Store, available_memory, physical_memory
+from model_check.exploration import Clock, Exploration, Limits, Progress, Step, Trace, Verdict
+from model_check.model import Model, Property, State
+
+CHUNK = 8192
+"""States that one worker expands at a time. Chunks do not depend on the number of workers, so neither do results."""
+
+BLOCK = 32 * CHUNK
+"""States that are expanded before their successors are merged into the visited set."""
+
+CHUNK_OUTPUT = 12 * CHUNK
+"""Most successors of a chunk; the states for which there is no room wait for the next round."""
+
+MISSES = 1 << 15
+RECENT = 1 << 12
+WIDE_UNTIL = 4096
+"""States to find before the layout is made compact: until then slots have met most kinds of their values."""
+
+SPARSE_BELOW = 1 << 23
+"""Below so many states hash tables double when they are full; above, memory counts for more and they grow by less."""
+
+
+class Place(NamedTuple):
+    """A state in the store."""
+
+    shard: int
+    number: int
+
+
+class Found(NamedTuple):
+    """A state whose trace is wanted, and its level."""
+
+    level: int
+    place: Place
+
+
+def explore(
+    model: Model, properties: list[Property], limits: Limits, workers: int | None = None, memory: int | None = None
+) -> Exploration:
+    """Visit every reachable state, level by level, on all cores unless `workers` says how many.
+
+    `memory` is how many bytes the search may take; by default nearly what the system has left.
+    """
+    return _Search(model, properties, limits, workers or os.cpu_count() or 1, memory).run()
+
+
+@dataclass(slots=True)
+class _Workspace:
+    """What one worker writes to."""
+
+    linear: NDArray[np.uint64]
+    recent: NDArray[np.uint64]
+
+
+class _Search:
+    def __init__(self, model: Model, properties: list[Property], limits: Limits, workers: int, memory: int | None) -> None:
+        self.model = model
+        self.limits = limits
+        self.workers = workers
+        self.clock = Clock(limits)
+        self.result = Exploration(model, "compiled", [Verdict(prop) for prop in properties], limits.deadlock_is_violation)
+        self.book = RuleBook(model, properties)
+        self.fields = wide_fields(self.book.counts)
+        self.memory = memory
+        self.store = Store(self.fields)
+        self.fired = np.zeros(max(1, len(model.actions)), np.int64)
+        self.levels: list[NDArray[np.int64]] = []
+        self.found: dict[int, Found] = {}
+        self.first_deadlock: Found | None = None
+        self.deadlocks = 0
+        self.interrupted = False
+        self._compacted = False
+        self._sparse = True
+        self._lock = threading.Lock()
+        self.pool = ThreadPoolExecutor(workers) if workers > 1 else None
+        self._idle: list[_Workspace] = []
+        self._sorted: NDArray[np.uint64] = np.empty(0, np.uint64)
+        self.arrays: Any = None
+        self.undecided = np.array([(1 << len(properties)) - 1], np.uint64)
+
+    @property
+    def _room(self) -> int:
+        """Words of a chunk's output: never less than one state's successors take."""
+        return max(CHUNK_OUTPUT, len(self.model.actions) + 1) * (self.fields.words + 1)
+
+    # ---- the search
+
+    def run(self) -> Exploration:
+        with _deferred_interrupt(self), _no_garbage_collection():
+            try:
+                self._search()
+            except KeyboardInterrupt:
+                self.result.stopped_because = "interrupted"
+            finally:
+                if self.pool:
+                    self.pool.shutdown()
+            self._conclude()
+        return self.result.finish(self.clock)
+
+    def _search(self) -> None:
+        book, store = self.book, self.store
+        hashed = kernels.hash_of(book.initial, self.fields.arrays.weight)
+        shard = hashed >> (64 - kernels.SHARD_BITS)
+        self._write_initial(shard, hashed)
+        self.levels.append(np.zeros(SHARDS, np.int64))
+        for number, verdict in enumerate(self.result.verdicts):
+            always = verdict.prop.kind == "always"
+            if verdict.prop.bind()(self.model.initial) != always:
+                self._decide(1 << number, Place(shard, 0), 0)
+        self._note_decisions()
+        book.masks.extend()
+        book.pool.refit()
+        self._refresh()
+        while not self.result.stopped_because:
+            start, end = self.levels[-1], store.count.copy()
+            if start.sum() == end.sum():
+                self.levels.pop()
+                break
+            self.levels.append(end)
+            self._expand_level(start, end)
+
+    def _write_initial(self, shard: int, hashed: int) -> None:
+        store, layout = self.store, self.fields.arrays
+        at = int(store.base[shard]) * self.fields.words
+        for slot, number in enumerate(self.book.initial):
+            store.words[at + int(layout.word[slot])] |= np.uint64(number << int(layout.shift[slot]))
+        place = (((hashed >> 26) & 0xFFFFFFFF) * FIRST_INDEX_SIZE) >> 32
+        store.index[int(store.index_base[shard]) + place] = ((hashed >> 16) & 0x3F) << kernels.INDEX_BITS | 1
+        store.count[shard] = 1
+
+    def _expand_level(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+        prefix = np.concatenate([[0], np.cumsum(end - start)]).astype(np.int64)
+        total, position = int(prefix[-1]), 0
+        while position < total:
+            reason = self._must_stop(total - position)
+            if reason:
+                self.result.stopped_because = reason
+                return
+            block_end = min(total, position + self._block_size())
+            self._expand_block(start, prefix, position, block_end)
+            position = block_end
+
+    def _block_size(self) -> int:
+        """A limit on states is kept more closely as it comes near."""
+        if self.limits.max_states is None:
+            return BLOCK
+        return max(256, min(BLOCK, (self.limits.max_states - self.store.states) // 4))
+
+    def _must_stop(self, queue: int) -> str | None:
+        if self.result.violated and self.limits.stop_at_first:
+            return "a property is violated"
+        if self.interrupted:
+            return "interrupted"
+        progress = Progress(len(self.levels) - 1, self.store.states, int(self.fired.sum()), queue)
+        reason = self.clock.tick(progress)
+        if reason:
+            return reason
+        used = self.store.bytes
+        if self.memory is not None and used > self.memory:
+            return f"memory: {used / 1e6:,.0f} MB are in use, {self.memory / 1e6:,.0f} MB are allowed"
+        if (free := available_memory()) < max(256 << 20, physical_memory() // 50):
+            return f"memory is nearly exhausted: {free / 1e6:,.0f} MB are left"
+        return None
+
+    def _expand_block(self, start: NDArray[np.int64], prefix: NDArray[np.int64], begin: int, end: int) -> None:
+        """Expand the states at these positions of the level; repeat for those that had to wait for a rule's answer."""
+        listed, use_list = np.empty(0, np.int64), False
+        while begin < end:
+            chunks = [(low, min(end, low + CHUNK)) for low in range(begin, end, CHUNK)]
+            if len(chunks) * self._room > self._sorted.size:
+                self._sorted = np.empty(len(chunks) * self._room, np.uint64)
+            firsts = np.zeros((len(chunks), SHARDS + 1), np.int64)
+            outputs = self._run(
+                [
+                    partial(self._expand, start, prefix, low, high, listed, use_list, number, firsts[number])
+                    for number, (low, high) in enumerate(chunks)
+                ]
+            )
+            misses, waiting = [], []
+            for missed, postponed, outcome in outputs:
+                misses.append(missed)
+                waiting.append(postponed)
+                if outcome[5] >= 0:
+                    self._raise_again(start, prefix, int(outcome[5]), int(outcome[6]))
+                self.deadlocks += int(outcome[3])
+                if outcome[4] >= 0 and self.first_deadlock is None:
+                    self.first_deadlock = Found(len(self.levels) - 2, self._place(start, prefix, int(outcome[4])))
+            self._merge(len(chunks), firsts, end - begin)
+            self._learn(np.concatenate(misses))
+            listed, use_list = np.concatenate(waiting), True
+            begin, end = 0, listed.size
+        if not self._compacted and self.store.states >= WIDE_UNTIL:
+            self._change_layout(compact_fields(self.book.counts))
+            self._compacted = True
+
+    def _expand(
+        self,
+        start: NDArray[np.int64],
+        prefix: NDArray[np.int64],
+        begin: int,
+        end: int,
+        listed: NDArray[np.int64],
+        use_list: bool,
+        number: int,
+        sorted_first: NDArray[np.int64],
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+        """Expand one chunk; return what was missing, the positions that must wait, and the kernel's outcome."""
+        workspace = self._workspace()
+        misses = np.empty(MISSES, np.uint64)
+        postponed = np.empty(end - begin, np.int64)
+        outcome = np.zeros(7, np.int64)
+        fired = np.zeros_like(self.fired)
+        output = self._sorted[number * self._room : (number + 1) * self._room]
+        layout, tables, programs, masks = self.arrays
+        kernels.expand(
+            layout,
+            tables,
+            programs,
+            masks,
+            self.fields.words,
+            self.store.words,
+            self.store.base,
+            start,
+            prefix,
+            listed,
+            use_list,
+            begin,
+            end,
+            np.zeros(kernels.BATCH * len(self.book.columns), np.uint64),
+            workspace.linear,
+            output,
+            sorted_first,
+            fired,
+            misses,
+            workspace.recent,
+            postponed,
+            outcome,
+        )
+        self._idle.append(workspace)
+        with self._lock:
+            self.fired += fired
+        return misses[: outcome[1]], postponed[: outcome[2]], outcome
+
+    def _workspace(self) -> _Workspace:
+        try:
+            workspace = self._idle.pop()
+        except IndexError:
+            workspace = _Workspace(np.empty(0, np.uint64), np.empty(RECENT, np.uint64))
+        if workspace.linear.size != self._room:
+            workspace.linear = np.empty(self._room, np.uint64)
+        return workspace
+
+    def _merge(self, chunks: int, firsts: NDArray[np.int64], states: int) -> None:
+        """Add the chunks' successors to the visited set, and test what is new for the properties."""
+        parts = 1 if states < CHUNK or self.workers == 1 else min(SHARDS, 4 * self.workers)
+        self._sparse = self.store.states < SPARSE_BELOW
+        bounds = [SHARDS * part // parts for part in range(parts + 1)]
+        self._take_checks(
+            self._run([partial(self._merge_shards, low, high, chunks, firsts) for low, high in pairwise(bounds)])
+        )
+
+    def _merge_shards(self, low: int, high: int, chunks: int, firsts: NDArray[np.int64]) -> "_Checked":
+        incoming = int((firsts[:chunks, high] - firsts[:chunks, low]).sum())
+        fresh = np.empty(incoming, np.int64)
+        store = self.store
+        found = kernels.merge(
+            self.fields.arrays,
+            self.fields.words,
+            store.words,
+            store.base,
+            store.count,
+            store.capacity,
+            store.index,
+            store.index_base,
+            store.index_size,
+            2.0 if self._sparse else 1.35,
+            low,
+            high,
+            chunks,
+            self._sorted,
+            self._room,
+            firsts,
+            fresh,
+        )
+        if found < 0:
+            raise MemoryError("a shard of the visited set is full")
+        return self._check(fresh[:found])
+
+    def _check(self, listed: NDArray[np.int64]) -> "_Checked":
+        """Test states for the properties that are still open."""
+        checked = _Checked(listed.size, self.undecided)
+        layout, tables, programs, _ = self.arrays
+        kernels.check(
+            layout,
+            tables,
+            programs,
+            self.fields.words,
+            self.store.words,
+            self.store.base,
+            listed,
+            np.zeros(kernels.BATCH * len(self.book.columns), np.uint64),
+            checked.undecided,
+            checked.misses,
+            checked.recent,
+            checked.again,
+            checked.decided,
+            checked.counts,
+        )
+        return checked
+
+    def _take_checks(self, outputs: Sequence["_Checked"]) -> None:
+        """Note decided properties; learn what tests missed, and repeat these tests until nothing is missing."""
+        level = len(self.levels) - 1
+        while True:
+            for checked in outputs:
+                for decision in checked.decided[: checked.counts[2] * 3].reshape(-1, 3).tolist():
+                    self._decide(decision[0], Place(decision[1], decision[2]), level)
+            again = np.concatenate([checked.again[: checked.counts[1]] for checked in outputs])
+            if not again.size:
+                break
+            self._learn(np.concatenate([checked.misses[: checked.counts[0]] for checked in outputs]))
+            outputs = [self._check(again)]
+        self._note_decisions()
+
+    def _run(self, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+        """Do the tasks, on all workers; their results in order."""
+        if self.pool is None or len(tasks) == 1:
+            return [task() for task in tasks]
+        return [future.result() for future in [self.pool.submit(task) for task in tasks]]
+
+    # ---- learning
+
+    def _learn(self, misses: NDArray[np.uint64]) -> None:
+        if not misses.size:
+            return
+        self.book.learn(misses)
+        if not self.fields.has_room(self.book.counts):
+            self._change_layout((compact_fields if self._compacted else wide_fields)(self.book.counts))
+        self._refresh()
+
+    def _change_layout(self, fields: Fields) -> None:
+        self.store.change_layout(fields)
+        self.fields = fields
+        self.book.pool.stale = True
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Hand what was learned to the kernels."""
+        book = self.book
+        programs = book.programs(self.fields) if book.pool.stale else self.arrays[2]
+        tables = book.pool.arrays(self.fields)
+        if book.pool.stale and len(book.tables) != len(book.pool.offsets):
+            tables = book.pool.arrays(self.fields)
+        book.pool.stale = False
+        self.arrays = self.fields.arrays, tables, programs, book.masks.arrays
+
+    # ---- outcomes
+
+    def _decide(self, decided: int, place: Place, level: int) -> None:
+        """A state decides properties; of several states of one level the first place counts, for every run to agree."""
+        for number in range(len(self.result.verdicts)):
+            if decided >> number & 1:
+                found = Found(level, place)
+                if number not in self.found or found < self.found[number]:
+                    self.found[number] = found
+
+    def _note_decisions(self) -> None:
+        """Stop testing for what is decided."""
+        open_before = [number for number, verdict in enumerate(self.result.verdicts) if verdict.holds is None]
+        still_open = [number for number in open_before if number not in self.found]
+        if still_open == open_before:
+            return
+        for number in open_before:
+            if number in self.found:
+                verdict = self.result.verdicts[number]
+                verdict.holds = verdict.prop.kind == "sometimes"
+        self.undecided[0] = np.uint64(sum(1 << number for number in still_open))
+        self.book.undecided(still_open)
+        if self.arrays is not None:
+            self._refresh()
+
+    def _conclude(self) -> None:
+        """Fill in the numbers and rebuild the traces."""
+        result = self.result
+        self._count()
+        traces: dict[Found, Trace] = {}
+        for number, found in self.found.items():
+            result.verdicts[number].trace = traces.get(found) or traces.setdefault(found, self._trace_to(found))
+        if self.first_deadlock is not None:
+            result.deadlock_trace = self._trace_to(self.first_deadlock)
+
+    def _count(self) -> None:
+        result = self.result
+        totals = [int(level.sum()) for level in self.levels]
+        if self.store.states > totals[-1]:
+            totals.append(self.store.states)
+        result.levels[:] = [after - before for before, after in pairwise(totals)]
+        for action, count in zip(self.model.actions, self.fired.tolist(), strict=False):
+            result.actions[action.name] += count
+        result.deadlocks = self.deadlocks
+
+    def _state(self, place: Place) -> State:
+        numbers = self.store.numbers_at(*place)
+        return tuple(domain.values[number] for domain, number in zip(self.book.domains, numbers, strict=True))
+
+    def _trace_to(self, found: Found) -> Trace:
+        """A shortest run to a state: found backwards, by expanding each level before it until the state comes out."""
+        steps: list[Step] = []
+        level, place = found
+        while level > 0:
+            place, action = self._predecessor(level, place)
+            steps.append(Step(self.model.actions[action], ()))
+            level -= 1
+        state = self.model.initial
+        trace = [Step(None, state)]
+        for step in reversed(steps):
+            assert step.action is not None
+            successor = step.action.bind()(state)
+            assert successor is not None, f"{step.action.label} is not enabled where the search took it"
+            state = successor
+            trace.append(Step(step.action, state))
+        return tuple(trace)
+
+    def _predecessor(self, level: int, place: Place) -> tuple[Place, int]:
+        """The first state of the level before from which a state is reached, and by which action."""
+        start, end = self.levels[level - 1], self.levels[level]
+        prefix = np.concatenate([[0], np.cumsum(end - start)]).astype(np.int64)
+        if self._sorted.size < self._room:
+            self._sorted = np.empty(self._room, np.uint64)
+        first = np.zeros(SHARDS + 1, np.int64)
+        fired = self.fired.copy()
+        nothing = np.empty(0, np.int64)
+
+        def action_from(low: int, high: int) -> int | None:
+            """An action that leads from one of these states to the target."""
+            while True:
+                missed, postponed, _ = self._expand(start, prefix, low, high, nothing, False, 0, first)
+                if not postponed.size:
+                    break
+                self._learn(missed)
+            target, words = self.store.packed_at(*place), self.fields.words
+            stride = words + 1
+            begin, stop = int(first[place.shard]), int(first[place.shard + 1])
+            out = self._sorted[begin * stride : stop * stride].reshape(-1, stride)
+            hits = np.flatnonzero((out[:, :words] == target).all(axis=1))
+            return int(out[hits[0], words] & np.uint64(0xFFFF)) if hits.size else None
+
+        # So few states at a time that there is room for the successors of all.
+        step = max(1, min(CHUNK, self._room // (self.fields.words + 1) // max(1, len(self.model.actions))))
+        try:
+            for begin in range(0, int(prefix[-1]), step):
+                low, high = begin, min(begin + step, int(prefix[-1]))
+                if action_from(low, high) is None:
+                    continue
+                while high - low > 1:
+                    middle = (low + high) // 2
+                    low, high = (low, middle) if action_from(low, middle) is not None else (middle, high)
+                action = action_from(low, high)
+                assert action is not None
+                return self._place(start, prefix, low), action
+        finally:
+            self.fired = fired
+        raise AssertionError("a state of the visited set has no predecessor")
+
+    def _place(self, start: NDArray[np.int64], prefix: NDArray[np.int64], position: int) -> Place:
+        shard = int(np.searchsorted(prefix, position, side="right")) - 1
+        return Place(shard, int(start[shard]) + position - int(prefix[shard]))
+
+    def _raise_again(self, start: NDArray[np.int64], prefix: NDArray[np.int64], position: int, action: int) -> None:
+        """A rule raised an error where the action is enabled otherwise: let it be seen."""
+        state = self._state(self._place(start, prefix, position))
+        self.model.actions[action].bind()(state)
+        raise AssertionError(f"{self.model.actions[action].label} raised an error once, and not again")
+
+
+class _Checked:
+    """What the tests of new states leave behind."""
+
+    def __init__(self, states: int, undecided: NDArray[np.uint64]) -> None:
+        self.undecided = undecided.copy()
+        self.misses = np.empty(MISSES, np.uint64)
+        self.recent = np.empty(RECENT, np.uint64)
+        self.again = np.empty(states, np.int64)
+        self.decided = np.empty(3 * 64, np.int64)
+        self.counts = np.zeros(3, np.int64)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Learning makes millions of values that all stay: looking for garbage among them is wasted."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@contextmanager
+def _deferred_interrupt(search: _Search) -> Iterator[None]:
+    """Let Ctrl-C stop the search between blocks, where its counts are consistent."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def note(signum: int, frame: Any) -> None:
+        search.interrupted = True
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

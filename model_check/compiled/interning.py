@@ -1,0 +1,35 @@
+"""Values as small numbers: each domain numbers its values in the order in which they are first met."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from model_check.model import Model
+
+
+class Domain:
+    """The values that some slots take, numbered from 0."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self.numbers: dict[Any, int] = {}
+
+    def number(self, value: Any) -> int:
+        """The number of a value, a new one if it is met for the first time."""
+        number = self.numbers.get(value)
+        if number is None:
+            number = self.numbers[value] = len(self.values)
+            self.values.append(value)
+        return number
+
+    def number_all(self, values: Iterable[Any]) -> list[int]:
+        number = self.number
+        return [number(value) for value in values]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def domains_of(model: Model) -> list[Domain]:
+    """A domain for each slot. Slots of one name that belong to brokers share theirs: they take the same values."""
+    shared: dict[str, Domain] = {}
+    return [Domain() if slot.broker is None else shared.setdefault(slot.name, Domain()) for slot in model.slots]

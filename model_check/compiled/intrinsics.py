@@ -1,0 +1,38 @@
+"""Machine instructions that numba has no name for."""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+
+def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of `array[index]`, without waiting for it."""
+    signature = types.void(array, index)
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, arguments[0]).data
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function_type = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], function_type)
+        read, every_cache_level, data_cache = number(0), number(3), number(1)
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+        builder.call(function, [address, read, every_cache_level, data_cache])
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _lowest_bit(typing_context: Any, value: Any) -> Any:
+    """The number of the lowest bit that is set in a word that is not zero."""
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.IntType(1)(1))
+
+    return types.uint64(types.uint64), generate
+
+
+# numba passes the typing context itself: seen from a kernel, these take one argument less than they are written with.
+prefetch: Any = intrinsic(_prefetch)
+lowest_bit: Any = intrinsic(_lowest_bit)

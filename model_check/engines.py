@@ -1,0 +1,37 @@
+"""The engines by name. All give the same numbers, verdicts and lengths of shortest runs."""
+
+from collections.abc import Callable
+
+from model_check.exploration import Exploration, Limits
+from model_check.model import Model, Property
+from model_check.symmetry import Symmetry
+
+Explore = Callable[[Model, list[Property], Limits], Exploration]
+"""What an engine offers."""
+
+DEFAULT_ENGINE = "compiled"
+ENGINES = ("compiled", "reference")
+
+
+class EngineError(ValueError):
+    """An engine that does not exist, or that cannot do what is asked."""
+
+
+def explorer(name: str = DEFAULT_ENGINE, workers: int | None = None, symmetry: Symmetry | None = None) -> Explore:
+    """The engine of this name, set up; `EngineError` says what it cannot do.
+
+    Engines are imported when they are asked for: the compiled one takes a quarter of a second.
+    """
+    if name == "reference":
+        from model_check import reference
+
+        if workers not in (None, 1):
+            raise EngineError("engine reference has one worker; --workers is for engine compiled")
+        return lambda model, properties, limits: reference.explore(model, properties, limits, symmetry)
+    if name == "compiled":
+        from model_check import compiled
+
+        if symmetry is not None:
+            raise EngineError("engine compiled does not use symmetry yet; --symmetry is for engine reference")
+        return lambda model, properties, limits: compiled.explore(model, properties, limits, workers)
+    raise EngineError(f"there is no engine {name!r}; engines: {', '.join(ENGINES)}")
