@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_check.compiled import kernels
+from model_check.compiled.checkpoint import Checkpoint, Moment, Where, identity
 from model_check.compiled.kernels import SHARDS
 from model_check.compiled.layout import Fields, compact_fields, wide_fields
 from model_check.compiled.rulebook import RuleBook
 from model_check.compiled.store import FIRST_INDEX_SIZE, Store, available_memory, physical_memory
-from model_check.exploration import Clock, Exploration, Limits, Progress, Step, Trace, Verdict
+from model_check.exploration import Checkpointing, Clock, Exploration, Limits, Progress, Step, Trace, Verdict
 from model_check.model import Model, Property, State
 
 CHUNK = 8192
@@ -55,14 +56,25 @@ class Found(NamedTuple):
     place: Place
 
 
+def _found(where: Where) -> Found:
+    level, place = where
+    return Found(level, Place(*place))
+
+
 def explore(
-    model: Model, properties: list[Property], limits: Limits, workers: int | None = None, memory: int | None = None
+    model: Model,
+    properties: list[Property],
+    limits: Limits,
+    workers: int | None = None,
+    memory: int | None = None,
+    checkpointing: Checkpointing | None = None,
 ) -> Exploration:
     """Visit every reachable state, level by level, on all cores unless `workers` says how many.
 
-    `memory` is how many bytes the search may take; by default nearly what the system has left.
+    `memory` is how many bytes the search may take; by default nearly what the system has left. `CheckpointError` says why
+    checkpoints cannot be kept, or not be resumed, where `checkpointing` wants it.
     """
-    return _Search(model, properties, limits, workers or os.cpu_count() or 1, memory).run()
+    return _Search(model, properties, limits, workers or os.cpu_count() or 1, memory, checkpointing).run()
 
 
 @dataclass(slots=True)
@@ -74,7 +86,15 @@ class _Workspace:
 
 
 class _Search:
-    def __init__(self, model: Model, properties: list[Property], limits: Limits, workers: int, memory: int | None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        properties: list[Property],
+        limits: Limits,
+        workers: int,
+        memory: int | None,
+        checkpointing: Checkpointing | None,
+    ) -> None:
         self.model = model
         self.limits = limits
         self.workers = workers
@@ -98,6 +118,7 @@ class _Search:
         self._sorted: NDArray[np.uint64] = np.empty(0, np.uint64)
         self.arrays: Any = None
         self.undecided = np.array([(1 << len(properties)) - 1], np.uint64)
+        self.checkpoint = Checkpoint(checkpointing, identity(self.result)) if checkpointing else None
 
     @property
     def _room(self) -> int:
@@ -115,30 +136,37 @@ class _Search:
             finally:
                 if self.pool:
                     self.pool.shutdown()
+                if self.checkpoint:
+                    self.checkpoint.close()
             self._conclude()
         return self.result.finish(self.clock)
 
     def _search(self) -> None:
-        book, store = self.book, self.store
-        hashed = kernels.hash_of(book.initial, self.fields.arrays.weight)
+        position = self._resume() if self.checkpoint and self.checkpoint.resumes else self._begin()
+        self._note_decisions()
+        self.book.masks.extend()
+        self.book.pool.refit()
+        self._refresh()
+        while True:
+            self._expand_level(self.levels[-2], self.levels[-1], position)
+            if self.result.stopped_because or self.store.states == self.levels[-1].sum():
+                return
+            self.levels.append(self.store.count.copy())
+            position = 0
+
+    def _begin(self) -> int:
+        """Start with the initial state."""
+        hashed = kernels.hash_of(self.book.initial, self.fields.arrays.weight)
         shard = hashed >> (64 - kernels.SHARD_BITS)
         self._write_initial(shard, hashed)
-        self.levels.append(np.zeros(SHARDS, np.int64))
+        self.levels = [np.zeros(SHARDS, np.int64), self.store.count.copy()]
         for number, verdict in enumerate(self.result.verdicts):
             always = verdict.prop.kind == "always"
             if verdict.prop.bind()(self.model.initial) != always:
                 self._decide(1 << number, Place(shard, 0), 0)
-        self._note_decisions()
-        book.masks.extend()
-        book.pool.refit()
-        self._refresh()
-        while not self.result.stopped_because:
-            start, end = self.levels[-1], store.count.copy()
-            if start.sum() == end.sum():
-                self.levels.pop()
-                break
-            self.levels.append(end)
-            self._expand_level(start, end)
+        if self.checkpoint:
+            self.checkpoint.begin(self._moment(0), self.store, self.book.domains)
+        return 0
 
     def _write_initial(self, shard: int, hashed: int) -> None:
         store, layout = self.store, self.fields.arrays
@@ -149,11 +177,14 @@ class _Search:
         store.index[int(store.index_base[shard]) + place] = ((hashed >> 16) & 0x3F) << kernels.INDEX_BITS | 1
         store.count[shard] = 1
 
-    def _expand_level(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+    def _expand_level(self, start: NDArray[np.int64], end: NDArray[np.int64], position: int) -> None:
+        """Expand the states of a level from this position on."""
         prefix = np.concatenate([[0], np.cumsum(end - start)]).astype(np.int64)
-        total, position = int(prefix[-1]), 0
+        total = int(prefix[-1])
         while position < total:
             reason = self._must_stop(total - position)
+            if self.checkpoint and (reason or self.checkpoint.due):
+                self.checkpoint.save(self._moment(position), self.store, self.book.domains, last=reason is not None)
             if reason:
                 self.result.stopped_because = reason
                 return
@@ -419,6 +450,35 @@ class _Search:
         for action, count in zip(self.model.actions, self.fired.tolist(), strict=False):
             result.actions[action.name] += count
         result.deadlocks = self.deadlocks
+
+    # ---- checkpoints
+
+    def _moment(self, position: int) -> Moment:
+        """What is known before the state at this position of the level is expanded."""
+        return Moment(
+            levels=[level.tolist() for level in self.levels],
+            position=position,
+            compacted=self._compacted,
+            fired=self.fired.tolist(),
+            deadlocks=self.deadlocks,
+            first_deadlock=self.first_deadlock,
+            found=dict(self.found),
+            seconds=self.clock.elapsed,
+        )
+
+    def _resume(self) -> int:
+        """Know again what was known at the checkpoint; the position in its level from which to go on."""
+        assert self.checkpoint is not None
+        moment = self.checkpoint.load(self.store, self.book.domains)
+        self.fields = self.store.fields
+        self.levels = [np.array(level, np.int64) for level in moment.levels]
+        self._compacted = moment.compacted
+        self.fired[:] = moment.fired
+        self.deadlocks = moment.deadlocks
+        self.first_deadlock = moment.first_deadlock and _found(moment.first_deadlock)
+        self.found = {number: _found(where) for number, where in moment.found.items()}
+        self.clock.earlier = moment.seconds
+        return moment.position
 
     def _state(self, place: Place) -> State:
         numbers = self.store.numbers_at(*place)

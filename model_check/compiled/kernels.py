@@ -414,6 +414,28 @@ def _tag_of(hashed: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
+def fill_index(
+    layout: Layout, words: int, store: Words, base: int, count: int, index: Codes, index_at: int, size: Any
+) -> None:
+    """Make the hash table of one shard, of `size` places from `index_at` on, from its states."""
+    field_word, field_shift, field_mask, weight = layout.word, layout.shift, layout.mask, layout.weight
+    for place in range(size):
+        index[index_at + place] = np.uint32(0)
+    for number in range(count):
+        at = (base + number) * words
+        total = _ZERO
+        for slot in range(field_word.size):
+            total += ((store[at + field_word[slot]] >> field_shift[slot]) & field_mask[slot]) * weight[slot]
+        hashed = _finish_hash(total)
+        place = _slot_of(hashed, size)
+        while index[index_at + place] != np.uint32(0):
+            place += 1
+            if place == size:
+                place = 0
+        index[index_at + place] = _tag_of(hashed) | np.uint32(number + 1)
+
+
+@njit(nogil=True, cache=True)
 def merge(
     layout: Layout,
     words: int,
@@ -437,8 +459,6 @@ def merge(
 
     `fresh` receives the new states, as `check` reads them; the result is their number, or -1 if a shard is full.
     """
-    field_word, field_shift, field_mask, weight = layout.word, layout.shift, layout.mask, layout.weight
-    slots = field_word.size
     stride = words + 1
     table_ahead, store_ahead = 24, 12
     found = 0
@@ -454,22 +474,9 @@ def merge(
                 return -1
             if count + (end - begin) > size * 0.8:
                 # A bigger hash table in the same place, filled from the states.
-                for place in range(size):
-                    index[index_at + place] = np.uint32(0)
                 size = max(np.int64(size * growth), np.int64((count + (end - begin)) / 0.8) + 16)
                 index_size[shard] = size
-                for number in range(count):
-                    at = (base + number) * words
-                    total = _ZERO
-                    for slot in range(slots):
-                        total += ((store[at + field_word[slot]] >> field_shift[slot]) & field_mask[slot]) * weight[slot]
-                    hashed = _finish_hash(total)
-                    place = _slot_of(hashed, size)
-                    while index[index_at + place] != np.uint32(0):
-                        place += 1
-                        if place == size:
-                            place = 0
-                    index[index_at + place] = _tag_of(hashed) | np.uint32(number + 1)
+                fill_index(layout, words, store, base, count, index, index_at, size)
             source = chunk * sorted_capacity + begin * stride
             for i in range(begin, end):
                 # Both memory accesses of a probe are asked for well before they are needed.

@@ -44,7 +44,7 @@ def wide_fields(counts: list[int]) -> Fields:
     widths = [max(16, bits_for(count) + 4) for count in counts]
     placed = _place(widths, len(counts))
     assert placed is not None
-    return _fields(widths, placed)
+    return fields_at(widths, placed)
 
 
 def compact_fields(counts: list[int]) -> Fields:
@@ -62,7 +62,7 @@ def compact_fields(counts: list[int]) -> Fields:
             if free[placed[slot]] > 0 and widths[slot] < 32:
                 widths[slot] += 1
                 free[placed[slot]] -= 1
-    return _fields(widths, placed)
+    return fields_at(widths, placed)
 
 
 def _place(widths: list[int], words: int) -> list[int] | None:
@@ -78,7 +78,8 @@ def _place(widths: list[int], words: int) -> list[int] | None:
     return placed
 
 
-def _fields(widths: list[int], placed: list[int]) -> Fields:
+def fields_at(widths: list[int], placed: list[int]) -> Fields:
+    """The layout with fields of these widths in these words, one after another in each."""
     words = max(placed, default=0) + 1
     used = [0] * words
     shifts = []

@@ -12,10 +12,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.compiled.kernels import INDEX_BITS, SHARDS, repack
+from model_check.compiled.kernels import INDEX_BITS, SHARDS, fill_index, repack
 from model_check.compiled.layout import Fields
 
 FIRST_INDEX_SIZE = 64
+INDEX_PLACES_PER_STATE = 1.6
+"""How big hash tables are made for states that are already there: with room to go on."""
+
 _NORESERVE = 0x4000
 
 
@@ -99,6 +102,14 @@ class Store:
                 int(self.count[shard]),
             )
         self.fields = fields
+
+    def fill_index(self) -> None:
+        """Make all hash tables anew from the states."""
+        for shard, count in enumerate(self.count.tolist()):
+            size = int(count * INDEX_PLACES_PER_STATE) + FIRST_INDEX_SIZE
+            self.index_size[shard] = size
+            base, index_base = int(self.base[shard]), int(self.index_base[shard])
+            fill_index(self.fields.arrays, self.fields.words, self.words, base, count, self.index, index_base, size)
 
     def numbers_at(self, shard: int, number: int) -> list[int]:
         """The value numbers of a state."""
