@@ -308,6 +308,7 @@ class Pool:
 
     def refit(self) -> None:
         """Give tables wider keys where a slot has outgrown its part of one."""
+        self.allocate()
         before = len(self.book.tables)
         for table in list(self.book.tables):
             if not table.fits:

@@ -15,7 +15,7 @@ from typing import Any
 _SET = "set"
 
 
-class UnknownValueError(TypeError):
+class UnknownValueError(ValueError):
     """A value of a type that is not written, or text that describes no value."""
 
 
@@ -28,8 +28,10 @@ def value_from_text(text: str | bytes) -> Any:
     """The value that `value_as_text` has written; `UnknownValueError` for anything else."""
     try:
         return _read(json.loads(text))
-    except ValueError as error:
-        raise UnknownValueError(f"no value: {error}") from error
+    except UnknownValueError:
+        raise
+    except (ValueError, TypeError, KeyError) as error:
+        raise UnknownValueError(f"this describes no value: {error}") from error
 
 
 def _written(value: Any) -> Any:
@@ -55,7 +57,7 @@ def _read(described: Any) -> Any:
     if not isinstance(described, dict):
         return described
     if len(described) != 1:
-        raise UnknownValueError(f"no value: {described}")
+        raise UnknownValueError(f"this describes no value: {described}")
     ((name, content),) = described.items()
     if name == _SET:
         return frozenset([_read(member) for member in content])
