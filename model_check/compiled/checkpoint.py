@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -212,13 +212,12 @@ class Checkpoint:
                 "sha256": written.values_digest.hexdigest(),
                 "counts": written.values,
             },
-            "moment": asdict(moment),
+            "moment": {field.name: getattr(moment, field.name) for field in fields(moment)},
         }
-        manifest = json.loads(json.dumps(manifest))
-        content = json.dumps(manifest | {"sha256": _digest_of(manifest)}, indent=0)
+        text = json.dumps(manifest)
         unfinished = self.folder / f"{MANIFEST}.unfinished"
         with unfinished.open("w", encoding="utf-8") as file:
-            file.write(content)
+            file.write(f'{{"sha256": "{_digest_of(text)}", "checkpoint": {text}}}\n')
             _flush(file)
         os.fsync(self._handle)
         unfinished.replace(self.folder / MANIFEST)
@@ -228,8 +227,7 @@ class Checkpoint:
 
     def _append_states(self, written: _Written, store: Store) -> _Written:
         """Append the states that are new; all of them to a new file if they lie in another layout than before."""
-        fields = store.fields
-        layout = (fields.widths, tuple(fields.arrays.word.tolist()))
+        layout = (store.fields.widths, tuple(store.fields.arrays.word.tolist()))
         after = tuple(store.count.tolist())
         if layout != written.layout:
             written = written._replace(
@@ -244,8 +242,8 @@ class Checkpoint:
         with _open_at(self.folder / STATES.format(written.generation), written.states_size) as file:
             out = _DigestingWriter(file, written.states_digest)
             out.write(np.array(after, np.int64).view(np.uint8).data)
-            for base, first, last in zip(store.base.tolist(), written.states, after, strict=True):
-                out.write(store.words[(base + first) * fields.words : (base + last) * fields.words].view(np.uint8).data)
+            for shard, (first, last) in enumerate(zip(written.states, after, strict=True)):
+                out.write(_bytes_of(store, shard, first, last))
             _flush(file)
         return written._replace(states=after, states_size=written.states_size + out.size, states_digest=out.digest)
 
@@ -296,18 +294,18 @@ class Checkpoint:
     def _manifest(self) -> dict[str, Any]:
         path = self.folder / MANIFEST
         try:
-            manifest: dict[str, Any] = json.loads(path.read_bytes())
-            found = manifest.get("format")
-            digest = manifest.pop("sha256", None)
+            described = json.loads(path.read_bytes())
+            digest, manifest = described["sha256"], described["checkpoint"]
+            found = manifest["format"]
         except OSError as error:
             raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
-        except (ValueError, AttributeError) as error:
-            raise CheckpointError(f"{path} is damaged, or no checkpoint's: {error}") from error
-        if found != FORMAT and isinstance(found, int):
+        except (ValueError, TypeError, LookupError) as error:
+            raise CheckpointError(f"{path} is damaged, or no checkpoint's") from error
+        if digest != _digest_of(json.dumps(manifest)):
+            raise CheckpointError(f"{path} is damaged: its digest is not that of its content")
+        if found != FORMAT:
             raise CheckpointError(f"the checkpoint in {self.folder} has format {found}; this version reads format {FORMAT}")
-        if digest != _digest_of(manifest):
-            raise CheckpointError(f"{path} is damaged, or no checkpoint's: its digest is not that of its content")
-        return manifest
+        return dict(manifest)
 
     def _compare(self, theirs: dict[str, Any]) -> None:
         """Refuse the checkpoint of anything else."""
@@ -335,10 +333,11 @@ class Checkpoint:
 
     def _read_states(self, described: dict[str, Any], store: Store) -> None:
         path = self.folder / described["file"]
-        fields = fields_at(described["widths"], described["words"])
-        self._make_sure_of_memory(described["count"], fields.words)
+        layout = fields_at(described["widths"], described["words"])
+        words = layout.words
+        self._make_sure_of_memory(described["count"], words)
         store.count[:] = 0
-        store.change_layout(fields)
+        store.change_layout(layout)
         counts, left = [0] * SHARDS, described["bytes"]
         with path.open("rb") as file:
             source = _DigestingReader(file, self._written.states_digest)
@@ -346,14 +345,12 @@ class Checkpoint:
                 header = np.zeros(SHARDS, np.int64)
                 source.read_into(header.view(np.uint8).data)
                 after = header.tolist()
-                sizes = [8 * fields.words * (last - first) for first, last in zip(counts, after, strict=True)]
+                sizes = [8 * words * (last - first) for first, last in zip(counts, after, strict=True)]
                 left -= header.nbytes + sum(sizes)
                 if min(sizes) < 0 or max(after) > store.capacity or left < 0:
                     raise CheckpointError(_damaged(path))
-                for base, first, last in zip(store.base.tolist(), counts, after, strict=True):
-                    source.read_into(
-                        store.words[(base + first) * fields.words : (base + last) * fields.words].view(np.uint8).data
-                    )
+                for shard, (first, last) in enumerate(zip(counts, after, strict=True)):
+                    source.read_into(_bytes_of(store, shard, first, last))
                 counts = after
         if self._written.states_digest.hexdigest() != described["sha256"] or sum(counts) != described["count"]:
             raise CheckpointError(_damaged(path))
@@ -409,6 +406,12 @@ def _open_at(path: Path, size: int) -> IO[bytes]:
     return file
 
 
+def _bytes_of(store: Store, shard: int, first: int, last: int) -> memoryview:
+    """The memory of some states of a shard."""
+    words, base = store.fields.words, int(store.base[shard])
+    return store.words[(base + first) * words : (base + last) * words].view(np.uint8).data
+
+
 def _flush(file: IO[Any]) -> None:
     file.flush()
     os.fsync(file.fileno())
@@ -418,8 +421,8 @@ def _is_ours(name: str) -> bool:
     return name in (MANIFEST, f"{MANIFEST}.unfinished", VALUES) or (name.startswith("states-") and name.endswith(".kspec"))
 
 
-def _digest_of(manifest: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+def _digest_of(manifest: str) -> str:
+    return hashlib.sha256(manifest.encode()).hexdigest()
 
 
 def _distinct(domains: Sequence[Domain]) -> list[Domain]:
