@@ -38,6 +38,8 @@ RECENT = 1 << 12
 WIDE_UNTIL = 4096
 """States to find before the layout is made compact: until then slots have met most kinds of their values."""
 
+_NOTHING = np.empty(0, np.int64)
+
 SPARSE_BELOW = 1 << 23
 """Below so many states hash tables double when they are full; above, memory counts for more and they grow by less."""
 
@@ -237,8 +239,7 @@ class _Search:
                 self.deadlocks += int(outcome[3])
                 if outcome[4] >= 0 and self.first_deadlock is None:
                     self.first_deadlock = Found(len(self.levels) - 2, self._place(start, prefix, int(outcome[4])))
-            self._merge(len(chunks), firsts, end - begin)
-            self._learn(np.concatenate(misses))
+            self._merge(len(chunks), firsts, end - begin, np.concatenate(misses))
             listed, use_list = np.concatenate(waiting), True
             begin, end = 0, listed.size
         if not self._compacted and self.store.states >= WIDE_UNTIL:
@@ -302,16 +303,24 @@ class _Search:
             workspace.linear = np.empty(self._room, np.uint64)
         return workspace
 
-    def _merge(self, chunks: int, firsts: NDArray[np.int64], states: int) -> None:
-        """Add the chunks' successors to the visited set, and test what is new for the properties."""
+    def _merge(self, chunks: int, firsts: NDArray[np.int64], states: int, misses: NDArray[np.uint64]) -> None:
+        """Add the chunks' successors to the visited set, learn what was missing, and test what is new for the properties.
+
+        Rules are asked while the workers merge, which needs nothing that is learned.
+        """
         parts = 1 if states < CHUNK or self.workers == 1 else min(SHARDS, 4 * self.workers)
         self._sparse = self.store.states < SPARSE_BELOW
         bounds = [SHARDS * part // parts for part in range(parts + 1)]
-        self._take_checks(
-            self._run([partial(self._merge_shards, low, high, chunks, firsts) for low, high in pairwise(bounds)])
-        )
+        merging = self._start([partial(self._merge_shards, low, high, chunks, firsts) for low, high in pairwise(bounds)])
+        if misses.size:
+            self.book.learn(misses)
+        fresh = [merged() for merged in merging]
+        if misses.size:
+            self._take_what_was_learned()
+        self._take_checks(self._run([partial(self._check, listed) for listed in fresh if listed.size]))
 
-    def _merge_shards(self, low: int, high: int, chunks: int, firsts: NDArray[np.int64]) -> "_Checked":
+    def _merge_shards(self, low: int, high: int, chunks: int, firsts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Add the successors that belong to some shards; return what is new, as `_check` reads it."""
         incoming = int((firsts[:chunks, high] - firsts[:chunks, low]).sum())
         fresh = np.empty(incoming, np.int64)
         store = self.store
@@ -336,7 +345,7 @@ class _Search:
         )
         if found < 0:
             raise MemoryError("a shard of the visited set is full")
-        return self._check(fresh[:found])
+        return fresh[:found]
 
     def _check(self, listed: NDArray[np.int64]) -> "_Checked":
         """Test states for the properties that are still open."""
@@ -367,7 +376,7 @@ class _Search:
             for checked in outputs:
                 for decision in checked.decided[: checked.counts[2] * 3].reshape(-1, 3).tolist():
                     self._decide(decision[0], Place(decision[1], decision[2]), level)
-            again = np.concatenate([checked.again[: checked.counts[1]] for checked in outputs])
+            again = np.concatenate([_NOTHING, *(checked.again[: checked.counts[1]] for checked in outputs)])
             if not again.size:
                 break
             self._learn(np.concatenate([checked.misses[: checked.counts[0]] for checked in outputs]))
@@ -376,9 +385,15 @@ class _Search:
 
     def _run(self, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
         """Do the tasks, on all workers; their results in order."""
-        if self.pool is None or len(tasks) == 1:
-            return [task() for task in tasks]
-        return [future.result() for future in [self.pool.submit(task) for task in tasks]]
+        if len(tasks) == 1:
+            return [tasks[0]()]
+        return [result() for result in self._start(tasks)]
+
+    def _start(self, tasks: Sequence[Callable[[], Any]]) -> list[Callable[[], Any]]:
+        """Begin the tasks, on all workers; functions that wait for their results, in order."""
+        if self.pool is None:
+            return list(tasks)
+        return [future.result for future in [self.pool.submit(task) for task in tasks]]
 
     # ---- learning
 
@@ -386,6 +401,9 @@ class _Search:
         if not misses.size:
             return
         self.book.learn(misses)
+        self._take_what_was_learned()
+
+    def _take_what_was_learned(self) -> None:
         if not self.fields.has_room(self.book.counts):
             self._change_layout((compact_fields if self._compacted else wide_fields)(self.book.counts))
         self._refresh()

@@ -89,7 +89,8 @@ class Programs(NamedTuple):
     """What to look up for an action, beyond what the masks say: `table[first[a]:first[a + 1]]`.
 
     `far` are those of them that are hashed. `keep` has zeros in the fields that the action writes. `first_check` and `check`
-    are the tables of property terms that the action's successor must be tested with, `bounds` those of the constraint.
+    are the tables of property terms that the action's successor must be tested with, `bounds` those of the constraint,
+    `views` those that say what views a state gives, for the actions.
     """
 
     first: Integers
@@ -102,13 +103,14 @@ class Programs(NamedTuple):
     first_check: Integers
     check: Integers
     bounds: Integers
+    views: Integers
 
 
 class Masks(NamedTuple):
     """Which actions the guards of one slot, and those of two, do not rule out: sets of bits in an even number of words.
 
     For one slot, `bits` has a set for each value of the slot, from `offset` on. For two, `guard_table` is looked up if any
-    of its `guard_actions` is still possible; the row says which actions are `ruled_out`.
+    of its `guard_actions` is still possible; the row says which actions are `ruled_out`. Row 0 rules out none.
     """
 
     slot: Integers
@@ -176,7 +178,7 @@ def expand(
     offset, size_mask, target = tables.offset, tables.size_mask, tables.target
     dense, hashed, row_words, row_hash = tables.dense, tables.hashed, tables.row_words, tables.row_hash
     program, program_table, keep = programs.first, programs.table, programs.keep
-    first_write, write_slot, bounds = programs.first_write, programs.write_slot, programs.bounds
+    first_write, write_slot, bounds, views = programs.first_write, programs.write_slot, programs.bounds, programs.views
     mask_slot, mask_offset, mask_bits, all_actions = masks.slot, masks.offset, masks.bits, masks.all_actions
     first_far, far_table = programs.first_far, programs.far
     guard_table, guard_actions, ruled_out = masks.guard_table, masks.guard_actions, masks.ruled_out
@@ -213,6 +215,34 @@ def expand(
                 total += number * weight[slot]
             totals[member], places[member], positions[member] = total, at, position
             missed = False
+            for step in range(views.size):
+                table = views[step]
+                read = first_read[table]
+                key = ids[first_id + read_slot[read]] << read_shift[read]
+                key |= ids[first_id + read_slot[read + 1]] << read_shift[read + 1]
+                for more in range(read + 2, first_read[table + 1]):
+                    key |= ids[first_id + read_slot[more]] << read_shift[more]
+                base = offset[table]
+                entry_mask = size_mask[table]
+                if entry_mask == _ZERO:
+                    code = np.uint64(dense[base + np.int64(key)])
+                else:
+                    probe = ((key * _MIX) >> _HALF) & entry_mask
+                    while True:
+                        entry = hashed[base + np.int64(probe)]
+                        if entry == _ZERO or entry >> _CODE_SHIFT == key:
+                            code = entry & _CODE_MASK
+                            break
+                        probe = (probe + _ONE) & entry_mask
+                if code == np.uint64(MISSING):
+                    missing = _note_miss(table, key, misses, recent, missing)
+                    missed = True
+                    break
+                ids[first_id + target[table]] = code - np.uint64(FIRST_ROW)
+            incomplete[member] = missed
+            if missed:
+                candidates[first_part : first_part + mask_words] = _ZERO
+                continue
             for block in range(0, mask_words, 2):
                 low, high = all_actions[block], all_actions[block + 1]
                 for i in range(masked_slots):
@@ -220,18 +250,20 @@ def expand(
                     low &= mask_bits[base]
                     high &= mask_bits[base + 1]
                 for i in range(guard_table.size):
-                    concerned_low = guard_actions[i * mask_words + block]
-                    concerned_high = guard_actions[i * mask_words + block + 1]
-                    if (low & concerned_low) | (high & concerned_high) == _ZERO:
-                        continue
+                    concerned_low = low & guard_actions[i * mask_words + block]
+                    concerned_high = high & guard_actions[i * mask_words + block + 1]
                     table = guard_table[i]
                     read = first_read[table]
                     key = ids[first_id + read_slot[read]] << read_shift[read]
                     key |= ids[first_id + read_slot[read + 1]] << read_shift[read + 1]
                     base = offset[table]
                     entry_mask = size_mask[table]
+                    # Whether an action is concerned cannot be foreseen, so a dense table is read in any case; what it
+                    # says of no concern, or does not know, rules out nothing.
                     if entry_mask == _ZERO:
                         code = np.uint64(dense[base + np.int64(key)])
+                    elif concerned_low | concerned_high == _ZERO:
+                        continue
                     else:
                         probe = ((key * _MIX) >> _HALF) & entry_mask
                         while True:
@@ -240,15 +272,14 @@ def expand(
                                 code = entry & _CODE_MASK
                                 break
                             probe = (probe + _ONE) & entry_mask
-                    if code == np.uint64(MISSING):
+                    if code == np.uint64(MISSING) and concerned_low | concerned_high != _ZERO:
                         missing = _note_miss(table, key, misses, recent, missing)
                         missed = True
                         low &= ~concerned_low
                         high &= ~concerned_high
-                    else:
-                        row = (np.int64(code) - FIRST_ROW) * mask_words + block
-                        low &= ~ruled_out[row]
-                        high &= ~ruled_out[row + 1]
+                    row = max(np.int64(code) - FIRST_ROW, np.int64(0)) * mask_words + block
+                    low &= ~ruled_out[row]
+                    high &= ~ruled_out[row + 1]
                 candidates[first_part + block] = low
                 candidates[first_part + block + 1] = high
             incomplete[member] = missed
