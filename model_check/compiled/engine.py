@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from model_check.compiled import kernels
 from model_check.compiled.checkpoint import Checkpoint, Moment, Where, identity
+from model_check.compiled.interning import Domain
 from model_check.compiled.kernels import SHARDS
 from model_check.compiled.layout import Fields, compact_fields, wide_fields
 from model_check.compiled.rulebook import RuleBook
@@ -167,7 +168,7 @@ class _Search:
             if verdict.prop.bind()(self.model.initial) != always:
                 self._decide(1 << number, Place(shard, 0), 0)
         if self.checkpoint:
-            self.checkpoint.begin(self._moment(0), self.store, self.book.domains)
+            self.checkpoint.begin(self._moment(0), self.store, self._slot_domains)
         return 0
 
     def _write_initial(self, shard: int, hashed: int) -> None:
@@ -186,7 +187,7 @@ class _Search:
         while position < total:
             reason = self._must_stop(total - position)
             if self.checkpoint and (reason or self.checkpoint.due):
-                self.checkpoint.save(self._moment(position), self.store, self.book.domains, last=reason is not None)
+                self.checkpoint.save(self._moment(position), self.store, self._slot_domains, last=reason is not None)
             if reason:
                 self.result.stopped_because = reason
                 return
@@ -471,6 +472,11 @@ class _Search:
 
     # ---- checkpoints
 
+    @property
+    def _slot_domains(self) -> list[Domain]:
+        """What states consist of; what views say follows from it."""
+        return self.book.domains[: len(self.model.slots)]
+
     def _moment(self, position: int) -> Moment:
         """What is known before the state at this position of the level is expanded."""
         return Moment(
@@ -487,7 +493,7 @@ class _Search:
     def _resume(self) -> int:
         """Know again what was known at the checkpoint; the position in its level from which to go on."""
         assert self.checkpoint is not None
-        moment = self.checkpoint.load(self.store, self.book.domains)
+        moment = self.checkpoint.load(self.store, self._slot_domains)
         self.fields = self.store.fields
         self.levels = [np.array(level, np.int64) for level in moment.levels]
         self._compacted = moment.compacted
