@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from model_check.compiled.kernels import INDEX_BITS, SHARDS, fill_index, repack
 from model_check.compiled.layout import Fields
 
+CONTROL_GROUP = Path("/sys/fs/cgroup")
 FIRST_INDEX_SIZE = 64
 INDEX_PLACES_PER_STATE = 1.6
 """How big hash tables are made for states that are already there: with room to go on."""
@@ -25,7 +26,7 @@ _NORESERVE = 0x4000
 def physical_memory() -> int:
     """Bytes of memory that this process may use at most: the machine's, or its control group's if that is less."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = _number_in("/sys/fs/cgroup/memory.max")
+    limit = _number_in(CONTROL_GROUP / "memory.max")
     return total if limit is None else min(total, limit)
 
 
@@ -35,15 +36,21 @@ def available_memory() -> int:
     for line in Path("/proc/meminfo").read_text().splitlines() if os.path.exists("/proc/meminfo") else ():
         if line.startswith("MemAvailable:"):
             free = int(line.split()[1]) * 1024
-    limit, used = _number_in("/sys/fs/cgroup/memory.max"), _number_in("/sys/fs/cgroup/memory.current")
-    return free if limit is None or used is None else min(free, limit - used)
+    limit, used = _number_in(CONTROL_GROUP / "memory.max"), _number_in(CONTROL_GROUP / "memory.current")
+    if limit is None or used is None:
+        return free
+    # What the group holds of files (checkpoints among them) counts as used, and is given up when memory is needed.
+    given_up = _number_in(CONTROL_GROUP / "memory.stat", "inactive_file ") or 0
+    return min(free, limit - used + given_up)
 
 
-def _number_in(path: str) -> int | None:
+def _number_in(path: Path, label: str = "") -> int | None:
+    """The number behind a label at the beginning of a line; `None` if there is none."""
     try:
-        text = Path(path).read_text().strip()
+        lines = path.read_text().splitlines()
     except OSError:
         return None
+    text = next((line.removeprefix(label).strip() for line in lines if line.startswith(label)), "")
     return int(text) if text.isdigit() else None
 
 
