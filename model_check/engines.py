@@ -31,7 +31,5 @@ def explorer(name: str = DEFAULT_ENGINE, workers: int | None = None, symmetry: S
     if name == "compiled":
         from model_check import compiled
 
-        if symmetry is not None:
-            raise EngineError("engine compiled does not use symmetry yet; --symmetry is for engine reference")
-        return lambda model, properties, limits: compiled.explore(model, properties, limits, workers)
+        return lambda model, properties, limits: compiled.explore(model, properties, limits, workers, symmetry=symmetry)
     raise EngineError(f"there is no engine {name!r}; engines: {', '.join(ENGINES)}")

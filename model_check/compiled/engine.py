@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from model_check.compiled import kernels
 from model_check.compiled.kernels import SHARDS
 from model_check.compiled.layout import Fields, compact_fields, wide_fields
+from model_check.compiled.orbits import OrbitBook, canonical_numbers, canonicalize
 from model_check.compiled.rulebook import RuleBook
 from model_check.compiled.store import FIRST_INDEX_SIZE, Store, available_memory, physical_memory
 from model_check.exploration import Clock, Exploration, Limits, Progress, Step, Trace, Verdict
 from model_check.model import Model, Property, State
+from model_check.symmetry import Symmetry
 
 CHUNK = 8192
 """States that one worker expands at a time. Chunks do not depend on the number of workers, so neither do results."""
@@ -58,13 +60,19 @@ class Found(NamedTuple):
 
 
 def explore(
-    model: Model, properties: list[Property], limits: Limits, workers: int | None = None, memory: int | None = None
+    model: Model,
+    properties: list[Property],
+    limits: Limits,
+    workers: int | None = None,
+    memory: int | None = None,
+    symmetry: Symmetry | None = None,
 ) -> Exploration:
     """Visit every reachable state, level by level, on all cores unless `workers` says how many.
 
-    `memory` is how many bytes the search may take; by default nearly what the system has left.
+    `memory` is how many bytes the search may take; by default nearly what the system has left. With `symmetry`, visit one
+    state of each orbit; traces are real runs all the same.
     """
-    return _Search(model, properties, limits, workers or os.cpu_count() or 1, memory).run()
+    return _Search(model, properties, limits, workers or os.cpu_count() or 1, memory, symmetry).run()
 
 
 @dataclass(slots=True)
@@ -76,13 +84,25 @@ class _Workspace:
 
 
 class _Search:
-    def __init__(self, model: Model, properties: list[Property], limits: Limits, workers: int, memory: int | None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        properties: list[Property],
+        limits: Limits,
+        workers: int,
+        memory: int | None,
+        symmetry: Symmetry | None = None,
+    ) -> None:
         self.model = model
         self.limits = limits
         self.workers = workers
         self.clock = Clock(limits)
-        self.result = Exploration(model, "compiled", [Verdict(prop) for prop in properties], limits.deadlock_is_violation)
-        self.book = RuleBook(model, properties)
+        self.symmetry = symmetry
+        verdicts = [Verdict(prop) for prop in properties]
+        self.result = Exploration(model, "compiled", verdicts, limits.deadlock_is_violation, symmetry is not None)
+        self.book = RuleBook(model, properties, moving=symmetry is not None)
+        self.orbits = OrbitBook(symmetry, self.book.domains) if symmetry else None
+        self.orbit_arrays: Any = None
         self.fields = wide_fields(self.book.counts)
         self.memory = memory
         self.store = Store(self.fields)
@@ -122,6 +142,11 @@ class _Search:
 
     def _search(self) -> None:
         book, store = self.book, self.store
+        if self.orbits is not None:
+            self.orbits.extend()
+            self.orbit_arrays = self.orbits.arrays()
+            arrays = self.fields.arrays
+            book.initial[:] = canonical_numbers(self.orbit_arrays, arrays, self.fields.words, book.initial)
         hashed = kernels.hash_of(book.initial, self.fields.arrays.weight)
         shard = hashed >> (64 - kernels.SHARD_BITS)
         self._write_initial(shard, hashed)
@@ -250,14 +275,16 @@ class _Search:
             end,
             np.zeros(kernels.BATCH * len(self.book.columns), np.uint64),
             workspace.linear,
-            output,
-            sorted_first,
             fired,
             misses,
             workspace.recent,
             postponed,
             outcome,
         )
+        count = int(outcome[0])
+        if self.orbits is not None:
+            canonicalize(layout, self.orbit_arrays, self.fields.words, workspace.linear, count)
+        kernels.distribute(self.fields.words, workspace.linear, count, output, sorted_first)
         self._idle.append(workspace)
         with self._lock:
             self.fired += fired
@@ -373,6 +400,10 @@ class _Search:
         self._take_what_was_learned()
 
     def _take_what_was_learned(self) -> None:
+        if self.orbits is not None and self.orbits.extend():
+            self.orbit_arrays = self.orbits.arrays()
+            self.book.masks.extend()
+            self.book.pool.refit()
         if not self.fields.has_room(self.book.counts):
             self._change_layout((compact_fields if self._compacted else wide_fields)(self.book.counts))
         self._refresh()
@@ -440,16 +471,20 @@ class _Search:
 
     def _state(self, place: Place) -> State:
         numbers = self.store.numbers_at(*place)
-        return tuple(domain.values[number] for domain, number in zip(self.book.domains, numbers, strict=True))
+        return self.book.state_of(numbers)
 
     def _trace_to(self, found: Found) -> Trace:
         """A shortest run to a state: found backwards, by expanding each level before it until the state comes out."""
         steps: list[Step] = []
         level, place = found
+        passed = [self._state(place)]
         while level > 0:
             place, action = self._predecessor(level, place)
             steps.append(Step(self.model.actions[action], ()))
+            passed.insert(0, self._state(place))
             level -= 1
+        if self.symmetry is not None:
+            return self.symmetry.real_trace(passed)
         state = self.model.initial
         trace = [Step(None, state)]
         for step in reversed(steps):
