@@ -39,7 +39,5 @@ def explorer(
     if name == "compiled":
         from model_check import compiled
 
-        if symmetry is not None:
-            raise EngineError("engine compiled does not use symmetry yet; --symmetry is for engine reference")
-        return partial(compiled.explore, workers=workers, checkpointing=checkpointing)
+        return partial(compiled.explore, workers=workers, symmetry=symmetry, checkpointing=checkpointing)
     raise EngineError(f"there is no engine {name!r}; engines: {', '.join(ENGINES)}")

@@ -20,10 +20,12 @@ from model_check.compiled.checkpoint import Checkpoint, Moment, Where, identity
 from model_check.compiled.interning import Domain
 from model_check.compiled.kernels import SHARDS
 from model_check.compiled.layout import Fields, compact_fields, wide_fields
+from model_check.compiled.orbits import OrbitBook, canonical_numbers, canonicalize
 from model_check.compiled.rulebook import RuleBook
 from model_check.compiled.store import FIRST_INDEX_SIZE, Store, available_memory, physical_memory
 from model_check.exploration import Checkpointing, Clock, Exploration, Limits, Progress, Step, Trace, Verdict
 from model_check.model import Model, Property, State
+from model_check.symmetry import Symmetry
 
 CHUNK = 8192
 """States that one worker expands at a time. Chunks do not depend on the number of workers, so neither do results."""
@@ -70,14 +72,16 @@ def explore(
     limits: Limits,
     workers: int | None = None,
     memory: int | None = None,
+    symmetry: Symmetry | None = None,
     checkpointing: Checkpointing | None = None,
 ) -> Exploration:
     """Visit every reachable state, level by level, on all cores unless `workers` says how many.
 
-    `memory` is how many bytes the search may take; by default nearly what the system has left. `CheckpointError` says why
-    checkpoints cannot be kept, or not be resumed, where `checkpointing` wants it.
+    `memory` is how many bytes the search may take; by default nearly what the system has left. With `symmetry`, visit one
+    state of each orbit; traces are real runs all the same. `CheckpointError` says why checkpoints cannot be kept, or not be
+    resumed, where `checkpointing` wants it.
     """
-    return _Search(model, properties, limits, workers or os.cpu_count() or 1, memory, checkpointing).run()
+    return _Search(model, properties, limits, workers or os.cpu_count() or 1, memory, symmetry, checkpointing).run()
 
 
 @dataclass(slots=True)
@@ -96,14 +100,19 @@ class _Search:
         limits: Limits,
         workers: int,
         memory: int | None,
-        checkpointing: Checkpointing | None,
+        symmetry: Symmetry | None = None,
+        checkpointing: Checkpointing | None = None,
     ) -> None:
         self.model = model
         self.limits = limits
         self.workers = workers
         self.clock = Clock(limits)
-        self.result = Exploration(model, "compiled", [Verdict(prop) for prop in properties], limits.deadlock_is_violation)
-        self.book = RuleBook(model, properties)
+        self.symmetry = symmetry
+        verdicts = [Verdict(prop) for prop in properties]
+        self.result = Exploration(model, "compiled", verdicts, limits.deadlock_is_violation, symmetry is not None)
+        self.book = RuleBook(model, properties, moving=symmetry is not None)
+        self.orbits = OrbitBook(symmetry, self.book.domains) if symmetry else None
+        self.orbit_arrays: Any = None
         self.fields = wide_fields(self.book.counts)
         self.memory = memory
         self.store = Store(self.fields)
@@ -159,7 +168,11 @@ class _Search:
 
     def _begin(self) -> int:
         """Start with the initial state."""
-        hashed = kernels.hash_of(self.book.initial, self.fields.arrays.weight)
+        initial, fields = self.book.initial, self.fields
+        if self.orbits is not None:
+            self._learn_renamings()
+            initial[:] = canonical_numbers(self.orbit_arrays, fields.arrays, fields.words, initial)
+        hashed = kernels.hash_of(initial, fields.arrays.weight)
         shard = hashed >> (64 - kernels.SHARD_BITS)
         self._write_initial(shard, hashed)
         self.levels = [np.zeros(SHARDS, np.int64), self.store.count.copy()]
@@ -282,14 +295,16 @@ class _Search:
             end,
             np.zeros(kernels.BATCH * len(self.book.columns), np.uint64),
             workspace.linear,
-            output,
-            sorted_first,
             fired,
             misses,
             workspace.recent,
             postponed,
             outcome,
         )
+        count = int(outcome[0])
+        if self.orbits is not None:
+            canonicalize(layout, self.orbit_arrays, self.fields.words, workspace.linear, count)
+        kernels.distribute(self.fields.words, workspace.linear, count, output, sorted_first)
         self._idle.append(workspace)
         with self._lock:
             self.fired += fired
@@ -404,7 +419,17 @@ class _Search:
         self.book.learn(misses)
         self._take_what_was_learned()
 
+    def _learn_renamings(self) -> bool:
+        """Rename values that are new; whether there were any."""
+        if self.orbits is None or not self.orbits.extend() and self.orbit_arrays is not None:
+            return False
+        self.orbit_arrays = self.orbits.arrays()
+        return True
+
     def _take_what_was_learned(self) -> None:
+        if self._learn_renamings():
+            self.book.masks.extend()
+            self.book.pool.refit()
         if not self.fields.has_room(self.book.counts):
             self._change_layout((compact_fields if self._compacted else wide_fields)(self.book.counts))
         self._refresh()
@@ -495,6 +520,7 @@ class _Search:
         assert self.checkpoint is not None
         moment = self.checkpoint.load(self.store, self._slot_domains)
         self.fields = self.store.fields
+        self._learn_renamings()
         self.levels = [np.array(level, np.int64) for level in moment.levels]
         self._compacted = moment.compacted
         self.fired[:] = moment.fired
@@ -506,16 +532,20 @@ class _Search:
 
     def _state(self, place: Place) -> State:
         numbers = self.store.numbers_at(*place)
-        return tuple(domain.values[number] for domain, number in zip(self.book.domains, numbers, strict=True))
+        return self.book.state_of(numbers)
 
     def _trace_to(self, found: Found) -> Trace:
         """A shortest run to a state: found backwards, by expanding each level before it until the state comes out."""
         steps: list[Step] = []
         level, place = found
+        passed = [self._state(place)]
         while level > 0:
             place, action = self._predecessor(level, place)
             steps.append(Step(self.model.actions[action], ()))
+            passed.insert(0, self._state(place))
             level -= 1
+        if self.symmetry is not None:
+            return self.symmetry.real_trace(passed)
         state = self.model.initial
         trace = [Step(None, state)]
         for step in reversed(steps):

@@ -40,7 +40,7 @@ BATCH = 32
 
 _SHARD_SHIFT = np.uint64(64 - SHARD_BITS)
 _ACTION_MASK = np.uint64(0xFFFF)
-_HASH_MASK = np.uint64(0xFFFFFFFFFFFF0000)
+HASH_MASK = np.uint64(0xFFFFFFFFFFFF0000)
 _LOW_32 = np.uint64(0xFFFFFFFF)
 _TAG_MASK = np.uint64(0x3F)
 _INDEX_MASK = np.uint32((1 << INDEX_BITS) - 1)
@@ -123,7 +123,8 @@ class Masks(NamedTuple):
 
 
 @njit(inline="always")
-def _finish_hash(total: Any) -> Any:
+def finish_hash(total: Any) -> Any:
+    """The hash of a state from the weighted sum of its value numbers."""
     mixed = (total ^ (total >> _HALF)) * _MIX_2
     return mixed ^ (mixed >> _HALF)
 
@@ -157,15 +158,13 @@ def expand(
     end: int,
     ids: Words,
     linear: Words,
-    sorted_out: Words,
-    sorted_first: Integers,
     fired: Integers,
     misses: Words,
     recent: Words,
     postponed: Integers,
     outcome: Integers,
 ) -> None:
-    """All successors of the frontier's states `begin` to `end` (or of those listed), sorted by shard.
+    """All successors of the frontier's states `begin` to `end` (or of those listed), each with a word of hash and action.
 
     A state for which some entry is missing gives nothing but the list of what is missing, and is `postponed`; so is one
     for whose successors there may be no room. `outcome` is: successors, misses, postponed states, deadlocks, position of
@@ -403,7 +402,7 @@ def expand(
                     for write in range(first_write[action], first_write[action + 1]):
                         slot = write_slot[write]
                         successor_total -= ids[first_id + slot] * weight[slot]
-                    linear[out + words] = (_finish_hash(successor_total) & _HASH_MASK) | np.uint64(action)
+                    linear[out + words] = (finish_hash(successor_total) & HASH_MASK) | np.uint64(action)
                     count += 1
             if missed:
                 count = first_of_state
@@ -416,7 +415,15 @@ def expand(
                     first_deadlock = position
             for i in range(first_of_state, count):
                 fired[np.int64(linear[i * stride + words] & _ACTION_MASK)] += 1
-    # Counting sort by shard. Stable, so that the order within a shard is the order of generation.
+    outcome[0], outcome[1], outcome[2], outcome[3], outcome[4] = count, missing, later, deadlocks, first_deadlock
+    outcome[5], outcome[6] = error_at, error_action
+
+
+@njit(nogil=True, cache=True)
+def distribute(words: int, linear: Words, count: int, sorted_out: Words, sorted_first: Integers) -> None:
+    """Sort `count` successors by shard; `sorted_first` receives where each shard's begin."""
+    stride = words + 1
+    # A counting sort. Stable, so that the order within a shard is the order of generation.
     sorted_first[:] = 0
     for i in range(count):
         sorted_first[np.int64(linear[i * stride + words] >> _SHARD_SHIFT) + 1] += 1
@@ -429,8 +436,6 @@ def expand(
         cursor[target_shard] += 1
         for k in range(stride):
             sorted_out[to + k] = linear[i * stride + k]
-    outcome[0], outcome[1], outcome[2], outcome[3], outcome[4] = count, missing, later, deadlocks, first_deadlock
-    outcome[5], outcome[6] = error_at, error_action
 
 
 @njit(inline="always")
@@ -457,7 +462,7 @@ def fill_index(
         total = _ZERO
         for slot in range(field_word.size):
             total += ((store[at + field_word[slot]] >> field_shift[slot]) & field_mask[slot]) * weight[slot]
-        hashed = _finish_hash(total)
+        hashed = finish_hash(total)
         place = _slot_of(hashed, size)
         while index[index_at + place] != np.uint32(0):
             place += 1

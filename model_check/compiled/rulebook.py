@@ -24,7 +24,7 @@ from model_check.compiled.tables import (
     TermTable,
     ViewTable,
 )
-from model_check.model import Action, Effect, Local, Model, Property
+from model_check.model import Action, Effect, Local, Model, Property, State
 
 SMALL = 2
 """Tables of at most so many slots are cheap to look up; only tables of the same kind, small or large, are put together."""
@@ -40,11 +40,13 @@ MOST_PROPERTIES = 63
 class RuleBook:
     """Everything learned about a model, and the arrays that the kernels need of it."""
 
-    def __init__(self, model: Model, properties: Sequence[Property]) -> None:
+    def __init__(self, model: Model, properties: Sequence[Property], moving: bool = False) -> None:
+        """With `moving`, an action may change any slot besides those that it writes, as renaming brokers does."""
         if len(model.actions) >= MOST_ACTIONS or len(properties) > MOST_PROPERTIES:
             raise ValueError(f"at most {MOST_ACTIONS:,} actions and {MOST_PROPERTIES} properties can be explored at once")
         self.model = model
         self.properties = properties
+        self.moving = moving
         self.domains = domains_of(model)
         self.columns = Columns(self.domains, model.views)
         self.rows = Rows()
@@ -65,6 +67,10 @@ class RuleBook:
     def counts(self) -> list[int]:
         """How many values each slot has."""
         return [len(domain) for domain in self.domains[: len(self.model.slots)]]
+
+    def state_of(self, numbers: Sequence[int]) -> State:
+        """The state with these value numbers."""
+        return tuple(domain.values[number] for domain, number in zip(self.domains, numbers, strict=False))
 
     # ---- which tables there are
 
@@ -166,7 +172,11 @@ class RuleBook:
         writes = [sorted(slot.position for slot in action.writes) for action in actions]
         checks = [
             self._program(
-                [table for table in self._term_tables if not self.columns.slots_behind(table.asks).isdisjoint(written)]
+                [
+                    table
+                    for table in self._term_tables
+                    if self.moving or not self.columns.slots_behind(table.asks).isdisjoint(written)
+                ]
             )
             for written in writes
         ]
