@@ -446,6 +446,8 @@ def _difference(part: str, theirs: Any, ours: Any) -> str:
         theirs = theirs or {}
         changed = [name for name in ours if theirs.get(name) != ours[name]]
         return f"other parameters: {', '.join(f'{_option(name)} {theirs.get(name)}, not {ours[name]}' for name in changed)}"
+    if part == "symmetry":
+        return f"an exploration {'with' if theirs else 'without'} --symmetry"
     if part == "properties":
         return f"other properties: {', '.join(theirs or ()) or 'none'}, not {', '.join(ours) or 'none'}"
     return f"another {part}: {theirs}, not {ours}"

@@ -421,7 +421,7 @@ class _Search:
 
     def _learn_renamings(self) -> bool:
         """Rename values that are new; whether there were any."""
-        if self.orbits is None or not self.orbits.extend() and self.orbit_arrays is not None:
+        if self.orbits is None or (not self.orbits.extend() and self.orbit_arrays is not None):
             return False
         self.orbit_arrays = self.orbits.arrays()
         return True

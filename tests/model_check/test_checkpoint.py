@@ -25,6 +25,7 @@ from model_check.compiled import checkpoint, engine, explore, layout, store
 from model_check.compiled.checkpoint import Checkpoint
 from model_check.exploration import CheckpointError, Checkpointing, Exploration, Limits, Progress
 from model_check.model import Model
+from model_check.symmetry import Symmetry
 from tests.model_check.engines import SMALL_MODELS, assert_replays, model_of, numbers_of
 from tests.model_check.toy import counters
 
@@ -83,6 +84,7 @@ EXAMPLES = settings(max_examples=5, deadline=None, suppress_health_check=[Health
 MANY_EXAMPLES = settings(EXAMPLES, max_examples=60)
 STOPPED = given(
     named=st.sampled_from(SMALL_MODELS),
+    symmetric=st.booleans(),
     stops=st.lists(st.integers(1, 40), max_size=4),
     workers=st.lists(st.integers(1, 3), min_size=1, max_size=3),
     wide_until=st.sampled_from([1, 300, 4096]),
@@ -90,23 +92,25 @@ STOPPED = given(
 
 
 def resumes_like_undisturbed(
-    folder: Path, named: tuple[str, dict[str, Any]], stops: list[int], workers: list[int], wide_until: int
+    folder: Path, named: tuple[str, dict[str, Any]], symmetric: bool, stops: list[int], workers: list[int], wide_until: int
 ) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    expected = run(model_of(*named), None)
+    model = model_of(*named)
+    symmetry = Symmetry(model) if symmetric else None
+    expected = run(model, None, symmetry=symmetry)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "WIDE_UNTIL", wide_until)
         resume = False
         for number, blocks in enumerate(stops):
             team = workers[number % len(workers)]
-            found = run(model_of(*named), folder, resume, 1000 * (number % 2), team, report=interrupt_after(blocks))
+            found = run(model, folder, resume, 1000 * (number % 2), team, interrupt_after(blocks), symmetry=symmetry)
             resume = True
             if found.complete:
                 assert_same(found, expected)
             else:
                 assert found.stopped_because == "interrupted"
                 assert found.levels[:-1] == expected.levels[: found.depth - 1]
-        assert_same(run(model_of(*named), folder, resume, workers=workers[-1]), expected)
+        assert_same(run(model, folder, resume, workers=workers[-1], symmetry=symmetry), expected)
 
 
 @EXAMPLES
@@ -499,21 +503,21 @@ def of_kip_101(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["check", "kip-279", *SMALL[2:]], "another model: kip-101, not kip-279"),
         ([*SMALL, "--max-epoch", "2"], "other parameters: max-epoch 1, not 2"),
         ([*SMALL, "--restarts", "1", "--unclean"], "other parameters: unclean False, not True, restarts 0, not 1"),
-        ([*SMALL, "--mutant", "high-watermark-past-log"], None),
+        ([*SMALL, "--mutant", "unfenced-truncation"], "other parameters: mutant None, not unfenced-truncation"),
         ([*SMALL, "--invariant", "StrongIsr"], "other properties: TypeOk, "),
+        ([*SMALL, "--symmetry"], "an exploration without --symmetry"),
     ],
 )
 def test_another_checkpoint_is_refused(
     changed: list[str],
-    said: str | None,
+    said: str,
     of_kip_101: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     status, error = kspec(monkeypatch, capsys, *changed, "--resume", str(of_kip_101))
     assert status == 2
-    if said:
-        assert error.startswith(f"kspec: the checkpoint in {of_kip_101} is of {said}")
+    assert error.startswith(f"kspec: the checkpoint in {of_kip_101} is of {said}")
     assert error.count("\n") == 1
     assert kspec(monkeypatch, capsys, *SMALL, "--resume", str(of_kip_101))[0] == 1
 
