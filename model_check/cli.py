@@ -218,10 +218,10 @@ def _symmetry(model: Any, properties: list[Any]) -> Any:
 def _checkpointing(checkpoint: str | None, resume: str | None, interval: float | None) -> Any:
     from model_check.exploration import Checkpointing
 
-    if checkpoint and resume:
+    if checkpoint is not None and resume is not None:
         raise click.UsageError("--resume DIR goes on keeping checkpoints in DIR; leave --checkpoint out")
-    folder = checkpoint or resume
-    if not folder:
+    folder = resume if checkpoint is None else checkpoint
+    if folder is None:
         if interval is not None:
             raise click.UsageError("--checkpoint-interval goes with --checkpoint or --resume")
         return None

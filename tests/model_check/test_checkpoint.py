@@ -518,6 +518,25 @@ def kspec(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *
 SMALL = ["check", "kip-101", "--replicas", "2", "--max-epoch", "1", "--all", "--quiet"]
 
 
+def test_when_memory_is_short_kspec_ends_with_3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """With a clear message, a checkpoint, and the counts so far."""
+    folder = tmp_path / "kept"
+    arguments = ["check", "kip-320", "--replicas", "2", "--max-epoch", "1"]
+    free = iter([1 << 40, 1 << 40, 1 << 40])
+    with monkeypatch.context() as short:
+        short.setattr(engine, "available_memory", lambda: next(free, 5_000_000))
+        short.setattr(sys, "argv", ["kspec", *arguments, "--quiet", "--checkpoint", str(folder)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    output = capsys.readouterr()
+    assert ended.value.code == 3
+    assert "stopped early: memory is nearly exhausted: 5 MB are left" in output.out
+    states = manifest_in(folder)["states"]["count"]
+    assert f"{states} distinct states" in output.out
+    assert output.err == f"kspec: a checkpoint of {states} states is in {folder}; --resume {folder} goes on\n"
+    assert kspec(monkeypatch, capsys, *arguments, "--resume", str(folder)) == (0, "")
+
+
 @pytest.fixture(scope="module")
 def of_kip_101(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoints") / "of-kip-101"
