@@ -54,7 +54,6 @@ class Moment:
 
     levels: list[list[int]]
     position: int
-    compacted: bool
     fired: list[int]
     deadlocks: int
     first_deadlock: Where | None
@@ -243,7 +242,7 @@ class Checkpoint:
             out = _DigestingWriter(file, written.states_digest)
             out.write(np.array(after, np.int64).view(np.uint8).data)
             for shard, (first, last) in enumerate(zip(written.states, after, strict=True)):
-                out.write(_bytes_of(store, shard, first, last))
+                out.write(store.bytes_at(shard, first, last).data)
             _flush(file)
         return written._replace(states=after, states_size=written.states_size + out.size, states_digest=out.digest)
 
@@ -334,8 +333,7 @@ class Checkpoint:
     def _read_states(self, described: dict[str, Any], store: Store) -> None:
         path = self.folder / described["file"]
         layout = fields_at(described["widths"], described["words"])
-        words = layout.words
-        self._make_sure_of_memory(described["count"], words)
+        self._make_sure_of_memory(described["count"], layout.size)
         store.count[:] = 0
         store.change_layout(layout)
         counts, left = [0] * SHARDS, described["bytes"]
@@ -345,12 +343,12 @@ class Checkpoint:
                 header = np.zeros(SHARDS, np.int64)
                 source.read_into(header.view(np.uint8).data)
                 after = header.tolist()
-                sizes = [8 * words * (last - first) for first, last in zip(counts, after, strict=True)]
+                sizes = [layout.size * (last - first) for first, last in zip(counts, after, strict=True)]
                 left -= header.nbytes + sum(sizes)
                 if min(sizes) < 0 or max(after) > store.capacity or left < 0:
                     raise CheckpointError(_damaged(path))
                 for shard, (first, last) in enumerate(zip(counts, after, strict=True)):
-                    source.read_into(_bytes_of(store, shard, first, last))
+                    source.read_into(store.bytes_at(shard, first, last).data)
                 counts = after
         if self._written.states_digest.hexdigest() != described["sha256"] or sum(counts) != described["count"]:
             raise CheckpointError(_damaged(path))
@@ -358,8 +356,8 @@ class Checkpoint:
         store.count[:] = counts
         store.fill_index()
 
-    def _make_sure_of_memory(self, states: int, words: int) -> None:
-        needed, free = int(states * (8 * words + 4 * INDEX_PLACES_PER_STATE)), available_memory()
+    def _make_sure_of_memory(self, states: int, size: int) -> None:
+        needed, free = int(states * (size + 4 * INDEX_PLACES_PER_STATE)), available_memory()
         if needed > free:
             raise CheckpointError(
                 f"the checkpoint in {self.folder} takes {needed / 1e6:,.0f} MB of memory, and {free / 1e6:,.0f} MB are free"
@@ -404,12 +402,6 @@ def _open_at(path: Path, size: int) -> IO[bytes]:
     file.truncate(size)
     file.seek(size)
     return file
-
-
-def _bytes_of(store: Store, shard: int, first: int, last: int) -> memoryview:
-    """The memory of some states of a shard."""
-    words, base = store.fields.words, int(store.base[shard])
-    return store.words[(base + first) * words : (base + last) * words].view(np.uint8).data
 
 
 def _flush(file: IO[Any]) -> None:

@@ -38,8 +38,8 @@ CHUNK_OUTPUT = 12 * CHUNK
 
 MISSES = 1 << 15
 RECENT = 1 << 12
-WIDE_UNTIL = 4096
-"""States to find before the layout is made compact: until then slots have met most kinds of their values."""
+WIDE_UNTIL, LOOSE_UNTIL = 1 << 12, 1 << 20
+"""States to find before the layout is made compact, and tight: by then slots have met most of their values."""
 
 _NOTHING = np.empty(0, np.int64)
 
@@ -122,7 +122,7 @@ class _Search:
         self.first_deadlock: Found | None = None
         self.deadlocks = 0
         self.interrupted = False
-        self._compacted = False
+        self._spare = _spare_bits(0)
         self._sparse = True
         self._lock = threading.Lock()
         self.pool = ThreadPoolExecutor(workers) if workers > 1 else None
@@ -186,9 +186,10 @@ class _Search:
 
     def _write_initial(self, shard: int, hashed: int) -> None:
         store, layout = self.store, self.fields.arrays
-        at = int(store.base[shard]) * self.fields.words
+        packed = np.zeros(self.fields.words, np.uint64)
         for slot, number in enumerate(self.book.initial):
-            store.words[at + int(layout.word[slot])] |= np.uint64(number << int(layout.shift[slot]))
+            packed[layout.word[slot]] |= np.uint64(number << int(layout.shift[slot]))
+        store.write(shard, 0, packed)
         place = (((hashed >> 26) & 0xFFFFFFFF) * FIRST_INDEX_SIZE) >> 32
         store.index[int(store.index_base[shard]) + place] = ((hashed >> 16) & 0x3F) << kernels.INDEX_BITS | 1
         store.count[shard] = 1
@@ -256,9 +257,9 @@ class _Search:
             self._merge(len(chunks), firsts, end - begin, np.concatenate(misses))
             listed, use_list = np.concatenate(waiting), True
             begin, end = 0, listed.size
-        if not self._compacted and self.store.states >= WIDE_UNTIL:
-            self._change_layout(compact_fields(self.book.counts))
-            self._compacted = True
+        if self._spare != _spare_bits(self.store.states):
+            self._spare = _spare_bits(self.store.states)
+            self._change_layout(self._fitting_fields())
 
     def _expand(
         self,
@@ -285,7 +286,7 @@ class _Search:
             programs,
             masks,
             self.fields.words,
-            self.store.words,
+            self.store.content,
             self.store.base,
             start,
             prefix,
@@ -343,7 +344,7 @@ class _Search:
         found = kernels.merge(
             self.fields.arrays,
             self.fields.words,
-            store.words,
+            store.content,
             store.base,
             store.count,
             store.capacity,
@@ -371,8 +372,7 @@ class _Search:
             layout,
             tables,
             programs,
-            self.fields.words,
-            self.store.words,
+            self.store.content,
             self.store.base,
             listed,
             np.zeros(kernels.BATCH * len(self.book.columns), np.uint64),
@@ -431,8 +431,12 @@ class _Search:
             self.book.masks.extend()
             self.book.pool.refit()
         if not self.fields.has_room(self.book.counts):
-            self._change_layout((compact_fields if self._compacted else wide_fields)(self.book.counts))
+            self._change_layout(self._fitting_fields())
         self._refresh()
+
+    def _fitting_fields(self) -> Fields:
+        counts = self.book.counts
+        return wide_fields(counts) if self._spare is None else compact_fields(counts, self._spare)
 
     def _change_layout(self, fields: Fields) -> None:
         self.store.change_layout(fields)
@@ -507,7 +511,6 @@ class _Search:
         return Moment(
             levels=[level.tolist() for level in self.levels],
             position=position,
-            compacted=self._compacted,
             fired=self.fired.tolist(),
             deadlocks=self.deadlocks,
             first_deadlock=self.first_deadlock,
@@ -522,7 +525,7 @@ class _Search:
         self.fields = self.store.fields
         self._learn_renamings()
         self.levels = [np.array(level, np.int64) for level in moment.levels]
-        self._compacted = moment.compacted
+        self._spare = _spare_bits(self.store.states)
         self.fired[:] = moment.fired
         self.deadlocks = moment.deadlocks
         self.first_deadlock = moment.first_deadlock and _found(moment.first_deadlock)
@@ -606,6 +609,13 @@ class _Search:
         state = self._state(self._place(start, prefix, position))
         self.model.actions[action].bind()(state)
         raise AssertionError(f"{self.model.actions[action].label} raised an error once, and not again")
+
+
+def _spare_bits(states: int) -> int | None:
+    """Bits that a slot's field has beyond what it needs, when so many states are known; `None` for a wide layout."""
+    if states < WIDE_UNTIL:
+        return None
+    return 1 if states < LOOSE_UNTIL else 0
 
 
 class _Checked:

@@ -4,9 +4,10 @@ They know nothing of any model. What a state's slots are, which actions a slot's
 does all come in arrays (`Layout`, `Tables`, `Programs`), so that each kernel is compiled once, for every model, and kept
 on disk between runs. All of them release Python's global lock.
 
-A state is `words` consecutive unsigned 64-bit words with each slot's value number in a field of its own. Its hash is a
-sum over slots, number times the slot's odd weight, so that a successor's hash costs only as much as what changed, and
-does not depend on where the fields lie.
+A state is `words` unsigned 64-bit words with each slot's value number in a field of its own. In the store only as many
+bytes are kept as hold the fields, one state right after another; so writing a state's last word spoils what follows it,
+where nothing must be yet. A state's hash is a sum over slots, number times the slot's odd weight, so that a successor's
+hash costs only as much as what changed, and does not depend on where the fields lie.
 """
 # ruff: noqa: PLR0915 (a kernel is one loop nest, for the reason given in `expand`)
 
@@ -16,11 +17,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from model_check.compiled.intrinsics import lowest_bit, prefetch
+from model_check.compiled.intrinsics import load_word, lowest_bit, prefetch, store_word
 
 Words = NDArray[np.uint64]
 Integers = NDArray[np.int64]
 Codes = NDArray[np.uint32]
+Bytes = NDArray[np.uint8]
 
 SHARD_BITS = 6
 SHARDS = 1 << SHARD_BITS
@@ -54,12 +56,17 @@ _SLOT_SHIFT, _TAG_FROM, _HALF = np.uint64(26), np.uint64(16), np.uint64(32)
 
 
 class Layout(NamedTuple):
-    """Where each slot's field lies in a packed state, and its weight in the hash."""
+    """Where each slot's field lies in a packed state, and its weight in the hash.
+
+    A stored state has `size` bytes; `last` are the bits of the last word that belong to it.
+    """
 
     word: Integers
     shift: Words
     mask: Words
     weight: Words
+    size: int
+    last: Any
 
 
 class Tables(NamedTuple):
@@ -148,7 +155,7 @@ def expand(
     programs: Programs,
     masks: Masks,
     words: int,
-    store: Words,
+    store: Bytes,
     shard_base: Integers,
     segment_start: Integers,
     segment_prefix: Integers,
@@ -181,7 +188,7 @@ def expand(
     mask_slot, mask_offset, mask_bits, all_actions = masks.slot, masks.offset, masks.bits, masks.all_actions
     first_far, far_table = programs.first_far, programs.far
     guard_table, guard_actions, ruled_out = masks.guard_table, masks.guard_actions, masks.ruled_out
-    slots, masked_slots, mask_words = field_word.size, mask_slot.size, all_actions.size
+    slots, masked_slots, mask_words, size = field_word.size, mask_slot.size, all_actions.size, layout.size
     actions = program.size - 1
     stride = words + 1
     capacity = linear.size // stride
@@ -205,11 +212,11 @@ def expand(
             position = listed[batch_begin + member] if use_list else batch_begin + member
             while position >= segment_prefix[shard + 1]:
                 shard += 1
-            at = (shard_base[shard] + segment_start[shard] + position - segment_prefix[shard]) * words
+            at = (shard_base[shard] + segment_start[shard] + position - segment_prefix[shard]) * size
             first_id, first_part = member * columns, member * mask_words
             total = _ZERO
             for slot in range(slots):
-                number = (store[at + field_word[slot]] >> field_shift[slot]) & field_mask[slot]
+                number = (load_word(store, at + 8 * field_word[slot]) >> field_shift[slot]) & field_mask[slot]
                 ids[first_id + slot] = number
                 total += number * weight[slot]
             totals[member], places[member], positions[member] = total, at, position
@@ -311,10 +318,10 @@ def expand(
                     pending &= pending - _ONE
                     out = count * stride
                     # Nearly every model's states are one or two words: those are kept out of memory until they are complete.
-                    first_word = store[at] & keep[action * words]
-                    last_word = store[at + words - 1] & keep[action * words + words - 1]
+                    first_word = load_word(store, at) & keep[action * words]
+                    last_word = load_word(store, at + 8 * (words - 1)) & keep[action * words + words - 1]
                     for k in range(1, words - 1):
-                        linear[out + k] = store[at + k] & keep[action * words + k]
+                        linear[out + k] = load_word(store, at + 8 * k) & keep[action * words + k]
                     successor_total = total
                     enabled, raised = True, False
                     for step in range(program[action], program[action + 1]):
@@ -450,18 +457,17 @@ def _tag_of(hashed: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def fill_index(
-    layout: Layout, words: int, store: Words, base: int, count: int, index: Codes, index_at: int, size: Any
-) -> None:
+def fill_index(layout: Layout, store: Bytes, base: int, count: int, index: Codes, index_at: int, size: Any) -> None:
     """Make the hash table of one shard, of `size` places from `index_at` on, from its states."""
     field_word, field_shift, field_mask, weight = layout.word, layout.shift, layout.mask, layout.weight
     for place in range(size):
         index[index_at + place] = np.uint32(0)
     for number in range(count):
-        at = (base + number) * words
+        at = (base + number) * layout.size
         total = _ZERO
         for slot in range(field_word.size):
-            total += ((store[at + field_word[slot]] >> field_shift[slot]) & field_mask[slot]) * weight[slot]
+            word = load_word(store, at + 8 * field_word[slot])
+            total += ((word >> field_shift[slot]) & field_mask[slot]) * weight[slot]
         hashed = finish_hash(total)
         place = _slot_of(hashed, size)
         while index[index_at + place] != np.uint32(0):
@@ -475,7 +481,7 @@ def fill_index(
 def merge(
     layout: Layout,
     words: int,
-    store: Words,
+    store: Bytes,
     shard_base: Integers,
     shard_count: Integers,
     shard_capacity: int,
@@ -495,7 +501,7 @@ def merge(
 
     `fresh` receives the new states, as `check` reads them; the result is their number, or -1 if a shard is full.
     """
-    stride = words + 1
+    stride, last, state_size = words + 1, layout.last, layout.size
     table_ahead, store_ahead = 24, 12
     found = 0
     for shard in range(first_shard, last_shard):
@@ -512,7 +518,7 @@ def merge(
                 # A bigger hash table in the same place, filled from the states.
                 size = max(np.int64(size * growth), np.int64((count + (end - begin)) / 0.8) + 16)
                 index_size[shard] = size
-                fill_index(layout, words, store, base, count, index, index_at, size)
+                fill_index(layout, store, base, count, index, index_at, size)
             source = chunk * sorted_capacity + begin * stride
             for i in range(begin, end):
                 # Both memory accesses of a probe are asked for well before they are needed.
@@ -522,7 +528,7 @@ def merge(
                     hashed = sorted_all[source + store_ahead * stride + words]
                     entry = index[index_at + _slot_of(hashed, size)]
                     if entry != np.uint32(0):
-                        prefetch(store, (base + np.int64(entry & _INDEX_MASK) - 1) * words)
+                        prefetch(store, (base + np.int64(entry & _INDEX_MASK) - 1) * state_size)
                 hashed = sorted_all[source + words]
                 tag = _tag_of(hashed)
                 place = _slot_of(hashed, size)
@@ -532,12 +538,10 @@ def merge(
                     if entry == np.uint32(0):
                         break
                     if (entry & ~_INDEX_MASK) == tag:
-                        candidate = (base + np.int64(entry & _INDEX_MASK) - 1) * words
-                        known = True
-                        for k in range(words):
-                            if store[candidate + k] != sorted_all[source + k]:
-                                known = False
-                                break
+                        candidate = (base + np.int64(entry & _INDEX_MASK) - 1) * state_size
+                        known = load_word(store, candidate + 8 * (words - 1)) & last == sorted_all[source + words - 1]
+                        for k in range(words - 1):
+                            known = known and load_word(store, candidate + 8 * k) == sorted_all[source + k]
                         if known:
                             break
                     place += 1
@@ -545,9 +549,9 @@ def merge(
                         place = 0
                 if not known:
                     index[index_at + place] = tag | np.uint32(count + 1)
-                    to = (base + count) * words
+                    to = (base + count) * state_size
                     for k in range(words):
-                        store[to + k] = sorted_all[source + k]
+                        store_word(store, to + 8 * k, sorted_all[source + k])
                     fresh[found] = (count << 22) | (shard << 16) | np.int64(hashed & _ACTION_MASK)
                     found += 1
                     count += 1
@@ -561,8 +565,7 @@ def check(
     layout: Layout,
     tables: Tables,
     programs: Programs,
-    words: int,
-    store: Words,
+    store: Bytes,
     shard_base: Integers,
     listed: Integers,
     ids: Words,
@@ -583,7 +586,7 @@ def check(
     offset, size_mask, target = tables.offset, tables.size_mask, tables.target
     dense, hashed, decisions = tables.dense, tables.hashed, tables.decisions
     first_check, check_table = programs.first_check, programs.check
-    slots = field_word.size
+    slots, size = field_word.size, layout.size
     recent[:] = _ZERO
     missing, repeated, decided_count = 0, 0, 0
     columns = ids.size // BATCH
@@ -595,10 +598,11 @@ def check(
             action, shard, number = listing & 0xFFFF, (listing >> 16) & (SHARDS - 1), listing >> 22
             if first_check[action] == first_check[action + 1]:
                 continue
-            at = (shard_base[shard] + number) * words
+            at = (shard_base[shard] + number) * size
             first_id = member * columns
             for slot in range(slots):
-                ids[first_id + slot] = (store[at + field_word[slot]] >> field_shift[slot]) & field_mask[slot]
+                word = load_word(store, at + 8 * field_word[slot])
+                ids[first_id + slot] = (word >> field_shift[slot]) & field_mask[slot]
             for step in range(first_check[action], first_check[action + 1]):
                 table = check_table[step]
                 if size_mask[table] != _ZERO:
@@ -657,27 +661,18 @@ def check(
 
 
 @njit(nogil=True, cache=True)
-def repack(
-    old: Layout,
-    new: Layout,
-    old_words: int,
-    new_words: int,
-    source: Words,
-    source_base: int,
-    target: Words,
-    target_base: int,
-    count: int,
-) -> None:
-    """Copy a shard's states from one layout to another. `source` may be `target` if a state takes as much room."""
-    buffer = np.empty(new_words, np.uint64)
+def repack(old: Layout, new: Layout, source: Bytes, source_base: int, target: Bytes, target_base: int, count: int) -> None:
+    """Copy a shard's states from one layout to another."""
+    words = -(-new.size // 8)
+    buffer = np.empty(words, np.uint64)
     for number in range(count):
-        at, to = (source_base + number) * old_words, (target_base + number) * new_words
+        at, to = (source_base + number) * old.size, (target_base + number) * new.size
         buffer[:] = _ZERO
         for slot in range(old.word.size):
-            value = (source[at + old.word[slot]] >> old.shift[slot]) & old.mask[slot]
+            value = (load_word(source, at + 8 * old.word[slot]) >> old.shift[slot]) & old.mask[slot]
             buffer[new.word[slot]] |= value << new.shift[slot]
-        for k in range(new_words):
-            target[to + k] = buffer[k]
+        for k in range(words):
+            store_word(target, to + 8 * k, buffer[k])
 
 
 @njit(nogil=True, cache=True)

@@ -181,6 +181,7 @@ class RuleBook:
             for written in writes
         ]
         keep = np.full(len(actions) * words, 0xFFFFFFFFFFFFFFFF, np.uint64)
+        keep[words - 1 :: words] = fields.arrays.last
         for number, written in enumerate(writes):
             for slot in written:
                 field = int(fields.arrays.mask[slot]) << int(fields.arrays.shift[slot])

@@ -201,16 +201,16 @@ def test_little_memory_is_taken_by_saving(tmp_path: Path) -> None:
     """States go to the file from where they lie."""
     states = 3_000_000
     kept_states = store.Store(layout.wide_fields([3, 3]))
-    words = kept_states.fields.words
+    size = kept_states.fields.size
     kept_states.count[:] = states // 64
     for base in kept_states.base.tolist():
-        kept_states.words[base * words : (base + states // 64) * words] = 7
-    moment = checkpoint.Moment([], 0, False, [], 0, None, {}, 0.0)
+        kept_states.content[base * size : (base + states // 64) * size] = 7
+    moment = checkpoint.Moment([], 0, [], 0, None, {}, 0.0)
     keeper = Checkpoint(Checkpointing(tmp_path, print), {})
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     keeper.begin(moment, kept_states, [])
     keeper.close()
-    assert (tmp_path / "states-1.kspec").stat().st_size > 8 * states * words * 0.99
+    assert (tmp_path / "states-1.kspec").stat().st_size > states * size * 0.99
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < 4_000_000
 
 
