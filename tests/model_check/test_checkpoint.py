@@ -68,6 +68,7 @@ def manifest_in(folder: Path) -> Any:
 
 def assert_same(found: Exploration, expected: Exploration) -> None:
     assert numbers_of(found) == numbers_of(expected)
+    assert found.represented == expected.represented
     for trace in [verdict.trace for verdict in found.verdicts] + [found.deadlock_trace]:
         if trace is not None:
             assert_replays(found.model, trace)
