@@ -273,11 +273,31 @@ class _Search:
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
         """Expand one chunk; return what was missing, the positions that must wait, and the kernel's outcome."""
         workspace = self._workspace()
+        missed, postponed, outcome = self._successors(workspace, start, prefix, begin, end, listed, use_list, _NOTHING)
+        count = int(outcome[0])
+        output = self._sorted[number * self._room : (number + 1) * self._room]
+        if self.orbits is not None:
+            canonicalize(self.fields.arrays, self.orbit_arrays, self.fields.words, workspace.linear, count)
+        kernels.distribute(self.fields.words, workspace.linear, count, output, sorted_first)
+        self._idle.append(workspace)
+        return missed, postponed, outcome
+
+    def _successors(
+        self,
+        workspace: _Workspace,
+        start: NDArray[np.int64],
+        prefix: NDArray[np.int64],
+        begin: int,
+        end: int,
+        listed: NDArray[np.int64],
+        use_list: bool,
+        degrees: NDArray[np.int64],
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+        """Write the successors of a chunk to the workspace; return what `_expand` does. `degrees` is for the kernel."""
         misses = np.empty(MISSES, np.uint64)
         postponed = np.empty(end - begin, np.int64)
         outcome = np.zeros(7, np.int64)
         fired = np.zeros_like(self.fired)
-        output = self._sorted[number * self._room : (number + 1) * self._room]
         layout, tables, programs, masks = self.arrays
         kernels.expand(
             layout,
@@ -299,13 +319,9 @@ class _Search:
             misses,
             workspace.recent,
             postponed,
+            degrees,
             outcome,
         )
-        count = int(outcome[0])
-        if self.orbits is not None:
-            canonicalize(layout, self.orbit_arrays, self.fields.words, workspace.linear, count)
-        kernels.distribute(self.fields.words, workspace.linear, count, output, sorted_first)
-        self._idle.append(workspace)
         with self._lock:
             self.fired += fired
         return misses[: outcome[1]], postponed[: outcome[2]], outcome
