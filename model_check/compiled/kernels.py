@@ -575,6 +575,7 @@ def check(
     listed: Integers,
     ids: Words,
     undecided: Words,
+    each_state: bool,
     misses: Words,
     recent: Words,
     again: Integers,
@@ -584,7 +585,8 @@ def check(
     """Test states for the properties that the actions leading to them may have decided.
 
     A listed state is its number in its shard, the shard and the action in one integer. `counts` is set to how many misses,
-    states to test again, and decisions there are; a decision is a set of properties, a shard and a number.
+    states to test again, and decisions there are; a decision is a set of properties, a shard and a number. A property that a
+    state decides is then decided for the others, unless `each_state` is wanted.
     """
     field_word, field_shift, field_mask = layout.word, layout.shift, layout.mask
     first_read, read_slot, read_shift = tables.first_read, tables.read_slot, tables.read_shift
@@ -622,7 +624,7 @@ def check(
             action, shard, number = listing & 0xFFFF, (listing >> 16) & (SHARDS - 1), listing >> 22
             first, last = first_check[action], first_check[action + 1]
             first_id = member * columns
-            missed = False
+            missed, decided_here = False, _ZERO
             for step in range(first, last):
                 table = check_table[step]
                 read = first_read[table]
@@ -653,12 +655,14 @@ def check(
                     ids[first_id + target[table]] = code - np.uint64(FIRST_ROW)
                 else:
                     news = decisions[np.int64(code) - FIRST_ROW] & undecided[0]
-                    if news != _ZERO:
+                    decided_here |= news
+                    if not each_state:
                         undecided[0] &= ~news
-                        decided[decided_count * 3] = np.int64(news)
-                        decided[decided_count * 3 + 1] = shard
-                        decided[decided_count * 3 + 2] = number
-                        decided_count += 1
+            if decided_here != _ZERO:
+                decided[decided_count * 3] = np.int64(decided_here)
+                decided[decided_count * 3 + 1] = shard
+                decided[decided_count * 3 + 2] = number
+                decided_count += 1
             if missed:
                 again[repeated] = listing
                 repeated += 1
