@@ -121,10 +121,17 @@ class ElectLeadersRequest(NamedTuple):
 
 
 class AlterPartitionReassignmentRequest(NamedTuple):
-    """Move a partition to other replicas; none: cancel the move under way. Kafka: `AlterPartitionReassignmentsRequest`."""
+    """Move a partition to other replicas; `None`: cancel the move under way. Kafka: `AlterPartitionReassignmentsRequest`."""
 
     partition: PartitionId
-    replicas: tuple[BrokerId, ...] = ()
+    replicas: tuple[BrokerId, ...] | None = None
+
+
+class CreatePartitionRequest(NamedTuple):
+    """Create a partition with these replicas, in order of preference. Kafka: `CreateTopicsRequest`, with assignment."""
+
+    partition: PartitionId
+    replicas: tuple[BrokerId, ...]
 
 
 class ErrorResponse(NamedTuple):
