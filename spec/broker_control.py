@@ -178,8 +178,8 @@ def next_control_state(
 ) -> ControlState:
     """Where a heartbeat takes a broker.
 
-    A fenced one shuts down at will, and is unfenced when it wishes so and is `caught_up`. An unfenced one is fenced, or shuts
-    down, at will; if it `leads` a partition it enters controlled shutdown first. That ends when it leads nothing and
+    A fenced one shuts down at will, and is unfenced when it wishes so and is `caught_up`. An unfenced one is fenced, or
+    shuts down, at will; if it `leads` a partition it enters controlled shutdown first. That ends when it leads nothing and
     `others_caught_up`: all active brokers have replayed the metadata log beyond the beginning of the shutdown.
 
     **Kafka:** `BrokerHeartbeatManager.calculateNextBrokerState`.

@@ -8,7 +8,7 @@ partition and target, and `acceptable`, the brokers that may lead by what the co
 from enum import Enum
 from typing import NamedTuple
 
-from spec.metadata import NOBODY, NO_LEADER_CHANGE, LeaderRecoveryState, PartitionChangeRecord, PartitionRegistration
+from spec.metadata import NO_LEADER_CHANGE, NOBODY, LeaderRecoveryState, PartitionChangeRecord, PartitionRegistration
 from spec.values import NO_LEADER, BrokerId
 
 
@@ -86,7 +86,7 @@ def complete_when_added_are_in_sync(target: Target) -> Target:
 def complete_when_all_are_in_sync(target: Target) -> Target:
     """A reassignment is over as soon as *all* replicas that stay are in sync.
 
-    **Kafka:** `PartitionReassignmentReplicas.maybeCompleteReassignment` since 3.8 (KAFKA-14190's follow-ups).
+    **Kafka:** `PartitionReassignmentReplicas.maybeCompleteReassignment` since 3.8.
     """
     over = without_removed(target)
     remains = target.removing == NOBODY or (over.isr != NOBODY and over.replicas != ())
