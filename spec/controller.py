@@ -405,7 +405,7 @@ def handle_unregistration(
         return Step(state, (Reply(ErrorResponse(Error.BROKER_ID_NOT_REGISTERED)),))
     listed = (*partitions_in_sync(state.image, broker), *partitions_eligible(state.image, broker))
     updates = update_leader_and_isr(rules, settings, state.image, listed, leaving=frozenset({broker}))
-    records = (*updates, UnregisterBrokerRecord(broker, registration.broker_epoch))
+    records: tuple[MetadataRecord, ...] = (*updates, UnregisterBrokerRecord(broker, registration.broker_epoch))
     without = state._replace(sessions=tuple(session for session in state.sessions if session.broker != broker))
     return _decide(without, records, ErrorResponse(Error.NONE))
 

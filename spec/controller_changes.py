@@ -1,4 +1,4 @@
-"""What the controller writes down when it decides: a partition's next state, and what follows from a broker's coming or going.
+"""What the controller writes down when it decides: a partition's next state, and what a broker's coming or going entails.
 
 The rules are in `spec.partition_change`; here is the order in which they apply. Everything is a function of the image.
 """
