@@ -3,7 +3,7 @@
 A request is about one partition where Kafka's is about many: the parts of a Kafka request are decided one by one.
 """
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from spec.alter_partition import NO_PARTITION_EPOCH
 from spec.metadata import LeaderRecoveryState
@@ -140,10 +140,6 @@ class ErrorResponse(NamedTuple):
     error: Error
 
 
-BrokerToController: TypeAlias = AlterPartitionRequest | BrokerRegistrationRequest | BrokerHeartbeatRequest
-ControllerToBroker: TypeAlias = AlterPartitionResponse | BrokerRegistrationResponse | BrokerHeartbeatResponse
-
-
 # ---- the controller that keeps its state in ZooKeeper (up to 3.9)
 
 
@@ -164,14 +160,6 @@ class LeaderAndIsrRequest(NamedTuple):
     replicas: tuple[BrokerId, ...]
     adding: frozenset[BrokerId] = frozenset()
     removing: frozenset[BrokerId] = frozenset()
-
-
-class UpdateMetadataRequest(NamedTuple):
-    """The controller tells a broker who is alive; only live replicas may join an ISR. Kafka: `UpdateMetadataRequest`."""
-
-    controller_epoch: Epoch
-    broker_epoch: BrokerEpoch
-    live_brokers: frozenset[BrokerId]
 
 
 class StopReplicaRequest(NamedTuple):
