@@ -203,8 +203,8 @@ def replay(image: MetadataImage, record: MetadataRecord) -> MetadataImage:
             registered = broker_of(brokers, broker)
             assert registered is not None, f"the metadata log changes broker {broker}, which is not registered"
             brokers = _with_broker(brokers, change_broker(registered, record))
-        case UnregisterBrokerRecord(broker=broker):
-            brokers = tuple(registration for registration in brokers if registration.broker != broker)
+        case _:
+            brokers = tuple(registration for registration in brokers if registration.broker != record.broker)
     return MetadataImage(Offset(image.end_offset + 1), brokers, partitions)
 
 
