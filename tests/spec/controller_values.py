@@ -3,6 +3,7 @@
 from typing import Any
 
 from spec.broker_control import Session
+from spec.broker_lifecycle import BrokerLifecycle, CleanShutdown
 from spec.controller import AppendRecords, activate
 from spec.controller_messages import (
     AlterPartitionReassignmentRequest,
@@ -53,6 +54,8 @@ CONTROLLER_VALUES: tuple[Any, ...] = (
     AlterPartitionRequest(B, E, P, Epoch(0), PartitionEpoch(0), frozenset()),
     AlterPartitionResponse(Error.NONE, P),
     BROKER,
+    BrokerLifecycle(B, Incarnation(1)),
+    CleanShutdown(E),
     BrokerHeartbeatRequest(B, E, Offset(0)),
     BrokerHeartbeatResponse(Error.NONE),
     BrokerRegistrationChangeRecord(B, E),

@@ -1,13 +1,15 @@
 """The KRaft controller's handlers, step by step and at random (rules A3 to A5, A8, L1 to L12)."""
 
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spec.controller import (
+    Answer,
     AppendRecords,
+    ControllerRequest,
     activate,
     check_append,
     handle_alter_partition,
@@ -41,6 +43,7 @@ from spec.metadata import (
     NOBODY,
     BrokerRegistrationChangeRecord,
     LeaderRecoveryState,
+    MetadataRecord,
     PartitionChangeRecord,
     RegisterBrokerRecord,
     broker_of,
@@ -121,6 +124,15 @@ def test_an_inactive_controller_refuses(request_: Any) -> None:
     step = refuse_as_inactive(state, request_)
     assert step.state is state
     assert answer_of(step).error == Error.NOT_CONTROLLER
+
+
+def test_messages_of_different_kinds_are_never_equal() -> None:
+    """Named tuples compare as tuples, so those that one party may get or do must differ in their number of fields."""
+    for union in (Answer, ControllerRequest, MetadataRecord, AppendRecords | Reply[Any]):
+        kinds = [get_origin(kind) or kind for kind in get_args(union)]
+        tuples = [kind for kind in kinds if issubclass(kind, tuple)]
+        assert len(tuples) > 1
+        assert len({len(kind._fields) for kind in tuples}) == len(tuples), tuples
 
 
 # ---- registration
