@@ -430,17 +430,18 @@ def handle_reassignment(
     state: ControllerState,
     request: AlterPartitionReassignmentRequest,
 ) -> ControllerStep:
-    """Move a partition to other replicas, or cancel that.
+    """Move a partition to other replicas, or cancel that. Who is only being added cannot be elected by it.
 
     Errors: see `check_reassignment`.
 
-    **Kafka:** `ReplicationControlManager.alterPartitionReassignment`.
+    **Kafka:** `ReplicationControlManager.alterPartitionReassignment`. **Leaves out:** that since 3.7 Kafka answers an error,
+    and does nothing, where it would elect a replica that is only being added (`LeaderAcceptor` asks for its directory).
     """
     partition = partition_of(state.image, request.partition)
     error = check_reassignment(settings, state.image.brokers, partition, request.replicas)
     if partition is None or error != Error.NONE:
         return Step(state, (Reply(ErrorResponse(error)),))
-    acceptable = acceptable_leaders(rules, state.image.brokers, NOBODY, NOBODY)
+    acceptable = acceptable_leaders(rules, state.image.brokers, NOBODY, NOBODY) & frozenset(partition.replicas)
     before = PartitionRecord(request.partition, partition)
     if request.replicas is None:
         election, target = election_allowed(settings), reverted(partition)

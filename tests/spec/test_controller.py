@@ -566,19 +566,36 @@ def test_a_reassignment_to_what_is_changes_nothing() -> None:
 
 
 def test_eligibility_that_outlives_an_assignment_elects_an_empty_replica() -> None:
-    """A reassignment removes replicas 2 and 3, which delete their records, while min ISR would still need them.
+    """A reassignment to broker 4 is cancelled and begun again while fewer replicas than min ISR are in sync.
 
-    They are eligible afterwards in 4.0. When the only replica is down and they are assigned again, one of them is
-    elected as if it had everything, without any unclean election.
+    Broker 4 had joined the ISR, and left it when that shrank below min ISR: it is eligible. The cancellation takes its
+    replica away, with all records; its eligibility stays in 4.0. Assigned again, and empty, it is elected when the leader
+    goes, without any unclean election.
     """
-    for rules, leader in ((KRAFT_4_0, 2), (KRAFT_NEXT, NO_LEADER)):
+    for rules, leader, isr in ((KRAFT_4_0, 4, ids(4)), (KRAFT_NEXT, NO_LEADER, NOBODY)):
         driver = cluster(rules, min_isr=2, eligible_leader_replicas=True)
-        driver.reassign(1)
-        assert driver.partition.isr == ids(1)
+        driver.start(4)
+        driver.reassign(4, 1, 2)
+        for proposed in ((1, 3, 4), (1, 4), (1,)):
+            assert answer_of(driver.alter(driver.proposal(*proposed))).error == Error.NONE
+        assert driver.partition.elr == ids(4)
+        assert answer_of(driver.reassign()).error == Error.NONE
+        assert driver.partition.replicas == order(1, 2, 3)
+        assert driver.partition.elr == (ids(4) if rules == KRAFT_4_0 else NOBODY)
+        assert answer_of(driver.reassign(4, 1, 2)).error == Error.NONE
+        assert driver.partition.leader == 1
         driver.expire(1)
-        driver.reassign(2, 3)
-        assert driver.partition.leader == leader
+        assert (driver.partition.leader, driver.partition.isr) == (leader, isr)
         assert driver.partition.recovery == LeaderRecoveryState.RECOVERED
+
+
+def test_who_is_only_being_added_cannot_be_elected_by_the_reassignment() -> None:
+    driver = cluster(KRAFT_4_0, min_isr=2, eligible_leader_replicas=True)
+    driver.reassign(1)
+    assert driver.partition.elr == ids(2, 3)
+    driver.expire(1)
+    driver.reassign(2, 3)
+    assert (driver.partition.leader, driver.partition.replicas) == (NO_LEADER, order(2, 3, 1))
 
 
 # ---- at random
