@@ -50,7 +50,7 @@ from spec.controller_messages import (
     ErrorResponse,
 )
 from spec.controller_protocol import ControllerProtocol, ControllerSettings
-from spec.isr_proposals import check_proposal, check_proposer, ineligible_error, proposed_isr
+from spec.isr_proposals import check_proposal, ineligible_error, proposed_isr
 from spec.metadata import (
     NO_LEADER_CHANGE,
     NOBODY,
@@ -311,7 +311,7 @@ def check_alter_partition_request(rules: ControllerProtocol, image: MetadataImag
     partition = partition_of(image, request.partition)
     if partition is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
-    for check in (rules.check_controller_ahead, check_proposer, check_proposal):
+    for check in (rules.check_controller_ahead, rules.check_proposer, check_proposal):
         error = check(partition, request)
         if error != Error.NONE:
             return error
