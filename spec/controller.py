@@ -394,7 +394,7 @@ def handle_unclean_elections(
 def handle_unregistration(
     rules: ControllerProtocol, settings: ControllerSettings, state: ControllerState, broker: BrokerId
 ) -> ControllerStep:
-    """A broker is struck off: out of every ISR and ELR.
+    """A broker is struck off, and out of every ISR. Where it was eligible, it stays so until a new run of it registers.
 
     Errors: `BROKER_ID_NOT_REGISTERED`.
 

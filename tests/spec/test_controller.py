@@ -504,11 +504,13 @@ def test_a_broker_that_is_struck_off_is_nowhere() -> None:
     driver = cluster(KRAFT_4_0, min_isr=3, eligible_leader_replicas=True)
     driver.expire(2)
     assert answer_of(driver.unregister(1)).error == Error.NONE
-    assert (driver.partition.leader, driver.partition.isr) == (3, ids(3))
+    assert (driver.partition.leader, driver.partition.isr, driver.partition.elr) == (3, ids(3), ids(1, 2))
     assert broker_of(driver.image.brokers, BrokerId(1)) is None
     assert [session.broker for session in driver.state.sessions] == [2, 3]
     assert answer_of(driver.unregister(1)).error == Error.BROKER_ID_NOT_REGISTERED
     assert answer_of(driver.unregister(2)).error == Error.NONE
+    driver.register(1)
+    assert driver.partition.elr == ids(2)
 
 
 def test_a_reassignment_from_begin_to_end() -> None:
