@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -20,7 +20,7 @@ from model_check.compiled.checkpoint import Checkpoint, Moment, Where, identity
 from model_check.compiled.interning import Domain
 from model_check.compiled.kernels import SHARDS
 from model_check.compiled.layout import Fields, compact_fields, wide_fields
-from model_check.compiled.orbits import OrbitBook, canonical_numbers, canonicalize
+from model_check.compiled.orbits import OrbitBook, canonical_numbers, canonicalize, represented
 from model_check.compiled.rulebook import RuleBook
 from model_check.compiled.store import FIRST_INDEX_SIZE, Store, available_memory, physical_memory
 from model_check.exploration import Checkpointing, Clock, Exploration, Limits, Progress, Step, Trace, Verdict
@@ -140,16 +140,15 @@ class _Search:
     # ---- the search
 
     def run(self) -> Exploration:
-        with _deferred_interrupt(self), _no_garbage_collection():
+        with _deferred_interrupt(self), _no_garbage_collection(), ExitStack() as stack:
+            if self.pool:
+                stack.enter_context(self.pool)
+            if self.checkpoint:
+                stack.callback(self.checkpoint.close)
             try:
                 self._search()
             except KeyboardInterrupt:
                 self.result.stopped_because = "interrupted"
-            finally:
-                if self.pool:
-                    self.pool.shutdown()
-                if self.checkpoint:
-                    self.checkpoint.close()
             self._conclude()
         return self.result.finish(self.clock)
 
@@ -491,6 +490,8 @@ class _Search:
 
     def _count(self) -> None:
         result = self.result
+        if self.orbits is not None:
+            result.represented = sum(self._run([partial(self._represented, shard) for shard in range(SHARDS)]))
         totals = [int(level.sum()) for level in self.levels]
         if self.store.states > totals[-1]:
             totals.append(self.store.states)
@@ -498,6 +499,12 @@ class _Search:
         for action, count in zip(self.model.actions, self.fired.tolist(), strict=False):
             result.actions[action.name] += count
         result.deadlocks = self.deadlocks
+
+    def _represented(self, shard: int) -> int:
+        """How many states those of a shard stand for."""
+        store = self.store
+        base, count = int(store.base[shard]), int(store.count[shard])
+        return int(represented(self.fields.arrays, self.orbit_arrays, store.content, base, count))
 
     # ---- checkpoints
 
