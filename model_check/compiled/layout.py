@@ -102,7 +102,7 @@ def fields_at(widths: list[int], placed: list[int]) -> Fields:
         used[word] += width
     size = 8 * (words - 1) + max(1, -(-used[-1] // 8))
     arrays = Layout(
-        np.array(placed, np.int64),
+        np.array(placed, np.uint64),
         np.array(shifts, np.uint64),
         np.array([(1 << width) - 1 for width in widths], np.uint64),
         np.array(hash_weights(len(widths)), np.uint64),

@@ -172,7 +172,7 @@ def canonicalize(layout: Layout, orbits: Orbits, words: int, linear: Words, coun
     for entry in range(count):
         at = entry * stride
         for slot in range(slots):
-            ids[slot] = np.int64((linear[at + field_word[slot]] >> field_shift[slot]) & field_mask[slot])
+            ids[slot] = np.int64((linear[at + np.int64(field_word[slot])] >> field_shift[slot]) & field_mask[slot])
         for broker in range(brokers):
             total = _ZERO
             for place in range(own_slots):
@@ -238,7 +238,7 @@ def canonicalize(layout: Layout, orbits: Orbits, words: int, linear: Words, coun
         total = _ZERO
         for slot in range(slots):
             number_bits = np.uint64(best[slot])
-            linear[at + field_word[slot]] |= number_bits << field_shift[slot]
+            linear[at + np.int64(field_word[slot])] |= number_bits << field_shift[slot]
             total += number_bits * weight[slot]
         linear[at + words] = (finish_hash(total) & HASH_MASK) | action
 
@@ -256,7 +256,7 @@ def represented(layout: Layout, orbits: Orbits, store: Bytes, base: int, count: 
     total = 0
     for number in range(base, base + count):
         for slot in range(slots):
-            word = load_word(store, number * layout.size + 8 * layout.word[slot])
+            word = load_word(store, number * layout.size + 8 * np.int64(layout.word[slot]))
             ids[slot] = np.int64((word >> layout.shift[slot]) & layout.mask[slot])
         unchanged = 0
         for renaming in range(renamings):
