@@ -18,6 +18,12 @@ ALL_HOLD, VIOLATED, BAD_USAGE, STOPPED = 0, 1, 2, 3
 """Exit statuses."""
 
 
+class _StoppedError(click.ClickException):
+    """Work that did not come to an end."""
+
+    exit_code = STOPPED
+
+
 def main() -> NoReturn:
     """Run `kspec`: what was wrong with its use is told in one line, with exit status 2."""
     try:
@@ -27,7 +33,7 @@ def main() -> NoReturn:
         sys.exit(STOPPED)
     except click.ClickException as error:
         click.echo(f"kspec: {' '.join(error.format_message().split())}", err=True)
-        sys.exit(BAD_USAGE)
+        sys.exit(error.exit_code if isinstance(error, _StoppedError) else BAD_USAGE)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(ALL_HOLD)
@@ -303,6 +309,115 @@ def audit(model: str, states: int, seed: int, **options: Any) -> int:
         click.echo(f"  unused {note}")
     click.echo("  every action reads and writes what it declares" if not report.findings else "")
     return VIOLATED if report.findings else ALL_HOLD
+
+
+def _graph_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of commands that need the whole graph of a model."""
+    for option in (
+        _model_options,
+        click.option("--quiet", is_flag=True, help="No progress on standard error."),
+        click.option(
+            "--max-states", type=click.IntRange(1), metavar="N", help="Give up, with exit status 3, beyond about N states."
+        ),
+        click.option("--workers", type=click.IntRange(1), metavar="N", help="Threads (all cores by default)."),
+    ):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def _extra(*libraries: str, purpose: str) -> Iterator[None]:
+    """Say in one line what is missing: libraries of an extra, or the end of an exploration (exit status 3)."""
+    from model_check.extras import MissingExtraError, need
+    from model_check.graph import GraphError
+
+    try:
+        need(libraries, purpose)
+        yield
+    except MissingExtraError as error:
+        raise click.UsageError(str(error)) from error
+    except GraphError as error:
+        raise _StoppedError(str(error)) from error
+
+
+def _graph(model: Any, workers: int | None, max_states: int | None, quiet: bool) -> Any:
+    from model_check.graph import state_graph
+
+    with _progress(not quiet) as report:
+        return state_graph(model, workers, max_states, report)
+
+
+@cli.command()
+@click.argument("model", metavar="MODEL")
+@click.option("--out", required=True, metavar="FILE", help="FILE.parquet (a folder), FILE.graphml or FILE.dot.")
+@click.option("--format", "name", metavar="NAME", help="parquet, graphml or dot, whatever FILE ends with.")
+@_graph_options
+def graph(
+    model: str, out: str, name: str | None, workers: int | None, max_states: int | None, quiet: bool, **options: Any
+) -> int:
+    """Write the state graph of MODEL: every reachable state, and every transition.
+
+    Exit status: 0 written, 2 bad usage or a graph too large for the format, 3 the exploration did not come to an end.
+    """
+    from model_check.graph import GraphError
+    from model_check.graph_files import GraphFileError, format_of, most_states, prepare, too_large, write_graph
+
+    built, path = _build(model, options), Path(out)
+    try:
+        chosen = format_of(path, name)
+        with _extra(purpose="kspec graph"):
+            prepare(path, chosen)
+            most = most_states(chosen)
+            limited_by_format = most is not None and (max_states is None or most < max_states)
+            try:
+                found = _graph(built, workers, most + 1 if most and limited_by_format else max_states, quiet)
+            except GraphError as error:
+                raise too_large(chosen) if limited_by_format else error from error
+        write_graph(found, path, chosen)
+    except GraphFileError as error:
+        raise click.UsageError(str(error)) from error
+    click.echo(f"{path}: {found.states:,} states, {len(found.transitions):,} transitions")
+    return ALL_HOLD
+
+
+@cli.command()
+@click.argument("model", metavar="MODEL")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--plots", metavar="DIR", help="Draw plots into this folder.")
+@click.option("--plot-format", type=click.Choice(["png", "svg"]), default="png", show_default=True, help="Of the plots.")
+@_graph_options
+def stats(
+    model: str,
+    as_json: bool,
+    plots: str | None,
+    plot_format: str,
+    workers: int | None,
+    max_states: int | None,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Describe the state graph of MODEL: actions taken and never taken, levels, degrees, components, diameter.
+
+    Exit status: 0 described, 2 bad usage, 3 the exploration did not come to an end.
+    """
+    built = _build(model, options)
+    libraries = ("scipy", "matplotlib") if plots else ("scipy",)
+    with _extra(*libraries, purpose="kspec stats --plots" if plots else "kspec stats"):
+        from model_check.graph_stats import stats_as_json, stats_as_text, stats_of
+
+        if plots:
+            try:
+                Path(plots).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise click.UsageError(f"cannot write to {plots}: {error.strerror}") from error
+        found = stats_of(_graph(built, workers, max_states, quiet))
+    click.echo(json.dumps(stats_as_json(found)) if as_json else stats_as_text(found))
+    if plots:
+        from model_check.graph_plots import write_plots
+
+        for path in write_plots(found, Path(plots), plot_format):
+            click.echo(f"kspec: {path}", err=True)
+    return ALL_HOLD
 
 
 @cli.command()
