@@ -421,6 +421,97 @@ def stats(
 
 
 @cli.command()
+@click.argument("model", metavar="MODEL")
+@click.option("--property", "names", multiple=True, metavar="NAME", help="Check this property; may be repeated.")
+@click.option(
+    "--weak", multiple=True, metavar="ACTION", help="Assume weak fairness; ACTION:each for each of its arguments by itself."
+)
+@click.option("--strong", multiple=True, metavar="ACTION", help="Assume strong fairness; as --weak.")
+@click.option("--without", multiple=True, metavar="ACTION", help="Assume nothing of this action; `all`: nothing at all.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--itf", metavar="FILE", help="Write the first lasso as ITF JSON (`-`: standard output).")
+@click.option("--full", is_flag=True, help="Show whole states in runs, not only what changed.")
+@_graph_options
+def liveness(
+    model: str,
+    names: tuple[str, ...],
+    weak: tuple[str, ...],
+    strong: tuple[str, ...],
+    without: tuple[str, ...],
+    as_json: bool,
+    itf: str | None,
+    full: bool,
+    workers: int | None,
+    max_states: int | None,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Check what MODEL promises for runs without end, if some actions are fair.
+
+    Each property is checked under the fairness that the model declares and its own, unless --weak, --strong or --without
+    say otherwise. Exit status: 0 all hold, 1 one is violated, 2 bad usage, 3 the exploration did not come to an end.
+    """
+    built = _build(model, options)
+    properties = _chosen_liveness(built, names)
+    assumptions = _assumptions(built, weak, strong, without)
+    itf_file = _Output(itf)
+    with _extra("scipy", purpose="kspec liveness"):
+        from model_check.lasso import lasso_as_itf, result_as_json, result_as_text
+        from model_check.liveness import check_liveness
+
+        result = check_liveness(_graph(built, workers, max_states, quiet), properties, assumptions)
+    if as_json:
+        click.echo(json.dumps(result_as_json(result)))
+    elif itf != "-":
+        click.echo(result_as_text(result, full))
+    shown = [(verdict.prop.name, verdict.lasso) for verdict in result.verdicts if verdict.lasso]
+    if shown:
+        name, lasso = shown[0]
+        itf_file.write(json.dumps(lasso_as_itf(built, lasso, f"{model}: {name} violated by a fair run"), indent=1) + "\n")
+    elif itf:
+        click.echo("kspec: no property was violated, so there is no run to write", err=True)
+    return VIOLATED if result.violated else ALL_HOLD
+
+
+def _chosen_liveness(model: Any, names: tuple[str, ...]) -> list[Any]:
+    known = [prop.name for prop in model.liveness]
+    if not known:
+        raise click.UsageError(f"model {model.name} states no liveness properties")
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"model {model.name} has no liveness property {name!r}; it has {', '.join(known)}")
+    return [prop for prop in model.liveness if not names or prop.name in names]
+
+
+def _assumptions(
+    model: Any, weak: tuple[str, ...], strong: tuple[str, ...], without: tuple[str, ...]
+) -> Callable[[Any], list[Any]]:
+    """What is assumed for a property: declared by the model, then by the property, then what options say."""
+    from model_check.temporal import Fairness, assumed
+
+    asked = []
+    for texts, is_strong in ((weak, False), (strong, True)):
+        for text in texts:
+            action, _, how = text.partition(":")
+            if how not in ("", "each"):
+                raise click.UsageError(f"--{'strong' if is_strong else 'weak'} {text}: write ACTION or ACTION:each")
+            asked.append(Fairness(action, is_strong, how == "each"))
+    named = [fairness.action for fairness in asked] + [action for action in without if action != "all"]
+    for action in named:
+        if action not in model.action_names:
+            raise click.UsageError(f"model {model.name} has no action {action!r}; it has {', '.join(model.action_names)}")
+        if named.count(action) > 1:
+            raise click.UsageError(f"action {action} is named twice by --weak, --strong and --without")
+    dropped = {*without, *(model.action_names if "all" in without else ())}
+
+    def assumptions(prop: Any) -> list[Any]:
+        declared = assumed(model.fairness, prop.assuming)
+        return assumed([fairness for fairness in declared if fairness.action not in dropped], asked)
+
+    return assumptions
+
+
+@cli.command()
 @click.argument("name", metavar="[NAME]", required=False)
 @click.option("--markdown", is_flag=True, help="Print the story as Markdown, with a Mermaid diagram.")
 @click.option("--write", "folder", metavar="DIR", help="Write the pages of all studies, and an index, into this folder.")
