@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -235,7 +236,7 @@ def audit(model: str, states: int, seed: int, **options: Any) -> int:
 def _graph_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of commands that need the whole graph of a model."""
     for option in (
-        _model_options,
+        model_options,
         click.option("--quiet", is_flag=True, help="No progress on standard error."),
         click.option(
             "--max-states", type=click.IntRange(1), metavar="N", help="Give up, with exit status 3, beyond about N states."
@@ -264,7 +265,7 @@ def _extra(*libraries: str, purpose: str) -> Iterator[None]:
 def _graph(model: Any, workers: int | None, max_states: int | None, quiet: bool) -> Any:
     from model_check.graph import state_graph
 
-    with _progress(not quiet) as report:
+    with progress(not quiet) as report:
         return state_graph(model, workers, max_states, report)
 
 
@@ -283,7 +284,7 @@ def graph(
     from model_check.graph import GraphError
     from model_check.graph_files import GraphFileError, format_of, most_states, prepare, too_large, write_graph
 
-    built, path = _build(model, options), Path(out)
+    built, path = build(model, options), Path(out)
     try:
         chosen = format_of(path, name)
         with _extra(purpose="kspec graph"):
@@ -321,7 +322,7 @@ def stats(
 
     Exit status: 0 described, 2 bad usage, 3 the exploration did not come to an end.
     """
-    built = _build(model, options)
+    built = build(model, options)
     libraries = ("scipy", "matplotlib") if plots else ("scipy",)
     with _extra(*libraries, purpose="kspec stats --plots" if plots else "kspec stats"):
         from model_check.graph_stats import stats_as_json, stats_as_text, stats_of
@@ -372,10 +373,10 @@ def liveness(
     Each property is checked under the fairness that the model declares and its own, unless --weak, --strong or --without
     say otherwise. Exit status: 0 all hold, 1 one is violated, 2 bad usage, 3 the exploration did not come to an end.
     """
-    built = _build(model, options)
+    built = build(model, options)
     properties = _chosen_liveness(built, names)
     assumptions = _assumptions(built, weak, strong, without)
-    itf_file = _Output(itf)
+    itf_file = Output(itf)
     with _extra("scipy", purpose="kspec liveness"):
         from model_check.lasso import lasso_as_itf, result_as_json, result_as_text
         from model_check.liveness import check_liveness
