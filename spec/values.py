@@ -37,6 +37,9 @@ NO_LEADER = BrokerId(-1)
 NO_EPOCH = Epoch(-1)
 """Absent or undefined epoch. Kafka: `RecordBatch.NO_PARTITION_LEADER_EPOCH`, `UNDEFINED_EPOCH`."""
 
+NO_VALUE = -1
+"""Stands for the value of a record where a log does not hold values, or holds no record."""
+
 UNKNOWN_OFFSET = Offset(-1)
 """Absent or undefined offset. Kafka: `UnifiedLog.UnknownOffset`, `UNDEFINED_EPOCH_OFFSET`."""
 
