@@ -78,6 +78,7 @@ class Error(Enum):
     BROKER_ID_NOT_REGISTERED = 102
     INELIGIBLE_REPLICA = 107
     NEW_LEADER_ELECTED = 108
+    UNEXPECTED_APPEND_OFFSET = "never leaves a broker: the leader sent records that the follower has already"
     LOG_TRUNCATION = "proposed in the first draft of KIP-320, never released"
 
 
