@@ -110,9 +110,14 @@ def check_alter_partition(partition: PartitionIsr, request: PartitionIsr) -> Err
     return Error.NONE if request.partition_epoch == partition.partition_epoch else Error.INVALID_UPDATE_VERSION
 
 
+def next_partition_epoch(partition_epoch: PartitionEpoch) -> PartitionEpoch:
+    """The partition epoch after this one. **Kafka:** `PartitionRegistration.merge`; in ZooKeeper the node's version."""
+    return PartitionEpoch(partition_epoch + 1)
+
+
 def change_isr(partition: PartitionIsr, isr: frozenset[BrokerId]) -> PartitionIsr:
     """The partition with another ISR, in the next partition epoch. **Kafka:** `PartitionRegistration.merge`."""
-    return PartitionIsr(isr, PartitionEpoch(partition.partition_epoch + 1))
+    return PartitionIsr(isr, next_partition_epoch(partition.partition_epoch))
 
 
 def takes_later_leader_epoch(leader_epoch: Epoch, leader: LeaderIsr, epoch: Epoch, partition_epoch: PartitionEpoch) -> bool:

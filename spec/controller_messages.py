@@ -3,7 +3,7 @@
 A request is about one partition where Kafka's is about many: the parts of a Kafka request are decided one by one.
 """
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from spec.alter_partition import NO_PARTITION_EPOCH
 from spec.metadata import LeaderRecoveryState
@@ -121,20 +121,23 @@ class ElectLeadersRequest(NamedTuple):
 
 
 class AlterPartitionReassignmentRequest(NamedTuple):
-    """Move a partition to other replicas; none: cancel the move under way. Kafka: `AlterPartitionReassignmentsRequest`."""
+    """Move a partition to other replicas; `None`: cancel the move under way. Kafka: `AlterPartitionReassignmentsRequest`."""
 
     partition: PartitionId
-    replicas: tuple[BrokerId, ...] = ()
+    replicas: tuple[BrokerId, ...] | None = None
+
+
+class CreatePartitionRequest(NamedTuple):
+    """Create a partition with these replicas, in order of preference. Kafka: `CreateTopicsRequest`, with assignment."""
+
+    partition: PartitionId
+    replicas: tuple[BrokerId, ...]
 
 
 class ErrorResponse(NamedTuple):
     """An answer that says only whether it was done."""
 
     error: Error
-
-
-BrokerToController: TypeAlias = AlterPartitionRequest | BrokerRegistrationRequest | BrokerHeartbeatRequest
-ControllerToBroker: TypeAlias = AlterPartitionResponse | BrokerRegistrationResponse | BrokerHeartbeatResponse
 
 
 # ---- the controller that keeps its state in ZooKeeper (up to 3.9)
@@ -157,14 +160,6 @@ class LeaderAndIsrRequest(NamedTuple):
     replicas: tuple[BrokerId, ...]
     adding: frozenset[BrokerId] = frozenset()
     removing: frozenset[BrokerId] = frozenset()
-
-
-class UpdateMetadataRequest(NamedTuple):
-    """The controller tells a broker who is alive; only live replicas may join an ISR. Kafka: `UpdateMetadataRequest`."""
-
-    controller_epoch: Epoch
-    broker_epoch: BrokerEpoch
-    live_brokers: frozenset[BrokerId]
 
 
 class StopReplicaRequest(NamedTuple):

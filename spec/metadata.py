@@ -10,8 +10,11 @@ from enum import Enum
 from functools import reduce
 from typing import NamedTuple, TypeAlias
 
+from spec.alter_partition import next_partition_epoch
+from spec.election import next_epoch
 from spec.values import (
     NO_LEADER,
+    UNKNOWN_OFFSET,
     BrokerEpoch,
     BrokerId,
     Epoch,
@@ -57,8 +60,9 @@ class PartitionRegistration(NamedTuple):
 class BrokerRegistration(NamedTuple):
     """What the controller knows of a broker: which run of it is registered, and whether it takes part.
 
-    A broker is *active* if it is neither fenced nor in controlled shutdown. Kafka: `BrokerRegistration`. **Leaves out:**
-    endpoints, features, racks, log directories.
+    A broker is *active* if it is neither fenced nor in controlled shutdown. `registered_at` is the offset of its last
+    registration record; a broker may be unfenced once it has replayed that. Kafka: `BrokerRegistration`, and
+    `ClusterControlManager.registerBrokerRecordOffsets`. **Leaves out:** endpoints, features, racks, log directories.
     """
 
     broker: BrokerId
@@ -66,6 +70,7 @@ class BrokerRegistration(NamedTuple):
     incarnation: Incarnation
     fenced: bool
     in_controlled_shutdown: bool = False
+    registered_at: Offset = UNKNOWN_OFFSET
 
 
 # ---- records
@@ -162,8 +167,8 @@ def merge(partition: PartitionRegistration, record: PartitionChangeRecord) -> Pa
         replicas=partition.replicas if record.replicas is None else record.replicas,
         isr=partition.isr if record.isr is None else record.isr,
         leader=record.leader if named else partition.leader,
-        leader_epoch=Epoch(partition.leader_epoch + 1) if named else partition.leader_epoch,
-        partition_epoch=PartitionEpoch(partition.partition_epoch + 1),
+        leader_epoch=next_epoch(partition.leader_epoch) if named else partition.leader_epoch,
+        partition_epoch=next_partition_epoch(partition.partition_epoch),
         recovery=partition.recovery if record.recovery is None else record.recovery,
         elr=partition.elr if record.elr is None else record.elr,
         last_known_elr=partition.last_known_elr if record.last_known_elr is None else record.last_known_elr,
@@ -193,7 +198,7 @@ def replay(image: MetadataImage, record: MetadataRecord) -> MetadataImage:
             assert before is not None, f"the metadata log changes partition {changed}, which does not exist"
             partitions = _with_partition(partitions, PartitionRecord(changed, merge(before, record)))
         case RegisterBrokerRecord(registration):
-            brokers = _with_broker(brokers, registration)
+            brokers = _with_broker(brokers, registration._replace(registered_at=image.end_offset))
         case BrokerRegistrationChangeRecord(broker=broker):
             registered = broker_of(brokers, broker)
             assert registered is not None, f"the metadata log changes broker {broker}, which is not registered"
@@ -267,6 +272,12 @@ def local_change(before: PartitionRegistration | None, after: PartitionRegistrat
 def has_leader(partition: PartitionRegistration) -> bool:
     """Whether somebody leads. **Kafka:** `PartitionRegistration.hasLeader`."""
     return partition.leader != NO_LEADER
+
+
+def is_unfenced(brokers: tuple[BrokerRegistration, ...], broker: BrokerId) -> bool:
+    """Whether `broker` is registered and not fenced. **Kafka:** `ClusterControlManager.isUnfenced`."""
+    registration = broker_of(brokers, broker)
+    return registration is not None and not registration.fenced
 
 
 def is_active(brokers: tuple[BrokerRegistration, ...], broker: BrokerId) -> bool:

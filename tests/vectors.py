@@ -24,6 +24,8 @@ from spec.truncation import (
     offset_for_leader_epoch_without_log,
 )
 from spec.values import NO_EPOCH, BrokerId, Epoch, EpochEndOffsetResponse, LeaderAndIsr, Offset, Record
+from tests.vector_outcomes import MismatchError, UnsupportedError
+from tests.vectors_controller import CONTROLLER_COMPONENTS
 
 Vector = dict[str, Any]
 
@@ -133,6 +135,7 @@ def _log_with_epoch_ends(ends: dict[str, list[int]]) -> RecordLog:
 COMPONENTS: dict[str, type[Component]] = {
     "epoch_cache": EpochCache,
     "offset_for_leader_epoch_api": OffsetForLeaderEpochApi,
+    **CONTROLLER_COMPONENTS,
 }
 
 
@@ -145,14 +148,6 @@ class Outcome(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.verdict:11} {self.vector}" + (f": {self.reason}" if self.reason else "")
-
-
-class UnsupportedError(Exception):
-    """A vector asks for something that no component here does."""
-
-
-class MismatchError(Exception):
-    """A component does not do what a vector expects."""
 
 
 def load(file: Path) -> list[Vector]:

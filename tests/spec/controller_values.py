@@ -17,7 +17,6 @@ from spec.controller_messages import (
     IsrMember,
     LeaderAndIsrRequest,
     StopReplicaRequest,
-    UpdateMetadataRequest,
 )
 from spec.metadata import (
     EMPTY_IMAGE,
@@ -65,5 +64,4 @@ CONTROLLER_VALUES: tuple[Any, ...] = (
     StopReplicaRequest(Epoch(0), E, P, Epoch(0), delete=False),
     UNCHANGED,
     UnregisterBrokerRecord(B, E),
-    UpdateMetadataRequest(Epoch(0), E, frozenset()),
 )

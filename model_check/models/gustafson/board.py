@@ -62,7 +62,7 @@ class Board:
             for epoch in self.epochs
         }
         self.is_next_epoch = {
-            epoch: when(lambda partition, epoch=epoch: next_epoch(partition) == epoch, slots.partition)
+            epoch: when(lambda partition, epoch=epoch: next_epoch(partition.leader_epoch) == epoch, slots.partition)
             for epoch in self.epochs
         }
 
