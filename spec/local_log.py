@@ -31,22 +31,37 @@ class Appended(NamedTuple, Generic[LogT]):
     restarted: bool = False
 
 
-def append_fetched(local: LocalLog[LogT], base_offset: Offset, records: tuple[Record, ...]) -> Appended[LogT]:
-    """A follower's log with the records that its leader sent, the first of which lies at `base_offset`.
+def append_in_order(local: LocalLog[LogT], base_offset: Offset, records: tuple[Record, ...]) -> Appended[LogT]:
+    """The log with records that a leader sent, the first of which lies at `base_offset`, not before the log's end.
 
-    A gap before them is fine, for the leader's log may have been compacted. If the follower has nothing, and its end lies
-    within the records, its log starts anew with them, *before* where it started.
+    A gap before them is fine, for the leader's log may have been compacted.
+
+    Errors: `UNEXPECTED_APPEND_OFFSET`.
+
+    **Kafka:** `UnifiedLog.appendAsFollower`.
+    """
+    if not records:
+        return Appended(Error.NONE, local)
+    if base_offset < local.log.end_offset:
+        return Appended(Error.UNEXPECTED_APPEND_OFFSET, local)
+    return Appended(Error.NONE, local._replace(log=local.log.append_at(base_offset, records)))
+
+
+def append_fetched(local: LocalLog[LogT], base_offset: Offset, records: tuple[Record, ...]) -> Appended[LogT]:
+    """A follower's log with the records that its leader sent.
+
+    As `append_in_order`; but if the follower has nothing, and its end lies within the records, its log starts anew with
+    them, *before* where it started.
 
     Errors: `UNEXPECTED_APPEND_OFFSET` if it has some of the records already.
 
-    **Kafka:** `UnifiedLog.append`, `Partition.appendRecordsToFollowerOrFutureReplica`.
+    **Kafka:** `Partition.appendRecordsToFollowerOrFutureReplica`.
     """
-    log = local.log
-    if not records or base_offset >= log.end_offset:
-        return Appended(Error.NONE, local._replace(log=log.append_at(base_offset, records) if records else log))
-    if log.start_offset == log.end_offset and base_offset + len(records) > log.end_offset:
-        return Appended(Error.NONE, LocalLog(log.restart_at(base_offset).append(records), base_offset), restarted=True)
-    return Appended(Error.UNEXPECTED_APPEND_OFFSET, local)
+    appended, log = append_in_order(local, base_offset, records), local.log
+    is_empty = log.start_offset == log.end_offset
+    if appended.error == Error.NONE or not is_empty or base_offset + len(records) <= log.end_offset:
+        return appended
+    return Appended(Error.NONE, LocalLog(log.restart_at(base_offset).append(records), base_offset), restarted=True)
 
 
 def truncate(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:

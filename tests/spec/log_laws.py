@@ -266,14 +266,18 @@ def truncation_takes_back_an_opened_epoch(log: Log, epoch: Epoch, offset: Offset
 # ---- start_at and restart_at
 
 
-@law("The log starts at the new start, and ends where it did.", given=lambda log, offset: _between_its_ends(log, offset))
+def _between_its_ends(log: Log, offset: Offset) -> bool:
+    return log.start_offset <= offset <= log.end_offset
+
+
+def _in_order(log: Log, offset: Offset, position: Offset) -> bool:
+    return log.start_offset <= offset <= position <= log.end_offset
+
+
+@law("The log starts at the new start, and ends where it did.", given=_between_its_ends)
 def starting_later_moves_the_start(log: Log, offset: Offset) -> bool:
     later = log.start_at(offset)
     return (later.start_offset, later.end_offset) == (offset, log.end_offset)
-
-
-def _between_its_ends(log: Log, offset: Offset) -> bool:
-    return log.start_offset <= offset <= log.end_offset
 
 
 @law(
@@ -285,24 +289,20 @@ def starting_later_keeps_the_records(log: Log, offset: Offset, position: Offset)
     return later.read(position, 1) == log.read(position, 1) and later.epoch_at(position) == log.epoch_at(position)
 
 
-@law("Before the new start there is nothing.", given=lambda log, offset: _between_its_ends(log, offset))
+@law("Before the new start there is nothing.", given=_between_its_ends)
 def nothing_before_the_new_start(log: Log, offset: Offset) -> bool:
     later, before = log.start_at(offset), Offset(offset - 1)
     return later.read(before, 1) == () and later.epoch_at(before) == NO_EPOCH
 
 
-@law("The latest epoch stays, even if no record does.", given=lambda log, offset: _between_its_ends(log, offset))
+@law("The latest epoch stays, even if no record does.", given=_between_its_ends)
 def starting_later_keeps_the_latest_epoch(log: Log, offset: Offset) -> bool:
     return log.start_at(offset).latest_epoch == log.latest_epoch
 
 
-@law("Of two starts the later one counts.", given=lambda log, offset, position: _in_order(log, offset, position))
+@law("Of two starts the later one counts.", given=_in_order)
 def the_later_start_counts(log: Log, offset: Offset, position: Offset) -> bool:
     return log.start_at(offset).start_at(position) == log.start_at(position)
-
-
-def _in_order(log: Log, offset: Offset, position: Offset) -> bool:
-    return log.start_offset <= offset <= position <= log.end_offset
 
 
 @law("A log restarted anywhere is empty there, and knows no epoch.")
