@@ -4,6 +4,7 @@
 other. Kafka: `Partition`, with the partition's share of `ReplicaManager` and of the fetcher thread.
 """
 
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeAlias
 
 from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr, maximal_isr
@@ -86,66 +87,76 @@ class Partition(NamedTuple, Generic[LogT]):
     first_unstable_offset: Offset = UNKNOWN_OFFSET
 
 
-# ---- effects
+# ---- effects: equal only to others of the same class, as tuples would not be
 
 
-class RecordsAppended(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RecordsAppended:
     """Write these records at the end of the log; before the first of them there may be a gap."""
 
     base_offset: Offset
     records: tuple[Record, ...]
 
 
-class LogTruncated(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LogTruncated:
     """Cut the log, and the epoch history with it, at this offset."""
 
     end_offset: Offset
 
 
-class LogRestarted(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LogRestarted:
     """Throw the whole log away, epochs included; start an empty one here."""
 
     offset: Offset
 
 
-class LogStartMoved(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LogStartMoved:
     """What lies before this offset may be deleted, and must not be read any more."""
 
     start_offset: Offset
 
 
-class EpochOpened(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class EpochOpened:
     """Note in the epoch history that this epoch starts here. Kafka writes the checkpoint file through to the disk."""
 
     leader_epoch: Epoch
     start_offset: Offset
 
 
-class LogDeleted(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LogDeleted:
     """The broker no longer has a replica of the partition."""
 
 
 LogChange: TypeAlias = RecordsAppended | LogTruncated | LogRestarted | LogStartMoved | EpochOpened | LogDeleted
 
 
-class Persist(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Persist:
     """Change what is stored, before any later effect. In Kafka: in the page cache, not through to the disk."""
 
     change: LogChange
 
 
-class RebuildProducers(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RebuildProducers:
     """Hand the batches that are left in the log to `spec.roles.producers_rebuilt`, before any other message."""
 
 
-class AnswerProducer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AnswerProducer:
     """Answer a produce request, this one or an earlier one, by its number."""
 
     request: int
     response: ProduceResponse
 
 
-class CloseConnection(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CloseConnection:
     """The only way to tell a producer with acks=0 of a failure."""
 
     request: int
