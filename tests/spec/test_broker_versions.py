@@ -1,0 +1,73 @@
+"""The releases of the broker: neighbours differ in exactly the rules that the releases between them changed."""
+
+from dataclasses import fields
+from itertools import pairwise
+
+import pytest
+
+from spec.broker_protocol import BrokerProtocol
+from spec.broker_versions import BROKER_4_0, BROKER_NEXT, BROKER_VERSIONS
+
+RULES = [field.name for field in fields(BrokerProtocol) if field.name != "name"]
+
+CHANGED = {
+    "0.10": set(),
+    "0.11": {"start_following", "check_sequences", "awaits"},
+    "1.0": set(),
+    "1.1": {"takes_answer"},
+    "2.0": {"epoch_lookup"},
+    "2.1": {"start_leading", "restarts_fetching", "serves", "epoch_lookup", "has_reached", "names_epochs"},
+    "2.2": {"latest_offset_lags"},
+    "2.3": set(),
+    "2.4": set(),
+    "2.5": set(),
+    "2.6": set(),
+    "2.7": {"asks_for_isr", "on_isr_error", "divergence", "counts_fetch", "truncate"},
+    "2.8": {"start_following", "names_epochs", "truncation", "high_watermark_when_diverging"},
+    "3.0": {"divergence", "counts_fetch"},
+    "3.1": {"on_isr_error"},
+    "3.2": {"on_isr_error"},
+    "3.3": {"takes_announcement", "is_eligible", "asks_for_isr", "on_isr_error"},
+    "3.4": set(),
+    "3.5": {"check_run", "is_eligible", "asks_for_isr", "names_run", "high_watermark_when_diverging"},
+    "3.6": {"awaits", "last_epoch"},
+    "3.7": {"min_isr", "may_advance", "last_epoch"},
+    "3.8": set(),
+    "3.9": set(),
+    "4.0": {"takes_records"},
+    "next": {"knows_followers", "takes_answer", "joins"},
+}
+
+
+def changed(before: BrokerProtocol, after: BrokerProtocol) -> set[str]:
+    return {rule for rule in RULES if getattr(before, rule) != getattr(after, rule)}
+
+
+def test_each_release_changes_what_it_says() -> None:
+    found = {after.name: changed(before, after) for before, after in pairwise(BROKER_VERSIONS)}
+    assert {BROKER_VERSIONS[0].name: set()} | found == CHANGED
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_of_the_record_is_one_that_some_release_changed(rule: str) -> None:
+    assert any(rule in rules for rules in CHANGED.values())
+
+
+def test_what_was_repaired_is_not_undone_later() -> None:
+    """Except in 2.7, 2.8 and 3.6, which brought bugs with them that the next release took back."""
+    for rule in RULES:
+        rules = [getattr(version, rule) for version in BROKER_VERSIONS]
+        distinct = [after for before, after in pairwise([None, *rules]) if after != before]
+        back_again = {"counts_fetch", "high_watermark_when_diverging", "last_epoch"}
+        assert len(set(distinct)) == len(distinct) - (rule in back_again), rule
+
+
+def test_the_repairs_are_all_that_next_adds() -> None:
+    assert changed(BROKER_4_0, BROKER_NEXT) == {"knows_followers", "takes_answer", "joins"}
+
+
+def test_every_function_of_a_release_says_which_of_kafka_it_states() -> None:
+    for version in BROKER_VERSIONS:
+        for rule in RULES:
+            function = getattr(version, rule)
+            assert "**Kafka:**" in (function.__doc__ or ""), f"{version.name}: {function.__name__}"
