@@ -26,7 +26,6 @@ from spec.partition_change import (
     record_last_known_leader,
     take_from_eligible,
     unchanged,
-    with_eligible_leaders,
 )
 from spec.values import BrokerId
 
@@ -50,7 +49,8 @@ def acceptable_leaders(
 def effective_min_isr(settings: ControllerSettings, partition: PartitionRegistration) -> int:
     """`min.insync.replicas`, at most the number of replicas.
 
-    **Kafka:** `ReplicationControlManager.getTopicEffectiveMinIsr`.
+    **Kafka:** `ReplicationControlManager.getTopicEffectiveMinIsr`. **Leaves out:** that Kafka counts the replicas of the
+    topic's first partition, whichever partition is asked about.
     """
     return min(settings.min_isr, len(partition.replicas))
 
@@ -81,7 +81,7 @@ def change_partition(
     remembers_leader = elr_enabled and settings.last_known_leader
     target = rules.complete_reassignment(target)
     if elr_enabled:
-        target = with_eligible_leaders(partition, target, effective_min_isr(settings, partition), unclean_shutdown)
+        target = rules.eligible_leaders(partition, target, effective_min_isr(settings, partition), unclean_shutdown)
     last_known = rules.last_known_leader(partition, target, acceptable, remembers_leader)
     elected = rules.elect(partition, target, acceptable, election, last_known)
     if elected.leader != partition.leader:

@@ -3,6 +3,7 @@
 A request is about one partition where Kafka's is about many: the parts of a Kafka request are decided one by one.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from spec.alter_partition import NO_PARTITION_EPOCH
@@ -110,24 +111,27 @@ class BrokerHeartbeatResponse(NamedTuple):
     should_shut_down: bool = False
 
 
-# ---- administration
+# ---- administration; equal only to others of the same class, as tuples would not be
 
 
-class ElectLeadersRequest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ElectLeadersRequest:
     """Elect the preferred leader, or with `unclean` any replica for want of a leader. Kafka: `ElectLeadersRequest`."""
 
     partition: PartitionId
     unclean: bool = False
 
 
-class AlterPartitionReassignmentRequest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AlterPartitionReassignmentRequest:
     """Move a partition to other replicas; `None`: cancel the move under way. Kafka: `AlterPartitionReassignmentsRequest`."""
 
     partition: PartitionId
     replicas: tuple[BrokerId, ...] | None = None
 
 
-class CreatePartitionRequest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CreatePartitionRequest:
     """Create a partition with these replicas, in order of preference. Kafka: `CreateTopicsRequest`, with assignment."""
 
     partition: PartitionId

@@ -35,6 +35,7 @@ class ControllerProtocol:
 
     - `may_lead`: whether a broker may be elected, by its registration;
     - `elr_enabled`: whether eligible leader replicas are in use;
+    - `eligible_leaders`: which replicas are eligible leader replicas, where they are in use;
     - `complete_reassignment`: when a reassignment is over;
     - `elect`: who leads;
     - `last_known_leader`: whether the leader that was last may be elected;
@@ -52,6 +53,7 @@ class ControllerProtocol:
     name: str
     may_lead: Callable[[tuple[BrokerRegistration, ...], BrokerId], bool]
     elr_enabled: Callable[[ControllerSettings], bool]
+    eligible_leaders: Callable[[PartitionRegistration, Target, int, frozenset[BrokerId]], Target]
     complete_reassignment: Callable[[Target], Target]
     elect: Callable[[PartitionRegistration, Target, frozenset[BrokerId], Election, bool], Elected]
     last_known_leader: Callable[[PartitionRegistration, Target, frozenset[BrokerId], bool], bool]

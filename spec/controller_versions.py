@@ -41,12 +41,15 @@ from spec.partition_change import (
     recovering_unless_already,
     removes_replica,
     removes_replica_or_shrinks_isr,
+    with_assigned_eligible_leaders,
+    with_eligible_leaders,
 )
 
 KRAFT_3_0 = ControllerProtocol(
     name="3.0",
     may_lead=is_unfenced,
     elr_enabled=without_eligible_leaders,
+    eligible_leaders=with_eligible_leaders,
     complete_reassignment=complete_when_added_are_in_sync,
     elect=elect_first_in_sync,
     last_known_leader=last_known_leader_never,
@@ -102,9 +105,13 @@ KRAFT_4_0 = replace(
 """4.0: eligible leader replicas (KIP-966); a new run of a broker leaves the ISRs of the run before (KAFKA-18106)."""
 
 KRAFT_NEXT = replace(
-    KRAFT_4_0, name="next", last_known_leader=last_known_leader_if_up, departure=new_run_is_clean_if_it_says_so
+    KRAFT_4_0,
+    name="next",
+    eligible_leaders=with_assigned_eligible_leaders,
+    last_known_leader=last_known_leader_if_up,
+    departure=new_run_is_clean_if_it_says_so,
 )
-"""4.0 with the controller's known defects repaired: KAFKA-19522, KAFKA-18635."""
+"""4.0 with the controller's known defects repaired: KAFKA-19522, KAFKA-18635, and eligibility without assignment."""
 
 KRAFT_VERSIONS = (
     KRAFT_3_0,

@@ -6,6 +6,7 @@ its last image, and acts on the difference of the two images. A leader that lost
 between thus never learns that it had lost it.
 """
 
+from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 from typing import NamedTuple, TypeAlias
@@ -116,8 +117,9 @@ class BrokerRegistrationChangeRecord(NamedTuple):
     in_controlled_shutdown: bool | None = None
 
 
-class UnregisterBrokerRecord(NamedTuple):
-    """A broker is struck off. Kafka: `UnregisterBrokerRecord`."""
+@dataclass(frozen=True, slots=True)
+class UnregisterBrokerRecord:
+    """A broker is struck off. (No tuple, so that it never equals a `PartitionRecord`.) Kafka: `UnregisterBrokerRecord`."""
 
     broker: BrokerId
     broker_epoch: BrokerEpoch
@@ -203,8 +205,8 @@ def replay(image: MetadataImage, record: MetadataRecord) -> MetadataImage:
             registered = broker_of(brokers, broker)
             assert registered is not None, f"the metadata log changes broker {broker}, which is not registered"
             brokers = _with_broker(brokers, change_broker(registered, record))
-        case UnregisterBrokerRecord(broker=broker):
-            brokers = tuple(registration for registration in brokers if registration.broker != broker)
+        case _:
+            brokers = tuple(registration for registration in brokers if registration.broker != record.broker)
     return MetadataImage(Offset(image.end_offset + 1), brokers, partitions)
 
 

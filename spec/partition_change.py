@@ -115,6 +115,21 @@ def with_eligible_leaders(
     return target._replace(elr=elr, last_known_elr=(candidates | target.last_known_elr) - target.isr - elr)
 
 
+def with_assigned_eligible_leaders(
+    partition: PartitionRegistration, target: Target, min_isr: int, unclean_shutdown: frozenset[BrokerId]
+) -> Target:
+    """As `with_eligible_leaders`, and whoever is no replica of the partition any more is not eligible, nor remembered.
+
+    A replica that a reassignment removes deletes its records. Should it be assigned again, it starts empty, and must not
+    be elected for what it once held.
+
+    **Kafka:** no release does so.
+    """
+    listed = with_eligible_leaders(partition, target, min_isr, unclean_shutdown)
+    assigned = frozenset(target.replicas)
+    return listed._replace(elr=listed.elr & assigned, last_known_elr=listed.last_known_elr & assigned)
+
+
 # ---- elections
 
 
@@ -151,12 +166,12 @@ def last_known_leader_up_or_down(
 def last_known_leader_if_up(
     partition: PartitionRegistration, target: Target, acceptable: frozenset[BrokerId], enabled: bool
 ) -> bool:
-    """As `last_known_leader_up_or_down`, and that broker may lead by what the controller knows of it.
+    """As `last_known_leader_up_or_down`, and that broker may lead by what the controller knows of it, and is a replica.
 
     **Kafka:** `PartitionChangeBuilder.canElectLastKnownLeader` after KAFKA-19522.
     """
     remembered = last_known_leader_up_or_down(partition, target, acceptable, enabled)
-    return remembered and partition.last_known_elr <= acceptable
+    return remembered and partition.last_known_elr <= acceptable & frozenset(target.replicas)
 
 
 def elect(
