@@ -24,19 +24,6 @@ from spec.step import Step
 from spec.values import NO_LEADER, UNKNOWN_OFFSET, Offset
 
 
-def has_caught_up(metadata_end: Offset, end_at_start: Offset) -> bool:
-    """Whether a broker that has just started acts on its metadata: only once it knows all that was committed by then.
-
-    It would otherwise replay its past, and lead again in an epoch in which an earlier run of it has led. That epoch would
-    then have two histories, which comparing epochs cannot tell apart.
-
-    Parameters: the ends of the metadata log that it has read, and that it learned of when it started.
-
-    **Kafka:** `MetadataLoader.stillNeedToCatchUp`, `BrokerServer.startup`; `BrokerMetadataListener` before 3.4.
-    """
-    return metadata_end >= end_at_start
-
-
 def apply_change(broker: Broker, partition: Partition[LogT], change: LocalChange, now: int) -> Handled[LogT]:
     """Do what the difference of two metadata images asks of this broker, however many records it merges.
 

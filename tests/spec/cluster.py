@@ -45,7 +45,7 @@ from spec.partition import (
 )
 from spec.produce import ACKS_ALL
 from spec.recovery import Checkpoints, after_clean_stop, after_kill, checkpoint, opened, recover
-from spec.roles import apply_change, has_caught_up
+from spec.roles import apply_change
 from spec.step import Reply, Send, SendToController
 from spec.values import BrokerEpoch, BrokerId, Epoch, EpochEndOffsetResponse, Error, Offset, Record
 from tests.spec.controller_driver import PARTITION, Driver, answer_of, cluster
@@ -146,7 +146,7 @@ class Cluster(Generic[LogT]):
         node = self.nodes[replica]
         start, known = Offset(node.metadata_end_at_start), node.image.end_offset
         fresh = takewhile(lambda image: image.end_offset > known, reversed(self.images))
-        newer = [image for image in fresh if has_caught_up(image.end_offset, start)]
+        newer = [image for image in fresh if self.protocol.acts_on_metadata(image.end_offset, start)]
         if not newer:
             return
         image = newer[self.random.randrange(len(newer))]
