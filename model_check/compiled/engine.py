@@ -130,6 +130,8 @@ class _Search:
         self._sorted: NDArray[np.uint64] = np.empty(0, np.uint64)
         self.arrays: Any = None
         self.undecided = np.array([(1 << len(properties)) - 1], np.uint64)
+        self.each_state = False
+        """Whether every state that decides a property is wanted, not only the first."""
         self.checkpoint = Checkpoint(checkpointing, identity(self.result)) if checkpointing else None
 
     @property
@@ -251,6 +253,7 @@ class _Search:
                 if outcome[5] >= 0:
                     self._raise_again(start, prefix, int(outcome[5]), int(outcome[6]))
                 self.deadlocks += int(outcome[3])
+                self.result.deadlocks = self.deadlocks
                 if outcome[4] >= 0 and self.first_deadlock is None:
                     self.first_deadlock = Found(len(self.levels) - 2, self._place(start, prefix, int(outcome[4])))
             self._merge(len(chunks), firsts, end - begin, np.concatenate(misses))
@@ -273,11 +276,31 @@ class _Search:
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
         """Expand one chunk; return what was missing, the positions that must wait, and the kernel's outcome."""
         workspace = self._workspace()
+        missed, postponed, outcome = self._successors(workspace, start, prefix, begin, end, listed, use_list, _NOTHING)
+        count = int(outcome[0])
+        output = self._sorted[number * self._room : (number + 1) * self._room]
+        if self.orbits is not None:
+            canonicalize(self.fields.arrays, self.orbit_arrays, self.fields.words, workspace.linear, count)
+        kernels.distribute(self.fields.words, workspace.linear, count, output, sorted_first)
+        self._idle.append(workspace)
+        return missed, postponed, outcome
+
+    def _successors(
+        self,
+        workspace: _Workspace,
+        start: NDArray[np.int64],
+        prefix: NDArray[np.int64],
+        begin: int,
+        end: int,
+        listed: NDArray[np.int64],
+        use_list: bool,
+        degrees: NDArray[np.int64],
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+        """Write the successors of a chunk to the workspace; return what `_expand` does. `degrees` is for the kernel."""
         misses = np.empty(MISSES, np.uint64)
         postponed = np.empty(end - begin, np.int64)
         outcome = np.zeros(7, np.int64)
         fired = np.zeros_like(self.fired)
-        output = self._sorted[number * self._room : (number + 1) * self._room]
         layout, tables, programs, masks = self.arrays
         kernels.expand(
             layout,
@@ -299,16 +322,15 @@ class _Search:
             misses,
             workspace.recent,
             postponed,
+            degrees,
             outcome,
         )
-        count = int(outcome[0])
-        if self.orbits is not None:
-            canonicalize(layout, self.orbit_arrays, self.fields.words, workspace.linear, count)
-        kernels.distribute(self.fields.words, workspace.linear, count, output, sorted_first)
-        self._idle.append(workspace)
+        self._count_fired(fired)
+        return misses[: outcome[1]], postponed[: outcome[2]], outcome
+
+    def _count_fired(self, fired: NDArray[np.int64]) -> None:
         with self._lock:
             self.fired += fired
-        return misses[: outcome[1]], postponed[: outcome[2]], outcome
 
     def _workspace(self) -> _Workspace:
         try:
@@ -376,6 +398,7 @@ class _Search:
             listed,
             np.zeros(kernels.BATCH * len(self.book.columns), np.uint64),
             checked.undecided,
+            self.each_state,
             checked.misses,
             checked.recent,
             checked.again,
@@ -389,14 +412,18 @@ class _Search:
         level = len(self.levels) - 1
         while True:
             for checked in outputs:
-                for decision in checked.decided[: checked.counts[2] * 3].reshape(-1, 3).tolist():
-                    self._decide(decision[0], Place(decision[1], decision[2]), level)
+                self._take_decisions(checked.decided[: checked.counts[2] * 3].reshape(-1, 3), level)
             again = np.concatenate([_NOTHING, *(checked.again[: checked.counts[1]] for checked in outputs)])
             if not again.size:
                 break
             self._learn(np.concatenate([checked.misses[: checked.counts[0]] for checked in outputs]))
             outputs = [self._check(again)]
         self._note_decisions()
+
+    def _take_decisions(self, decisions: NDArray[np.int64], level: int) -> None:
+        """Note which states, of this level, decide which properties: sets of these, shards and numbers."""
+        for decided, shard, number in decisions.tolist():
+            self._decide(decided, Place(shard, number), level)
 
     def _run(self, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
         """Do the tasks, on all workers; their results in order."""
@@ -633,7 +660,7 @@ class _Checked:
         self.misses = np.empty(MISSES, np.uint64)
         self.recent = np.empty(RECENT, np.uint64)
         self.again = np.empty(states, np.int64)
-        self.decided = np.empty(3 * 64, np.int64)
+        self.decided = np.empty(3 * states, np.int64)
         self.counts = np.zeros(3, np.int64)
 
 

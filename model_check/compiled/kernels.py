@@ -40,12 +40,12 @@ MISSING, DISABLED, HOLDS, RAISED, FIRST_ROW = 0, 1, 2, 3, 4
 BATCH = 32
 """States whose table entries are asked for at a time, well before they are needed."""
 
-_SHARD_SHIFT = np.uint64(64 - SHARD_BITS)
-_ACTION_MASK = np.uint64(0xFFFF)
+SHARD_SHIFT = np.uint64(64 - SHARD_BITS)
+ACTION_MASK = np.uint64(0xFFFF)
 HASH_MASK = np.uint64(0xFFFFFFFFFFFF0000)
 _LOW_32 = np.uint64(0xFFFFFFFF)
 _TAG_MASK = np.uint64(0x3F)
-_INDEX_MASK = np.uint32((1 << INDEX_BITS) - 1)
+INDEX_MASK = np.uint32((1 << INDEX_BITS) - 1)
 _TAG_SHIFT = np.uint32(INDEX_BITS)
 _CODE_MASK = np.uint64((1 << CODE_BITS) - 1)
 _CODE_SHIFT = np.uint64(CODE_BITS)
@@ -169,13 +169,15 @@ def expand(
     misses: Words,
     recent: Words,
     postponed: Integers,
+    degrees: Integers,
     outcome: Integers,
 ) -> None:
     """All successors of the frontier's states `begin` to `end` (or of those listed), each with a word of hash and action.
 
     A state for which some entry is missing gives nothing but the list of what is missing, and is `postponed`; so is one
     for whose successors there may be no room. `outcome` is: successors, misses, postponed states, deadlocks, position of
-    the first deadlock, position and action of a rule that raised an error.
+    the first deadlock, position and action of a rule that raised an error. `degrees`, unless it is empty, receives the
+    number of successors of each state that is not postponed.
     """
     # Arrays are taken out of their tuples here, and functions with array arguments are not called in the loops: either
     # would count references, with an atomic instruction each time.
@@ -420,8 +422,10 @@ def expand(
                 deadlocks += 1
                 if first_deadlock < 0:
                     first_deadlock = position
+            if degrees.size > 0:
+                degrees[batch_begin + member - begin] = count - first_of_state
             for i in range(first_of_state, count):
-                fired[np.int64(linear[i * stride + words] & _ACTION_MASK)] += 1
+                fired[np.int64(linear[i * stride + words] & ACTION_MASK)] += 1
     outcome[0], outcome[1], outcome[2], outcome[3], outcome[4] = count, missing, later, deadlocks, first_deadlock
     outcome[5], outcome[6] = error_at, error_action
 
@@ -433,12 +437,12 @@ def distribute(words: int, linear: Words, count: int, sorted_out: Words, sorted_
     # A counting sort. Stable, so that the order within a shard is the order of generation.
     sorted_first[:] = 0
     for i in range(count):
-        sorted_first[np.int64(linear[i * stride + words] >> _SHARD_SHIFT) + 1] += 1
+        sorted_first[np.int64(linear[i * stride + words] >> SHARD_SHIFT) + 1] += 1
     for i in range(SHARDS):
         sorted_first[i + 1] += sorted_first[i]
     cursor = sorted_first[:SHARDS].copy()
     for i in range(count):
-        target_shard = np.int64(linear[i * stride + words] >> _SHARD_SHIFT)
+        target_shard = np.int64(linear[i * stride + words] >> SHARD_SHIFT)
         to = cursor[target_shard] * stride
         cursor[target_shard] += 1
         for k in range(stride):
@@ -446,13 +450,14 @@ def distribute(words: int, linear: Words, count: int, sorted_out: Words, sorted_
 
 
 @njit(inline="always")
-def _slot_of(hashed: Any, size: Any) -> Any:
+def slot_of(hashed: Any, size: Any) -> Any:
     """The place in a hash table of any size where the search for a state begins."""
     return np.int64((((hashed >> _SLOT_SHIFT) & _LOW_32) * np.uint64(size)) >> _HALF)
 
 
 @njit(inline="always")
-def _tag_of(hashed: Any) -> Any:
+def tag_of(hashed: Any) -> Any:
+    """The part of a hash that a hash table keeps beside a state's index."""
     return np.uint32((hashed >> _TAG_FROM) & _TAG_MASK) << _TAG_SHIFT
 
 
@@ -469,12 +474,12 @@ def fill_index(layout: Layout, store: Bytes, base: int, count: int, index: Codes
             word = load_word(store, at + 8 * field_word[slot])
             total += ((word >> field_shift[slot]) & field_mask[slot]) * weight[slot]
         hashed = finish_hash(total)
-        place = _slot_of(hashed, size)
+        place = slot_of(hashed, size)
         while index[index_at + place] != np.uint32(0):
             place += 1
             if place == size:
                 place = 0
-        index[index_at + place] = _tag_of(hashed) | np.uint32(number + 1)
+        index[index_at + place] = tag_of(hashed) | np.uint32(number + 1)
 
 
 @njit(nogil=True, cache=True)
@@ -523,22 +528,22 @@ def merge(
             for i in range(begin, end):
                 # Both memory accesses of a probe are asked for well before they are needed.
                 if i + table_ahead < end:
-                    prefetch(index, index_at + _slot_of(sorted_all[source + table_ahead * stride + words], size))
+                    prefetch(index, index_at + slot_of(sorted_all[source + table_ahead * stride + words], size))
                 if i + store_ahead < end:
                     hashed = sorted_all[source + store_ahead * stride + words]
-                    entry = index[index_at + _slot_of(hashed, size)]
+                    entry = index[index_at + slot_of(hashed, size)]
                     if entry != np.uint32(0):
-                        prefetch(store, (base + np.int64(entry & _INDEX_MASK) - 1) * state_size)
+                        prefetch(store, (base + np.int64(entry & INDEX_MASK) - 1) * state_size)
                 hashed = sorted_all[source + words]
-                tag = _tag_of(hashed)
-                place = _slot_of(hashed, size)
+                tag = tag_of(hashed)
+                place = slot_of(hashed, size)
                 known = False
                 while True:
                     entry = index[index_at + place]
                     if entry == np.uint32(0):
                         break
-                    if (entry & ~_INDEX_MASK) == tag:
-                        candidate = (base + np.int64(entry & _INDEX_MASK) - 1) * state_size
+                    if (entry & ~INDEX_MASK) == tag:
+                        candidate = (base + np.int64(entry & INDEX_MASK) - 1) * state_size
                         known = load_word(store, candidate + 8 * (words - 1)) & last == sorted_all[source + words - 1]
                         for k in range(words - 1):
                             known = known and load_word(store, candidate + 8 * k) == sorted_all[source + k]
@@ -552,7 +557,7 @@ def merge(
                     to = (base + count) * state_size
                     for k in range(words):
                         store_word(store, to + 8 * k, sorted_all[source + k])
-                    fresh[found] = (count << 22) | (shard << 16) | np.int64(hashed & _ACTION_MASK)
+                    fresh[found] = (count << 22) | (shard << 16) | np.int64(hashed & ACTION_MASK)
                     found += 1
                     count += 1
                 source += stride
@@ -570,6 +575,7 @@ def check(
     listed: Integers,
     ids: Words,
     undecided: Words,
+    each_state: bool,
     misses: Words,
     recent: Words,
     again: Integers,
@@ -579,7 +585,8 @@ def check(
     """Test states for the properties that the actions leading to them may have decided.
 
     A listed state is its number in its shard, the shard and the action in one integer. `counts` is set to how many misses,
-    states to test again, and decisions there are; a decision is a set of properties, a shard and a number.
+    states to test again, and decisions there are; a decision is a set of properties, a shard and a number. A property that a
+    state decides is then decided for the others, unless `each_state` is wanted.
     """
     field_word, field_shift, field_mask = layout.word, layout.shift, layout.mask
     first_read, read_slot, read_shift = tables.first_read, tables.read_slot, tables.read_shift
@@ -617,7 +624,7 @@ def check(
             action, shard, number = listing & 0xFFFF, (listing >> 16) & (SHARDS - 1), listing >> 22
             first, last = first_check[action], first_check[action + 1]
             first_id = member * columns
-            missed = False
+            missed, decided_here = False, _ZERO
             for step in range(first, last):
                 table = check_table[step]
                 read = first_read[table]
@@ -648,12 +655,14 @@ def check(
                     ids[first_id + target[table]] = code - np.uint64(FIRST_ROW)
                 else:
                     news = decisions[np.int64(code) - FIRST_ROW] & undecided[0]
-                    if news != _ZERO:
+                    decided_here |= news
+                    if not each_state:
                         undecided[0] &= ~news
-                        decided[decided_count * 3] = np.int64(news)
-                        decided[decided_count * 3 + 1] = shard
-                        decided[decided_count * 3 + 2] = number
-                        decided_count += 1
+            if decided_here != _ZERO:
+                decided[decided_count * 3] = np.int64(decided_here)
+                decided[decided_count * 3 + 1] = shard
+                decided[decided_count * 3 + 2] = number
+                decided_count += 1
             if missed:
                 again[repeated] = listing
                 repeated += 1

@@ -67,6 +67,12 @@ def compact_fields(counts: list[int], spare: int = 1) -> Fields:
     return fields_at(widths, placed)
 
 
+def padded(fields: Fields) -> Fields:
+    """The same layout with whole words for each state."""
+    size = 8 * fields.words
+    return fields._replace(size=size, arrays=fields.arrays._replace(size=size, last=np.uint64(0xFFFFFFFFFFFFFFFF)))
+
+
 def _capacities(size: int) -> list[int]:
     """The bits of the words that so many bytes make."""
     whole, rest = divmod(size * 8, WORD_BITS)

@@ -68,6 +68,7 @@ def manifest_in(folder: Path) -> Any:
 
 def assert_same(found: Exploration, expected: Exploration) -> None:
     assert numbers_of(found) == numbers_of(expected)
+    assert found.represented == expected.represented
     for trace in [verdict.trace for verdict in found.verdicts] + [found.deadlock_trace]:
         if trace is not None:
             assert_replays(found.model, trace)
@@ -88,19 +89,25 @@ STOPPED = given(
     symmetric=st.booleans(),
     stops=st.lists(st.integers(1, 40), max_size=4),
     workers=st.lists(st.integers(1, 3), min_size=1, max_size=3),
-    wide_until=st.sampled_from([1, 300, 4096]),
+    layouts=st.sampled_from([(1, 1), (1, 400), (300, 900), (4096, 1 << 20)]),
 )
 
 
 def resumes_like_undisturbed(
-    folder: Path, named: tuple[str, dict[str, Any]], symmetric: bool, stops: list[int], workers: list[int], wide_until: int
+    folder: Path,
+    named: tuple[str, dict[str, Any]],
+    symmetric: bool,
+    stops: list[int],
+    workers: list[int],
+    layouts: tuple[int, int],
 ) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     model = model_of(*named)
     symmetry = Symmetry(model) if symmetric else None
     expected = run(model, None, symmetry=symmetry)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "WIDE_UNTIL", wide_until)
+        patch.setattr(engine, "WIDE_UNTIL", layouts[0])
+        patch.setattr(engine, "LOOSE_UNTIL", layouts[1])
         resume = False
         for number, blocks in enumerate(stops):
             team = workers[number % len(workers)]
