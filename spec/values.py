@@ -37,6 +37,9 @@ NO_LEADER = BrokerId(-1)
 NO_EPOCH = Epoch(-1)
 """Absent or undefined epoch. Kafka: `RecordBatch.NO_PARTITION_LEADER_EPOCH`, `UNDEFINED_EPOCH`."""
 
+NO_VALUE = -1
+"""Stands for the value of a record where a log does not hold values, or holds no record."""
+
 UNKNOWN_OFFSET = Offset(-1)
 """Absent or undefined offset. Kafka: `UnifiedLog.UnknownOffset`, `UNDEFINED_EPOCH_OFFSET`."""
 
@@ -75,6 +78,7 @@ class Error(Enum):
     BROKER_ID_NOT_REGISTERED = 102
     INELIGIBLE_REPLICA = 107
     NEW_LEADER_ELECTED = 108
+    UNEXPECTED_APPEND_OFFSET = "never leaves a broker: the leader sent records that the follower has already"
     LOG_TRUNCATION = "proposed in the first draft of KIP-320, never released"
 
 
