@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from model_check.compiled import engine
+from model_check.compiled.compilation import kernel
 from model_check.compiled.engine import _Search, _Workspace
 from model_check.compiled.intrinsics import load_word, prefetch
 from model_check.compiled.kernels import (
@@ -41,7 +41,7 @@ BYTES_PER_STATE = 28
 _Numbers = NDArray[np.int64]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def look_up(
     words: int,
     size: int,
@@ -93,7 +93,7 @@ def look_up(
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def put_in_order(
     ids: NDArray[np.int32],
     degrees: Integers,
@@ -114,7 +114,7 @@ def put_in_order(
             source += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def unpack(content: Bytes, size: int, word: int, shift: Any, mask: Any, numbers: NDArray[np.uint32]) -> None:
     """The value numbers of one slot in all states."""
     for i in range(numbers.size):

@@ -41,7 +41,7 @@ RECENT = 1 << 12
 WIDE_UNTIL, LOOSE_UNTIL = 1 << 12, 1 << 20
 """States to find before the layout is made compact, and tight: by then slots have met most of their values."""
 
-_NOTHING = np.empty(0, np.int64)
+_NOTHING, _NOT_MISSED = np.empty(0, np.int64), np.empty(0, np.uint64)
 
 SPARSE_BELOW = 1 << 23
 """Below so many states hash tables double when they are full; above, memory counts for more and they grow by less."""
@@ -129,6 +129,8 @@ class _Search:
         self._idle: list[_Workspace] = []
         self._sorted: NDArray[np.uint64] = np.empty(0, np.uint64)
         self.arrays: Any = None
+        self._to_check = _NOTHING
+        self._check_misses = _NOT_MISSED
         self.undecided = np.array([(1 << len(properties)) - 1], np.uint64)
         self.each_state = False
         """Whether every state that decides a property is wanted, not only the first."""
@@ -259,6 +261,7 @@ class _Search:
             self._merge(len(chunks), firsts, end - begin, np.concatenate(misses))
             listed, use_list = np.concatenate(waiting), True
             begin, end = 0, listed.size
+        self._finish_tests()
         if self._spare != _spare_bits(self.store.states):
             self._spare = _spare_bits(self.store.states)
             self._change_layout(self._fitting_fields())
@@ -344,18 +347,20 @@ class _Search:
     def _merge(self, chunks: int, firsts: NDArray[np.int64], states: int, misses: NDArray[np.uint64]) -> None:
         """Add the chunks' successors to the visited set, learn what was missing, and test what is new for the properties.
 
-        Rules are asked while the workers merge, which needs nothing that is learned.
+        Rules are asked while the workers merge, which needs nothing that is learned. What tests miss is learned with what
+        the next expansion misses.
         """
         parts = 1 if states < CHUNK or self.workers == 1 else min(SHARDS, 4 * self.workers)
         self._sparse = self.store.states < SPARSE_BELOW
         bounds = [SHARDS * part // parts for part in range(parts + 1)]
         merging = self._start([partial(self._merge_shards, low, high, chunks, firsts) for low, high in pairwise(bounds)])
+        misses = np.concatenate([misses, self._check_misses])
         if misses.size:
             self.book.learn(misses)
         fresh = [merged() for merged in merging]
         if misses.size:
             self._take_what_was_learned()
-        self._take_checks(self._run([partial(self._check, listed) for listed in fresh if listed.size]))
+        self._test([*fresh, self._to_check])
 
     def _merge_shards(self, low: int, high: int, chunks: int, firsts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Add the successors that belong to some shards; return what is new, as `_check` reads it."""
@@ -407,18 +412,20 @@ class _Search:
         )
         return checked
 
-    def _take_checks(self, outputs: Sequence["_Checked"]) -> None:
-        """Note decided properties; learn what tests missed, and repeat these tests until nothing is missing."""
-        level = len(self.levels) - 1
-        while True:
-            for checked in outputs:
-                self._take_decisions(checked.decided[: checked.counts[2] * 3].reshape(-1, 3), level)
-            again = np.concatenate([_NOTHING, *(checked.again[: checked.counts[1]] for checked in outputs)])
-            if not again.size:
-                break
-            self._learn(np.concatenate([checked.misses[: checked.counts[0]] for checked in outputs]))
-            outputs = [self._check(again)]
+    def _test(self, states: Sequence[NDArray[np.int64]]) -> None:
+        """Test states for the open properties; note what is decided, and which states wait for a rule's answer."""
+        outputs = self._run([partial(self._check, listed) for listed in states if listed.size])
+        for checked in outputs:
+            self._take_decisions(checked.decided[: checked.counts[2] * 3].reshape(-1, 3), len(self.levels) - 1)
+        self._check_misses = np.concatenate([_NOT_MISSED, *(checked.misses[: checked.counts[0]] for checked in outputs)])
+        self._to_check = np.concatenate([_NOTHING, *(checked.again[: checked.counts[1]] for checked in outputs)])
         self._note_decisions()
+
+    def _finish_tests(self) -> None:
+        """Learn what tests missed, and repeat them, until nothing is missing."""
+        while self._to_check.size:
+            self._learn(self._check_misses)
+            self._test([self._to_check])
 
     def _take_decisions(self, decisions: NDArray[np.int64], level: int) -> None:
         """Note which states, of this level, decide which properties: sets of these, shards and numbers."""

@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from model_check.compiled.compilation import kernel
 from model_check.compiled.intrinsics import load_word, lowest_bit, prefetch, store_word
 
 Words = NDArray[np.uint64]
@@ -152,7 +153,7 @@ def _note_miss(table: Any, key: Any, misses: Words, recent: Words, count: Any) -
     return count + 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def expand(
     layout: Layout,
     tables: Tables,
@@ -442,7 +443,7 @@ def expand(
     outcome[5], outcome[6] = error_at, error_action
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def distribute(words: int, linear: Words, count: int, sorted_out: Words, sorted_first: Integers) -> None:
     """Sort `count` successors by shard; `sorted_first` receives where each shard's begin."""
     stride = words + 1
@@ -473,7 +474,7 @@ def tag_of(hashed: Any) -> Any:
     return np.uint32((hashed >> _TAG_FROM) & _TAG_MASK) << _TAG_SHIFT
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_index(layout: Layout, store: Bytes, base: int, count: int, index: Codes, index_at: int, size: Any) -> None:
     """Make the hash table of one shard, of `size` places from `index_at` on, from its states."""
     field_word, field_shift, field_mask, weight = layout.word, layout.shift, layout.mask, layout.weight
@@ -494,7 +495,7 @@ def fill_index(layout: Layout, store: Bytes, base: int, count: int, index: Codes
         index[index_at + place] = tag_of(hashed) | np.uint32(number + 1)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def merge(
     layout: Layout,
     words: int,
@@ -577,7 +578,7 @@ def merge(
     return found
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def check(
     layout: Layout,
     tables: Tables,
@@ -681,7 +682,7 @@ def check(
     counts[0], counts[1], counts[2] = missing, repeated, decided_count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def repack(old: Layout, new: Layout, source: Bytes, source_base: int, target: Bytes, target_base: int, count: int) -> None:
     """Copy a shard's states from one layout to another."""
     words = -(-new.size // 8)
@@ -696,7 +697,7 @@ def repack(old: Layout, new: Layout, source: Bytes, source_base: int, target: By
             store_word(target, to + 8 * k, buffer[k])
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def insert_entries(hashed: Words, offset: int, size_mask: Any, keys: Words, codes: Words) -> None:
     """Put learned entries into a hashed table that has room for them and holds none of the keys."""
     for i in range(keys.size):

@@ -9,9 +9,9 @@ Only renamings that bring the signatures into order are tried, and that is nearl
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from model_check.compiled.compilation import kernel
 from model_check.compiled.interning import Domain
 from model_check.compiled.intrinsics import load_word
 from model_check.compiled.kernels import HASH_MASK, Bytes, Integers, Layout, Words, finish_hash
@@ -151,7 +151,7 @@ def _wider(array: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.concatenate([array, np.zeros_like(array)], axis=1)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def canonicalize(layout: Layout, orbits: Orbits, words: int, linear: Words, count: int) -> None:
     """Replace each of `count` successors, as `expand` leaves them, by the state that stands for its orbit."""
     field_word, field_shift, field_mask, weight = layout.word, layout.shift, layout.mask, layout.weight
@@ -243,7 +243,7 @@ def canonicalize(layout: Layout, orbits: Orbits, words: int, linear: Words, coun
         linear[at + words] = (finish_hash(total) & HASH_MASK) | action
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def represented(layout: Layout, orbits: Orbits, store: Bytes, base: int, count: int) -> int:
     """How many states some states of the store, one of each orbit, stand for.
 

@@ -35,6 +35,10 @@ _Shape = tuple[_Indices, _Indices, _Indices, _Indices, _Indices, _Indices]
 MOST_ACTIONS = 1 << 16
 MOST_PROPERTIES = 63
 
+FIRST_POOL = 1 << 24
+"""Entries that there is room for at first. The system gives zeroed memory only where it is touched, so this costs nothing;
+growing costs a copy."""
+
 
 class RuleBook:
     """Everything learned about a model, and the arrays that the kernels need of it."""
@@ -315,8 +319,8 @@ class Pool:
     def __init__(self, book: "RuleBook") -> None:
         self.book = book
         self.stale = True
-        self.dense = np.zeros(1 << 16, np.uint32)
-        self.hashed = np.zeros(1 << 16, np.uint64)
+        self.dense = np.zeros(FIRST_POOL, np.uint32)
+        self.hashed = np.zeros(FIRST_POOL, np.uint64)
         self.dense_used = self.hashed_used = 0
         self.offsets: list[int] = []
         self.size_masks: list[int] = []

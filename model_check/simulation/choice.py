@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from model_check.compiled.compilation import kernel
 from model_check.compiled.kernels import ACTION_MASK, Integers, Words
 from model_check.simulation.generator import FIRST_FACTOR, GOLDEN, SECOND_FACTOR
 
@@ -22,7 +23,7 @@ def _mix(number: Any) -> Any:
     return number ^ (number >> _S31)
 
 
-@njit(cache=True)
+@kernel
 def first_random(seed: Any, walks: Integers, random: Words) -> None:
     """The generators of some walks, as `generator.Stream` begins them."""
     start = _mix(np.uint64(seed))
@@ -30,7 +31,7 @@ def first_random(seed: Any, walks: Integers, random: Words) -> None:
         random[place] = _mix(start + np.uint64(walks[place]) * _GOLDEN)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def choose(
     words: int,
     linear: Words,

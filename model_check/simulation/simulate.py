@@ -259,7 +259,8 @@ class _Fleet(_Search):
         self.length[moved] += 1
         listed = moved << 22 | actions
         parts = [listed[low : low + CHUNK] for low in range(0, listed.size, CHUNK)]
-        self._take_checks(self._run([partial(self._check, part) for part in parts]))
+        self._test(parts)
+        self._finish_tests()
         return chosen
 
     def _draw(self, active: _Numbers, low: int, high: int) -> tuple[_Numbers, NDArray[np.uint64]]:
