@@ -9,13 +9,21 @@ from typing import Any, NoReturn
 
 import click
 
+from model_check.cli_common import (
+    ALL_HOLD,
+    BAD_USAGE,
+    STOPPED,
+    VIOLATED,
+    Output,
+    build,
+    chosen_properties,
+    model_options,
+    progress,
+)
+from model_check.cli_simulate import simulate
 from model_check.engines import DEFAULT_ENGINE, EngineError, explorer
-from model_check.models import MODELS, ModelEntry
-from model_check.parameters import Parameter, ParameterError
+from model_check.models import MODELS
 from model_check.version import VERSION
-
-ALL_HOLD, VIOLATED, BAD_USAGE, STOPPED = 0, 1, 2, 3
-"""Exit statuses."""
 
 
 class _StoppedError(click.ClickException):
@@ -49,82 +57,6 @@ def cli() -> None:
     """
 
 
-def _union_of_parameters() -> list[Parameter]:
-    union: dict[str, Parameter] = {}
-    for entry in MODELS.values():
-        for parameter in entry.parameters:
-            known = union.setdefault(parameter.name, parameter)
-            choices = tuple(dict.fromkeys((*known.choices, *parameter.choices)))
-            union[parameter.name] = known._replace(choices=choices)
-    return list(union.values())
-
-
-def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Every parameter of every model as an option; which of them a model takes is checked when it is built."""
-    for parameter in reversed(_union_of_parameters()):
-        meaning = parameter.meaning
-        if parameter.minimum is not None:
-            option = click.option(parameter.option, parameter.name, type=int, default=None, metavar="N", help=meaning)
-        elif parameter.many:
-            text = f"{meaning}: {', '.join((*parameter.choices, 'all'))}"
-            option = click.option(parameter.option, parameter.name, multiple=True, metavar="NAME", help=text)
-        elif parameter.choices:
-            text = f"{meaning}: {', '.join(parameter.choices)}"
-            option = click.option(parameter.option, parameter.name, default=None, metavar="NAME", help=text)
-        else:
-            option = click.option(parameter.option, parameter.name, is_flag=True, default=None, help=meaning)
-        command = option(command)
-    return command
-
-
-def _entry(name: str) -> ModelEntry:
-    if name not in MODELS:
-        raise click.UsageError(f"there is no model {name!r}; models: {', '.join(MODELS)}")
-    return MODELS[name]
-
-
-def _build(name: str, options: dict[str, Any]) -> Any:
-    given = {option: value for option, value in options.items() if value not in (None, ())}
-    try:
-        return _entry(name).build(given)
-    except ParameterError as error:
-        raise click.UsageError(str(error)) from error
-
-
-class _Output:
-    """A file to be written once the work is done; that it can be written is made sure before the work starts."""
-
-    def __init__(self, path: str | None) -> None:
-        self.path = path
-        if path and path != "-":
-            try:
-                with Path(path).open("a", encoding="utf-8"):
-                    pass
-            except OSError as error:
-                raise click.UsageError(f"cannot write {path}: {error.strerror}") from error
-
-    def write(self, text: str) -> None:
-        if self.path == "-":
-            click.echo(text, nl=not text.endswith("\n"))
-        elif self.path:
-            Path(self.path).write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def _progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
-    """Progress on stderr: a line that is rewritten on a terminal, a line now and then elsewhere, nothing if not shown."""
-    if not shown:
-        yield None
-        return
-    from model_check.progress import ProgressLine
-
-    line = ProgressLine(sys.stderr)
-    try:
-        yield line.report
-    finally:
-        line.close()
-
-
 @cli.command()
 @click.argument("model", metavar="MODEL")
 @click.option("--invariant", "names", multiple=True, metavar="NAME", help="Check this property; may be repeated.")
@@ -147,7 +79,7 @@ def _progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
 @click.option("--mermaid", metavar="FILE", help="Write it as a Mermaid sequence diagram (`-`: standard output).")
 @click.option("--full", is_flag=True, help="Show whole states in traces, not only what changed.")
 @click.option("--quiet", is_flag=True, help="No progress on standard error.")
-@_model_options
+@model_options
 def check(
     model: str,
     names: tuple[str, ...],
@@ -178,12 +110,12 @@ def check(
     from model_check.mermaid import sequence_diagram
     from model_check.report import exploration_as_json, exploration_as_text, verdict_in_words, violations
 
-    built = _build(model, options)
-    properties = _chosen_properties(built, names, everything)
+    built = build(model, options)
+    properties = chosen_properties(built, names, everything)
     checkpointing = _checkpointing(checkpoint, resume, checkpoint_interval)
     explore = _engine(engine, workers, _symmetry(built, properties) if symmetry else None, checkpointing)
-    itf_file, mermaid_file = _Output(itf), _Output(mermaid)
-    with _progress(not quiet) as report:
+    itf_file, mermaid_file = Output(itf), Output(mermaid)
+    with progress(not quiet) as report:
         limits = Limits(not everything, max_states, time_limit, deadlock, report)
         try:
             result = explore(built, properties, limits)
@@ -224,10 +156,10 @@ def _symmetry(model: Any, properties: list[Any]) -> Any:
 def _checkpointing(checkpoint: str | None, resume: str | None, interval: float | None) -> Any:
     from model_check.exploration import Checkpointing
 
-    if checkpoint and resume:
+    if checkpoint is not None and resume is not None:
         raise click.UsageError("--resume DIR goes on keeping checkpoints in DIR; leave --checkpoint out")
-    folder = checkpoint or resume
-    if not folder:
+    folder = resume if checkpoint is None else checkpoint
+    if folder is None:
         if interval is not None:
             raise click.UsageError("--checkpoint-interval goes with --checkpoint or --resume")
         return None
@@ -244,16 +176,6 @@ def _engine(name: str, workers: int | None, symmetry: Any, checkpointing: Any) -
         return explorer(name, workers, symmetry, checkpointing)
     except EngineError as error:
         raise click.UsageError(str(error)) from error
-
-
-def _chosen_properties(model: Any, names: tuple[str, ...], everything: bool) -> list[Any]:
-    known = [prop.name for prop in model.properties]
-    for name in names:
-        if name not in known:
-            raise click.UsageError(f"model {model.name} has no property {name!r}; it has {', '.join(known)}")
-    if names:
-        return [prop for prop in model.properties if prop.name in names]
-    return [prop for prop in model.properties if everything or prop.by_default]
 
 
 @cli.command()
@@ -297,7 +219,7 @@ def models(as_json: bool) -> None:
     "--states", default=300, type=click.IntRange(1), show_default=True, metavar="N", help="Reachable states to try."
 )
 @click.option("--seed", default=1, show_default=True, metavar="N", help="Of the random choice of states.")
-@_model_options
+@model_options
 def audit(model: str, states: int, seed: int, **options: Any) -> int:
     """Check that the actions of MODEL read and write only what they declare.
 
@@ -305,7 +227,7 @@ def audit(model: str, states: int, seed: int, **options: Any) -> int:
     """
     from model_check.audit import audit as run_audit
 
-    report = run_audit(_build(model, options), states, seed)
+    report = run_audit(build(model, options), states, seed)
     click.echo(f"{model}: {report.states:,} reachable states, {report.evaluations:,} evaluations")
     for finding in report.findings:
         click.echo(f"  WRONG  {finding}")
@@ -318,7 +240,7 @@ def audit(model: str, states: int, seed: int, **options: Any) -> int:
 def _graph_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of commands that need the whole graph of a model."""
     for option in (
-        _model_options,
+        model_options,
         click.option("--quiet", is_flag=True, help="No progress on standard error."),
         click.option(
             "--max-states", type=click.IntRange(1), metavar="N", help="Give up, with exit status 3, beyond about N states."
@@ -347,7 +269,7 @@ def _extra(*libraries: str, purpose: str) -> Iterator[None]:
 def _graph(model: Any, workers: int | None, max_states: int | None, quiet: bool) -> Any:
     from model_check.graph import state_graph
 
-    with _progress(not quiet) as report:
+    with progress(not quiet) as report:
         return state_graph(model, workers, max_states, report)
 
 
@@ -366,7 +288,7 @@ def graph(
     from model_check.graph import GraphError
     from model_check.graph_files import GraphFileError, format_of, most_states, prepare, too_large, write_graph
 
-    built, path = _build(model, options), Path(out)
+    built, path = build(model, options), Path(out)
     try:
         chosen = format_of(path, name)
         with _extra(purpose="kspec graph"):
@@ -404,7 +326,7 @@ def stats(
 
     Exit status: 0 described, 2 bad usage, 3 the exploration did not come to an end.
     """
-    built = _build(model, options)
+    built = build(model, options)
     libraries = ("scipy", "matplotlib") if plots else ("scipy",)
     with _extra(*libraries, purpose="kspec stats --plots" if plots else "kspec stats"):
         from model_check.graph_stats import stats_as_json, stats_as_text, stats_of
@@ -455,10 +377,10 @@ def liveness(
     Each property is checked under the fairness that the model declares and its own, unless --weak, --strong or --without
     say otherwise. Exit status: 0 all hold, 1 one is violated, 2 bad usage, 3 the exploration did not come to an end.
     """
-    built = _build(model, options)
+    built = build(model, options)
     properties = _chosen_liveness(built, names)
     assumptions = _assumptions(built, weak, strong, without)
-    itf_file = _Output(itf)
+    itf_file = Output(itf)
     with _extra("scipy", purpose="kspec liveness"):
         from model_check.lasso import lasso_as_itf, result_as_json, result_as_text
         from model_check.liveness import check_liveness
@@ -529,7 +451,7 @@ def study(name: str | None, markdown: bool, folder: str | None, quiet: bool) -> 
     if name is not None and name not in known:
         raise click.UsageError(f"there is no study {name!r}; studies: {', '.join(known)}")
     if folder is not None:
-        with _progress(not quiet) as report:
+        with progress(not quiet) as report:
             try:
                 for page in write_pages(Path(folder), report):
                     click.echo(page)
@@ -541,7 +463,7 @@ def study(name: str | None, markdown: bool, folder: str | None, quiet: bool) -> 
             click.echo(f"{entry.name:<{width}}  {entry.summary} ({entry.reference})")
         click.echo("\n`kspec study NAME` tells one.")
     else:
-        with _progress(not quiet) as report:
+        with progress(not quiet) as report:
             telling = tell(known[name], report=report)
         click.echo((as_markdown if markdown else as_text)(telling), nl=False)
 
@@ -554,6 +476,9 @@ def history(traces: bool, as_json: bool, quiet: bool) -> None:
     """Check the protocol's history, version by version, and print the verdict table."""
     from model_check.history import history_as_json, history_as_text, run_history
 
-    with _progress(not quiet) as report:
+    with progress(not quiet) as report:
         chapters = run_history(report)
     click.echo(json.dumps(history_as_json(chapters)) if as_json else history_as_text(chapters, traces))
+
+
+cli.add_command(simulate)

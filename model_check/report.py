@@ -26,6 +26,7 @@ def exploration_as_json(result: Exploration) -> dict[str, Any]:
         "complete": result.complete,
         "stopped_because": result.stopped_because,
         "distinct_states": result.distinct_states,
+        "states_represented": result.represented,
         "transitions": result.transitions,
         "depth": result.depth,
         "levels": result.levels,
@@ -88,6 +89,7 @@ def exploration_as_text(result: Exploration, full: bool = False) -> str:
     """The report of `kspec check`: numbers, verdicts, how often each action fired, the violations' traces."""
     rate = result.distinct_states / max(result.duration_s, 1e-3)
     states = "states up to renaming of brokers" if result.symmetry else "states"
+    states += f", which stand for {result.represented:,}" if result.represented is not None else ""
     lines = [
         f"{result.model.name}: {parameters_in_words(result.model)}",
         f"{result.distinct_states:,} distinct {states}, {result.transitions:,} transitions, depth {result.depth},"

@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from spec.alter_partition import committed_isr, propose_as_if_granted
+from spec.broker_protocol import BrokerProtocol
+from spec.controller_protocol import ControllerProtocol
 from spec.fetch import fetch_without_fencing
 from spec.high_watermark import replicated_by_offset
 from spec.isr import join_at_high_watermark
 from spec.protocol import IsrProtocol, Protocol
 from spec.truncation import answer_anyone
 
-AnyProtocol = TypeVar("AnyProtocol", Protocol, IsrProtocol)
+AnyProtocol = TypeVar("AnyProtocol", Protocol, IsrProtocol, ControllerProtocol, BrokerProtocol)
 
 
 @dataclass(frozen=True, slots=True)

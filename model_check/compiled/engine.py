@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -20,7 +20,7 @@ from model_check.compiled.checkpoint import Checkpoint, Moment, Where, identity
 from model_check.compiled.interning import Domain
 from model_check.compiled.kernels import SHARDS
 from model_check.compiled.layout import Fields, compact_fields, wide_fields
-from model_check.compiled.orbits import OrbitBook, canonical_numbers, canonicalize
+from model_check.compiled.orbits import OrbitBook, canonical_numbers, canonicalize, represented
 from model_check.compiled.rulebook import RuleBook
 from model_check.compiled.store import FIRST_INDEX_SIZE, Store, available_memory, physical_memory
 from model_check.exploration import Checkpointing, Clock, Exploration, Limits, Progress, Step, Trace, Verdict
@@ -130,6 +130,8 @@ class _Search:
         self._sorted: NDArray[np.uint64] = np.empty(0, np.uint64)
         self.arrays: Any = None
         self.undecided = np.array([(1 << len(properties)) - 1], np.uint64)
+        self.each_state = False
+        """Whether every state that decides a property is wanted, not only the first."""
         self.checkpoint = Checkpoint(checkpointing, identity(self.result)) if checkpointing else None
 
     @property
@@ -140,16 +142,15 @@ class _Search:
     # ---- the search
 
     def run(self) -> Exploration:
-        with _deferred_interrupt(self), _no_garbage_collection():
+        with _deferred_interrupt(self), _no_garbage_collection(), ExitStack() as stack:
+            if self.pool:
+                stack.enter_context(self.pool)
+            if self.checkpoint:
+                stack.callback(self.checkpoint.close)
             try:
                 self._search()
             except KeyboardInterrupt:
                 self.result.stopped_because = "interrupted"
-            finally:
-                if self.pool:
-                    self.pool.shutdown()
-                if self.checkpoint:
-                    self.checkpoint.close()
             self._conclude()
         return self.result.finish(self.clock)
 
@@ -252,6 +253,7 @@ class _Search:
                 if outcome[5] >= 0:
                     self._raise_again(start, prefix, int(outcome[5]), int(outcome[6]))
                 self.deadlocks += int(outcome[3])
+                self.result.deadlocks = self.deadlocks
                 if outcome[4] >= 0 and self.first_deadlock is None:
                     self.first_deadlock = Found(len(self.levels) - 2, self._place(start, prefix, int(outcome[4])))
             self._merge(len(chunks), firsts, end - begin, np.concatenate(misses))
@@ -323,9 +325,12 @@ class _Search:
             degrees,
             outcome,
         )
+        self._count_fired(fired)
+        return misses[: outcome[1]], postponed[: outcome[2]], outcome
+
+    def _count_fired(self, fired: NDArray[np.int64]) -> None:
         with self._lock:
             self.fired += fired
-        return misses[: outcome[1]], postponed[: outcome[2]], outcome
 
     def _workspace(self) -> _Workspace:
         try:
@@ -393,6 +398,7 @@ class _Search:
             listed,
             np.zeros(kernels.BATCH * len(self.book.columns), np.uint64),
             checked.undecided,
+            self.each_state,
             checked.misses,
             checked.recent,
             checked.again,
@@ -406,14 +412,18 @@ class _Search:
         level = len(self.levels) - 1
         while True:
             for checked in outputs:
-                for decision in checked.decided[: checked.counts[2] * 3].reshape(-1, 3).tolist():
-                    self._decide(decision[0], Place(decision[1], decision[2]), level)
+                self._take_decisions(checked.decided[: checked.counts[2] * 3].reshape(-1, 3), level)
             again = np.concatenate([_NOTHING, *(checked.again[: checked.counts[1]] for checked in outputs)])
             if not again.size:
                 break
             self._learn(np.concatenate([checked.misses[: checked.counts[0]] for checked in outputs]))
             outputs = [self._check(again)]
         self._note_decisions()
+
+    def _take_decisions(self, decisions: NDArray[np.int64], level: int) -> None:
+        """Note which states, of this level, decide which properties: sets of these, shards and numbers."""
+        for decided, shard, number in decisions.tolist():
+            self._decide(decided, Place(shard, number), level)
 
     def _run(self, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
         """Do the tasks, on all workers; their results in order."""
@@ -507,6 +517,8 @@ class _Search:
 
     def _count(self) -> None:
         result = self.result
+        if self.orbits is not None:
+            result.represented = sum(self._run([partial(self._represented, shard) for shard in range(SHARDS)]))
         totals = [int(level.sum()) for level in self.levels]
         if self.store.states > totals[-1]:
             totals.append(self.store.states)
@@ -514,6 +526,12 @@ class _Search:
         for action, count in zip(self.model.actions, self.fired.tolist(), strict=False):
             result.actions[action.name] += count
         result.deadlocks = self.deadlocks
+
+    def _represented(self, shard: int) -> int:
+        """How many states those of a shard stand for."""
+        store = self.store
+        base, count = int(store.base[shard]), int(store.count[shard])
+        return int(represented(self.fields.arrays, self.orbit_arrays, store.content, base, count))
 
     # ---- checkpoints
 
@@ -642,7 +660,7 @@ class _Checked:
         self.misses = np.empty(MISSES, np.uint64)
         self.recent = np.empty(RECENT, np.uint64)
         self.again = np.empty(states, np.int64)
-        self.decided = np.empty(3 * 64, np.int64)
+        self.decided = np.empty(3 * states, np.int64)
         self.counts = np.zeros(3, np.int64)
 
 

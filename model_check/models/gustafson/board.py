@@ -77,7 +77,7 @@ class Board:
         }
         """Whether an announcement of this epoch, whatever it says, is news to the replica."""
         self.is_next_epoch = {
-            epoch: when(lambda partition, epoch=epoch: next_epoch(partition) == epoch, slots.partition)
+            epoch: when(lambda partition, epoch=epoch: next_epoch(partition.leader_epoch) == epoch, slots.partition)
             for epoch in self.epochs
         }
 
