@@ -192,6 +192,10 @@ def models(as_json: bool) -> None:
                     {"name": prop.name, "kind": prop.kind, "meaning": prop.meaning, "by_default": prop.by_default}
                     for prop in entry.build({}).properties
                 ],
+                "fairness": [fairness._asdict() for fairness in entry.build({}).fairness],
+                "liveness": [
+                    {"name": prop.name, "kind": prop.kind, "meaning": prop.meaning} for prop in entry.build({}).liveness
+                ],
                 "quirks": dict(entry.quirks),
             }
             for entry in MODELS.values()

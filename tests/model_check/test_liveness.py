@@ -12,6 +12,7 @@ import pytest
 from model_check.graph import StateGraph, state_graph
 from model_check.liveness import LivenessResult, check_liveness
 from model_check.model import Model, then, when
+from model_check.models import MODELS
 from model_check.temporal import Case, Fairness, LivenessProperty, assumed, groups_of, strong, weak
 from tests.model_check.commands import Command
 from tests.model_check.engines import model_of
@@ -88,6 +89,11 @@ def test_without_one_assumption(action: str) -> None:
     assert found == WITHOUT[action]
 
 
+@pytest.mark.parametrize("parameters", [TWO, THREE], ids=["two replicas", "three replicas"])
+def test_weak_fairness_is_enough_if_followers_fetch(parameters: tuple[tuple[str, Any], ...]) -> None:
+    assert violations(graph_of(parameters), lambda fairness: [weak(one.action) for one in fairness]) == {}
+
+
 def laggards_leave(each: bool, high_watermark: Fairness) -> Callable[[list[Fairness]], list[Fairness]]:
     """Followers need not fetch, but leaders drop those that lag."""
 
@@ -128,6 +134,14 @@ def test_truncating_to_the_high_watermark_leaves_records_undecided() -> None:
 @pytest.mark.parametrize("name", ["kip-279", "kip-320-first-try"])
 def test_other_versions_keep_the_promises(name: str) -> None:
     assert violations(graph_of(TWO, name)) == {}
+
+
+def test_what_async_isr_promises() -> None:
+    graph = graph_of((*TWO, ("max_version", 2)), "async-isr")
+    assert violations(graph) == {}
+    found = violations(graph, lambda fairness: [one for one in fairness if one.action != "LeaderHandleUpdate"])
+    assert found == {"ProposalIsAnswered": (3, 0)}
+    assert violations(graph, lambda _: []) == {"ProposalIsAnswered": (2, 0), "WriteIsCommitted": (2, 0)}
 
 
 def test_disturbances_do_not_break_promises() -> None:
@@ -264,6 +278,14 @@ def test_mistakes_are_told_in_a_line(command: Command, arguments: tuple[str, ...
     done = command("liveness", "kip-320", *arguments)
     assert done.mistake == (2, 1)
     assert part in done.stderr
+
+
+def test_a_model_without_promises_says_so(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = MODELS["kip-320"]._replace(builder=lambda parameters: counters())
+    monkeypatch.setitem(MODELS, "kip-320", entry)
+    done = command("liveness", "kip-320")
+    assert done.mistake == (2, 1)
+    assert "model counters states no liveness properties" in done.stderr
 
 
 def test_no_verdict_without_the_whole_graph(command: Command) -> None:
