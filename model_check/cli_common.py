@@ -58,6 +58,12 @@ def build(name: str, options: dict[str, Any]) -> Any:
         raise click.UsageError(str(error)) from error
 
 
+class StoppedError(click.ClickException):
+    """Work that did not come to an end."""
+
+    exit_code = STOPPED
+
+
 class Output:
     """A file to be written once the work is done; that it can be written is made sure before the work starts."""
 
