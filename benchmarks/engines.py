@@ -50,8 +50,8 @@ class Engine:
     orbits: bool = False
     """Whether it visits one state of each orbit, so that its number of states is another."""
 
-    def run(self) -> None:
-        """Run it once more."""
+    def run(self) -> str:
+        """Run it once more; what it printed."""
         before = time.perf_counter()
         with tempfile.TemporaryFile() as output:
             process = subprocess.Popen(self.command, stdout=output, stderr=subprocess.STDOUT, cwd=REPOSITORY)
@@ -65,6 +65,7 @@ class Engine:
         if not found:
             raise SystemExit(f"{self.name} gave no number of states:\n{text[-2000:]}")
         self.distinct = int(found[-1].replace(",", ""))  # the last: before it, progress is told
+        return text
 
 
 def built_in(folder: Path, epochs: int) -> tuple[list[Engine], list[str]]:
