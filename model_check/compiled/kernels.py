@@ -479,12 +479,11 @@ def tag_of(hashed: Any) -> Any:
 
 
 @kernel
-def fill_index(layout: Layout, store: Bytes, base: int, count: int, index: Codes, index_at: int, size: Any) -> None:
+def fill_index(layout: Layout, store: Bytes, base: int, count: Any, index: Codes, index_at: int, size: Any) -> None:
     """Make the hash table of one shard, of `size` places from `index_at` on, from its states."""
     field_word, field_shift, field_mask, weight = layout.word, layout.shift, layout.mask, layout.weight
     slots, first, places = np.uint64(field_word.size), np.uint64(index_at), np.uint64(size)
-    for place in range(places):
-        index[first + place] = np.uint32(0)
+    index[index_at : index_at + size] = np.uint32(0)
     at = np.uint64(base) * np.uint64(layout.size)
     for number in range(count):
         total = _ZERO
@@ -521,7 +520,7 @@ def merge(
     sorted_capacity: int,
     sorted_first: Integers,
     fresh: Integers,
-) -> int:
+) -> Any:
     """Add what is new among the successors to the shards `first_shard` to `last_shard`.
 
     `fresh` receives the new states, as `check` reads them; the result is their number, or -1 if a shard is full.
