@@ -177,10 +177,13 @@ def main() -> None:
         f" Python {platform.python_version()}.\n\n{table(engines)}\n\n"
         f"A small model ({start.distinct:,} states) from interpreter start to finish:"
         f" {statistics.median(start.seconds):.2f} s.\n\n"
-        f"Not measured here: {'; '.join(missing)}.\n"
+        + (f"Not measured here: {'; '.join(missing)}.\n" if missing else "")
     )
     print("\n" + text)
-    write_readme(f"epochs {arguments.epochs}", f"python -m benchmarks.engines --epochs {arguments.epochs}", text)
+    name, command = f"epochs {arguments.epochs}", f"python -m benchmarks.engines --epochs {arguments.epochs}"
+    if arguments.only:
+        name, command = f"{name}, {arguments.only}", f"{command} --only '{arguments.only}'"
+    write_readme(name, command, text)
 
 
 def write_readme(name: str, command: str, text: str) -> None:

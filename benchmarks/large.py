@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="regular expression: only the cases whose description matches")
     arguments = parser.parse_args()
     lines = [
-        "| configuration | distinct states | visited | transitions | depth | violated | seconds | peak memory | bytes each |",
+        "| configuration | distinct states | visited | transitions | depth | violated | seconds | peak | bytes each |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for description, settings in CASES:
