@@ -180,10 +180,10 @@ def main() -> None:
         + (f"Not measured here: {'; '.join(missing)}.\n" if missing else "")
     )
     print("\n" + text)
-    name, command = f"epochs {arguments.epochs}", f"python -m benchmarks.engines --epochs {arguments.epochs}"
+    title, called = f"epochs {arguments.epochs}", f"python -m benchmarks.engines --epochs {arguments.epochs}"
     if arguments.only:
-        name, command = f"{name}, {arguments.only}", f"{command} --only '{arguments.only}'"
-    write_readme(name, command, text)
+        title, called = f"{title}, {arguments.only}", f"{called} --only '{arguments.only}'"
+    write_readme(title, called, text)
 
 
 def write_readme(name: str, command: str, text: str) -> None:
