@@ -131,6 +131,11 @@ def _progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
 @click.option("--deadlock", is_flag=True, help="A state without any possible action is a violation.")
 @click.option("--max-states", type=click.IntRange(1), metavar="N", help="Stop after about N distinct states.")
 @click.option("--time-limit", type=click.FloatRange(0, min_open=True), metavar="S", help="Stop after S seconds.")
+@click.option("--checkpoint", metavar="DIR", help="Keep checkpoints in this folder: now and then, and where it stops.")
+@click.option("--resume", metavar="DIR", help="Go on from the checkpoint in this folder, and keep checkpoints there.")
+@click.option(
+    "--checkpoint-interval", type=click.FloatRange(0), metavar="S", help="Seconds between checkpoints.  [default: 60]"
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--itf", metavar="FILE", help="Write the shortest counterexample as ITF JSON (`-`: standard output).")
 @click.option("--mermaid", metavar="FILE", help="Write it as a Mermaid sequence diagram (`-`: standard output).")
@@ -147,6 +152,9 @@ def check(
     deadlock: bool,
     max_states: int | None,
     time_limit: float | None,
+    checkpoint: str | None,
+    resume: str | None,
+    checkpoint_interval: float | None,
     as_json: bool,
     itf: str | None,
     mermaid: str | None,
@@ -159,18 +167,22 @@ def check(
     Stops at the first violation, or explores everything with --all. Exit status: 0 all hold, 1 a property is violated,
     2 bad usage, 3 stopped before the space was exhausted.
     """
-    from model_check.exploration import Limits
+    from model_check.exploration import CheckpointError, Limits
     from model_check.itf import as_itf
     from model_check.mermaid import sequence_diagram
     from model_check.report import exploration_as_json, exploration_as_text, verdict_in_words, violations
 
     built = _build(model, options)
     properties = _chosen_properties(built, names, everything)
-    explore = _engine(engine, workers, _symmetry(built, properties) if symmetry else None)
+    checkpointing = _checkpointing(checkpoint, resume, checkpoint_interval)
+    explore = _engine(engine, workers, _symmetry(built, properties) if symmetry else None, checkpointing)
     itf_file, mermaid_file = _Output(itf), _Output(mermaid)
     with _progress(not quiet) as report:
         limits = Limits(not everything, max_states, time_limit, deadlock, report)
-        result = explore(built, properties, limits)
+        try:
+            result = explore(built, properties, limits)
+        except CheckpointError as error:
+            raise click.UsageError(str(error)) from error
     if as_json:
         click.echo(json.dumps(exploration_as_json(result)))
     elif "-" not in (itf, mermaid):
@@ -203,9 +215,27 @@ def _symmetry(model: Any, properties: list[Any]) -> Any:
     return symmetry
 
 
-def _engine(name: str, workers: int | None, symmetry: Any) -> Callable[..., Any]:
+def _checkpointing(checkpoint: str | None, resume: str | None, interval: float | None) -> Any:
+    from model_check.exploration import Checkpointing
+
+    if checkpoint is not None and resume is not None:
+        raise click.UsageError("--resume DIR goes on keeping checkpoints in DIR; leave --checkpoint out")
+    folder = resume if checkpoint is None else checkpoint
+    if folder is None:
+        if interval is not None:
+            raise click.UsageError("--checkpoint-interval goes with --checkpoint or --resume")
+        return None
+
+    def tell(sentence: str) -> None:
+        click.echo(f"kspec: {sentence}", err=True)
+
+    asked = Checkpointing(Path(folder), tell, resume=resume is not None)
+    return asked if interval is None else asked._replace(every=interval)
+
+
+def _engine(name: str, workers: int | None, symmetry: Any, checkpointing: Any) -> Callable[..., Any]:
     try:
-        return explorer(name, workers, symmetry)
+        return explorer(name, workers, symmetry, checkpointing)
     except EngineError as error:
         raise click.UsageError(str(error)) from error
 

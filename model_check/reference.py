@@ -79,7 +79,7 @@ def explore(model: Model, properties: list[Property], limits: Limits, symmetry: 
         result.stopped_because = "interrupted"
     if result.stopped_because and len(origins) > sum(result.levels):
         result.levels.append(len(origins) - sum(result.levels))
-    return result.finish(clock, symmetry.real_trace if symmetry else None)
+    return result.finish(clock, (lambda trace: symmetry.real_trace([step.state for step in trace])) if symmetry else None)
 
 
 def trace_to(state: State, origins: Origins) -> Trace:

@@ -4,9 +4,10 @@ They know nothing of any model. What a state's slots are, which actions a slot's
 does all come in arrays (`Layout`, `Tables`, `Programs`), so that each kernel is compiled once, for every model, and kept
 on disk between runs. All of them release Python's global lock.
 
-A state is `words` consecutive unsigned 64-bit words with each slot's value number in a field of its own. Its hash is a
-sum over slots, number times the slot's odd weight, so that a successor's hash costs only as much as what changed, and
-does not depend on where the fields lie.
+A state is `words` unsigned 64-bit words with each slot's value number in a field of its own. In the store only as many
+bytes are kept as hold the fields, one state right after another; so writing a state's last word spoils what follows it,
+where nothing must be yet. A state's hash is a sum over slots, number times the slot's odd weight, so that a successor's
+hash costs only as much as what changed, and does not depend on where the fields lie.
 """
 # ruff: noqa: PLR0915 (a kernel is one loop nest, for the reason given in `expand`)
 
@@ -16,11 +17,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from model_check.compiled.intrinsics import lowest_bit, prefetch
+from model_check.compiled.intrinsics import load_word, lowest_bit, prefetch, store_word
 
 Words = NDArray[np.uint64]
 Integers = NDArray[np.int64]
 Codes = NDArray[np.uint32]
+Bytes = NDArray[np.uint8]
 
 SHARD_BITS = 6
 SHARDS = 1 << SHARD_BITS
@@ -40,7 +42,7 @@ BATCH = 32
 
 _SHARD_SHIFT = np.uint64(64 - SHARD_BITS)
 _ACTION_MASK = np.uint64(0xFFFF)
-_HASH_MASK = np.uint64(0xFFFFFFFFFFFF0000)
+HASH_MASK = np.uint64(0xFFFFFFFFFFFF0000)
 _LOW_32 = np.uint64(0xFFFFFFFF)
 _TAG_MASK = np.uint64(0x3F)
 _INDEX_MASK = np.uint32((1 << INDEX_BITS) - 1)
@@ -54,12 +56,17 @@ _SLOT_SHIFT, _TAG_FROM, _HALF = np.uint64(26), np.uint64(16), np.uint64(32)
 
 
 class Layout(NamedTuple):
-    """Where each slot's field lies in a packed state, and its weight in the hash."""
+    """Where each slot's field lies in a packed state, and its weight in the hash.
+
+    A stored state has `size` bytes; `last` are the bits of the last word that belong to it.
+    """
 
     word: Integers
     shift: Words
     mask: Words
     weight: Words
+    size: int
+    last: Any
 
 
 class Tables(NamedTuple):
@@ -89,7 +96,8 @@ class Programs(NamedTuple):
     """What to look up for an action, beyond what the masks say: `table[first[a]:first[a + 1]]`.
 
     `far` are those of them that are hashed. `keep` has zeros in the fields that the action writes. `first_check` and `check`
-    are the tables of property terms that the action's successor must be tested with, `bounds` those of the constraint.
+    are the tables of property terms that the action's successor must be tested with, `bounds` those of the constraint,
+    `views` those that say what views a state gives, for the actions.
     """
 
     first: Integers
@@ -102,13 +110,14 @@ class Programs(NamedTuple):
     first_check: Integers
     check: Integers
     bounds: Integers
+    views: Integers
 
 
 class Masks(NamedTuple):
     """Which actions the guards of one slot, and those of two, do not rule out: sets of bits in an even number of words.
 
     For one slot, `bits` has a set for each value of the slot, from `offset` on. For two, `guard_table` is looked up if any
-    of its `guard_actions` is still possible; the row says which actions are `ruled_out`.
+    of its `guard_actions` is still possible; the row says which actions are `ruled_out`. Row 0 rules out none.
     """
 
     slot: Integers
@@ -121,7 +130,8 @@ class Masks(NamedTuple):
 
 
 @njit(inline="always")
-def _finish_hash(total: Any) -> Any:
+def finish_hash(total: Any) -> Any:
+    """The hash of a state from the weighted sum of its value numbers."""
     mixed = (total ^ (total >> _HALF)) * _MIX_2
     return mixed ^ (mixed >> _HALF)
 
@@ -145,7 +155,7 @@ def expand(
     programs: Programs,
     masks: Masks,
     words: int,
-    store: Words,
+    store: Bytes,
     shard_base: Integers,
     segment_start: Integers,
     segment_prefix: Integers,
@@ -155,15 +165,13 @@ def expand(
     end: int,
     ids: Words,
     linear: Words,
-    sorted_out: Words,
-    sorted_first: Integers,
     fired: Integers,
     misses: Words,
     recent: Words,
     postponed: Integers,
     outcome: Integers,
 ) -> None:
-    """All successors of the frontier's states `begin` to `end` (or of those listed), sorted by shard.
+    """All successors of the frontier's states `begin` to `end` (or of those listed), each with a word of hash and action.
 
     A state for which some entry is missing gives nothing but the list of what is missing, and is `postponed`; so is one
     for whose successors there may be no room. `outcome` is: successors, misses, postponed states, deadlocks, position of
@@ -176,11 +184,11 @@ def expand(
     offset, size_mask, target = tables.offset, tables.size_mask, tables.target
     dense, hashed, row_words, row_hash = tables.dense, tables.hashed, tables.row_words, tables.row_hash
     program, program_table, keep = programs.first, programs.table, programs.keep
-    first_write, write_slot, bounds = programs.first_write, programs.write_slot, programs.bounds
+    first_write, write_slot, bounds, views = programs.first_write, programs.write_slot, programs.bounds, programs.views
     mask_slot, mask_offset, mask_bits, all_actions = masks.slot, masks.offset, masks.bits, masks.all_actions
     first_far, far_table = programs.first_far, programs.far
     guard_table, guard_actions, ruled_out = masks.guard_table, masks.guard_actions, masks.ruled_out
-    slots, masked_slots, mask_words = field_word.size, mask_slot.size, all_actions.size
+    slots, masked_slots, mask_words, size = field_word.size, mask_slot.size, all_actions.size, layout.size
     actions = program.size - 1
     stride = words + 1
     capacity = linear.size // stride
@@ -204,15 +212,43 @@ def expand(
             position = listed[batch_begin + member] if use_list else batch_begin + member
             while position >= segment_prefix[shard + 1]:
                 shard += 1
-            at = (shard_base[shard] + segment_start[shard] + position - segment_prefix[shard]) * words
+            at = (shard_base[shard] + segment_start[shard] + position - segment_prefix[shard]) * size
             first_id, first_part = member * columns, member * mask_words
             total = _ZERO
             for slot in range(slots):
-                number = (store[at + field_word[slot]] >> field_shift[slot]) & field_mask[slot]
+                number = (load_word(store, at + 8 * field_word[slot]) >> field_shift[slot]) & field_mask[slot]
                 ids[first_id + slot] = number
                 total += number * weight[slot]
             totals[member], places[member], positions[member] = total, at, position
             missed = False
+            for step in range(views.size):
+                table = views[step]
+                read = first_read[table]
+                key = ids[first_id + read_slot[read]] << read_shift[read]
+                key |= ids[first_id + read_slot[read + 1]] << read_shift[read + 1]
+                for more in range(read + 2, first_read[table + 1]):
+                    key |= ids[first_id + read_slot[more]] << read_shift[more]
+                base = offset[table]
+                entry_mask = size_mask[table]
+                if entry_mask == _ZERO:
+                    code = np.uint64(dense[base + np.int64(key)])
+                else:
+                    probe = ((key * _MIX) >> _HALF) & entry_mask
+                    while True:
+                        entry = hashed[base + np.int64(probe)]
+                        if entry == _ZERO or entry >> _CODE_SHIFT == key:
+                            code = entry & _CODE_MASK
+                            break
+                        probe = (probe + _ONE) & entry_mask
+                if code == np.uint64(MISSING):
+                    missing = _note_miss(table, key, misses, recent, missing)
+                    missed = True
+                    break
+                ids[first_id + target[table]] = code - np.uint64(FIRST_ROW)
+            incomplete[member] = missed
+            if missed:
+                candidates[first_part : first_part + mask_words] = _ZERO
+                continue
             for block in range(0, mask_words, 2):
                 low, high = all_actions[block], all_actions[block + 1]
                 for i in range(masked_slots):
@@ -220,18 +256,20 @@ def expand(
                     low &= mask_bits[base]
                     high &= mask_bits[base + 1]
                 for i in range(guard_table.size):
-                    concerned_low = guard_actions[i * mask_words + block]
-                    concerned_high = guard_actions[i * mask_words + block + 1]
-                    if (low & concerned_low) | (high & concerned_high) == _ZERO:
-                        continue
+                    concerned_low = low & guard_actions[i * mask_words + block]
+                    concerned_high = high & guard_actions[i * mask_words + block + 1]
                     table = guard_table[i]
                     read = first_read[table]
                     key = ids[first_id + read_slot[read]] << read_shift[read]
                     key |= ids[first_id + read_slot[read + 1]] << read_shift[read + 1]
                     base = offset[table]
                     entry_mask = size_mask[table]
+                    # Whether an action is concerned cannot be foreseen, so a dense table is read in any case; what it
+                    # says of no concern, or does not know, rules out nothing.
                     if entry_mask == _ZERO:
                         code = np.uint64(dense[base + np.int64(key)])
+                    elif concerned_low | concerned_high == _ZERO:
+                        continue
                     else:
                         probe = ((key * _MIX) >> _HALF) & entry_mask
                         while True:
@@ -240,15 +278,14 @@ def expand(
                                 code = entry & _CODE_MASK
                                 break
                             probe = (probe + _ONE) & entry_mask
-                    if code == np.uint64(MISSING):
+                    if code == np.uint64(MISSING) and concerned_low | concerned_high != _ZERO:
                         missing = _note_miss(table, key, misses, recent, missing)
                         missed = True
                         low &= ~concerned_low
                         high &= ~concerned_high
-                    else:
-                        row = (np.int64(code) - FIRST_ROW) * mask_words + block
-                        low &= ~ruled_out[row]
-                        high &= ~ruled_out[row + 1]
+                    row = max(np.int64(code) - FIRST_ROW, np.int64(0)) * mask_words + block
+                    low &= ~ruled_out[row]
+                    high &= ~ruled_out[row + 1]
                 candidates[first_part + block] = low
                 candidates[first_part + block + 1] = high
             incomplete[member] = missed
@@ -281,10 +318,10 @@ def expand(
                     pending &= pending - _ONE
                     out = count * stride
                     # Nearly every model's states are one or two words: those are kept out of memory until they are complete.
-                    first_word = store[at] & keep[action * words]
-                    last_word = store[at + words - 1] & keep[action * words + words - 1]
+                    first_word = load_word(store, at) & keep[action * words]
+                    last_word = load_word(store, at + 8 * (words - 1)) & keep[action * words + words - 1]
                     for k in range(1, words - 1):
-                        linear[out + k] = store[at + k] & keep[action * words + k]
+                        linear[out + k] = load_word(store, at + 8 * k) & keep[action * words + k]
                     successor_total = total
                     enabled, raised = True, False
                     for step in range(program[action], program[action + 1]):
@@ -372,7 +409,7 @@ def expand(
                     for write in range(first_write[action], first_write[action + 1]):
                         slot = write_slot[write]
                         successor_total -= ids[first_id + slot] * weight[slot]
-                    linear[out + words] = (_finish_hash(successor_total) & _HASH_MASK) | np.uint64(action)
+                    linear[out + words] = (finish_hash(successor_total) & HASH_MASK) | np.uint64(action)
                     count += 1
             if missed:
                 count = first_of_state
@@ -385,7 +422,15 @@ def expand(
                     first_deadlock = position
             for i in range(first_of_state, count):
                 fired[np.int64(linear[i * stride + words] & _ACTION_MASK)] += 1
-    # Counting sort by shard. Stable, so that the order within a shard is the order of generation.
+    outcome[0], outcome[1], outcome[2], outcome[3], outcome[4] = count, missing, later, deadlocks, first_deadlock
+    outcome[5], outcome[6] = error_at, error_action
+
+
+@njit(nogil=True, cache=True)
+def distribute(words: int, linear: Words, count: int, sorted_out: Words, sorted_first: Integers) -> None:
+    """Sort `count` successors by shard; `sorted_first` receives where each shard's begin."""
+    stride = words + 1
+    # A counting sort. Stable, so that the order within a shard is the order of generation.
     sorted_first[:] = 0
     for i in range(count):
         sorted_first[np.int64(linear[i * stride + words] >> _SHARD_SHIFT) + 1] += 1
@@ -398,8 +443,6 @@ def expand(
         cursor[target_shard] += 1
         for k in range(stride):
             sorted_out[to + k] = linear[i * stride + k]
-    outcome[0], outcome[1], outcome[2], outcome[3], outcome[4] = count, missing, later, deadlocks, first_deadlock
-    outcome[5], outcome[6] = error_at, error_action
 
 
 @njit(inline="always")
@@ -414,10 +457,31 @@ def _tag_of(hashed: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
+def fill_index(layout: Layout, store: Bytes, base: int, count: int, index: Codes, index_at: int, size: Any) -> None:
+    """Make the hash table of one shard, of `size` places from `index_at` on, from its states."""
+    field_word, field_shift, field_mask, weight = layout.word, layout.shift, layout.mask, layout.weight
+    for place in range(size):
+        index[index_at + place] = np.uint32(0)
+    for number in range(count):
+        at = (base + number) * layout.size
+        total = _ZERO
+        for slot in range(field_word.size):
+            word = load_word(store, at + 8 * field_word[slot])
+            total += ((word >> field_shift[slot]) & field_mask[slot]) * weight[slot]
+        hashed = finish_hash(total)
+        place = _slot_of(hashed, size)
+        while index[index_at + place] != np.uint32(0):
+            place += 1
+            if place == size:
+                place = 0
+        index[index_at + place] = _tag_of(hashed) | np.uint32(number + 1)
+
+
+@njit(nogil=True, cache=True)
 def merge(
     layout: Layout,
     words: int,
-    store: Words,
+    store: Bytes,
     shard_base: Integers,
     shard_count: Integers,
     shard_capacity: int,
@@ -437,9 +501,7 @@ def merge(
 
     `fresh` receives the new states, as `check` reads them; the result is their number, or -1 if a shard is full.
     """
-    field_word, field_shift, field_mask, weight = layout.word, layout.shift, layout.mask, layout.weight
-    slots = field_word.size
-    stride = words + 1
+    stride, last, state_size = words + 1, layout.last, layout.size
     table_ahead, store_ahead = 24, 12
     found = 0
     for shard in range(first_shard, last_shard):
@@ -454,22 +516,9 @@ def merge(
                 return -1
             if count + (end - begin) > size * 0.8:
                 # A bigger hash table in the same place, filled from the states.
-                for place in range(size):
-                    index[index_at + place] = np.uint32(0)
                 size = max(np.int64(size * growth), np.int64((count + (end - begin)) / 0.8) + 16)
                 index_size[shard] = size
-                for number in range(count):
-                    at = (base + number) * words
-                    total = _ZERO
-                    for slot in range(slots):
-                        total += ((store[at + field_word[slot]] >> field_shift[slot]) & field_mask[slot]) * weight[slot]
-                    hashed = _finish_hash(total)
-                    place = _slot_of(hashed, size)
-                    while index[index_at + place] != np.uint32(0):
-                        place += 1
-                        if place == size:
-                            place = 0
-                    index[index_at + place] = _tag_of(hashed) | np.uint32(number + 1)
+                fill_index(layout, store, base, count, index, index_at, size)
             source = chunk * sorted_capacity + begin * stride
             for i in range(begin, end):
                 # Both memory accesses of a probe are asked for well before they are needed.
@@ -479,7 +528,7 @@ def merge(
                     hashed = sorted_all[source + store_ahead * stride + words]
                     entry = index[index_at + _slot_of(hashed, size)]
                     if entry != np.uint32(0):
-                        prefetch(store, (base + np.int64(entry & _INDEX_MASK) - 1) * words)
+                        prefetch(store, (base + np.int64(entry & _INDEX_MASK) - 1) * state_size)
                 hashed = sorted_all[source + words]
                 tag = _tag_of(hashed)
                 place = _slot_of(hashed, size)
@@ -489,12 +538,10 @@ def merge(
                     if entry == np.uint32(0):
                         break
                     if (entry & ~_INDEX_MASK) == tag:
-                        candidate = (base + np.int64(entry & _INDEX_MASK) - 1) * words
-                        known = True
-                        for k in range(words):
-                            if store[candidate + k] != sorted_all[source + k]:
-                                known = False
-                                break
+                        candidate = (base + np.int64(entry & _INDEX_MASK) - 1) * state_size
+                        known = load_word(store, candidate + 8 * (words - 1)) & last == sorted_all[source + words - 1]
+                        for k in range(words - 1):
+                            known = known and load_word(store, candidate + 8 * k) == sorted_all[source + k]
                         if known:
                             break
                     place += 1
@@ -502,9 +549,9 @@ def merge(
                         place = 0
                 if not known:
                     index[index_at + place] = tag | np.uint32(count + 1)
-                    to = (base + count) * words
+                    to = (base + count) * state_size
                     for k in range(words):
-                        store[to + k] = sorted_all[source + k]
+                        store_word(store, to + 8 * k, sorted_all[source + k])
                     fresh[found] = (count << 22) | (shard << 16) | np.int64(hashed & _ACTION_MASK)
                     found += 1
                     count += 1
@@ -518,8 +565,7 @@ def check(
     layout: Layout,
     tables: Tables,
     programs: Programs,
-    words: int,
-    store: Words,
+    store: Bytes,
     shard_base: Integers,
     listed: Integers,
     ids: Words,
@@ -540,7 +586,7 @@ def check(
     offset, size_mask, target = tables.offset, tables.size_mask, tables.target
     dense, hashed, decisions = tables.dense, tables.hashed, tables.decisions
     first_check, check_table = programs.first_check, programs.check
-    slots = field_word.size
+    slots, size = field_word.size, layout.size
     recent[:] = _ZERO
     missing, repeated, decided_count = 0, 0, 0
     columns = ids.size // BATCH
@@ -552,10 +598,11 @@ def check(
             action, shard, number = listing & 0xFFFF, (listing >> 16) & (SHARDS - 1), listing >> 22
             if first_check[action] == first_check[action + 1]:
                 continue
-            at = (shard_base[shard] + number) * words
+            at = (shard_base[shard] + number) * size
             first_id = member * columns
             for slot in range(slots):
-                ids[first_id + slot] = (store[at + field_word[slot]] >> field_shift[slot]) & field_mask[slot]
+                word = load_word(store, at + 8 * field_word[slot])
+                ids[first_id + slot] = (word >> field_shift[slot]) & field_mask[slot]
             for step in range(first_check[action], first_check[action + 1]):
                 table = check_table[step]
                 if size_mask[table] != _ZERO:
@@ -614,27 +661,18 @@ def check(
 
 
 @njit(nogil=True, cache=True)
-def repack(
-    old: Layout,
-    new: Layout,
-    old_words: int,
-    new_words: int,
-    source: Words,
-    source_base: int,
-    target: Words,
-    target_base: int,
-    count: int,
-) -> None:
-    """Copy a shard's states from one layout to another. `source` may be `target` if a state takes as much room."""
-    buffer = np.empty(new_words, np.uint64)
+def repack(old: Layout, new: Layout, source: Bytes, source_base: int, target: Bytes, target_base: int, count: int) -> None:
+    """Copy a shard's states from one layout to another."""
+    words = -(-new.size // 8)
+    buffer = np.empty(words, np.uint64)
     for number in range(count):
-        at, to = (source_base + number) * old_words, (target_base + number) * new_words
+        at, to = (source_base + number) * old.size, (target_base + number) * new.size
         buffer[:] = _ZERO
         for slot in range(old.word.size):
-            value = (source[at + old.word[slot]] >> old.shift[slot]) & old.mask[slot]
+            value = (load_word(source, at + 8 * old.word[slot]) >> old.shift[slot]) & old.mask[slot]
             buffer[new.word[slot]] |= value << new.shift[slot]
-        for k in range(new_words):
-            target[to + k] = buffer[k]
+        for k in range(words):
+            store_word(target, to + 8 * k, buffer[k])
 
 
 @njit(nogil=True, cache=True)

@@ -241,9 +241,7 @@ def test_study_lists_and_tells() -> None:
 
 
 def test_symmetry_visits_one_state_of_each_orbit() -> None:
-    result = kspec_json("check", "kip-320", "--replicas", "2", "--symmetry", "--engine", "reference")
+    result = kspec_json("check", "kip-320", "--replicas", "2", "--symmetry")
     assert (result["distinct_states"], result["symmetry"]) == (2987, True)
-    found = kspec_json(
-        "check", "kip-101", "--replicas", "2", "--symmetry", "--invariant", "StrongIsr", "--engine", "reference"
-    )
+    found = kspec_json("check", "kip-101", "--replicas", "2", "--symmetry", "--invariant", "StrongIsr")
     assert found["properties"][0]["trace_length"] == 12

@@ -34,5 +34,5 @@ def build(name: str, protocol: Protocol, parameters: dict[str, Any]) -> Model:
     add_leader(board)
     add_follower(board)
     add_disturbances(board)
-    add_properties(board.model, board.slots, board.replicas, parameters)
+    add_properties(board)
     return board.model
