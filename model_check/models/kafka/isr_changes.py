@@ -1,0 +1,184 @@
+"""ISR changes: a leader proposes, the controller decides, the leader hears of it. The request may be sent twice."""
+
+from itertools import combinations
+
+from model_check.model import CONTROLLER, REFUSED, Message, Note, then, when
+from model_check.models.kafka.board import Board
+from model_check.models.kafka.cluster import answer_of, appended, cluster_of, controller_state
+from model_check.models.kafka.party import LATE, Log, awaits, broker, exchange_after, leading
+from model_check.models.kafka.replication import NOBODY_KNOWN, led_after
+from model_check.models.kafka.values import (
+    NO_EXCHANGE,
+    NO_TOPIC,
+    Acknowledged,
+    Cluster,
+    Exchange,
+    Memory,
+    Process,
+    Role,
+    Under,
+)
+from spec.controller import ControllerStep, handle_alter_partition
+from spec.controller_messages import AlterPartitionResponse
+from spec.leader import consider_shrinking, handle_alter_partition_response
+from spec.local_log import LocalLog
+from spec.log import EMPTY_LOG, RecordLog
+from spec.partition import Partition, leads
+from spec.values import BrokerId
+
+
+def add_isr_changes(board: Board) -> None:
+    """Add shrinking, and the exchange with the controller. (Expanding is part of handling a fetch.)"""
+    for leader in board.brokers:
+        _add_shrink(board, leader)
+        _add_decision(board, leader)
+        _add_answer(board, leader)
+
+
+# ---- the leader shrinks
+
+
+def _add_shrink(board: Board, leader: BrokerId) -> None:
+    if board.budget("isr_shrinks") is None:
+        return
+    slots = board.slots
+    others = [other for other in board.brokers if other != leader]
+    subsets = [frozenset(some) for count in range(1, len(others) + 1) for some in combinations(others, count)]
+    led = (slots.log[leader], slots.role[leader], slots.memory[leader])
+
+    def shrink(slow: frozenset[BrokerId]):  # type: ignore[no-untyped-def]
+        def effect(log: Log, role: Role, memory: Memory, exchange: Exchange, process: Process) -> object:
+            own = broker(board.rules[leader], leader, process, NOBODY_KNOWN)
+            before = _in_time(leading(log, role, memory), slow)
+            step = consider_shrinking(own, before, LATE)
+            leaving = role.isr.isr - step.state.isr.pending_isr
+            if step.state.isr == role.isr or leaving != slow:
+                return REFUSED
+            return step.state.isr, exchange_after(exchange, step.state, step.effects)
+
+        def write(*values: object) -> object:
+            found = effect(*values)  # type: ignore[arg-type]
+            if found is REFUSED:
+                return REFUSED
+            isr, exchange = found  # type: ignore[misc]
+            role = values[1]
+            assert isinstance(role, Role)
+            return role._replace(isr=isr), exchange
+
+        return write
+
+    for slow in subsets:
+        board.model.action(
+            "ProposeShrink",
+            {"leader": leader, "slow": tuple(sorted(slow))},
+            events=[Message(leader, CONTROLLER, "AlterPartition: a smaller ISR")],
+            guards=[
+                when(lambda role: role.leader == leader, slots.role[leader]),
+                when(lambda process: process.up, slots.process[leader]),
+            ],
+            effects=[
+                then(
+                    (slots.role[leader], slots.exchange[leader]),
+                    shrink(slow),
+                    *led,
+                    slots.exchange[leader],
+                    slots.process[leader],
+                ),
+                board.spend("isr_shrinks"),
+            ],
+        )
+
+
+def _in_time(partition: Partition[RecordLog], slow: frozenset[BrokerId]) -> Partition[RecordLog]:
+    """The partition where all followers but the slow ones have been caught up of late."""
+    followers = tuple(
+        follower
+        if follower.broker in slow
+        else follower._replace(state=follower.state._replace(caught_up_time=LATE))
+        for follower in partition.followers
+    )
+    return partition._replace(followers=followers)
+
+
+# ---- the controller decides
+
+
+def _decided(board: Board, cluster: Cluster, exchange: Exchange) -> ControllerStep:
+    control = board.control
+    return handle_alter_partition(control.protocol, control.settings, controller_state(cluster), exchange.request)
+
+
+def _add_decision(board: Board, leader: BrokerId) -> None:
+    slots = board.slots
+    is_sent = when(lambda exchange: exchange.state == Under.SENT, slots.exchange[leader])
+    exists = when(lambda topic: topic != NO_TOPIC, board.views.current)
+
+    def grant(cluster: Cluster, exchange: Exchange) -> object:
+        step = _decided(board, cluster, exchange)
+        return cluster_of(step.state) if appended(step) else REFUSED
+
+    def answer(cluster: Cluster, exchange: Exchange, role: Role, process: Process) -> Exchange:
+        response = answer_of(_decided(board, cluster, exchange))
+        assert isinstance(response, AlterPartitionResponse)
+        answered = Exchange(Under.ANSWERED, exchange.request, response)
+        return answered if process.up and awaits(_leading_only(role), answered) else NO_EXCHANGE
+
+    def refuse(cluster: Cluster, exchange: Exchange, role: Role, process: Process) -> object:
+        return REFUSED if appended(_decided(board, cluster, exchange)) else answer(cluster, exchange, role, process)
+
+    answer_reads = (slots.cluster, slots.exchange[leader], slots.role[leader], slots.process[leader])
+    asked = Message(leader, CONTROLLER, "AlterPartition")
+    board.model.action(
+        "GrantIsr",
+        {"leader": leader},
+        events=[asked, Note(CONTROLLER, "writes the ISR")],
+        guards=[is_sent, exists],
+        effects=[
+            then(slots.cluster, grant, slots.cluster, slots.exchange[leader]),
+            then(slots.exchange[leader], answer, *answer_reads),
+            *board.published(),
+        ],
+    )
+    board.model.action(
+        "GrantIsrUnanswered",
+        {"leader": leader},
+        events=[asked, Note(CONTROLLER, "writes the ISR"), Message(CONTROLLER, leader, "(the answer is lost)")],
+        guards=[is_sent, exists],
+        effects=[then(slots.cluster, grant, slots.cluster, slots.exchange[leader]), *board.published()],
+    )
+    board.model.action(
+        "RefuseIsr",
+        {"leader": leader},
+        events=[asked, Note(CONTROLLER, "refuses")],
+        guards=[is_sent, exists],
+        effects=[then(slots.exchange[leader], refuse, *answer_reads)],
+    )
+
+
+def _leading_only(role: Role) -> Partition[RecordLog]:
+    return leading(LocalLog(EMPTY_LOG), role, Memory())
+
+
+# ---- the leader hears of it
+
+
+def _add_answer(board: Board, leader: BrokerId) -> None:
+    slots = board.slots
+    party = (slots.log[leader], slots.role[leader], slots.memory[leader], slots.exchange[leader], slots.acknowledged)
+
+    def take(
+        log: Log, role: Role, memory: Memory, exchange: Exchange, known: frozenset[Acknowledged], process: Process
+    ) -> object:
+        own = broker(board.rules[leader], leader, process, NOBODY_KNOWN)
+        before = leading(log, role, memory)
+        assert leads(own, before)
+        step = handle_alter_partition_response(own, before, exchange.request, exchange.response, LATE)
+        return led_after(before, step, NO_EXCHANGE, known)
+
+    board.model.action(
+        "TakeIsrAnswer",
+        {"leader": leader},
+        events=[Message(CONTROLLER, leader, "the answer to AlterPartition")],
+        guards=[when(lambda exchange: exchange.state == Under.ANSWERED, slots.exchange[leader])],
+        effects=[then(party, take, *party, slots.process[leader])],
+    )
