@@ -35,7 +35,7 @@ CHANGED = {
     "3.8": set(),
     "3.9": set(),
     "4.0": {"takes_records"},
-    "next": {"knows_followers", "takes_answer", "joins"},
+    "next": {"announced_isr", "knows_followers", "takes_answer", "joins"},
 }
 
 
@@ -63,7 +63,7 @@ def test_what_was_repaired_is_not_undone_later() -> None:
 
 
 def test_the_repairs_are_all_that_next_adds() -> None:
-    assert changed(BROKER_4_0, BROKER_NEXT) == {"knows_followers", "takes_answer", "joins"}
+    assert changed(BROKER_4_0, BROKER_NEXT) == {"announced_isr", "knows_followers", "takes_answer", "joins"}
 
 
 def test_every_function_of_a_release_says_which_of_kafka_it_states() -> None:
