@@ -2,20 +2,29 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
+from model_check.cli_common import (
+    ALL_HOLD,
+    BAD_USAGE,
+    STOPPED,
+    VIOLATED,
+    Output,
+    StoppedError,
+    build,
+    chosen_properties,
+    model_options,
+    progress,
+)
+from model_check.cli_graphs import graph, liveness, stats
+from model_check.cli_simulate import simulate
 from model_check.engines import DEFAULT_ENGINE, EngineError, explorer
-from model_check.models import MODELS, ModelEntry
-from model_check.parameters import Parameter, ParameterError
+from model_check.models import MODELS
 from model_check.version import VERSION
-
-ALL_HOLD, VIOLATED, BAD_USAGE, STOPPED = 0, 1, 2, 3
-"""Exit statuses."""
 
 
 def main() -> NoReturn:
@@ -27,7 +36,7 @@ def main() -> NoReturn:
         sys.exit(STOPPED)
     except click.ClickException as error:
         click.echo(f"kspec: {' '.join(error.format_message().split())}", err=True)
-        sys.exit(BAD_USAGE)
+        sys.exit(error.exit_code if isinstance(error, StoppedError) else BAD_USAGE)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(ALL_HOLD)
@@ -41,82 +50,6 @@ def cli() -> None:
 
     Start with `kspec history`, then `kspec study`.
     """
-
-
-def _union_of_parameters() -> list[Parameter]:
-    union: dict[str, Parameter] = {}
-    for entry in MODELS.values():
-        for parameter in entry.parameters:
-            known = union.setdefault(parameter.name, parameter)
-            choices = tuple(dict.fromkeys((*known.choices, *parameter.choices)))
-            union[parameter.name] = known._replace(choices=choices)
-    return list(union.values())
-
-
-def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Every parameter of every model as an option; which of them a model takes is checked when it is built."""
-    for parameter in reversed(_union_of_parameters()):
-        meaning = parameter.meaning
-        if parameter.minimum is not None:
-            option = click.option(parameter.option, parameter.name, type=int, default=None, metavar="N", help=meaning)
-        elif parameter.many:
-            text = f"{meaning}: {', '.join((*parameter.choices, 'all'))}"
-            option = click.option(parameter.option, parameter.name, multiple=True, metavar="NAME", help=text)
-        elif parameter.choices:
-            text = f"{meaning}: {', '.join(parameter.choices)}"
-            option = click.option(parameter.option, parameter.name, default=None, metavar="NAME", help=text)
-        else:
-            option = click.option(parameter.option, parameter.name, is_flag=True, default=None, help=meaning)
-        command = option(command)
-    return command
-
-
-def _entry(name: str) -> ModelEntry:
-    if name not in MODELS:
-        raise click.UsageError(f"there is no model {name!r}; models: {', '.join(MODELS)}")
-    return MODELS[name]
-
-
-def _build(name: str, options: dict[str, Any]) -> Any:
-    given = {option: value for option, value in options.items() if value not in (None, ())}
-    try:
-        return _entry(name).build(given)
-    except ParameterError as error:
-        raise click.UsageError(str(error)) from error
-
-
-class _Output:
-    """A file to be written once the work is done; that it can be written is made sure before the work starts."""
-
-    def __init__(self, path: str | None) -> None:
-        self.path = path
-        if path and path != "-":
-            try:
-                with Path(path).open("a", encoding="utf-8"):
-                    pass
-            except OSError as error:
-                raise click.UsageError(f"cannot write {path}: {error.strerror}") from error
-
-    def write(self, text: str) -> None:
-        if self.path == "-":
-            click.echo(text, nl=not text.endswith("\n"))
-        elif self.path:
-            Path(self.path).write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def _progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
-    """Progress on stderr: a line that is rewritten on a terminal, a line now and then elsewhere, nothing if not shown."""
-    if not shown:
-        yield None
-        return
-    from model_check.progress import ProgressLine
-
-    line = ProgressLine(sys.stderr)
-    try:
-        yield line.report
-    finally:
-        line.close()
 
 
 @cli.command()
@@ -141,7 +74,7 @@ def _progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
 @click.option("--mermaid", metavar="FILE", help="Write it as a Mermaid sequence diagram (`-`: standard output).")
 @click.option("--full", is_flag=True, help="Show whole states in traces, not only what changed.")
 @click.option("--quiet", is_flag=True, help="No progress on standard error.")
-@_model_options
+@model_options
 def check(
     model: str,
     names: tuple[str, ...],
@@ -172,12 +105,12 @@ def check(
     from model_check.mermaid import sequence_diagram
     from model_check.report import exploration_as_json, exploration_as_text, verdict_in_words, violations
 
-    built = _build(model, options)
-    properties = _chosen_properties(built, names, everything)
+    built = build(model, options)
+    properties = chosen_properties(built, names, everything)
     checkpointing = _checkpointing(checkpoint, resume, checkpoint_interval)
     explore = _engine(engine, workers, _symmetry(built, properties) if symmetry else None, checkpointing)
-    itf_file, mermaid_file = _Output(itf), _Output(mermaid)
-    with _progress(not quiet) as report:
+    itf_file, mermaid_file = Output(itf), Output(mermaid)
+    with progress(not quiet) as report:
         limits = Limits(not everything, max_states, time_limit, deadlock, report)
         try:
             result = explore(built, properties, limits)
@@ -240,16 +173,6 @@ def _engine(name: str, workers: int | None, symmetry: Any, checkpointing: Any) -
         raise click.UsageError(str(error)) from error
 
 
-def _chosen_properties(model: Any, names: tuple[str, ...], everything: bool) -> list[Any]:
-    known = [prop.name for prop in model.properties]
-    for name in names:
-        if name not in known:
-            raise click.UsageError(f"model {model.name} has no property {name!r}; it has {', '.join(known)}")
-    if names:
-        return [prop for prop in model.properties if prop.name in names]
-    return [prop for prop in model.properties if everything or prop.by_default]
-
-
 @cli.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def models(as_json: bool) -> None:
@@ -263,6 +186,10 @@ def models(as_json: bool) -> None:
                 "properties": [
                     {"name": prop.name, "kind": prop.kind, "meaning": prop.meaning, "by_default": prop.by_default}
                     for prop in entry.build({}).properties
+                ],
+                "fairness": [fairness._asdict() for fairness in entry.build({}).fairness],
+                "liveness": [
+                    {"name": prop.name, "kind": prop.kind, "meaning": prop.meaning} for prop in entry.build({}).liveness
                 ],
                 "quirks": dict(entry.quirks),
             }
@@ -287,7 +214,7 @@ def models(as_json: bool) -> None:
     "--states", default=300, type=click.IntRange(1), show_default=True, metavar="N", help="Reachable states to try."
 )
 @click.option("--seed", default=1, show_default=True, metavar="N", help="Of the random choice of states.")
-@_model_options
+@model_options
 def audit(model: str, states: int, seed: int, **options: Any) -> int:
     """Check that the actions of MODEL read and write only what they declare.
 
@@ -295,7 +222,7 @@ def audit(model: str, states: int, seed: int, **options: Any) -> int:
     """
     from model_check.audit import audit as run_audit
 
-    report = run_audit(_build(model, options), states, seed)
+    report = run_audit(build(model, options), states, seed)
     click.echo(f"{model}: {report.states:,} reachable states, {report.evaluations:,} evaluations")
     for finding in report.findings:
         click.echo(f"  WRONG  {finding}")
@@ -319,7 +246,7 @@ def study(name: str | None, markdown: bool, folder: str | None, quiet: bool) -> 
     if name is not None and name not in known:
         raise click.UsageError(f"there is no study {name!r}; studies: {', '.join(known)}")
     if folder is not None:
-        with _progress(not quiet) as report:
+        with progress(not quiet) as report:
             try:
                 for page in write_pages(Path(folder), report):
                     click.echo(page)
@@ -331,7 +258,7 @@ def study(name: str | None, markdown: bool, folder: str | None, quiet: bool) -> 
             click.echo(f"{entry.name:<{width}}  {entry.summary} ({entry.reference})")
         click.echo("\n`kspec study NAME` tells one.")
     else:
-        with _progress(not quiet) as report:
+        with progress(not quiet) as report:
             telling = tell(known[name], report=report)
         click.echo((as_markdown if markdown else as_text)(telling), nl=False)
 
@@ -344,6 +271,10 @@ def history(traces: bool, as_json: bool, quiet: bool) -> None:
     """Check the protocol's history, version by version, and print the verdict table."""
     from model_check.history import history_as_json, history_as_text, run_history
 
-    with _progress(not quiet) as report:
+    with progress(not quiet) as report:
         chapters = run_history(report)
     click.echo(json.dumps(history_as_json(chapters)) if as_json else history_as_text(chapters, traces))
+
+
+for command in (simulate, graph, stats, liveness):
+    cli.add_command(command)

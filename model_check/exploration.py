@@ -80,7 +80,8 @@ class Verdict:
 class Exploration:
     """The outcome: numbers, verdicts, deadlocks. `complete` says that every reachable state was expanded.
 
-    `levels` holds the number of distinct states at each distance from the initial one; their number is TLC's depth.
+    `levels` holds the number of distinct states at each distance from the initial one; their number is TLC's depth. With
+    `symmetry`, `represented` counts the states that those visited stand for, themselves included.
     """
 
     model: Model
@@ -94,6 +95,7 @@ class Exploration:
     deadlocks: int = 0
     deadlock_trace: Trace | None = None
     duration_s: float = 0.0
+    represented: int | None = None
 
     def __post_init__(self) -> None:
         self.actions = dict.fromkeys(self.model.action_names, 0)

@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from model_check.temporal import Fairness, LivenessProperty
 
 State = tuple[Any, ...]
 """One value for each slot, in the order of the slots. Values are hashable and compare by content."""
@@ -263,6 +266,9 @@ class Model:
     properties: list[Property] = field(default_factory=list)
     constraint: list[Local] = field(default_factory=list)
     """States in which one of these fails lie outside the model: neither counted nor left (as in TLC)."""
+    fairness: list["Fairness"] = field(default_factory=list)
+    """Which actions the model declares not to be put off for ever; looked at for liveness only."""
+    liveness: list["LivenessProperty"] = field(default_factory=list)
     interchangeable: tuple[int, ...] = ()
     """Brokers that differ only in their ids."""
     views: list[View] = field(default_factory=list)

@@ -21,11 +21,16 @@ class ProgressLine:
             self.status.start()
 
     def report(self, progress: Progress) -> None:
+        """Show how far an exploration is."""
         rate = progress.distinct_states / max(progress.seconds, 1e-3)
         text = (
             f"level {progress.level}: {progress.distinct_states:,} distinct states, {progress.transitions:,} transitions,"
             f" {progress.queue:,} to expand in this level, {rate:,.0f} states/s"
         )
+        self.show(text)
+
+    def show(self, text: str) -> None:
+        """Show a line, if it is time for one."""
         if self.status:
             self.status.update(text)
         elif time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:

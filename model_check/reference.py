@@ -79,6 +79,8 @@ def explore(model: Model, properties: list[Property], limits: Limits, symmetry: 
         result.stopped_because = "interrupted"
     if result.stopped_because and len(origins) > sum(result.levels):
         result.levels.append(len(origins) - sum(result.levels))
+    if symmetry:
+        result.represented = sum(len(set(symmetry.images(state))) for state in origins)
     return result.finish(clock, (lambda trace: symmetry.real_trace([step.state for step in trace])) if symmetry else None)
 
 

@@ -4,7 +4,7 @@ import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spec.alter_partition import LeaderIsr, OnIsrError, PartitionIsr
+from spec.alter_partition import LeaderIsr, OnIsrError, PartitionIsr, Proposal
 from spec.controller_messages import AlterPartitionRequest
 from spec.fetcher import FetchState, Start, Truncation
 from spec.followers import Brokers, FollowerState
@@ -41,6 +41,7 @@ class BrokerProtocol:
 
     Becoming leader or follower:
 
+    - `acts_on_metadata`: from when on a broker that has just started acts on what it reads;
     - `takes_announcement`: which announcements of the partition a replica takes;
     - `announced_isr`: what a leader makes of an announced ISR;
     - `start_leading`: what a new leader notes in its log;
@@ -66,6 +67,8 @@ class BrokerProtocol:
     - `is_eligible`: who may be in sync at all;
     - `has_reached`: what a follower must hold in order to join;
     - `joins`: when else it may join;
+    - `propose`: what the leader assumes while its proposal is unanswered;
+    - `counted_isr`: which replicas may be in sync then;
     - `asks_for_isr`: how it asks for another ISR, and what it says of the members;
     - `on_isr_error`: what the leader does when it was not granted.
 
@@ -81,6 +84,7 @@ class BrokerProtocol:
     """
 
     name: str
+    acts_on_metadata: Callable[[Offset, Offset], bool]
     takes_announcement: Callable[[Epoch, LeaderIsr, Epoch, PartitionEpoch], bool]
     announced_isr: Callable[[LeaderIsr, PartitionIsr], LeaderIsr]
     start_leading: StartLeading
@@ -100,6 +104,8 @@ class BrokerProtocol:
     is_eligible: Callable[[Brokers, BrokerId, BrokerEpoch], bool]
     has_reached: Callable[[FollowerState, Offset, Offset], bool]
     joins: Callable[[bool, bool], bool]
+    propose: Callable[[LeaderIsr, frozenset[BrokerId]], Proposal]
+    counted_isr: Callable[[LeaderIsr], frozenset[BrokerId]]
     asks_for_isr: Callable[[AlterPartitionRequest], IsrRequest]
     on_isr_error: OnIsrError
     names_run: Callable[[BrokerEpoch], BrokerEpoch]

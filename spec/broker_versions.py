@@ -10,7 +10,9 @@ from spec.alter_partition import (
     apply_news,
     apply_partition,
     give_up_if_invalid,
+    maximal_isr,
     never_roll_back,
+    propose,
     roll_back_always,
     roll_back_if_ineligible,
     roll_back_if_not_attempted,
@@ -80,11 +82,12 @@ from spec.list_offsets import lags_behind_epoch_start, never_lags
 from spec.local_log import truncate, truncate_if_longer
 from spec.produce import min_isr_as_configured, min_isr_within_replicas
 from spec.producer_state import append_unchecked, check_batch
-from spec.replica import start_leading, start_leading_with_epoch_entry
+from spec.replica import has_caught_up, start_leading, start_leading_with_epoch_entry
 from spec.truncation import look_up_as_released, look_up_end_only, look_up_within_history
 
 BROKER_0_10 = BrokerProtocol(
     name="0.10",
+    acts_on_metadata=has_caught_up,
     takes_announcement=takes_later_leader_epoch,
     announced_isr=apply_partition,
     start_leading=start_leading,
@@ -104,6 +107,8 @@ BROKER_0_10 = BrokerProtocol(
     is_eligible=any_replica_is_eligible,
     has_reached=has_reached_high_watermark,
     joins=joins_at_any_isr_size,
+    propose=propose,
+    counted_isr=maximal_isr,
     asks_for_isr=write_isr,
     on_isr_error=roll_back_always,
     names_run=name_no_run,

@@ -50,7 +50,7 @@ from spec.controller_messages import (
     ErrorResponse,
 )
 from spec.controller_protocol import ControllerProtocol, ControllerSettings
-from spec.isr_proposals import check_proposal, check_proposer, ineligible_error, proposed_isr
+from spec.isr_proposals import check_proposal, ineligible_error, proposed_isr
 from spec.metadata import (
     NO_LEADER_CHANGE,
     NOBODY,
@@ -311,7 +311,7 @@ def check_alter_partition_request(rules: ControllerProtocol, image: MetadataImag
     partition = partition_of(image, request.partition)
     if partition is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
-    for check in (rules.check_controller_ahead, check_proposer, check_proposal):
+    for check in (rules.check_controller_ahead, rules.check_proposer, check_proposal):
         error = check(partition, request)
         if error != Error.NONE:
             return error
@@ -394,7 +394,7 @@ def handle_unclean_elections(
 def handle_unregistration(
     rules: ControllerProtocol, settings: ControllerSettings, state: ControllerState, broker: BrokerId
 ) -> ControllerStep:
-    """A broker is struck off: out of every ISR and ELR.
+    """A broker is struck off, and out of every ISR. Where it was eligible, it stays so until a new run of it registers.
 
     Errors: `BROKER_ID_NOT_REGISTERED`.
 
@@ -430,17 +430,18 @@ def handle_reassignment(
     state: ControllerState,
     request: AlterPartitionReassignmentRequest,
 ) -> ControllerStep:
-    """Move a partition to other replicas, or cancel that.
+    """Move a partition to other replicas, or cancel that. Who is only being added cannot be elected by it.
 
     Errors: see `check_reassignment`.
 
-    **Kafka:** `ReplicationControlManager.alterPartitionReassignment`.
+    **Kafka:** `ReplicationControlManager.alterPartitionReassignment`. **Leaves out:** that since 3.7 Kafka answers an error,
+    and does nothing, where it would elect a replica that is only being added (`LeaderAcceptor` asks for its directory).
     """
     partition = partition_of(state.image, request.partition)
     error = check_reassignment(settings, state.image.brokers, partition, request.replicas)
     if partition is None or error != Error.NONE:
         return Step(state, (Reply(ErrorResponse(error)),))
-    acceptable = acceptable_leaders(rules, state.image.brokers, NOBODY, NOBODY)
+    acceptable = acceptable_leaders(rules, state.image.brokers, NOBODY, NOBODY) & frozenset(partition.replicas)
     before = PartitionRecord(request.partition, partition)
     if request.replicas is None:
         election, target = election_allowed(settings), reverted(partition)

@@ -42,6 +42,7 @@ class ControllerProtocol:
     - `marks_recovering`: whether an unclean election makes the partition recovering;
     - `opens_epoch`: whether a change that keeps the leader opens a new leader epoch;
     - `check_controller_ahead`: what a proposal with epochs above the controller's is answered;
+    - `check_proposer`: whether a proposal comes from the leader, in its epoch, on top of the present state;
     - `eligible_for_isr`: whether a proposed member may be in the ISR;
     - `moved_away`: how a leader hears that its proposal cost it the leadership;
     - `register_again`: what a second registration of the same run does;
@@ -60,6 +61,7 @@ class ControllerProtocol:
     marks_recovering: Callable[[PartitionRegistration], bool]
     opens_epoch: Callable[[PartitionRegistration, Target], bool]
     check_controller_ahead: Callable[[PartitionRegistration, AlterPartitionRequest], Error]
+    check_proposer: Callable[[PartitionRegistration, AlterPartitionRequest], Error]
     eligible_for_isr: Callable[[tuple[BrokerRegistration, ...], IsrMember], bool]
     moved_away: Callable[[AlterPartitionRequest], Error]
     register_again: Callable[[BrokerRegistration, BrokerRegistrationRequest, BrokerEpoch], BrokerRegistration]

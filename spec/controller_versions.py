@@ -22,6 +22,7 @@ from spec.controller_protocol import (
 from spec.isr_proposals import (
     active_is_eligible,
     anybody_is_eligible,
+    check_proposer,
     controller_knows_best,
     controller_may_be_behind,
     moved_away_as_fenced,
@@ -56,6 +57,7 @@ KRAFT_3_0 = ControllerProtocol(
     marks_recovering=never_recovering,
     opens_epoch=removes_replica_or_shrinks_isr,
     check_controller_ahead=controller_knows_best,
+    check_proposer=check_proposer,
     eligible_for_isr=anybody_is_eligible,
     moved_away=moved_away_as_fenced,
     register_again=register_again_anew,

@@ -14,7 +14,6 @@ from spec.alter_partition import (
     isr_without,
     may_take_granted,
     nothing_pending,
-    propose,
     roll_back,
 )
 from spec.controller_messages import AlterPartitionRequest, AlterPartitionResponse
@@ -267,7 +266,7 @@ def consider_shrinking(broker: Broker, partition: Partition[LogT], now: int) -> 
 
 
 def _propose(broker: Broker, partition: Partition[LogT], isr: frozenset[BrokerId]) -> Handled[LogT]:
-    proposal = propose(partition.isr, isr)
+    proposal = broker.protocol.propose(partition.isr, isr)
     request = AlterPartitionRequest(
         broker.self_id,
         broker.broker_epoch,

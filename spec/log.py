@@ -7,7 +7,7 @@ laws that every carrier obeys are listed in `tests/spec/log_laws.py`.
 
 from typing import NamedTuple, Protocol, Self
 
-from spec.epochs import EpochHistory
+from spec.epochs import EpochEntry, EpochHistory
 from spec.values import NO_EPOCH, NO_VALUE, Epoch, EpochEndOffset, Offset, Record
 
 
@@ -200,7 +200,13 @@ class EpochLog(NamedTuple):
         if start < self.start_offset:
             return ()
         end = min(self.end_offset, start + limit)
-        return tuple(Record(NO_VALUE, self.epoch_at(Offset(offset))) for offset in range(start, end))
+        entries = (EpochEntry(NO_EPOCH, self.start_offset), *self.epoch_history.entries)
+        ends = [entry.start_offset for entry in entries[1:]] + [self.end_offset]
+        records: tuple[Record, ...] = ()
+        for entry, entry_end in zip(entries, ends, strict=True):
+            count = min(entry_end, end) - max(entry.start_offset, start)
+            records += (Record(NO_VALUE, entry.leader_epoch),) * max(count, 0)
+        return records
 
     def append(self, records: tuple[Record, ...]) -> "EpochLog":
         return self.append_at(self.end_offset, records)

@@ -7,7 +7,7 @@ other. Kafka: `Partition`, with the partition's share of `ReplicaManager` and of
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeAlias
 
-from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr, maximal_isr
+from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr
 from spec.broker_protocol import BrokerProtocol
 from spec.controller_messages import AlterPartitionRequest
 from spec.fetcher import NOT_FETCHING, FetchState
@@ -219,7 +219,7 @@ def awaited_offsets(broker: Broker, partition: Partition[LogT], now: int) -> tup
 
     **Kafka:** `Partition.maybeIncrementLeaderHW`.
     """
-    maybe_in_sync = maximal_isr(partition.isr)
+    maybe_in_sync = broker.protocol.counted_isr(partition.isr)
     end_offset, max_lag = partition.local.log.end_offset, broker.settings.max_lag
     return tuple(
         follower.state.end_offset
@@ -248,7 +248,7 @@ def complete_waiting(broker: Broker, partition: Partition[LogT]) -> Handled[LogT
 
     **Kafka:** `Partition.tryCompleteDelayedRequests`, `DelayedProduce.tryComplete`.
     """
-    high_watermark, isr_size = partition.local.high_watermark, len(maximal_isr(partition.isr))
+    high_watermark, isr_size = partition.local.high_watermark, len(broker.protocol.counted_isr(partition.isr))
     verdicts = [
         completion(
             leads(broker, partition),

@@ -47,9 +47,9 @@ def _takes(broker: Broker, partition: Partition[LogT], announced: PartitionRegis
 def become_leader(broker: Broker, partition: Partition[LogT], announced: PartitionRegistration, now: int) -> Handled[LogT]:
     """Lead, or go on leading, as announced.
 
-    The assignment is taken as announced, and the ISR; a pending proposal is dropped, in `next` only if there is news. Only in a new leader epoch: the
-    epoch starts at the log's end, and what is known of the followers is reset. Then the high watermark may move, for the
-    ISR may be smaller.
+    The assignment is taken as announced, and the ISR. A pending proposal is dropped, in `next` only if there is news. Only
+    in a new leader epoch: the epoch starts at the log's end, and what is known of the followers is reset. Then the high
+    watermark may move, for the ISR may be smaller.
 
     **Kafka:** `Partition.makeLeader`. A partition that recovers from an unclean election counts as recovered from here on;
     the next AlterPartition says so.

@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -20,7 +20,7 @@ from model_check.compiled.checkpoint import Checkpoint, Moment, Where, identity
 from model_check.compiled.interning import Domain
 from model_check.compiled.kernels import SHARDS
 from model_check.compiled.layout import Fields, compact_fields, wide_fields
-from model_check.compiled.orbits import OrbitBook, canonical_numbers, canonicalize
+from model_check.compiled.orbits import OrbitBook, canonical_numbers, canonicalize, represented
 from model_check.compiled.rulebook import RuleBook
 from model_check.compiled.store import FIRST_INDEX_SIZE, Store, available_memory, physical_memory
 from model_check.exploration import Checkpointing, Clock, Exploration, Limits, Progress, Step, Trace, Verdict
@@ -41,7 +41,7 @@ RECENT = 1 << 12
 WIDE_UNTIL, LOOSE_UNTIL = 1 << 12, 1 << 20
 """States to find before the layout is made compact, and tight: by then slots have met most of their values."""
 
-_NOTHING = np.empty(0, np.int64)
+_NOTHING, _NOT_MISSED = np.empty(0, np.int64), np.empty(0, np.uint64)
 
 SPARSE_BELOW = 1 << 23
 """Below so many states hash tables double when they are full; above, memory counts for more and they grow by less."""
@@ -129,7 +129,11 @@ class _Search:
         self._idle: list[_Workspace] = []
         self._sorted: NDArray[np.uint64] = np.empty(0, np.uint64)
         self.arrays: Any = None
+        self._to_check = _NOTHING
+        self._check_misses = _NOT_MISSED
         self.undecided = np.array([(1 << len(properties)) - 1], np.uint64)
+        self.each_state = False
+        """Whether every state that decides a property is wanted, not only the first."""
         self.checkpoint = Checkpoint(checkpointing, identity(self.result)) if checkpointing else None
 
     @property
@@ -140,16 +144,15 @@ class _Search:
     # ---- the search
 
     def run(self) -> Exploration:
-        with _deferred_interrupt(self), _no_garbage_collection():
+        with _deferred_interrupt(self), _no_garbage_collection(), ExitStack() as stack:
+            if self.pool:
+                stack.enter_context(self.pool)
+            if self.checkpoint:
+                stack.callback(self.checkpoint.close)
             try:
                 self._search()
             except KeyboardInterrupt:
                 self.result.stopped_because = "interrupted"
-            finally:
-                if self.pool:
-                    self.pool.shutdown()
-                if self.checkpoint:
-                    self.checkpoint.close()
             self._conclude()
         return self.result.finish(self.clock)
 
@@ -252,11 +255,13 @@ class _Search:
                 if outcome[5] >= 0:
                     self._raise_again(start, prefix, int(outcome[5]), int(outcome[6]))
                 self.deadlocks += int(outcome[3])
+                self.result.deadlocks = self.deadlocks
                 if outcome[4] >= 0 and self.first_deadlock is None:
                     self.first_deadlock = Found(len(self.levels) - 2, self._place(start, prefix, int(outcome[4])))
             self._merge(len(chunks), firsts, end - begin, np.concatenate(misses))
             listed, use_list = np.concatenate(waiting), True
             begin, end = 0, listed.size
+        self._finish_tests()
         if self._spare != _spare_bits(self.store.states):
             self._spare = _spare_bits(self.store.states)
             self._change_layout(self._fitting_fields())
@@ -274,11 +279,31 @@ class _Search:
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
         """Expand one chunk; return what was missing, the positions that must wait, and the kernel's outcome."""
         workspace = self._workspace()
+        missed, postponed, outcome = self._successors(workspace, start, prefix, begin, end, listed, use_list, _NOTHING)
+        count = int(outcome[0])
+        output = self._sorted[number * self._room : (number + 1) * self._room]
+        if self.orbits is not None:
+            canonicalize(self.fields.arrays, self.orbit_arrays, self.fields.words, workspace.linear, count)
+        kernels.distribute(self.fields.words, workspace.linear, count, output, sorted_first)
+        self._idle.append(workspace)
+        return missed, postponed, outcome
+
+    def _successors(
+        self,
+        workspace: _Workspace,
+        start: NDArray[np.int64],
+        prefix: NDArray[np.int64],
+        begin: int,
+        end: int,
+        listed: NDArray[np.int64],
+        use_list: bool,
+        degrees: NDArray[np.int64],
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+        """Write the successors of a chunk to the workspace; return what `_expand` does. `degrees` is for the kernel."""
         misses = np.empty(MISSES, np.uint64)
         postponed = np.empty(end - begin, np.int64)
         outcome = np.zeros(7, np.int64)
         fired = np.zeros_like(self.fired)
-        output = self._sorted[number * self._room : (number + 1) * self._room]
         layout, tables, programs, masks = self.arrays
         kernels.expand(
             layout,
@@ -300,16 +325,15 @@ class _Search:
             misses,
             workspace.recent,
             postponed,
+            degrees,
             outcome,
         )
-        count = int(outcome[0])
-        if self.orbits is not None:
-            canonicalize(layout, self.orbit_arrays, self.fields.words, workspace.linear, count)
-        kernels.distribute(self.fields.words, workspace.linear, count, output, sorted_first)
-        self._idle.append(workspace)
+        self._count_fired(fired)
+        return misses[: outcome[1]], postponed[: outcome[2]], outcome
+
+    def _count_fired(self, fired: NDArray[np.int64]) -> None:
         with self._lock:
             self.fired += fired
-        return misses[: outcome[1]], postponed[: outcome[2]], outcome
 
     def _workspace(self) -> _Workspace:
         try:
@@ -323,18 +347,20 @@ class _Search:
     def _merge(self, chunks: int, firsts: NDArray[np.int64], states: int, misses: NDArray[np.uint64]) -> None:
         """Add the chunks' successors to the visited set, learn what was missing, and test what is new for the properties.
 
-        Rules are asked while the workers merge, which needs nothing that is learned.
+        Rules are asked while the workers merge, which needs nothing that is learned. What tests miss is learned with what
+        the next expansion misses.
         """
         parts = 1 if states < CHUNK or self.workers == 1 else min(SHARDS, 4 * self.workers)
         self._sparse = self.store.states < SPARSE_BELOW
         bounds = [SHARDS * part // parts for part in range(parts + 1)]
         merging = self._start([partial(self._merge_shards, low, high, chunks, firsts) for low, high in pairwise(bounds)])
+        misses = np.concatenate([misses, self._check_misses])
         if misses.size:
             self.book.learn(misses)
         fresh = [merged() for merged in merging]
         if misses.size:
             self._take_what_was_learned()
-        self._take_checks(self._run([partial(self._check, listed) for listed in fresh if listed.size]))
+        self._test([*fresh, self._to_check])
 
     def _merge_shards(self, low: int, high: int, chunks: int, firsts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Add the successors that belong to some shards; return what is new, as `_check` reads it."""
@@ -377,6 +403,7 @@ class _Search:
             listed,
             np.zeros(kernels.BATCH * len(self.book.columns), np.uint64),
             checked.undecided,
+            self.each_state,
             checked.misses,
             checked.recent,
             checked.again,
@@ -385,19 +412,25 @@ class _Search:
         )
         return checked
 
-    def _take_checks(self, outputs: Sequence["_Checked"]) -> None:
-        """Note decided properties; learn what tests missed, and repeat these tests until nothing is missing."""
-        level = len(self.levels) - 1
-        while True:
-            for checked in outputs:
-                for decision in checked.decided[: checked.counts[2] * 3].reshape(-1, 3).tolist():
-                    self._decide(decision[0], Place(decision[1], decision[2]), level)
-            again = np.concatenate([_NOTHING, *(checked.again[: checked.counts[1]] for checked in outputs)])
-            if not again.size:
-                break
-            self._learn(np.concatenate([checked.misses[: checked.counts[0]] for checked in outputs]))
-            outputs = [self._check(again)]
+    def _test(self, states: Sequence[NDArray[np.int64]]) -> None:
+        """Test states for the open properties; note what is decided, and which states wait for a rule's answer."""
+        outputs = self._run([partial(self._check, listed) for listed in states if listed.size])
+        for checked in outputs:
+            self._take_decisions(checked.decided[: checked.counts[2] * 3].reshape(-1, 3), len(self.levels) - 1)
+        self._check_misses = np.concatenate([_NOT_MISSED, *(checked.misses[: checked.counts[0]] for checked in outputs)])
+        self._to_check = np.concatenate([_NOTHING, *(checked.again[: checked.counts[1]] for checked in outputs)])
         self._note_decisions()
+
+    def _finish_tests(self) -> None:
+        """Learn what tests missed, and repeat them, until nothing is missing."""
+        while self._to_check.size:
+            self._learn(self._check_misses)
+            self._test([self._to_check])
+
+    def _take_decisions(self, decisions: NDArray[np.int64], level: int) -> None:
+        """Note which states, of this level, decide which properties: sets of these, shards and numbers."""
+        for decided, shard, number in decisions.tolist():
+            self._decide(decided, Place(shard, number), level)
 
     def _run(self, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
         """Do the tasks, on all workers; their results in order."""
@@ -491,6 +524,8 @@ class _Search:
 
     def _count(self) -> None:
         result = self.result
+        if self.orbits is not None:
+            result.represented = sum(self._run([partial(self._represented, shard) for shard in range(SHARDS)]))
         totals = [int(level.sum()) for level in self.levels]
         if self.store.states > totals[-1]:
             totals.append(self.store.states)
@@ -498,6 +533,12 @@ class _Search:
         for action, count in zip(self.model.actions, self.fired.tolist(), strict=False):
             result.actions[action.name] += count
         result.deadlocks = self.deadlocks
+
+    def _represented(self, shard: int) -> int:
+        """How many states those of a shard stand for."""
+        store = self.store
+        base, count = int(store.base[shard]), int(store.count[shard])
+        return int(represented(self.fields.arrays, self.orbit_arrays, store.content, base, count))
 
     # ---- checkpoints
 
@@ -626,7 +667,7 @@ class _Checked:
         self.misses = np.empty(MISSES, np.uint64)
         self.recent = np.empty(RECENT, np.uint64)
         self.again = np.empty(states, np.int64)
-        self.decided = np.empty(3 * 64, np.int64)
+        self.decided = np.empty(3 * states, np.int64)
         self.counts = np.zeros(3, np.int64)
 
 

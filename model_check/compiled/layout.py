@@ -67,6 +67,12 @@ def compact_fields(counts: list[int], spare: int = 1) -> Fields:
     return fields_at(widths, placed)
 
 
+def padded(fields: Fields) -> Fields:
+    """The same layout with whole words for each state."""
+    size = 8 * fields.words
+    return fields._replace(size=size, arrays=fields.arrays._replace(size=size, last=np.uint64(0xFFFFFFFFFFFFFFFF)))
+
+
 def _capacities(size: int) -> list[int]:
     """The bits of the words that so many bytes make."""
     whole, rest = divmod(size * 8, WORD_BITS)
@@ -96,7 +102,7 @@ def fields_at(widths: list[int], placed: list[int]) -> Fields:
         used[word] += width
     size = 8 * (words - 1) + max(1, -(-used[-1] // 8))
     arrays = Layout(
-        np.array(placed, np.int64),
+        np.array(placed, np.uint64),
         np.array(shifts, np.uint64),
         np.array([(1 << width) - 1 for width in widths], np.uint64),
         np.array(hash_weights(len(widths)), np.uint64),

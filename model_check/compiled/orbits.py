@@ -9,11 +9,12 @@ Only renamings that bring the signatures into order are tried, and that is nearl
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from model_check.compiled.compilation import kernel
 from model_check.compiled.interning import Domain
-from model_check.compiled.kernels import HASH_MASK, Integers, Layout, Words, finish_hash
+from model_check.compiled.intrinsics import load_word
+from model_check.compiled.kernels import HASH_MASK, Bytes, Integers, Layout, Words, finish_hash
 from model_check.compiled.layout import hash_weights
 from model_check.symmetry import Rename, Symmetry
 
@@ -150,7 +151,7 @@ def _wider(array: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.concatenate([array, np.zeros_like(array)], axis=1)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def canonicalize(layout: Layout, orbits: Orbits, words: int, linear: Words, count: int) -> None:
     """Replace each of `count` successors, as `expand` leaves them, by the state that stands for its orbit."""
     field_word, field_shift, field_mask, weight = layout.word, layout.shift, layout.mask, layout.weight
@@ -171,7 +172,7 @@ def canonicalize(layout: Layout, orbits: Orbits, words: int, linear: Words, coun
     for entry in range(count):
         at = entry * stride
         for slot in range(slots):
-            ids[slot] = np.int64((linear[at + field_word[slot]] >> field_shift[slot]) & field_mask[slot])
+            ids[slot] = np.int64((linear[at + np.int64(field_word[slot])] >> field_shift[slot]) & field_mask[slot])
         for broker in range(brokers):
             total = _ZERO
             for place in range(own_slots):
@@ -237,9 +238,41 @@ def canonicalize(layout: Layout, orbits: Orbits, words: int, linear: Words, coun
         total = _ZERO
         for slot in range(slots):
             number_bits = np.uint64(best[slot])
-            linear[at + field_word[slot]] |= number_bits << field_shift[slot]
+            linear[at + np.int64(field_word[slot])] |= number_bits << field_shift[slot]
             total += number_bits * weight[slot]
         linear[at + words] = (finish_hash(total) & HASH_MASK) | action
+
+
+@kernel
+def represented(layout: Layout, orbits: Orbits, store: Bytes, base: int, count: int) -> int:
+    """How many states some states of the store, one of each orbit, stand for.
+
+    An orbit is as big as the number of renamings, divided by how many of them leave a state as it is.
+    """
+    moves, renamed_from, room, renamed = orbits.moves, orbits.renamed_from, orbits.room, orbits.renamed
+    slots = layout.word.size
+    renamings = moves.size // slots
+    ids = np.empty(slots, np.int64)
+    total = 0
+    for number in range(base, base + count):
+        for slot in range(slots):
+            word = load_word(store, number * layout.size + 8 * np.int64(layout.word[slot]))
+            ids[slot] = np.int64((word >> layout.shift[slot]) & layout.mask[slot])
+        unchanged = 0
+        for renaming in range(renamings):
+            same = True
+            for slot in range(slots):
+                start = renamed_from[slot]
+                seen = ids[slot]
+                if start >= 0:
+                    seen = np.int64(renamed[start + renaming * room[slot] + seen])
+                if ids[moves[renaming * slots + slot]] != seen:
+                    same = False
+                    break
+            if same:
+                unchanged += 1
+        total += renamings // unchanged
+    return total
 
 
 def canonical_numbers(orbits: Orbits, layout: Layout, words: int, numbers: list[int]) -> list[int]:

@@ -29,12 +29,15 @@ from model_check.model import Action, Effect, Local, Model, Property, State
 SMALL = 2
 """Tables of at most so many slots are cheap to look up; only tables of the same kind, small or large, are put together."""
 
-_Shape = tuple[
-    NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64]
-]
+_Indices = NDArray[np.uint64]
+_Shape = tuple[_Indices, _Indices, _Indices, _Indices, _Indices, _Indices]
 
 MOST_ACTIONS = 1 << 16
 MOST_PROPERTIES = 63
+
+FIRST_POOL = 1 << 24
+"""Entries that there is room for at first. The system gives zeroed memory only where it is touched, so this costs nothing;
+growing costs a copy."""
 
 
 class RuleBook:
@@ -192,8 +195,8 @@ class RuleBook:
             *_ragged([[step for step in program if self.pool.is_hashed(step)] for program in steps]),
             *_ragged(writes),
             *_ragged(checks),
-            _integers(self._program(self._bound_tables)),
-            _integers(views),
+            _indices(self._program(self._bound_tables)),
+            _indices(views),
         )
 
     # ---- learning
@@ -228,14 +231,14 @@ def _grouped(reads: Sequence[tuple[int, ...]]) -> list[tuple[tuple[int, ...], li
     return [(slots, sorted(members)) for slots, members in groups]
 
 
-def _integers(values: Sequence[int]) -> NDArray[np.int64]:
-    return np.array(values, np.int64)
+def _indices(values: Sequence[int]) -> _Indices:
+    return np.array(values, np.uint64)
 
 
-def _ragged(lists: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _ragged(lists: Sequence[Sequence[int]]) -> tuple[_Indices, _Indices]:
     """Lists of different lengths as where each begins, and all of them in a row."""
     first = [0, *accumulate(len(entry) for entry in lists)]
-    return _integers(first), _integers([value for entry in lists for value in entry])
+    return _indices(first), _indices([value for entry in lists for value in entry])
 
 
 class ActionMasks:
@@ -296,11 +299,11 @@ class ActionMasks:
         everything = [mask for slot in slots for mask in self.bits[slot]]
         self._rows_written = len(self.ruled_out)
         self.arrays = Masks(
-            _integers(slots),
-            _integers(offsets[:-1]),
+            _indices(slots),
+            _indices(offsets[:-1]),
             self._array(everything),
             self._array([self.all_actions]),
-            _integers([table.number for table in self.tables]),
+            _indices([table.number for table in self.tables]),
             self._array([table.actions for table in self.tables]),
             self._array(list(self.ruled_out)),
         )
@@ -316,8 +319,8 @@ class Pool:
     def __init__(self, book: "RuleBook") -> None:
         self.book = book
         self.stale = True
-        self.dense = np.zeros(1 << 16, np.uint32)
-        self.hashed = np.zeros(1 << 16, np.uint64)
+        self.dense = np.zeros(FIRST_POOL, np.uint32)
+        self.hashed = np.zeros(FIRST_POOL, np.uint64)
         self.dense_used = self.hashed_used = 0
         self.offsets: list[int] = []
         self.size_masks: list[int] = []
@@ -400,8 +403,8 @@ class Pool:
             reads = [entry * 2 if len(entry) == 1 else entry for entry in reads]
             first, slots = _ragged([[column for column, _ in entry] for entry in reads])
             shifts = np.array([shift for entry in reads for _, shift in entry], np.uint64)
-            targets = _integers([table.target for table in tables])
-            self._shape = first, slots, shifts, _integers(self.offsets), np.array(self.size_masks, np.uint64), targets
+            targets = _indices([table.target for table in tables])
+            self._shape = first, slots, shifts, _indices(self.offsets), np.array(self.size_masks, np.uint64), targets
         return Tables(*self._shape, self.dense, self.hashed, self.row_words, self.row_hash, self.decisions)
 
     def _write_rows(self, fields: Fields) -> None:
@@ -421,7 +424,7 @@ class Pool:
             numbers = np.fromiter(islice(group.values(), done, None), np.int64)
             outcomes = np.array(list(islice(group, done, None)), np.uint64).reshape(numbers.size, len(writes))
             for place, slot in enumerate(writes):
-                self.row_words[numbers * words + layout.word[slot]] |= outcomes[:, place] << layout.shift[slot]
+                self.row_words[numbers * words + int(layout.word[slot])] |= outcomes[:, place] << layout.shift[slot]
                 self.row_hash[numbers] += outcomes[:, place] * layout.weight[slot]
             self._written[writes] = len(group)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_check.compiled.interning import Domain
-from model_check.compiled.kernels import DISABLED, FIRST_ROW, HOLDS, RAISED
+from model_check.compiled.kernels import DISABLED, FIRST_ROW, HOLDS, NO_TARGET, RAISED
 from model_check.compiled.layout import bits_for
 from model_check.model import REFUSED, Effect, Local, Refusal, Slot, View
 
@@ -156,8 +156,8 @@ class Table:
 
     @property
     def target(self) -> int:
-        """The virtual slot that the table's answer is the value of; -1 for a table about slots alone."""
-        return -1
+        """The column that the table's answer is the value of; `NO_TARGET` for one that numbers nothing."""
+        return int(NO_TARGET)
 
     @property
     def fits(self) -> bool:

@@ -68,6 +68,7 @@ def manifest_in(folder: Path) -> Any:
 
 def assert_same(found: Exploration, expected: Exploration) -> None:
     assert numbers_of(found) == numbers_of(expected)
+    assert found.represented == expected.represented
     for trace in [verdict.trace for verdict in found.verdicts] + [found.deadlock_trace]:
         if trace is not None:
             assert_replays(found.model, trace)
@@ -88,19 +89,25 @@ STOPPED = given(
     symmetric=st.booleans(),
     stops=st.lists(st.integers(1, 40), max_size=4),
     workers=st.lists(st.integers(1, 3), min_size=1, max_size=3),
-    wide_until=st.sampled_from([1, 300, 4096]),
+    layouts=st.sampled_from([(1, 1), (1, 400), (300, 900), (4096, 1 << 20)]),
 )
 
 
 def resumes_like_undisturbed(
-    folder: Path, named: tuple[str, dict[str, Any]], symmetric: bool, stops: list[int], workers: list[int], wide_until: int
+    folder: Path,
+    named: tuple[str, dict[str, Any]],
+    symmetric: bool,
+    stops: list[int],
+    workers: list[int],
+    layouts: tuple[int, int],
 ) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     model = model_of(*named)
     symmetry = Symmetry(model) if symmetric else None
     expected = run(model, None, symmetry=symmetry)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "WIDE_UNTIL", wide_until)
+        patch.setattr(engine, "WIDE_UNTIL", layouts[0])
+        patch.setattr(engine, "LOOSE_UNTIL", layouts[1])
         resume = False
         for number, blocks in enumerate(stops):
             team = workers[number % len(workers)]
@@ -221,14 +228,15 @@ class _CrashError(BaseException):
     """The process ends here."""
 
 
-def crashing_at(crash_at: int, model: Model, folder: Path) -> Exploration | None:
-    """Explore; the process ends before its `crash_at`-th step of saving. `None` if it did."""
-    steps, parts = [0], [0]
+def crashing_at(crash_at: int, model: Model, folder: Path, steps: list[str] | None = None) -> Exploration | None:
+    """Explore; the process ends before its `crash_at`-th step of saving (`None` if it did). `steps` get their names."""
+    names = [] if steps is None else steps
+    written = [0]
 
-    def step_of(step: Callable[..., Any]) -> Callable[..., Any]:
+    def step_of(name: str, step: Callable[..., Any]) -> Callable[..., Any]:
         def checked(*args: Any, **kwargs: Any) -> Any:
-            steps[0] += 1
-            if steps[0] == crash_at:
+            names.append(name)
+            if len(names) == crash_at:
                 raise _CrashError
             return step(*args, **kwargs)
 
@@ -236,11 +244,11 @@ def crashing_at(crash_at: int, model: Model, folder: Path) -> Exploration | None
 
     def some_of(write: Callable[..., Any]) -> Callable[..., Any]:
         """There is a write for each shard: every 25th will do."""
-        one_step = step_of(write)
+        one_step = step_of("write", write)
 
         def checked(*args: Any) -> Any:
-            parts[0] += 1
-            return one_step(*args) if parts[0] % 25 == 0 else write(*args)
+            written[0] += 1
+            return one_step(*args) if written[0] % 25 == 0 else write(*args)
 
         return checked
 
@@ -252,7 +260,7 @@ def crashing_at(crash_at: int, model: Model, folder: Path) -> Exploration | None
             (Path, "open"),
             (checkpoint, "_open_at"),
         ]:
-            patch.setattr(place, name, step_of(getattr(place, name)))
+            patch.setattr(place, name, step_of(name, getattr(place, name)))
         patch.setattr(checkpoint._DigestingWriter, "write", some_of(checkpoint._DigestingWriter.write))
         patch.setattr(engine, "WIDE_UNTIL", 300)
         try:
@@ -261,18 +269,23 @@ def crashing_at(crash_at: int, model: Model, folder: Path) -> Exploration | None
             return None
 
 
-@pytest.mark.parametrize("every", [41, pytest.param(3, marks=pytest.mark.slow)])
-def test_a_crash_between_any_two_steps_of_saving(tmp_path: Path, every: int) -> None:
+@pytest.mark.parametrize("all_steps", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_crash_between_any_two_steps_of_saving(tmp_path: Path, all_steps: bool) -> None:
     """Every flush, opening, replacement and removal, and some of the writes, in turn is what does not happen any more."""
     model = model_of("kip-101", {"replicas": 2, "max_epoch": 1})
     expected = run(model, None)
-    folder, crash_at = tmp_path / "kept", 1
-    while (found := crashing_at(crash_at, model, folder)) is None:
-        assert_same(run(model, folder, resume=(folder / "manifest.json").exists(), every=1000), expected)
+    steps: list[str] = []
+    folder = tmp_path / "kept"
+    assert crashing_at(-1, model, folder, steps) is not None
+    by_name = {name: [at for at, step in enumerate(steps, 1) if step == name] for name in steps}
+    assert {name: len(places) > 2 for name, places in by_name.items()} == {
+        name: name != "unlink" for name in ("fsync", "replace", "unlink", "open", "_open_at", "write")
+    }
+    some = sorted({place for places in by_name.values() for place in (places[0], places[len(places) // 2], places[-1])})
+    for crash_at in range(1, len(steps) + 1, 3) if all_steps else some:
         shutil.rmtree(folder)
-        crash_at += every
-    assert crash_at > 100
-    assert_same(found, expected)
+        assert crashing_at(crash_at, model, folder) is None
+        assert_same(run(model, folder, resume=(folder / "manifest.json").exists(), every=1000), expected)
 
 
 def test_a_write_that_was_cut_off_does_not_count(kept: tuple[list[Path], Exploration], tmp_path: Path) -> None:
@@ -448,12 +461,35 @@ def test_a_missing_file_is_noticed(kept: tuple[list[Path], Exploration], tmp_pat
         run(model_of(*KIP_101), folder, resume=True)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda kept: kept["moment"].update(position=kept["moment"]["position"] + 1),
+        lambda kept: kept["moment"].update(deadlocks=kept["moment"]["deadlocks"] + 1),
+        lambda kept: kept["moment"]["fired"].append(kept["moment"]["fired"].pop(0)),
+        lambda kept: kept["moment"]["levels"].pop(0),
+        lambda kept: kept["states"].update(count=kept["states"]["count"] - 1),
+        lambda kept: kept["identity"]["properties"].pop(),
+    ],
+)
+def test_a_changed_manifest_is_noticed(
+    kept: tuple[list[Path], Exploration], tmp_path: Path, change: Callable[[Any], Any]
+) -> None:
+    folder = shutil.copytree(kept[0][-1], tmp_path / "changed")
+    content = json.loads((folder / "manifest.json").read_text())
+    change(content["checkpoint"])
+    (folder / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(CheckpointError, match=r"manifest.json is damaged: its digest is not that of its content"):
+        run(model_of(*KIP_101), folder, resume=True)
+
+
 def test_bytes_after_the_end_do_not_count(kept: tuple[list[Path], Exploration], tmp_path: Path) -> None:
     folder = shutil.copytree(kept[0][-4], tmp_path / "longer")
     for name in ("values.kspec", "states-2.kspec"):
         with (folder / name).open("ab") as file:
-            file.write(b"\xff" * 5000)
+            file.write(b"\xff" * 200_000)
     assert_same(run(model_of(*KIP_101), folder, resume=True), kept[1])
+    assert (folder / "states-2.kspec").stat().st_size == manifest_in(folder)["states"]["bytes"]
 
 
 def test_more_memory_than_there_is(kept: tuple[list[Path], Exploration], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,7 @@ def test_the_compiled_engine_counts_the_same_orbits(name: str, parameters: dict[
     for workers in (1, 2):
         found = compiled.explore(model, model.properties, limits, workers, symmetry=symmetry)
         assert numbers_of(found) == expected
+        assert found.represented == compiled.explore(model, [], limits, workers).distinct_states
         for verdict in found.verdicts:
             if verdict.trace:
                 assert replays(model, verdict.trace)
@@ -58,6 +59,7 @@ def test_states_are_orbits_and_verdicts_are_the_same(name: str, parameters: dict
     reduced = explore(model, properties, Limits(stop_at_first=False), symmetry)
     assert len(reached) == full.distinct_states
     assert reduced.distinct_states == len({symmetry.canonical(state) for state in reached})
+    assert reduced.represented == full.distinct_states
     assert reduced.depth == full.depth
     for with_all, with_orbits in zip(full.verdicts, reduced.verdicts, strict=False):
         assert with_orbits.holds == with_all.holds, with_all.prop.name

@@ -24,6 +24,7 @@ MODULES = (
     "produce",
     "producer_state",
     "recovery",
+    "zookeeper_broker",
 )
 
 

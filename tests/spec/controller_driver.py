@@ -76,6 +76,7 @@ class Driver:
     state: ControllerState = field(default_factory=lambda: ControllerState(Epoch(1), EMPTY_IMAGE))
     incarnations: dict[int, int] = field(default_factory=dict)
     broker_epochs: dict[int, BrokerEpoch] = field(default_factory=dict)
+    leaving: set[int] = field(default_factory=set)
 
     @property
     def image(self) -> MetadataImage:
@@ -107,6 +108,8 @@ class Driver:
         step = self.take(handle_registration(self.rules, self.settings, self.state, request, self.now_ms))
         answer = answer_of(step)
         if answer.error == Error.NONE:
+            if run != self.incarnations.get(broker):
+                self.leaving.discard(broker)
             self.incarnations[broker] = run
             self.broker_epochs[broker] = answer.broker_epoch
         return step
@@ -114,10 +117,15 @@ class Driver:
     def heartbeat(
         self, broker: int, fence: bool = False, shutdown: bool = False, offset: int | None = None
     ) -> ControllerStep:
-        """A heartbeat; `offset` is the last record that the broker has replayed, all unless given."""
+        """A heartbeat; `offset` is the last record that the broker has replayed, all unless given.
+
+        A run that has asked for leave to stop does so until it stops.
+        """
+        if shutdown:
+            self.leaving.add(broker)
         replayed = self.image.end_offset - 1 if offset is None else offset
         epoch = self.broker_epochs.get(broker, NO_BROKER_EPOCH)
-        request = BrokerHeartbeatRequest(BrokerId(broker), epoch, Offset(replayed), fence, shutdown)
+        request = BrokerHeartbeatRequest(BrokerId(broker), epoch, Offset(replayed), fence, broker in self.leaving)
         return self.take(handle_heartbeat(self.rules, self.settings, self.state, request, self.now_ms))
 
     def start(self, *brokers: int) -> None:

@@ -5,8 +5,21 @@ from itertools import pairwise
 
 import pytest
 
+from spec.alter_partition import LeaderIsr
+from spec.broker_mutants import (
+    BROKER_MUTANTS,
+    has_fetched,
+    one_is_enough,
+    takes_any_announcement,
+    takes_any_offset,
+)
 from spec.broker_protocol import BrokerProtocol
 from spec.broker_versions import BROKER_4_0, BROKER_NEXT, BROKER_VERSIONS
+from spec.fetcher import FetchState, FetchStatus
+from spec.followers import FollowerState
+from spec.mutants import Mutant, weaken
+from spec.replica import acts_on_any_metadata
+from spec.values import Epoch, Offset, PartitionEpoch
 
 RULES = [field.name for field in fields(BrokerProtocol) if field.name != "name"]
 
@@ -49,8 +62,30 @@ def test_each_release_changes_what_it_says() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_every_rule_of_the_record_is_one_that_some_release_changed(rule: str) -> None:
-    assert any(rule in rules for rules in CHANGED.values())
+def test_every_rule_of_the_record_was_changed_or_is_weakened(rule: str) -> None:
+    weakened = {mutant.field for mutant in BROKER_MUTANTS}
+    assert rule in weakened or any(rule in rules for rules in CHANGED.values())
+
+
+@pytest.mark.parametrize("mutant", BROKER_MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_weakens_one_rule_of_the_repaired_version(mutant: Mutant) -> None:
+    weakened = weaken(BROKER_NEXT, mutant)
+    assert changed(BROKER_NEXT, weakened) == {mutant.field}
+    assert "**Kafka:**" in mutant.rule.__doc__
+
+
+def test_mutants_have_different_names() -> None:
+    assert len({mutant.name for mutant in BROKER_MUTANTS}) == len(BROKER_MUTANTS) == 33
+
+
+def test_what_the_rules_that_never_were_allow() -> None:
+    nobody = LeaderIsr(frozenset(), PartitionEpoch(9), frozenset(), PartitionEpoch(-1))
+    assert takes_any_announcement(Epoch(5), nobody, Epoch(1), PartitionEpoch(1))
+    assert has_fetched(FollowerState(Offset(0)), Offset(9), Offset(9))
+    assert not has_fetched(FollowerState(), Offset(0), Offset(0))
+    assert takes_any_offset(FetchState(FetchStatus.TRUNCATING), Offset(3), Epoch(1))
+    assert not takes_any_offset(FetchState(), Offset(3), Epoch(1))
+    assert (one_is_enough(2, 3), acts_on_any_metadata(Offset(0), Offset(9))) == (1, True)
 
 
 def test_what_was_repaired_is_not_undone_later() -> None:

@@ -8,7 +8,8 @@ from spec.alter_partition import nothing_pending, propose
 from spec.broker_versions import BROKER_0_10, BROKER_0_11, BROKER_2_0, BROKER_3_2, BROKER_3_9, BROKER_4_0, BROKER_NEXT
 from spec.fetcher import NOT_FETCHING, FetchStatus
 from spec.followers import UNKNOWN_FOLLOWER, Follower, follower_of, forget
-from spec.leader import ProduceRequest, handle_fetch, handle_produce
+from spec.leader import ProduceRequest, handle_fetch, handle_produce, read_partition
+from spec.leader_fetch import is_diverging
 from spec.local_log import LocalLog
 from spec.log import EMPTY_LOG, RecordLog
 from spec.metadata import (
@@ -30,7 +31,7 @@ from spec.partition import (
     Persist,
     RebuildProducers,
 )
-from spec.produce import ACKS_ALL, ProduceResponse
+from spec.produce import ACKS_ALL, ACKS_LEADER, ProduceResponse
 from spec.producer_state import ProducerBatch, ProducerEpoch, ProducerId
 from spec.roles import apply_change, become_follower, become_leader, leave, producers_rebuilt
 from spec.values import NO_LEADER, UNKNOWN_OFFSET, Epoch, Error, Offset, PartitionEpoch, PartitionId
@@ -199,6 +200,20 @@ def test_who_leaves_has_nothing_left_and_tells_whoever_waits() -> None:
 def test_producers_are_rebuilt_from_the_log() -> None:
     batch = ProducerBatch(ProducerId(4), ProducerEpoch(0), 3, 2)
     assert [entry.last_sequence for entry in producers_rebuilt(NEW, (batch,)).producers] == [4]
+
+
+# ---- a start
+
+
+def test_a_broker_that_acted_on_its_past_would_give_an_epoch_a_second_history() -> None:
+    """It led epoch 5, lost the record at offset 1 that others have, and leads epoch 5 again: `has_caught_up` prevents it."""
+    lost: Partition[RecordLog] = Partition(PartitionId(0), LocalLog(log_of(5)))
+    again = become_leader(broker(), lost, announced(SELF, EPOCH), NOW).state
+    other = handle_produce(broker(), again, ProduceRequest(9, ACKS_LEADER, (77,)), NOW).state.local.log
+    everybody = log_of(5, 5)
+    assert not other.holds_as(everybody, Offset(1))
+    unseen = read_partition(broker(), leader(everybody), fetch_of(OTHER, 2, last_epoch=EPOCH))
+    assert (unseen.error, is_diverging(unseen)) == (Error.NONE, False)
 
 
 # ---- Z19: the same leader over a missed epoch

@@ -14,6 +14,7 @@ from model_check.models.gustafson.controller import add_controller
 from model_check.models.gustafson.disturbances import add_disturbances
 from model_check.models.gustafson.follower import add_follower
 from model_check.models.gustafson.leader import add_leader
+from model_check.models.gustafson.liveness import add_liveness
 from model_check.models.gustafson.properties import add_properties
 from model_check.models.gustafson.roles import add_roles
 from model_check.models.gustafson.settings import repaired
@@ -35,4 +36,5 @@ def build(name: str, protocol: Protocol, parameters: dict[str, Any]) -> Model:
     add_follower(board)
     add_disturbances(board)
     add_properties(board)
+    add_liveness(board)
     return board.model

@@ -35,7 +35,7 @@ class Slots(NamedTuple):
     """What the state consists of; each but `cluster`, `older`, the producer's and the budgets once for each broker."""
 
     cluster: Slot
-    images: Slot
+    older: Slot
     lag: dict[int, Slot]
     log: dict[int, Slot]
     role: dict[int, Slot]
@@ -84,7 +84,7 @@ class Board:
         }
         return Slots(
             cluster=model.slot("controller", Cluster(NO_TOPIC, registrations)),
-            images=model.slot("metadata", (Image(NO_TOPIC, registrations),), bookkeeping=True, holds=tuple[Image, ...]),
+            older=model.slot("olderMetadata", (), bookkeeping=True, holds=tuple[Image, ...]),
             lag=model.broker_slots("metadataLag", brokers, 0),
             log=model.broker_slots("log", brokers, LocalLog(EMPTY_LOG)),
             role=model.broker_slots("role", brokers, NO_ROLE),
@@ -106,7 +106,7 @@ class Board:
             behind=view("furthest behind", lambda *lags: max(lags), *slots.lag.values()),
             known={
                 broker: view(
-                    "known brokers", _known, slots.images, slots.lag[broker], slots.role[broker], key=broker
+                    "known brokers", _known, slots.cluster, slots.older, slots.lag[broker], slots.role[broker], key=broker
                 )
                 for broker in self.brokers
             },
@@ -138,17 +138,13 @@ class Board:
         assert left is not None
         return then(left, lambda number: number - 1 if number else REFUSED, left)
 
-    def published(self, without: BrokerId | None = None, lag: int = NOT_REPLAYING) -> list[Effect]:
-        """The effects of a decision on who has read the metadata: everybody is one image further behind.
-
-        A broker `without` is left out: it gets a `lag` of its own.
-        """
-        slots = self.slots
-        reading = [slots.lag[broker] for broker in self.brokers if broker != without]
-        effects = [then(slot, _one_further, slot) for slot in reading]
-        if without is None:
-            effects.append(then(slots.images, _with_image, slots.images, slots.cluster_after, self.views.behind))
-        return effects
+    def published(self) -> list[Effect]:
+        """The effects of a decision on who has read the metadata: everybody is one image further behind."""
+        slots, behind = self.slots, self.views.behind
+        return [
+            then(slots.older, _with_image, slots.older, slots.cluster, behind),
+            *(then(slots.lag[broker], _one_further, slots.lag[broker]) for broker in self.brokers),
+        ]
 
     def pairs(self) -> list[tuple[BrokerId, BrokerId]]:
         """Every broker with every other one."""
