@@ -33,6 +33,6 @@ def decisions(parameters: dict[str, Any]) -> int:
     Each disturbance leads to some: an ISR that shrinks grows again; who is fenced is unfenced and joins again.
     """
     stops = parameters["clean_shutdowns"] + parameters["unclean_shutdowns"]
-    return int(
-        1 + parameters["elections"] + 3 * parameters["isr_shrinks"] + 3 * parameters["fencings"] + 5 * stops
-    )
+    fencings = parameters["fencings"] + parameters["late_registrations"]
+    others = parameters["elections"] + 3 * parameters["reassignments"] + 3 * parameters["isr_shrinks"]
+    return int(1 + others + 3 * fencings + 5 * stops)

@@ -1,10 +1,11 @@
 """The slots of the model `kafka`, the views of them that its actions share, and the guards."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from model_check.model import REFUSED, Effect, Model, Slot, View, then
-from model_check.models.kafka.cluster import Control, image_of
+from model_check.model import REFUSED, Effect, Local, Model, Slot, View, then, when
+from model_check.models.kafka.cluster import Control, controller_state, image_of
 from model_check.models.kafka.party import Log, Rules, committed, face
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
@@ -14,16 +15,22 @@ from model_check.models.kafka.values import (
     Acknowledged,
     Change,
     Cluster,
+    Exchange,
     Image,
     Process,
     Role,
+    Under,
 )
+from spec.alter_partition import AfterError
 from spec.broker_lifecycle import BrokerLifecycle, BrokerState
+from spec.controller import check_alter_partition_request
 from spec.fetcher import NOT_FETCHING
 from spec.local_log import LocalLog
 from spec.log import EMPTY_LOG
 from spec.metadata import BrokerRegistration
-from spec.values import NO_EPOCH, BrokerEpoch, BrokerId, Incarnation, Offset
+from spec.values import BrokerEpoch, BrokerId, Error, Incarnation, Offset
+
+Known = frozenset[BrokerRegistration]
 
 NOT_REPLAYING = -1
 """The lag of a broker that reads no metadata."""
@@ -47,14 +54,32 @@ class Slots(NamedTuple):
     acknowledged: Slot
 
 
+class Reading(NamedTuple):
+    """Who reads metadata: how far the furthest is behind, and who is not behind at all."""
+
+    furthest: int
+    up_to_date: frozenset[BrokerId]
+
+
 class Views(NamedTuple):
     """What several actions derive from slots."""
 
     current: View
-    behind: View
+    reading: View
     known: dict[int, View]
     face: dict[int, View]
     committed: dict[int, View]
+
+
+class Decided(NamedTuple):
+    """A decision of the controller as part of an action."""
+
+    guard: Local
+    effects: list[Effect]
+
+
+_FINAL = (Error.FENCED_LEADER_EPOCH, Error.INVALID_UPDATE_VERSION)
+"""What the controller says of a proposal that is out of date, and will say of it for ever."""
 
 
 class Board:
@@ -70,6 +95,7 @@ class Board:
             self.model.interchangeable = tuple(self.brokers)
         self.slots = self._slots()
         self.budgets: dict[str, Slot] = {}
+        self._others_reading: dict[BrokerId, View] = {}
         self.views = self._views()
 
     def _slots(self) -> Slots:
@@ -103,10 +129,16 @@ class Board:
         view, slots = self.model.view, self.slots
         return Views(
             current=view("current partition", lambda cluster: cluster.topic, slots.cluster),
-            behind=view("furthest behind", lambda *lags: max(lags), *slots.lag.values()),
+            reading=self._reading(None),
             known={
                 broker: view(
-                    "known brokers", _known, slots.cluster, slots.older, slots.lag[broker], slots.role[broker], key=broker
+                    "known brokers",
+                    partial(_known, broker),
+                    slots.cluster,
+                    slots.older,
+                    slots.lag[broker],
+                    slots.role[broker],
+                    key=broker,
                 )
                 for broker in self.brokers
             },
@@ -138,37 +170,109 @@ class Board:
         assert left is not None
         return then(left, lambda number: number - 1 if number else REFUSED, left)
 
-    def published(self) -> list[Effect]:
-        """The effects of a decision on who has read the metadata: everybody is one image further behind."""
-        slots, behind = self.slots, self.views.behind
-        return [
-            then(slots.older, _with_image, slots.older, slots.cluster, behind),
-            *(then(slots.lag[broker], _one_further, slots.lag[broker]) for broker in self.brokers),
+    def _reading(self, without: BrokerId | None) -> View:
+        """Who reads metadata, apart from one broker."""
+        others = [broker for broker in self.brokers if broker != without]
+        lags = [self.slots.lag[broker] for broker in others]
+
+        def look(*behind: int) -> Reading:
+            up_to_date = (broker for broker, lag in zip(others, behind, strict=True) if lag == 0)
+            return Reading(max((0, *behind)), frozenset(up_to_date))
+
+        return self.model.view("who reads metadata", look, *lags, key=without)
+
+    def decision(self, name: str, function: Callable[..., Cluster | None], *reads: Slot) -> View:
+        """What the controller decides on something, `None` if it decides nothing; for `decided`."""
+        return self.model.view(name, function, *reads)
+
+    def decided(self, decision: View, *, leaves: BrokerId | None = None, writes: Sequence[Slot] = ()) -> Decided:
+        """The guard of a decision, and its effects: on the controller, the metadata that brokers have still to read, requests.
+
+        A broker that `leaves`, or that begins to read with this very decision, has effects of its own on what it reads.
+        Requests in the slots that the action `writes` itself are left alone. A request that the controller is bound to
+        refuse from now on, to no effect on its sender, is forgotten right away.
+        """
+        slots = self.slots
+        reading = self.views.reading if leaves is None else self._reading_without(leaves)
+        effects = [
+            then(slots.cluster, lambda after: after, decision),
+            then(slots.older, _older_after, slots.older, slots.cluster, decision, reading),
         ]
+        for broker in self.brokers:
+            if broker != leaves:
+                lag = slots.lag[broker]
+                effects.append(then(lag, partial(_lag_after, broker), lag, slots.cluster, decision))
+            if slots.exchange[broker] not in writes:
+                exchange = slots.exchange[broker]
+                effects.append(then(exchange, partial(self._unless_in_vain, broker), exchange, decision))
+        return Decided(when(lambda after: after is not None, decision), effects)
+
+    def _reading_without(self, broker: BrokerId) -> View:
+        if broker not in self._others_reading:
+            self._others_reading[broker] = self._reading(broker)
+        return self._others_reading[broker]
+
+    def _unless_in_vain(self, leader: BrokerId, exchange: Exchange, after: Cluster) -> Exchange:
+        if exchange.state != Under.SENT:
+            return exchange
+        error = check_alter_partition_request(self.control.protocol, controller_state(after).image, exchange.request)
+        if error in _FINAL and self.rules[leader].protocol.on_isr_error(error) == AfterError.AWAIT_METADATA:
+            return NO_EXCHANGE
+        return exchange
 
     def pairs(self) -> list[tuple[BrokerId, BrokerId]]:
         """Every broker with every other one."""
         return [(one, other) for one in self.brokers for other in self.brokers if one != other]
 
     def replayed(self, broker: BrokerId, steps: int) -> View:
-        """What a broker finds when it takes the next `steps` images at once; `None` if there are not so many."""
+        """What a broker finds when it takes the next `steps` images at once; `None` if it need not be looked at.
+
+        That is so if there are not so many, or if the one after that would be the same to this broker.
+        """
         slots = self.slots
         return self.model.view(
-            f"{steps} decisions", partial(_replay, steps), slots.cluster, slots.older, slots.lag[broker], key=broker
+            f"{steps} decisions",
+            partial(_replay, broker, steps),
+            slots.cluster,
+            slots.older,
+            slots.lag[broker],
+            key=broker,
         )
 
+    def keeps_its_past(self, broker: BrokerId) -> bool:
+        """Whether a broker that starts may act on metadata that were old by then."""
+        return self.rules[broker].protocol.acts_on_metadata(Offset(0), Offset(1))
 
-def _known(
-    cluster: Cluster, older: tuple[Image, ...], lag: int, role: Role
-) -> frozenset[BrokerRegistration]:
+
+def is_same_to(broker: BrokerId, image: Image | Cluster, following: Image | Cluster) -> bool:
+    """Whether a broker that has taken an image does nothing about the following one.
+
+    A broker that does not lead only looks at who leads since when, and at whether it has a replica. So in the model it takes
+    the following image at once: nobody could tell, and to be behind in reading does nothing but prevent.
+    """
+    one, other = image.topic, following.topic
+    as_before = one.leader == other.leader and one.leader_epoch == other.leader_epoch
+    return as_before and one.leader != broker and (broker in one.replicas) == (broker in other.replicas)
+
+
+def _known(broker: BrokerId, cluster: Cluster, older: tuple[Image, ...], lag: int, role: Role) -> Known:
     """What the last image that a broker has taken says of all brokers; asked of leaders only."""
-    if lag == NOT_REPLAYING or role.leader_epoch == NO_EPOCH:
+    if lag == NOT_REPLAYING or role.leader != broker:
         return frozenset()
     return older[-lag].brokers if lag else cluster.brokers
 
 
-def _with_image(older: tuple[Image, ...], cluster: Cluster, behind: int) -> tuple[Image, ...]:
-    return _needed((*older, image_of(cluster)), behind + 1)
+def _older_after(older: tuple[Image, ...], cluster: Cluster, after: Cluster | None, reading: Reading) -> tuple[Image, ...]:
+    if after is None:
+        return older
+    behind = any(not is_same_to(broker, cluster, after) for broker in reading.up_to_date)
+    return _needed((*older, image_of(cluster)), reading.furthest + 1 if reading.furthest else int(behind))
+
+
+def _lag_after(broker: BrokerId, lag: int, cluster: Cluster, after: Cluster | None) -> int:
+    if lag == NOT_REPLAYING or after is None:
+        return lag
+    return 0 if lag == 0 and is_same_to(broker, cluster, after) else lag + 1
 
 
 def _needed(older: tuple[Image, ...], count: int) -> tuple[Image, ...]:
@@ -176,20 +280,16 @@ def _needed(older: tuple[Image, ...], count: int) -> tuple[Image, ...]:
     return older[len(older) - count :] if count > 0 else ()
 
 
-def _one_further(lag: int) -> int:
-    return lag if lag == NOT_REPLAYING else lag + 1
-
-
-def _replay(steps: int, cluster: Cluster, older: tuple[Image, ...], lag: int) -> Change | None:
+def _replay(broker: BrokerId, steps: int, cluster: Cluster, older: tuple[Image, ...], lag: int) -> Change | None:
     if lag < steps:
         return None
     images = (*older, image_of(cluster))
-    return Change(images[-1 - lag], images[-1 - lag + steps])
+    taken = len(images) - 1 - lag + steps
+    if taken + 1 < len(images) and is_same_to(broker, images[taken], images[taken + 1]):
+        return None
+    return Change(images[-1 - lag], images[taken])
 
 
 def trimmed(older: tuple[Image, ...], *lags: int) -> tuple[Image, ...]:
     """The older images that brokers with these lags have need of."""
     return _needed(older, max(lags))
-
-
-__all__ = ["Board", "Log", "NOT_REPLAYING", "FIRST_RUN", "Slots", "Views", "trimmed"]

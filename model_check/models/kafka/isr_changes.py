@@ -5,7 +5,7 @@ from itertools import combinations
 from model_check.model import CONTROLLER, REFUSED, Message, Note, then, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import answer_of, appended, cluster_of, controller_state
-from model_check.models.kafka.party import LATE, Log, awaits, broker, exchange_after, leading
+from model_check.models.kafka.party import LATE, STRANGER, Log, awaits, broker, exchange_after, leading
 from model_check.models.kafka.replication import NOBODY_KNOWN, led_after
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
@@ -103,60 +103,64 @@ def _in_time(partition: Partition[RecordLog], slow: frozenset[BrokerId]) -> Part
 # ---- the controller decides
 
 
-def _decided(board: Board, cluster: Cluster, exchange: Exchange) -> ControllerStep:
+def _step(board: Board, cluster: Cluster, exchange: Exchange) -> ControllerStep:
     control = board.control
     return handle_alter_partition(control.protocol, control.settings, controller_state(cluster), exchange.request)
 
 
 def _add_decision(board: Board, leader: BrokerId) -> None:
     slots = board.slots
-    is_sent = when(lambda exchange: exchange.state == Under.SENT, slots.exchange[leader])
-    exists = when(lambda topic: topic != NO_TOPIC, board.views.current)
+    exchanged = slots.exchange[leader]
 
-    def grant(cluster: Cluster, exchange: Exchange) -> object:
-        step = _decided(board, cluster, exchange)
-        return cluster_of(step.state) if appended(step) else REFUSED
+    def grant(cluster: Cluster, exchange: Exchange) -> Cluster | None:
+        if exchange.state != Under.SENT or cluster.topic == NO_TOPIC:
+            return None
+        step = _step(board, cluster, exchange)
+        return cluster_of(step.state) if appended(step) else None
 
     def answer(cluster: Cluster, exchange: Exchange, role: Role, process: Process) -> Exchange:
-        response = answer_of(_decided(board, cluster, exchange))
+        response = answer_of(_step(board, cluster, exchange))
         assert isinstance(response, AlterPartitionResponse)
         answered = Exchange(Under.ANSWERED, exchange.request, response)
-        return answered if process.up and awaits(_leading_only(role), answered) else NO_EXCHANGE
+        return answered if process.up and _matters(board, leader, role, answered) else NO_EXCHANGE
 
     def refuse(cluster: Cluster, exchange: Exchange, role: Role, process: Process) -> object:
-        return REFUSED if appended(_decided(board, cluster, exchange)) else answer(cluster, exchange, role, process)
+        return REFUSED if appended(_step(board, cluster, exchange)) else answer(cluster, exchange, role, process)
 
-    answer_reads = (slots.cluster, slots.exchange[leader], slots.role[leader], slots.process[leader])
+    answer_reads = (slots.cluster, exchanged, slots.role[leader], slots.process[leader])
     asked = Message(leader, CONTROLLER, "AlterPartition")
+    decision = board.decision(f"granted to {leader}", grant, slots.cluster, exchanged)
+    decided = board.decided(decision, writes=[exchanged])
     board.model.action(
         "GrantIsr",
         {"leader": leader},
         events=[asked, Note(CONTROLLER, "writes the ISR")],
-        guards=[is_sent, exists],
-        effects=[
-            then(slots.cluster, grant, slots.cluster, slots.exchange[leader]),
-            then(slots.exchange[leader], answer, *answer_reads),
-            *board.published(),
-        ],
+        guards=[decided.guard],
+        effects=[*decided.effects, then(exchanged, answer, *answer_reads)],
     )
+    unanswered = board.decided(decision)
     board.model.action(
         "GrantIsrUnanswered",
         {"leader": leader},
         events=[asked, Note(CONTROLLER, "writes the ISR"), Message(CONTROLLER, leader, "(the answer is lost)")],
-        guards=[is_sent, exists],
-        effects=[then(slots.cluster, grant, slots.cluster, slots.exchange[leader]), *board.published()],
+        guards=[unanswered.guard],
+        effects=unanswered.effects,
     )
     board.model.action(
         "RefuseIsr",
         {"leader": leader},
         events=[asked, Note(CONTROLLER, "refuses")],
-        guards=[is_sent, exists],
-        effects=[then(slots.exchange[leader], refuse, *answer_reads)],
+        guards=[when(lambda exchange: exchange.state == Under.SENT, exchanged)],
+        effects=[then(exchanged, refuse, *answer_reads)],
     )
 
 
-def _leading_only(role: Role) -> Partition[RecordLog]:
-    return leading(LocalLog(EMPTY_LOG), role, Memory())
+def _matters(board: Board, leader: BrokerId, role: Role, exchange: Exchange) -> bool:
+    """Whether an answer tells the leader anything. One that does not is as good as lost, and so it is lost at once."""
+    before = leading(LocalLog(EMPTY_LOG), role, Memory())
+    own = broker(board.rules[leader], leader, STRANGER, NOBODY_KNOWN)
+    step = handle_alter_partition_response(own, before, exchange.request, exchange.response, LATE)
+    return awaits(before, exchange) and (step.state.isr != role.isr or bool(step.effects))
 
 
 # ---- the leader hears of it
@@ -173,7 +177,7 @@ def _add_answer(board: Board, leader: BrokerId) -> None:
         before = leading(log, role, memory)
         assert leads(own, before)
         step = handle_alter_partition_response(own, before, exchange.request, exchange.response, LATE)
-        return led_after(before, step, NO_EXCHANGE, known)
+        return led_after(leader, before, step, NO_EXCHANGE, known)
 
     board.model.action(
         "TakeIsrAnswer",

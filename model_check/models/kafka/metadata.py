@@ -1,22 +1,13 @@
 """Brokers take what has arrived of the metadata: any number of decisions at once, as one difference of two images."""
 
-from collections.abc import Callable
-from functools import partial
-
-from model_check.model import Note, then, when
+from model_check.model import Effect, Note, View, then, when
 from model_check.models.kafka.board import Board, trimmed
 from model_check.models.kafka.cluster import registration
-from model_check.models.kafka.party import (
-    LATE,
-    Log,
-    broker,
-    fetcher_of,
-    leading,
-)
-from model_check.models.kafka.replication import led_after
-from model_check.models.kafka.values import NO_TOPIC, Acknowledged, Change, Exchange, Memory, Process, Role, Topic
+from model_check.models.kafka.party import LATE, Log, broker, followed, leading
+from model_check.models.kafka.replication import Led, led_after
+from model_check.models.kafka.values import NO_TOPIC, Acknowledged, Change, Exchange, Image, Memory, Process, Role, Topic
 from spec.fetcher import FetchState
-from spec.metadata import LocalChange, PartitionRegistration, local_change
+from spec.metadata import PartitionRegistration, local_change
 from spec.roles import apply_change
 from spec.values import BrokerId
 
@@ -25,22 +16,48 @@ def add_metadata(board: Board, most: int) -> None:
     """Add the replay of metadata, up to `most` decisions at once."""
     for replica in board.brokers:
         for steps in range(1, most + 1):
-            _add_replay(board, replica, steps)
+            _add_replay(board, replica, steps, board.replayed(replica, steps))
 
 
-def _registration(topic: Topic) -> PartitionRegistration | None:
+def whole(topic: Topic) -> PartitionRegistration | None:
+    """The partition as the rules have it, if it exists."""
     return None if topic == NO_TOPIC else registration(topic)
 
 
-def _asked(change: Change, replica: BrokerId, published: bool) -> LocalChange:
-    before = _registration(change.before.topic) if published else None
-    return local_change(before, _registration(change.after.topic), replica)
+def apply_image(
+    board: Board,
+    replica: BrokerId,
+    before: Image | None,
+    after: Image,
+    log: Log,
+    role: Role,
+    memory: Memory,
+    exchange: Exchange,
+    known: frozenset[Acknowledged],
+    fetcher: FetchState,
+    process: Process,
+) -> tuple[*Led, FetchState]:
+    """What becomes of a broker's slots when it has applied one image, and now applies another."""
+    rules = board.rules[replica]
+    own = broker(rules, replica, process, after.brokers)
+    partition = leading(log, role, memory)._replace(fetcher=fetcher)
+    change = local_change(whole(before.topic) if before else None, whole(after.topic), replica)
+    step = apply_change(own, partition, change, LATE)
+    _, role, memory, exchange, known = led_after(replica, partition, step, exchange, known)
+    log, fetcher = followed(rules, own, step.state)
+    return log, role, memory, exchange, known, fetcher
 
 
-def _add_replay(board: Board, replica: BrokerId, steps: int) -> None:
-    slots, rules = board.slots, board.rules[replica]
-    change = board.replayed(replica, steps)
-    party = (slots.log[replica], slots.role[replica], slots.memory[replica], slots.exchange[replica], slots.acknowledged)
+def _add_replay(board: Board, replica: BrokerId, steps: int, change: View) -> None:
+    slots = board.slots
+    party = (
+        slots.log[replica],
+        slots.role[replica],
+        slots.memory[replica],
+        slots.exchange[replica],
+        slots.acknowledged,
+        slots.fetcher[replica],
+    )
 
     def replay(
         log: Log,
@@ -52,10 +69,9 @@ def _add_replay(board: Board, replica: BrokerId, steps: int) -> None:
         process: Process,
         change: Change,
     ) -> object:
-        own = broker(rules, replica, process, change.after.brokers)
-        before = leading(log, role, memory)._replace(fetcher=fetcher)
-        step = apply_change(own, before, _asked(change, replica, published=True), LATE)
-        return (*led_after(before, step, exchange, known), fetcher_of(rules, step.state))
+        return apply_image(
+            board, replica, change.before, change.after, log, role, memory, exchange, known, fetcher, process
+        )
 
     board.model.action(
         "ReplayMetadata",
@@ -66,24 +82,23 @@ def _add_replay(board: Board, replica: BrokerId, steps: int) -> None:
             when(lambda process: process.published, slots.process[replica]),
         ],
         effects=[
-            then((*party, slots.fetcher[replica]), replay, *party, slots.fetcher[replica], slots.process[replica], change),
+            then(party, replay, *party, slots.process[replica], change),
             *read_effects(board, replica, steps),
         ],
     )
 
 
-def read_effects(board: Board, replica: BrokerId, steps: int) -> list:  # type: ignore[type-arg]
+def read_effects(board: Board, replica: BrokerId, steps: int) -> list[Effect]:
     """The effects on who has read what."""
     slots = board.slots
     others = [slots.lag[other] for other in board.brokers if other != replica]
-
-    def needed(older: tuple[object, ...], lag: int, *lags: int) -> object:
-        return trimmed(older, lag - steps, *lags)  # type: ignore[arg-type]
-
     return [
         then(slots.lag[replica], lambda lag: lag - steps, slots.lag[replica]),
-        then(slots.older, needed, slots.older, slots.lag[replica], *others),
+        then(
+            slots.older,
+            lambda older, lag, *lags: trimmed(older, lag - steps, *lags),
+            slots.older,
+            slots.lag[replica],
+            *others,
+        ),
     ]
-
-
-__all__ = ["add_metadata", "read_effects", "partial", "Callable"]

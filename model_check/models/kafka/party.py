@@ -10,6 +10,7 @@ from typing import NamedTuple
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_MEMORY,
+    NO_ROLE,
     PARTITION,
     Acknowledged,
     Exchange,
@@ -19,9 +20,10 @@ from model_check.models.kafka.values import (
     Under,
 )
 from spec.alter_partition import PartitionIsr, is_pending
-from spec.broker_lifecycle import BrokerState
+from spec.broker_lifecycle import BrokerLifecycle, BrokerState
 from spec.broker_protocol import BrokerProtocol
-from spec.fetcher import NOT_DELAYED, FetchState, forget_last_epoch_if_first_is_empty
+from spec.fetcher import NOT_DELAYED, FetchState, forget_last_epoch_if_first_is_empty, needs_no_answer
+from spec.follower import fetch_or_truncate
 from spec.followers import Follower, FollowerState
 from spec.isr_requests import WriteIsr
 from spec.local_log import LocalLog
@@ -29,12 +31,15 @@ from spec.log import RecordLog
 from spec.metadata import BrokerRegistration
 from spec.partition import AnswerProducer, Broker, Effect, Handled, Partition, Settings, WaitingProduce
 from spec.step import Reply, Send, SendToController
-from spec.values import UNKNOWN_OFFSET, BrokerId, Error, Offset
+from spec.values import NO_LEADER, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset
 
 LATE = 1_000_000
 """A time at which every delay is over and every lag too long."""
 
 Log = LocalLog[RecordLog]
+
+STRANGER = Process(True, BrokerLifecycle(NO_LEADER, Incarnation(0)))
+"""A run of a broker, for rules that do not ask which."""
 
 
 class Rules(NamedTuple):
@@ -81,8 +86,10 @@ def following(log: Log, fetcher: FetchState) -> Partition[RecordLog]:
     return Partition(PARTITION, log, fetcher.leader, fetcher.leader_epoch, fetcher=fetcher)
 
 
-def role_of(partition: Partition[RecordLog]) -> Role:
-    return Role(partition.leader, partition.leader_epoch, partition.isr, partition.epoch_start)
+def role_of(partition: Partition[RecordLog], replica: BrokerId) -> Role:
+    """A replica's role. The partition epoch that a follower has heard of is not kept: metadata reach it in order."""
+    isr = partition.isr if partition.leader == replica else NO_ROLE.isr
+    return Role(partition.leader, partition.leader_epoch, isr, partition.epoch_start)
 
 
 def memory_of(partition: Partition[RecordLog]) -> Memory:
@@ -98,11 +105,16 @@ def _timeless(state: FollowerState) -> FollowerState:
     return FollowerState(state.end_offset, UNKNOWN_OFFSET, broker_epoch=state.broker_epoch)
 
 
-def fetcher_of(rules: Rules, partition: Partition[RecordLog]) -> FetchState:
-    """A fetcher that may ask at any time; whether it was answered is forgotten where no rule asks for it."""
+def followed(rules: Rules, own: Broker, partition: Partition[RecordLog]) -> tuple[Log, FetchState]:
+    """What a follower keeps after a step. A log without any epoch is truncated in the same step, for that needs nobody.
+
+    The fetcher may ask at any time; whether it was answered is forgotten where no rule asks for it.
+    """
+    if needs_no_answer(partition.fetcher, partition.local.log):
+        partition = fetch_or_truncate(own, partition, LATE).state
     fetcher = partition.fetcher
     asks = rules.protocol.last_epoch == forget_last_epoch_if_first_is_empty
-    return fetcher._replace(delayed_until=NOT_DELAYED, answered=fetcher.answered and asks)
+    return partition.local, fetcher._replace(delayed_until=NOT_DELAYED, answered=fetcher.answered and asks)
 
 
 def acknowledged(

@@ -17,7 +17,7 @@ from model_check.models.kafka.party import (
     acknowledged,
     broker,
     exchange_after,
-    fetcher_of,
+    followed,
     following,
     leading,
     memory_of,
@@ -26,7 +26,7 @@ from model_check.models.kafka.party import (
     sent,
 )
 from model_check.models.kafka.values import Acknowledged, Exchange, Memory, Process, Role
-from spec.fetcher import FetchState, needs_no_answer
+from spec.fetcher import FetchState
 from spec.follower import (
     fetch_or_truncate,
     handle_epoch_end_response,
@@ -54,8 +54,6 @@ def add_replication(board: Board) -> None:
     requests = {follower: _request_view(board, follower) for follower in board.brokers}
     for leader in board.brokers:
         _add_produce(board, leader)
-    for follower in board.brokers:
-        _add_truncation_alone(board, follower)
     for follower, leader in board.pairs():
         _add_fetch(board, follower, leader, requests[follower])
         _add_question(board, follower, leader, requests[follower])
@@ -85,7 +83,7 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
         step = handle_produce(own, before, request, LATE)
         if step.state.local.log == log.log:
             return REFUSED
-        return (*led_after(before, step, exchange, known), produced + 1)
+        return (*led_after(leader, before, step, exchange, known), produced + 1)
 
     board.model.action(
         "Produce",
@@ -103,14 +101,18 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
 
 
 def led_after(
-    before: Partition[RecordLog], step: Handled[RecordLog], exchange: Exchange, known: frozenset[Acknowledged]
+    replica: BrokerId,
+    before: Partition[RecordLog],
+    step: Handled[RecordLog],
+    exchange: Exchange,
+    known: frozenset[Acknowledged],
 ) -> Led:
     """A leader's slots, what it has asked of the controller, and what producers know, after a step."""
     after = step.state
     waiting = (*before.waiting, *after.waiting)
     return (
         after.local,
-        role_of(after),
+        role_of(after, replica),
         memory_of(after),
         exchange_after(exchange, after, step.effects),
         acknowledged(waiting, after.local.log, step.effects, known),
@@ -153,7 +155,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     slots, views = board.slots, board.views
     led = (slots.log[leader], slots.role[leader], slots.memory[leader])
     written = (*led, slots.exchange[leader], slots.acknowledged)
-    followed = (slots.log[follower], slots.fetcher[follower])
+    fetching = (slots.log[follower], slots.fetcher[follower])
     guards = [
         when(_fetches_from(leader), request),
         when(lambda process: process.up, slots.process[leader]),
@@ -171,7 +173,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     ) -> object:
         before = leading(log, role, memory)
         step = handle_fetch(broker(board.rules[leader], leader, process, brokers), before, asked.message, LATE)
-        return led_after(before, step, exchange, known)
+        return led_after(leader, before, step, exchange, known)
 
     def take(
         log: Log,
@@ -187,7 +189,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         own = broker(board.rules[follower], follower, process, NOBODY_KNOWN)
         before = following(log, fetcher)
         step = handle_fetch_answer(own, before, fetcher.leader_epoch, fetcher.fetch_offset, answer, LATE)
-        return step.state.local, fetcher_of(board.rules[follower], step.state)
+        return followed(board.rules[follower], own, step.state)
 
     served = then(
         written,
@@ -200,9 +202,9 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         request,
     )
     taken = then(
-        followed,
+        fetching,
         take,
-        *followed,
+        *fetching,
         slots.process[follower],
         request,
         views.face[leader],
@@ -222,33 +224,13 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     )
 
 
-# ---- truncating
-
-
-def _add_truncation_alone(board: Board, follower: BrokerId) -> None:
-    slots, rules = board.slots, board.rules[follower]
-    followed = (slots.log[follower], slots.fetcher[follower])
-
-    def truncate(log: Log, fetcher: FetchState, process: Process) -> object:
-        own = broker(rules, follower, process, NOBODY_KNOWN)
-        step = fetch_or_truncate(own, following(log, fetcher), LATE)
-        return step.state.local, fetcher_of(rules, step.state)
-
-    board.model.action(
-        "TruncateWithoutAsking",
-        {"follower": follower},
-        guards=[
-            when(lambda log, fetcher: needs_no_answer(fetcher, log.log), slots.log[follower], slots.fetcher[follower]),
-            when(lambda process: process.up, slots.process[follower]),
-        ],
-        effects=[then(followed, truncate, *followed, slots.process[follower])],
-    )
+# ---- asking where logs part
 
 
 def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: View) -> None:
     """OffsetForLeaderEpoch, and ListOffsets. Leaders only read; a lost answer changes nothing, so none is lost here."""
     slots, views = board.slots, board.views
-    followed = (slots.log[follower], slots.fetcher[follower])
+    fetching = (slots.log[follower], slots.fetcher[follower])
 
     def ask(
         log: Log,
@@ -270,7 +252,7 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
             listed = reply(handle_list_offsets(leader_itself, seen, asked.message))
             assert isinstance(listed, ListedOffset)
             step = handle_listed_offset(own, before, epoch, listed, LATE)
-        return step.state.local, fetcher_of(board.rules[follower], step.state)
+        return followed(board.rules[follower], own, step.state)
 
     board.model.action(
         "AskLeader",
@@ -278,6 +260,6 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
         events=[Message(follower, leader, "where does it end?"), Message(leader, follower, "an epoch and an offset")],
         guards=[when(_asks(leader), request), when(lambda process: process.up, slots.process[leader])],
         effects=[
-            then(followed, ask, *followed, slots.process[follower], request, views.face[leader], slots.process[leader])
+            then(fetching, ask, *fetching, slots.process[follower], request, views.face[leader], slots.process[leader])
         ],
     )

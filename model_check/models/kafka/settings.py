@@ -22,6 +22,8 @@ PARAMETERS = (
     Parameter("fencings", 0, "how many times the controller may lose sight of a broker that runs", minimum=0),
     Parameter("clean_shutdowns", 0, "how many times a broker may be stopped in order", minimum=0),
     Parameter("unclean_shutdowns", 0, "how many times a broker may stop without warning, with what was not flushed lost", minimum=0),
+    Parameter("reassignments", 0, "how many times a reassignment may begin or be cancelled", minimum=0),
+    Parameter("late_registrations", 0, "how many times a registration may arrive a second time, long after", minimum=0),
     Parameter("unclean", False, "unclean.leader.election.enable"),
     Parameter("without_elr", False, "no eligible leader replicas (4.0 and later)"),
 )
