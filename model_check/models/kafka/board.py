@@ -19,6 +19,7 @@ from model_check.models.kafka.values import (
     Image,
     Process,
     Role,
+    Topic,
     Under,
 )
 from spec.alter_partition import AfterError
@@ -27,8 +28,8 @@ from spec.controller import check_alter_partition_request
 from spec.fetcher import NOT_FETCHING
 from spec.local_log import LocalLog
 from spec.log import EMPTY_LOG
-from spec.metadata import BrokerRegistration
-from spec.values import BrokerEpoch, BrokerId, Error, Incarnation, Offset
+from spec.metadata import NOBODY, BrokerRegistration
+from spec.values import NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset
 
 Known = frozenset[BrokerRegistration]
 
@@ -67,6 +68,7 @@ class Views(NamedTuple):
     current: View
     reading: View
     known: dict[int, View]
+    office: dict[int, View]
     face: dict[int, View]
     committed: dict[int, View]
 
@@ -140,6 +142,10 @@ class Board:
                     slots.role[broker],
                     key=broker,
                 )
+                for broker in self.brokers
+            },
+            office={
+                broker: view("leads in", partial(_leads_in, broker), slots.role[broker], slots.process[broker], key=broker)
                 for broker in self.brokers
             },
             face={
@@ -232,12 +238,19 @@ class Board:
         slots = self.slots
         return self.model.view(
             f"{steps} decisions",
-            partial(_replay, broker, steps),
+            partial(replayed_change, broker, steps),
             slots.cluster,
             slots.older,
             slots.lag[broker],
             key=broker,
         )
+
+    @property
+    def asks_who_has_read(self) -> bool:
+        """Whether the controller unfences only brokers that have read all metadata."""
+        cluster: Cluster = self.model.initial[self.slots.cluster.position]
+        image = controller_state(cluster).image
+        return not self.control.protocol.caught_up(image, image.brokers[0], Offset(image.end_offset - 2))
 
     def keeps_its_past(self, broker: BrokerId) -> bool:
         """Whether a broker that starts may act on metadata that were old by then."""
@@ -251,8 +264,23 @@ def is_same_to(broker: BrokerId, image: Image | Cluster, following: Image | Clus
     the following image at once: nobody could tell, and to be behind in reading does nothing but prevent.
     """
     one, other = image.topic, following.topic
+    if one.leader == broker:
+        return _public(one) == _public(other) and _only_unfenced(image.brokers, following.brokers)
     as_before = one.leader == other.leader and one.leader_epoch == other.leader_epoch
-    return as_before and one.leader != broker and (broker in one.replicas) == (broker in other.replicas)
+    return as_before and (broker in one.replicas) == (broker in other.replicas)
+
+
+def _public(topic: Topic) -> Topic:
+    return topic._replace(recovery=NO_TOPIC.recovery, elr=NOBODY, last_known_elr=NOBODY)
+
+
+def _only_unfenced(brokers: Known, following: Known) -> bool:
+    """Whether nothing has happened but that brokers take part again.
+
+    A leader learns that at once: the controller's decision could as well have been made when the leader learns of it.
+    """
+    changed = following - brokers
+    return {entry._replace(fenced=True) for entry in changed} == brokers - following
 
 
 def _known(broker: BrokerId, cluster: Cluster, older: tuple[Image, ...], lag: int, role: Role) -> Known:
@@ -260,6 +288,11 @@ def _known(broker: BrokerId, cluster: Cluster, older: tuple[Image, ...], lag: in
     if lag == NOT_REPLAYING or role.leader != broker:
         return frozenset()
     return older[-lag].brokers if lag else cluster.brokers
+
+
+def _leads_in(broker: BrokerId, role: Role, process: Process) -> Epoch:
+    """The epoch in which a broker leads, as far as it knows; `NO_EPOCH` if it does not."""
+    return role.leader_epoch if role.leader == broker and process.up else NO_EPOCH
 
 
 def _older_after(older: tuple[Image, ...], cluster: Cluster, after: Cluster | None, reading: Reading) -> tuple[Image, ...]:
@@ -280,7 +313,8 @@ def _needed(older: tuple[Image, ...], count: int) -> tuple[Image, ...]:
     return older[len(older) - count :] if count > 0 else ()
 
 
-def _replay(broker: BrokerId, steps: int, cluster: Cluster, older: tuple[Image, ...], lag: int) -> Change | None:
+def replayed_change(broker: BrokerId, steps: int, cluster: Cluster, older: tuple[Image, ...], lag: int) -> Change | None:
+    """See `Board.replayed`."""
     if lag < steps:
         return None
     images = (*older, image_of(cluster))

@@ -18,13 +18,14 @@ from model_check.models.kafka.values import (
     Role,
     Under,
 )
+from spec.alter_partition import AfterError
 from spec.controller import ControllerStep, handle_alter_partition
 from spec.controller_messages import AlterPartitionResponse
 from spec.leader import consider_shrinking, handle_alter_partition_response
 from spec.local_log import LocalLog
 from spec.log import EMPTY_LOG, RecordLog
 from spec.partition import Partition, leads
-from spec.values import BrokerId
+from spec.values import BrokerId, Error
 
 
 def add_isr_changes(board: Board) -> None:
@@ -138,14 +139,16 @@ def _add_decision(board: Board, leader: BrokerId) -> None:
         guards=[decided.guard],
         effects=[*decided.effects, then(exchanged, answer, *answer_reads)],
     )
-    unanswered = board.decided(decision)
-    board.model.action(
-        "GrantIsrUnanswered",
-        {"leader": leader},
-        events=[asked, Note(CONTROLLER, "writes the ISR"), Message(CONTROLLER, leader, "(the answer is lost)")],
-        guards=[unanswered.guard],
-        effects=unanswered.effects,
-    )
+    if board.rules[leader].protocol.on_isr_error(Error.INVALID_UPDATE_VERSION) != AfterError.AWAIT_METADATA:
+        # Else an answer that is lost is as good as one that is never taken: asking again would tell the leader nothing.
+        unanswered = board.decided(decision)
+        board.model.action(
+            "GrantIsrUnanswered",
+            {"leader": leader},
+            events=[asked, Note(CONTROLLER, "writes the ISR"), Message(CONTROLLER, leader, "(the answer is lost)")],
+            guards=[unanswered.guard],
+            effects=unanswered.effects,
+        )
     board.model.action(
         "RefuseIsr",
         {"leader": leader},

@@ -1,22 +1,38 @@
 """Brokers take what has arrived of the metadata: any number of decisions at once, as one difference of two images."""
 
-from model_check.model import Effect, Note, View, then, when
-from model_check.models.kafka.board import Board, trimmed
+from typing import NamedTuple
+
+from model_check.model import Effect, Local, Note, View, then, when
+from model_check.models.kafka.board import Board, replayed_change, trimmed
 from model_check.models.kafka.cluster import registration
 from model_check.models.kafka.party import LATE, Log, broker, followed, leading
 from model_check.models.kafka.replication import Led, led_after
-from model_check.models.kafka.values import NO_TOPIC, Acknowledged, Change, Exchange, Image, Memory, Process, Role, Topic
+from model_check.models.kafka.values import (
+    NO_TOPIC,
+    Acknowledged,
+    Change,
+    Cluster,
+    Exchange,
+    Image,
+    Memory,
+    Process,
+    Role,
+    Topic,
+)
 from spec.fetcher import FetchState
+from spec.log import EMPTY_LOG
 from spec.metadata import PartitionRegistration, local_change
 from spec.roles import apply_change
-from spec.values import BrokerId
+from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Offset, Record
+
+TWO_RECORDS = EMPTY_LOG.append((Record(1, Epoch(0)), Record(2, Epoch(0))))
 
 
 def add_metadata(board: Board, most: int) -> None:
     """Add the replay of metadata, up to `most` decisions at once."""
     for replica in board.brokers:
         for steps in range(1, most + 1):
-            _add_replay(board, replica, steps, board.replayed(replica, steps))
+            _add_replay(board, replica, steps, board.replayed(replica, steps), _worth_while(board, replica, steps))
 
 
 def whole(topic: Topic) -> PartitionRegistration | None:
@@ -48,7 +64,49 @@ def apply_image(
     return log, role, memory, exchange, known, fetcher
 
 
-def _add_replay(board: Board, replica: BrokerId, steps: int, change: View) -> None:
+class Following(NamedTuple):
+    """Whom an image makes a broker follow, since which epoch, or that it makes it do something else."""
+
+    leader: BrokerId
+    leader_epoch: Epoch
+    otherwise: bool = False
+
+
+def _worth_while(board: Board, replica: BrokerId, steps: int) -> list[Local]:
+    """Whether the replica takes these decisions now: to follow a leader, only once that leader leads in the epoch.
+
+    To follow it before comes to nothing, for it would not serve. So a replica that waits is as good as one that has not
+    read yet, and may do what that one may. This is not so where a replica that begins to follow cuts its log right away, or
+    where one that leads again would rely on what it knew of its followers had it not followed in between.
+    """
+    slots, protocol = board.slots, board.rules[replica].protocol
+    if protocol.start_following(TWO_RECORDS, Offset(0)).kept_end < TWO_RECORDS.end_offset or board.asks_who_has_read:
+        return []
+
+    def follow(cluster: Cluster, older: tuple[Image, ...], lag: int) -> Following | None:
+        change = replayed_change(replica, steps, cluster, older, lag)
+        if change is None:
+            return None
+        topic = change.after.topic
+        if topic.leader == replica or replica not in topic.replicas:
+            return Following(NO_LEADER, NO_EPOCH, otherwise=True)
+        return Following(topic.leader, topic.leader_epoch)
+
+    others = [other for other in board.brokers if other != replica]
+    relies = protocol.knows_followers(True, Epoch(0), Epoch(2))
+
+    def ready(following: Following | None, *epochs: Epoch) -> bool:
+        if following is None:
+            return False
+        leads_in = dict(zip(others, epochs, strict=False)).get(following.leader, NO_EPOCH)
+        own = epochs[-1]
+        return following.otherwise or following.leader_epoch == leads_in or (relies and own != NO_EPOCH)
+
+    view = board.model.view(f"follow after {steps}", follow, slots.cluster, slots.older, slots.lag[replica], key=replica)
+    return [when(ready, view, *[board.views.office[other] for other in [*others, replica]])]
+
+
+def _add_replay(board: Board, replica: BrokerId, steps: int, change: View, worth_while: list[Local]) -> None:
     slots = board.slots
     party = (
         slots.log[replica],
@@ -80,6 +138,7 @@ def _add_replay(board: Board, replica: BrokerId, steps: int, change: View) -> No
         guards=[
             when(lambda change: change is not None, change),
             when(lambda process: process.published, slots.process[replica]),
+            *worth_while,
         ],
         effects=[
             then(party, replay, *party, slots.process[replica], change),
