@@ -1,4 +1,4 @@
-"""The model `kafka`: brokers, controller and network over the handlers of `spec`, in any release. See docs/kafka-model.md."""
+"""The model `kafka`: brokers, controller and network over the handlers of `spec`. See docs/kafka-model.md."""
 
 from typing import Any
 

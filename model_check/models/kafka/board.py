@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from model_check.model import REFUSED, Effect, Local, Model, Slot, View, then, when
 from model_check.models.kafka.cluster import Control, controller_state, image_of
-from model_check.models.kafka.party import Log, Rules, committed, face
+from model_check.models.kafka.party import Rules, committed, face
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_MEMORY,
     NO_ROLE,
     NO_TOPIC,
-    Acknowledged,
+    NOTHING_SEEN,
     Change,
     Cluster,
     Exchange,
@@ -52,7 +52,7 @@ class Slots(NamedTuple):
     process: dict[int, Slot]
     exchange: dict[int, Slot]
     produced: Slot
-    acknowledged: Slot
+    clients: Slot
 
 
 class Reading(NamedTuple):
@@ -124,7 +124,7 @@ class Board:
             },
             exchange=model.broker_slots("alterPartition", brokers, NO_EXCHANGE),
             produced=model.slot("produced", 0, bookkeeping=True),
-            acknowledged=model.slot("acknowledged", frozenset[Acknowledged](), holds=frozenset[Acknowledged]),
+            clients=model.slot("clients", NOTHING_SEEN),
         )
 
     def _views(self) -> Views:
@@ -154,9 +154,7 @@ class Board:
                 )
                 for broker in self.brokers
             },
-            committed={
-                broker: view("committed", committed, slots.log[broker], key=broker) for broker in self.brokers
-            },
+            committed={broker: view("committed", committed, slots.log[broker], key=broker) for broker in self.brokers},
         )
 
     # ---- what several actions share
@@ -192,7 +190,7 @@ class Board:
         return self.model.view(name, function, *reads)
 
     def decided(self, decision: View, *, leaves: BrokerId | None = None, writes: Sequence[Slot] = ()) -> Decided:
-        """The guard of a decision, and its effects: on the controller, the metadata that brokers have still to read, requests.
+        """The guard of a decision, and its effects: on the controller, on what brokers have still to read, on requests.
 
         A broker that `leaves`, or that begins to read with this very decision, has effects of its own on what it reads.
         Requests in the slots that the action `writes` itself are left alone. A request that the controller is bound to

@@ -36,6 +36,7 @@ def registration(topic: Topic, first: BrokerId = NO_LEADER) -> PartitionRegistra
 
 
 def topic_of(partition: PartitionRegistration) -> Topic:
+    """The partition as the model keeps it, without the order of preference."""
     return Topic(frozenset(partition.replicas), *partition[1:])
 
 
@@ -67,9 +68,7 @@ def cluster_of(state: ControllerState) -> Cluster:
     """The controller's slot after a decision."""
     topic = topic_of(state.image.partitions[0].registration) if state.image.partitions else NO_TOPIC
     brokers = frozenset(entry._replace(registered_at=Offset(0)) for entry in state.image.brokers)
-    leaving = frozenset(
-        session.broker for session in state.sessions if session.controlled_shutdown_offset != UNKNOWN_OFFSET
-    )
+    leaving = frozenset(session.broker for session in state.sessions if session.controlled_shutdown_offset != UNKNOWN_OFFSET)
     return Cluster(topic, brokers, leaving)
 
 

@@ -10,7 +10,7 @@ from model_check.models.kafka.replication import NOBODY_KNOWN, led_after
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_TOPIC,
-    Acknowledged,
+    Clients,
     Cluster,
     Exchange,
     Memory,
@@ -21,6 +21,7 @@ from model_check.models.kafka.values import (
 from spec.alter_partition import AfterError
 from spec.controller import ControllerStep, handle_alter_partition
 from spec.controller_messages import AlterPartitionResponse
+from spec.isr_requests import WriteIsr
 from spec.leader import consider_shrinking, handle_alter_partition_response
 from spec.local_log import LocalLog
 from spec.log import EMPTY_LOG, RecordLog
@@ -93,9 +94,7 @@ def _add_shrink(board: Board, leader: BrokerId) -> None:
 def _in_time(partition: Partition[RecordLog], slow: frozenset[BrokerId]) -> Partition[RecordLog]:
     """The partition where all followers but the slow ones have been caught up of late."""
     followers = tuple(
-        follower
-        if follower.broker in slow
-        else follower._replace(state=follower.state._replace(caught_up_time=LATE))
+        follower if follower.broker in slow else follower._replace(state=follower.state._replace(caught_up_time=LATE))
         for follower in partition.followers
     )
     return partition._replace(followers=followers)
@@ -139,7 +138,9 @@ def _add_decision(board: Board, leader: BrokerId) -> None:
         guards=[decided.guard],
         effects=[*decided.effects, then(exchanged, answer, *answer_reads)],
     )
-    if board.rules[leader].protocol.on_isr_error(Error.INVALID_UPDATE_VERSION) != AfterError.AWAIT_METADATA:
+    protocol = board.rules[leader].protocol
+    writes_itself = isinstance(protocol.asks_for_isr(NO_EXCHANGE.request), WriteIsr)
+    if not writes_itself and protocol.on_isr_error(Error.INVALID_UPDATE_VERSION) != AfterError.AWAIT_METADATA:
         # Else an answer that is lost is as good as one that is never taken: asking again would tell the leader nothing.
         unanswered = board.decided(decision)
         board.model.action(
@@ -171,16 +172,14 @@ def _matters(board: Board, leader: BrokerId, role: Role, exchange: Exchange) -> 
 
 def _add_answer(board: Board, leader: BrokerId) -> None:
     slots = board.slots
-    party = (slots.log[leader], slots.role[leader], slots.memory[leader], slots.exchange[leader], slots.acknowledged)
+    party = (slots.log[leader], slots.role[leader], slots.memory[leader], slots.exchange[leader], slots.clients)
 
-    def take(
-        log: Log, role: Role, memory: Memory, exchange: Exchange, known: frozenset[Acknowledged], process: Process
-    ) -> object:
+    def take(log: Log, role: Role, memory: Memory, exchange: Exchange, known: Clients, process: Process) -> object:
         own = broker(board.rules[leader], leader, process, NOBODY_KNOWN)
         before = leading(log, role, memory)
         assert leads(own, before)
         step = handle_alter_partition_response(own, before, exchange.request, exchange.response, LATE)
-        return led_after(leader, before, step, NO_EXCHANGE, known)
+        return led_after(leader, step, NO_EXCHANGE, known)
 
     board.model.action(
         "TakeIsrAnswer",

@@ -26,8 +26,8 @@ from model_check.models.kafka.values import (
     NO_MEMORY,
     NO_ROLE,
     NO_TOPIC,
-    Acknowledged,
     Change,
+    Clients,
     Cluster,
     Exchange,
     Image,
@@ -203,7 +203,13 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
         add("StopAtOnce", successor, told + stops, [runs_on, leave.guard], [*gone, spent])
         add("StopCleanly", successor, asks + stops, [waits, leave.guard], gone)
     alone = [*off, *_reads_no_more(board, replica)]
-    add("StopUnheard", None, [Note(replica, "stops in order, but the controller does not hear it")], [runs_on], [*alone, spent])
+    add(
+        "StopUnheard",
+        None,
+        [Note(replica, "stops in order, unheard")],
+        [runs_on],
+        [*alone, spent],
+    )
     add("StopWithoutLeave", None, [Note(replica, "has waited too long, flushes all, and stops")], [waits], alone)
 
 
@@ -219,7 +225,8 @@ def _add_way_back(board: Board, replica: BrokerId, most: int) -> None:
 
 def _registers(board: Board, cluster: Cluster, life: BrokerLifecycle, successor: BrokerId) -> ControllerStep:
     asked = next_communication(life._replace(broker_epoch=NO_BROKER_EPOCH), Offset(0)).effects[0]
-    assert isinstance(asked, SendToController) and isinstance(asked.message, BrokerRegistrationRequest)
+    assert isinstance(asked, SendToController)
+    assert isinstance(asked.message, BrokerRegistrationRequest)
     # The session of a run that is down has expired, or the answer would be DUPLICATE_BROKER_REGISTRATION.
     end_offset = Offset(registered(cluster, life.broker).broker_epoch + 1)
     state = controller_state(cluster, first=successor, silent=life.broker, end_offset=end_offset)
@@ -293,7 +300,7 @@ def _add_first_image(board: Board, replica: BrokerId, steps: int, change: View) 
         slots.role[replica],
         slots.memory[replica],
         slots.exchange[replica],
-        slots.acknowledged,
+        slots.clients,
         slots.fetcher[replica],
     )
 
@@ -302,7 +309,7 @@ def _add_first_image(board: Board, replica: BrokerId, steps: int, change: View) 
         role: Role,
         memory: Memory,
         exchange: Exchange,
-        known: frozenset[Acknowledged],
+        known: Clients,
         fetcher: FetchState,
         process: Process,
         change: Change,

@@ -9,8 +9,8 @@ from model_check.models.kafka.party import LATE, Log, broker, followed, leading
 from model_check.models.kafka.replication import Led, led_after
 from model_check.models.kafka.values import (
     NO_TOPIC,
-    Acknowledged,
     Change,
+    Clients,
     Cluster,
     Exchange,
     Image,
@@ -49,7 +49,7 @@ def apply_image(
     role: Role,
     memory: Memory,
     exchange: Exchange,
-    known: frozenset[Acknowledged],
+    known: Clients,
     fetcher: FetchState,
     process: Process,
 ) -> tuple[*Led, FetchState]:
@@ -59,7 +59,7 @@ def apply_image(
     partition = leading(log, role, memory)._replace(fetcher=fetcher)
     change = local_change(whole(before.topic) if before else None, whole(after.topic), replica)
     step = apply_change(own, partition, change, LATE)
-    _, role, memory, exchange, known = led_after(replica, partition, step, exchange, known)
+    _, role, memory, exchange, known = led_after(replica, step, exchange, known)
     log, fetcher = followed(rules, own, step.state)
     return log, role, memory, exchange, known, fetcher
 
@@ -113,7 +113,7 @@ def _add_replay(board: Board, replica: BrokerId, steps: int, change: View, worth
         slots.role[replica],
         slots.memory[replica],
         slots.exchange[replica],
-        slots.acknowledged,
+        slots.clients,
         slots.fetcher[replica],
     )
 
@@ -122,14 +122,12 @@ def _add_replay(board: Board, replica: BrokerId, steps: int, change: View, worth
         role: Role,
         memory: Memory,
         exchange: Exchange,
-        known: frozenset[Acknowledged],
+        known: Clients,
         fetcher: FetchState,
         process: Process,
         change: Change,
     ) -> object:
-        return apply_image(
-            board, replica, change.before, change.after, log, role, memory, exchange, known, fetcher, process
-        )
+        return apply_image(board, replica, change.before, change.after, log, role, memory, exchange, known, fetcher, process)
 
     board.model.action(
         "ReplayMetadata",

@@ -4,7 +4,6 @@ Time is a choice here. The clock says that every lag is too long (`LATE`), so a 
 everything, and only the action that shrinks an ISR says otherwise. Every delay is over whenever somebody asks.
 """
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from model_check.models.kafka.values import (
@@ -12,9 +11,10 @@ from model_check.models.kafka.values import (
     NO_MEMORY,
     NO_ROLE,
     PARTITION,
-    Acknowledged,
+    Clients,
     Exchange,
     Memory,
+    Placed,
     Process,
     Role,
     Under,
@@ -29,7 +29,7 @@ from spec.isr_requests import WriteIsr
 from spec.local_log import LocalLog
 from spec.log import RecordLog
 from spec.metadata import BrokerRegistration
-from spec.partition import AnswerProducer, Broker, Effect, Handled, Partition, Settings, WaitingProduce
+from spec.partition import AnswerProducer, Broker, Effect, Handled, Partition, Settings
 from spec.step import Reply, Send, SendToController
 from spec.values import NO_LEADER, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset
 
@@ -94,9 +94,7 @@ def role_of(partition: Partition[RecordLog], replica: BrokerId) -> Role:
 
 def memory_of(partition: Partition[RecordLog]) -> Memory:
     """What a leader keeps in mind, without times and without what follows from time alone."""
-    followers = frozenset(
-        Follower(follower.broker, _timeless(follower.state)) for follower in partition.followers
-    )
+    followers = frozenset(Follower(follower.broker, _timeless(follower.state)) for follower in partition.followers)
     memory = Memory(followers, frozenset(partition.waiting))
     return NO_MEMORY if memory == NO_MEMORY else memory
 
@@ -117,21 +115,22 @@ def followed(rules: Rules, own: Broker, partition: Partition[RecordLog]) -> tupl
     return partition.local, fetcher._replace(delayed_until=NOT_DELAYED, answered=fetcher.answered and asks)
 
 
-def acknowledged(
-    waiting: Iterable[WaitingProduce], log: RecordLog, effects: tuple[Effect, ...], known: frozenset[Acknowledged]
-) -> frozenset[Acknowledged]:
-    """The records that producers have been told are safe, after these effects."""
+def seen(partition: Partition[RecordLog], leads: bool, effects: tuple[Effect, ...], before: Clients) -> Clients:
+    """What clients know after a replica has done something: what it has told producers, and what it shows to consumers."""
+    records = partition.local.log.records
     told = {
         effect.response.base_offset
         for effect in effects
         if isinstance(effect, AnswerProducer) and effect.response.error == Error.NONE
     }
-    return known | {Acknowledged(offset, log.records[offset]) for offset in told}
+    shown = range(partition.local.high_watermark) if leads else ()
+    return Clients(
+        before.told | {Placed(offset, records[offset]) for offset in told},
+        before.read | {Placed(Offset(offset), records[offset]) for offset in shown},
+    )
 
 
-def exchange_after(
-    before: Exchange, partition: Partition[RecordLog], effects: tuple[Effect, ...]
-) -> Exchange:
+def exchange_after(before: Exchange, partition: Partition[RecordLog], effects: tuple[Effect, ...]) -> Exchange:
     """The AlterPartition request that is under way: a new one takes the place of an old one.
 
     An old one was made on an older partition epoch, and would be refused; an answer that nobody waits for is dropped.
@@ -139,6 +138,8 @@ def exchange_after(
     for effect in effects:
         if isinstance(effect, SendToController):
             return Exchange(Under.SENT, effect.message, NO_EXCHANGE.response)
+        if isinstance(effect, WriteIsr):
+            return Exchange(Under.SENT, effect.request, NO_EXCHANGE.response)
     if before.state == Under.ANSWERED and not awaits(partition, before):
         return NO_EXCHANGE
     return before
@@ -148,11 +149,6 @@ def awaits(partition: Partition[RecordLog], exchange: Exchange) -> bool:
     """Whether the leader still waits for the answer to this request."""
     proposed = frozenset(member.broker for member in exchange.request.isr)
     return is_pending(partition.isr, PartitionIsr(proposed, exchange.request.partition_epoch))
-
-
-def write_of(effects: tuple[Effect, ...]) -> WriteIsr | None:
-    """The ISR that a leader of the ZooKeeper era writes, if it does."""
-    return next((effect for effect in effects if isinstance(effect, WriteIsr)), None)
 
 
 def sent(step: Handled[RecordLog]) -> Send | None:  # type: ignore[type-arg]

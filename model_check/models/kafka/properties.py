@@ -1,17 +1,17 @@
 """What the model `kafka` must satisfy: invariants V1 to V10 of the reference, and what a reader cares about."""
 
 from collections.abc import Callable
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from model_check.model import Local, View, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import registered
 from model_check.models.kafka.party import Log
-from model_check.models.kafka.values import NO_TOPIC, Acknowledged, Cluster, Process, Role, Topic
+from model_check.models.kafka.values import NO_TOPIC, Clients, Cluster, Process, Role, Topic
 from spec.alter_partition import maximal_isr
 from spec.log import EMPTY_LOG, RecordLog
 from spec.metadata import NOBODY
-from spec.values import NO_LEADER, BrokerId, Offset
+from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Offset
 
 
 def agree_below(log: RecordLog, other: RecordLog, end: Offset) -> bool:
@@ -27,6 +27,8 @@ def add_properties(board: Board) -> None:
     _isr(board)
     _logs(board)
     _acknowledged(board)
+    _reads(board)
+    _unclean(board)
 
 
 def _types(board: Board) -> None:
@@ -34,7 +36,7 @@ def _types(board: Board) -> None:
         history = log.log.epoch_history.entries if hasattr(log.log.epoch_history, "entries") else ()
         ordered = all(
             one.leader_epoch < other.leader_epoch and one.start_offset < other.start_offset
-            for one, other in zip(history, history[1:], strict=False)
+            for one, other in pairwise(history)
         )
         return 0 <= log.log.start_offset <= log.high_watermark <= log.log.end_offset and ordered
 
@@ -86,17 +88,19 @@ def _candidates(board: Board) -> None:
         "LeaderHasCommitted",
     )
 
-    def has_acknowledged(told: frozenset[Acknowledged], log: RecordLog | None) -> bool:
-        return log is None or all(log.read(one.offset, 1) == (one.record,) for one in told)
+    def has_acknowledged(clients: Clients, log: RecordLog | None) -> bool:
+        return log is None or all(log.read(one.offset, 1) == (one.record,) for one in clients.told)
 
     model.always(
         "AcknowledgedOnNextLeader",
-        [when(has_acknowledged, slots.acknowledged, candidate[broker]) for broker in board.brokers],
+        [when(has_acknowledged, slots.clients, candidate[broker]) for broker in board.brokers],
         "a record that a producer was told is safe is on every possible next leader",
         "Acknowledged",
     )
     model.sometimes(
-        "Acknowledged", [when(lambda told: len(told) > 0, slots.acknowledged)], "a producer is told that its record is safe"
+        "Acknowledged",
+        [when(lambda clients: len(clients.told) > 0, slots.clients)],
+        "a producer is told that its record is safe",
     )
     model.sometimes(
         "LeaderHasCommitted",
@@ -161,10 +165,7 @@ def _isr(board: Board) -> None:
 
     model.always(
         "QuorumSuperset",
-        [
-            when(covers(broker), slots.role[broker], views.current, slots.process[broker])
-            for broker in board.brokers
-        ],
+        [when(covers(broker), slots.role[broker], views.current, slots.process[broker]) for broker in board.brokers],
         "the leader in office counts every member of the controller's ISR as one that may be in sync",
         "SomebodyLeads",
     )
@@ -188,9 +189,7 @@ def _logs(board: Board) -> None:
     model.sometimes(
         "TwoReplicasKnowOfCommit",
         [
-            when(
-                lambda log, other: min(log.high_watermark, other.high_watermark) > 0, slots.log[one], slots.log[other]
-            )
+            when(lambda log, other: min(log.high_watermark, other.high_watermark) > 0, slots.log[one], slots.log[other])
             for one, other in combinations(board.brokers, 2)
         ],
         "two replicas know of a committed record",
@@ -216,15 +215,13 @@ def _acknowledged(board: Board) -> None:
         for broker in board.brokers
     }
 
-    def holds_all(leads: bool, log: Log, told: frozenset[Acknowledged]) -> bool:
-        return not leads or all(log.log.read(one.offset, 1) == (one.record,) for one in told)
+    def holds_all(leads: bool, log: Log, clients: Clients) -> bool:
+        return not leads or all(log.log.read(one.offset, 1) == (one.record,) for one in clients.told)
 
     def holds_committed(leads: bool, log: Log, known: RecordLog) -> bool:
         return not leads or agree_below(known, log.log, known.end_offset)
 
-    terms: list[Local] = [
-        when(holds_all, office[broker], slots.log[broker], slots.acknowledged) for broker in board.brokers
-    ]
+    terms: list[Local] = [when(holds_all, office[broker], slots.log[broker], slots.clients) for broker in board.brokers]
     model.always(
         "AcknowledgedOnLeader",
         terms,
@@ -235,10 +232,12 @@ def _acknowledged(board: Board) -> None:
         "AcknowledgedAcrossLeaders",
         [
             when(
-                lambda leads, role, told: leads and any(one.record.leader_epoch < role.leader_epoch for one in told),
+                lambda leads, role, clients: (
+                    leads and any(one.record.leader_epoch < role.leader_epoch for one in clients.told)
+                ),
                 office[broker],
                 slots.role[broker],
-                slots.acknowledged,
+                slots.clients,
             )
             for broker in board.brokers
         ],
@@ -246,10 +245,60 @@ def _acknowledged(board: Board) -> None:
     )
     model.always(
         "LeaderCompleteness",
-        [
-            when(holds_committed, office[one], slots.log[one], views.committed[other])
-            for one, other in board.pairs()
-        ],
+        [when(holds_committed, office[one], slots.log[one], views.committed[other]) for one, other in board.pairs()],
         "the leader in office holds every record that another replica knows to be committed",
         "LeaderHasCommitted",
+    )
+
+
+def _reads(board: Board) -> None:
+    """V9. What consumers can have read is what a presumed leader shows below its high watermark."""
+    model, slots = board.model, board.slots
+    model.always(
+        "ConsistentRead",
+        [when(lambda clients: len({one.offset for one in clients.read}) == len(clients.read), slots.clients)],
+        "no two leaders ever show different records at the same offset to consumers",
+        "Read",
+    )
+    model.sometimes("Read", [when(lambda clients: len(clients.read) > 0, slots.clients)], "a consumer can read a record")
+
+
+def _unclean(board: Board) -> None:
+    """V11. A new run that has not fetched yet, after a run that ended without warning, is trusted with nothing."""
+    if not board.parameters["unclean_shutdowns"]:
+        return
+    model, slots = board.model, board.slots
+
+    def is_new(cluster: Cluster, process: Process, broker: BrokerId) -> bool:
+        life = process.life
+        registers = process.up and not process.published and life.previous_broker_epoch == NO_BROKER_EPOCH
+        return registers and life.broker_epoch == registered(cluster, broker).broker_epoch
+
+    def is_trusted(cluster: Cluster, process: Process, broker: BrokerId) -> bool:
+        return is_new(cluster, process, broker) and broker in cluster.topic.isr | cluster.topic.elr
+
+    model.always(
+        "UncleanExclusion",
+        [
+            when(
+                lambda cluster, process, broker=broker: not is_trusted(cluster, process, broker),
+                slots.cluster,
+                slots.process[broker],
+            )
+            for broker in board.brokers
+        ],
+        "a broker that comes back without having stopped in order is neither in the ISR nor eligible before it has fetched",
+        "ComesBack",
+    )
+    model.sometimes(
+        "ComesBack",
+        [
+            when(
+                lambda cluster, process, broker=broker: is_new(cluster, process, broker),
+                slots.cluster,
+                slots.process[broker],
+            )
+            for broker in board.brokers
+        ],
+        "a broker comes back that did not stop in order",
     )

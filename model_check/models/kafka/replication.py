@@ -14,7 +14,6 @@ from model_check.models.kafka.party import (
     LATE,
     Log,
     Rules,
-    acknowledged,
     broker,
     exchange_after,
     followed,
@@ -23,9 +22,10 @@ from model_check.models.kafka.party import (
     memory_of,
     reply,
     role_of,
+    seen,
     sent,
 )
-from model_check.models.kafka.values import Acknowledged, Exchange, Memory, Process, Role
+from model_check.models.kafka.values import Clients, Exchange, Memory, Process, Role
 from spec.fetcher import FetchState
 from spec.follower import (
     fetch_or_truncate,
@@ -46,7 +46,7 @@ from spec.values import BrokerId, EpochEndOffsetResponse
 Known = frozenset[BrokerRegistration]
 NOBODY_KNOWN: Known = frozenset()
 
-Led = tuple[Log, Role, Memory, Exchange, frozenset[Acknowledged]]
+Led = tuple[Log, Role, Memory, Exchange, Clients]
 
 
 def add_replication(board: Board) -> None:
@@ -66,14 +66,14 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
     slots, most = board.slots, board.parameters["values"]
     acks = ACKS_LEADER if board.parameters["acks"] == "1" else ACKS_ALL
     led = (slots.log[leader], slots.role[leader], slots.memory[leader])
-    written = (*led, slots.exchange[leader], slots.acknowledged, slots.produced)
+    written = (*led, slots.exchange[leader], slots.clients, slots.produced)
 
     def produce(
         log: Log,
         role: Role,
         memory: Memory,
         exchange: Exchange,
-        known: frozenset[Acknowledged],
+        known: Clients,
         process: Process,
         produced: int,
     ) -> object:
@@ -83,7 +83,7 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
         step = handle_produce(own, before, request, LATE)
         if step.state.local.log == log.log:
             return REFUSED
-        return (*led_after(leader, before, step, exchange, known), produced + 1)
+        return (*led_after(leader, step, exchange, known), produced + 1)
 
     board.model.action(
         "Produce",
@@ -94,28 +94,24 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
             when(lambda role: role.leader == leader, slots.role[leader]),
             when(lambda process: process.up, slots.process[leader]),
         ],
-        effects=[
-            then(written, produce, *led, slots.exchange[leader], slots.acknowledged, slots.process[leader], slots.produced)
-        ],
+        effects=[then(written, produce, *led, slots.exchange[leader], slots.clients, slots.process[leader], slots.produced)],
     )
 
 
 def led_after(
     replica: BrokerId,
-    before: Partition[RecordLog],
     step: Handled[RecordLog],
     exchange: Exchange,
-    known: frozenset[Acknowledged],
+    known: Clients,
 ) -> Led:
     """A leader's slots, what it has asked of the controller, and what producers know, after a step."""
     after = step.state
-    waiting = (*before.waiting, *after.waiting)
     return (
         after.local,
         role_of(after, replica),
         memory_of(after),
         exchange_after(exchange, after, step.effects),
-        acknowledged(waiting, after.local.log, step.effects, known),
+        seen(after, after.leader == replica, step.effects, known),
     )
 
 
@@ -154,7 +150,7 @@ def _asks(leader: BrokerId) -> Callable[[Send[FollowerRequest] | None], bool]:
 def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View) -> None:
     slots, views = board.slots, board.views
     led = (slots.log[leader], slots.role[leader], slots.memory[leader])
-    written = (*led, slots.exchange[leader], slots.acknowledged)
+    written = (*led, slots.exchange[leader], slots.clients)
     fetching = (slots.log[follower], slots.fetcher[follower])
     guards = [
         when(_fetches_from(leader), request),
@@ -166,14 +162,14 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         role: Role,
         memory: Memory,
         exchange: Exchange,
-        known: frozenset[Acknowledged],
+        known: Clients,
         process: Process,
         brokers: Known,
         asked: Send[PartitionFetch],
     ) -> object:
         before = leading(log, role, memory)
         step = handle_fetch(broker(board.rules[leader], leader, process, brokers), before, asked.message, LATE)
-        return led_after(leader, before, step, exchange, known)
+        return led_after(leader, step, exchange, known)
 
     def take(
         log: Log,
@@ -196,7 +192,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         serve,
         *led,
         slots.exchange[leader],
-        slots.acknowledged,
+        slots.clients,
         slots.process[leader],
         views.known[leader],
         request,

@@ -133,8 +133,18 @@ NO_EXCHANGE = Exchange(
 )
 
 
-class Acknowledged(NamedTuple):
-    """A record that a producer was told is safe, and its offset. Only the model knows it; no rule reads it."""
+class Placed(NamedTuple):
+    """A record and its offset."""
 
     offset: Offset
     record: Record
+
+
+class Clients(NamedTuple):
+    """What producers were told is safe, and what consumers can have read. Only the model knows it; no rule reads it."""
+
+    told: frozenset[Placed] = frozenset()
+    read: frozenset[Placed] = frozenset()
+
+
+NOTHING_SEEN = Clients()
