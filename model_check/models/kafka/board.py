@@ -216,8 +216,8 @@ class Board:
             self._others_reading[broker] = self._reading(broker)
         return self._others_reading[broker]
 
-    def _unless_in_vain(self, leader: BrokerId, exchange: Exchange, after: Cluster) -> Exchange:
-        if exchange.state != Under.SENT:
+    def _unless_in_vain(self, leader: BrokerId, exchange: Exchange, after: Cluster | None) -> Exchange:
+        if after is None or exchange.state != Under.SENT:
             return exchange
         error = check_alter_partition_request(self.control.protocol, controller_state(after).image, exchange.request)
         if error in _FINAL and self.rules[leader].protocol.on_isr_error(error) == AfterError.AWAIT_METADATA:

@@ -1,5 +1,6 @@
 """ISR changes: a leader proposes, the controller decides, the leader hears of it. The request may be sent twice."""
 
+from collections.abc import Callable
 from itertools import combinations
 
 from model_check.model import CONTROLLER, REFUSED, Message, Note, then, when
@@ -25,7 +26,7 @@ from spec.isr_requests import WriteIsr
 from spec.leader import consider_shrinking, handle_alter_partition_response
 from spec.local_log import LocalLog
 from spec.log import EMPTY_LOG, RecordLog
-from spec.partition import Partition, leads
+from spec.partition import Partition
 from spec.values import BrokerId, Error
 
 
@@ -48,26 +49,15 @@ def _add_shrink(board: Board, leader: BrokerId) -> None:
     subsets = [frozenset(some) for count in range(1, len(others) + 1) for some in combinations(others, count)]
     led = (slots.log[leader], slots.role[leader], slots.memory[leader])
 
-    def shrink(slow: frozenset[BrokerId]):  # type: ignore[no-untyped-def]
-        def effect(log: Log, role: Role, memory: Memory, exchange: Exchange, process: Process) -> object:
+    def shrink(slow: frozenset[BrokerId]) -> Callable[[Log, Role, Memory, Exchange, Process], object]:
+        def propose(log: Log, role: Role, memory: Memory, exchange: Exchange, process: Process) -> object:
             own = broker(board.rules[leader], leader, process, NOBODY_KNOWN)
-            before = _in_time(leading(log, role, memory), slow)
-            step = consider_shrinking(own, before, LATE)
-            leaving = role.isr.isr - step.state.isr.pending_isr
-            if step.state.isr == role.isr or leaving != slow:
+            step = consider_shrinking(own, _in_time(leading(log, role, memory), slow), LATE)
+            if step.state.isr == role.isr or role.isr.isr - step.state.isr.pending_isr != slow:
                 return REFUSED
-            return step.state.isr, exchange_after(exchange, step.state, step.effects)
+            return role._replace(isr=step.state.isr), exchange_after(exchange, step.state, step.effects)
 
-        def write(*values: object) -> object:
-            found = effect(*values)  # type: ignore[arg-type]
-            if found is REFUSED:
-                return REFUSED
-            isr, exchange = found  # type: ignore[misc]
-            role = values[1]
-            assert isinstance(role, Role)
-            return role._replace(isr=isr), exchange
-
-        return write
+        return propose
 
     for slow in subsets:
         board.model.action(
@@ -177,7 +167,6 @@ def _add_answer(board: Board, leader: BrokerId) -> None:
     def take(log: Log, role: Role, memory: Memory, exchange: Exchange, known: Clients, process: Process) -> object:
         own = broker(board.rules[leader], leader, process, NOBODY_KNOWN)
         before = leading(log, role, memory)
-        assert leads(own, before)
         step = handle_alter_partition_response(own, before, exchange.request, exchange.response, LATE)
         return led_after(leader, step, NO_EXCHANGE, known)
 

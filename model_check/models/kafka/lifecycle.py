@@ -312,8 +312,10 @@ def _add_first_image(board: Board, replica: BrokerId, steps: int, change: View) 
         known: Clients,
         fetcher: FetchState,
         process: Process,
-        change: Change,
+        change: Change | None,
     ) -> object:
+        if change is None:
+            return REFUSED
         return apply_image(board, replica, None, change.after, log, role, memory, exchange, known, fetcher, process)
 
     board.model.action(

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from model_check.model import Effect, Local, Note, View, then, when
+from model_check.model import REFUSED, Effect, Local, Note, View, then, when
 from model_check.models.kafka.board import Board, replayed_change, trimmed
 from model_check.models.kafka.cluster import registration
 from model_check.models.kafka.party import LATE, Log, broker, followed, leading
@@ -125,8 +125,10 @@ def _add_replay(board: Board, replica: BrokerId, steps: int, change: View, worth
         known: Clients,
         fetcher: FetchState,
         process: Process,
-        change: Change,
+        change: Change | None,
     ) -> object:
+        if change is None:
+            return REFUSED
         return apply_image(board, replica, change.before, change.after, log, role, memory, exchange, known, fetcher, process)
 
     board.model.action(

@@ -165,8 +165,10 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         known: Clients,
         process: Process,
         brokers: Known,
-        asked: Send[PartitionFetch],
+        asked: Send[PartitionFetch] | None,
     ) -> object:
+        if asked is None or not isinstance(asked.message, PartitionFetch):
+            return REFUSED
         before = leading(log, role, memory)
         step = handle_fetch(broker(board.rules[leader], leader, process, brokers), before, asked.message, LATE)
         return led_after(leader, step, exchange, known)
@@ -175,11 +177,13 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         log: Log,
         fetcher: FetchState,
         process: Process,
-        asked: Send[PartitionFetch],
+        asked: Send[PartitionFetch] | None,
         seen: Partition[RecordLog],
         leader_process: Process,
         brokers: Known,
     ) -> object:
+        if asked is None or not isinstance(asked.message, PartitionFetch):
+            return REFUSED
         answer = reply(handle_fetch(broker(board.rules[leader], leader, leader_process, brokers), seen, asked.message, LATE))
         assert isinstance(answer, FetchAnswer)
         own = broker(board.rules[follower], follower, process, NOBODY_KNOWN)
@@ -232,10 +236,12 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
         log: Log,
         fetcher: FetchState,
         process: Process,
-        asked: Send[FollowerRequest],
+        asked: Send[FollowerRequest] | None,
         seen: Partition[RecordLog],
         leader_process: Process,
     ) -> object:
+        if asked is None or isinstance(asked.message, PartitionFetch):
+            return REFUSED
         leader_itself = broker(board.rules[leader], leader, leader_process, NOBODY_KNOWN)
         own, before = broker(board.rules[follower], follower, process, NOBODY_KNOWN), following(log, fetcher)
         epoch = fetcher.leader_epoch
@@ -244,7 +250,6 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
             assert isinstance(end, EpochEndOffsetResponse)
             step = handle_epoch_end_response(own, before, epoch, end, LATE)
         else:
-            assert not isinstance(asked.message, PartitionFetch)
             listed = reply(handle_list_offsets(leader_itself, seen, asked.message))
             assert isinstance(listed, ListedOffset)
             step = handle_listed_offset(own, before, epoch, listed, LATE)
