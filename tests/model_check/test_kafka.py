@@ -121,6 +121,31 @@ def test_every_release_is_explored_with_an_unclean_shutdown(version: str) -> Non
     assert found.distinct_states > 1_000
 
 
+@pytest.mark.parametrize("version", ["3.7", "4.0"])
+def test_a_late_announcement_makes_a_leader_forget_a_proposal_and_lose_a_record(version: str) -> None:
+    """No election, nobody stops: one follower was too slow, and is back."""
+    model = kafka(version=version, elections=0, isr_shrinks=1)
+    committed = [prop for prop in model.properties if prop.name == "CommittedOnNextLeader"]
+    found = compiled.explore(model, committed, Limits(), symmetry=Symmetry(model))
+    assert violated(found) == {"CommittedOnNextLeader": 13}
+    (trace,) = [verdict.trace for verdict in found.verdicts]
+    assert trace is not None
+    assert_replays(model, trace)
+    assert steps(trace)[-1].startswith("ReplayMetadata")
+
+
+def test_a_leader_that_takes_only_news_forgets_no_proposal() -> None:
+    found = explored(kafka(elections=0, isr_shrinks=1), everything=True)
+    assert found.complete
+    assert not violated(found)
+    assert found.distinct_states == 757
+
+
+@pytest.mark.parametrize("version", ["0.10"])
+def test_truncating_to_the_high_watermark_loses_a_record(version: str) -> None:
+    assert violated(explored(kafka(version=version)))["CommittedOnNextLeader"] == 11
+
+
 # ---- the arguments that make the model small
 
 

@@ -165,7 +165,7 @@ def _add_fencing(board: Board, replica: BrokerId, successor: BrokerId) -> None:
         return
 
     def fence(cluster: Cluster) -> Cluster | None:
-        if cluster.topic == NO_TOPIC:
+        if cluster.topic == NO_TOPIC or registered(cluster, replica).fenced:
             return None
         state = controller_state(cluster, first=successor, silent=replica)
         step = handle_session_timeout(control.protocol, control.settings, state, NOW)

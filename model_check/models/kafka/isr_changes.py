@@ -53,9 +53,11 @@ def _add_shrink(board: Board, leader: BrokerId) -> None:
         def propose(log: Log, role: Role, memory: Memory, exchange: Exchange, process: Process) -> object:
             own = broker(board.rules[leader], leader, process, NOBODY_KNOWN)
             step = consider_shrinking(own, _in_time(leading(log, role, memory), slow), LATE)
-            if step.state.isr == role.isr or role.isr.isr - step.state.isr.pending_isr != slow:
+            asked = exchange_after(exchange, step.state, step.effects)
+            proposed = frozenset(member.broker for member in asked.request.isr)
+            if step.state.isr == role.isr or role.isr.isr - proposed != slow:
                 return REFUSED
-            return role._replace(isr=step.state.isr), exchange_after(exchange, step.state, step.effects)
+            return role._replace(isr=step.state.isr), asked
 
         return propose
 

@@ -145,7 +145,7 @@ def _isr(board: Board) -> None:
         "what lies below a presumed leader's high watermark is on every member of the ISR that this leader believes in"
         " (not so once a member has lost records)",
         "LeaderHasCommitted",
-        by_default=by_default,
+        by_default=by_default and not board.parameters["reassignments"],
     )
     model.always(
         "StrongIsr",
