@@ -44,7 +44,7 @@ def _position(version: str) -> int:
 def versions_of(parameters: dict[str, Any]) -> tuple[str, ...]:
     """The version of each broker."""
     versions = tuple(str(parameters["version"]).split(","))
-    count = parameters["brokers"]
+    count: int = parameters["brokers"]
     if parameters["min_isr"] > count:
         raise ParameterError(f"--min-isr {parameters['min_isr']}: must be {count} or less, the number of brokers")
     if len(versions) == 1:
