@@ -1,7 +1,7 @@
 """The log algebra: the few operations through which every rule touches a log.
 
 A rule is written against `Log` and does not know what carries it. `RecordLog`, a tuple of records, is the carrier in
-models. The laws that every carrier obeys are listed in `tests/spec/log_laws.py`.
+models. The laws that every carrier obeys are listed in `proofs/laws.py`.
 """
 
 from typing import NamedTuple, Protocol, Self
@@ -54,6 +54,9 @@ class Log(Protocol):
 
     def holds_as(self, other: Self, offset: Offset) -> bool:
         """Whether both logs hold a record at `offset`, and the same one."""
+
+    def agrees_below(self, other: Self, end: Offset) -> bool:
+        """Whether both logs hold the same records at all offsets from 0 up to `end`, which is exclusive."""
 
     def agreement_end(self, other: Self) -> Offset:
         """The offset after the last one at which both logs hold the same record; their lower start if there is none.
@@ -127,6 +130,9 @@ class RecordLog(NamedTuple):
         if not (self.start_offset <= offset < self.end_offset and other.start_offset <= offset < other.end_offset):
             return False
         return self.records[offset - self.start_offset] == other.records[offset - other.start_offset]
+
+    def agrees_below(self, other: "RecordLog", end: Offset) -> bool:
+        return all(self.holds_as(other, Offset(offset)) for offset in range(end))
 
     def agreement_end(self, other: "RecordLog") -> Offset:
         lowest = min(self.start_offset, other.start_offset)

@@ -1,5 +1,6 @@
 """The slots of a published replication model, and what its actions share."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -44,14 +45,16 @@ NOT_ANNOUNCED = LeaderAndIsr(NO_LEADER, NO_EPOCH, frozenset())
 class Board:
     """A model that is being built: its rules, bounds and slots, and guards that several actions have in common."""
 
-    def __init__(self, name: str, rules: Protocol, parameters: dict[str, Any]) -> None:
+    def __init__(
+        self, name: str, rules: Protocol, parameters: dict[str, Any], epochs: Sequence[Epoch] | None = None
+    ) -> None:
         self.model = Model(name, parameters)
         self.rules = rules
         self.names = NAMES[name]
         self.parameters = parameters
         self.repairs = parameters["repair"]
         self.replicas = [BrokerId(replica) for replica in range(1, parameters["replicas"] + 1)]
-        self.epochs = [Epoch(epoch) for epoch in range(parameters["max_epoch"] + 1)]
+        self.epochs = epochs or [Epoch(epoch) for epoch in range(parameters["max_epoch"] + 1)]
         self.acks = {None: None, "1": ACKS_LEADER, "all": ACKS_ALL}[parameters["acks"]]
         self.model.interchangeable = tuple(self.replicas)
         self.slots = slots = self._slots()

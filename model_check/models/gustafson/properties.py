@@ -22,10 +22,6 @@ def add_properties(model: Model, slots: "Slots", replicas: list[BrokerId], param
         _acknowledged(model, slots, slots.acknowledged, replicas, parameters["unclean"])
 
 
-def _agree_below(log: RecordLog, other: RecordLog, end: Offset) -> bool:
-    return all(log.holds_as(other, Offset(offset)) for offset in range(end))
-
-
 def _published(model: Model, slots: "Slots", replicas: list[BrokerId], parameters: Mapping[str, Any]) -> None:
     partition = slots.partition
     model.always(
@@ -50,13 +46,13 @@ def _published(model: Model, slots: "Slots", replicas: list[BrokerId], parameter
 
     def own_isr_agrees(leader: BrokerId, other: BrokerId) -> Callable[..., bool]:
         def agrees(role: LeaderAndIsr, end: Offset, log: RecordLog, other_log: RecordLog) -> bool:
-            return not leads(leader, role) or other not in role.isr or _agree_below(log, other_log, end)
+            return not leads(leader, role) or other not in role.isr or log.agrees_below(other_log, end)
 
         return agrees
 
     def true_isr_agrees(leader: BrokerId, other: BrokerId) -> Callable[..., bool]:
         def agrees(role: LeaderAndIsr, end: Offset, log: RecordLog, state: LeaderAndIsr, other_log: RecordLog) -> bool:
-            return not leads(leader, role) or other not in state.isr or _agree_below(log, other_log, end)
+            return not leads(leader, role) or other not in state.isr or log.agrees_below(other_log, end)
 
         return agrees
 
@@ -94,7 +90,7 @@ def _published(model: Model, slots: "Slots", replicas: list[BrokerId], parameter
 def _plain(model: Model, slots: "Slots", replicas: list[BrokerId], unclean: bool) -> None:
     def next_leader_agrees(other: BrokerId) -> Callable[..., bool]:
         def agrees(end: Offset, log: RecordLog, state: LeaderAndIsr, other_log: RecordLog) -> bool:
-            return not may_lead_next(state, other, unclean) or _agree_below(log, other_log, end)
+            return not may_lead_next(state, other, unclean) or log.agrees_below(other_log, end)
 
         return agrees
 
@@ -103,7 +99,7 @@ def _plain(model: Model, slots: "Slots", replicas: list[BrokerId], unclean: bool
             role: LeaderAndIsr, end: Offset, log: RecordLog, own: LeaderAndIsr, own_end: Offset, own_log: RecordLog
         ) -> bool:
             follows = leads(leader, role) and leads(leader, own) and own.leader_epoch == role.leader_epoch
-            return not follows or _agree_below(log, own_log, min(end, own_end))
+            return not follows or log.agrees_below(own_log, min(end, own_end))
 
         return agrees
 
@@ -128,7 +124,7 @@ def _plain(model: Model, slots: "Slots", replicas: list[BrokerId], unclean: bool
         "LogMatching",
         [
             when(
-                lambda end, log, other_end, other_log: _agree_below(log, other_log, min(end, other_end)),
+                lambda end, log, other_end, other_log: log.agrees_below(other_log, min(end, other_end)),
                 slots.high_watermark[replica],
                 slots.log[replica],
                 slots.high_watermark[other],

@@ -1,16 +1,17 @@
-"""The laws of the log algebra (`spec.log.Log`), one list for every carrier.
+"""The laws of the log algebra (`spec.log.Log`), one list for every carrier and for the prover.
 
 A law is a function that gives true for whatever logs, offsets and epochs it is called with; its name, and a sentence,
-say what it means. Laws speak of one offset at a time and use nothing but the algebra, so that they can also be
-evaluated where logs are not lists of records. What a law needs is read off its parameters:
+say what it means. Tests check every law on the carriers that programs use; the prover evaluates the same functions on
+symbolic logs (`proofs.symbolic_log`), where it assumes some of them and proves the rest. So laws speak of one offset at a
+time and use nothing but the algebra. What a law needs is read off its parameters:
 
 - `log`, `other`: logs of one carrier, often with a common beginning; the latest epoch may have been opened only;
-- `follower`, `leader`: logs of two replicas that one series of leaders has written (see `strategies.replica_logs`);
+- `follower`, `leader`: logs of two replicas that one series of leaders has written;
 - `records`, `more`: records to append;
 - `offset`, `position`: offsets from 0 on, within the logs and a little beyond;
 - `epoch`, `later`: leader epochs from `NO_EPOCH` on; `limit`: a number of records from 0 on.
 
-To check another carrier, make a `Carrier` of it and run it through `LAWS`, as `test_log_laws.py` does.
+To check another carrier, make a `Carrier` of it and run it through `LAWS`, as `tests/proofs/test_laws.py` does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -298,8 +299,7 @@ def opened_epoch_gives_way_to_the_next(log: Log, epoch: Epoch, later: Epoch) -> 
 @law("To ask for no epoch, or for one above the latest, gives no answer.")
 def no_end_above_the_latest_epoch(log: Log) -> bool:
     above = Epoch(log.latest_epoch + 1)
-    asked = {NO_EPOCH, above}
-    return all(log.end_offset_for_epoch(epoch) == UNDEFINED_EPOCH_END for epoch in asked)
+    return all(log.end_offset_for_epoch(epoch) == UNDEFINED_EPOCH_END for epoch in (NO_EPOCH, above))
 
 
 @law("The latest epoch ends where the log ends.", given=lambda log: log.latest_epoch != NO_EPOCH)

@@ -11,7 +11,7 @@ from spec.log import EMPTY_LOG, Log, RecordLog
 from spec.truncation import truncate_to_common_epoch
 from spec.values import NO_EPOCH, Epoch, Offset, Record
 from tests.spec import strategies
-from tests.spec.log_laws import LAWS, Carrier, Law, LogT, written_by_one_series_of_leaders
+from proofs.laws import LAWS, Carrier, Law, LogT, written_by_one_series_of_leaders
 from tests.spec.strategies import ReplicaLog
 
 

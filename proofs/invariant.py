@@ -1,0 +1,109 @@
+"""Invariants: conjuncts with names and reasons, and the theorems that they prove."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from itertools import product
+from typing import Any, NamedTuple
+
+import z3
+
+from model_check.model import Model
+from proofs.logic import any_of
+from proofs.symbolic import Brokers, SymbolicBool, SymbolicInt, conjunction, truth
+from spec.values import BrokerId, Epoch, Offset, PartitionEpoch
+
+
+class StateView:
+    """A state as conjuncts read it, symbolic or explored. `at` gives the value of a slot, by name and key."""
+
+    def __init__(self, at: Callable[[str, Any], Any], brokers: Brokers) -> None:
+        self.at, self.brokers = at, brokers
+
+    def some(self, claim: Callable[[Any], Any]) -> Any:
+        """That the claim holds of some broker."""
+        if self.brokers.ids is not None:
+            return any_of(*(claim(broker) for broker in self.brokers.ids))
+        return SymbolicBool(self.brokers.some(lambda broker: truth(claim(SymbolicInt(broker)))))
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunct:
+    """One claim about every reachable state: of all brokers, offsets and epochs that are parameters of `claim`.
+
+    `because` says in a sentence why the protocol makes it so, or needs it.
+    """
+
+    name: str
+    because: str
+    claim: Callable[..., Any]
+    brokers: tuple[str, ...]
+    numbers: tuple[str, ...]
+    order: tuple[str, ...]
+
+
+class Instance(NamedTuple):
+    """A conjunct for certain brokers: `body` holds for all `variables`. `places` are the slots that it reads."""
+
+    brokers: tuple[Any, ...]
+    variables: tuple[z3.ArithRef, ...]
+    body: z3.BoolRef
+
+    def closed(self) -> z3.BoolRef:
+        """For all offsets and epochs, as one formula."""
+        return z3.ForAll(list(self.variables), self.body) if self.variables else self.body
+
+
+def conjunct(name: str, because: str) -> Callable[[Callable[..., Any]], Conjunct]:
+    """Make a conjunct of a function of a view, brokers (`BrokerId`), offsets and epochs, in any number."""
+
+    def make(claim: Callable[..., Any]) -> Conjunct:
+        kinds = {parameter.name: parameter.annotation for parameter in list(signature(claim).parameters.values())[1:]}
+        unknown = [kind for kind in kinds.values() if kind not in (BrokerId, Offset, Epoch, PartitionEpoch)]
+        assert not unknown, f"{name} speaks of {unknown}: a conjunct speaks of brokers, offsets and epochs"
+        brokers = tuple(parameter for parameter, kind in kinds.items() if kind is BrokerId)
+        return Conjunct(name, because, claim, brokers, tuple(kind for kind in kinds if kind not in brokers), tuple(kinds))
+
+    return make
+
+
+def instances(conjunct: Conjunct, view: Any, brokers: Brokers) -> Iterator[Instance]:
+    """The conjunct for each choice of brokers."""
+    variables = tuple(z3.Int(name) for name in conjunct.numbers)
+    domain = conjunction([variable >= 0 for variable in variables])
+    for chosen in product(brokers.ids or (), repeat=len(conjunct.brokers)):
+        values: dict[str, Any] = dict(zip(conjunct.brokers, chosen, strict=True))
+        values |= {name: SymbolicInt(variable) for name, variable in zip(conjunct.numbers, variables, strict=True)}
+        body = truth(conjunct.claim(view, *(values[name] for name in conjunct.order)))
+        yield Instance(chosen, variables, z3.Implies(domain, body) if variables else body)
+
+
+def holds_in(conjunct: Conjunct, view: Any, brokers: Sequence[int], offsets: int, epochs: int) -> bool:
+    """Whether the conjunct holds of an explored state, in which offsets and epochs go up to these bounds."""
+    hints = signature(conjunct.claim).parameters
+    domains = [
+        brokers if name in conjunct.brokers else range((offsets if hints[name].annotation is Offset else epochs) + 1)
+        for name in conjunct.order
+    ]
+    return all(conjunct.claim(view, *values) for values in product(*domains))
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """What is to be proved of a model, and the invariant that proves it.
+
+    - `model`: builds the checker's model for a number of replicas and a mutant, with all bounds lifted;
+    - `bounded`: builds it with bounds, for exploration;
+    - `view`: how conjuncts read a state;
+    - `properties`: the model's own properties that follow from the invariant;
+    - `premises`: what holds of the arguments of actions.
+    """
+
+    name: str
+    summary: str
+    model: Callable[[int, str | None], Model]
+    bounded: Callable[..., Model]
+    view: type[StateView]
+    conjuncts: tuple[Conjunct, ...]
+    properties: tuple[str, ...]
+    premises: tuple[SymbolicBool, ...]

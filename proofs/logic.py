@@ -1,0 +1,69 @@
+"""The words in which invariants are written: they mean the same of symbolic states and of a model's explored states.
+
+`&` and `|` join truths of both kinds; what Python cannot express for both is here.
+"""
+
+from typing import Any
+
+import z3
+
+from proofs.symbolic import SymbolicBool, SymbolicInt, SymbolicSet, conjunction, disjunction, negation, number, truth
+from proofs.symbolic_log import SymbolicLog
+
+Truth = Any
+"""A `bool`, or a `SymbolicBool`."""
+
+
+def no(claim: Truth) -> Truth:
+    """That the claim does not hold."""
+    return not claim if isinstance(claim, bool) else SymbolicBool(negation(truth(claim)))
+
+
+def implies(premise: Truth, claim: Truth) -> Truth:
+    """That the claim holds wherever the premise does."""
+    if isinstance(premise, bool):
+        return claim if premise else True
+    return SymbolicBool(z3.Implies(truth(premise), truth(claim)))
+
+
+def all_of(*claims: Truth) -> Truth:
+    """That every claim holds."""
+    if all(isinstance(claim, bool) for claim in claims):
+        return all(claims)
+    return SymbolicBool(conjunction([truth(claim) for claim in claims]))
+
+
+def any_of(*claims: Truth) -> Truth:
+    """That some claim holds."""
+    if all(isinstance(claim, bool) for claim in claims):
+        return any(claims)
+    return SymbolicBool(disjunction([truth(claim) for claim in claims]))
+
+
+def member(broker: Any, brokers: Any) -> Truth:
+    """That a broker is in a set of brokers."""
+    return SymbolicBool(brokers.has(broker)) if isinstance(brokers, SymbolicSet) else broker in brokers
+
+
+def holds(log: Any, offset: Any) -> Truth:
+    """That a log holds a record at `offset`."""
+    if isinstance(log, SymbolicLog):
+        return SymbolicBool(log.holds(number(offset)))
+    return log.start_offset <= offset < log.end_offset
+
+
+def epoch_at(log: Any, offset: Any) -> Any:
+    """The leader epoch of the record at `offset`, where there is one."""
+    return SymbolicInt(log.epoch(number(offset))) if isinstance(log, SymbolicLog) else log.epoch_at(offset)
+
+
+def same_record(log: Any, other: Any, offset: Any) -> Truth:
+    """That two logs, which both hold a record at `offset`, hold the same one."""
+    if isinstance(log, SymbolicLog):
+        return SymbolicBool(log.same_at(other, number(offset)))
+    return log.read(offset, 1) == other.read(offset, 1)
+
+
+def has_same_record(log: Any, other: Any, offset: Any) -> Truth:
+    """That `log` holds, at `offset`, the record that `other` holds there."""
+    return all_of(holds(log, offset), same_record(log, other, offset))
