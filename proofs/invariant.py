@@ -96,7 +96,8 @@ class Theorem:
     - `bounded`: builds it with bounds, for exploration;
     - `view`: how conjuncts read a state;
     - `properties`: the model's own properties that follow from the invariant;
-    - `premises`: what holds of the arguments of actions.
+    - `premises`: what holds of the arguments of actions;
+    - `lemmas`: further tasks, by name, with the obligations that they make of an `Induction`.
     """
 
     name: str
@@ -106,4 +107,5 @@ class Theorem:
     view: type[StateView]
     conjuncts: tuple[Conjunct, ...]
     properties: tuple[str, ...]
-    premises: tuple[SymbolicBool, ...]
+    premises: tuple[SymbolicBool, ...] = ()
+    lemmas: tuple[tuple[str, Callable[[Any], Iterator[Any]]], ...] = ()

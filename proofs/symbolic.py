@@ -360,7 +360,14 @@ def fresh(name: str) -> z3.ArithRef:
     return z3.Int(f"{name}!{_explorations}!{run.named}")
 
 
-def remembered(key: Any, make: Callable[[], Any], learn: Callable[[], None]) -> Any:
+def fresh_function(name: str) -> z3.FuncDeclRef:
+    """A number for each number, of which nothing is known yet."""
+    run = _runs[0]
+    run.named += 1
+    return z3.Function(f"{name}!{_explorations}!{run.named}", z3.IntSort(), z3.IntSort())
+
+
+def remembered(key: Any, make: Callable[[], Any], learn: Callable[[], None] = lambda: None) -> Any:
     """The same value for the same key, within the present run; what is known of it is learned when it is made."""
     known = _runs[0].known
     if key not in known:

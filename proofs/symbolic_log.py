@@ -23,6 +23,7 @@ from proofs.symbolic import (
     disjunction,
     formula,
     fresh,
+    fresh_function,
     number,
     remembered,
 )
@@ -167,17 +168,20 @@ class SymbolicLog:
         raise TypeError("a rule must not hash a log: it may stand for many")
 
     def _search(self, operation: str, epoch: Any) -> EpochEndOffset:
+        """The answer to a question about an epoch: the same one whenever the same epoch is asked about."""
         asked = number(epoch)
 
-        def search() -> tuple[Any, Any]:
-            answer: Any = EpochEndOffset(SymbolicInt(fresh("named")), SymbolicInt(fresh("end")))  # type: ignore[arg-type]
-            return answer, (self, asked)
+        def functions() -> tuple[Any, ...]:
+            named, end = fresh_function("named epoch"), fresh_function("its end")
+            return named, end, self
 
         def learn() -> None:
             _assume_laws(operation, {"log": self, "epoch": SymbolicInt(asked)})
 
-        answer: EpochEndOffset = remembered((operation, id(self), asked.get_id()), search, learn)[0]
-        return answer
+        named, end, _ = remembered((operation, id(self)), functions)
+        remembered((operation, id(self), asked.get_id()), lambda: asked, learn)
+        answer: Any = (SymbolicInt(named(asked)), SymbolicInt(end(asked)))
+        return EpochEndOffset(*answer)
 
 
 def in_order(log: SymbolicLog) -> z3.BoolRef:

@@ -14,6 +14,7 @@ from model_check.model import Model, Slot, then
 from model_check.models import gustafson
 from model_check.models.gustafson.settings import NAMES, PARAMETERS, TRUNCATION
 from model_check.parameters import resolve
+from proofs import exchange
 from proofs.invariant import StateView, Theorem, conjunct
 from proofs.logic import all_of, any_of, epoch_at, has_same_record, holds, implies, member, no, same_record
 from proofs.symbolic import Name
@@ -251,11 +252,15 @@ def leader_has_its_epoch(s: View, leader: BrokerId, replica: BrokerId, offset: O
     return implies(all_of(s.leads(leader), of_its_epoch), has_same_record(own, log, offset))
 
 
-@conjunct("LogMatching", "Logs with a record of the same epoch at the same offset are the same up to there.")
-def log_matching(s: View, replica: BrokerId, other: BrokerId, offset: Offset, earlier: Offset) -> Any:
+@conjunct(
+    "LogMatching",
+    "One leader writes all records of an epoch, one after the other. So two logs that both have records of an epoch are the"
+    " same up to there.",
+)
+def log_matching(s: View, replica: BrokerId, other: BrokerId, offset: Offset, later: Offset, earlier: Offset) -> Any:
     one, two = s.log(replica), s.log(other)
-    alike = all_of(holds(one, offset), holds(two, offset), epoch_at(one, offset) == epoch_at(two, offset))
-    return implies(all_of(alike, earlier <= offset), same_record(one, two, earlier))
+    same_epoch = all_of(holds(one, offset), holds(two, later), epoch_at(one, offset) == epoch_at(two, later))
+    return implies(all_of(same_epoch, earlier <= offset, offset <= later), same_record(one, two, earlier))
 
 
 @conjunct("FollowerIsPrefix", "A follower truncates to where it agrees with its leader, then appends what the leader has.")
@@ -377,5 +382,6 @@ KIP_320_THEOREM = Theorem(
     view=View,
     conjuncts=INVARIANT,
     properties=("StrongIsr", "CommittedOnNextLeader", "LogMatching", "FollowersMatchLeader"),
-    premises=(ANY_EPOCH >= 0,),
+    premises=(ANY_EPOCH >= 0,),  # type: ignore[arg-type]
+    lemmas=((exchange.TASK, exchange.lemma(KIP_320)),),
 )
