@@ -9,6 +9,7 @@ import z3
 
 from proofs.symbolic import SymbolicBool, SymbolicInt, SymbolicSet, conjunction, disjunction, negation, number, truth
 from proofs.symbolic_log import SymbolicLog
+from spec.values import NO_EPOCH
 
 Truth = Any
 """A `bool`, or a `SymbolicBool`."""
@@ -67,3 +68,9 @@ def same_record(log: Any, other: Any, offset: Any) -> Truth:
 def has_same_record(log: Any, other: Any, offset: Any) -> Truth:
     """That `log` holds, at `offset`, the record that `other` holds there."""
     return all_of(holds(log, offset), same_record(log, other, offset))
+
+
+def starts_at_zero(log: Any) -> Truth:
+    """That a log starts at offset 0, ends there or later, and has no epoch opened beyond its last record."""
+    opened = SymbolicInt(log.opened) if isinstance(log, SymbolicLog) else log.opened_epoch
+    return all_of(log.start_offset == 0, log.end_offset >= 0, opened == NO_EPOCH)

@@ -56,6 +56,10 @@ class Shape:
         """That two lifted values are the same."""
         return one.term == other.term
 
+    def small(self, value: Any, most: int) -> z3.BoolRef:
+        """That nothing in a lifted value is above `most`: what a reader can take in."""
+        return z3.And(value.term >= -1, value.term <= most)
+
     def read(self, model: z3.ModelRef, value: Any) -> Any:
         """The Python value that a lifted one has in a model."""
         return model.eval(value.term, model_completion=True).as_long()
@@ -63,6 +67,9 @@ class Shape:
 
 class TruthShape(Shape):
     """A truth."""
+
+    def small(self, value: Any, most: int) -> z3.BoolRef:
+        return z3.BoolVal(True)
 
     def unknown(self, name: str, keys: int) -> Unknown:
         column = _column(name, keys, z3.BoolSort())
@@ -83,6 +90,9 @@ class EnumShape(Shape):
 
     def __init__(self, kind: type[Enum]) -> None:
         self.kind, self.members = kind, list(kind)
+
+    def small(self, value: Any, most: int) -> z3.BoolRef:
+        return z3.And(value.position >= 0, value.position < len(self.members))
 
     def unknown(self, name: str, keys: int) -> Unknown:
         column = _column(name, keys, z3.IntSort())
@@ -106,6 +116,9 @@ class OptionalShape(Shape):
 
     def __init__(self, inner: Shape) -> None:
         self.inner = inner
+
+    def small(self, value: Any, most: int) -> z3.BoolRef:
+        return z3.BoolVal(True) if value.value is None else self.inner.small(value.value, most)
 
     def unknown(self, name: str, keys: int) -> Unknown:
         present, inner = _column(f"{name}?", keys, z3.BoolSort()), self.inner.unknown(name, keys)
@@ -140,6 +153,9 @@ class SetShape(Shape):
     def __init__(self, brokers: Brokers) -> None:
         self.brokers = brokers
 
+    def small(self, value: Any, most: int) -> z3.BoolRef:
+        return z3.BoolVal(True)
+
     def unknown(self, name: str, keys: int) -> Unknown:
         column = _column(name, keys + 1, z3.BoolSort())
         return lambda *key: SymbolicSet(self.brokers, lambda broker: column(*key, number(broker)))
@@ -163,6 +179,9 @@ class RecordShape(Shape):
 
     def __init__(self, cls: Any, fields: dict[str, Shape]) -> None:
         self.cls, self.fields = cls, fields
+
+    def small(self, value: Any, most: int) -> z3.BoolRef:
+        return conjunction([shape.small(getattr(value, field), most) for field, shape in self.fields.items()])
 
     def unknown(self, name: str, keys: int) -> Unknown:
         columns = {field: shape.unknown(f"{name}.{field}", keys) for field, shape in self.fields.items()}
@@ -190,6 +209,11 @@ class RecordShape(Shape):
 
 class LogShape(Shape):
     """A log."""
+
+    def small(self, value: Any, most: int) -> z3.BoolRef:
+        numbers = [value.start, value.end, value.opened]
+        numbers += [column(z3.IntVal(offset)) for offset in range(most) for column in (value.epoch, value.value)]
+        return z3.And(value.start >= 0, value.end >= value.start, *(z3.And(n >= -1, n <= most) for n in numbers))
 
     def unknown(self, name: str, keys: int) -> Unknown:
         start, end, opened = (_column(f"{name}.{part}", keys, z3.IntSort()) for part in ("start", "end", "opened"))
@@ -238,6 +262,9 @@ class SetOfSetsShape(Shape):
 
     def __init__(self, brokers: Brokers) -> None:
         self.brokers = brokers
+
+    def small(self, value: Any, most: int) -> z3.BoolRef:
+        return z3.BoolVal(True)
 
     def unknown(self, name: str, keys: int) -> Unknown:
         ids = _known_ids(self.brokers)

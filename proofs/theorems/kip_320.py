@@ -16,7 +16,7 @@ from model_check.models.gustafson.settings import NAMES, PARAMETERS, TRUNCATION
 from model_check.parameters import resolve
 from proofs import exchange
 from proofs.invariant import StateView, Theorem, conjunct
-from proofs.logic import all_of, any_of, epoch_at, has_same_record, holds, implies, member, no, same_record
+from proofs.logic import all_of, any_of, epoch_at, has_same_record, holds, implies, member, no, same_record, starts_at_zero
 from proofs.symbolic import Name
 from spec.log import EMPTY_LOG, RecordLog
 from spec.protocol import KIP_320
@@ -160,8 +160,7 @@ class View(StateView):
 
 @conjunct("LogStart", "Nothing is deleted at the start of a log, and a new leader notes nothing in it (as published).")
 def log_start(s: View, replica: BrokerId) -> Any:
-    log = s.log(replica)
-    return all_of(log.start_offset == 0, log.opened == NO_EPOCH if hasattr(log, "opened") else log.opened_epoch == NO_EPOCH)
+    return starts_at_zero(s.log(replica))
 
 
 @conjunct("HighWatermarkInLog", "Only records that a replica holds are below its high watermark.")
@@ -181,8 +180,14 @@ def announcements(s: View, epoch: Epoch) -> Any:
     in_its_isr = s.some(lambda replica: all_of(announced.leader == replica, member(replica, announced.isr)))
     return all_of(
         implies(begun, all_of(announced.leader_epoch == epoch, any_of(announced.leader == NO_LEADER, in_its_isr))),
-        implies(no(begun), announced.leader == NO_LEADER),
+        implies(no(begun), _is_none(s, announced)),
     )
+
+
+def _is_none(s: View, announced: Any) -> Any:
+    """That this is no announcement at all."""
+    nobody = no(s.some(lambda replica: member(replica, announced.isr)))
+    return all_of(announced.leader == NO_LEADER, announced.leader_epoch == NO_EPOCH, nobody)
 
 
 @conjunct("RoleIsAnnounced", "A replica leads or follows as the announcement of its epoch says.")
@@ -190,7 +195,7 @@ def role_is_announced(s: View, replica: BrokerId) -> Any:
     role = s.role(replica)
     return all_of(
         implies(role.leader_epoch >= 0, role.leader == s.announced_leader(role.leader_epoch)),
-        implies(role.leader_epoch < 0, role.leader == NO_LEADER),
+        implies(role.leader_epoch < 0, _is_none(s, role)),
     )
 
 
@@ -294,9 +299,8 @@ def working_isr_covers_later_isrs(s: View, leader: BrokerId, replica: BrokerId, 
 def memory(s: View) -> Any:
     committers = s.at("committers", None)
     return all_of(
-        s.committed.start_offset == 0,
-        committers.start_offset == 0,
-        s.committed.end_offset >= 0,
+        starts_at_zero(s.committed),
+        starts_at_zero(committers),
         committers.end_offset == s.committed.end_offset,
     )
 
