@@ -129,7 +129,7 @@ class CounterexampleSearch:
 
     def _action(self, claim: Claim, model: Model, found: z3.ModelRef, state: State) -> Action | None:
         """The action of the bounded model that the claim is about, with the epoch that Z3 found."""
-        general = next((action for action in self.induction.model.actions if action.label == claim.action), None)
+        general = self.induction.actions.get(claim.action)
         if general is None:
             return None
         args = {

@@ -66,6 +66,7 @@ class Induction:
         self.conjuncts = [conjunct for conjunct in theorem.conjuncts if conjunct.name not in settings.without]
         self.brokers = Brokers(range(1, settings.replicas + 1))
         self.model: Model = theorem.model(settings.replicas, settings.mutant)
+        self.actions = self._numbered(self.model.actions)
         self.shapes = shapes_of(self.model, self.brokers)
         self.before = unknown_state(self.model, self.shapes)
         self.premises = [truth(premise) for premise in theorem.premises]
@@ -85,7 +86,15 @@ class Induction:
     def tasks(self) -> list[str]:
         """What can be worked on separately: the start, each action, what the theorem adds, and the properties."""
         extra = [PROPERTIES] if self.theorem.properties else []
-        return [INIT, *(action.label for action in self.model.actions), *(name for name, _ in self.theorem.lemmas), *extra]
+        return [INIT, *self.actions, *(name for name, _ in self.theorem.lemmas), *extra]
+
+    def _numbered(self, actions: Sequence[Action]) -> dict[str, Action]:
+        """Actions by label; those that share one are told apart by a number."""
+        labels: dict[str, Action] = {}
+        for action in actions:
+            same = sum(1 for known in labels.values() if known.label == action.label)
+            labels[f"{action.label} #{same + 1}" if same else action.label] = action
+        return labels
 
     def claims(self, task: str) -> Iterator[Claim]:
         """The obligations of a task."""
@@ -97,7 +106,7 @@ class Induction:
         elif task in lemmas:
             yield from lemmas[task](self)
         else:
-            yield from self.action_claims(next(action for action in self.model.actions if action.label == task))
+            yield from self.action_claims(task, self.actions[task])
 
     def _initial_claims(self) -> Iterator[Claim]:
         start = initial_state(self.model, self.shapes)
@@ -117,7 +126,7 @@ class Induction:
         solver.add(*(instance.body for _, instance in self.hypotheses if not instance.variables))
         return solver
 
-    def action_claims(self, action: Action) -> Iterator[Claim]:
+    def action_claims(self, label: str, action: Action) -> Iterator[Claim]:
         """That an action keeps each conjunct. Instances that it does not touch are left out: they hold by hypothesis."""
         taken = self.step(action)
         for conjunct in self.conjuncts:
@@ -126,7 +135,7 @@ class Induction:
                 for instance in self.instances(conjunct, taken.after)
                 if not instance.body.eq(self.known[conjunct.name, instance.brokers])
             ]
-            yield Claim(action.label, conjunct.name, (taken.enabled, taken.facts), conjunction(changed), taken.paths)
+            yield Claim(label, conjunct.name, (taken.enabled, taken.facts), conjunction(changed), taken.paths)
 
     def _property_claims(self) -> Iterator[Claim]:
         for name in self.theorem.properties:

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from itertools import product
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import z3
 
 from model_check.model import Model
 from proofs.logic import any_of
-from proofs.symbolic import Brokers, SymbolicBool, SymbolicInt, conjunction, truth
+from proofs.symbolic import Brokers, SymbolicBool, SymbolicInt, SymbolicSet, conjunction, truth
 from spec.values import BrokerId, Epoch, Offset, PartitionEpoch
 
 
@@ -29,7 +29,7 @@ class StateView:
 
 @dataclass(frozen=True, slots=True)
 class Conjunct:
-    """One claim about every reachable state: of all brokers, offsets and epochs that are parameters of `claim`.
+    """One claim about every reachable state: of all brokers, offsets, epochs and sets of brokers that `claim` has as parameters.
 
     `because` says in a sentence why the protocol makes it so, or needs it.
     """
@@ -39,14 +39,19 @@ class Conjunct:
     claim: Callable[..., Any]
     brokers: tuple[str, ...]
     numbers: tuple[str, ...]
+    sets: tuple[str, ...]
     order: tuple[str, ...]
+
+
+NUMBERS = (Offset, Epoch, PartitionEpoch)
+BROKER_SET = frozenset[BrokerId]
 
 
 class Instance(NamedTuple):
     """A conjunct for certain brokers: `body` holds for all `variables`. `places` are the slots that it reads."""
 
     brokers: tuple[Any, ...]
-    variables: tuple[z3.ArithRef, ...]
+    variables: tuple[z3.ExprRef, ...]
     body: z3.BoolRef
 
     def closed(self) -> z3.BoolRef:
@@ -59,10 +64,13 @@ def conjunct(name: str, because: str) -> Callable[[Callable[..., Any]], Conjunct
 
     def make(claim: Callable[..., Any]) -> Conjunct:
         kinds = {parameter.name: parameter.annotation for parameter in list(signature(claim).parameters.values())[1:]}
-        unknown = [kind for kind in kinds.values() if kind not in (BrokerId, Offset, Epoch, PartitionEpoch)]
-        assert not unknown, f"{name} speaks of {unknown}: a conjunct speaks of brokers, offsets and epochs"
-        brokers = tuple(parameter for parameter, kind in kinds.items() if kind is BrokerId)
-        return Conjunct(name, because, claim, brokers, tuple(kind for kind in kinds if kind not in brokers), tuple(kinds))
+        unknown = [kind for kind in kinds.values() if kind not in (BrokerId, *NUMBERS, BROKER_SET)]
+        assert not unknown, f"{name} speaks of {unknown}: a conjunct speaks of brokers, offsets, epochs and sets of brokers"
+
+        def named(*wanted: Any) -> tuple[str, ...]:
+            return tuple(parameter for parameter, kind in kinds.items() if kind in wanted)
+
+        return Conjunct(name, because, claim, named(BrokerId), named(*NUMBERS), named(BROKER_SET), tuple(kinds))
 
     return make
 
@@ -71,20 +79,27 @@ def instances(conjunct: Conjunct, view: Any, brokers: Brokers) -> Iterator[Insta
     """The conjunct for each choice of brokers."""
     variables = tuple(z3.Int(name) for name in conjunct.numbers)
     domain = conjunction([variable >= 0 for variable in variables])
+    flags = {name: {broker: z3.Bool(f"{broker} in {name}") for broker in brokers.ids or ()} for name in conjunct.sets}
+    bound = (*variables, *(flag for of_set in flags.values() for flag in of_set.values()))
     for chosen in product(brokers.ids or (), repeat=len(conjunct.brokers)):
         values: dict[str, Any] = dict(zip(conjunct.brokers, chosen, strict=True))
         values |= {name: SymbolicInt(variable) for name, variable in zip(conjunct.numbers, variables, strict=True)}
+        values |= {name: SymbolicSet(brokers, lambda broker, of_set=of_set: of_set[broker]) for name, of_set in flags.items()}
         body = truth(conjunct.claim(view, *(values[name] for name in conjunct.order)))
-        yield Instance(chosen, variables, z3.Implies(domain, body) if variables else body)
+        yield Instance(chosen, bound, z3.Implies(domain, body) if variables else body)
 
 
 def holds_in(conjunct: Conjunct, view: Any, brokers: Sequence[int], offsets: int, epochs: int) -> bool:
     """Whether the conjunct holds of an explored state, in which offsets and epochs go up to these bounds."""
     hints = signature(conjunct.claim).parameters
-    domains = [
-        brokers if name in conjunct.brokers else range((offsets if hints[name].annotation is Offset else epochs) + 1)
-        for name in conjunct.order
-    ]
+    subsets = [frozenset(chosen) for size in range(len(brokers) + 1) for chosen in combinations(brokers, size)]
+
+    def domain(name: str) -> Sequence[Any]:
+        if name in conjunct.brokers:
+            return brokers
+        return subsets if name in conjunct.sets else range((offsets if hints[name].annotation is Offset else epochs) + 1)
+
+    domains = [domain(name) for name in conjunct.order]
     return all(conjunct.claim(view, *values) for values in product(*domains))
 
 

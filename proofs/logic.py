@@ -7,6 +7,7 @@ from typing import Any
 
 import z3
 
+from proofs.shapes import SymbolicSetOfSets
 from proofs.symbolic import SymbolicBool, SymbolicInt, SymbolicSet, conjunction, disjunction, negation, number, truth
 from proofs.symbolic_log import SymbolicLog
 from spec.values import NO_EPOCH
@@ -44,6 +45,16 @@ def any_of(*claims: Truth) -> Truth:
 def member(broker: Any, brokers: Any) -> Truth:
     """That a broker is in a set of brokers."""
     return SymbolicBool(brokers.has(broker)) if isinstance(brokers, SymbolicSet) else broker in brokers
+
+
+def subset(brokers: Any, others: Any) -> Truth:
+    """That every broker of a set is in another one."""
+    return others >= brokers if isinstance(others, SymbolicSet) else brokers <= others
+
+
+def among(brokers: Any, sets: Any) -> Truth:
+    """That a set of brokers is among others."""
+    return SymbolicBool(sets.has(brokers)) if isinstance(sets, SymbolicSetOfSets) else brokers in sets
 
 
 def holds(log: Any, offset: Any) -> Truth:

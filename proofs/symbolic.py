@@ -171,6 +171,8 @@ class SymbolicSet:
         if isinstance(value, SymbolicSet):
             return value
         members = list(value)
+        if brokers.ids is not None and set(brokers.ids) == set(members):
+            return cls(brokers, lambda broker: z3.BoolVal(True))
         return cls(brokers, lambda broker: disjunction([number(broker) == number(member) for member in members]))
 
     def has(self, broker: Broker) -> z3.BoolRef:
