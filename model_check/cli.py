@@ -317,3 +317,88 @@ def history(traces: bool, as_json: bool, quiet: bool) -> None:
     with _progress(not quiet) as report:
         chapters = run_history(report)
     click.echo(json.dumps(history_as_json(chapters)) if as_json else history_as_text(chapters, traces))
+
+
+@cli.command()
+@click.argument("theorems", metavar="[THEOREM]...", nargs=-1)
+@click.option("--replicas", type=click.IntRange(2), default=3, show_default=True, metavar="N", help="Replicas, 1 to N.")
+@click.option("--workers", type=click.IntRange(1), metavar="W", help="Processes (all cores by default).")
+@click.option("--export", metavar="DIR", help="Write each obligation into this folder as SMT-LIB 2.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=20.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds for one obligation.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Of Z3's random choices.")
+@click.option("--mutant", metavar="NAME", help="Weaken one rule: the proof should then fail.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--quiet", is_flag=True, help="No progress on standard error, no line for each obligation.")
+def prove(
+    theorems: tuple[str, ...],
+    replicas: int,
+    workers: int | None,
+    export: str | None,
+    timeout: float,
+    seed: int,
+    mutant: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Prove each THEOREM (all of them by default) by induction, for logs and epochs of any length.
+
+    Exit status: 0 everything is proved, 1 something is refuted, 2 bad usage, 3 something stays unknown.
+    """
+    import os
+
+    try:
+        from proofs.prove import Outcome, z3_version
+        from proofs.prove import prove as run
+        from proofs.settings import Settings
+        from proofs.theorems import THEOREMS
+    except ModuleNotFoundError as error:
+        if error.name != "z3":
+            raise
+        raise click.UsageError("kspec prove needs Z3: pip install 'kafka-replication-spec[prove]'") from error
+
+    for name in theorems:
+        if name not in THEOREMS:
+            raise click.UsageError(f"there is no theorem {name!r}; theorems: {', '.join(THEOREMS)}")
+    chosen = theorems or tuple(name for name, known in THEOREMS.items() if mutant is None or mutant in known.mutants)
+    for name in chosen or THEOREMS:
+        if mutant is not None and mutant not in THEOREMS[name].mutants:
+            raise click.UsageError(f"theorem {name} has no mutant {mutant!r}; it has {', '.join(THEOREMS[name].mutants)}")
+    folder = _folder(export)
+    outcomes: list[Outcome] = []
+    with _progress(not quiet) as report:
+        for name in chosen:
+
+            def told(obligations: Any, done: int, tasks: int, name: str = name) -> None:
+                if not quiet and not as_json:
+                    for each in obligations:
+                        click.echo(f"{each.status:<8} {each.seconds:6.2f} s  {each.action}  {each.conjunct}")
+                if report is not None:
+                    report(f"{name}: {done} of {tasks} tasks")
+
+            settings = Settings(name, replicas, mutant, timeout, seed, folder)
+            outcomes.append(run(settings, workers or os.cpu_count() or 1, told))
+            if not as_json:
+                click.echo(outcomes[-1].as_text())
+    if as_json:
+        described = [outcome.as_json() for outcome in outcomes]
+        click.echo(json.dumps({"theorems": described, "z3_version": z3_version()}))
+    statuses = {outcome.status for outcome in outcomes}
+    return VIOLATED if "refuted" in statuses else STOPPED if "unknown" in statuses else ALL_HOLD
+
+
+def _folder(path: str | None) -> Path | None:
+    """A folder to write into; it is made if it is not there."""
+    if path is None:
+        return None
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(f"cannot make the folder {path}: {error.strerror}") from error
+    return Path(path)

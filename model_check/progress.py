@@ -20,12 +20,19 @@ class ProgressLine:
         if self.status:
             self.status.start()
 
-    def report(self, progress: Progress) -> None:
+    def report(self, progress: Progress | str) -> None:
+        """How far the work is: of an exploration, or in words."""
+        if isinstance(progress, str):
+            self._show(progress)
+            return
         rate = progress.distinct_states / max(progress.seconds, 1e-3)
         text = (
             f"level {progress.level}: {progress.distinct_states:,} distinct states, {progress.transitions:,} transitions,"
             f" {progress.queue:,} to expand in this level, {rate:,.0f} states/s"
         )
+        self._show(text)
+
+    def _show(self, text: str) -> None:
         if self.status:
             self.status.update(text)
         elif time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:

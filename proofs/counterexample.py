@@ -140,17 +140,25 @@ class CounterexampleSearch:
         return next((action for action in candidates if action.bind()(state) is not None), None)
 
 
-def reachable(counterexample: Counterexample, max_states: int, max_seconds: float) -> str:
-    """Whether the bounded model can reach the state from which a counterexample starts, in words."""
+def reachable(
+    counterexample: Counterexample, theorem: Theorem, replicas: int, mutant: str | None, limits: tuple[int, float]
+) -> str:
+    """Whether a model just large enough can reach the state from which a counterexample starts, in words.
+
+    `limits` are states and seconds.
+    """
     from model_check.engines import explorer  # noqa: PLC0415 - only failed proofs pay for it
 
-    model, start = counterexample.model, counterexample.trace[0].state
+    max_states, max_seconds = limits
+    model = theorem.bounded(replicas, counterexample.size, counterexample.size, mutant)
+    found = Explored(counterexample.model, counterexample.trace[0].state)
+    start = tuple(found.at(slot.name, slot.key) for slot in model.slots)
     elsewhere = Property("Elsewhere", "always", (when(lambda *state: state != start, *model.slots),), "not this state")
     result = explorer("reference")(model, [elsewhere], Limits(True, max_states, max_seconds))
     (verdict,) = result.verdicts
-    bounds = ", ".join(f"{name} {model.parameters[name]}" for name in ("log_size", "max_records", "max_epoch") if name in model.parameters)
+    bounds = f"with logs and epochs up to {counterexample.size}"
     if verdict.trace is not None:
-        return f"the start can be reached, in {len(verdict.trace)} states"
+        return f"the start can be reached: by a run of {len(verdict.trace)} states, {bounds}"
     if result.complete:
-        return f"the start cannot be reached within {bounds} ({result.distinct_states:,} states)"
-    return f"the start was not reached among the first {result.distinct_states:,} states within {bounds}"
+        return f"the start cannot be reached {bounds} ({result.distinct_states:,} states explored)"
+    return f"the start was not among the first {result.distinct_states:,} states explored {bounds}"

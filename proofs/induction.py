@@ -14,11 +14,14 @@ import z3
 
 from model_check.model import Action, Model
 from proofs.invariant import Conjunct, Instance, StateView, Theorem, instances
+from proofs.settings import Settings
 from proofs.relation import Step, as_formula, step
 from proofs.state import SymbolicState, initial_state, shapes_of, unknown_state
 from proofs.symbolic import FEASIBILITY_TIMEOUT_MS, Brokers, conjunction, negation, truth
 
 Status = Literal["proved", "refuted", "unknown"]
+
+FIRST_ATTEMPT_S = 3.0
 
 INIT, PROPERTIES = "Init", "Property"
 """What stands in the place of an action for the obligations that are about none."""
@@ -42,20 +45,6 @@ class Claim(NamedTuple):
     premises: tuple[z3.BoolRef, ...]
     goal: z3.BoolRef
     paths: int
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How a theorem is to be proved."""
-
-    theorem: str
-    replicas: int
-    mutant: str | None = None
-    timeout: float = 10.0
-    seed: int = 0
-    export: Path | None = None
-    without: frozenset[str] = field(default_factory=frozenset)
-    """Conjuncts that are left out, to see what fails without them."""
 
 
 class Induction:
@@ -168,19 +157,25 @@ class Induction:
         obligations = []
         for claim in self.claims(task):
             started = time.perf_counter()
-            answer = self._ask(solver, claim)
-            status: Status = "proved" if answer == z3.unsat else "refuted" if on_failure(claim) else "unknown"
+            solver.push()
+            solver.add(*claim.premises, negation(claim.goal))
+            if self.settings.export is not None:
+                _export(self.settings, claim, solver)
+            status = "proved" if z3.is_true(claim.goal) else self._answer(solver, claim, on_failure)
+            solver.pop()
             obligations.append(Obligation(claim.action, claim.conjunct, status, time.perf_counter() - started, claim.paths))
         return obligations
 
-    def _ask(self, solver: z3.Solver, claim: Claim) -> z3.CheckSatResult:
-        solver.push()
-        solver.add(*claim.premises, negation(claim.goal))
-        if self.settings.export is not None:
-            _export(self.settings, claim, solver)
-        answer = z3.unsat if z3.is_true(claim.goal) else solver.check()
-        solver.pop()
-        return answer
+    def _answer(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
+        """Proofs are found soon; so after a while a counterexample is looked for, and only then the rest of the time is used."""
+        timeout = self.settings.timeout
+        for seconds in (min(FIRST_ATTEMPT_S, timeout), timeout):
+            solver.set("timeout", int(seconds * 1000))
+            if solver.check() == z3.unsat:
+                return "proved"
+            if seconds < timeout and on_failure(claim):
+                return "refuted"
+        return "refuted" if timeout <= FIRST_ATTEMPT_S and on_failure(claim) else "unknown"
 
     def cores(self, task: str) -> dict[str, frozenset[str]]:
         """For each conjunct that a task is about: the conjuncts on which Z3's proof rests."""

@@ -296,10 +296,12 @@ def opened_epoch_gives_way_to_the_next(log: Log, epoch: Epoch, later: Epoch) -> 
 # ---- end_offset_for_epoch: the answer of released Kafka
 
 
-@law("To ask for no epoch, or for one above the latest, gives no answer.")
-def no_end_above_the_latest_epoch(log: Log) -> bool:
-    above = Epoch(log.latest_epoch + 1)
-    return all(log.end_offset_for_epoch(epoch) == UNDEFINED_EPOCH_END for epoch in (NO_EPOCH, above))
+@law(
+    "To ask for no epoch, or for one above the latest, gives no answer.",
+    given=lambda log, epoch: epoch == NO_EPOCH or epoch > log.latest_epoch,
+)
+def no_end_above_the_latest_epoch(log: Log, epoch: Epoch) -> bool:
+    return log.end_offset_for_epoch(epoch) == UNDEFINED_EPOCH_END
 
 
 @law("The latest epoch ends where the log ends.", given=lambda log: log.latest_epoch != NO_EPOCH)

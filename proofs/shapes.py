@@ -56,6 +56,10 @@ class Shape:
         """That two lifted values are the same."""
         return one.term == other.term
 
+    def is_value(self, unknown: Any, value: Any) -> z3.BoolRef:
+        """That an unknown value is this Python value."""
+        return self.equal(unknown, self.lift(value))
+
     def small(self, value: Any, most: int) -> z3.BoolRef:
         """That nothing in a lifted value is above `most`: what a reader can take in."""
         return z3.And(value.term >= -1, value.term <= most)
@@ -158,10 +162,21 @@ class SetShape(Shape):
 
     def unknown(self, name: str, keys: int) -> Unknown:
         column = _column(name, keys + 1, z3.BoolSort())
-        return lambda *key: SymbolicSet(self.brokers, lambda broker: column(*key, number(broker)))
+        ids = self.brokers.ids
+
+        def holds(key: Keys, broker: Any) -> z3.BoolRef:
+            if isinstance(broker, int):
+                return column(*key, broker) if ids is None or broker in ids else z3.BoolVal(False)
+            known = broker >= 1 if ids is None else z3.And(broker >= ids[0], broker <= ids[-1])
+            return z3.And(known, column(*key, broker))
+
+        return lambda *key: SymbolicSet(self.brokers, lambda broker: holds(key, broker))
 
     def lift(self, value: Any) -> Any:
         return SymbolicSet.of(value, self.brokers)
+
+    def is_value(self, unknown: Any, value: Any) -> z3.BoolRef:
+        return conjunction([unknown.has(broker) == z3.BoolVal(broker in value) for broker in self.brokers.ids or ()])
 
     def either(self, condition: z3.BoolRef, then: Any, otherwise: Any) -> Any:
         return SymbolicSet(self.brokers, lambda broker: choice(condition, then.has(broker), otherwise.has(broker)))
@@ -179,6 +194,11 @@ class RecordShape(Shape):
 
     def __init__(self, cls: Any, fields: dict[str, Shape]) -> None:
         self.cls, self.fields = cls, fields
+
+    def is_value(self, unknown: Any, value: Any) -> z3.BoolRef:
+        return conjunction(
+            [shape.is_value(getattr(unknown, field), getattr(value, field)) for field, shape in self.fields.items()]
+        )
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return conjunction([shape.small(getattr(value, field), most) for field, shape in self.fields.items()])
@@ -209,6 +229,14 @@ class RecordShape(Shape):
 
 class LogShape(Shape):
     """A log."""
+
+    def is_value(self, unknown: Any, value: Any) -> z3.BoolRef:
+        known = SymbolicLog.of(value)
+        parts = [unknown.start == known.start, unknown.end == known.end, unknown.opened == known.opened]
+        for offset, record in enumerate(value.records, start=value.start_offset):
+            at = z3.IntVal(offset)
+            parts += [unknown.epoch(at) == record.leader_epoch, unknown.value(at) == record.value]
+        return z3.And(*parts)
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         numbers = [value.start, value.end, value.opened]
@@ -367,6 +395,23 @@ def shape_of(annotation: Any, brokers: Brokers) -> Shape:
         hints = typing.get_type_hints(annotation)
         return RecordShape(annotation, {field: shape_of(hints[field], brokers) for field in annotation._fields})
     raise TypeError(f"values of type {annotation} have no symbolic form yet; proofs/shapes.py has those that do")
+
+
+def in_model(value: Any, model: z3.ModelRef) -> Any:
+    """Any symbolic value, or a tuple that has some in it, as the Python value that it has in a model."""
+    if isinstance(value, SymbolicBool):
+        return TruthShape().read(model, value)
+    if isinstance(value, SymbolicInt):
+        return INT.read(model, value)
+    if isinstance(value, SymbolicLog):
+        return LogShape().read(model, value)
+    if isinstance(value, SymbolicSet | SymbolicSetOfSets):
+        shape = SetShape(value.brokers) if isinstance(value, SymbolicSet) else SetOfSetsShape(value.brokers)
+        return shape.read(model, value)
+    if isinstance(value, tuple):
+        fields = [in_model(field, model) for field in value]
+        return type(value)(*fields) if hasattr(value, "_fields") else tuple(fields)
+    return value
 
 
 def plain(value: Any) -> Any:

@@ -15,6 +15,7 @@ from model_check.parameters import resolve
 from proofs.invariant import StateView, Theorem, conjunct
 from proofs.logic import all_of, among, any_of, implies, member
 from proofs.symbolic import Name
+from spec.mutants import ISR_MUTANTS
 from spec.protocol import ASYNC_ISR
 from spec.values import BrokerId, PartitionEpoch
 
@@ -117,5 +118,6 @@ ASYNC_ISR_THEOREM = Theorem(
         maximal_isr_covers_true_isr,
     ),
     properties=("ValidHighWatermark", "CommittedOnNextLeader"),
+    mutants=tuple(mutant.name for mutant in ISR_MUTANTS),
     premises=(ANY_VERSION >= 0, NEXT_VERSION - 1 == ANY_VERSION + 0),  # type: ignore[arg-type]
 )

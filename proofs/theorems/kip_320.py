@@ -19,6 +19,7 @@ from proofs.invariant import StateView, Theorem, conjunct
 from proofs.logic import all_of, any_of, epoch_at, has_same_record, holds, implies, member, no, same_record, starts_at_zero
 from proofs.symbolic import Name
 from spec.log import EMPTY_LOG, RecordLog
+from spec.mutants import MUTANTS
 from spec.protocol import KIP_320
 from spec.replica import leads
 from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
@@ -386,6 +387,7 @@ KIP_320_THEOREM = Theorem(
     view=View,
     conjuncts=INVARIANT,
     properties=("StrongIsr", "CommittedOnNextLeader", "LogMatching", "FollowersMatchLeader"),
+    mutants=tuple(mutant.name for mutant in MUTANTS),
     premises=(ANY_EPOCH >= 0,),  # type: ignore[arg-type]
     lemmas=((exchange.TASK, exchange.lemma(KIP_320)),),
 )
