@@ -58,8 +58,9 @@ class Law:
 
     @property
     def compares_logs(self) -> bool:
-        """Whether it needs a carrier with `holds_as` and `agreement_end`."""
-        return not {"other", "leader"}.isdisjoint(self.parameters)
+        """Whether it needs a carrier with `holds_as`, `agrees_below` and `agreement_end`."""
+        asked = {*self.given.__code__.co_names, *self.holds.__code__.co_names}
+        return not asked.isdisjoint({"holds_as", "agrees_below", "agreement_end"})
 
     def applies_to(self, arguments: Mapping[str, Any]) -> bool:
         """Whether the law says anything about these arguments."""
@@ -127,12 +128,11 @@ def appended_records_are_read(log: Log, records: Records) -> bool:
     return log.append(records).read(log.end_offset, len(records)) == records
 
 
-@law(
-    "The epochs after the old end are those of what was appended.",
-    given=lambda log, offset, records: log.end_offset <= offset < log.end_offset + len(records),
-)
-def appended_records_give_their_epochs(log: Log, offset: Offset, records: Records) -> bool:
-    return log.append(records).epoch_at(offset) == records[offset - log.end_offset].leader_epoch
+@law("The epochs after the old end are those of what was appended.")
+def appended_records_give_their_epochs(log: Log, records: Records) -> bool:
+    appended = log.append(records)
+    offsets = [Offset(log.end_offset + position) for position in range(len(records))]
+    return [appended.epoch_at(offset) for offset in offsets] == [record.leader_epoch for record in records]
 
 
 @law("The last record gives the latest epoch.", given=lambda records: len(records) > 0)
@@ -387,6 +387,19 @@ def holding_the_same_is_reading_the_same(log: Log, other: Log, offset: Offset) -
 @law("It does not matter which of two logs is asked.")
 def holding_the_same_is_symmetric(log: Log, other: Log, offset: Offset) -> bool:
     return log.holds_as(other, offset) == other.holds_as(log, offset)
+
+
+@law("To agree below an end is to hold the same at every offset before it.", given=lambda offset, position: offset < position)
+def agreeing_below_is_holding_the_same(log: Log, other: Log, offset: Offset, position: Offset) -> bool:
+    return not log.agrees_below(other, position) or log.holds_as(other, offset)
+
+
+@law(
+    "Logs that agree below an offset and hold the same there agree below the next.",
+    given=lambda log, other, offset: log.agrees_below(other, offset),
+)
+def agreeing_below_grows_by_one(log: Log, other: Log, offset: Offset) -> bool:
+    return log.agrees_below(other, Offset(offset + 1)) == log.holds_as(other, offset)
 
 
 @law("Two logs agree to the same offset, whichever is asked.")

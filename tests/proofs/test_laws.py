@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from spec.log import EMPTY_LOG, Log, RecordLog
 from spec.truncation import truncate_to_common_epoch
 from spec.values import NO_EPOCH, Epoch, Offset, Record
+from tests.proofs.history_log import HistoryLog
 from tests.spec import strategies
 from proofs.laws import LAWS, Carrier, Law, LogT, written_by_one_series_of_leaders
 from tests.spec.strategies import ReplicaLog
@@ -19,8 +20,14 @@ def record_log(pairs: Sequence[tuple[int, int]], start_offset: int) -> RecordLog
     return RecordLog(tuple(Record(value, Epoch(epoch)) for epoch, value in pairs), Offset(start_offset))
 
 
+def history_log(pairs: Sequence[tuple[int, int]], start_offset: int) -> HistoryLog:
+    empty = HistoryLog(start_offset=Offset(start_offset))
+    return empty.append(tuple(Record(value, Epoch(epoch)) for epoch, value in pairs))
+
+
 RECORD_LOG = Carrier("RecordLog", record_log, keeps_any_order=True, compares_logs=True)
-CARRIERS: tuple[Carrier[Any], ...] = (RECORD_LOG,)
+HISTORY_LOG = Carrier("HistoryLog", history_log)
+CARRIERS: tuple[Carrier[Any], ...] = (RECORD_LOG, HISTORY_LOG)
 
 
 def made(carrier: Carrier[LogT], made_of: ReplicaLog) -> Log:
