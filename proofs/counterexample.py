@@ -4,6 +4,7 @@ What Z3 finds is never shown as it is: the state is made of Python values, the s
 functions, and the invariant is evaluated before and after. Only what survives that is a counterexample.
 """
 
+from itertools import product
 from typing import Any, NamedTuple
 
 import z3
@@ -63,14 +64,14 @@ class CounterexampleSearch:
 
     def __init__(self, induction: Induction) -> None:
         self.induction = induction
-        self.solvers: dict[int, z3.Solver] = {}
+        self.solvers: dict[tuple[int, bool], z3.Solver] = {}
 
     def find(self, claim: Claim) -> Counterexample | None:
         """A small counterexample to a claim that Z3 could not prove, if there is one."""
         if claim.action == INIT:
             return self._initial(claim)
-        for size in SIZES:
-            solver = self._solver(size)
+        for realistic, size in product((True, False), SIZES):
+            solver = self._solver(size, realistic)
             solver.push()
             solver.add(*(spelled_out(term, range(-1, size + 2)) for term in (*claim.premises, negation(claim.goal))))
             found = self._replayed(claim, solver.model(), size) if solver.check() == z3.sat else None
@@ -79,21 +80,23 @@ class CounterexampleSearch:
                 return found
         return None
 
-    def _solver(self, size: int) -> z3.Solver:
+    def _solver(self, size: int, realistic: bool) -> z3.Solver:
         """A solver for states of this size in which the invariant holds."""
-        if size not in self.solvers:
+        if (size, realistic) not in self.solvers:
             induction = self.induction
-            solver = self.solvers[size] = z3.Solver()
+            solver = self.solvers[size, realistic] = z3.Solver()
             solver.set("timeout", SEARCH_TIMEOUT_MS)
             solver.add(*induction.premises)
             names = [value for action in induction.model.actions for value in action.args.values() if isinstance(value, Name)]
             solver.add(*(INT.small(name, size + 1) for name in set(names)))
-            for _, instance in induction.hypotheses:
-                solver.add(spelled_out(instance.closed(), range(-1, size + 2)))
+            known = [instance for _, instance in induction.hypotheses]
+            for conjunct in induction.theorem.realistic if realistic else ():
+                known += induction.instances(conjunct, induction.before)
+            solver.add(*(spelled_out(instance.closed(), range(-1, size + 2)) for instance in known))
             for slot in self._bounded(size).slots:
                 value = induction.before.at(slot.name, slot.key)
                 solver.add(induction.shapes[slot.name].small(value, size))
-        return self.solvers[size]
+        return self.solvers[size, realistic]
 
     def _bounded(self, size: int) -> Model:
         settings = self.induction.settings

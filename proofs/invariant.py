@@ -111,6 +111,7 @@ class Theorem:
     - `bounded`: builds it with bounds, for exploration;
     - `view`: how conjuncts read a state;
     - `properties`: the model's own properties that follow from the invariant;
+    - `realistic`: conjuncts that the proof does not need, and that make counterexamples look like runs of a cluster;
     - `mutants`: the weakened rules against which it can be tried;
     - `premises`: what holds of the arguments of actions;
     - `lemmas`: further tasks, by name, with the obligations that they make of an `Induction`.
@@ -123,6 +124,7 @@ class Theorem:
     view: type[StateView]
     conjuncts: tuple[Conjunct, ...]
     properties: tuple[str, ...]
+    realistic: tuple[Conjunct, ...] = ()
     mutants: tuple[str, ...] = ()
     premises: tuple[SymbolicBool, ...] = ()
     lemmas: tuple[tuple[str, Callable[[Any], Iterator[Any]]], ...] = ()

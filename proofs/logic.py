@@ -69,6 +69,13 @@ def epoch_at(log: Any, offset: Any) -> Any:
     return SymbolicInt(log.epoch(number(offset))) if isinstance(log, SymbolicLog) else log.epoch_at(offset)
 
 
+def value_at(log: Any, offset: Any) -> Any:
+    """The value of the record at `offset`, where there is one."""
+    if isinstance(log, SymbolicLog):
+        return SymbolicInt(log.value(number(offset)))
+    return log.read(offset, 1)[0].value if log.read(offset, 1) else NO_EPOCH
+
+
 def same_record(log: Any, other: Any, offset: Any) -> Truth:
     """That two logs, which both hold a record at `offset`, hold the same one."""
     if isinstance(log, SymbolicLog):

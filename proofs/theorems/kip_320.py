@@ -16,7 +16,7 @@ from model_check.models.gustafson.settings import NAMES, PARAMETERS, TRUNCATION
 from model_check.parameters import resolve
 from proofs import exchange
 from proofs.invariant import StateView, Theorem, conjunct
-from proofs.logic import all_of, any_of, epoch_at, has_same_record, holds, implies, member, no, same_record, starts_at_zero
+from proofs.logic import all_of, any_of, epoch_at, has_same_record, holds, implies, member, no, same_record, starts_at_zero, value_at
 from proofs.symbolic import Name
 from spec.log import EMPTY_LOG, RecordLog
 from spec.mutants import MUTANTS
@@ -355,6 +355,30 @@ def own_commits(s: View, leader: BrokerId, offset: Offset) -> Any:
     return implies(all_of(s.leads(leader), own), offset < s.high_watermark(leader))
 
 
+# ---- not needed for the proof: where counterexamples are looked for first
+
+
+@conjunct("RecordsWereWritten", "Values are counted up as they are written.")
+def records_were_written(s: View, replica: BrokerId, offset: Offset) -> Any:
+    log = s.log(replica)
+    value = value_at(log, offset)
+    written = all_of(value >= 0, value < s.at("nextRecord", None))
+    return all_of(s.at("nextRecord", None) >= 0, implies(holds(log, offset), written))
+
+
+@conjunct("FollowersKnowTheAnnouncedIsr", "Only a leader changes the ISR that it was told.")
+def followers_know_the_announced_isr(s: View, replica: BrokerId, other: BrokerId) -> Any:
+    role = s.role(replica)
+    told = member(other, s.announcement(role.leader_epoch).isr)
+    follows = all_of(role.leader_epoch >= 0, no(s.leads(replica)))
+    return implies(follows, member(other, role.isr) == told)
+
+
+@conjunct("LeaderIsInItsIsr", "A leader never takes itself out of its ISR.")
+def leader_is_in_its_isr(s: View, replica: BrokerId) -> Any:
+    return implies(s.leads(replica), member(replica, s.role(replica).isr))
+
+
 INVARIANT = (
     log_start,
     high_watermark_in_log,
@@ -387,6 +411,7 @@ KIP_320_THEOREM = Theorem(
     view=View,
     conjuncts=INVARIANT,
     properties=("StrongIsr", "CommittedOnNextLeader", "LogMatching", "FollowersMatchLeader"),
+    realistic=(records_were_written, followers_know_the_announced_isr, leader_is_in_its_isr),
     mutants=tuple(mutant.name for mutant in MUTANTS),
     premises=(ANY_EPOCH >= 0,),  # type: ignore[arg-type]
     lemmas=((exchange.TASK, exchange.lemma(KIP_320)),),
