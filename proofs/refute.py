@@ -1,0 +1,120 @@
+"""Refutation: bounded symbolic execution from the initial state, one step longer at a time, until a property fails.
+
+All runs of a length are one formula, in which Z3 chooses the actions. What it finds is run again by the model's own
+functions. The first length at which there is a violation is the length of the shortest.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import z3
+
+from model_check.exploration import Step, Trace
+from model_check.model import Model, Property, Slot
+from proofs.finite import spelled_out
+from proofs.relation import as_formula, step
+from proofs.shapes import Shape
+from proofs.state import SymbolicState, shapes_of, terms
+from proofs.symbolic import Brokers, conjunction, disjunction, negation, number
+
+TIME, NEXT = z3.Ints("time next-time")
+CHOSEN = z3.Function("chosen action", z3.IntSort(), z3.IntSort())
+
+
+class Depth(NamedTuple):
+    """How long Z3 took to decide whether some run of this many states violates the property."""
+
+    states: int
+    violated: bool
+    seconds: float
+
+
+class Refutation(NamedTuple):
+    """A shortest violation, if there is one of at most the states tried; the trace is one that the model really runs."""
+
+    trace: Trace | None
+    depths: tuple[Depth, ...]
+
+
+class ReplayError(AssertionError):
+    """Z3's run is not one of the model: the relation and the model's functions disagree."""
+
+
+class BoundedExecution:
+    """All runs of a model from its initial state, as formulas in the number of steps."""
+
+    def __init__(self, model: Model, prop: Property) -> None:
+        self.model, self.prop = model, prop
+        replicas = model.parameters["replicas"]
+        self.shapes = shapes_of(model, Brokers(range(1, replicas + 1)))
+        self.numbers = range(-1, max(model.parameters["log_size"], model.parameters["max_epoch"]) + 2)
+        self.now = self._state_at(TIME)
+        self.then = self._state_at(NEXT)
+        self.transition = disjunction([self._taken(index) for index in range(len(model.actions))])
+        claims = [as_formula(term, self.now) for term in prop.terms]
+        self.violated = spelled_out(negation(conjunction([claim for claim, _, _ in claims])), self.numbers)
+
+    def _state_at(self, moment: Any) -> SymbolicState:
+        def family(slot: Slot) -> Callable[[Any], Any]:
+            column = self.shapes[slot.name].unknown(slot.name, 1 if slot.key is None else 2)
+            return lambda key: column(moment, *terms(key))
+
+        return SymbolicState(self.shapes, {slot.name: family(slot) for slot in self.model.slots})
+
+    def _taken(self, index: int) -> z3.BoolRef:
+        """That the action of this index is taken now, and changes what it writes and nothing else."""
+        taken = step(self.model.actions[index], self.now, z3.Solver())
+        changes = [
+            self._same(self.shapes[slot.name], self.then.at(slot.name, slot.key), taken.after.at(slot.name, slot.key))
+            for slot in self.model.slots
+        ]
+        return conjunction(
+            [CHOSEN(TIME) == index, *(spelled_out(term, self.numbers) for term in (taken.enabled, taken.facts)), *changes]
+        )
+
+    def _same(self, shape: Shape, value: Any, other: Any) -> z3.BoolRef:
+        return spelled_out(shape.equal(value, other), self.numbers)
+
+    def _at(self, formula: z3.BoolRef, moment: int) -> z3.BoolRef:
+        return z3.substitute(formula, (TIME, z3.IntVal(moment)), (NEXT, z3.IntVal(moment + 1)))
+
+    def shortest_violation(self, most_states: int, seconds: float, report: Callable[[Depth], None] = lambda depth: None) -> Refutation:
+        """Try runs of one state, two, and so on."""
+        solver = z3.SolverFor("QF_UFLIA")
+        for slot, value in zip(self.model.slots, self.model.initial, strict=True):
+            solver.add(self._at(self.shapes[slot.name].is_value(self.now.at(slot.name, slot.key), value), 0))
+        depths: list[Depth] = []
+        ends = time.monotonic() + seconds
+        for states in range(1, most_states + 1):
+            started = time.monotonic()
+            if states > 1:
+                solver.add(self._at(self.transition, states - 2))
+            solver.set("timeout", max(int((ends - started) * 1000), 1))
+            solver.push()
+            solver.add(self._at(self.violated, states - 1))
+            answer = solver.check()
+            if answer == z3.unknown:
+                break
+            depths.append(Depth(states, answer == z3.sat, time.monotonic() - started))
+            report(depths[-1])
+            if answer == z3.sat:
+                return Refutation(self._replayed(solver.model(), states), tuple(depths))
+            solver.pop()
+        return Refutation(None, tuple(depths))
+
+    def _replayed(self, found: z3.ModelRef, states: int) -> Trace:
+        """The run that Z3 found, taken again by the model's functions."""
+        state = self.model.initial
+        trace = [Step(None, state)]
+        for moment in range(states - 1):
+            index = found.eval(CHOSEN(number(moment)), model_completion=True).as_long()
+            action = self.model.actions[index]
+            after = action.bind()(state)
+            if after is None:
+                raise ReplayError(f"{action.label} is not enabled in state {moment + 1} of the run found")
+            trace.append(Step(action, after))
+            state = after
+        if self.prop.bind()(state):
+            raise ReplayError(f"{self.prop.name} holds at the end of the run found")
+        return tuple(trace)
