@@ -1,6 +1,7 @@
 """One exploration by the compiled engine, as a whole process: `python -m benchmarks.compiled_run MODEL NAME=VALUE …`.
 
-Prints one line of JSON. `properties=A,B` chooses what is checked, `workers=N` how many cores are used.
+Prints one line of JSON. `properties=A,B` chooses what is checked, `workers=N` how many cores are used; with `symmetry=1`
+one state of each orbit is visited.
 """
 
 import json
@@ -9,6 +10,7 @@ import sys
 from model_check.compiled import explore
 from model_check.exploration import Limits
 from model_check.models import MODELS
+from model_check.symmetry import Symmetry
 
 
 def main(arguments: list[str]) -> None:
@@ -16,12 +18,14 @@ def main(arguments: list[str]) -> None:
     name, *rest = arguments
     settings = dict(argument.split("=", 1) for argument in rest)
     workers = int(settings.pop("workers", "0")) or None
+    symmetric = settings.pop("symmetry", "0") == "1"
     chosen = settings.pop("properties", None)
     model = MODELS[name].build({key: int(value) for key, value in settings.items()})
     properties = [
         prop for prop in model.properties if (prop.by_default if chosen is None else prop.name in chosen.split(","))
     ]
-    found = explore(model, properties, Limits(stop_at_first=False), workers)
+    symmetry = Symmetry(model) if symmetric else None
+    found = explore(model, properties, Limits(stop_at_first=False), workers, symmetry=symmetry)
     print(
         json.dumps(
             {

@@ -105,7 +105,7 @@ def _find_unused_reads(
     for local in dict.fromkeys(locals_.values()):
         evaluate = local.bind()
         for state in states:
-            missing = [slot for slot in local.reads if slot not in outcomes[local]]
+            missing = [slot for slot in local.slots if slot not in outcomes[local]]
             if not missing:
                 break
             result = evaluate(state)
@@ -118,7 +118,7 @@ def _find_unused_reads(
     report.unused_reads += [
         f"{name}: {slot.label} is declared and never matters"
         for name, local in locals_.items()
-        for slot in local.reads
+        for slot in local.slots
         if slot not in outcomes[local]
     ]
 

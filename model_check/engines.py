@@ -1,8 +1,9 @@
 """The engines by name. All give the same numbers, verdicts and lengths of shortest runs."""
 
 from collections.abc import Callable
+from functools import partial
 
-from model_check.exploration import Exploration, Limits
+from model_check.exploration import Checkpointing, Exploration, Limits
 from model_check.model import Model, Property
 from model_check.symmetry import Symmetry
 
@@ -17,11 +18,18 @@ class EngineError(ValueError):
     """An engine that does not exist, or that cannot do what is asked."""
 
 
-def explorer(name: str = DEFAULT_ENGINE, workers: int | None = None, symmetry: Symmetry | None = None) -> Explore:
+def explorer(
+    name: str = DEFAULT_ENGINE,
+    workers: int | None = None,
+    symmetry: Symmetry | None = None,
+    checkpointing: Checkpointing | None = None,
+) -> Explore:
     """The engine of this name, set up; `EngineError` says what it cannot do.
 
     Engines are imported when they are asked for: the compiled one takes a quarter of a second.
     """
+    if name in ENGINES and name != "compiled" and checkpointing is not None:
+        raise EngineError(f"engine {name} keeps no checkpoints; --checkpoint and --resume are for engine compiled")
     if name == "reference":
         from model_check import reference
 
@@ -31,7 +39,5 @@ def explorer(name: str = DEFAULT_ENGINE, workers: int | None = None, symmetry: S
     if name == "compiled":
         from model_check import compiled
 
-        if symmetry is not None:
-            raise EngineError("engine compiled does not use symmetry yet; --symmetry is for engine reference")
-        return lambda model, properties, limits: compiled.explore(model, properties, limits, workers)
+        return partial(compiled.explore, workers=workers, symmetry=symmetry, checkpointing=checkpointing)
     raise EngineError(f"there is no engine {name!r}; engines: {', '.join(ENGINES)}")

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from model_check.model import Action, Model, Property, State
@@ -42,6 +43,22 @@ class Limits:
     report_every: float = 0.5
 
 
+class CheckpointError(ValueError):
+    """A folder that cannot hold this exploration's checkpoints, or whose checkpoint cannot be resumed."""
+
+
+class Checkpointing(NamedTuple):
+    """Where an exploration keeps checkpoints, every how many seconds, and whether it goes on from the one that is there.
+
+    `tell` gets a sentence when a checkpoint is left behind, or could not be written.
+    """
+
+    folder: Path
+    tell: Callable[[str], None]
+    resume: bool = False
+    every: float = 60.0
+
+
 @dataclass(slots=True)
 class Verdict:
     """A property's verdict: `holds` is `None` while the exploration cannot tell.
@@ -63,7 +80,8 @@ class Verdict:
 class Exploration:
     """The outcome: numbers, verdicts, deadlocks. `complete` says that every reachable state was expanded.
 
-    `levels` holds the number of distinct states at each distance from the initial one; their number is TLC's depth.
+    `levels` holds the number of distinct states at each distance from the initial one; their number is TLC's depth. With
+    `symmetry`, `represented` counts the states that those visited stand for, themselves included.
     """
 
     model: Model
@@ -77,6 +95,7 @@ class Exploration:
     deadlocks: int = 0
     deadlock_trace: Trace | None = None
     duration_s: float = 0.0
+    represented: int | None = None
 
     def __post_init__(self) -> None:
         self.actions = dict.fromkeys(self.model.action_names, 0)
@@ -131,23 +150,28 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 class Clock:
-    """Keeps an engine's limits: whether to report progress, and whether to stop."""
+    """Keeps an engine's limits: whether to report progress, and whether to stop.
+
+    `earlier` is how many seconds an exploration took before it was resumed from a checkpoint; a limit on time is for
+    what comes after.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
+        self.earlier = 0.0
         self.started = time.monotonic()
         self._next_report = self.started + limits.report_every
 
     @property
     def elapsed(self) -> float:
-        return time.monotonic() - self.started
+        return self.earlier + time.monotonic() - self.started
 
     def tick(self, progress: Progress) -> str | None:
         """Report if it is time to; return why the exploration must stop now, `None` if it need not."""
         now = time.monotonic()
         if self.limits.report and now >= self._next_report:
             self._next_report = now + self.limits.report_every
-            self.limits.report(progress._replace(seconds=now - self.started))
+            self.limits.report(progress._replace(seconds=self.elapsed))
         if self.limits.max_states is not None and progress.distinct_states >= self.limits.max_states:
             return f"the limit of {self.limits.max_states:,} states is reached"
         if self.limits.max_seconds is not None and now - self.started >= self.limits.max_seconds:

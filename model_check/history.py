@@ -61,7 +61,10 @@ def history_as_text(chapters: list[Chapter], traces: bool) -> str:
         answer = f"NO: lost in a run of {len(found[0][1])} states" if found else "yes, in every reachable state"
         explored = f"{result.distinct_states:,} states in {result.duration_s:.1f} s"
         lines.append(f"  {chapter.kafka:<20} {chapter.model:<18} {answer:<42} {explored:>24}")
-    lines += ["", *(f"  {chapter.model}: {parameters_in_words(chapter.result)}" for chapter in (chapters[0], chapters[-1]))]
+    lines += [
+        "",
+        *(f"  {chapter.model}: {parameters_in_words(chapter.result.model)}" for chapter in (chapters[0], chapters[-1])),
+    ]
     lines += ["", "`kspec study` tells what went wrong in each, and which rule repairs it."]
     for chapter in chapters if traces else ():
         for _, trace in violations(chapter.result):

@@ -1,4 +1,4 @@
-"""What a model is: slots, actions on them, and properties.
+"""What a model is: slots, views of them, actions on them, and properties.
 
 A state is a tuple of immutable values, one for each slot (a replica's log, a replica's role, the controller's view, …).
 An action has guards and effects; each is a function of the few slots that it *reads*, so that whoever explores the
@@ -8,8 +8,12 @@ model knows what a step depends on and what it changes. All protocol logic in th
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from model_check.temporal import Fairness, LivenessProperty
 
 State = tuple[Any, ...]
 """One value for each slot, in the order of the slots. Values are hashable and compare by content."""
@@ -71,15 +75,66 @@ class Slot(NamedTuple):
         return self.name if self.key is None else f"{self.name}[{self.key}]"
 
 
-class Local(NamedTuple):
-    """A function of some slots: `function(*values of reads)`."""
+class View(NamedTuple):
+    """A value that follows from some slots and that several rules read: what a broker would say now, and to whom.
 
+    A rule that reads a view depends on nothing else of those slots. That says more than reading them all, and an engine
+    needs to ask the rule less often: once for each value of the view.
+    """
+
+    name: str
+    key: int | None
     function: Callable[..., Any]
     reads: tuple[Slot, ...]
 
     def bind(self) -> Callable[[State], Any]:
         """The same as a function of the whole state."""
-        function, indices = self.function, [slot.position for slot in self.reads]
+        return _bound_view(self)
+
+
+@lru_cache(maxsize=256)
+def _bound_view(view: View) -> Callable[[State], Any]:
+    """A view as a function that computes once for each state, whoever reads it."""
+    compute, values = view.function, itemgetter(*[slot.position for slot in view.reads])
+    if len(view.reads) == 1:
+        return lambda state: compute(values(state))
+    seen: State | None = None
+    result: Any = None
+
+    def look(state: State) -> Any:
+        nonlocal seen, result
+        if state is not seen:
+            result = compute(*values(state))
+            seen = state
+        return result
+
+    return look
+
+
+class Local(NamedTuple):
+    """A function of some slots and views: `function(*values of reads)`."""
+
+    function: Callable[..., Any]
+    reads: tuple[Slot | View, ...]
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """The slots that are read, also those behind views; each once."""
+        behind = ((read,) if isinstance(read, Slot) else read.reads for read in self.reads)
+        return tuple(dict.fromkeys(slot for slots in behind for slot in slots))
+
+    def bind(self) -> Callable[[State], Any]:
+        """The same as a function of the whole state."""
+        function = self.function
+        if any(isinstance(read, View) for read in self.reads):
+            getters = [read.bind() if isinstance(read, View) else itemgetter(read.position) for read in self.reads]
+            if len(getters) == 1:
+                return lambda state: function(getters[0](state))
+            if len(getters) == 2:
+                get_first, get_second = getters
+                return lambda state: function(get_first(state), get_second(state))
+            return lambda state: function(*[get(state) for get in getters])
+        indices = [read.position for read in self.reads if isinstance(read, Slot)]
         if not indices:
             return lambda state: function()
         if len(indices) == 1:
@@ -103,13 +158,13 @@ class Effect(NamedTuple):
     writes: tuple[Slot, ...]
 
 
-def when(function: Callable[..., bool], *reads: Slot) -> Local:
-    """A guard, or a term of a property: `function` must hold of these slots."""
+def when(function: Callable[..., bool], *reads: Slot | View) -> Local:
+    """A guard, or a term of a property: `function` must hold of these slots and views."""
     return Local(function, reads)
 
 
-def then(writes: Slot | Sequence[Slot], function: Callable[..., Any], *reads: Slot) -> Effect:
-    """An effect: these slots get the values that `function` computes from slots as they are before the action."""
+def then(writes: Slot | Sequence[Slot], function: Callable[..., Any], *reads: Slot | View) -> Effect:
+    """An effect: these slots get the values that `function` computes from slots and views as they are before the action."""
     return Effect(Local(function, reads), (writes,) if isinstance(writes, Slot) else tuple(writes))
 
 
@@ -130,7 +185,7 @@ class Action:
     @property
     def reads(self) -> frozenset[Slot]:
         locals_ = [*self.guards, *(effect.local for effect in self.effects)]
-        return frozenset(slot for local in locals_ for slot in local.reads)
+        return frozenset(slot for local in locals_ for slot in local.slots)
 
     @property
     def writes(self) -> frozenset[Slot]:
@@ -188,7 +243,7 @@ class Property:
         With `written`, only of terms that read one of these slots: enough for the successor of a state that has not
         decided the property, when nothing else has changed.
         """
-        terms = [term.bind() for term in self.terms if written is None or not written.isdisjoint(term.reads)]
+        terms = [term.bind() for term in self.terms if written is None or not written.isdisjoint(term.slots)]
         always = self.kind == "always"
 
         def holds_in(state: State) -> bool:
@@ -211,8 +266,12 @@ class Model:
     properties: list[Property] = field(default_factory=list)
     constraint: list[Local] = field(default_factory=list)
     """States in which one of these fails lie outside the model: neither counted nor left (as in TLC)."""
+    fairness: list["Fairness"] = field(default_factory=list)
+    """Which actions the model declares not to be put off for ever; looked at for liveness only."""
+    liveness: list["LivenessProperty"] = field(default_factory=list)
     interchangeable: tuple[int, ...] = ()
     """Brokers that differ only in their ids."""
+    views: list[View] = field(default_factory=list)
     _initial: list[Any] = field(default_factory=list)
 
     @property
@@ -233,6 +292,12 @@ class Model:
         self.slots.append(slot)
         self._initial.append(initial)
         return slot
+
+    def view(self, name: str, function: Callable[..., Any], *reads: Slot, key: int | None = None) -> View:
+        """A new view: the value that `function` computes from these slots."""
+        view = View(name, key, function, reads)
+        self.views.append(view)
+        return view
 
     def broker_slots(self, name: str, brokers: Sequence[int], initial: Any) -> dict[int, Slot]:
         """One slot for each broker."""

@@ -20,19 +20,17 @@ class ProgressLine:
         if self.status:
             self.status.start()
 
-    def report(self, progress: Progress | str) -> None:
-        """How far the work is: of an exploration, or in words."""
-        if isinstance(progress, str):
-            self._show(progress)
-            return
+    def report(self, progress: Progress) -> None:
+        """Show how far an exploration is."""
         rate = progress.distinct_states / max(progress.seconds, 1e-3)
         text = (
             f"level {progress.level}: {progress.distinct_states:,} distinct states, {progress.transitions:,} transitions,"
             f" {progress.queue:,} to expand in this level, {rate:,.0f} states/s"
         )
-        self._show(text)
+        self.show(text)
 
-    def _show(self, text: str) -> None:
+    def show(self, text: str) -> None:
+        """Show a line, if it is time for one."""
         if self.status:
             self.status.update(text)
         elif time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:

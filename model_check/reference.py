@@ -79,7 +79,9 @@ def explore(model: Model, properties: list[Property], limits: Limits, symmetry: 
         result.stopped_because = "interrupted"
     if result.stopped_because and len(origins) > sum(result.levels):
         result.levels.append(len(origins) - sum(result.levels))
-    return result.finish(clock, symmetry.real_trace if symmetry else None)
+    if symmetry:
+        result.represented = sum(len(set(symmetry.images(state))) for state in origins)
+    return result.finish(clock, (lambda trace: symmetry.real_trace([step.state for step in trace])) if symmetry else None)
 
 
 def trace_to(state: State, origins: Origins) -> Trace:

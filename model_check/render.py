@@ -62,25 +62,27 @@ def trace_table(model: Model, trace: Trace, full: bool = False) -> str:
 
     The initial state and the last one are always shown whole.
     """
-    lines = ["1  initial state", *_whole_state(model, trace[0].state)]
+    lines = ["1  initial state", *state_in_lines(model, trace[0].state)]
     for number, before, after in steps(trace):
         assert after.action is not None
-        lines.append(f"{number}  {action_in_words(after.action)}")
-        if full:
-            lines += _whole_state(model, after.state)
-        else:
-            lines += _aligned(
-                [
-                    (party_name(owner(slot)), field_name(slot), f"{old} -> {new}")
-                    for slot, old, new in changes(model, before.state, after.state)
-                ]
-            )
+        lines += [f"{number}  {action_in_words(after.action)}", *step_in_lines(model, before.state, after.state, full)]
     if len(trace) > 1 and not full:
-        lines += ["   in the end", *_whole_state(model, trace[-1].state)]
+        lines += ["   in the end", *state_in_lines(model, trace[-1].state)]
     return "\n".join(lines)
 
 
-def _whole_state(model: Model, state: State) -> list[str]:
+def step_in_lines(model: Model, before: State, after: State, full: bool = False) -> list[str]:
+    """What a step changed at whom, or the whole state after it."""
+    if full:
+        return state_in_lines(model, after)
+    rows = [
+        (party_name(owner(slot)), field_name(slot), f"{old} -> {new}") for slot, old, new in changes(model, before, after)
+    ]
+    return _aligned(rows)
+
+
+def state_in_lines(model: Model, state: State) -> list[str]:
+    """What each party holds in a state."""
     rows = [
         (party_name(owner(slot)), field_name(slot), in_words(value))
         for slot, value in zip(model.slots, state, strict=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 from model_check.encode import as_json, trace_as_json
 from model_check.exploration import Exploration, Trace, Verdict
-from model_check.model import State
+from model_check.model import Model, State
 from model_check.render import trace_table
 from model_check.version import VERSION
 
@@ -26,6 +26,7 @@ def exploration_as_json(result: Exploration) -> dict[str, Any]:
         "complete": result.complete,
         "stopped_because": result.stopped_because,
         "distinct_states": result.distinct_states,
+        "states_represented": result.represented,
         "transitions": result.transitions,
         "depth": result.depth,
         "levels": result.levels,
@@ -73,10 +74,10 @@ def vacuous(result: Exploration) -> list[str]:
     ]
 
 
-def parameters_in_words(result: Exploration) -> str:
+def parameters_in_words(model: Model) -> str:
     """The parameters that matter: sizes always, settings where they differ from nothing."""
     shown = []
-    for name, value in result.model.parameters.items():
+    for name, value in model.parameters.items():
         if value is True:
             shown.append(option_name(name))
         elif value not in (False, None, ()) and not (name == "min_isr" and value == 1):
@@ -88,8 +89,9 @@ def exploration_as_text(result: Exploration, full: bool = False) -> str:
     """The report of `kspec check`: numbers, verdicts, how often each action fired, the violations' traces."""
     rate = result.distinct_states / max(result.duration_s, 1e-3)
     states = "states up to renaming of brokers" if result.symmetry else "states"
+    states += f", which stand for {result.represented:,}" if result.represented is not None else ""
     lines = [
-        f"{result.model.name}: {parameters_in_words(result)}",
+        f"{result.model.name}: {parameters_in_words(result.model)}",
         f"{result.distinct_states:,} distinct {states}, {result.transitions:,} transitions, depth {result.depth},"
         f" {result.duration_s:.1f} s ({rate:,.0f} states/s, engine {result.engine})",
         "every reachable state was explored" if result.complete else f"stopped early: {result.stopped_because}",

@@ -6,7 +6,7 @@ records of them), never from a list kept by hand. An exploration then keeps one 
 """
 
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 from typing import Any, TypeAlias
 
@@ -93,14 +93,14 @@ class Symmetry:
                 if {self.canonical(after) for fire in actions if (after := fire(image)) is not None} != following:
                     raise AsymmetryError(f"model {self.model.name} tells brokers apart, so it has no symmetry to use")
 
-    def real_trace(self, trace: Trace) -> Trace:
-        """A run of the model that passes through the orbits of these canonical states, one after the other."""
+    def real_trace(self, states: Sequence[State]) -> Trace:
+        """A run of the model that passes through the orbits of these states, one after the other."""
         state = self.model.initial
         steps = [Step(None, state)]
-        for wanted in trace[1:]:
+        for wanted in map(self.canonical, states[1:]):
             for action in self.model.actions:
                 after = action.bind()(state)
-                if after is not None and self.canonical(after) == wanted.state:
+                if after is not None and self.canonical(after) == wanted:
                     steps.append(Step(action, after))
                     state = after
                     break

@@ -52,11 +52,7 @@ def explored_view(theorem: Theorem, model: Model, state: State, replicas: int) -
 def failing(theorem: Theorem, conjuncts: list[Conjunct], model: Model, state: State, replicas: int, size: int) -> list[str]:
     """The conjuncts that do not hold of a state whose logs and epochs go up to `size`."""
     view = explored_view(theorem, model, state, replicas)
-    return [
-        conjunct.name
-        for conjunct in conjuncts
-        if not holds_in(conjunct, view, range(1, replicas + 1), size, size)
-    ]
+    return [conjunct.name for conjunct in conjuncts if not holds_in(conjunct, view, range(1, replicas + 1), size, size)]
 
 
 class CounterexampleSearch:
@@ -87,7 +83,9 @@ class CounterexampleSearch:
             solver = self.solvers[size, realistic] = z3.Solver()
             solver.set("timeout", SEARCH_TIMEOUT_MS)
             solver.add(*induction.premises)
-            names = [value for action in induction.model.actions for value in action.args.values() if isinstance(value, Name)]
+            names = [
+                value for action in induction.model.actions for value in action.args.values() if isinstance(value, Name)
+            ]
             solver.add(*(INT.small(name, size + 1) for name in set(names)))
             known = [instance for _, instance in induction.hypotheses]
             for conjunct in induction.theorem.realistic if realistic else ():

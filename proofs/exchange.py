@@ -1,9 +1,9 @@
 """That the exchange of OffsetForLeaderEpoch messages finds where two logs part.
 
 A follower's truncation asks epoch by epoch, in a loop. The theorems are about a model in which the end of the agreement
-is found at once, by the log algebra; that the loop finds the same is proved here, one round of the rule at a time: from any log
-that is left after some rounds, the rule either returns the end of the agreement, or goes on with a shorter log that still
-holds all of it.
+is found at once, by the log algebra; that the loop finds the same is proved here, one round of the rule at a time: from any
+log that is left after some rounds, the rule either returns the end of the agreement, or goes on with a shorter log that
+still holds all of it.
 """
 
 from collections.abc import Callable, Iterator

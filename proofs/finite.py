@@ -34,9 +34,7 @@ def spelled_out(formula: z3.ExprRef, numbers: range) -> z3.ExprRef:
             else [z3.IntVal(value) for value in numbers]
             for index in range(term.num_vars())
         ]
-        bodies = [
-            replaced(z3.simplify(z3.substitute_vars(term.body(), *reversed(values)))) for values in product(*domains)
-        ]
+        bodies = [replaced(z3.simplify(z3.substitute_vars(term.body(), *reversed(values)))) for values in product(*domains)]
         return z3.And(*bodies) if term.is_forall() else z3.Or(*bodies)
 
     return replaced(formula)

@@ -6,22 +6,22 @@ which the action leads to a state in which the conjunct does not. That there is 
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from math import inf
 from typing import Literal, NamedTuple
 
 import z3
 
 from model_check.model import Action, Model
 from proofs.invariant import Conjunct, Instance, StateView, Theorem, instances
-from proofs.settings import Settings
 from proofs.relation import Step, as_formula, step
+from proofs.settings import Settings
 from proofs.state import SymbolicState, initial_state, shapes_of, unknown_state
 from proofs.symbolic import FEASIBILITY_TIMEOUT_MS, Brokers, conjunction, negation, truth
 
 Status = Literal["proved", "refuted", "unknown"]
 
-FIRST_ATTEMPT_S = 3.0
+ATTEMPTS_S = (1.5, 1.5, 3.0, inf)
+"""How long each attempt at a proof takes; a counterexample is looked for before the last."""
 
 INIT, PROPERTIES = "Init", "Property"
 """What stands in the place of an action for the obligations that are about none."""
@@ -116,7 +116,7 @@ class Induction:
         return solver
 
     def action_claims(self, label: str, action: Action) -> Iterator[Claim]:
-        """That an action keeps each conjunct. Instances that it does not touch are left out: they hold by hypothesis."""
+        """That an action keeps each conjunct. Instances that it does not touch are left out: they hold already."""
         taken = self.step(action)
         for conjunct in self.conjuncts:
             changed = [
@@ -167,15 +167,31 @@ class Induction:
         return obligations
 
     def _answer(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
-        """Proofs are found soon; so after a while a counterexample is looked for, and only then the rest of the time is used."""
-        timeout = self.settings.timeout
-        for seconds in (min(FIRST_ATTEMPT_S, timeout), timeout):
-            solver.set("timeout", int(seconds * 1000))
-            if solver.check() == z3.unsat:
+        """Proofs are found soon, or not at all by one way of searching: then Z3 starts anew with another seed.
+
+        After a few attempts a counterexample is looked for, and only then goes the rest of the time.
+        """
+        left, asked = self.settings.timeout, solver
+        for attempt, wanted in enumerate(ATTEMPTS_S, start=1):
+            if self._proves(asked, min(wanted, left)):
                 return "proved"
-            if seconds < timeout and on_failure(claim):
+            left -= min(wanted, left)
+            if (left <= 0 or attempt == len(ATTEMPTS_S) - 1) and on_failure(claim):
                 return "refuted"
-        return "refuted" if timeout <= FIRST_ATTEMPT_S and on_failure(claim) else "unknown"
+            if left <= 0:
+                break
+            asked = self._fresh_solver(solver, attempt)
+        return "unknown"
+
+    def _proves(self, solver: z3.Solver, seconds: float) -> bool:
+        solver.set("timeout", max(int(seconds * 1000), 1))
+        return bool(solver.check() == z3.unsat)
+
+    def _fresh_solver(self, solver: z3.Solver, attempt: int) -> z3.Solver:
+        fresh = z3.Solver()
+        fresh.set("random_seed", self.settings.seed + 1000 * attempt)
+        fresh.add(solver.assertions())
+        return fresh
 
     def cores(self, task: str) -> dict[str, frozenset[str]]:
         """For each conjunct that a task is about: the conjuncts on which Z3's proof rests."""

@@ -29,8 +29,9 @@ class StateView:
 
 @dataclass(frozen=True, slots=True)
 class Conjunct:
-    """One claim about every reachable state: of all brokers, offsets, epochs and sets of brokers that `claim` has as parameters.
+    """One claim about every reachable state.
 
+    It speaks of all brokers, offsets, epochs and sets of brokers that `claim` has as parameters.
     `because` says in a sentence why the protocol makes it so, or needs it.
     """
 
@@ -84,7 +85,7 @@ def instances(conjunct: Conjunct, view: Any, brokers: Brokers) -> Iterator[Insta
     for chosen in product(brokers.ids or (), repeat=len(conjunct.brokers)):
         values: dict[str, Any] = dict(zip(conjunct.brokers, chosen, strict=True))
         values |= {name: SymbolicInt(variable) for name, variable in zip(conjunct.numbers, variables, strict=True)}
-        values |= {name: SymbolicSet(brokers, lambda broker, of_set=of_set: of_set[broker]) for name, of_set in flags.items()}
+        values |= {name: SymbolicSet(brokers, of_set.__getitem__) for name, of_set in flags.items()}
         body = truth(conjunct.claim(view, *(values[name] for name in conjunct.order)))
         yield Instance(chosen, bound, z3.Implies(domain, body) if variables else body)
 

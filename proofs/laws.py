@@ -11,7 +11,7 @@ time and use nothing but the algebra. What a law needs is read off its parameter
 - `offset`, `position`: offsets from 0 on, within the logs and a little beyond;
 - `epoch`, `later`: leader epochs from `NO_EPOCH` on; `limit`: a number of records from 0 on.
 
-To check another carrier, make a `Carrier` of it and run it through `LAWS`, as `tests/proofs/test_laws.py` does.
+To check another carrier, make a `Carrier` of it and run it through `LAWS`, as `tests/spec/test_log_laws.py` does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from spec.log import Log
 from spec.truncation import truncate_to_common_epoch
-from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, Offset, Record
+from spec.values import NO_EPOCH, NO_VALUE, UNDEFINED_EPOCH_END, Epoch, Offset, Record
 
 LogT = TypeVar("LogT", bound=Log)
 Records = tuple[Record, ...]
@@ -32,13 +32,15 @@ class Carrier(Generic[LogT]):
     """How a kind of log is made, and which of the laws it claims.
 
     `log` makes one of (epoch, value) pairs and a start offset. `keeps_any_order` says that it also keeps records whose
-    epochs go back, which an epoch history cannot represent; `compares_logs`, that it has `holds_as` and `agreement_end`.
+    epochs go back, which an epoch history cannot represent; `compares_logs`, that it has `holds_as` and `agreement_end`;
+    `keeps_values`, that reading shows the records' values.
     """
 
     name: str
     log: Callable[[Sequence[tuple[int, int]], int], LogT]
     keeps_any_order: bool = False
     compares_logs: bool = False
+    keeps_values: bool = True
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,22 @@ def append_in_batches(log: Log, records: Records, more: Records) -> bool:
     return log.append(records).append(more) == log.append(records + more)
 
 
+@law("Records at the end of the log are an append.")
+def appending_at_the_end_is_an_append(log: Log, records: Records) -> bool:
+    return log.append_at(log.end_offset, records) == log.append(records)
+
+
+@law(
+    "Records after a gap are read where they are put; the gap keeps the epoch before it.",
+    given=lambda log, offset, records: offset >= log.end_offset and len(records) > 0,
+)
+def append_after_a_gap(log: Log, offset: Offset, records: Records) -> bool:
+    longer = log.append_at(offset, records)
+    ends = (longer.start_offset, longer.end_offset) == (log.start_offset, offset + len(records))
+    filled = offset == log.end_offset or longer.epoch_at(log.end_offset) == log.latest_epoch
+    return ends and filled and longer.read(offset, len(records)) == records
+
+
 # ---- read
 
 
@@ -244,6 +262,59 @@ def truncation_takes_back_an_append(log: Log, records: Records) -> bool:
 )
 def truncation_takes_back_an_opened_epoch(log: Log, epoch: Epoch, offset: Offset) -> bool:
     return log.open_epoch(epoch).truncate_to(offset) == log.truncate_to(offset)
+
+
+# ---- start_at and restart_at
+
+
+def _between_its_ends(log: Log, offset: Offset) -> bool:
+    return log.start_offset <= offset <= log.end_offset
+
+
+def _in_order(log: Log, offset: Offset, position: Offset) -> bool:
+    return log.start_offset <= offset <= position <= log.end_offset
+
+
+@law("The log starts at the new start, and ends where it did.", given=_between_its_ends)
+def starting_later_moves_the_start(log: Log, offset: Offset) -> bool:
+    later = log.start_at(offset)
+    return (later.start_offset, later.end_offset) == (offset, log.end_offset)
+
+
+@law(
+    "From the new start on everything can still be read, and keeps its epoch.",
+    given=lambda log, offset, position: _between_its_ends(log, offset) and position >= offset,
+)
+def starting_later_keeps_the_records(log: Log, offset: Offset, position: Offset) -> bool:
+    later = log.start_at(offset)
+    return later.read(position, 1) == log.read(position, 1) and later.epoch_at(position) == log.epoch_at(position)
+
+
+@law("Before the new start there is nothing.", given=_between_its_ends)
+def nothing_before_the_new_start(log: Log, offset: Offset) -> bool:
+    later, before = log.start_at(offset), Offset(offset - 1)
+    return later.read(before, 1) == () and later.epoch_at(before) == NO_EPOCH
+
+
+@law("The latest epoch stays, even if no record does.", given=_between_its_ends)
+def starting_later_keeps_the_latest_epoch(log: Log, offset: Offset) -> bool:
+    return log.start_at(offset).latest_epoch == log.latest_epoch
+
+
+@law("Of two starts the later one counts.", given=_in_order)
+def the_later_start_counts(log: Log, offset: Offset, position: Offset) -> bool:
+    return log.start_at(offset).start_at(position) == log.start_at(position)
+
+
+@law("A log restarted anywhere is empty there, and knows no epoch.")
+def a_restarted_log_is_empty(log: Log, offset: Offset) -> bool:
+    restarted = log.restart_at(offset)
+    return (restarted.start_offset, restarted.end_offset, restarted.latest_epoch) == (offset, offset, NO_EPOCH)
+
+
+@law("What the log was before does not matter.")
+def a_restart_forgets(log: Log, records: Records, offset: Offset) -> bool:
+    return log.append(records).restart_at(offset) == log.restart_at(offset)
 
 
 # ---- open_epoch: a leader opens an epoch above all that its log knows
@@ -375,6 +446,26 @@ def whole_log_up_to_the_latest_epoch(log: Log, epoch: Epoch) -> bool:
     return log.largest_epoch_up_to(epoch) == (log.latest_epoch, log.end_offset)
 
 
+# ---- without_values
+
+
+@law("Without values a log has the same ends and the same latest epoch.")
+def without_values_the_ends_are_the_same(log: Log) -> bool:
+    without = log.without_values()
+    ends = (without.start_offset, without.end_offset, without.latest_epoch)
+    return ends == (log.start_offset, log.end_offset, log.latest_epoch)
+
+
+@law("Without values each record has the same epoch.")
+def without_values_the_epochs_are_the_same(log: Log, offset: Offset) -> bool:
+    return log.without_values().epoch_at(offset) == log.epoch_at(offset)
+
+
+@law("Without values no record has one.", given=within)
+def without_values_there_are_none(log: Log, offset: Offset) -> bool:
+    return log.without_values().read(offset, 1)[0].value == NO_VALUE
+
+
 # ---- holds_as and agreement_end
 
 
@@ -389,7 +480,9 @@ def holding_the_same_is_symmetric(log: Log, other: Log, offset: Offset) -> bool:
     return log.holds_as(other, offset) == other.holds_as(log, offset)
 
 
-@law("To agree below an end is to hold the same at every offset before it.", given=lambda offset, position: offset < position)
+@law(
+    "To agree below an end is to hold the same at every offset before it.", given=lambda offset, position: offset < position
+)
 def agreeing_below_is_holding_the_same(log: Log, other: Log, offset: Offset, position: Offset) -> bool:
     return not log.agrees_below(other, position) or log.holds_as(other, offset)
 

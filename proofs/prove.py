@@ -117,7 +117,10 @@ def _work(task: str) -> list[Obligation]:
 def _explain(outcome: Outcome, by_task: dict[str, list[Obligation]]) -> None:
     """Show the first counterexample: found once more, in this process."""
     refuted = [
-        (task, obligation) for task, obligations in by_task.items() for obligation in obligations if obligation.status == "refuted"
+        (task, obligation)
+        for task, obligations in by_task.items()
+        for obligation in obligations
+        if obligation.status == "refuted"
     ]
     if not refuted:
         return

@@ -79,7 +79,9 @@ class BoundedExecution:
     def _at(self, formula: z3.BoolRef, moment: int) -> z3.BoolRef:
         return z3.substitute(formula, (TIME, z3.IntVal(moment)), (NEXT, z3.IntVal(moment + 1)))
 
-    def shortest_violation(self, most_states: int, seconds: float, report: Callable[[Depth], None] = lambda depth: None) -> Refutation:
+    def shortest_violation(
+        self, most_states: int, seconds: float, report: Callable[[Depth], None] = lambda depth: None
+    ) -> Refutation:
         """Try runs of one state, two, and so on."""
         solver = z3.SolverFor("QF_UFLIA")
         for slot, value in zip(self.model.slots, self.model.initial, strict=True):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import z3
 
-from model_check.model import REFUSED, Action, Local
+from model_check.model import REFUSED, Action, Local, Slot, View
 from proofs.shapes import plain
 from proofs.state import Key, SymbolicState
 from proofs.symbolic import Path, conjunction, disjunction, explore, truth
@@ -27,8 +27,14 @@ class Step(NamedTuple):
 
 
 def arguments(local: Local, state: SymbolicState) -> tuple[Any, ...]:
-    """The values of the slots that a function reads."""
-    return tuple(plain(state.at(slot.name, slot.key)) for slot in local.reads)
+    """The values of the slots and views that a function reads. Where a view decides something, this forks."""
+    return tuple(_looked_at(read, state) for read in local.reads)
+
+
+def _looked_at(read: Slot | View, state: SymbolicState) -> Any:
+    if isinstance(read, View):
+        return read.function(*(_looked_at(slot, state) for slot in read.reads))
+    return plain(state.at(read.name, read.key))
 
 
 def paths_of(local: Local, state: SymbolicState, solver: z3.Solver | None) -> list[Path]:

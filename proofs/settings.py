@@ -16,5 +16,3 @@ class Settings:
     export: Path | None = None
     without: frozenset[str] = field(default_factory=frozenset)
     """Conjuncts that are left out, to see what fails without them."""
-
-

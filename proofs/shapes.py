@@ -1,7 +1,7 @@
 """How a value of some type is represented by Z3: derived from the types of its fields, never listed by hand.
 
-A `Shape` makes an unknown value of its type (new Z3 functions of the value's key), lifts a Python value, chooses between two values, compares
-them, and reads a value back from a Z3 model.
+A `Shape` makes an unknown value of its type (new Z3 functions of the value's key), lifts a Python value, chooses between
+two values, compares them, and reads a value back from a Z3 model.
 """
 
 import typing
@@ -219,9 +219,7 @@ class RecordShape(Shape):
         )
 
     def equal(self, one: Any, other: Any) -> z3.BoolRef:
-        return conjunction(
-            [shape.equal(getattr(one, field), getattr(other, field)) for field, shape in self.fields.items()]
-        )
+        return conjunction([shape.equal(getattr(one, field), getattr(other, field)) for field, shape in self.fields.items()])
 
     def read(self, model: z3.ModelRef, value: Any) -> Any:
         return self.cls(**{field: shape.read(model, getattr(value, field)) for field, shape in self.fields.items()})
@@ -281,7 +279,9 @@ class LogShape(Shape):
             return int(model.eval(number(term), model_completion=True).as_long())
 
         start, end = at(value.start), at(value.end)
-        records = tuple(Record(at(value.value(z3.IntVal(o))), Epoch(at(value.epoch(z3.IntVal(o))))) for o in range(start, end))
+        records = tuple(
+            Record(at(value.value(z3.IntVal(o))), Epoch(at(value.epoch(z3.IntVal(o))))) for o in range(start, end)
+        )
         return RecordLog(records, Offset(start), Epoch(at(value.opened)))
 
 
@@ -419,8 +419,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, SymbolicOptional):
         return plain(value.value) if decide(value.present) else None
     if isinstance(value, SymbolicEnum):
-        *others, last = enumerate(value.kind)  # type: ignore[var-annotated,call-overload]
-        return next((member for position, member in others if decide(value.position == position)), last[1])
+        members: list[Any] = list(value.kind)  # type: ignore[call-overload]
+        named = (member for position, member in enumerate(members[:-1]) if decide(value.position == position))
+        return next(named, members[-1])
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*(plain(field) for field in value))
     return value

@@ -133,9 +133,6 @@ class SymbolicOptional:
         self.present, self.value = present, value
 
 
-Broker = int | SymbolicInt | z3.ArithRef
-
-
 class Brokers:
     """All brokers of a model: the ids 1 to N, or any number of them."""
 
@@ -175,7 +172,7 @@ class SymbolicSet:
             return cls(brokers, lambda broker: z3.BoolVal(True))
         return cls(brokers, lambda broker: disjunction([number(broker) == number(member) for member in members]))
 
-    def has(self, broker: Broker) -> z3.BoolRef:
+    def has(self, broker: Any) -> z3.BoolRef:
         """That `broker` is in the set, as a formula."""
         return self.holds(broker.term if isinstance(broker, SymbolicInt) else broker)
 

@@ -28,7 +28,7 @@ from proofs.symbolic import (
     remembered,
 )
 from spec.log import RecordLog
-from spec.values import NO_EPOCH, EpochEndOffset, Record
+from spec.values import NO_EPOCH, NO_VALUE, EpochEndOffset, Record
 
 Column = Callable[[Any], z3.ArithRef]
 """A number for each offset."""
@@ -71,7 +71,9 @@ class SymbolicLog:
         """A log as a symbolic one."""
         if isinstance(log, SymbolicLog):
             return log
-        made = cls(number(log.start_offset), number(log.start_offset), _nothing, _nothing, number(NO_EPOCH)).append(log.records)
+        made = cls(number(log.start_offset), number(log.start_offset), _nothing, _nothing, number(NO_EPOCH)).append(
+            log.records
+        )
         return cls(made.start, made.end, made.epoch, made.value, number(log.opened_epoch))
 
     def holds(self, offset: Any) -> z3.BoolRef:
@@ -123,6 +125,31 @@ class SymbolicLog:
             epoch, value = _with(epoch, end, number(record.leader_epoch)), _with(value, end, number(record.value))
             end = z3.simplify(end + 1)
         return SymbolicLog(self.start, end, epoch, value, number(NO_EPOCH))
+
+    def append_at(self, base_offset: Any, records: tuple[Record, ...]) -> "SymbolicLog":
+        base = number(base_offset)
+        if z3.is_true(z3.simplify(base == self.end)):
+            return self.append(records)
+        latest, end, epoch, value = self.latest_epoch.term, self.end, self.epoch, self.value
+        filled = SymbolicLog(
+            self.start,
+            base,
+            lambda offset: choice(z3.simplify(z3.And(end <= offset, offset < base)), latest, epoch(offset)),
+            lambda offset: choice(z3.simplify(z3.And(end <= offset, offset < base)), number(NO_VALUE), value(offset)),
+            choice(z3.simplify(base == end), self.opened, number(NO_EPOCH)),
+        )
+        return filled.append(records)
+
+    def without_values(self) -> "SymbolicLog":
+        return SymbolicLog(self.start, self.end, self.epoch, _nothing, self.opened)
+
+    def start_at(self, offset: Any) -> "SymbolicLog":
+        start = number(offset)
+        opened = choice(z3.simplify(start < self.end), self.opened, self.latest_epoch.term)
+        return SymbolicLog(start, self.end, self.epoch, self.value, opened)
+
+    def restart_at(self, offset: Any) -> "SymbolicLog":
+        return SymbolicLog(number(offset), number(offset), _nothing, _nothing, number(NO_EPOCH))
 
     def truncate_to(self, offset: Any) -> "SymbolicLog":
         cut = number(offset)
@@ -188,8 +215,10 @@ def in_order(log: SymbolicLog) -> z3.BoolRef:
     """That epochs never go back along a log, as a formula: the premise of the laws that are stated `in_order`."""
     one, later = z3.Int("any offset"), z3.Int("any later offset")
     premise = z3.And(log.start <= one, one <= later, later < log.end)
-    rising = z3.ForAll([one, later], z3.Implies(premise, z3.And(0 <= log.epoch(one), log.epoch(one) <= log.epoch(later))))
-    opened = disjunction([log.opened == NO_EPOCH, z3.And(log.opened >= 0, log.end == log.start), z3.And(log.opened > log.epoch(log.end - 1))])
+    rising = z3.ForAll([one, later], z3.Implies(premise, z3.And(log.epoch(one) >= 0, log.epoch(one) <= log.epoch(later))))
+    opened = disjunction(
+        [log.opened == NO_EPOCH, z3.And(log.opened >= 0, log.end == log.start), z3.And(log.opened > log.epoch(log.end - 1))]
+    )
     return z3.And(rising, opened)
 
 
@@ -218,7 +247,7 @@ def _assume_laws(operation: str, arguments: dict[str, Any]) -> None:
 
 
 def _nothing(offset: Any) -> z3.ArithRef:
-    return z3.IntVal(NO_EPOCH)
+    return z3.IntVal(NO_VALUE)
 
 
 def _with(column: Column, at: Any, value: Any) -> Column:

@@ -3,9 +3,11 @@
 The leader must then count every replica that *may* be in sync: the ISR it knows of, and the one it has proposed.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple, TypeAlias
 
-from spec.values import BrokerId, Error, Offset, PartitionEpoch
+from spec.values import BrokerId, Epoch, Error, Offset, PartitionEpoch
 
 NO_PARTITION_EPOCH = PartitionEpoch(-1)
 
@@ -82,6 +84,16 @@ def may_propose_expand(leader: LeaderIsr, replica: BrokerId, end_offset: Offset,
     return replica not in leader.isr and end_offset >= high_watermark
 
 
+def isr_with(leader: LeaderIsr, replica: BrokerId) -> frozenset[BrokerId]:
+    """The ISR that a leader proposes in order to admit `replica`. **Kafka:** `Partition.prepareIsrExpand`."""
+    return leader.isr | {replica}
+
+
+def isr_without(leader: LeaderIsr, replicas: frozenset[BrokerId]) -> frozenset[BrokerId]:
+    """The ISR that a leader proposes in order to drop `replicas`. **Kafka:** `Partition.prepareIsrShrink`."""
+    return leader.isr - replicas
+
+
 def nothing_pending(leader: LeaderIsr) -> bool:
     """Whether no proposal of the leader is unanswered. **Kafka:** `PartitionState.isInflight`, asked before proposing."""
     return leader.pending_epoch == NO_PARTITION_EPOCH
@@ -98,9 +110,36 @@ def check_alter_partition(partition: PartitionIsr, request: PartitionIsr) -> Err
     return Error.NONE if request.partition_epoch == partition.partition_epoch else Error.INVALID_UPDATE_VERSION
 
 
+def next_partition_epoch(partition_epoch: PartitionEpoch) -> PartitionEpoch:
+    """The partition epoch after this one. **Kafka:** `PartitionRegistration.merge`; in ZooKeeper the node's version."""
+    return PartitionEpoch(partition_epoch + 1)
+
+
 def change_isr(partition: PartitionIsr, isr: frozenset[BrokerId]) -> PartitionIsr:
     """The partition with another ISR, in the next partition epoch. **Kafka:** `PartitionRegistration.merge`."""
-    return PartitionIsr(isr, PartitionEpoch(partition.partition_epoch + 1))
+    return PartitionIsr(isr, next_partition_epoch(partition.partition_epoch))
+
+
+def takes_later_leader_epoch(leader_epoch: Epoch, leader: LeaderIsr, epoch: Epoch, partition_epoch: PartitionEpoch) -> bool:
+    """Whether a replica takes an announcement of the partition: only one of a later leader epoch.
+
+    Parameters: the replica's leader epoch and ISR state; the announced leader and partition epoch.
+
+    **Kafka:** `ReplicaManager.becomeLeaderOrFollower`, up to 3.2.
+    """
+    return epoch > leader_epoch
+
+
+def takes_no_older_partition_epoch(
+    leader_epoch: Epoch, leader: LeaderIsr, epoch: Epoch, partition_epoch: PartitionEpoch
+) -> bool:
+    """Whether a replica takes an announcement of the partition: any that is not older than what it knows.
+
+    The same partition epoch is taken too, since the answer to the leader's own proposal may come first.
+
+    **Kafka:** `Partition.makeLeader`, `makeFollower` (since 3.3).
+    """
+    return partition_epoch >= leader.partition_epoch
 
 
 def is_newer_partition(leader: LeaderIsr, announced: PartitionIsr) -> bool:
@@ -114,3 +153,83 @@ def is_newer_partition(leader: LeaderIsr, announced: PartitionIsr) -> bool:
 def apply_partition(leader: LeaderIsr, announced: PartitionIsr) -> LeaderIsr:
     """The leader's state as announced by the controller; nothing is pending any more. **Kafka:** `Partition.makeLeader`."""
     return LeaderIsr(announced.isr, announced.partition_epoch, frozenset(), NO_PARTITION_EPOCH)
+
+
+# ---- the answer
+
+
+class AfterError(Enum):
+    """What a leader does with its proposal when it was not granted."""
+
+    ROLL_BACK = "roll back"
+    """The proposal was certainly not applied and never will be: back to the ISR last confirmed."""
+
+    AWAIT_METADATA = "await metadata"
+    """What the leader knows is out of date, or may be: everybody who may be in sync counts until it learns more."""
+
+    RETRY = "retry"
+    """The same proposal again."""
+
+
+OnIsrError: TypeAlias = Callable[[Error], AfterError]
+
+OUT_OF_DATE = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.FENCED_LEADER_EPOCH, Error.INVALID_UPDATE_VERSION)
+
+
+def roll_back_always(error: Error) -> AfterError:
+    """A write to ZooKeeper that was not done is not done. **Kafka:** `Partition.updateIsr` up to 2.6."""
+    return AfterError.ROLL_BACK
+
+
+def never_roll_back(error: Error) -> AfterError:
+    """No error proves that a proposal was not applied. **Kafka:** `Partition.handleAlterIsrResponse`, 2.7 to 3.0."""
+    return AfterError.AWAIT_METADATA if error in OUT_OF_DATE else AfterError.RETRY
+
+
+def roll_back_if_not_attempted(error: Error) -> AfterError:
+    """As `never_roll_back`, but `OPERATION_NOT_ATTEMPTED` says that the proposal was not looked at.
+
+    **Kafka:** `Partition.handleAlterPartitionError`, 3.1.
+    """
+    return AfterError.ROLL_BACK if error == Error.OPERATION_NOT_ATTEMPTED else never_roll_back(error)
+
+
+def give_up_if_invalid(error: Error) -> AfterError:
+    """As `roll_back_if_not_attempted`, but an invalid proposal is not sent again.
+
+    **Kafka:** `Partition.handleAlterPartitionError`, 3.2.
+    """
+    return AfterError.AWAIT_METADATA if error == Error.INVALID_REQUEST else roll_back_if_not_attempted(error)
+
+
+def roll_back_if_ineligible(error: Error) -> AfterError:
+    """As `give_up_if_invalid`; an ineligible replica proves it too. `NEW_LEADER_ELECTED` says that it *was* applied.
+
+    **Kafka:** `Partition.handleAlterPartitionError` (KIP-841, since 3.3).
+    """
+    if error == Error.INELIGIBLE_REPLICA:
+        return AfterError.ROLL_BACK
+    return AfterError.AWAIT_METADATA if error == Error.NEW_LEADER_ELECTED else give_up_if_invalid(error)
+
+
+def roll_back(leader: LeaderIsr) -> LeaderIsr:
+    """The leader's state without its proposal. **Kafka:** `PendingPartitionChange.lastCommittedState`."""
+    return LeaderIsr(leader.isr, leader.partition_epoch, frozenset(), NO_PARTITION_EPOCH)
+
+
+def is_pending(leader: LeaderIsr, request: PartitionIsr) -> bool:
+    """Whether an answer to `request` still matters: the leader's proposal is that very one.
+
+    **Kafka:** `Partition.submitAlterPartition`, which compares the state that it sent with the state that it has.
+    """
+    return leader.pending_epoch == request.partition_epoch and leader.pending_isr == request.isr
+
+
+def may_take_granted(leader: LeaderIsr, leader_epoch: Epoch, granted: PartitionIsr, granted_in: Epoch) -> bool:
+    """Whether a leader takes the partition as the controller's answer has it: of its leader epoch, and not an older state.
+
+    The same partition epoch is taken too. Parameters: the leader's state and leader epoch; the answer's.
+
+    **Kafka:** `Partition.handleAlterPartitionUpdate`.
+    """
+    return granted_in == leader_epoch and granted.partition_epoch >= leader.partition_epoch

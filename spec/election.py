@@ -6,9 +6,9 @@ Every decision of the controller opens a new leader epoch.
 from spec.values import NO_LEADER, BrokerId, Epoch, LeaderAndIsr
 
 
-def next_epoch(partition: LeaderAndIsr) -> Epoch:
-    """The leader epoch after the current one. **Kafka:** `LeaderAndIsr.newEpoch`."""
-    return Epoch(partition.leader_epoch + 1)
+def next_epoch(leader_epoch: Epoch) -> Epoch:
+    """The leader epoch after this one. **Kafka:** `LeaderAndIsr.newEpoch`, `PartitionRegistration.merge`."""
+    return Epoch(leader_epoch + 1)
 
 
 def may_elect_cleanly(partition: LeaderAndIsr, candidate: BrokerId) -> bool:
@@ -44,7 +44,7 @@ def elect_cleanly(partition: LeaderAndIsr, candidate: BrokerId) -> LeaderAndIsr:
 
     **Kafka:** `PartitionChangeBuilder.tryElection`.
     """
-    return LeaderAndIsr(candidate, next_epoch(partition), partition.isr)
+    return LeaderAndIsr(candidate, next_epoch(partition.leader_epoch), partition.isr)
 
 
 def elect_uncleanly(partition: LeaderAndIsr, candidate: BrokerId) -> LeaderAndIsr:
@@ -52,7 +52,7 @@ def elect_uncleanly(partition: LeaderAndIsr, candidate: BrokerId) -> LeaderAndIs
 
     **Kafka:** `PartitionChangeBuilder.tryElection`, unclean.
     """
-    return LeaderAndIsr(candidate, next_epoch(partition), frozenset({candidate}))
+    return LeaderAndIsr(candidate, next_epoch(partition.leader_epoch), frozenset({candidate}))
 
 
 def may_fail(partition: LeaderAndIsr, broker: BrokerId) -> bool:
@@ -72,7 +72,7 @@ def fail_broker(partition: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
     """
     leader = NO_LEADER if partition.leader == broker else partition.leader
     isr = partition.isr if partition.isr == {broker} else partition.isr - {broker}
-    return LeaderAndIsr(leader, next_epoch(partition), isr)
+    return LeaderAndIsr(leader, next_epoch(partition.leader_epoch), isr)
 
 
 def fail_broker_emptying_isr(partition: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
@@ -82,4 +82,4 @@ def fail_broker_emptying_isr(partition: LeaderAndIsr, broker: BrokerId) -> Leade
     """
     if partition.leader == broker:
         return fail_broker(partition, broker)
-    return LeaderAndIsr(partition.leader, next_epoch(partition), partition.isr - {broker})
+    return LeaderAndIsr(partition.leader, next_epoch(partition.leader_epoch), partition.isr - {broker})

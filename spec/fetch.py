@@ -75,6 +75,16 @@ def fetch_fenced_by_leader_epoch(role: LeaderAndIsr, log: Log, request: FetchReq
     return check_leader_epoch(role, request.current_leader_epoch)
 
 
+def check_fetch_offset(log: Log, fetch_offset: Offset) -> Error:
+    """Whether a log can be read from an offset on: from its start to its end, the latter giving nothing.
+
+    Errors: `OFFSET_OUT_OF_RANGE`.
+
+    **Kafka:** `LocalLog.read`.
+    """
+    return Error.NONE if log.start_offset <= fetch_offset <= log.end_offset else Error.OFFSET_OUT_OF_RANGE
+
+
 def handle_fetch(
     self_id: BrokerId,
     role: LeaderAndIsr,
@@ -99,8 +109,9 @@ def handle_fetch(
         return FetchResponse(verdict, (), UNKNOWN_OFFSET)
     if role.leader != self_id:
         return FetchResponse(Error.NOT_LEADER_OR_FOLLOWER, (), UNKNOWN_OFFSET)
-    if not log.start_offset <= request.fetch_offset <= log.end_offset:
-        return FetchResponse(Error.OFFSET_OUT_OF_RANGE, (), UNKNOWN_OFFSET)
+    error = check_fetch_offset(log, request.fetch_offset)
+    if error != Error.NONE:
+        return FetchResponse(error, (), UNKNOWN_OFFSET)
     return FetchResponse(Error.NONE, log.read(request.fetch_offset, max_records), high_watermark)
 
 

@@ -4,7 +4,7 @@ A mutant is killed when the checker finds a counterexample in it. See `docs/stud
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spec.alter_partition import committed_isr, propose_as_if_granted
 from spec.fetch import fetch_without_fencing
@@ -13,7 +13,11 @@ from spec.isr import join_at_high_watermark
 from spec.protocol import IsrProtocol, Protocol
 from spec.truncation import answer_anyone
 
-AnyProtocol = TypeVar("AnyProtocol", Protocol, IsrProtocol)
+if TYPE_CHECKING:  # a model that is checked needs neither
+    from spec.broker_protocol import BrokerProtocol
+    from spec.controller_protocol import ControllerProtocol
+
+AnyProtocol = TypeVar("AnyProtocol", Protocol, IsrProtocol, "ControllerProtocol", "BrokerProtocol")
 
 
 @dataclass(frozen=True, slots=True)

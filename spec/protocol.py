@@ -7,6 +7,7 @@ changed. Settings (unclean election, acks, min.insync.replicas) are not rules an
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from spec.alter_partition import LeaderIsr, Proposal, maximal_isr, propose
 from spec.election import fail_broker_emptying_isr
@@ -117,10 +118,13 @@ ASYNC_ISR = IsrProtocol(name="async-isr", counted_isr=maximal_isr, propose=propo
 """2.7 (KIP-497): ISR changes are requests, and the high watermark waits for every replica that may be in sync."""
 
 
-def changed_rules(before: Protocol, after: Protocol) -> dict[str, tuple[str, str]]:
-    """Which rules differ between two versions: field to the names of the rule functions before and after."""
+def changed_rules(before: Any, after: Any) -> dict[str, tuple[str, str]]:
+    """Which rules differ between two versions: field to the names of the rule functions before and after.
+
+    The two are records of one kind: `Protocol`, or a controller's.
+    """
     differing = {}
-    for field in fields(Protocol):
+    for field in fields(before):
         old, new = getattr(before, field.name), getattr(after, field.name)
         if field.name != "name" and old != new:
             differing[field.name] = (old.__name__, new.__name__)

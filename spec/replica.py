@@ -3,7 +3,7 @@
 from typing import TypeVar
 
 from spec.log import Log
-from spec.values import NO_LEADER, BrokerId, Epoch, LeaderAndIsr
+from spec.values import NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset
 
 LogT = TypeVar("LogT", bound=Log)
 
@@ -50,3 +50,21 @@ def restart(partition: LeaderAndIsr) -> LeaderAndIsr:
     **Kafka:** `ReplicaManager.startup`; announcements to an earlier incarnation are refused (KIP-380).
     """
     return LeaderAndIsr(NO_LEADER, Epoch(partition.leader_epoch - 1), frozenset())
+
+
+def has_caught_up(metadata_end: Offset, end_at_start: Offset) -> bool:
+    """Whether a broker that has just started acts on its metadata: only once it knows all that was committed by then.
+
+    It would otherwise replay its past, and lead again in an epoch in which an earlier run of it has led. That epoch would
+    then have two histories, which comparing epochs cannot tell apart.
+
+    Parameters: the ends of the metadata log that it has read, and that it learned of when it started.
+
+    **Kafka:** `MetadataLoader.stillNeedToCatchUp`, `BrokerServer.startup`; `BrokerMetadataListener` before 3.4.
+    """
+    return metadata_end >= end_at_start
+
+
+def acts_on_any_metadata(metadata_end: Offset, end_at_start: Offset) -> bool:
+    """A broker that has just started acts on whatever it has read so far. **Kafka:** no release."""
+    return True

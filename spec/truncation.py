@@ -146,6 +146,27 @@ def look_up_as_released(log: Log, epoch: Epoch) -> EpochEndOffset:
     return log.end_offset_for_epoch(epoch)
 
 
+def look_up_within_history(log: Log, epoch: Epoch) -> EpochEndOffset:
+    """As `look_up_as_released`, but undefined also for an epoch below all that the log knows.
+
+    The follower then truncates to its high watermark, though the leader's log starts later.
+
+    **Kafka:** `LeaderEpochFileCache.endOffsetFor`, 2.0.
+    """
+    end = log.end_offset_for_epoch(epoch)
+    has_it = epoch == log.latest_epoch or log.epoch_at(Offset(end.end_offset - 1)) == epoch
+    asked_below_all = end.leader_epoch == epoch and not has_it
+    return UNDEFINED_EPOCH_END if asked_below_all else end
+
+
+def look_up_end_only(log: Log, epoch: Epoch) -> EpochEndOffset:
+    """As `look_up_within_history`, but the answer does not say which epoch it is that ends there.
+
+    **Kafka:** `LeaderEpochFileCache.endOffsetFor` (KIP-101), 0.11 to 1.1.
+    """
+    return EpochEndOffset(NO_EPOCH, look_up_within_history(log, epoch).end_offset)
+
+
 def look_up_as_designed(log: Log, epoch: Epoch) -> EpochEndOffset:
     """Where the largest epoch up to `epoch` ends in a leader's log; always defined.
 

@@ -19,11 +19,26 @@ Epoch = NewType("Epoch", int)
 PartitionEpoch = NewType("PartitionEpoch", int)
 """The version of a partition's registration: grows with every change of it, ISR changes included."""
 
+BrokerEpoch = NewType("BrokerEpoch", int)
+"""The number of one registration of a broker: the offset of its record in the metadata log."""
+
+Incarnation = NewType("Incarnation", int)
+"""One run of a broker process. Kafka: the incarnation id, a random UUID; here a number."""
+
+PartitionId = NewType("PartitionId", int)
+"""Names a partition among all that a broker or controller knows. Kafka: topic id and partition index."""
+
+NO_BROKER_EPOCH = BrokerEpoch(-1)
+"""Absent broker epoch: the sender does not know it, or its version of the protocol has none."""
+
 NO_LEADER = BrokerId(-1)
 """Kafka: `LeaderAndIsr.NoLeader`."""
 
 NO_EPOCH = Epoch(-1)
 """Absent or undefined epoch. Kafka: `RecordBatch.NO_PARTITION_LEADER_EPOCH`, `UNDEFINED_EPOCH`."""
+
+NO_VALUE = -1
+"""Stands for the value of a record where a log does not hold values, or holds no record."""
 
 UNKNOWN_OFFSET = Offset(-1)
 """Absent or undefined offset. Kafka: `UnifiedLog.UnknownOffset`, `UNDEFINED_EPOCH_OFFSET`."""
@@ -35,13 +50,35 @@ class Error(Enum):
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1
     UNKNOWN_TOPIC_OR_PARTITION = 3
+    LEADER_NOT_AVAILABLE = 5
     NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    STALE_CONTROLLER_EPOCH = 11
     NOT_ENOUGH_REPLICAS = 19
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
     INVALID_REQUIRED_ACKS = 21
+    INVALID_REPLICA_ASSIGNMENT = 39
+    NOT_CONTROLLER = 41
+    INVALID_REQUEST = 42
+    POLICY_VIOLATION = 44
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    INVALID_PRODUCER_EPOCH = 47
+    OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 76
+    STALE_BROKER_EPOCH = 77
+    OFFSET_NOT_AVAILABLE = 78
+    PREFERRED_LEADER_NOT_AVAILABLE = 80
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
+    ELECTION_NOT_NEEDED = 84
+    NO_REASSIGNMENT_IN_PROGRESS = 85
     INVALID_UPDATE_VERSION = 95
+    DUPLICATE_BROKER_REGISTRATION = 101
+    BROKER_ID_NOT_REGISTERED = 102
+    INELIGIBLE_REPLICA = 107
+    NEW_LEADER_ELECTED = 108
+    UNEXPECTED_APPEND_OFFSET = "never leaves a broker: the leader sent records that the follower has already"
     LOG_TRUNCATION = "proposed in the first draft of KIP-320, never released"
 
 

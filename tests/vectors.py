@@ -11,7 +11,9 @@ vector, and exit status 1 if any fails. What no class or method here can do is r
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from inspect import signature
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -24,6 +26,12 @@ from spec.truncation import (
     offset_for_leader_epoch_without_log,
 )
 from spec.values import NO_EPOCH, BrokerId, Epoch, EpochEndOffsetResponse, LeaderAndIsr, Offset, Record
+from tests.vector_components import Answer
+from tests.vector_components.fetcher import Fetcher
+from tests.vector_components.leader_partition import LeaderPartition
+from tests.vector_components.logs import CheckpointFile, Log, ProducerState, ReplicaState
+from tests.vector_outcomes import MismatchError, UnsupportedError
+from tests.vectors_controller import CONTROLLER_COMPONENTS
 
 Vector = dict[str, Any]
 
@@ -133,6 +141,13 @@ def _log_with_epoch_ends(ends: dict[str, list[int]]) -> RecordLog:
 COMPONENTS: dict[str, type[Component]] = {
     "epoch_cache": EpochCache,
     "offset_for_leader_epoch_api": OffsetForLeaderEpochApi,
+    "log": Log,
+    "replica_state": ReplicaState,
+    "producer_state": ProducerState,
+    "checkpoint_file": CheckpointFile,
+    "leader_partition": LeaderPartition,
+    "fetcher": Fetcher,
+    **CONTROLLER_COMPONENTS,
 }
 
 
@@ -147,32 +162,35 @@ class Outcome(NamedTuple):
         return f"{self.verdict:11} {self.vector}" + (f": {self.reason}" if self.reason else "")
 
 
-class UnsupportedError(Exception):
-    """A vector asks for something that no component here does."""
-
-
-class MismatchError(Exception):
-    """A component does not do what a vector expects."""
-
-
 def load(file: Path) -> list[Vector]:
     vectors: list[Vector] = json.loads(file.read_text(encoding="utf-8"))
     return vectors
 
 
 def replay(vector: Vector) -> Outcome:
-    """Carry out one vector and compare."""
+    """Carry out one vector, in every mode that it names, and compare."""
+    outcomes = [_replay(variant) for variant in _in_each_mode(vector)]
+    return next((outcome for outcome in outcomes if outcome.verdict != "pass"), outcomes[0])
+
+
+def _in_each_mode(vector: Vector) -> Iterator[Vector]:
+    """An operation `mode` lists values of settings; the vector holds for each combination of them."""
+    modes = [operation for operation in vector["setup"] if operation["op"] == "mode"]
+    others = [operation for operation in vector["setup"] if operation["op"] != "mode"]
+    choices = {name: values for mode in modes for name, values in mode.items() if name != "op"}
+    for chosen in product(*choices.values()):
+        mode = [{"op": "mode"} | dict(zip(choices, chosen, strict=True))] if modes else []
+        yield vector | {"setup": mode + others}
+
+
+def _replay(vector: Vector) -> Outcome:
     try:
         if vector["component"] not in COMPONENTS:
             raise UnsupportedError(f"component {vector['component']}")
         component = COMPONENTS[vector["component"]]()
         for number, operation in enumerate(vector["setup"], start=1):
             _carry_out(component, operation, f"operation {number}, {operation['op']}")
-        state = component.final_state()
-        for name, expected in vector["expect"].items():
-            if name not in state:
-                raise UnsupportedError(f"final {name}")
-            _compare(f"final {name}", expected, state[name])
+        _compare_state("final", vector["expect"], component.final_state())
     except UnsupportedError as gap:
         return Outcome(vector["id"], "unsupported", str(gap))
     except MismatchError as failure:
@@ -181,19 +199,50 @@ def replay(vector: Vector) -> Outcome:
 
 
 def _carry_out(component: Component, operation: dict[str, Any], which: str) -> None:
+    """Carry out one operation, and compare its error, its answer, and whatever else the vector expects of it by name."""
     arguments = {name: value for name, value in operation.items() if name != "op" and not name.startswith("expect")}
-    expectations = {name for name in operation if name.startswith("expect")}
+    expected = {name: value for name, value in operation.items() if name.startswith("expect")}
     method = getattr(component, operation["op"], None)
-    if method is None or expectations - {"expect"}:
+    if method is None and operation["op"] == "state" and not arguments:
+        _compare_state(which, expected.get("expect", {}), component.final_state())
+        return
+    if method is None or not _takes(method, arguments):
         raise UnsupportedError(which)
-    answer = method(**arguments)
-    if expectations:
-        _compare(which, operation["expect"], answer)
+    answered = method(**arguments)
+    answer = answered if isinstance(answered, Answer) else Answer(value=answered)
+    error = expected.pop("expect_error", expected.pop("expect_status", "NONE"))
+    _compare(f"{which}, error", error, answer.error)
+    if "expect" in expected:
+        _compare(which, expected.pop("expect"), answer.value)
+    for name, value in expected.items():
+        asked = name.removeprefix("expect_")
+        if asked not in answer.named:
+            raise UnsupportedError(f"{which}, {name}")
+        _compare(f"{which}, {asked}", value, answer.named[asked])
+
+
+def _takes(method: Callable[..., Any], arguments: dict[str, Any]) -> bool:
+    try:
+        signature(method).bind(**arguments)
+    except TypeError:
+        return False
+    return True
+
+
+def _compare_state(what: str, expected: dict[str, Any], state: dict[str, Any]) -> None:
+    """Compare the part of a state that a vector speaks of."""
+    for name, value in expected.items():
+        if name not in state:
+            raise UnsupportedError(f"{what} {name}")
+        if isinstance(value, dict) and isinstance(state[name], dict):
+            _compare_state(f"{what} {name}", value, state[name])
+        else:
+            _compare(f"{what} {name}", value, state[name])
 
 
 def _compare(what: str, expected: object, actual: object) -> None:
-    if expected != actual:
-        raise MismatchError(f"{what}: expected {json.dumps(expected)}, got {json.dumps(actual)}")
+    if actual != expected:
+        raise MismatchError(f"{what}: expected {json.dumps(expected)}, got {json.dumps(actual, default=repr)}")
 
 
 def main(arguments: Sequence[str]) -> int:

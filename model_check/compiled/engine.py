@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -16,12 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_check.compiled import kernels
+from model_check.compiled.checkpoint import Checkpoint, Moment, Where, identity
+from model_check.compiled.interning import Domain
 from model_check.compiled.kernels import SHARDS
 from model_check.compiled.layout import Fields, compact_fields, wide_fields
+from model_check.compiled.orbits import OrbitBook, canonical_numbers, canonicalize, represented
 from model_check.compiled.rulebook import RuleBook
 from model_check.compiled.store import FIRST_INDEX_SIZE, Store, available_memory, physical_memory
-from model_check.exploration import Clock, Exploration, Limits, Progress, Step, Trace, Verdict
+from model_check.exploration import Checkpointing, Clock, Exploration, Limits, Progress, Step, Trace, Verdict
 from model_check.model import Model, Property, State
+from model_check.symmetry import Symmetry
 
 CHUNK = 8192
 """States that one worker expands at a time. Chunks do not depend on the number of workers, so neither do results."""
@@ -34,8 +38,10 @@ CHUNK_OUTPUT = 12 * CHUNK
 
 MISSES = 1 << 15
 RECENT = 1 << 12
-WIDE_UNTIL = 4096
-"""States to find before the layout is made compact: until then slots have met most kinds of their values."""
+WIDE_UNTIL, LOOSE_UNTIL = 1 << 12, 1 << 20
+"""States to find before the layout is made compact, and tight: by then slots have met most of their values."""
+
+_NOTHING, _NOT_MISSED = np.empty(0, np.int64), np.empty(0, np.uint64)
 
 SPARSE_BELOW = 1 << 23
 """Below so many states hash tables double when they are full; above, memory counts for more and they grow by less."""
@@ -55,14 +61,27 @@ class Found(NamedTuple):
     place: Place
 
 
+def _found(where: Where) -> Found:
+    level, place = where
+    return Found(level, Place(*place))
+
+
 def explore(
-    model: Model, properties: list[Property], limits: Limits, workers: int | None = None, memory: int | None = None
+    model: Model,
+    properties: list[Property],
+    limits: Limits,
+    workers: int | None = None,
+    memory: int | None = None,
+    symmetry: Symmetry | None = None,
+    checkpointing: Checkpointing | None = None,
 ) -> Exploration:
     """Visit every reachable state, level by level, on all cores unless `workers` says how many.
 
-    `memory` is how many bytes the search may take; by default nearly what the system has left.
+    `memory` is how many bytes the search may take; by default nearly what the system has left. With `symmetry`, visit one
+    state of each orbit; traces are real runs all the same. `CheckpointError` says why checkpoints cannot be kept, or not be
+    resumed, where `checkpointing` wants it.
     """
-    return _Search(model, properties, limits, workers or os.cpu_count() or 1, memory).run()
+    return _Search(model, properties, limits, workers or os.cpu_count() or 1, memory, symmetry, checkpointing).run()
 
 
 @dataclass(slots=True)
@@ -74,13 +93,26 @@ class _Workspace:
 
 
 class _Search:
-    def __init__(self, model: Model, properties: list[Property], limits: Limits, workers: int, memory: int | None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        properties: list[Property],
+        limits: Limits,
+        workers: int,
+        memory: int | None,
+        symmetry: Symmetry | None = None,
+        checkpointing: Checkpointing | None = None,
+    ) -> None:
         self.model = model
         self.limits = limits
         self.workers = workers
         self.clock = Clock(limits)
-        self.result = Exploration(model, "compiled", [Verdict(prop) for prop in properties], limits.deadlock_is_violation)
-        self.book = RuleBook(model, properties)
+        self.symmetry = symmetry
+        verdicts = [Verdict(prop) for prop in properties]
+        self.result = Exploration(model, "compiled", verdicts, limits.deadlock_is_violation, symmetry is not None)
+        self.book = RuleBook(model, properties, moving=symmetry is not None)
+        self.orbits = OrbitBook(symmetry, self.book.domains) if symmetry else None
+        self.orbit_arrays: Any = None
         self.fields = wide_fields(self.book.counts)
         self.memory = memory
         self.store = Store(self.fields)
@@ -90,14 +122,19 @@ class _Search:
         self.first_deadlock: Found | None = None
         self.deadlocks = 0
         self.interrupted = False
-        self._compacted = False
+        self._spare = _spare_bits(0)
         self._sparse = True
         self._lock = threading.Lock()
         self.pool = ThreadPoolExecutor(workers) if workers > 1 else None
         self._idle: list[_Workspace] = []
         self._sorted: NDArray[np.uint64] = np.empty(0, np.uint64)
         self.arrays: Any = None
+        self._to_check = _NOTHING
+        self._check_misses = _NOT_MISSED
         self.undecided = np.array([(1 << len(properties)) - 1], np.uint64)
+        self.each_state = False
+        """Whether every state that decides a property is wanted, not only the first."""
+        self.checkpoint = Checkpoint(checkpointing, identity(self.result)) if checkpointing else None
 
     @property
     def _room(self) -> int:
@@ -107,53 +144,67 @@ class _Search:
     # ---- the search
 
     def run(self) -> Exploration:
-        with _deferred_interrupt(self), _no_garbage_collection():
+        with _deferred_interrupt(self), _no_garbage_collection(), ExitStack() as stack:
+            if self.pool:
+                stack.enter_context(self.pool)
+            if self.checkpoint:
+                stack.callback(self.checkpoint.close)
             try:
                 self._search()
             except KeyboardInterrupt:
                 self.result.stopped_because = "interrupted"
-            finally:
-                if self.pool:
-                    self.pool.shutdown()
             self._conclude()
         return self.result.finish(self.clock)
 
     def _search(self) -> None:
-        book, store = self.book, self.store
-        hashed = kernels.hash_of(book.initial, self.fields.arrays.weight)
+        position = self._resume() if self.checkpoint and self.checkpoint.resumes else self._begin()
+        self._note_decisions()
+        self.book.masks.extend()
+        self.book.pool.refit()
+        self._refresh()
+        while True:
+            self._expand_level(self.levels[-2], self.levels[-1], position)
+            if self.result.stopped_because or self.store.states == self.levels[-1].sum():
+                return
+            self.levels.append(self.store.count.copy())
+            position = 0
+
+    def _begin(self) -> int:
+        """Start with the initial state."""
+        initial, fields = self.book.initial, self.fields
+        if self.orbits is not None:
+            self._learn_renamings()
+            initial[:] = canonical_numbers(self.orbit_arrays, fields.arrays, fields.words, initial)
+        hashed = kernels.hash_of(initial, fields.arrays.weight)
         shard = hashed >> (64 - kernels.SHARD_BITS)
         self._write_initial(shard, hashed)
-        self.levels.append(np.zeros(SHARDS, np.int64))
+        self.levels = [np.zeros(SHARDS, np.int64), self.store.count.copy()]
         for number, verdict in enumerate(self.result.verdicts):
             always = verdict.prop.kind == "always"
             if verdict.prop.bind()(self.model.initial) != always:
                 self._decide(1 << number, Place(shard, 0), 0)
-        self._note_decisions()
-        book.masks.extend()
-        book.pool.refit()
-        self._refresh()
-        while not self.result.stopped_because:
-            start, end = self.levels[-1], store.count.copy()
-            if start.sum() == end.sum():
-                self.levels.pop()
-                break
-            self.levels.append(end)
-            self._expand_level(start, end)
+        if self.checkpoint:
+            self.checkpoint.begin(self._moment(0), self.store, self._slot_domains)
+        return 0
 
     def _write_initial(self, shard: int, hashed: int) -> None:
         store, layout = self.store, self.fields.arrays
-        at = int(store.base[shard]) * self.fields.words
+        packed = np.zeros(self.fields.words, np.uint64)
         for slot, number in enumerate(self.book.initial):
-            store.words[at + int(layout.word[slot])] |= np.uint64(number << int(layout.shift[slot]))
+            packed[layout.word[slot]] |= np.uint64(number << int(layout.shift[slot]))
+        store.write(shard, 0, packed)
         place = (((hashed >> 26) & 0xFFFFFFFF) * FIRST_INDEX_SIZE) >> 32
         store.index[int(store.index_base[shard]) + place] = ((hashed >> 16) & 0x3F) << kernels.INDEX_BITS | 1
         store.count[shard] = 1
 
-    def _expand_level(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+    def _expand_level(self, start: NDArray[np.int64], end: NDArray[np.int64], position: int) -> None:
+        """Expand the states of a level from this position on."""
         prefix = np.concatenate([[0], np.cumsum(end - start)]).astype(np.int64)
-        total, position = int(prefix[-1]), 0
+        total = int(prefix[-1])
         while position < total:
             reason = self._must_stop(total - position)
+            if self.checkpoint and (reason or self.checkpoint.due):
+                self.checkpoint.save(self._moment(position), self.store, self._slot_domains, last=reason is not None)
             if reason:
                 self.result.stopped_because = reason
                 return
@@ -204,15 +255,16 @@ class _Search:
                 if outcome[5] >= 0:
                     self._raise_again(start, prefix, int(outcome[5]), int(outcome[6]))
                 self.deadlocks += int(outcome[3])
+                self.result.deadlocks = self.deadlocks
                 if outcome[4] >= 0 and self.first_deadlock is None:
                     self.first_deadlock = Found(len(self.levels) - 2, self._place(start, prefix, int(outcome[4])))
-            self._merge(len(chunks), firsts, end - begin)
-            self._learn(np.concatenate(misses))
+            self._merge(len(chunks), firsts, end - begin, np.concatenate(misses))
             listed, use_list = np.concatenate(waiting), True
             begin, end = 0, listed.size
-        if not self._compacted and self.store.states >= WIDE_UNTIL:
-            self._change_layout(compact_fields(self.book.counts))
-            self._compacted = True
+        self._finish_tests()
+        if self._spare != _spare_bits(self.store.states):
+            self._spare = _spare_bits(self.store.states)
+            self._change_layout(self._fitting_fields())
 
     def _expand(
         self,
@@ -227,11 +279,31 @@ class _Search:
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
         """Expand one chunk; return what was missing, the positions that must wait, and the kernel's outcome."""
         workspace = self._workspace()
+        missed, postponed, outcome = self._successors(workspace, start, prefix, begin, end, listed, use_list, _NOTHING)
+        count = int(outcome[0])
+        output = self._sorted[number * self._room : (number + 1) * self._room]
+        if self.orbits is not None:
+            canonicalize(self.fields.arrays, self.orbit_arrays, self.fields.words, workspace.linear, count)
+        kernels.distribute(self.fields.words, workspace.linear, count, output, sorted_first)
+        self._idle.append(workspace)
+        return missed, postponed, outcome
+
+    def _successors(
+        self,
+        workspace: _Workspace,
+        start: NDArray[np.int64],
+        prefix: NDArray[np.int64],
+        begin: int,
+        end: int,
+        listed: NDArray[np.int64],
+        use_list: bool,
+        degrees: NDArray[np.int64],
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+        """Write the successors of a chunk to the workspace; return what `_expand` does. `degrees` is for the kernel."""
         misses = np.empty(MISSES, np.uint64)
         postponed = np.empty(end - begin, np.int64)
         outcome = np.zeros(7, np.int64)
         fired = np.zeros_like(self.fired)
-        output = self._sorted[number * self._room : (number + 1) * self._room]
         layout, tables, programs, masks = self.arrays
         kernels.expand(
             layout,
@@ -239,7 +311,7 @@ class _Search:
             programs,
             masks,
             self.fields.words,
-            self.store.words,
+            self.store.content,
             self.store.base,
             start,
             prefix,
@@ -249,18 +321,19 @@ class _Search:
             end,
             np.zeros(kernels.BATCH * len(self.book.columns), np.uint64),
             workspace.linear,
-            output,
-            sorted_first,
             fired,
             misses,
             workspace.recent,
             postponed,
+            degrees,
             outcome,
         )
-        self._idle.append(workspace)
+        self._count_fired(fired)
+        return misses[: outcome[1]], postponed[: outcome[2]], outcome
+
+    def _count_fired(self, fired: NDArray[np.int64]) -> None:
         with self._lock:
             self.fired += fired
-        return misses[: outcome[1]], postponed[: outcome[2]], outcome
 
     def _workspace(self) -> _Workspace:
         try:
@@ -271,23 +344,33 @@ class _Search:
             workspace.linear = np.empty(self._room, np.uint64)
         return workspace
 
-    def _merge(self, chunks: int, firsts: NDArray[np.int64], states: int) -> None:
-        """Add the chunks' successors to the visited set, and test what is new for the properties."""
+    def _merge(self, chunks: int, firsts: NDArray[np.int64], states: int, misses: NDArray[np.uint64]) -> None:
+        """Add the chunks' successors to the visited set, learn what was missing, and test what is new for the properties.
+
+        Rules are asked while the workers merge, which needs nothing that is learned. What tests miss is learned with what
+        the next expansion misses.
+        """
         parts = 1 if states < CHUNK or self.workers == 1 else min(SHARDS, 4 * self.workers)
         self._sparse = self.store.states < SPARSE_BELOW
         bounds = [SHARDS * part // parts for part in range(parts + 1)]
-        self._take_checks(
-            self._run([partial(self._merge_shards, low, high, chunks, firsts) for low, high in pairwise(bounds)])
-        )
+        merging = self._start([partial(self._merge_shards, low, high, chunks, firsts) for low, high in pairwise(bounds)])
+        misses = np.concatenate([misses, self._check_misses])
+        if misses.size:
+            self.book.learn(misses)
+        fresh = [merged() for merged in merging]
+        if misses.size:
+            self._take_what_was_learned()
+        self._test([*fresh, self._to_check])
 
-    def _merge_shards(self, low: int, high: int, chunks: int, firsts: NDArray[np.int64]) -> "_Checked":
+    def _merge_shards(self, low: int, high: int, chunks: int, firsts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Add the successors that belong to some shards; return what is new, as `_check` reads it."""
         incoming = int((firsts[:chunks, high] - firsts[:chunks, low]).sum())
         fresh = np.empty(incoming, np.int64)
         store = self.store
         found = kernels.merge(
             self.fields.arrays,
             self.fields.words,
-            store.words,
+            store.content,
             store.base,
             store.count,
             store.capacity,
@@ -305,7 +388,7 @@ class _Search:
         )
         if found < 0:
             raise MemoryError("a shard of the visited set is full")
-        return self._check(fresh[:found])
+        return fresh[:found]
 
     def _check(self, listed: NDArray[np.int64]) -> "_Checked":
         """Test states for the properties that are still open."""
@@ -315,12 +398,12 @@ class _Search:
             layout,
             tables,
             programs,
-            self.fields.words,
-            self.store.words,
+            self.store.content,
             self.store.base,
             listed,
             np.zeros(kernels.BATCH * len(self.book.columns), np.uint64),
             checked.undecided,
+            self.each_state,
             checked.misses,
             checked.recent,
             checked.again,
@@ -329,25 +412,37 @@ class _Search:
         )
         return checked
 
-    def _take_checks(self, outputs: Sequence["_Checked"]) -> None:
-        """Note decided properties; learn what tests missed, and repeat these tests until nothing is missing."""
-        level = len(self.levels) - 1
-        while True:
-            for checked in outputs:
-                for decision in checked.decided[: checked.counts[2] * 3].reshape(-1, 3).tolist():
-                    self._decide(decision[0], Place(decision[1], decision[2]), level)
-            again = np.concatenate([checked.again[: checked.counts[1]] for checked in outputs])
-            if not again.size:
-                break
-            self._learn(np.concatenate([checked.misses[: checked.counts[0]] for checked in outputs]))
-            outputs = [self._check(again)]
+    def _test(self, states: Sequence[NDArray[np.int64]]) -> None:
+        """Test states for the open properties; note what is decided, and which states wait for a rule's answer."""
+        outputs = self._run([partial(self._check, listed) for listed in states if listed.size])
+        for checked in outputs:
+            self._take_decisions(checked.decided[: checked.counts[2] * 3].reshape(-1, 3), len(self.levels) - 1)
+        self._check_misses = np.concatenate([_NOT_MISSED, *(checked.misses[: checked.counts[0]] for checked in outputs)])
+        self._to_check = np.concatenate([_NOTHING, *(checked.again[: checked.counts[1]] for checked in outputs)])
         self._note_decisions()
+
+    def _finish_tests(self) -> None:
+        """Learn what tests missed, and repeat them, until nothing is missing."""
+        while self._to_check.size:
+            self._learn(self._check_misses)
+            self._test([self._to_check])
+
+    def _take_decisions(self, decisions: NDArray[np.int64], level: int) -> None:
+        """Note which states, of this level, decide which properties: sets of these, shards and numbers."""
+        for decided, shard, number in decisions.tolist():
+            self._decide(decided, Place(shard, number), level)
 
     def _run(self, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
         """Do the tasks, on all workers; their results in order."""
-        if self.pool is None or len(tasks) == 1:
-            return [task() for task in tasks]
-        return [future.result() for future in [self.pool.submit(task) for task in tasks]]
+        if len(tasks) == 1:
+            return [tasks[0]()]
+        return [result() for result in self._start(tasks)]
+
+    def _start(self, tasks: Sequence[Callable[[], Any]]) -> list[Callable[[], Any]]:
+        """Begin the tasks, on all workers; functions that wait for their results, in order."""
+        if self.pool is None:
+            return list(tasks)
+        return [future.result for future in [self.pool.submit(task) for task in tasks]]
 
     # ---- learning
 
@@ -355,9 +450,26 @@ class _Search:
         if not misses.size:
             return
         self.book.learn(misses)
+        self._take_what_was_learned()
+
+    def _learn_renamings(self) -> bool:
+        """Rename values that are new; whether there were any."""
+        if self.orbits is None or (not self.orbits.extend() and self.orbit_arrays is not None):
+            return False
+        self.orbit_arrays = self.orbits.arrays()
+        return True
+
+    def _take_what_was_learned(self) -> None:
+        if self._learn_renamings():
+            self.book.masks.extend()
+            self.book.pool.refit()
         if not self.fields.has_room(self.book.counts):
-            self._change_layout((compact_fields if self._compacted else wide_fields)(self.book.counts))
+            self._change_layout(self._fitting_fields())
         self._refresh()
+
+    def _fitting_fields(self) -> Fields:
+        counts = self.book.counts
+        return wide_fields(counts) if self._spare is None else compact_fields(counts, self._spare)
 
     def _change_layout(self, fields: Fields) -> None:
         self.store.change_layout(fields)
@@ -412,6 +524,8 @@ class _Search:
 
     def _count(self) -> None:
         result = self.result
+        if self.orbits is not None:
+            result.represented = sum(self._run([partial(self._represented, shard) for shard in range(SHARDS)]))
         totals = [int(level.sum()) for level in self.levels]
         if self.store.states > totals[-1]:
             totals.append(self.store.states)
@@ -420,18 +534,62 @@ class _Search:
             result.actions[action.name] += count
         result.deadlocks = self.deadlocks
 
+    def _represented(self, shard: int) -> int:
+        """How many states those of a shard stand for."""
+        store = self.store
+        base, count = int(store.base[shard]), int(store.count[shard])
+        return int(represented(self.fields.arrays, self.orbit_arrays, store.content, base, count))
+
+    # ---- checkpoints
+
+    @property
+    def _slot_domains(self) -> list[Domain]:
+        """What states consist of; what views say follows from it."""
+        return self.book.domains[: len(self.model.slots)]
+
+    def _moment(self, position: int) -> Moment:
+        """What is known before the state at this position of the level is expanded."""
+        return Moment(
+            levels=[level.tolist() for level in self.levels],
+            position=position,
+            fired=self.fired.tolist(),
+            deadlocks=self.deadlocks,
+            first_deadlock=self.first_deadlock,
+            found=dict(self.found),
+            seconds=self.clock.elapsed,
+        )
+
+    def _resume(self) -> int:
+        """Know again what was known at the checkpoint; the position in its level from which to go on."""
+        assert self.checkpoint is not None
+        moment = self.checkpoint.load(self.store, self._slot_domains)
+        self.fields = self.store.fields
+        self._learn_renamings()
+        self.levels = [np.array(level, np.int64) for level in moment.levels]
+        self._spare = _spare_bits(self.store.states)
+        self.fired[:] = moment.fired
+        self.deadlocks = moment.deadlocks
+        self.first_deadlock = moment.first_deadlock and _found(moment.first_deadlock)
+        self.found = {number: _found(where) for number, where in moment.found.items()}
+        self.clock.earlier = moment.seconds
+        return moment.position
+
     def _state(self, place: Place) -> State:
         numbers = self.store.numbers_at(*place)
-        return tuple(domain.values[number] for domain, number in zip(self.book.domains, numbers, strict=True))
+        return self.book.state_of(numbers)
 
     def _trace_to(self, found: Found) -> Trace:
         """A shortest run to a state: found backwards, by expanding each level before it until the state comes out."""
         steps: list[Step] = []
         level, place = found
+        passed = [self._state(place)]
         while level > 0:
             place, action = self._predecessor(level, place)
             steps.append(Step(self.model.actions[action], ()))
+            passed.insert(0, self._state(place))
             level -= 1
+        if self.symmetry is not None:
+            return self.symmetry.real_trace(passed)
         state = self.model.initial
         trace = [Step(None, state)]
         for step in reversed(steps):
@@ -494,6 +652,13 @@ class _Search:
         raise AssertionError(f"{self.model.actions[action].label} raised an error once, and not again")
 
 
+def _spare_bits(states: int) -> int | None:
+    """Bits that a slot's field has beyond what it needs, when so many states are known; `None` for a wide layout."""
+    if states < WIDE_UNTIL:
+        return None
+    return 1 if states < LOOSE_UNTIL else 0
+
+
 class _Checked:
     """What the tests of new states leave behind."""
 
@@ -502,7 +667,7 @@ class _Checked:
         self.misses = np.empty(MISSES, np.uint64)
         self.recent = np.empty(RECENT, np.uint64)
         self.again = np.empty(states, np.int64)
-        self.decided = np.empty(3 * 64, np.int64)
+        self.decided = np.empty(3 * states, np.int64)
         self.counts = np.zeros(3, np.int64)
 
 

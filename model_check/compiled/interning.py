@@ -30,6 +30,7 @@ class Domain:
 
 
 def domains_of(model: Model) -> list[Domain]:
-    """A domain for each slot. Slots of one name that belong to brokers share theirs: they take the same values."""
+    """A domain for each slot, then for each view. Slots of one name that belong to brokers share theirs."""
     shared: dict[str, Domain] = {}
-    return [Domain() if slot.broker is None else shared.setdefault(slot.name, Domain()) for slot in model.slots]
+    slots = [Domain() if slot.broker is None else shared.setdefault(slot.name, Domain()) for slot in model.slots]
+    return [*slots, *(Domain() for _ in model.views)]

@@ -33,6 +33,31 @@ def _lowest_bit(typing_context: Any, value: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
+def _load_word(typing_context: Any, array: Any, byte: Any) -> Any:
+    """Eight bytes of an array of bytes, from any byte on, as one word."""
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, arguments[0]).data
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(64).as_pointer())
+        return builder.load(address, align=1)
+
+    return types.uint64(array, byte), generate
+
+
+def _store_word(typing_context: Any, array: Any, byte: Any, word: Any) -> Any:
+    """Put a word into eight bytes of an array of bytes."""
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, arguments[0]).data
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(64).as_pointer())
+        builder.store(arguments[2], address, align=1)
+        return context.get_dummy_value()
+
+    return types.void(array, byte, types.uint64), generate
+
+
 # numba passes the typing context itself: seen from a kernel, these take one argument less than they are written with.
 prefetch: Any = intrinsic(_prefetch)
 lowest_bit: Any = intrinsic(_lowest_bit)
+load_word: Any = intrinsic(_load_word)
+store_word: Any = intrinsic(_store_word)

@@ -7,14 +7,13 @@ import numpy as np
 from model_check.compiled.kernels import Layout
 
 WORD_BITS = 64
-FEWEST_SPARE_BITS = 1
-"""A compact layout keeps at least this many bits more than a slot needs now, unless it has few values."""
 
 
 class Fields(NamedTuple):
-    """A layout and what decides it: how many bits each slot has, in how many words."""
+    """A layout and what decides it: how many bits each slot has, in how many words, of which `size` bytes are used."""
 
     words: int
+    size: int
     widths: tuple[int, ...]
     arrays: Layout
 
@@ -42,35 +41,50 @@ def bits_for(count: int) -> int:
 def wide_fields(counts: list[int]) -> Fields:
     """Room for far more values than any slot has: the layout to begin with, while little is known."""
     widths = [max(16, bits_for(count) + 4) for count in counts]
-    placed = _place(widths, len(counts))
+    placed = _place(widths, 8 * len(counts))
     assert placed is not None
-    return _fields(widths, placed)
+    return fields_at(widths, placed)
 
 
-def compact_fields(counts: list[int]) -> Fields:
-    """As few words as hold every slot with a bit to spare; what is left of them is spread over the slots."""
-    needed = [bits_for(count) + (FEWEST_SPARE_BITS if count > 2 else 0) for count in counts]
-    words = 1
-    while (placed := _place(needed, words)) is None:
-        words += 1
-    # Slots with many values are likely to get more: they are served first, in rounds, as long as their word has room.
-    widths = list(needed)
-    free = [WORD_BITS - sum(width for width, word in zip(widths, placed, strict=True) if word == w) for w in range(words)]
+def compact_fields(counts: list[int], spare: int = 1) -> Fields:
+    """As few bytes as hold every slot, with so many bits to spare for those with more than two values.
+
+    What is left of the last byte is spread over the slots, those with the most values first: they are likely to get more.
+    """
+    needed = [bits_for(count) + (spare if count > 2 else 0) for count in counts]
+    size = -(-sum(needed) // 8)
+    while (placed := _place(needed, size)) is None:
+        size += 1
+    widths, free = list(needed), _capacities(size)
+    for width, word in zip(widths, placed, strict=True):
+        free[word] -= width
     by_size = sorted(range(len(counts)), key=lambda slot: -counts[slot])
     for _ in range(8):
         for slot in by_size:
             if free[placed[slot]] > 0 and widths[slot] < 32:
                 widths[slot] += 1
                 free[placed[slot]] -= 1
-    return _fields(widths, placed)
+    return fields_at(widths, placed)
 
 
-def _place(widths: list[int], words: int) -> list[int] | None:
-    """The word of each slot, biggest slots first; `None` if they do not fit."""
-    free = [WORD_BITS] * words
+def padded(fields: Fields) -> Fields:
+    """The same layout with whole words for each state."""
+    size = 8 * fields.words
+    return fields._replace(size=size, arrays=fields.arrays._replace(size=size, last=np.uint64(0xFFFFFFFFFFFFFFFF)))
+
+
+def _capacities(size: int) -> list[int]:
+    """The bits of the words that so many bytes make."""
+    whole, rest = divmod(size * 8, WORD_BITS)
+    return [WORD_BITS] * whole + [rest] * (rest > 0)
+
+
+def _place(widths: list[int], size: int) -> list[int] | None:
+    """The word of each slot in so many bytes, biggest slots first; `None` if they do not fit."""
+    free = _capacities(size)
     placed = [0] * len(widths)
     for slot in sorted(range(len(widths)), key=lambda slot: -widths[slot]):
-        word = next((word for word in range(words) if free[word] >= widths[slot]), None)
+        word = next((word for word in range(len(free)) if free[word] >= widths[slot]), None)
         if word is None:
             return None
         placed[slot] = word
@@ -78,17 +92,21 @@ def _place(widths: list[int], words: int) -> list[int] | None:
     return placed
 
 
-def _fields(widths: list[int], placed: list[int]) -> Fields:
+def fields_at(widths: list[int], placed: list[int]) -> Fields:
+    """The layout with fields of these widths in these words, one after another in each."""
     words = max(placed, default=0) + 1
     used = [0] * words
     shifts = []
     for width, word in zip(widths, placed, strict=True):
         shifts.append(used[word])
         used[word] += width
+    size = 8 * (words - 1) + max(1, -(-used[-1] // 8))
     arrays = Layout(
-        np.array(placed, np.int64),
+        np.array(placed, np.uint64),
         np.array(shifts, np.uint64),
         np.array([(1 << width) - 1 for width in widths], np.uint64),
         np.array(hash_weights(len(widths)), np.uint64),
+        size,
+        np.uint64((1 << (8 * (size - 8 * (words - 1)))) - 1),
     )
-    return Fields(words, tuple(widths), arrays)
+    return Fields(words, size, tuple(widths), arrays)

@@ -22,47 +22,58 @@ from model_check.compiled.tables import (
     Rows,
     Table,
     TermTable,
+    ViewTable,
 )
-from model_check.model import Action, Effect, Local, Model, Property, Slot
+from model_check.model import Action, Effect, Local, Model, Property, State
 
 SMALL = 2
 """Tables of at most so many slots are cheap to look up; only tables of the same kind, small or large, are put together."""
 
-_Shape = tuple[
-    NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64]
-]
+_Indices = NDArray[np.uint64]
+_Shape = tuple[_Indices, _Indices, _Indices, _Indices, _Indices, _Indices]
 
 MOST_ACTIONS = 1 << 16
 MOST_PROPERTIES = 63
+
+FIRST_POOL = 1 << 24
+"""Entries that there is room for at first. The system gives zeroed memory only where it is touched, so this costs nothing;
+growing costs a copy."""
 
 
 class RuleBook:
     """Everything learned about a model, and the arrays that the kernels need of it."""
 
-    def __init__(self, model: Model, properties: Sequence[Property]) -> None:
+    def __init__(self, model: Model, properties: Sequence[Property], moving: bool = False) -> None:
+        """With `moving`, an action may change any slot besides those that it writes, as renaming brokers does."""
         if len(model.actions) >= MOST_ACTIONS or len(properties) > MOST_PROPERTIES:
             raise ValueError(f"at most {MOST_ACTIONS:,} actions and {MOST_PROPERTIES} properties can be explored at once")
         self.model = model
         self.properties = properties
+        self.moving = moving
         self.domains = domains_of(model)
-        self.columns = Columns(self.domains)
+        self.columns = Columns(self.domains, model.views)
         self.rows = Rows()
         self.memo = Memo()
         self.decisions: dict[int, int] = {}
         self.tables: list[Table] = []
-        self.initial = [domain.number(value) for domain, value in zip(self.domains, model.initial, strict=True)]
+        self.initial = [domain.number(value) for domain, value in zip(self.domains, model.initial, strict=False)]
         self._action_tables = [self._tables_of(action) for action in model.actions]
         self._bound_tables = [self._bound_table(term) for term in model.constraint]
         self._alone: set[Local] = set()
         self._term_tables: list[Table] = []
-        self._combination_tables: dict[int, CombinationTable] = {}
+        self._derived: dict[int, Table] = {}
         self.masks = ActionMasks(model, self)
         self.pool = Pool(self)
         self.undecided(range(len(properties)))
 
     @property
     def counts(self) -> list[int]:
-        return [len(domain) for domain in self.domains]
+        """How many values each slot has."""
+        return [len(domain) for domain in self.domains[: len(self.model.slots)]]
+
+    def state_of(self, numbers: Sequence[int]) -> State:
+        """The state with these value numbers."""
+        return tuple(domain.values[number] for domain, number in zip(self.domains, numbers, strict=False))
 
     # ---- which tables there are
 
@@ -70,15 +81,15 @@ class RuleBook:
         """An action's guards of several slots and its effects, those that read the same slots in one table."""
         guards = [guard for guard in action.guards if not 1 <= len(set(guard.reads)) <= SMALL]
         parts: list[Local | Effect] = [*guards, *action.effects]
-        groups = _grouped([_positions(part.reads if isinstance(part, Local) else part.local.reads) for part in parts])
+        reads = [part.reads if isinstance(part, Local) else part.local.reads for part in parts]
         tables: list[tuple[bool, int, Table]] = []
-        for slots, members in groups:
+        for columns, members in _grouped([self.columns.of_all(read) for read in reads]):
             chosen = [parts[member] for member in members]
             own_guards = [part for part in chosen if isinstance(part, Local)]
             own_effects = [part for part in chosen if isinstance(part, Effect)]
-            table = ActionTable(len(self.tables), slots, self.columns, own_guards, own_effects, self.rows)
+            table = ActionTable(len(self.tables), columns, self.columns, own_guards, own_effects, self.rows)
             self.tables.append(table)
-            tables.append((not own_guards, len(slots), table))
+            tables.append((not own_guards, len(columns), table))
         return [table for _, _, table in sorted(tables, key=lambda entry: entry[:2])]
 
     def guard_alone(self, guard: Local, actions: int) -> None:
@@ -86,7 +97,7 @@ class RuleBook:
         if guard in self._alone:
             return
         self._alone.add(guard)
-        table = ActionTable(len(self.tables), _positions(guard.reads), self.columns, [guard], [], self.rows)
+        table = ActionTable(len(self.tables), self.columns.of_all(guard.reads), self.columns, [guard], [], self.rows)
         self.tables.append(table)
         for number, tables in enumerate(self._action_tables):
             if actions >> number & 1:
@@ -94,7 +105,7 @@ class RuleBook:
         self.pool.stale = True
 
     def _bound_table(self, term: Local) -> Table:
-        table = BoundTable(len(self.tables), _positions(term.reads), self.columns, term)
+        table = BoundTable(len(self.tables), self.columns.of_all(term.reads), self.columns, term)
         self.tables.append(table)
         return table
 
@@ -103,11 +114,11 @@ class RuleBook:
         open_ones = [(number, self.properties[number]) for number in numbers]
         terms = [(number, prop.kind == "always", term) for number, prop in open_ones for term in prop.terms]
         self._term_tables = []
-        for slots, members in _grouped([_positions(term.reads) for _, _, term in terms]):
+        for columns, members in _grouped([self.columns.of_all(term.reads) for _, _, term in terms]):
             chosen = [terms[member] for member in members]
             tables = [table for table in self.tables if isinstance(table, TermTable)]
-            known = next((table for table in tables if table.slots == slots and table.terms == chosen), None)
-            table = known or TermTable(len(self.tables), slots, self.columns, chosen, self.decisions)
+            known = next((table for table in tables if table.asks == columns and table.terms == chosen), None)
+            table = known or TermTable(len(self.tables), columns, self.columns, chosen, self.decisions)
             if known is None:
                 self.tables.append(table)
             self._term_tables.append(table)
@@ -115,36 +126,65 @@ class RuleBook:
 
     # ---- programs
 
-    def _with_combinations(self, tables: Sequence[Table]) -> list[int]:
-        """The numbers of these tables, each after those that number the combinations in its key."""
-        program: list[int] = []
+    def _program(self, tables: Sequence[Table], before: Sequence[int] = ()) -> list[int]:
+        """The numbers of these tables, each after those that number the views and combinations in its key.
+
+        What `before` has looked up need not be looked up again.
+        """
+        program = list(before)
 
         def add(table: Table) -> None:
             for column in table.columns:
-                combination = self.columns.combination(column)
-                if combination is not None and combination is not getattr(table, "combination", None):
-                    if column not in self._combination_tables:
-                        self._combination_tables[column] = CombinationTable(len(self.tables), self.columns, combination)
-                        self.tables.append(self._combination_tables[column])
-                    add(self._combination_tables[column])
+                derived = self._deriving(column)
+                if derived is not None and derived is not table:
+                    add(derived)
             if table.number not in program:
                 program.append(table.number)
 
         for table in tables:
             add(table)
-        return program
+        return program[len(before) :]
+
+    def _deriving(self, column: int) -> Table | None:
+        """The table whose answer is the value of this column; none for a slot."""
+        if column not in self._derived:
+            view, combination = self.columns.view(column), self.columns.combination(column)
+            number = len(self.tables)
+            if view is not None:
+                self._derived[column] = ViewTable(number, self.columns, view)
+            elif combination is not None:
+                self._derived[column] = CombinationTable(number, self.columns, combination)
+            else:
+                return None
+            self.tables.append(self._derived[column])
+        return self._derived[column]
+
+    def _views_of_actions(self) -> list[Table]:
+        """The tables of the views that guards and effects read."""
+        tables = [table for tables in self._action_tables for table in tables]
+        columns = {column for table in [*tables, *self.masks.tables] for column in table.asks} | set(self.masks.guards)
+        views = [self._deriving(column) for column in sorted(columns) if self.columns.view(column)]
+        return [table for table in views if table is not None]
 
     def programs(self, fields: Fields) -> Programs:
         """The programs for states in this layout."""
         actions, words = self.model.actions, fields.words
-        steps = [self._with_combinations(tables) for tables in self._action_tables]
+        views = self._program(self._views_of_actions())
+        steps = [self._program(tables, before=views) for tables in self._action_tables]
         self.pool.allocate()
         writes = [sorted(slot.position for slot in action.writes) for action in actions]
         checks = [
-            self._with_combinations([table for table in self._term_tables if not set(table.slots).isdisjoint(written)])
+            self._program(
+                [
+                    table
+                    for table in self._term_tables
+                    if self.moving or not self.columns.slots_behind(table.asks).isdisjoint(written)
+                ]
+            )
             for written in writes
         ]
         keep = np.full(len(actions) * words, 0xFFFFFFFFFFFFFFFF, np.uint64)
+        keep[words - 1 :: words] = fields.arrays.last
         for number, written in enumerate(writes):
             for slot in written:
                 field = int(fields.arrays.mask[slot]) << int(fields.arrays.shift[slot])
@@ -155,7 +195,8 @@ class RuleBook:
             *_ragged([[step for step in program if self.pool.is_hashed(step)] for program in steps]),
             *_ragged(writes),
             *_ragged(checks),
-            _integers(self._with_combinations(self._bound_tables)),
+            _indices(self._program(self._bound_tables)),
+            _indices(views),
         )
 
     # ---- learning
@@ -190,19 +231,14 @@ def _grouped(reads: Sequence[tuple[int, ...]]) -> list[tuple[tuple[int, ...], li
     return [(slots, sorted(members)) for slots, members in groups]
 
 
-def _positions(slots: Sequence[Slot]) -> tuple[int, ...]:
-    """The slots' positions; that of the first slot for a function that reads none, since every table has a key."""
-    return tuple(sorted({slot.position for slot in slots})) or (0,)
+def _indices(values: Sequence[int]) -> _Indices:
+    return np.array(values, np.uint64)
 
 
-def _integers(values: Sequence[int]) -> NDArray[np.int64]:
-    return np.array(values, np.int64)
-
-
-def _ragged(lists: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _ragged(lists: Sequence[Sequence[int]]) -> tuple[_Indices, _Indices]:
     """Lists of different lengths as where each begins, and all of them in a row."""
     first = [0, *accumulate(len(entry) for entry in lists)]
-    return _integers(first), _integers([value for entry in lists for value in entry])
+    return _indices(first), _indices([value for entry in lists for value in entry])
 
 
 class ActionMasks:
@@ -216,18 +252,18 @@ class ActionMasks:
         pairs: dict[tuple[int, ...], dict[Local, int]] = {}
         for number, action in enumerate(model.actions):
             for guard in action.guards:
-                slots = _positions(guard.reads)
-                if len(slots) == 1:
-                    by_guard = self.guards.setdefault(slots[0], {})
-                elif len(slots) == SMALL:
-                    by_guard = pairs.setdefault(slots, {})
+                columns = book.columns.of_all(guard.reads)
+                if len(columns) == 1:
+                    by_guard = self.guards.setdefault(columns[0], {})
+                elif len(columns) == SMALL:
+                    by_guard = pairs.setdefault(columns, {})
                 else:
                     continue
                 by_guard[guard] = by_guard.get(guard, 0) | 1 << number
-        self.ruled_out: dict[int, int] = {}
+        self.ruled_out: dict[int, int] = {0: 0}
         self.tables = []
-        for slots, guards in pairs.items():
-            table = GuardTable(len(book.tables), slots, book.columns, guards, self.ruled_out, book.guard_alone)
+        for columns, guards in pairs.items():
+            table = GuardTable(len(book.tables), columns, book.columns, guards, self.ruled_out, book.guard_alone)
             book.tables.append(table)
             self.tables.append(table)
         self.bits: dict[int, list[int]] = {slot: [] for slot in self.guards}
@@ -263,13 +299,13 @@ class ActionMasks:
         everything = [mask for slot in slots for mask in self.bits[slot]]
         self._rows_written = len(self.ruled_out)
         self.arrays = Masks(
-            _integers(slots),
-            _integers(offsets[:-1]),
+            _indices(slots),
+            _indices(offsets[:-1]),
             self._array(everything),
             self._array([self.all_actions]),
-            _integers([table.number for table in self.tables]),
+            _indices([table.number for table in self.tables]),
             self._array([table.actions for table in self.tables]),
-            self._array(list(self.ruled_out) or [0]),
+            self._array(list(self.ruled_out)),
         )
 
     def _array(self, masks: Sequence[int]) -> NDArray[np.uint64]:
@@ -283,8 +319,8 @@ class Pool:
     def __init__(self, book: "RuleBook") -> None:
         self.book = book
         self.stale = True
-        self.dense = np.zeros(1 << 16, np.uint32)
-        self.hashed = np.zeros(1 << 16, np.uint64)
+        self.dense = np.zeros(FIRST_POOL, np.uint32)
+        self.hashed = np.zeros(FIRST_POOL, np.uint64)
         self.dense_used = self.hashed_used = 0
         self.offsets: list[int] = []
         self.size_masks: list[int] = []
@@ -308,6 +344,7 @@ class Pool:
 
     def refit(self) -> None:
         """Give tables wider keys where a slot has outgrown its part of one."""
+        self.allocate()
         before = len(self.book.tables)
         for table in list(self.book.tables):
             if not table.fits:
@@ -366,8 +403,8 @@ class Pool:
             reads = [entry * 2 if len(entry) == 1 else entry for entry in reads]
             first, slots = _ragged([[column for column, _ in entry] for entry in reads])
             shifts = np.array([shift for entry in reads for _, shift in entry], np.uint64)
-            targets = _integers([table.target for table in tables])
-            self._shape = first, slots, shifts, _integers(self.offsets), np.array(self.size_masks, np.uint64), targets
+            targets = _indices([table.target for table in tables])
+            self._shape = first, slots, shifts, _indices(self.offsets), np.array(self.size_masks, np.uint64), targets
         return Tables(*self._shape, self.dense, self.hashed, self.row_words, self.row_hash, self.decisions)
 
     def _write_rows(self, fields: Fields) -> None:
@@ -387,7 +424,7 @@ class Pool:
             numbers = np.fromiter(islice(group.values(), done, None), np.int64)
             outcomes = np.array(list(islice(group, done, None)), np.uint64).reshape(numbers.size, len(writes))
             for place, slot in enumerate(writes):
-                self.row_words[numbers * words + layout.word[slot]] |= outcomes[:, place] << layout.shift[slot]
+                self.row_words[numbers * words + int(layout.word[slot])] |= outcomes[:, place] << layout.shift[slot]
                 self.row_hash[numbers] += outcomes[:, place] * layout.weight[slot]
             self._written[writes] = len(group)
 

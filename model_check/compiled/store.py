@@ -12,17 +12,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.compiled.kernels import INDEX_BITS, SHARDS, repack
-from model_check.compiled.layout import Fields
+from model_check.compiled.kernels import INDEX_BITS, SHARDS, fill_index, repack
+from model_check.compiled.layout import WORD_BITS, Fields
 
+CONTROL_GROUP = Path("/sys/fs/cgroup")
 FIRST_INDEX_SIZE = 64
+INDEX_PLACES_PER_STATE = 1.6
+"""How big hash tables are made for states that are already there: with room to go on."""
+
 _NORESERVE = 0x4000
 
 
 def physical_memory() -> int:
     """Bytes of memory that this process may use at most: the machine's, or its control group's if that is less."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = _number_in("/sys/fs/cgroup/memory.max")
+    limit = _number_in(CONTROL_GROUP / "memory.max")
     return total if limit is None else min(total, limit)
 
 
@@ -32,15 +36,21 @@ def available_memory() -> int:
     for line in Path("/proc/meminfo").read_text().splitlines() if os.path.exists("/proc/meminfo") else ():
         if line.startswith("MemAvailable:"):
             free = int(line.split()[1]) * 1024
-    limit, used = _number_in("/sys/fs/cgroup/memory.max"), _number_in("/sys/fs/cgroup/memory.current")
-    return free if limit is None or used is None else min(free, limit - used)
+    limit, used = _number_in(CONTROL_GROUP / "memory.max"), _number_in(CONTROL_GROUP / "memory.current")
+    if limit is None or used is None:
+        return free
+    # What the group holds of files (checkpoints among them) counts as used, and is given up when memory is needed.
+    given_up = _number_in(CONTROL_GROUP / "memory.stat", "inactive_file ") or 0
+    return min(free, limit - used + given_up)
 
 
-def _number_in(path: str) -> int | None:
+def _number_in(path: Path, label: str = "") -> int | None:
+    """The number behind a label at the beginning of a line; `None` if there is none."""
     try:
-        text = Path(path).read_text().strip()
+        lines = path.read_text().splitlines()
     except OSError:
         return None
+    text = next((line.removeprefix(label).strip() for line in lines if line.startswith(label)), "")
     return int(text) if text.isdigit() else None
 
 
@@ -59,18 +69,19 @@ class Store:
         self.memory = memory or physical_memory()
         self.fields = fields
         self.count = np.zeros(SHARDS, np.int64)
-        self._take(fields.words)
+        self._take(fields.size)
         self.index_room = int(self.capacity * 2.6) + FIRST_INDEX_SIZE
         self.index_region = reserve(4 * self.index_room * SHARDS, huge=False)
         self.index: NDArray[np.uint32] = np.frombuffer(self.index_region, np.uint32)
         self.index_base = np.arange(SHARDS, dtype=np.int64) * self.index_room
         self.index_size = np.full(SHARDS, FIRST_INDEX_SIZE, np.int64)
 
-    def _take(self, words: int) -> None:
-        self.capacity = min((1 << INDEX_BITS) - 2, int(self.memory / (8 * words) / SHARDS * 1.2) + 4096)
-        self.region = reserve(8 * words * self.capacity * SHARDS, huge=False)
-        self.words: NDArray[np.uint64] = np.frombuffer(self.region, np.uint64)
-        self.base = np.arange(SHARDS, dtype=np.int64) * self.capacity
+    def _take(self, size: int) -> None:
+        self.capacity = min((1 << INDEX_BITS) - 2, int(self.memory / size / SHARDS * 1.2) + 4096)
+        stride = self.capacity + WORD_BITS // 8
+        self.region = reserve(size * stride * SHARDS + WORD_BITS // 8, huge=False)
+        self.content: NDArray[np.uint8] = np.frombuffer(self.region, np.uint8)
+        self.base = np.arange(SHARDS, dtype=np.int64) * stride
 
     @property
     def states(self) -> int:
@@ -79,35 +90,50 @@ class Store:
     @property
     def bytes(self) -> int:
         """What states and hash tables take."""
-        return 8 * self.fields.words * self.states + 4 * int(self.index_size.sum())
+        return self.fields.size * self.states + 4 * int(self.index_size.sum())
 
     def change_layout(self, fields: Fields) -> None:
-        """Move every state to another layout. Shards, order and hash tables stay as they are."""
-        old, source, source_base = self.fields, self.words, self.base
-        if fields.words != old.words:
-            self._take(fields.words)
-        for shard in range(SHARDS):
-            repack(
-                old.arrays,
-                fields.arrays,
-                old.words,
-                fields.words,
-                source,
-                int(source_base[shard]),
-                self.words,
-                int(self.base[shard]),
-                int(self.count[shard]),
-            )
+        """Move every state to another layout, a shard at a time. Shards, order and hash tables stay as they are."""
+        old, region, content, bases = self.fields, self.region, self.content, self.base
+        self._take(fields.size)
+        for shard, count in enumerate(self.count.tolist()):
+            base = int(bases[shard])
+            repack(old.arrays, fields.arrays, content, base, self.content, int(self.base[shard]), count)
+            _give_back(region, base * old.size, (base + count) * old.size)
         self.fields = fields
+
+    def fill_index(self) -> None:
+        """Make all hash tables anew from the states."""
+        for shard, count in enumerate(self.count.tolist()):
+            size = int(count * INDEX_PLACES_PER_STATE) + FIRST_INDEX_SIZE
+            self.index_size[shard] = size
+            base, index_base = int(self.base[shard]), int(self.index_base[shard])
+            fill_index(self.fields.arrays, self.content, base, count, self.index, index_base, size)
 
     def numbers_at(self, shard: int, number: int) -> list[int]:
         """The value numbers of a state."""
-        words, layout = self.fields.words, self.fields.arrays
-        at = (int(self.base[shard]) + number) * words
-        packed = self.words[at : at + words]
+        layout, packed = self.fields.arrays, self.packed_at(shard, number)
         numbers: list[int] = ((packed[layout.word] >> layout.shift) & layout.mask).tolist()
         return numbers
 
     def packed_at(self, shard: int, number: int) -> NDArray[np.uint64]:
-        at = (int(self.base[shard]) + number) * self.fields.words
-        return self.words[at : at + self.fields.words].copy()
+        """The words of a state."""
+        packed = np.zeros(8 * self.fields.words, np.uint8)
+        packed[: self.fields.size] = self.bytes_at(shard, number, number + 1)
+        return packed.view(np.uint64)
+
+    def write(self, shard: int, number: int, packed: NDArray[np.uint64]) -> None:
+        """Put a state in its place."""
+        self.bytes_at(shard, number, number + 1)[:] = packed.view(np.uint8)[: self.fields.size]
+
+    def bytes_at(self, shard: int, first: int, last: int) -> NDArray[np.uint8]:
+        """The memory of some states of a shard."""
+        size, base = self.fields.size, int(self.base[shard])
+        return self.content[(base + first) * size : (base + last) * size]
+
+
+def _give_back(region: mmap.mmap, begin: int, end: int) -> None:
+    """Return the pages that lie wholly between two bytes to the system; their content is lost."""
+    begin, end = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
+    if begin < end and hasattr(mmap, "MADV_DONTNEED"):
+        region.madvise(mmap.MADV_DONTNEED, begin, end - begin)

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_check.compiled.interning import Domain
-from model_check.compiled.kernels import DISABLED, FIRST_ROW, HOLDS, RAISED
+from model_check.compiled.kernels import DISABLED, FIRST_ROW, HOLDS, NO_TARGET, RAISED
 from model_check.compiled.layout import bits_for
-from model_check.model import REFUSED, Effect, Local, Refusal
+from model_check.model import REFUSED, Effect, Local, Refusal, Slot, View
 
 KEY_BITS = 40
 """A key must leave room for the code beside it (`kernels.CODE_BITS`)."""
 
-DENSE_BITS = 16
+DENSE_BITS = 18
 """A table whose keys have at most so many bits is an array indexed by key."""
 
 _RAISED = Refusal  # any object that is true and that no rule returns
@@ -46,23 +46,45 @@ class Combination:
 
 
 class Columns:
-    """What a key is made of: slots by position and, after them, virtual slots."""
+    """What a key is made of: slots by position, views after them, and then combinations."""
 
-    def __init__(self, domains: list[Domain]) -> None:
+    def __init__(self, domains: list[Domain], views: Sequence[View]) -> None:
         self.domains = domains
+        self.views = views
+        self.first_view = len(domains) - len(views)
         self.combinations: list[Combination] = []
         self._by_parts: dict[tuple[int, int], Combination] = {}
+        self._of_view = {view: self.first_view + number for number, view in enumerate(views)}
 
     def __len__(self) -> int:
         return len(self.domains) + len(self.combinations)
 
+    def of(self, read: Slot | View) -> int:
+        """The column of a slot or a view."""
+        return read.position if isinstance(read, Slot) else self._of_view[read]
+
+    def of_all(self, reads: Sequence[Slot | View]) -> tuple[int, ...]:
+        """The columns of what a function reads; the first slot for one that reads nothing, since every table has a key."""
+        return tuple(sorted({self.of(read) for read in reads})) or (0,)
+
+    def view(self, column: int) -> View | None:
+        """The view of this column, if it is one."""
+        return self.views[column - self.first_view] if self.first_view <= column < len(self.domains) else None
+
+    def slots_behind(self, columns: Sequence[int]) -> frozenset[int]:
+        """The positions of the slots that slots and views depend on."""
+        views = [(column, self.view(column)) for column in columns]
+        return frozenset(
+            position for column, view in views for position in ([slot.position for slot in view.reads] if view else [column])
+        )
+
     def count(self, column: int) -> int:
-        slots = len(self.domains)
-        return len(self.domains[column]) if column < slots else len(self.combinations[column - slots])
+        values = len(self.domains)
+        return len(self.domains[column]) if column < values else len(self.combinations[column - values])
 
     def combination(self, column: int) -> Combination | None:
-        slots = len(self.domains)
-        return None if column < slots else self.combinations[column - slots]
+        values = len(self.domains)
+        return None if column < values else self.combinations[column - values]
 
     def combine(self, first: int, second: int) -> Combination:
         """The virtual slot of two columns, which tables share."""
@@ -74,7 +96,7 @@ class Columns:
         return self._by_parts[parts]
 
     def spread(self, column: int, numbers: list[int], into: dict[int, list[int]]) -> None:
-        """Add to `into` the value numbers of every slot behind a column."""
+        """Add to `into` the value numbers of every slot and view behind a column."""
         combination = self.combination(column)
         if combination is None:
             into[column] = numbers
@@ -114,13 +136,14 @@ class Memo:
 
 
 class Table:
-    """One learned table. `columns` are what its key is made of, each with `bits` in the key from `shifts` on."""
+    """One learned table. `asks` are the slots and views that it answers for; `columns` are what its key is made of: these,
+    or combinations of them, each with `bits` in the key from `shifts` on."""
 
-    def __init__(self, number: int, slots: tuple[int, ...], columns: Columns) -> None:
+    def __init__(self, number: int, columns: tuple[int, ...], space: Columns) -> None:
         self.number = number
-        self.slots = slots
-        self.space = columns
-        self.columns: tuple[int, ...] = slots
+        self.asks = columns
+        self.space = space
+        self.columns = columns
         self.keys = np.empty(0, np.uint64)
         self.codes = np.empty(0, np.uint64)
         self.bits: list[int] = []
@@ -133,8 +156,8 @@ class Table:
 
     @property
     def target(self) -> int:
-        """The virtual slot that the table's answer is the value of; -1 for a table about slots alone."""
-        return -1
+        """The column that the table's answer is the value of; `NO_TARGET` for one that numbers nothing."""
+        return int(NO_TARGET)
 
     @property
     def fits(self) -> bool:
@@ -173,10 +196,10 @@ class Table:
 
     def learn(self, keys: NDArray[np.uint64], memo: Memo) -> NDArray[np.uint64]:
         """Ask the rules about new keys; return and keep their codes."""
-        by_slot: dict[int, list[int]] = {}
+        by_column: dict[int, list[int]] = {}
         for column, numbers in zip(self.columns, self.numbers_in(keys), strict=True):
-            self.space.spread(column, numbers, by_slot)
-        codes = np.array(self.codes_for(_Asked(self.space.domains, by_slot, keys.size, memo)), np.uint64)
+            self.space.spread(column, numbers, by_column)
+        codes = np.array(self.codes_for(_Asked(self.space, by_column, keys.size, memo)), np.uint64)
         self.keys = np.concatenate([self.keys, keys])
         self.codes = np.concatenate([self.codes, codes])
         return codes
@@ -191,13 +214,13 @@ class ActionTable(Table):
     def __init__(
         self,
         number: int,
-        slots: tuple[int, ...],
-        columns: Columns,
+        columns: tuple[int, ...],
+        space: Columns,
         guards: Sequence[Local],
         effects: Sequence[Effect],
         rows: Rows,
     ) -> None:
-        super().__init__(number, slots, columns)
+        super().__init__(number, columns, space)
         self.guards, self.effects, self.rows = guards, effects, rows
         self.writes = tuple(slot.position for effect in effects for slot in effect.writes)
 
@@ -245,13 +268,13 @@ class GuardTable(Table):
     def __init__(
         self,
         number: int,
-        slots: tuple[int, ...],
-        columns: Columns,
+        columns: tuple[int, ...],
+        space: Columns,
         guards: dict[Local, int],
         masks: dict[int, int],
         alone: Callable[[Local, int], None],
     ) -> None:
-        super().__init__(number, slots, columns)
+        super().__init__(number, columns, space)
         self.guards, self.masks, self.alone = guards, masks, alone
         self.actions = 0
         for actions in guards.values():
@@ -277,12 +300,12 @@ class TermTable(Table):
     def __init__(
         self,
         number: int,
-        slots: tuple[int, ...],
-        columns: Columns,
+        columns: tuple[int, ...],
+        space: Columns,
         terms: Sequence[tuple[int, bool, Local]],
         decisions: dict[int, int],
     ) -> None:
-        super().__init__(number, slots, columns)
+        super().__init__(number, columns, space)
         self.terms = terms
         self.decisions = decisions
 
@@ -300,8 +323,8 @@ class TermTable(Table):
 class BoundTable(Table):
     """A term of the model's constraint."""
 
-    def __init__(self, number: int, slots: tuple[int, ...], columns: Columns, term: Local) -> None:
-        super().__init__(number, slots, columns)
+    def __init__(self, number: int, columns: tuple[int, ...], space: Columns, term: Local) -> None:
+        super().__init__(number, columns, space)
         self.term = term
 
     def codes_for(self, asked: "_Asked") -> list[int]:
@@ -309,12 +332,28 @@ class BoundTable(Table):
         return [HOLDS if answer else DISABLED for answer in answers]
 
 
+class ViewTable(Table):
+    """The number of a view's value."""
+
+    def __init__(self, number: int, space: Columns, view: View) -> None:
+        self.view = view
+        super().__init__(number, space.of_all(view.reads), space)
+
+    @property
+    def target(self) -> int:
+        return self.space.of(self.view)
+
+    def codes_for(self, asked: "_Asked") -> list[int]:
+        values = asked.results(Local(self.view.function, self.view.reads), list(range(asked.size)), speculative=False)
+        return [FIRST_ROW + number for number in self.space.domains[self.target].number_all(values)]
+
+
 class CombinationTable(Table):
     """The number of a combination of two columns."""
 
-    def __init__(self, number: int, columns: Columns, combination: Combination) -> None:
+    def __init__(self, number: int, space: Columns, combination: Combination) -> None:
         self.combination = combination
-        super().__init__(number, combination.parts, columns)
+        super().__init__(number, combination.parts, space)
 
     def place_fields(self) -> None:
         if sum(bits_for(self.space.count(column)) for column in self.columns) > KEY_BITS:
@@ -336,30 +375,33 @@ class CombinationTable(Table):
 class _Asked:
     """A batch of keys that a table is asked about, as value numbers and as values."""
 
-    def __init__(self, domains: list[Domain], numbers: dict[int, list[int]], size: int, memo: Memo) -> None:
-        self.domains = domains
+    def __init__(self, space: Columns, numbers: dict[int, list[int]], size: int, memo: Memo) -> None:
+        self.space = space
+        self.domains = space.domains
         self.numbers = numbers
         self.size = size
         self.memo = memo
-        self.values = {slot: list(map(domains[slot].values.__getitem__, column)) for slot, column in numbers.items()}
+        self.values = {
+            column: list(map(self.domains[column].values.__getitem__, those)) for column, those in numbers.items()
+        }
 
     def results(self, local: Local, places: list[int], speculative: bool) -> list[Any]:
         """What a function says at these places of the batch; `_RAISED` where it raises and is asked only in advance."""
-        slots = [slot.position for slot in local.reads]
-        distinct = len(set(slots))
+        reads = [self.space.of(read) for read in local.reads]
+        distinct = len(set(reads))
         if distinct == len(self.numbers) or not distinct:
-            return self._call(local.function, slots, places, speculative)
+            return self._call(local.function, reads, places, speculative)
         known = self.memo.results.setdefault(local, {})
         whole = len(places) == self.size
-        columns = [self.numbers[slot] if whole else [self.numbers[slot][place] for place in places] for slot in slots]
+        columns = [self.numbers[column] if whole else [self.numbers[column][place] for place in places] for column in reads]
         keys = list(zip(*columns, strict=True))
         fresh = {key: place for key, place in zip(keys, places, strict=True) if key not in known}
-        known.update(zip(fresh, self._call(local.function, slots, list(fresh.values()), speculative), strict=True))
+        known.update(zip(fresh, self._call(local.function, reads, list(fresh.values()), speculative), strict=True))
         return [known[key] for key in keys]
 
-    def _call(self, function: Callable[..., Any], slots: list[int], places: list[int], speculative: bool) -> list[Any]:
+    def _call(self, function: Callable[..., Any], reads: list[int], places: list[int], speculative: bool) -> list[Any]:
         whole = len(places) == self.size
-        columns = [self.values[slot] if whole else [self.values[slot][place] for place in places] for slot in slots]
+        columns = [self.values[column] if whole else [self.values[column][place] for place in places] for column in reads]
         try:
             return list(map(function, *columns)) if columns else [function() for _ in places]
         except Exception:

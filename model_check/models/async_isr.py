@@ -7,10 +7,12 @@ or on the leader's request; requests and announcements arrive late, repeatedly, 
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations, pairwise
+from math import inf
 from typing import Any, NamedTuple
 
 from model_check.model import CONTROLLER, PRODUCER, Argument, Event, Local, Message, Model, Note, Slot, then, when
 from model_check.parameters import Parameter
+from model_check.temporal import Case, LivenessProperty, weak
 from spec.alter_partition import (
     NO_PARTITION_EPOCH,
     LeaderIsr,
@@ -129,6 +131,8 @@ class _Builder:
         self._apply()
         self._replicate()
         self._properties()
+        if self.max_version != inf:
+            self._liveness()
         return self.model
 
     def _isrs(self) -> list[frozenset[BrokerId]]:
@@ -309,6 +313,38 @@ class _Builder:
             ],
             "the high watermark has passed a record while the admission of a replica is pending",
         )
+
+    def _liveness(self) -> None:
+        """Promises for runs without end. The published module declares no fairness: what is needed is assumed here."""
+        slots = self.slots
+        ends = tuple(slots.end_offset.values())
+
+        def answered(version: PartitionEpoch) -> Case:
+            waits = when(lambda leader: leader.pending_epoch == version, slots.leader)
+            goes_on = when(lambda leader: leader.pending_epoch != version, slots.leader)
+            return Case(f"proposal at partition epoch {version}", ((waits,),), ((goes_on,),))
+
+        def committed(offset: Offset) -> Case:
+            written = when(lambda end: end > offset, slots.end_offset[LEADER])
+            passed = when(lambda leader, *ends: self._high_watermark(leader, ends) > offset, slots.leader, *ends)
+            return Case(f"the record at offset {offset}", ((written,),), ((passed,),))
+
+        self.model.liveness += [
+            LivenessProperty(
+                "ProposalIsAnswered",
+                "leads-to",
+                tuple(answered(version) for version in self.versions[:-2]),
+                "a pending change of the ISR is granted or superseded, below the highest partition epoch",
+                (weak("ControllerHandleRequest"), weak("LeaderHandleUpdate")),
+            ),
+            LivenessProperty(
+                "WriteIsCommitted",
+                "leads-to",
+                tuple(committed(Offset(offset)) for offset in range(self.max_offset)),
+                "a record in the leader's log is committed",
+                (weak("FollowerReplicate"),),
+            ),
+        ]
 
     def _type_terms(self) -> list[Local]:
         slots = self.slots

@@ -1,14 +1,13 @@
 """KIP-320 (Kafka 2.1): what was ever committed is on every possible next leader.
 
-The model is the checker's `kip-320` with its bounds lifted: logs and epochs have any length, records any values, and any number of
-announcements is in flight. Two logs are added that no rule reads: every record that a leader ever committed, and the epoch in which it did.
+The model is the checker's `kip-320` with its bounds lifted: logs and epochs have any length, records any values, and any
+number of announcements is in flight. Two logs are added that no rule reads: every record that a leader ever committed, and
+the epoch in which it did.
 """
 
 from dataclasses import replace
 from math import inf
 from typing import Any
-
-import z3
 
 from model_check.model import Model, Slot, then
 from model_check.models import gustafson
@@ -16,7 +15,19 @@ from model_check.models.gustafson.settings import NAMES, PARAMETERS, TRUNCATION
 from model_check.parameters import resolve
 from proofs import exchange
 from proofs.invariant import StateView, Theorem, conjunct
-from proofs.logic import all_of, any_of, epoch_at, has_same_record, holds, implies, member, no, same_record, starts_at_zero, value_at
+from proofs.logic import (
+    all_of,
+    any_of,
+    epoch_at,
+    has_same_record,
+    holds,
+    implies,
+    member,
+    no,
+    same_record,
+    starts_at_zero,
+    value_at,
+)
 from proofs.symbolic import Name
 from spec.log import EMPTY_LOG, RecordLog
 from spec.mutants import MUTANTS
@@ -42,14 +53,13 @@ def remember_commit(
 
 def with_memory(model: Model) -> Model:
     """The model with its memory of commits."""
-    slots = {(slot.name, slot.key): slot for slot in model.slots}
+    slots: dict[tuple[str, Any], Slot] = {(slot.name, slot.key): slot for slot in model.slots}
     committed = model.slot("committed", EMPTY_LOG)
     committers = model.slot("committers", EMPTY_LOG)
     for position, action in enumerate(model.actions):
         if action.name != NAMES[model.name].advance_high_watermark:
             continue
-        leader = action.args["leader"]
-        own: list[Slot] = [slots[name, leader] for name in ("role", "log", "highWatermark")]
+        own = [slots[name, action.args["leader"]] for name in ("role", "log", "highWatermark")]
         memory = then((committed, committers), remember_commit, committed, committers, *own)
         model.actions[position] = replace(action, effects=(*action.effects, memory))
     return model
@@ -109,9 +119,7 @@ class View(StateView):
 
     def follows(self, replica: Any, leader: Any) -> Any:
         """Whether `replica` works in the epoch of `leader`, a presumed leader, under it."""
-        return all_of(
-            self.leads(leader), self.role(replica).leader == leader, self.epoch(replica) == self.epoch(leader)
-        )
+        return all_of(self.leads(leader), self.role(replica).leader == leader, self.epoch(replica) == self.epoch(leader))
 
     def announcement(self, epoch: Any) -> Any:
         """What the controller announced for an epoch."""
@@ -230,7 +238,9 @@ def followers_after_leader(s: View, leader: BrokerId, follower: BrokerId) -> Any
     return implies(s.role(follower).leader == leader, s.epoch(leader) >= s.epoch(follower))
 
 
-@conjunct("EpochsInOrder", "Leaders append in growing epochs, and a follower takes records only from a leader of its own epoch.")
+@conjunct(
+    "EpochsInOrder", "Leaders append in growing epochs, and a follower takes records only from a leader of its own epoch."
+)
 def epochs_in_order(s: View, replica: BrokerId, offset: Offset, later: Offset) -> Any:
     log = s.log(replica)
     return implies(
@@ -324,9 +334,7 @@ def committers_held_office(s: View, offset: Offset) -> Any:
 def committed_on_later_isrs(s: View, replica: BrokerId, offset: Offset, later: Epoch) -> Any:
     committed_before = all_of(holds(s.committed, offset), s.committed_in(offset) < later)
     in_isr = all_of(later <= s.partition.leader_epoch, member(replica, s.announcement(later).isr))
-    not_following = any_of(
-        s.epoch(replica) < later, all_of(s.epoch(replica) == later, s.announced_leader(later) == replica)
-    )
+    not_following = any_of(s.epoch(replica) < later, all_of(s.epoch(replica) == later, s.announced_leader(later) == replica))
     return implies(
         all_of(committed_before, in_isr),
         all_of(s.epoch(replica) >= s.committed_in(offset), implies(not_following, s.has_committed(replica, offset))),

@@ -241,9 +241,31 @@ def test_study_lists_and_tells() -> None:
 
 
 def test_symmetry_visits_one_state_of_each_orbit() -> None:
-    result = kspec_json("check", "kip-320", "--replicas", "2", "--symmetry", "--engine", "reference")
+    result = kspec_json("check", "kip-320", "--replicas", "2", "--symmetry")
     assert (result["distinct_states"], result["symmetry"]) == (2987, True)
-    found = kspec_json(
-        "check", "kip-101", "--replicas", "2", "--symmetry", "--invariant", "StrongIsr", "--engine", "reference"
-    )
+    found = kspec_json("check", "kip-101", "--replicas", "2", "--symmetry", "--invariant", "StrongIsr")
     assert found["properties"][0]["trace_length"] == 12
+
+
+def test_simulate_reports_and_shrinks(tmp_path: Path) -> None:
+    itf = tmp_path / "run.itf.json"
+    walks = ("simulate", "truncate-to-hw", "--replicas", "2", "--traces", "2000", "--depth", "50")
+    found = kspec(*walks, "--seed", "3", "--json", "--itf", str(itf), "--quiet")
+    assert found.returncode == 1
+    result = json.loads(found.stdout)
+    assert (result["walks"], result["seed"], result["complete"], result["violated"]) == (2000, 3, True, True)
+    weak = next(entry for entry in result["properties"] if entry["name"] == "WeakIsr")
+    assert 9 <= weak["trace_length"] == len(weak["trace"]) <= weak["original_length"]
+    assert json.loads(itf.read_text())["states"][0]["#meta"]["index"] == 0
+    again = json.loads(kspec(*walks, "--seed", "3", "--json", "--quiet", "--workers", "1").stdout)
+    assert {**again, "workers": 0, "duration_s": 0} == {**result, "workers": 0, "duration_s": 0}
+
+
+def test_simulate_with_weights() -> None:
+    walks = ("simulate", "kip-320", "--replicas", "2", "--traces", "200", "--depth", "20", "--quiet")
+    told = kspec(*walks, "--weight", "LeaderWrite=0")
+    assert told.returncode == 0
+    assert "LeaderWrite                                   0   forbidden" in told.stdout
+    for weight, reason in (("LeaderWrite", "expected ACTION=W"), ("Write=1", "has no action 'Write'")):
+        refused = kspec(*walks, "--weight", weight)
+        assert (refused.returncode, reason in refused.stderr) == (2, True)

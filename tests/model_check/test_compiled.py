@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from model_check import reference
-from model_check.compiled import engine, explore, layout, tables
+from model_check.compiled import engine, explore, tables
 from model_check.exploration import Exploration, Limits
 from model_check.model import Model
 from spec.mutants import ISR_MUTANTS, MUTANTS
@@ -68,7 +68,7 @@ def test_isr_mutants(mutant: str) -> None:
         (tables, "DENSE_BITS", 0),
         (tables, "DENSE_BITS", 24),
         (tables, "KEY_BITS", 15),
-        (layout, "FEWEST_SPARE_BITS", 0),
+        (engine, "LOOSE_UNTIL", 1 << 13),
     ],
 )
 def test_settings_change_only_speed(where: Any, name: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,12 @@
 """Limits, progress, interruption and the memory guard of the compiled engine."""
 
 import signal
+from pathlib import Path
 
 import pytest
 
 from model_check import reference
-from model_check.compiled import engine, explore
+from model_check.compiled import engine, explore, store
 from model_check.exploration import Limits, Progress
 from tests.model_check.engines import assert_replays, model_of, numbers_of
 
@@ -88,3 +89,17 @@ def test_stops_when_the_system_has_no_memory_left(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(engine, "available_memory", lambda: 1 << 20)
     found = explore(model_of("kip-320", PARAMETERS), [], Limits(stop_at_first=False), 1)
     assert found.stopped_because == "memory is nearly exhausted: 1 MB are left"
+
+
+def test_memory_of_a_control_group(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Files that the group has read or written do not count as memory in use: they are given up when it is needed."""
+    monkeypatch.setattr(store, "CONTROL_GROUP", tmp_path)
+    whole = store.available_memory()
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("900000\n")
+    assert store.available_memory() > whole // 2
+    (tmp_path / "memory.max").write_text("1000000\n")
+    assert store.available_memory() == 100_000
+    assert store.physical_memory() == 1_000_000
+    (tmp_path / "memory.stat").write_text("anon 300000\nfile 600000\ninactive_file 550000\nactive_file 50000\n")
+    assert store.available_memory() == 650_000

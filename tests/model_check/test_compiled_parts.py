@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model_check import reference
-from model_check.compiled import explore
+from model_check.compiled import explore, tables
 from model_check.compiled.layout import bits_for, compact_fields, wide_fields
 from model_check.exploration import Limits
 from model_check.model import REFUSED, Model, then, when
@@ -139,9 +139,48 @@ def test_a_constraint_of_several_slots() -> None:
     assert_like_reference(model)
 
 
+def views_of_counters(number: int, most: int) -> Model:
+    """Counters that are only looked at through views: of one slot, of two, and of all."""
+    model = counters(number, most)
+    slots = model.slots
+    parity = [model.view("parity", lambda value: value % 2, slot, key=slot.key) for slot in slots]
+    low = model.view("lower of the first two", min, *slots[:2])
+    total = model.view("total", lambda *values: sum(values), *slots)
+    model.action("reset", {}, [when(lambda value: value == 1, total)], [then(slots[0], lambda value: value * 0, low)])
+    model.action(
+        "jump",
+        {},
+        [when(lambda first, second: first == second == 1, *parity[:2]), when(lambda value: value > 0, low)],
+        [then((slots[0], slots[1]), lambda lower, value: (lower, min(value, most)), low, total)],
+    )
+    model.constraint.append(when(lambda value: value < number * most, total))
+    model.always("odd or low", [when(lambda value, sums: value == 1 or sums < 5, parity[-1], total)], "of views", None)
+    model.sometimes("all odd", [when(lambda *values: all(values), *parity)], "of many views")
+    return model
+
+
+@pytest.mark.parametrize(("number", "most"), [(2, 3), (3, 3), (4, 2)])
+def test_views(number: int, most: int) -> None:
+    assert_like_reference(views_of_counters(number, most))
+
+
+@pytest.mark.parametrize("dense_bits", [0, 24])
+def test_views_whatever_the_kind_of_table(dense_bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "DENSE_BITS", dense_bits)
+    assert_like_reference(views_of_counters(3, 3))
+
+
+def test_a_view_that_raises_is_seen() -> None:
+    model = counters(2, 3)
+    view = model.view("reciprocal", lambda value: 1 // (2 - value), model.slots[0])
+    model.action("look", {}, [when(lambda value: value >= 0, view)], [])
+    with pytest.raises(ZeroDivisionError):
+        explore(model, [], EVERYTHING, 1)
+
+
 @given(st.lists(st.integers(1, 1 << 20), min_size=1, max_size=40))
 def test_fields_do_not_overlap_and_have_room(counts: list[int]) -> None:
-    for fields in (wide_fields(counts), compact_fields(counts)):
+    for fields in (wide_fields(counts), compact_fields(counts), compact_fields(counts, spare=0)):
         used = [0] * fields.words
         for slot, width in enumerate(fields.widths):
             assert width >= bits_for(counts[slot])

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from model_check import compiled
 from model_check.exploration import Limits
 from model_check.model import Property, when
 from model_check.models import MODELS
@@ -12,6 +13,7 @@ from model_check.symmetry import AsymmetryError, Symmetry, rename_rule
 from spec.alter_partition import LeaderIsr
 from spec.log import RecordLog
 from spec.values import BrokerId, Epoch, LeaderAndIsr, PartitionEpoch
+from tests.model_check.engines import numbers_of
 from tests.model_check.test_reference import replays
 
 CASES: list[tuple[str, dict[str, Any]]] = [
@@ -24,6 +26,21 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("async-isr", {"replicas": 3, "max_version": 2}),
     ("async-isr", {"replicas": 4, "max_version": 1, "max_offset": 1}),
 ]
+
+
+@pytest.mark.parametrize(("name", "parameters"), CASES)
+def test_the_compiled_engine_counts_the_same_orbits(name: str, parameters: dict[str, Any]) -> None:
+    model = MODELS[name].build(parameters)
+    symmetry, limits = Symmetry(model), Limits(stop_at_first=False)
+    expected = numbers_of(explore(model, model.properties, limits, symmetry))
+    for workers in (1, 2):
+        found = compiled.explore(model, model.properties, limits, workers, symmetry=symmetry)
+        assert numbers_of(found) == expected
+        assert found.represented == compiled.explore(model, [], limits, workers).distinct_states
+        for verdict in found.verdicts:
+            if verdict.trace:
+                assert replays(model, verdict.trace)
+                assert verdict.prop.bind()(verdict.trace[-1].state) != (verdict.prop.kind == "always")
 
 
 @pytest.mark.parametrize(("name", "parameters"), CASES)
@@ -42,6 +59,7 @@ def test_states_are_orbits_and_verdicts_are_the_same(name: str, parameters: dict
     reduced = explore(model, properties, Limits(stop_at_first=False), symmetry)
     assert len(reached) == full.distinct_states
     assert reduced.distinct_states == len({symmetry.canonical(state) for state in reached})
+    assert reduced.represented == full.distinct_states
     assert reduced.depth == full.depth
     for with_all, with_orbits in zip(full.verdicts, reduced.verdicts, strict=False):
         assert with_orbits.holds == with_all.holds, with_all.prop.name

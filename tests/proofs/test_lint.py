@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import spec
-from proofs.lint import CARRIERS, complaints, complaints_about_rules
+from proofs.lint import CARRIERS, FORMATS, complaints, complaints_about_rules
 
 FOLDER = Path(spec.__path__[0])
 
@@ -15,7 +15,7 @@ def test_nothing_in_the_rules() -> None:
 
 
 def test_the_carriers_are_files() -> None:
-    assert all((FOLDER / name).exists() for name in CARRIERS)
+    assert all((FOLDER / name).exists() for name in (*CARRIERS, *FORMATS))
 
 
 @pytest.mark.parametrize(

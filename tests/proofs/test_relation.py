@@ -1,4 +1,4 @@
-"""The relation that symbolic evaluation gives of a rule, or of a model's action, is what Python does: that, and nothing else."""
+"""The relation that symbolic evaluation gives of a rule, or of a model's action, is what Python does, and nothing else."""
 
 import random
 import typing
@@ -22,7 +22,7 @@ from proofs.shapes import RecordShape, Shape, in_model, plain, shape_of
 from proofs.state import SymbolicState, shapes_of, unknown_state
 from proofs.symbolic import Brokers, Path, explore
 from spec.log import Log, RecordLog
-from spec.values import BrokerId, Epoch, Error, FetchResponse, Offset, Record
+from spec.values import BrokerId, Error, FetchResponse, Offset, Record
 from tests.spec import strategies
 
 RULES = ("alter_partition", "election", "fetch", "high_watermark", "isr", "produce", "replica", "truncation")
@@ -55,26 +55,35 @@ def shapes(rule: Callable[..., Any]) -> dict[str, Shape]:
     for name, hint in typing.get_type_hints(rule).items():
         kind = RecordLog if hint is Log or isinstance(hint, typing.TypeVar) else hint
         if name not in ("return", "max_records") and hint is not BrokerId:
-            found[name] = responses() if name == "response" else shape_of(kind, BROKERS)
+            found[name] = FIXED_LENGTHS[name]() if name in FIXED_LENGTHS else shape_of(kind, BROKERS)
     return found
 
 
+class TupleShape(Shape):
+    """So many values of one shape, one after the other: lengths are not symbolic."""
+
+    def __init__(self, inner: Shape, length: int) -> None:
+        self.inner, self.length = inner, length
+
+    def unknown(self, name: str, keys: int) -> Any:
+        columns = [self.inner.unknown(f"{name}.{position}", keys) for position in range(self.length)]
+        return lambda *key: tuple(column(*key) for column in columns)
+
+    def is_value(self, unknown: Any, value: Any) -> z3.BoolRef:
+        return z3.And(*(self.inner.is_value(*pair) for pair in zip(unknown, value, strict=True)))
+
+
 def responses() -> Shape:
-    """A fetch response with one record: the number of records is not symbolic."""
-    class OneRecord(Shape):
-        inner = shape_of(Record, BROKERS)
+    one_record = TupleShape(shape_of(Record, BROKERS), 1)
+    offset = shape_of(Offset, BROKERS)
+    return RecordShape(FetchResponse, {"error": shape_of(Error, BROKERS), "records": one_record, "high_watermark": offset})
 
-        def unknown(self, name: str, keys: int) -> Any:
-            record = self.inner.unknown(name, keys)
-            return lambda *key: (record(*key),)
 
-        def is_value(self, unknown: Any, value: Any) -> z3.BoolRef:
-            return self.inner.is_value(unknown[0], value[0])
-
-    return RecordShape(
-        FetchResponse,
-        {"error": shape_of(Error, BROKERS), "records": OneRecord(), "high_watermark": shape_of(Offset, BROKERS)},
-    )
+FIXED_LENGTHS: dict[str, Callable[[], Shape]] = {
+    "response": responses,
+    "awaited": lambda: TupleShape(shape_of(Offset, BROKERS), 2),
+}
+"""Parameters with tuples in them."""
 
 
 @st.composite
@@ -91,8 +100,8 @@ def values(draw: st.DrawFn, shape: Shape) -> Any:
             return draw(strategies.isrs)
         case "LogShape":
             return draw(strategies.record_logs(in_order=True))
-        case "OneRecord":
-            return (Record(draw(st.integers(0, 3)), Epoch(draw(st.integers(0, 4)))),)
+        case "TupleShape":
+            return tuple(draw(values(shape.inner)) for _ in range(shape.length))  # type: ignore[attr-defined]
         case "RecordShape":
             fields = shape.fields  # type: ignore[attr-defined]
             return shape.cls(**{name: draw(values(field)) for name, field in fields.items()})  # type: ignore[attr-defined]
@@ -115,7 +124,15 @@ def results(paths: list[Path], known: list[z3.BoolRef]) -> Iterator[Any]:
 RELATIONS: dict[str, tuple[dict[str, Any], list[Path]]] = {}
 
 
-@pytest.mark.parametrize("rule", list(rules()), ids=lambda rule: rule.__name__)
+QUICK = ("change_isr", "elect_uncleanly", "leader_high_watermark", "fetch_without_fencing")
+"""Rules that are tried when only quick tests run; the others are tried with the slow ones."""
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [pytest.param(rule, marks=() if rule.__name__ in QUICK else pytest.mark.slow) for rule in rules()],
+    ids=lambda rule: rule.__name__,
+)
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_rules_relation_is_the_rule(rule: Callable[..., Any], data: st.DataObject) -> None:

@@ -7,9 +7,9 @@ import pytest
 import z3
 
 from proofs.laws import LAWS, Law
+from proofs.shapes import LogShape
 from proofs.symbolic import Path, SymbolicBool, SymbolicInt, explore, truth
 from proofs.symbolic_log import ASSUMED, SymbolicLog, in_order
-from proofs.shapes import LogShape
 from spec.values import NO_EPOCH, Record
 
 ASSUMED_NAMES = {law.__name__ for laws in ASSUMED.values() for law in laws}
@@ -33,7 +33,7 @@ def is_log(log: SymbolicLog) -> z3.BoolRef:
     at = z3.Int("any offset")
     epochs = z3.ForAll([at], z3.Implies(log.holds(at), log.epoch(at) >= 0))
     last = z3.If(log.end > log.start, log.epoch(log.end - 1), NO_EPOCH)
-    return z3.And(0 <= log.start, log.start <= log.end, epochs, z3.Or(log.opened == NO_EPOCH, log.opened > last))
+    return z3.And(log.start >= 0, log.start <= log.end, epochs, z3.Or(log.opened == NO_EPOCH, log.opened > last))
 
 
 def record(name: str) -> Any:
@@ -56,7 +56,11 @@ def counterexamples(law: Law, limit: int) -> list[Any]:
     values = arguments(law, limit)
     logs = [value for value in values.values() if isinstance(value, SymbolicLog)]
     known = [is_log(log) for log in logs]
-    known += [value.term >= (NO_EPOCH if name in ("epoch", "later") else 0) for name, value in values.items() if isinstance(value, SymbolicInt)]
+    known += [
+        value.term >= (NO_EPOCH if name in ("epoch", "later") else 0)
+        for name, value in values.items()
+        if isinstance(value, SymbolicInt)
+    ]
     known += [entry.leader_epoch.term >= 0 for name in ("records", "more") for entry in values.get(name, ())]
     if law.in_order:
         known += [in_order(log) for log in logs]
@@ -72,7 +76,7 @@ def counterexamples(law: Law, limit: int) -> list[Any]:
         solver.set("timeout", 5_000)
         value = path.value if isinstance(path.value, SymbolicBool) else bool(path.value)
         solver.add(*known, path.condition, path.facts, z3.Not(truth(value)))
-        return solver.check() != z3.unsat
+        return bool(solver.check() != z3.unsat)
 
     return [path for path in explore(stated, known) if unproved(path)]
 

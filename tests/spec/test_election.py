@@ -81,7 +81,7 @@ def test_an_unclean_election_leaves_the_leader_alone_in_sync() -> None:
 @given(roles(), brokers)
 def test_every_decision_opens_the_next_epoch(state: LeaderAndIsr, broker: BrokerId) -> None:
     decisions = (elect_cleanly, elect_uncleanly, fail_broker, fail_broker_emptying_isr)
-    assert next_epoch(state) == state.leader_epoch + 1
+    assert next_epoch(state.leader_epoch) == state.leader_epoch + 1
     assert {decide(state, broker).leader_epoch for decide in decisions} == {state.leader_epoch + 1}
 
 

@@ -34,6 +34,8 @@ from spec.values import (
     PartitionEpoch,
     Record,
 )
+from tests.spec.broker_values import BROKER_VALUES
+from tests.spec.controller_values import CONTROLLER_VALUES
 from tests.spec.test_protocol import VERSIONS
 
 FOLDER = Path(spec.__path__[0])
@@ -166,6 +168,8 @@ def test_no_field_is_of_a_kind_that_can_change(cls: type) -> None:
 ROLE = LeaderAndIsr(BrokerId(1), NO_EPOCH, frozenset({BrokerId(1)}))
 LEADER = LeaderIsr(ROLE.isr, PartitionEpoch(0), frozenset(), NO_PARTITION_EPOCH)
 VALUES: tuple[Any, ...] = (
+    *BROKER_VALUES,
+    *CONTROLLER_VALUES,
     ASYNC_ISR,
     EMPTY_LOG,
     EpochEndOffsetResponse(Error.NONE, UNDEFINED_EPOCH_END),

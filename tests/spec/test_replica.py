@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from spec.log import EMPTY_LOG, RecordLog
-from spec.replica import NO_ROLE, is_newer, leads, restart, start_leading, start_leading_with_epoch_entry
+from spec.replica import NO_ROLE, has_caught_up, is_newer, leads, restart, start_leading, start_leading_with_epoch_entry
 from spec.values import NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
 from tests.spec.strategies import epochs, record_logs, roles
 
@@ -63,3 +63,8 @@ def test_after_a_restart_a_replica_accepts_the_present_state_and_nothing_older(
 def test_after_a_restart_a_replica_leads_nothing_and_trusts_nobody(partition: LeaderAndIsr) -> None:
     role = restart(partition)
     assert (role.leader, role.isr) == (NO_LEADER, frozenset())
+
+
+@pytest.mark.parametrize(("read", "acts"), [(8, False), (9, True), (10, True)])
+def test_a_starting_broker_acts_once_it_knows_what_was_committed(read: int, acts: bool) -> None:
+    assert has_caught_up(Offset(read), Offset(9)) == acts

@@ -15,6 +15,7 @@ from model_check.models.gustafson.controller import add_controller
 from model_check.models.gustafson.disturbances import add_disturbances
 from model_check.models.gustafson.follower import add_follower
 from model_check.models.gustafson.leader import add_leader
+from model_check.models.gustafson.liveness import add_liveness
 from model_check.models.gustafson.properties import add_properties
 from model_check.models.gustafson.roles import add_roles
 from model_check.models.gustafson.settings import repaired
@@ -27,7 +28,8 @@ from spec.values import Epoch
 def build(name: str, protocol: Protocol, parameters: dict[str, Any], epochs: Sequence[Epoch] | None = None) -> Model:
     """The model `name` over `protocol`, within the bounds and with the settings of `parameters`.
 
-    `epochs` are those from 0 to the highest, unless given: a proof gives one that stands for all.
+    `epochs` are those from 0 to the highest, unless given: a proof gives one that stands for all. What is promised of
+    endless runs is stated of bounded models only.
     """
     if parameters["min_isr"] > 1 and parameters["acks"] != "all":
         raise ParameterError(f"--min-isr {parameters['min_isr']}: only --acks all looks at it")
@@ -39,5 +41,7 @@ def build(name: str, protocol: Protocol, parameters: dict[str, Any], epochs: Seq
     add_leader(board)
     add_follower(board)
     add_disturbances(board)
-    add_properties(board.model, board.slots, board.replicas, parameters)
+    add_properties(board)
+    if epochs is None:
+        add_liveness(board)
     return board.model

@@ -4,17 +4,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from model_check.model import Model, Slot, when
+from model_check.model import Model, Slot, View, when
+from model_check.models.gustafson.exchange import committed, following, leading
 from model_check.models.gustafson.settings import NAMES
 from spec.election import next_epoch
 from spec.log import EMPTY_LOG
 from spec.produce import ACKS_ALL, ACKS_LEADER
 from spec.protocol import Protocol
-from spec.replica import NO_ROLE, leads
+from spec.replica import NO_ROLE, is_newer, leads
 from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
-
-Role = LeaderAndIsr
-"""A replica's role is the last announcement that it has accepted."""
 
 
 class Acknowledged(NamedTuple):
@@ -38,6 +36,14 @@ class Slots(NamedTuple):
     acknowledged: Slot | None
 
 
+class Views(NamedTuple):
+    """What replicas decide from and what they show of themselves."""
+
+    leading: dict[int, View]
+    following: dict[int, View]
+    committed: dict[int, View]
+
+
 NOT_ANNOUNCED = LeaderAndIsr(NO_LEADER, NO_EPOCH, frozenset())
 """The place of an announcement whose epoch has not begun."""
 
@@ -58,14 +64,23 @@ class Board:
         self.acks = {None: None, "1": ACKS_LEADER, "all": ACKS_ALL}[parameters["acks"]]
         self.model.interchangeable = tuple(self.replicas)
         self.slots = slots = self._slots()
+        self.views = self._views()
         self.is_leader = {replica: when(partial(leads, replica), slots.role[replica]) for replica in self.replicas}
         self.is_announced = {
             (leader, epoch): when(partial(leads, leader), slots.announcement[epoch])
             for leader in self.replicas
             for epoch in self.epochs
         }
+        self.has_not_seen = {
+            (replica, epoch): when(
+                partial(is_newer, announced=NOT_ANNOUNCED._replace(leader_epoch=epoch)), slots.role[replica]
+            )
+            for replica in self.replicas
+            for epoch in self.epochs
+        }
+        """Whether an announcement of this epoch, whatever it says, is news to the replica."""
         self.is_next_epoch = {
-            epoch: when(lambda partition, epoch=epoch: next_epoch(partition) == epoch, slots.partition)
+            epoch: when(lambda partition, epoch=epoch: next_epoch(partition.leader_epoch) == epoch, slots.partition)
             for epoch in self.epochs
         }
 
@@ -81,6 +96,25 @@ class Board:
             restarts_left=self._budget("restarts"),
             power_losses_left=self._budget("power_losses"),
             acknowledged=self._promises(),
+        )
+
+    def _views(self) -> Views:
+        view, slots = self.model.view, self.slots
+        role, log, high_watermark = slots.role, slots.log, slots.high_watermark
+        return Views(
+            leading={
+                replica: view(
+                    "leading", partial(leading, replica), role[replica], log[replica], high_watermark[replica], key=replica
+                )
+                for replica in self.replicas
+            },
+            following={
+                replica: view("following", following, role[replica], log[replica], key=replica) for replica in self.replicas
+            },
+            committed={
+                replica: view("committed", committed, log[replica], high_watermark[replica], key=replica)
+                for replica in self.replicas
+            },
         )
 
     def _promises(self) -> Slot | None:

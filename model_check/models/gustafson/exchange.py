@@ -1,15 +1,21 @@
 """What the models compose in one step: a request, its handling, and what the answer changes."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
-from model_check.models.gustafson.board import Board, Role
 from spec.fetch import fetch_request
 from spec.high_watermark import high_watermark_after_truncation
-from spec.log import RecordLog
+from spec.log import EMPTY_LOG, RecordLog
 from spec.protocol import Protocol
-from spec.replica import leads
+from spec.replica import NO_ROLE, leads
 from spec.truncation import handle_offset_for_leader_epoch
-from spec.values import NO_FETCH, BrokerId, Epoch, EpochEndOffset, Error, FetchRequest, Offset
+from spec.values import NO_FETCH, BrokerId, Epoch, EpochEndOffset, Error, FetchRequest, LeaderAndIsr, Offset
+
+if TYPE_CHECKING:
+    from model_check.models.gustafson.board import Board
+
+Role = LeaderAndIsr
+"""A replica's role is the last announcement that it has accepted."""
 
 
 def ask(rules: Protocol, leader_log: RecordLog) -> Callable[[Epoch], EpochEndOffset]:
@@ -23,16 +29,54 @@ def truncated(log: RecordLog, high_watermark: Offset, offset: Offset) -> tuple[R
     return remaining, high_watermark_after_truncation(high_watermark, remaining.end_offset)
 
 
-def last_fetch(leader: BrokerId, role: Role, log: RecordLog, offset: Offset) -> FetchRequest:
-    """What `leader` remembers of a replica that has fetched whatever it could, of the fetch nearest to `offset`."""
-    if not leads(leader, role):
-        return NO_FETCH
-    return fetch_request(role, log, min(offset, log.end_offset))
+class Leading(NamedTuple):
+    """What a leader decides from: its own state."""
+
+    role: Role
+    log: RecordLog
+    high_watermark: Offset
 
 
-def has_replicated(
-    board: Board, leader: BrokerId, role: Role, log: RecordLog, follower_role: Role, follower_log: RecordLog, offset: Offset
-) -> bool:
-    """Whether the leader may believe that a replica has its log up to `offset`, if the replica fetches just now."""
-    fetch = last_fetch(leader, follower_role, follower_log, offset)
-    return board.rules.has_replicated(role, log, fetch, offset)
+NOT_LEADING = Leading(NO_ROLE, EMPTY_LOG, Offset(0))
+
+
+class Following(NamedTuple):
+    """What a replica shows of itself: whom it follows in which epoch, and the epochs of its log.
+
+    That is what its fetches tell: the one that it would send now, and those that it may have sent on the way there.
+    """
+
+    role: Role
+    epochs: RecordLog
+
+    def fetch(self) -> FetchRequest:
+        """The fetch that it would send now."""
+        return fetch_request(self.role, self.epochs, self.epochs.end_offset)
+
+    def fetch_nearest_to(self, offset: Offset) -> FetchRequest:
+        """Of all its fetches on the way to the end of its log, the one nearest to `offset`."""
+        return fetch_request(self.role, self.epochs, min(offset, self.epochs.end_offset))
+
+
+def leading(replica: BrokerId, role: Role, log: RecordLog, high_watermark: Offset) -> Leading:
+    """The state of a replica that presumes to lead; the same for all others."""
+    return Leading(role, log, high_watermark) if leads(replica, role) else NOT_LEADING
+
+
+def following(role: Role, log: RecordLog) -> Following:
+    """What others can learn of a replica."""
+    return Following(role._replace(isr=frozenset()), log.without_values())
+
+
+def committed(log: RecordLog, high_watermark: Offset) -> RecordLog:
+    """The records that a replica knows to be committed."""
+    return log.truncate_to(high_watermark)
+
+
+def has_replicated(board: "Board", leader: BrokerId, own: Leading, other: Following, offset: Offset) -> bool:
+    """Whether the leader may believe that a replica has its log up to `offset`, if the replica fetches just now.
+
+    It remembers the replica's fetch nearest to `offset`, and nothing of a replica that does not follow it.
+    """
+    fetch = other.fetch_nearest_to(offset) if leads(leader, other.role) else NO_FETCH
+    return board.rules.has_replicated(own.role, own.log, fetch, offset)

@@ -3,35 +3,34 @@
 from collections.abc import Callable
 from functools import partial
 
-from model_check.model import REFUSED, Message, Refusal, then, when
-from model_check.models.gustafson.board import Board, Role
-from model_check.models.gustafson.exchange import ask, truncated
+from model_check.model import Message, then, when
+from model_check.models.gustafson.board import Board
+from model_check.models.gustafson.exchange import Following, Leading, ask, truncated
 from model_check.models.gustafson.settings import TRUNCATION
-from spec.fetch import apply_fetch_response, fetch_request, handle_fetch
+from spec.fetch import apply_fetch_response, handle_fetch
 from spec.log import RecordLog
 from spec.replica import leads
 from spec.truncation import keep_whole_log, truncate_to_common_epoch
-from spec.values import BrokerId, Error, Offset
+from spec.values import BrokerId, Error, FetchResponse, Offset
 
 MAX_RECORDS_PER_FETCH = 1
 
 
 def add_follower(board: Board) -> None:
     """Add fetching, and in the first draft of KIP-320 truncation on demand."""
-    slots = board.slots
+    slots, views = board.slots, board.views
     for leader, follower in board.pairs():
+        log = slots.log[follower]
         guards = [board.is_leader[leader], when(partial(leads, leader), slots.role[follower])]
-        own = (slots.role[follower], slots.log[follower])
-        asked = (slots.role[leader], slots.log[leader])
-        written = (slots.log[follower], slots.high_watermark[follower])
+        both = (views.leading[leader], views.following[follower])
+        written = (log, slots.high_watermark[follower])
+        answer = _answer(board, leader)
         board.model.action(
             board.names.fetch,
             {"follower": follower, "leader": leader},
             events=[Message(follower, leader, "Fetch"), Message(leader, follower, "one record, and the high watermark")],
-            guards=guards,
-            effects=[
-                then(written, _fetch_once(board, leader), *own, *asked, slots.high_watermark[leader]),
-            ],
+            guards=[*guards, when(partial(_brings_records, answer), *both)],
+            effects=[then(written, partial(_append, answer), log, *both)],
         )
         if board.rules.truncation == keep_whole_log:
             board.model.action(
@@ -43,41 +42,47 @@ def add_follower(board: Board) -> None:
                     Message(follower, leader, "OffsetForLeaderEpoch: where does my last epoch end?"),
                     Message(leader, follower, "its end in the leader's log"),
                 ],
-                guards=guards,
+                guards=[*guards, when(partial(_demands_truncation, answer), *both)],
                 effects=[
-                    then(written, _truncate_when_refused(board, leader), *own, *asked, slots.high_watermark[follower]),
+                    then(written, _truncate(board), log, slots.high_watermark[follower], slots.log[leader]),
                 ],
             )
 
 
-def _fetch_once(board: Board, leader: BrokerId) -> Callable[..., tuple[RecordLog, Offset] | Refusal]:
+Answer = Callable[[Leading, Following], FetchResponse]
+
+
+def _answer(board: Board, leader: BrokerId) -> Answer:
+    """What a leader answers to the fetch that a follower sends now."""
     fencing = board.rules.fetch_fencing
 
-    def fetch(
-        own_role: Role, own_log: RecordLog, role: Role, log: RecordLog, high_watermark: Offset
-    ) -> tuple[RecordLog, Offset] | Refusal:
-        request = fetch_request(own_role, own_log, own_log.end_offset)
-        verdict = fencing(role, log, request)
-        response = handle_fetch(leader, role, log, high_watermark, request, MAX_RECORDS_PER_FETCH, verdict)
-        if response.error != Error.NONE or not response.records:
-            return REFUSED
-        return apply_fetch_response(own_log, response)
+    def answer(own: Leading, other: Following) -> FetchResponse:
+        request = other.fetch()
+        verdict = fencing(own.role, own.log, request)
+        return handle_fetch(leader, own.role, own.log, own.high_watermark, request, MAX_RECORDS_PER_FETCH, verdict)
 
-    return fetch
+    return answer
 
 
-def _truncate_when_refused(board: Board, leader: BrokerId) -> Callable[..., tuple[RecordLog, Offset] | Refusal]:
-    fencing = board.rules.fetch_fencing
+def _brings_records(answer: Answer, own: Leading, other: Following) -> bool:
+    response = answer(own, other)
+    return response.error == Error.NONE and len(response.records) > 0
+
+
+def _demands_truncation(answer: Answer, own: Leading, other: Following) -> bool:
+    return answer(own, other).error == Error.LOG_TRUNCATION
+
+
+def _append(answer: Answer, log: RecordLog, own: Leading, other: Following) -> tuple[RecordLog, Offset]:
+    return apply_fetch_response(log, answer(own, other))
+
+
+def _truncate(board: Board) -> Callable[[RecordLog, Offset, RecordLog], tuple[RecordLog, Offset]]:
     agreement = board.parameters[TRUNCATION.name] == "agreement"
 
-    def truncate(
-        own_role: Role, own_log: RecordLog, role: Role, log: RecordLog, own_high_watermark: Offset
-    ) -> tuple[RecordLog, Offset] | Refusal:
-        if fencing(role, log, fetch_request(own_role, own_log, own_log.end_offset)) != Error.LOG_TRUNCATION:
-            return REFUSED
+    def truncate(log: RecordLog, high_watermark: Offset, leader_log: RecordLog) -> tuple[RecordLog, Offset]:
         if agreement:
-            return truncated(own_log, own_high_watermark, own_log.agreement_end(log))
-        offset = truncate_to_common_epoch(own_log, own_high_watermark, ask(board.rules, log))
-        return truncated(own_log, own_high_watermark, offset)
+            return truncated(log, high_watermark, log.agreement_end(leader_log))
+        return truncated(log, high_watermark, truncate_to_common_epoch(log, high_watermark, ask(board.rules, leader_log)))
 
     return truncate

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from functools import partial
 
 from model_check.model import CONTROLLER, PRODUCER, Effect, Local, Message, Note, then, when
-from model_check.models.gustafson.board import Acknowledged, Board, Role
-from model_check.models.gustafson.exchange import has_replicated
+from model_check.models.gustafson.board import Acknowledged, Board
+from model_check.models.gustafson.exchange import Following, Leading, Role, following, has_replicated
 from spec.high_watermark import has_record_to_commit, holds_back_high_watermark
 from spec.isr import check_isr_update, may_join_isr, may_leave_isr, with_replica, without_replica
 from spec.log import RecordLog
@@ -81,7 +81,7 @@ def _advance_high_watermark(board: Board) -> None:
             events=[Note(leader, "every in-sync replica has the next record: it is committed")],
             guards=[
                 board.is_leader[leader],
-                when(has_record_to_commit, log, high_watermark),
+                when(lambda own: has_record_to_commit(own.log, own.high_watermark), board.views.leading[leader]),
                 *(_does_not_hold_back(board, leader, replica) for replica in board.replicas),
             ],
             effects=effects,
@@ -97,13 +97,13 @@ def _acknowledge(
 
 
 def _does_not_hold_back(board: Board, leader: BrokerId, replica: BrokerId) -> Local:
-    def free_to_advance(role: Role, log: RecordLog, high_watermark: Offset, other_role: Role, other_log: RecordLog) -> bool:
-        reached = has_replicated(board, leader, role, log, other_role, other_log, Offset(high_watermark + 1))
-        return not holds_back_high_watermark(role, replica, reached)
+    def free_to_advance(own: Leading, other: Following) -> bool:
+        reached = has_replicated(board, leader, own, other, Offset(own.high_watermark + 1))
+        return not holds_back_high_watermark(own.role, replica, reached)
 
-    slots = board.slots
-    own = (slots.role[leader], slots.log[leader], slots.high_watermark[leader])
-    return when(free_to_advance, *own, slots.role[replica], slots.log[replica])
+    if replica == leader:
+        return when(lambda own: free_to_advance(own, following(own.role, own.log)), board.views.leading[leader])
+    return when(free_to_advance, board.views.leading[leader], board.views.following[replica])
 
 
 def _change_isr(board: Board) -> None:
@@ -111,7 +111,7 @@ def _change_isr(board: Board) -> None:
     for leader, follower in board.pairs():
         args = {"leader": leader, "follower": follower}
         partition, role = slots.partition, slots.role[leader]
-        both = (role, slots.log[leader], slots.role[follower], slots.log[follower])
+        leading, both = board.views.leading[leader], (board.views.leading[leader], board.views.following[follower])
         is_true_leader = when(lambda state, role: check_isr_update(state, role) == Error.NONE, partition, role)
         board.model.action(
             board.names.shrink_isr,
@@ -127,25 +127,23 @@ def _change_isr(board: Board) -> None:
             guards=[
                 board.is_leader[leader],
                 is_true_leader,
-                when(board.rules.may_join, role, slots.log[leader], slots.high_watermark[leader]),
-                when(_may_join(board, leader, follower), *both, slots.high_watermark[leader]),
+                when(lambda own: board.rules.may_join(own.role, own.log, own.high_watermark), leading),
+                when(_may_join(board, leader, follower), *both),
             ],
             effects=_update_isr(board, leader, partial(_with, follower)),
         )
 
 
-def _may_leave(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[..., bool]:
-    def may_leave(role: Role, log: RecordLog, other_role: Role, other_log: RecordLog) -> bool:
-        reached = has_replicated(board, leader, role, log, other_role, other_log, log.end_offset)
-        return may_leave_isr(role, follower, reached)
+def _may_leave(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[[Leading, Following], bool]:
+    def may_leave(own: Leading, other: Following) -> bool:
+        return may_leave_isr(own.role, follower, has_replicated(board, leader, own, other, own.log.end_offset))
 
     return may_leave
 
 
-def _may_join(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[..., bool]:
-    def may_join(role: Role, log: RecordLog, other_role: Role, other_log: RecordLog, high_watermark: Offset) -> bool:
-        reached = has_replicated(board, leader, role, log, other_role, other_log, high_watermark)
-        return may_join_isr(role, follower, reached)
+def _may_join(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[[Leading, Following], bool]:
+    def may_join(own: Leading, other: Following) -> bool:
+        return may_join_isr(own.role, follower, has_replicated(board, leader, own, other, own.high_watermark))
 
     return may_join
 

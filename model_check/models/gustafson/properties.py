@@ -5,25 +5,28 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from model_check.model import Local, Model, Slot, when
+from model_check.models.gustafson.exchange import Leading, committed
 from spec.election import may_lead_next
-from spec.log import RecordLog
+from spec.log import EMPTY_LOG, RecordLog
 from spec.replica import NO_ROLE, leads
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, LeaderAndIsr, Offset
+from spec.values import NO_EPOCH, NO_LEADER, BrokerId, LeaderAndIsr
 
 if TYPE_CHECKING:
-    from model_check.models.gustafson.board import Slots
+    from model_check.models.gustafson.board import Board, Slots
 
 
-def add_properties(model: Model, slots: "Slots", replicas: list[BrokerId], parameters: Mapping[str, Any]) -> None:
+def add_properties(board: "Board") -> None:
     """Add the published invariants, those stated in plain language, and the `sometimes` that show their premises met."""
-    _published(model, slots, replicas, parameters)
-    _plain(model, slots, replicas, parameters["unclean"])
+    model, slots, replicas, parameters = board.model, board.slots, board.replicas, board.parameters
+    _published(board)
+    _plain(board)
     if slots.acknowledged:
         _acknowledged(model, slots, slots.acknowledged, replicas, parameters["unclean"])
 
 
-def _published(model: Model, slots: "Slots", replicas: list[BrokerId], parameters: Mapping[str, Any]) -> None:
-    partition = slots.partition
+def _published(board: "Board") -> None:
+    model, slots, replicas, parameters = board.model, board.slots, board.replicas, board.parameters
+    partition, leading = slots.partition, board.views.leading
     model.always(
         "TypeOk", _type_terms(slots, replicas, parameters), "every value is of its type and within its bounds", None
     )
@@ -44,31 +47,34 @@ def _published(model: Model, slots: "Slots", replicas: list[BrokerId], parameter
         "SomebodyLeads", [when(lambda state: state.leader != NO_LEADER, partition)], "the partition has a leader"
     )
 
-    def own_isr_agrees(leader: BrokerId, other: BrokerId) -> Callable[..., bool]:
-        def agrees(role: LeaderAndIsr, end: Offset, log: RecordLog, other_log: RecordLog) -> bool:
-            return not leads(leader, role) or other not in role.isr or log.agrees_below(other_log, end)
+    def own_isr_agrees(other: BrokerId) -> Callable[[Leading, RecordLog], bool]:
+        return lambda own, log: other not in own.role.isr or own.log.agrees_below(log, own.high_watermark)
 
-        return agrees
+    def true_isr_agrees(other: BrokerId) -> Callable[[RecordLog, frozenset[BrokerId], RecordLog], bool]:
+        return lambda known, isr, log: other not in isr or known.agrees_below(log, known.end_offset)
 
-    def true_isr_agrees(leader: BrokerId, other: BrokerId) -> Callable[..., bool]:
-        def agrees(role: LeaderAndIsr, end: Offset, log: RecordLog, state: LeaderAndIsr, other_log: RecordLog) -> bool:
-            return not leads(leader, role) or other not in state.isr or log.agrees_below(other_log, end)
-
-        return agrees
-
-    def own(leader: BrokerId) -> tuple[Slot, Slot, Slot]:
-        return slots.role[leader], slots.high_watermark[leader], slots.log[leader]
-
+    true_isr = model.view("true ISR", lambda state: state.isr, partition)
+    known_to_leader = {
+        leader: model.view(
+            "committed by a presumed leader",
+            lambda role, log, end, leader=leader: committed(log, end) if leads(leader, role) else EMPTY_LOG,
+            slots.role[leader],
+            slots.log[leader],
+            slots.high_watermark[leader],
+            key=leader,
+        )
+        for leader in replicas
+    }
     everyone = [(leader, other) for leader in replicas for other in replicas]
     model.always(
         "WeakIsr",
-        [when(own_isr_agrees(leader, other), *own(leader), slots.log[other]) for leader, other in everyone],
+        [when(own_isr_agrees(other), leading[leader], slots.log[other]) for leader, other in everyone],
         "what lies below a presumed leader's high watermark is on every member of the ISR that this leader believes in",
         "LeaderHasCommitted",
     )
     model.always(
         "StrongIsr",
-        [when(true_isr_agrees(leader, other), *own(leader), partition, slots.log[other]) for leader, other in everyone],
+        [when(true_isr_agrees(other), known_to_leader[leader], true_isr, slots.log[other]) for leader, other in everyone],
         "what lies below a presumed leader's high watermark is on every member of the true ISR",
         "LeaderHasCommitted",
     )
@@ -76,10 +82,9 @@ def _published(model: Model, slots: "Slots", replicas: list[BrokerId], parameter
         "LeaderHasCommitted",
         [
             when(
-                lambda role, end, state, leader=leader: leads(leader, role) and end > 0 and bool(state.isr - {leader}),
-                slots.role[leader],
-                slots.high_watermark[leader],
-                partition,
+                lambda known, isr, leader=leader: known.end_offset > 0 and bool(isr - {leader}),
+                known_to_leader[leader],
+                true_isr,
             )
             for leader in replicas
         ],
@@ -87,32 +92,24 @@ def _published(model: Model, slots: "Slots", replicas: list[BrokerId], parameter
     )
 
 
-def _plain(model: Model, slots: "Slots", replicas: list[BrokerId], unclean: bool) -> None:
-    def next_leader_agrees(other: BrokerId) -> Callable[..., bool]:
-        def agrees(end: Offset, log: RecordLog, state: LeaderAndIsr, other_log: RecordLog) -> bool:
-            return not may_lead_next(state, other, unclean) or log.agrees_below(other_log, end)
+def _plain(board: "Board") -> None:
+    model, slots, replicas, unclean = board.model, board.slots, board.replicas, board.parameters["unclean"]
+    known = board.views.committed
 
-        return agrees
+    def next_leader_agrees(other: BrokerId) -> Callable[[RecordLog, LeaderAndIsr, RecordLog], bool]:
+        return lambda mine, state, log: not may_lead_next(state, other, unclean) or mine.agrees_below(log, mine.end_offset)
 
-    def follower_agrees(leader: BrokerId, follower: BrokerId) -> Callable[..., bool]:
-        def agrees(
-            role: LeaderAndIsr, end: Offset, log: RecordLog, own: LeaderAndIsr, own_end: Offset, own_log: RecordLog
-        ) -> bool:
-            follows = leads(leader, role) and leads(leader, own) and own.leader_epoch == role.leader_epoch
-            return not follows or log.agrees_below(own_log, min(end, own_end))
+    def follower_agrees(leader: BrokerId) -> Callable[[Leading, LeaderAndIsr, RecordLog], bool]:
+        def agrees(own: Leading, role: LeaderAndIsr, theirs: RecordLog) -> bool:
+            follows = leads(leader, own.role) and leads(leader, role) and own.role.leader_epoch == role.leader_epoch
+            return not follows or own.log.agrees_below(theirs, min(own.high_watermark, theirs.end_offset))
 
         return agrees
 
     model.always(
         "CommittedOnNextLeader",
         [
-            when(
-                next_leader_agrees(other),
-                slots.high_watermark[replica],
-                slots.log[replica],
-                slots.partition,
-                slots.log[other],
-            )
+            when(next_leader_agrees(other), known[replica], slots.partition, slots.log[other])
             for replica in replicas
             for other in replicas
             if other != replica
@@ -124,11 +121,9 @@ def _plain(model: Model, slots: "Slots", replicas: list[BrokerId], unclean: bool
         "LogMatching",
         [
             when(
-                lambda end, log, other_end, other_log: log.agrees_below(other_log, min(end, other_end)),
-                slots.high_watermark[replica],
-                slots.log[replica],
-                slots.high_watermark[other],
-                slots.log[other],
+                lambda mine, theirs: mine.agrees_below(theirs, min(mine.end_offset, theirs.end_offset)),
+                known[replica],
+                known[other],
             )
             for replica, other in combinations(replicas, 2)
         ],
@@ -138,15 +133,7 @@ def _plain(model: Model, slots: "Slots", replicas: list[BrokerId], unclean: bool
     model.always(
         "FollowersMatchLeader",
         [
-            when(
-                follower_agrees(leader, follower),
-                slots.role[leader],
-                slots.high_watermark[leader],
-                slots.log[leader],
-                slots.role[follower],
-                slots.high_watermark[follower],
-                slots.log[follower],
-            )
+            when(follower_agrees(leader), board.views.leading[leader], slots.role[follower], known[follower])
             for leader in replicas
             for follower in replicas
             if leader != follower

@@ -5,7 +5,6 @@ from model_check.models.gustafson.board import NOT_ANNOUNCED, Board
 from model_check.models.gustafson.exchange import ask, truncated
 from model_check.models.gustafson.settings import TRUNCATION
 from spec.log import EMPTY_LOG, RecordLog
-from spec.replica import is_newer
 from spec.truncation import clamped, keep_whole_log, truncate_to_common_epoch, truncate_to_high_watermark
 from spec.values import NO_LEADER, BrokerId, Epoch, Error, Offset
 
@@ -27,7 +26,7 @@ def _become_leader(board: Board) -> None:
                 events=[Message(CONTROLLER, leader, f"LeaderAndIsr: lead in epoch {epoch}")],
                 guards=[
                     board.is_announced[leader, epoch],
-                    when(is_newer, slots.role[leader], announced),
+                    board.has_not_seen[leader, epoch],
                 ],
                 effects=[
                     then(slots.role[leader], lambda request: request, announced),
@@ -57,7 +56,7 @@ def _become_follower(board: Board) -> None:
                 ],
                 guards=[
                     board.is_announced[leader, epoch],
-                    when(is_newer, slots.role[follower], announced),
+                    board.has_not_seen[follower, epoch],
                     *_leader_answers(board, leader, epoch),
                 ],
                 effects=[
@@ -79,7 +78,7 @@ def _become_follower_of_none(board: Board, epoch: Epoch) -> None:
             events=[Message(CONTROLLER, replica, f"LeaderAndIsr: nobody leads in epoch {epoch}")],
             guards=[
                 when(lambda request: request != NOT_ANNOUNCED and request.leader == NO_LEADER, announced),
-                when(is_newer, slots.role[replica], announced),
+                board.has_not_seen[replica, epoch],
             ],
             effects=[then(slots.role[replica], lambda request: request, announced)],
         )

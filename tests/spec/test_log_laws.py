@@ -7,12 +7,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, find, given, settings
 from hypothesis import strategies as st
 
-from spec.log import EMPTY_LOG, Log, RecordLog
-from spec.truncation import truncate_to_common_epoch
-from spec.values import NO_EPOCH, Epoch, Offset, Record
-from tests.proofs.history_log import HistoryLog
-from tests.spec import strategies
 from proofs.laws import LAWS, Carrier, Law, LogT, written_by_one_series_of_leaders
+from spec.log import EMPTY_EPOCH_LOG, EMPTY_LOG, EpochLog, Log, RecordLog
+from spec.truncation import truncate_to_common_epoch
+from spec.values import NO_EPOCH, NO_VALUE, Epoch, Offset, Record
+from tests.spec import strategies
 from tests.spec.strategies import ReplicaLog
 
 
@@ -20,14 +19,15 @@ def record_log(pairs: Sequence[tuple[int, int]], start_offset: int) -> RecordLog
     return RecordLog(tuple(Record(value, Epoch(epoch)) for epoch, value in pairs), Offset(start_offset))
 
 
-def history_log(pairs: Sequence[tuple[int, int]], start_offset: int) -> HistoryLog:
-    empty = HistoryLog(start_offset=Offset(start_offset))
-    return empty.append(tuple(Record(value, Epoch(epoch)) for epoch, value in pairs))
-
-
 RECORD_LOG = Carrier("RecordLog", record_log, keeps_any_order=True, compares_logs=True)
-HISTORY_LOG = Carrier("HistoryLog", history_log)
-CARRIERS: tuple[Carrier[Any], ...] = (RECORD_LOG, HISTORY_LOG)
+
+
+def epoch_log(pairs: Sequence[tuple[int, int]], start_offset: int) -> EpochLog:
+    return EMPTY_EPOCH_LOG.restart_at(Offset(start_offset)).append(record_log(pairs, 0).records)
+
+
+EPOCH_LOG = Carrier("EpochLog", epoch_log, compares_logs=True, keeps_values=False)
+CARRIERS: tuple[Carrier[Any], ...] = (RECORD_LOG, EPOCH_LOG)
 
 
 def made(carrier: Carrier[LogT], made_of: ReplicaLog) -> Log:
@@ -49,10 +49,10 @@ def arguments(draw: st.DrawFn, carrier: Carrier[LogT], law: Law) -> dict[str, An
     if "other" in wanted:
         drawn["other"] = made(carrier, draw(strategies.another_log(first, in_order)))
     if "records" in wanted:
-        drawn["records"] = records = _records(draw(strategies.appendable(log.latest_epoch, in_order)))
+        drawn["records"] = records = _records(draw(strategies.appendable(log.latest_epoch, in_order)), carrier.keeps_values)
         if "more" in wanted:
             latest_epoch = records[-1].leader_epoch if records else log.latest_epoch
-            drawn["more"] = _records(draw(strategies.appendable(latest_epoch, in_order)))
+            drawn["more"] = _records(draw(strategies.appendable(latest_epoch, in_order)), carrier.keeps_values)
     beyond = st.integers(max(log.start_offset - 1, 0), log.end_offset + 2).map(Offset)
     numbers = {
         "offset": beyond,
@@ -64,15 +64,15 @@ def arguments(draw: st.DrawFn, carrier: Carrier[LogT], law: Law) -> dict[str, An
     return drawn | {name: draw(numbers[name]) for name in sorted(wanted & numbers.keys())}
 
 
-def _records(pairs: strategies.Pairs) -> tuple[Record, ...]:
-    return tuple(Record(value, Epoch(epoch)) for epoch, value in pairs)
+def _records(pairs: strategies.Pairs, with_values: bool) -> tuple[Record, ...]:
+    return tuple(Record(value if with_values else NO_VALUE, Epoch(epoch)) for epoch, value in pairs)
 
 
 CLAIMED = [(carrier, law) for carrier in CARRIERS for law in LAWS if carrier.compares_logs or not law.compares_logs]
 
 
 @pytest.mark.parametrize(("carrier", "law"), CLAIMED, ids=[f"{carrier.name}-{law.name}" for carrier, law in CLAIMED])
-@settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])
 @given(data=st.data())
 def test_law(carrier: Carrier[Any], law: Law, data: st.DataObject) -> None:
     drawn = data.draw(arguments(carrier, law))
@@ -175,3 +175,51 @@ def test_logs_agree_after_a_difference() -> None:
 
 def test_logs_without_a_common_offset_agree_up_to_the_lower_start() -> None:
     assert LOG.agreement_end(RecordLog((Record(7, Epoch(1)),), Offset(3))) == 3
+
+
+# ---- EpochLog
+
+
+def test_records_after_a_gap_leave_the_start_where_it_was() -> None:
+    log = EMPTY_EPOCH_LOG.append_at(Offset(27), (Record(NO_VALUE, Epoch(19)),) * 2)
+    assert (log.start_offset, log.end_offset, log.epoch_history.entries) == (0, 29, ((19, 27),))
+    assert EMPTY_LOG.append_at(Offset(27), (Record(1, Epoch(19)),) * 2).epoch_history == log.epoch_history
+
+
+@settings(max_examples=200)
+@given(strategies.any_log(in_order=True), st.data())
+def test_both_carriers_hold_the_same_history(made_of: ReplicaLog, data: st.DataObject) -> None:
+    """Whatever is done to a log, what a rule may ask of it has the same answer in both carriers."""
+    logs: tuple[Log, Log] = made(RECORD_LOG, made_of), made(EPOCH_LOG, made_of)
+    for _ in range(data.draw(st.integers(0, 4))):
+        within = st.integers(logs[0].start_offset, logs[0].end_offset).map(Offset)
+        match data.draw(st.sampled_from(["append", "gap", "truncate", "start", "restart", "open"])):
+            case "append":
+                records = _records(data.draw(strategies.appendable(logs[0].latest_epoch, in_order=True)), True)
+                logs = (logs[0].append(records), logs[1].append(records))
+            case "gap":
+                base = Offset(logs[0].end_offset + data.draw(st.integers(0, 2)))
+                record = (Record(0, Epoch(max(logs[0].latest_epoch, 0))),)
+                logs = (logs[0].append_at(base, record), logs[1].append_at(base, record))
+            case "truncate":
+                offset = Offset(data.draw(st.integers(0, logs[0].end_offset + 1)))
+                logs = (logs[0].truncate_to(offset), logs[1].truncate_to(offset))
+            case "start":
+                offset = data.draw(within)
+                logs = (logs[0].start_at(offset), logs[1].start_at(offset))
+            case "restart":
+                offset = data.draw(within)
+                logs = (logs[0].restart_at(offset), logs[1].restart_at(offset))
+            case "open":
+                epoch = Epoch(logs[0].latest_epoch + 1)
+                logs = (logs[0].open_epoch(epoch), logs[1].open_epoch(epoch))
+    answers = [
+        (
+            (log.start_offset, log.end_offset, log.latest_epoch),
+            [log.epoch_at(Offset(offset)) for offset in range(log.end_offset + 1)],
+            [log.end_offset_for_epoch(Epoch(epoch)) for epoch in range(-1, log.latest_epoch + 2)],
+            [log.largest_epoch_up_to(Epoch(epoch)) for epoch in range(-1, log.latest_epoch + 2)],
+        )
+        for log in logs
+    ]
+    assert answers[0] == answers[1]

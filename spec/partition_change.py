@@ -1,0 +1,320 @@
+"""How the controller changes a partition: who leads, who is in sync, who is eligible, which epochs grow.
+
+The controller first says what the partition is to become (`Target`), then asks for a leader, then writes down the difference
+as one record. Each step is a small rule here; `spec.controller` puts them together in Kafka's order. A rule reads
+partition and target, and `acceptable`, the brokers that may lead by what the controller knows of them.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from spec.metadata import NO_LEADER_CHANGE, NOBODY, LeaderRecoveryState, PartitionChangeRecord, PartitionRegistration
+from spec.values import NO_LEADER, BrokerId
+
+
+class Election(Enum):
+    """What kind of leader is looked for. Kafka: `PartitionChangeBuilder.Election`."""
+
+    PREFERRED = "the first replica if it is in sync"
+    ONLINE = "any in-sync replica, preferably who leads"
+    UNCLEAN = "an in-sync replica, else any"
+
+
+class Target(NamedTuple):
+    """What a partition is to become, as far as it is decided. Kafka: the target fields of `PartitionChangeBuilder`."""
+
+    replicas: tuple[BrokerId, ...]
+    isr: frozenset[BrokerId]
+    adding: frozenset[BrokerId]
+    removing: frozenset[BrokerId]
+    recovery: LeaderRecoveryState
+    elr: frozenset[BrokerId]
+    last_known_elr: frozenset[BrokerId]
+
+
+class Elected(NamedTuple):
+    """The outcome of an election: who (`NO_LEADER` if nobody can), and whether records may be lost by it."""
+
+    leader: BrokerId
+    unclean: bool = False
+
+
+NOBODY_ELECTED = Elected(NO_LEADER)
+
+
+def unchanged(partition: PartitionRegistration) -> Target:
+    """The target that changes nothing. **Kafka:** the constructor of `PartitionChangeBuilder`."""
+    return Target(
+        partition.replicas,
+        partition.isr,
+        partition.adding,
+        partition.removing,
+        partition.recovery,
+        partition.elr,
+        partition.last_known_elr,
+    )
+
+
+# ---- reassignment
+
+
+def is_reassigning(adding: frozenset[BrokerId], removing: frozenset[BrokerId]) -> bool:
+    """Whether replicas are on the move. **Kafka:** `PartitionReassignmentReplicas.isReassignmentInProgress`."""
+    return adding != NOBODY or removing != NOBODY
+
+
+def without_removed(target: Target) -> Target:
+    """The target as it is when the move is over: what was to be removed is gone, and nothing is on the move."""
+    return target._replace(
+        replicas=tuple(replica for replica in target.replicas if replica not in target.removing),
+        isr=target.isr - target.removing,
+        adding=NOBODY,
+        removing=NOBODY,
+    )
+
+
+def complete_when_added_are_in_sync(target: Target) -> Target:
+    """A reassignment is over as soon as all *added* replicas are in sync, and one that stays is.
+
+    **Kafka:** `PartitionReassignmentReplicas.maybeCompleteReassignment`, before 3.5 `PartitionChangeBuilder`; up to 3.7.
+    """
+    over = without_removed(target)
+    remains = target.removing == NOBODY or (over.isr != NOBODY and over.replicas != ())
+    return over if is_reassigning(target.adding, target.removing) and remains and target.adding <= over.isr else target
+
+
+def complete_when_all_are_in_sync(target: Target) -> Target:
+    """A reassignment is over as soon as *all* replicas that stay are in sync.
+
+    **Kafka:** `PartitionReassignmentReplicas.maybeCompleteReassignment` since 3.8.
+    """
+    over = without_removed(target)
+    remains = target.removing == NOBODY or (over.isr != NOBODY and over.replicas != ())
+    in_sync = frozenset(over.replicas) <= over.isr
+    return over if is_reassigning(target.adding, target.removing) and remains and in_sync else target
+
+
+# ---- eligible leader replicas (KIP-966)
+
+
+def with_eligible_leaders(
+    partition: PartitionRegistration, target: Target, min_isr: int, unclean_shutdown: frozenset[BrokerId]
+) -> Target:
+    """The target with its eligible leader replicas: who leaves the ISR while fewer than `min_isr` are left in it.
+
+    They hold all committed records, for nothing is committed below `min_isr`. Whoever has lost records in an unclean
+    shutdown is not eligible. With `min_isr` in sync again nobody else is needed, and both lists end. What is eligible no
+    more is remembered as last known.
+
+    **Kafka:** `PartitionChangeBuilder.maybePopulateTargetElr`.
+    """
+    if len(target.isr) >= min_isr:
+        return target._replace(elr=NOBODY, last_known_elr=NOBODY)
+    candidates = target.elr | partition.isr
+    elr = candidates - target.isr - unclean_shutdown
+    return target._replace(elr=elr, last_known_elr=(candidates | target.last_known_elr) - target.isr - elr)
+
+
+def with_assigned_eligible_leaders(
+    partition: PartitionRegistration, target: Target, min_isr: int, unclean_shutdown: frozenset[BrokerId]
+) -> Target:
+    """As `with_eligible_leaders`, and whoever is no replica of the partition any more is not eligible, nor remembered.
+
+    A replica that a reassignment removes deletes its records. Should it be assigned again, it starts empty, and must not
+    be elected for what it once held.
+
+    **Kafka:** no release does so.
+    """
+    listed = with_eligible_leaders(partition, target, min_isr, unclean_shutdown)
+    assigned = frozenset(target.replicas)
+    return listed._replace(elr=listed.elr & assigned, last_known_elr=listed.last_known_elr & assigned)
+
+
+# ---- elections
+
+
+def is_valid_leader(target: Target, acceptable: frozenset[BrokerId], replica: BrokerId) -> bool:
+    """Whether `replica` may lead without risk: acceptable, and in sync, or eligible while nobody is in sync.
+
+    **Kafka:** `PartitionChangeBuilder.isValidNewLeader`.
+    """
+    eligible = replica in target.isr or (target.isr == NOBODY and replica in target.elr)
+    return eligible and replica in acceptable
+
+
+def last_known_leader_never(
+    partition: PartitionRegistration, target: Target, acceptable: frozenset[BrokerId], enabled: bool
+) -> bool:
+    """Nobody remembers who led last. **Kafka:** up to 3.9 (without eligible leader replicas)."""
+    return False
+
+
+def last_known_leader_up_or_down(
+    partition: PartitionRegistration, target: Target, acceptable: frozenset[BrokerId], enabled: bool
+) -> bool:
+    """Whether the leader that was last may lead again: nobody is in sync or eligible, and exactly one is remembered.
+
+    Whether that broker is up is not asked (KAFKA-19522).
+
+    Parameters: `enabled`: eligible leader replicas and the last known leader are both in use.
+
+    **Kafka:** `PartitionChangeBuilder.canElectLastKnownLeader` in 4.0.
+    """
+    return enabled and target.elr == NOBODY and target.isr == NOBODY and len(partition.last_known_elr) == 1
+
+
+def last_known_leader_if_up(
+    partition: PartitionRegistration, target: Target, acceptable: frozenset[BrokerId], enabled: bool
+) -> bool:
+    """As `last_known_leader_up_or_down`, and that broker may lead by what the controller knows of it, and is a replica.
+
+    **Kafka:** `PartitionChangeBuilder.canElectLastKnownLeader` after KAFKA-19522.
+    """
+    remembered = last_known_leader_up_or_down(partition, target, acceptable, enabled)
+    return remembered and partition.last_known_elr <= acceptable & frozenset(target.replicas)
+
+
+def elect(
+    partition: PartitionRegistration,
+    target: Target,
+    acceptable: frozenset[BrokerId],
+    election: Election,
+    last_known: bool,
+) -> Elected:
+    """The leader by an election of this kind; `last_known`: the one that led last may be taken for want of others.
+
+    **Kafka:** `PartitionChangeBuilder.electLeader`, `electPreferredLeader`, `electAnyLeader`; since 3.2.
+    """
+    preferred = target.replicas[:1] if election == Election.PREFERRED else ()
+    for candidate in (*preferred, partition.leader, *target.replicas):
+        if is_valid_leader(target, acceptable, candidate):
+            return Elected(candidate)
+    if last_known:
+        return Elected(min(partition.last_known_elr), unclean=True)
+    if election == Election.UNCLEAN:
+        return elect_any(target, acceptable)
+    return NOBODY_ELECTED
+
+
+def elect_first_in_sync(
+    partition: PartitionRegistration,
+    target: Target,
+    acceptable: frozenset[BrokerId],
+    election: Election,
+    last_known: bool,
+) -> Elected:
+    """The leader stays if it is in the target's ISR, acceptable or not; else the first valid replica, else by force.
+
+    Only a preferred election takes leadership from a leader in sync.
+
+    **Kafka:** `PartitionChangeBuilder.shouldTryElection`, `BestLeader` in 3.0 and 3.1.
+    """
+    prefers_another = election == Election.PREFERRED and partition.leader != partition.replicas[0]
+    if partition.leader in target.isr and not prefers_another:
+        return Elected(partition.leader)
+    for candidate in target.replicas:
+        if is_valid_leader(target, acceptable, candidate):
+            return Elected(candidate)
+    return elect_any(target, acceptable) if election == Election.UNCLEAN else NOBODY_ELECTED
+
+
+def elect_any(target: Target, acceptable: frozenset[BrokerId]) -> Elected:
+    """The first acceptable replica, in sync or not: committed records may be lost.
+
+    **Kafka:** the last resort of `PartitionChangeBuilder.electAnyLeader`.
+    """
+    return next((Elected(replica, unclean=True) for replica in target.replicas if replica in acceptable), NOBODY_ELECTED)
+
+
+def take_from_eligible(target: Target, leader: BrokerId) -> Target:
+    """The target when an eligible leader replica has been elected: it alone is in sync now, and no longer eligible.
+
+    **Kafka:** `PartitionChangeBuilder.tryElection`.
+    """
+    if leader not in target.elr:
+        return target
+    return target._replace(isr=frozenset({leader}), elr=target.elr - {leader})
+
+
+def never_recovering(partition: PartitionRegistration) -> bool:
+    """Nobody is told that an election was unclean. **Kafka:** up to 3.1."""
+    return False
+
+
+def recovering_unless_already(partition: PartitionRegistration) -> bool:
+    """An unclean election makes the partition `RECOVERING`, if it is not so yet. **Kafka:** `tryElection`, since 3.2."""
+    return partition.recovery != LeaderRecoveryState.RECOVERING
+
+
+# ---- epochs
+
+
+def removes_replica(partition: PartitionRegistration, target: Target) -> bool:
+    """Whether a replica leaves the partition; the leader epoch then grows even if the leader stays.
+
+    **Kafka:** `PartitionChangeBuilder.triggerLeaderEpochBumpForReplicaReassignmentIfNeeded`; alone since 3.6 (KAFKA-15021).
+    """
+    return not frozenset(partition.replicas) <= frozenset(target.replicas)
+
+
+def removes_replica_or_shrinks_isr(partition: PartitionRegistration, target: Target) -> bool:
+    """Whether a replica leaves the partition or the ISR; either makes the leader epoch grow.
+
+    **Kafka:** `PartitionChangeBuilder.triggerLeaderEpochBumpIfNeeded` up to 3.5.
+    """
+    return removes_replica(partition, target) or not partition.isr <= target.isr
+
+
+# ---- the record
+
+
+def leads_after(partition: PartitionRegistration, record: PartitionChangeRecord) -> bool:
+    """Whether the partition has a leader once `record` is applied."""
+    leader = partition.leader if record.leader == NO_LEADER_CHANGE else record.leader
+    return leader != NO_LEADER
+
+
+def record_last_known_leader(partition: PartitionRegistration, record: PartitionChangeRecord) -> PartitionChangeRecord:
+    """The record with the last known leader: noted when the ISR becomes empty, forgotten when there is a leader.
+
+    **Kafka:** `PartitionChangeBuilder.maybeUpdateLastKnownLeader`.
+    """
+    if record.isr == NOBODY and partition.last_known_elr != {partition.leader}:
+        return record._replace(last_known_elr=frozenset({partition.leader}))
+    if leads_after(partition, record) and partition.last_known_elr != NOBODY:
+        return record._replace(last_known_elr=NOBODY)
+    return record
+
+
+def record_eligible_leaders(
+    partition: PartitionRegistration,
+    record: PartitionChangeRecord,
+    elr: frozenset[BrokerId],
+    last_known_elr: frozenset[BrokerId],
+    last_known_leader: bool,
+) -> PartitionChangeRecord:
+    """The record with the lists of eligible and last known eligible leaders, as far as they change.
+
+    `last_known_leader`: the second list is kept for the last leader instead (`record_last_known_leader`).
+
+    **Kafka:** `PartitionChangeBuilder.maybeUpdateRecordElr`.
+    """
+    if elr != partition.elr:
+        record = record._replace(elr=elr)
+    if not last_known_leader and last_known_elr != partition.last_known_elr:
+        record = record._replace(last_known_elr=last_known_elr)
+    return record
+
+
+def record_assignment(
+    partition: PartitionRegistration, target: Target, record: PartitionChangeRecord
+) -> PartitionChangeRecord:
+    """The record with replicas, and which of them come and go, as far as they change.
+
+    **Kafka:** `PartitionChangeBuilder.setAssignmentChanges`.
+    """
+    return record._replace(
+        replicas=target.replicas if target.replicas != partition.replicas else None,
+        removing=target.removing if target.removing != partition.removing else None,
+        adding=target.adding if target.adding != partition.adding else None,
+    )

@@ -1,0 +1,150 @@
+"""Idempotent producers: what a leader remembers of each, in order to recognise duplicates and gaps.
+
+Only a leader checks, and only what comes from clients. A follower notes what the leader's batches say. The state follows
+from the log: after a truncation it is the fold of the batches that are left.
+"""
+
+from functools import reduce
+from typing import NamedTuple, NewType
+
+from spec.values import Error, Offset
+
+ProducerId = NewType("ProducerId", int)
+ProducerEpoch = NewType("ProducerEpoch", int)
+
+NO_PRODUCER_ID = ProducerId(-1)
+"""Of a batch whose producer is not idempotent. Kafka: `RecordBatch.NO_PRODUCER_ID`."""
+
+NO_PRODUCER_EPOCH = ProducerEpoch(-1)
+NO_SEQUENCE = -1
+
+LAST_SEQUENCE = 2**31 - 1
+"""Followed by 0."""
+
+BATCHES_REMEMBERED = 5
+"""Kafka: `ProducerStateEntry.NUM_BATCHES_TO_RETAIN`; a producer may have that many requests in flight."""
+
+
+class ProducerBatch(NamedTuple):
+    """The part of a record batch that producers are recognised by; offsets are those of its first and last record.
+
+    Kafka: `RecordBatch`; remembered as `BatchMetadata`.
+    """
+
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    first_sequence: int
+    record_count: int
+    base_offset: Offset = Offset(0)
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of the last record. **Kafka:** `DefaultRecordBatch.incrementSequence`."""
+        return (self.first_sequence + self.record_count - 1) % (LAST_SEQUENCE + 1)
+
+    @property
+    def last_offset(self) -> Offset:
+        """The offset of the last record. **Kafka:** `RecordBatch.lastOffset`."""
+        return Offset(self.base_offset + self.record_count - 1)
+
+
+class ProducerEntry(NamedTuple):
+    """What a broker remembers of one producer: its epoch, and its last batches in that epoch, at most five.
+
+    Kafka: `ProducerStateEntry`. **Leaves out:** transactions, and that entries expire.
+    """
+
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH
+    batches: tuple[ProducerBatch, ...] = ()
+
+    @property
+    def last_sequence(self) -> int:
+        """The last sequence number, `NO_SEQUENCE` without a batch. **Kafka:** `ProducerStateEntry.lastSeq`."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+
+Producers = tuple[ProducerEntry, ...]
+"""What a broker remembers of all producers of a partition, in order of their ids. Kafka: `ProducerStateManager`."""
+
+
+def entry_of(producers: Producers, producer_id: ProducerId) -> ProducerEntry:
+    """What is remembered of a producer; an empty entry if nothing is. **Kafka:** `ProducerStateManager.lastEntry`."""
+    return next((entry for entry in producers if entry.producer_id == producer_id), ProducerEntry(producer_id))
+
+
+def duplicate_of(entry: ProducerEntry, batch: ProducerBatch) -> ProducerBatch | None:
+    """The remembered batch of which this is another copy: of the same producer epoch and exactly the same sequence numbers.
+
+    **Kafka:** `ProducerStateEntry.findDuplicateBatch`, asked before any other check.
+    """
+    if batch.producer_epoch != entry.producer_epoch:
+        return None
+    wanted = (batch.first_sequence, batch.last_sequence)
+    return next((known for known in entry.batches if (known.first_sequence, known.last_sequence) == wanted), None)
+
+
+def check_producer_epoch(entry: ProducerEntry, batch: ProducerBatch) -> Error:
+    """Whether a producer has not been replaced by a later instance of itself.
+
+    Errors: `INVALID_PRODUCER_EPOCH`.
+
+    **Kafka:** `ProducerAppendInfo.checkProducerEpoch`.
+    """
+    return Error.INVALID_PRODUCER_EPOCH if batch.producer_epoch < entry.producer_epoch else Error.NONE
+
+
+def check_sequence(entry: ProducerEntry, batch: ProducerBatch) -> Error:
+    """Whether a batch is the next one of its producer.
+
+    A new epoch starts at 0, and so does an epoch after its last sequence number. Of a producer of which nothing is known
+    any sequence is taken, for its records may have been deleted.
+
+    Errors: `OUT_OF_ORDER_SEQUENCE_NUMBER`, also for a duplicate that is no longer remembered.
+
+    **Kafka:** `ProducerAppendInfo.checkSequence`, `inSequence`.
+    """
+    if entry.producer_epoch == NO_PRODUCER_EPOCH:
+        return Error.NONE
+    if batch.producer_epoch != entry.producer_epoch:
+        return Error.NONE if batch.first_sequence == 0 else Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    following = 0 if entry.last_sequence == LAST_SEQUENCE else entry.last_sequence + 1
+    return Error.NONE if batch.first_sequence == following else Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def check_batch(entry: ProducerEntry, batch: ProducerBatch) -> Error:
+    """Whether a leader appends a client's batch that is no duplicate: the producer epoch is looked at first.
+
+    **Kafka:** `ProducerAppendInfo.maybeValidateDataBatch` for `AppendOrigin.CLIENT`.
+    """
+    error = check_producer_epoch(entry, batch)
+    return error if error != Error.NONE else check_sequence(entry, batch)
+
+
+def append_unchecked(entry: ProducerEntry, batch: ProducerBatch) -> Error:
+    """Any batch goes: there are no sequence numbers. **Kafka:** up to 0.10, before KIP-98."""
+    return Error.NONE
+
+
+def remember(producers: Producers, batch: ProducerBatch) -> Producers:
+    """What is remembered once a batch is in the log: the batch, and its epoch instead of another one, be it lower.
+
+    A batch without a producer id changes nothing.
+
+    **Kafka:** `ProducerAppendInfo.appendDataBatch`, `ProducerStateManager.update`; the same on leader and follower.
+    """
+    if batch.producer_id == NO_PRODUCER_ID:
+        return producers
+    entry = entry_of(producers, batch.producer_id)
+    known = entry.batches if entry.producer_epoch == batch.producer_epoch else ()
+    changed = ProducerEntry(batch.producer_id, batch.producer_epoch, (*known, batch)[-BATCHES_REMEMBERED:])
+    others = [other for other in producers if other.producer_id != batch.producer_id]
+    return tuple(sorted([*others, changed]))
+
+
+def rebuilt_from(batches: tuple[ProducerBatch, ...]) -> Producers:
+    """What is remembered of the batches of a log, in order: after a truncation, and after a start without a snapshot.
+
+    **Kafka:** `UnifiedLog.rebuildProducerState`.
+    """
+    return reduce(remember, batches, ())

@@ -1,0 +1,42 @@
+"""What a handler returns: the party's new state, and what is to be done, in order.
+
+A handler is a pure function of one party's state and one message, or of the state and the time. It does nothing itself. The
+effects that it returns are values, and whoever runs it carries them out **in the order given, each complete before the
+next begins**. So a handler puts what must be durable before the send that depends on it, and nobody else has to know why.
+
+A party's own kinds of effect stand beside its handlers; those which every party has are here.
+"""
+
+from typing import Generic, NamedTuple, TypeVar
+
+from spec.values import BrokerId
+
+StateT = TypeVar("StateT")
+EffectT = TypeVar("EffectT")
+MessageT = TypeVar("MessageT")
+
+
+class Step(NamedTuple, Generic[StateT, EffectT]):
+    """The outcome of a handler. A handler that changes nothing returns the very state that it was given."""
+
+    state: StateT
+    effects: tuple[EffectT, ...] = ()
+
+
+class Send(NamedTuple, Generic[MessageT]):
+    """Send a request to a broker. It may arrive late, twice or never, but in order with others to the same broker."""
+
+    to: BrokerId
+    message: MessageT
+
+
+class SendToController(NamedTuple, Generic[MessageT]):
+    """Send a request to whoever is the active controller. Kafka: `NodeToControllerChannelManager`."""
+
+    message: MessageT
+
+
+class Reply(NamedTuple, Generic[MessageT]):
+    """Answer the request that the handler was given, on the connection that it came on."""
+
+    message: MessageT

@@ -1,0 +1,115 @@
+"""What a broker of the ZooKeeper era does with the controller's requests, and with its own writes of the ISR."""
+
+from typing import Generic, NamedTuple, TypeAlias
+
+from spec.alter_partition import next_partition_epoch
+from spec.controller_messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    ErrorResponse,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+)
+from spec.fetcher import NOT_FETCHING
+from spec.local_log import LogT
+from spec.metadata import PartitionRegistration
+from spec.partition import Broker, Effect, Handled, Partition
+from spec.roles import become_follower, become_leader, leave
+from spec.step import Reply, Step
+from spec.values import Epoch, Error, LeaderAndIsr, PartitionId
+from spec.zookeeper import ConditionalWrite, isr_write
+from spec.zookeeper_rules import check_controller_epoch, check_request_epoch
+
+
+class ZkReplica(NamedTuple, Generic[LogT]):
+    """A replica, and the epoch of the latest controller that its broker has heard of.
+
+    Kafka: `ReplicaManager.controllerEpoch`.
+    """
+
+    controller_epoch: Epoch
+    partition: Partition[LogT]
+
+
+ZkHandled: TypeAlias = Step[ZkReplica[LogT], Effect | Reply[ErrorResponse]]
+
+
+def check_request(broker: Broker, replica: ZkReplica[LogT], request: LeaderAndIsrRequest | StopReplicaRequest) -> Error:
+    """Whether a broker does what a controller asks: it is meant for this run, and the controller is not an old one.
+
+    Errors: `STALE_BROKER_EPOCH`, `STALE_CONTROLLER_EPOCH`.
+
+    **Kafka:** `KafkaApis.handleLeaderAndIsrRequest`, `handleStopReplicaRequest`.
+    """
+    error = check_request_epoch(broker.broker_epoch, request.broker_epoch)
+    return error if error != Error.NONE else check_controller_epoch(replica.controller_epoch, request.controller_epoch)
+
+
+def handle_leader_and_isr(
+    broker: Broker, replica: ZkReplica[LogT], request: LeaderAndIsrRequest, now: int
+) -> ZkHandled[LogT]:
+    """Lead or follow as the controller announces, if that is news.
+
+    Errors: those of `check_request`; `STALE_CONTROLLER_EPOCH` for an announcement that is no news.
+
+    **Kafka:** `ReplicaManager.becomeLeaderOrFollower`.
+    """
+    error, before = check_request(broker, replica, request), replica.partition
+    news = broker.protocol.takes_announcement(before.leader_epoch, before.isr, request.leader_epoch, request.partition_epoch)
+    if error != Error.NONE:
+        return Step(replica, (Reply(ErrorResponse(error)),))
+    if not news:
+        heard = replica._replace(controller_epoch=request.controller_epoch)
+        return Step(heard, (Reply(ErrorResponse(Error.STALE_CONTROLLER_EPOCH)),))
+    announced = registration_of(request)
+    if request.leader == broker.self_id:
+        return _done(request.controller_epoch, become_leader(broker, before, announced, now))
+    return _done(request.controller_epoch, become_follower(broker, before, announced))
+
+
+def registration_of(request: LeaderAndIsrRequest) -> PartitionRegistration:
+    """The partition as the controller announces it."""
+    return PartitionRegistration(
+        request.replicas,
+        request.isr,
+        request.leader,
+        request.leader_epoch,
+        request.partition_epoch,
+        adding=request.adding,
+        removing=request.removing,
+    )
+
+
+def handle_stop_replica(broker: Broker, replica: ZkReplica[LogT], request: StopReplicaRequest) -> ZkHandled[LogT]:
+    """Stop fetching, or give the replica up altogether. Errors: those of `check_request`.
+
+    **Kafka:** `ReplicaManager.stopReplicas`.
+    """
+    error = check_request(broker, replica, request)
+    if error != Error.NONE:
+        return Step(replica, (Reply(ErrorResponse(error)),))
+    stopped: Handled[LogT] = Step(replica.partition._replace(fetcher=NOT_FETCHING))
+    return _done(request.controller_epoch, leave(broker, replica.partition) if request.delete else stopped)
+
+
+def _done(controller_epoch: Epoch, step: Handled[LogT]) -> ZkHandled[LogT]:
+    return Step(ZkReplica(controller_epoch, step.state), (*step.effects, Reply(ErrorResponse(Error.NONE))))
+
+
+# ---- the leader's own writes
+
+
+def write_of(replica: ZkReplica[LogT], request: AlterPartitionRequest) -> ConditionalWrite:
+    """The write to ZooKeeper that a leader makes for another ISR. **Kafka:** `Partition.updateIsr`."""
+    isr = frozenset(member.broker for member in request.isr)
+    role = LeaderAndIsr(request.broker, request.leader_epoch, isr)
+    return isr_write(request.partition, role, replica.controller_epoch, request.partition_epoch)
+
+
+def outcome_of(request: AlterPartitionRequest, write: ConditionalWrite, written: bool) -> AlterPartitionResponse:
+    """The outcome of that write, as the answer to a request would tell it. **Kafka:** `Partition.updateIsr`."""
+    partition: PartitionId = request.partition
+    if not written:
+        return AlterPartitionResponse(Error.INVALID_UPDATE_VERSION, partition)
+    epoch = next_partition_epoch(write.expected_partition_epoch)
+    return AlterPartitionResponse(Error.NONE, partition, request.broker, request.leader_epoch, write.state.isr, epoch)

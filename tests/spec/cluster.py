@@ -1,0 +1,328 @@
+"""Three brokers and a controller as one object: the handlers of the specification joined without a network.
+
+Whatever the world may do is a method: deliver metadata late and merged, lose an answer, stop a broker. A seeded choice of
+them is a run, and after each step the properties of replication are checked.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import takewhile
+from random import Random
+from typing import Any, Generic
+
+from spec.broker_protocol import BrokerProtocol
+from spec.controller_messages import AlterPartitionRequest, AlterPartitionResponse
+from spec.controller_protocol import ControllerProtocol
+from spec.follower import (
+    fetch_or_truncate,
+    handle_epoch_end_response,
+    handle_fetch_answer,
+    handle_listed_offset,
+    handle_no_answer,
+)
+from spec.leader import (
+    ProduceRequest,
+    consider_shrinking,
+    handle_alter_partition_response,
+    handle_epoch_end,
+    handle_fetch,
+    handle_list_offsets,
+    handle_produce,
+)
+from spec.leader_fetch import FetchAnswer, PartitionFetch
+from spec.list_offsets import ListedOffset, ListOffsetsRequest
+from spec.local_log import LocalLog, LogT
+from spec.metadata import EMPTY_IMAGE, MetadataImage, local_change, partition_of
+from spec.partition import (
+    AnswerProducer,
+    Broker,
+    EpochEndRequest,
+    FollowerRequest,
+    Handled,
+    Partition,
+    Settings,
+    leads,
+)
+from spec.produce import ACKS_ALL
+from spec.recovery import Checkpoints, after_clean_stop, after_kill, checkpoint, opened, recover
+from spec.roles import apply_change
+from spec.step import Reply, Send, SendToController
+from spec.values import BrokerEpoch, BrokerId, Epoch, EpochEndOffsetResponse, Error, Offset, Record
+from tests.spec.controller_driver import PARTITION, Driver, answer_of, cluster
+
+IDS = (BrokerId(1), BrokerId(2), BrokerId(3))
+HALF_LAG = 15_000
+
+
+@dataclass
+class Asked:
+    """A follower's request on its way, and the answer once its leader has given one."""
+
+    leader: BrokerId
+    epoch: Epoch
+    offset: Offset
+    request: FollowerRequest
+    answer: Any = None
+
+
+@dataclass
+class Node(Generic[LogT]):
+    """One broker's replica, with what is on its way to and from it."""
+
+    partition: Partition[LogT]
+    broker_epoch: BrokerEpoch
+    image: MetadataImage = EMPTY_IMAGE
+    asked: Asked | None = None
+    proposals: deque[AlterPartitionRequest] = field(default_factory=deque)
+    answers: deque[tuple[AlterPartitionRequest, AlterPartitionResponse]] = field(default_factory=deque)
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    metadata_end_at_start: int = 0
+    up: bool = True
+
+
+class Cluster(Generic[LogT]):
+    """Brokers 1 to 3 with one partition on all of them, and what has been promised to producers so far."""
+
+    def __init__(
+        self,
+        empty: LogT,
+        protocol: BrokerProtocol,
+        rules: ControllerProtocol,
+        seed: int,
+        rare: float = 0.1,
+        check_every: int = 1,
+        batch: int = 1,
+    ) -> None:
+        self.random = Random(seed)
+        self.rare, self.check_every, self.batch = rare, check_every, batch
+        self.steps = 0
+        self.protocol = protocol
+        self.settings = Settings(min_isr=2)
+        self.controller: Driver = cluster(rules, min_isr=2)
+        self.images = [self.controller.image]
+        self.nodes: dict[BrokerId, Node[LogT]] = {}
+        for replica in IDS:
+            fresh = Partition(PARTITION, recover(after_clean_stop(LocalLog(empty))).local)
+            self.nodes[replica] = Node(fresh, self.controller.broker_epochs[replica])
+        self.requests = 0
+        self.produced: dict[int, tuple[int, int]] = {}
+        self.acknowledged: list[tuple[Offset, int]] = []
+        self.committed: list[Record] = []
+        self.elections = 0
+
+    # ---- one party at a time
+
+    def broker(self, replica: BrokerId) -> Broker:
+        node = self.nodes[replica]
+        return Broker(replica, self.protocol, node.broker_epoch, node.image.brokers, self.settings)
+
+    @property
+    def now(self) -> int:
+        return self.controller.now_ms
+
+    def run(self, replica: BrokerId, step: Handled[LogT]) -> Any:
+        """Carry out what a handler returned; the reply, if there is one."""
+        node = self.nodes[replica]
+        node.partition = step.state
+        reply = None
+        for effect in step.effects:
+            match effect:
+                case SendToController(message):
+                    node.proposals.append(message)
+                case Send(leader, message):
+                    fetcher = node.partition.fetcher
+                    node.asked = Asked(leader, fetcher.leader_epoch, fetcher.fetch_offset, message)
+                case Reply(message):
+                    reply = message
+                case AnswerProducer(request, response) if response.error == Error.NONE:
+                    value, count = self.produced[request]
+                    self.acknowledged += [(Offset(response.base_offset + n), value) for n in range(count)]
+        return reply
+
+    # ---- what may happen
+
+    def publish(self, replica: BrokerId) -> None:
+        """The broker takes some of the metadata that it lacks, merged, however much that is."""
+        node = self.nodes[replica]
+        start, known = Offset(node.metadata_end_at_start), node.image.end_offset
+        fresh = takewhile(lambda image: image.end_offset > known, reversed(self.images))
+        newer = [image for image in fresh if self.protocol.acts_on_metadata(image.end_offset, start)]
+        if not newer:
+            return
+        image = newer[self.random.randrange(len(newer))]
+        change = local_change(partition_of(node.image, PARTITION), partition_of(image, PARTITION), replica)
+        node.image = image
+        self.run(replica, apply_change(self.broker(replica), node.partition, change, self.now))
+
+    def ask(self, replica: BrokerId) -> None:
+        node = self.nodes[replica]
+        if node.asked is None:
+            self.run(replica, fetch_or_truncate(self.broker(replica), node.partition, self.now))
+
+    def serve(self, replica: BrokerId) -> None:
+        """The leader of whom this broker has asked something answers; a broker that is down does not."""
+        asked = self.nodes[replica].asked
+        if asked is None or asked.answer is not None:
+            return
+        leader = self.nodes[asked.leader]
+        if not leader.up:
+            self.lose(replica)
+            return
+        broker, partition = self.broker(asked.leader), leader.partition
+        match asked.request:
+            case PartitionFetch() as request:
+                asked.answer = self.run(asked.leader, handle_fetch(broker, partition, request, self.now))
+            case EpochEndRequest() as request:
+                asked.answer = self.run(asked.leader, handle_epoch_end(broker, partition, request))
+            case ListOffsetsRequest() as request:
+                asked.answer = self.run(asked.leader, handle_list_offsets(broker, partition, request))
+
+    def receive(self, replica: BrokerId) -> None:
+        node = self.nodes[replica]
+        asked = node.asked
+        if asked is None or asked.answer is None:
+            return
+        node.asked = None
+        broker, partition, epoch = self.broker(replica), node.partition, asked.epoch
+        match asked.answer:
+            case FetchAnswer() as answer:
+                self.run(replica, handle_fetch_answer(broker, partition, epoch, asked.offset, answer, self.now))
+            case EpochEndOffsetResponse() as answer:
+                self.run(replica, handle_epoch_end_response(broker, partition, epoch, answer, self.now))
+            case ListedOffset() as answer:
+                self.run(replica, handle_listed_offset(broker, partition, epoch, answer, self.now))
+
+    def lose(self, replica: BrokerId) -> None:
+        node = self.nodes[replica]
+        if node.asked is not None:
+            node.asked = None
+            self.run(replica, handle_no_answer(self.broker(replica), node.partition, self.now))
+
+    def propose(self, replica: BrokerId) -> None:
+        """The controller decides about the broker's oldest proposal."""
+        node = self.nodes[replica]
+        if node.proposals:
+            request = node.proposals.popleft()
+            node.answers.append((request, answer_of(self.controller.alter(request))))
+            self.note_image()
+
+    def hear(self, replica: BrokerId) -> None:
+        node = self.nodes[replica]
+        if node.answers:
+            request, response = node.answers.popleft()
+            broker = self.broker(replica)
+            self.run(replica, handle_alter_partition_response(broker, node.partition, request, response, self.now))
+
+    def produce(self, replica: BrokerId) -> None:
+        count, partition = self.batch, self.nodes[replica].partition
+        if leads(self.broker(replica), partition):
+            self.requests += 1
+            self.produced[self.requests] = (self.requests, count)
+            request = ProduceRequest(self.requests, ACKS_ALL, (self.requests,) * count)
+            self.run(replica, handle_produce(self.broker(replica), partition, request, self.now))
+
+    def pass_time(self, replica: BrokerId) -> None:
+        """Half the lag passes for everybody; leaders look for who has fallen behind."""
+        self.controller.now_ms += HALF_LAG
+        for each in self.up():
+            self.controller.heartbeat(each)
+            node = self.nodes[each]
+            node.checkpoints = checkpoint(node.partition.local, Offset(0))
+            self.run(each, consider_shrinking(self.broker(each), node.partition, self.now))
+        self.note_image()
+
+    def prefer(self, replica: BrokerId) -> None:
+        self.controller.elect()
+        self.note_image()
+
+    def stop(self, replica: BrokerId, clean: bool = False) -> None:
+        """The broker is killed, or stops in order; the controller fences it. Two always stay."""
+        if len(self.up()) == len(IDS):
+            node = self.nodes[replica]
+            node.up, node.asked = False, None
+            node.proposals.clear()
+            node.answers.clear()
+            local = node.partition.local
+            survived = after_clean_stop(local) if clean else after_kill(local, node.checkpoints)
+            node.partition = opened(PARTITION, recover(survived))
+            self.controller.expire(replica)
+            self.note_image()
+
+    def start(self, replica: BrokerId) -> None:
+        node = self.nodes[replica]
+        if not node.up:
+            node.metadata_end_at_start = self.controller.image.end_offset
+            self.controller.register(replica, clean=True)
+            self.controller.heartbeat(replica)
+            node.up, node.image = True, EMPTY_IMAGE
+            node.broker_epoch = self.controller.broker_epochs[replica]
+            self.note_image()
+
+    # ---- runs
+
+    def up(self) -> list[BrokerId]:
+        return [replica for replica in IDS if self.nodes[replica].up]
+
+    def note_image(self) -> None:
+        before = partition_of(self.images[-1], PARTITION)
+        if self.controller.image != self.images[-1]:
+            self.images.append(self.controller.image)
+            after = partition_of(self.images[-1], PARTITION)
+            self.elections += before is not None and after is not None and before.leader_epoch != after.leader_epoch
+
+    ORDINARY = ("publish", "ask", "serve", "receive", "propose", "hear", "produce")
+    RARE = ("lose", "pass_time", "prefer", "stop", "start")
+
+    def anything(self) -> None:
+        """One step of the world, most often an ordinary one."""
+        replica = self.random.choice(IDS)
+        name = self.random.choice(self.RARE if self.random.random() < self.rare else self.ORDINARY)
+        if self.nodes[replica].up or name == "start":
+            getattr(self, name)(replica)
+            self.step_done()
+
+    def heal(self) -> None:
+        """Everybody is up and nothing is lost any more, until all hold the same."""
+        for replica in IDS:
+            self.start(replica)
+        for _ in range(40):
+            self.controller.now_ms += 1_000
+            for replica in IDS:
+                self.controller.heartbeat(replica)
+            self.note_image()
+            for replica in IDS:
+                for happens in (self.publish, self.ask, self.serve, self.receive, self.propose, self.hear):
+                    happens(replica)
+                    self.step_done()
+
+    # ---- properties
+
+    def step_done(self) -> None:
+        self.steps += 1
+        if self.steps % self.check_every == 0:
+            self.check()
+
+    def check(self) -> None:
+        """Every log is in order; below a leader's high watermark all logs agree for ever; nobody is told too early."""
+        for replica, node in self.nodes.items():
+            local = node.partition.local
+            assert 0 <= local.log.start_offset <= local.high_watermark <= local.log.end_offset
+            known = len(self.committed)
+            below = local.log.read(Offset(0), local.high_watermark)
+            commits = self.check_every > 1 or leads(self.broker(replica), node.partition)
+            if commits and len(below) > known:
+                self.committed += below[known:]
+            assert list(below) == self.committed[: len(below)], "replicas differ below a high watermark"
+        if self.check_every == 1:
+            self.check_acknowledged()
+
+    def check_acknowledged(self) -> None:
+        assert all(offset < len(self.committed) for offset, _ in self.acknowledged[-1:]), "acknowledged too early"
+
+    def check_all_kept(self) -> None:
+        """Whatever was committed is in every log; whatever was acknowledged was committed."""
+        self.check()
+        self.check_acknowledged()
+        for node in self.nodes.values():
+            log = node.partition.local.log
+            assert list(log.read(Offset(0), log.end_offset))[: len(self.committed)] == self.committed

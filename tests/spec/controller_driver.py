@@ -1,0 +1,227 @@
+"""A controller driven by plain code: brokers that register, send heartbeats and propose ISRs."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from spec.controller import (
+    AppendRecords,
+    ControllerState,
+    ControllerStep,
+    activate,
+    check_append,
+    handle_alter_partition,
+    handle_balance,
+    handle_create_partition,
+    handle_elect_leaders,
+    handle_heartbeat,
+    handle_min_isr_change,
+    handle_reassignment,
+    handle_registration,
+    handle_session_timeout,
+    handle_unclean_elections,
+    handle_unregistration,
+)
+from spec.controller_messages import (
+    AlterPartitionReassignmentRequest,
+    AlterPartitionRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    CreatePartitionRequest,
+    ElectLeadersRequest,
+    IsrMember,
+)
+from spec.controller_protocol import ControllerProtocol, ControllerSettings
+from spec.metadata import EMPTY_IMAGE, MetadataImage, MetadataRecord, PartitionRegistration, partition_of, replay_all
+from spec.step import Reply
+from spec.values import (
+    NO_BROKER_EPOCH,
+    BrokerEpoch,
+    BrokerId,
+    Epoch,
+    Error,
+    Incarnation,
+    Offset,
+    PartitionId,
+)
+
+PARTITION = PartitionId(0)
+TIMEOUT_MS = 9000
+
+
+def ids(*brokers: int) -> frozenset[BrokerId]:
+    return frozenset(BrokerId(broker) for broker in brokers)
+
+
+def order(*brokers: int) -> tuple[BrokerId, ...]:
+    return tuple(BrokerId(broker) for broker in brokers)
+
+
+def records_of(step: ControllerStep) -> tuple[MetadataRecord, ...]:
+    return next((effect.records for effect in step.effects if isinstance(effect, AppendRecords)), ())
+
+
+def answer_of(step: ControllerStep) -> Any:
+    return next(effect.message for effect in step.effects if isinstance(effect, Reply))
+
+
+@dataclass
+class Driver:
+    """A controller, the time, and what each broker knows of itself."""
+
+    rules: ControllerProtocol
+    settings: ControllerSettings = field(default_factory=ControllerSettings)
+    now_ms: int = 0
+    state: ControllerState = field(default_factory=lambda: ControllerState(Epoch(1), EMPTY_IMAGE))
+    incarnations: dict[int, int] = field(default_factory=dict)
+    broker_epochs: dict[int, BrokerEpoch] = field(default_factory=dict)
+    leaving: set[int] = field(default_factory=set)
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.state.image
+
+    @property
+    def partition(self) -> PartitionRegistration:
+        found = partition_of(self.image, PARTITION)
+        assert found is not None
+        return found
+
+    def take(self, step: ControllerStep) -> ControllerStep:
+        """Carry out a step as the metadata log and the network would."""
+        appends = [effect for effect in step.effects if isinstance(effect, AppendRecords)]
+        assert len(appends) <= 1
+        assert list(step.effects[: len(appends)]) == appends, "an answer comes after the records that it tells of"
+        committed = self.image
+        for append in appends:
+            assert check_append(self.state.controller_epoch, committed.end_offset, append) == Error.NONE
+            committed = replay_all(committed, append.records)
+        assert step.state.image == committed
+        self.state = step.state
+        return step
+
+    def register(self, broker: int, new_run: bool = True, clean: bool = False) -> ControllerStep:
+        run = self.incarnations.get(broker, 0) + new_run
+        previous = self.broker_epochs.get(broker, NO_BROKER_EPOCH) if clean else NO_BROKER_EPOCH
+        request = BrokerRegistrationRequest(BrokerId(broker), Incarnation(run), previous)
+        step = self.take(handle_registration(self.rules, self.settings, self.state, request, self.now_ms))
+        answer = answer_of(step)
+        if answer.error == Error.NONE:
+            if run != self.incarnations.get(broker):
+                self.leaving.discard(broker)
+            self.incarnations[broker] = run
+            self.broker_epochs[broker] = answer.broker_epoch
+        return step
+
+    def heartbeat(
+        self, broker: int, fence: bool = False, shutdown: bool = False, offset: int | None = None
+    ) -> ControllerStep:
+        """A heartbeat; `offset` is the last record that the broker has replayed, all unless given.
+
+        A run that has asked for leave to stop does so until it stops.
+        """
+        if shutdown:
+            self.leaving.add(broker)
+        replayed = self.image.end_offset - 1 if offset is None else offset
+        epoch = self.broker_epochs.get(broker, NO_BROKER_EPOCH)
+        request = BrokerHeartbeatRequest(BrokerId(broker), epoch, Offset(replayed), fence, broker in self.leaving)
+        return self.take(handle_heartbeat(self.rules, self.settings, self.state, request, self.now_ms))
+
+    def start(self, *brokers: int) -> None:
+        """Register brokers, and let them be unfenced."""
+        for broker in brokers:
+            self.register(broker)
+            self.heartbeat(broker)
+
+    def create(self, *replicas: int) -> ControllerStep:
+        return self.take(handle_create_partition(self.state, CreatePartitionRequest(PARTITION, order(*replicas))))
+
+    def proposal(self, *isr: int) -> AlterPartitionRequest:
+        """What the true leader proposes if it knows the present state."""
+        leader = self.partition.leader
+        members = frozenset(IsrMember(BrokerId(broker), self.broker_epochs[broker]) for broker in isr)
+        epoch = self.broker_epochs.get(leader, NO_BROKER_EPOCH)
+        partition = self.partition
+        return AlterPartitionRequest(
+            leader, epoch, PARTITION, partition.leader_epoch, partition.partition_epoch, members, partition.recovery
+        )
+
+    def alter(self, request: AlterPartitionRequest) -> ControllerStep:
+        return self.take(handle_alter_partition(self.rules, self.settings, self.state, request))
+
+    def elect(self, unclean: bool = False) -> ControllerStep:
+        return self.take(
+            handle_elect_leaders(self.rules, self.settings, self.state, ElectLeadersRequest(PARTITION, unclean))
+        )
+
+    def reassign(self, *replicas: int) -> ControllerStep:
+        """Move the partition; without replicas, cancel the move."""
+        request = AlterPartitionReassignmentRequest(PARTITION, order(*replicas) if replicas else None)
+        return self.take(handle_reassignment(self.rules, self.settings, self.state, request))
+
+    def pass_time(self, ms: int) -> ControllerStep:
+        self.now_ms += ms
+        return self.take(handle_session_timeout(self.rules, self.settings, self.state, self.now_ms))
+
+    def expire(self, *brokers: int) -> None:
+        """Let the sessions of exactly these brokers expire."""
+        self.now_ms += TIMEOUT_MS
+        for registration in self.image.brokers:
+            if registration.broker not in brokers and not registration.fenced:
+                self.heartbeat(registration.broker)
+        for _ in brokers:
+            self.pass_time(1)
+
+    def balance(self) -> ControllerStep:
+        return self.take(handle_balance(self.rules, self.settings, self.state))
+
+    def elect_uncleanly(self) -> ControllerStep:
+        return self.take(handle_unclean_elections(self.rules, self.settings, self.state))
+
+    def unregister(self, broker: int) -> ControllerStep:
+        return self.take(handle_unregistration(self.rules, self.settings, self.state, BrokerId(broker)))
+
+    def change_min_isr(self, min_isr: int) -> ControllerStep:
+        self.settings = replace(self.settings, min_isr=min_isr)
+        return self.take(handle_min_isr_change(self.state))
+
+    def fail_over(self) -> None:
+        self.state = activate(Epoch(self.state.controller_epoch + 1), self.image, self.now_ms)
+
+
+def cluster(rules: ControllerProtocol, replicas: int = 3, **settings: Any) -> Driver:
+    """Brokers 1 to `replicas`, unfenced, and a partition on all of them."""
+    driver = Driver(rules, ControllerSettings(session_timeout_ms=TIMEOUT_MS, **settings))
+    driver.start(*range(1, replicas + 1))
+    driver.create(*range(1, replicas + 1))
+    return driver
+
+
+Operation = tuple[str, tuple[Any, ...]]
+
+brokers = st.integers(1, 4)
+operations = st.lists(
+    st.one_of(
+        st.tuples(st.just("register"), st.tuples(brokers, st.booleans(), st.booleans())),
+        st.tuples(st.just("heartbeat"), st.tuples(brokers, st.booleans(), st.booleans())),
+        st.tuples(st.just("heartbeat"), st.tuples(brokers)),
+        st.tuples(st.just("propose"), st.lists(brokers, min_size=1, max_size=4).map(tuple)),
+        st.tuples(st.just("elect"), st.tuples(st.booleans())),
+        st.tuples(st.just("reassign"), st.lists(brokers, max_size=4, unique=True).map(tuple)),
+        st.tuples(st.just("pass_time"), st.tuples(st.sampled_from([1, TIMEOUT_MS // 2, TIMEOUT_MS + 1]))),
+        st.tuples(st.just("expire"), st.tuples(brokers)),
+        st.tuples(st.just("unregister"), st.tuples(brokers)),
+        st.tuples(st.sampled_from(["balance", "elect_uncleanly", "fail_over"]), st.just(())),
+    ),
+    max_size=25,
+)
+
+
+def carry_out(driver: Driver, operation: Operation) -> None:
+    name, arguments = operation
+    if name == "propose":
+        members = {driver.partition.leader, *arguments} & set(driver.broker_epochs)
+        driver.alter(driver.proposal(*members))
+    else:
+        getattr(driver, name)(*arguments)

@@ -1,0 +1,97 @@
+"""A value of every class of the controller and of the metadata, for `test_purity`."""
+
+from typing import Any
+
+from spec.broker_control import Session
+from spec.broker_lifecycle import BrokerLifecycle, CleanShutdown
+from spec.controller import AppendRecords, activate
+from spec.controller_messages import (
+    AlterPartitionReassignmentRequest,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    CreatePartitionRequest,
+    ElectLeadersRequest,
+    ErrorResponse,
+    IsrMember,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+)
+from spec.controller_protocol import ControllerSettings
+from spec.controller_versions import KRAFT_4_0
+from spec.metadata import (
+    EMPTY_IMAGE,
+    UNCHANGED,
+    BrokerRegistration,
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    PartitionRegistration,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from spec.partition_change import NOBODY_ELECTED, unchanged
+from spec.step import Reply, Send, SendToController, Step
+from spec.values import BrokerEpoch, BrokerId, Epoch, Error, Incarnation, LeaderAndIsr, Offset, PartitionEpoch, PartitionId
+from spec.zookeeper import ConditionalWrite, PartitionNode, write_partition
+from spec.zookeeper_controller import ZkControllerState, ZkPartition
+from spec.zookeeper_rules import ZK_0_10, LiveBroker
+
+B, E, P = BrokerId(1), BrokerEpoch(10), PartitionId(0)
+PARTITION = PartitionRegistration((B,), frozenset({B}), B, Epoch(0), PartitionEpoch(0))
+BROKER = BrokerRegistration(B, E, Incarnation(1), fenced=False)
+ROLE = LeaderAndIsr(B, Epoch(0), frozenset({B}))
+NODE = PartitionNode(ROLE, Epoch(0), PartitionEpoch(0))
+WRITE = ConditionalWrite(P, ROLE, Epoch(0), PartitionEpoch(0))
+
+CONTROLLER_VALUES: tuple[Any, ...] = (
+    AlterPartitionReassignmentRequest(P),
+    AlterPartitionRequest(B, E, P, Epoch(0), PartitionEpoch(0), frozenset()),
+    AlterPartitionResponse(Error.NONE, P),
+    BROKER,
+    BrokerLifecycle(B, Incarnation(1)),
+    CleanShutdown(E),
+    BrokerHeartbeatRequest(B, E, Offset(0)),
+    BrokerHeartbeatResponse(Error.NONE),
+    BrokerRegistrationChangeRecord(B, E),
+    BrokerRegistrationRequest(B, Incarnation(1)),
+    BrokerRegistrationResponse(Error.NONE, Incarnation(1)),
+    ControlledShutdownRequest(B, E),
+    ControlledShutdownResponse(Error.NONE),
+    ControllerSettings(),
+    CreatePartitionRequest(P, (B,)),
+    EMPTY_IMAGE,
+    AppendRecords(Epoch(0), Offset(0), ()),
+    activate(Epoch(0), EMPTY_IMAGE, 0),
+    KRAFT_4_0,
+    LiveBroker(B, E),
+    NODE,
+    NOBODY_ELECTED,
+    Session(B, 0),
+    WRITE,
+    ZK_0_10,
+    ZkControllerState(Epoch(0)),
+    ZkPartition(P, (B,), NODE),
+    unchanged(PARTITION),
+    write_partition(NODE, Epoch(0), WRITE),
+    ElectLeadersRequest(P),
+    ErrorResponse(Error.NONE),
+    IsrMember(B),
+    LeaderAndIsrRequest(Epoch(0), E, P, B, Epoch(0), frozenset(), PartitionEpoch(0), (B,)),
+    PARTITION,
+    PartitionChangeRecord(P),
+    PartitionRecord(P, PARTITION),
+    RegisterBrokerRecord(BROKER),
+    Reply(ErrorResponse(Error.NONE)),
+    Send(B, ErrorResponse(Error.NONE)),
+    SendToController(ElectLeadersRequest(P)),
+    Step(0),
+    StopReplicaRequest(Epoch(0), E, P, Epoch(0), delete=False),
+    UNCHANGED,
+    UnregisterBrokerRecord(B, E),
+)

@@ -1,0 +1,62 @@
+"""The handlers of brokers and controller joined: whatever the world does, nothing that was promised is lost."""
+
+import pytest
+
+from spec.broker_mutants import BROKER_MUTANTS
+from spec.broker_versions import BROKER_4_0, BROKER_NEXT
+from spec.controller_versions import KRAFT_4_0, KRAFT_NEXT
+from spec.log import EMPTY_EPOCH_LOG, EMPTY_LOG, RecordLog
+from spec.mutants import weaken
+from tests.spec.cluster import Cluster
+
+
+def run(cluster: Cluster[RecordLog], steps: int) -> Cluster[RecordLog]:
+    for _ in range(steps):
+        cluster.anything()
+    cluster.heal()
+    cluster.check_all_kept()
+    return cluster
+
+
+def test_nothing_promised_is_lost() -> None:
+    elections = acknowledged = 0
+    for seed in range(12):
+        cluster = run(Cluster(EMPTY_LOG, BROKER_NEXT, KRAFT_NEXT, seed), 2500)
+        assert all(cluster.committed[offset].value == value for offset, value in cluster.acknowledged)
+        elections += cluster.elections
+        acknowledged += len(cluster.acknowledged)
+    assert elections > 50
+    assert acknowledged > 100
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_4_0_needs_more_bad_luck_than_this_to_lose_anything(seed: int) -> None:
+    run(Cluster(EMPTY_LOG, BROKER_4_0, KRAFT_4_0, seed), 2000)
+
+
+KILLED = ("no-divergence-check", "count-diverging-fetch")
+"""Mutants that die within a few runs; the others need the model checker, or more luck."""
+
+
+@pytest.mark.parametrize("name", KILLED)
+def test_without_one_of_the_rules_a_run_goes_wrong(name: str) -> None:
+    (mutant,) = [mutant for mutant in BROKER_MUTANTS if mutant.name == name]
+
+    def goes_wrong(seed: int) -> bool:
+        try:
+            run(Cluster(EMPTY_LOG, weaken(BROKER_NEXT, mutant), KRAFT_NEXT, seed), 2000)
+        except AssertionError as lost:
+            return "differ below a high watermark" in str(lost)
+        return False
+
+    assert any(goes_wrong(seed) for seed in range(60))
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_records_and_hundreds_of_leaders() -> None:
+    """Over the carrier that a broker uses; records are told apart by their epochs."""
+    cluster = Cluster(EMPTY_EPOCH_LOG, BROKER_NEXT, KRAFT_NEXT, seed=1, rare=0.2, check_every=2000, batch=250)
+    while cluster.elections < 300 or len(cluster.acknowledged) < 100_000:
+        cluster.anything()
+    cluster.heal()
+    cluster.check_all_kept()
