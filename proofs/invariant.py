@@ -104,6 +104,13 @@ def holds_in(conjunct: Conjunct, view: Any, brokers: Sequence[int], offsets: int
     return all(conjunct.claim(view, *values) for values in product(*domains))
 
 
+class Witness(NamedTuple):
+    """What shows that a theorem is not empty: a reachable state of which `holds` is true, within these bounds of a model."""
+
+    holds: Callable[[Any], bool]
+    bounds: tuple[int, int]
+
+
 @dataclass(frozen=True)
 class Theorem:
     """What is to be proved of a model, and the invariant that proves it.
@@ -112,10 +119,12 @@ class Theorem:
     - `bounded`: builds it with bounds, for exploration;
     - `view`: how conjuncts read a state;
     - `properties`: the model's own properties that follow from the invariant;
+    - `witness`: what a reachable state shows, so that the theorem speaks of something;
     - `realistic`: conjuncts that the proof does not need, and that make counterexamples look like runs of a cluster;
     - `mutants`: the weakened rules against which it can be tried;
     - `premises`: what holds of the arguments of actions;
-    - `lemmas`: further tasks, by name, with the obligations that they make of an `Induction`.
+    - `lemmas`: further tasks, by name, with the obligations that they make of an `Induction`;
+    - `holds`: whether it is true; what is not is there to see where the induction fails.
     """
 
     name: str
@@ -125,7 +134,9 @@ class Theorem:
     view: type[StateView]
     conjuncts: tuple[Conjunct, ...]
     properties: tuple[str, ...]
+    witness: Witness
     realistic: tuple[Conjunct, ...] = ()
     mutants: tuple[str, ...] = ()
     premises: tuple[SymbolicBool, ...] = ()
     lemmas: tuple[tuple[str, Callable[[Any], Iterator[Any]]], ...] = ()
+    holds: bool = True

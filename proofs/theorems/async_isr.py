@@ -12,7 +12,7 @@ from model_check.model import Model
 from model_check.models import async_isr
 from model_check.models.async_isr import LEADER, PARAMETERS
 from model_check.parameters import resolve
-from proofs.invariant import StateView, Theorem, conjunct
+from proofs.invariant import StateView, Theorem, Witness, conjunct
 from proofs.logic import all_of, among, any_of, implies, member
 from proofs.symbolic import Name
 from spec.mutants import ISR_MUTANTS
@@ -102,6 +102,13 @@ def maximal_isr_covers_true_isr(s: View, replica: BrokerId) -> Any:
     return implies(member(replica, s.partition.isr), s.counts(replica))
 
 
+def committed_after_expansion(s: View) -> bool:
+    """A witness: the ISR has shrunk and grown again, and its two members hold a record."""
+    isr = s.partition.isr
+    held = min(s.at("endOffset", replica) for replica in isr)
+    return bool(s.partition.partition_epoch >= 2 and s.leader.isr == isr and len(isr) > 1 and held > 0)
+
+
 ASYNC_ISR_THEOREM = Theorem(
     name=ASYNC_ISR.name,
     summary="every member of the controller's ISR holds what is below the leader's high watermark",
@@ -118,6 +125,7 @@ ASYNC_ISR_THEOREM = Theorem(
         maximal_isr_covers_true_isr,
     ),
     properties=("ValidHighWatermark", "CommittedOnNextLeader"),
+    witness=Witness(committed_after_expansion, (1, 2)),
     mutants=tuple(mutant.name for mutant in ISR_MUTANTS),
     premises=(ANY_VERSION >= 0, NEXT_VERSION - 1 == ANY_VERSION + 0),  # type: ignore[arg-type]
 )

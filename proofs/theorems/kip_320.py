@@ -6,6 +6,7 @@ the epoch in which it did.
 """
 
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -14,7 +15,7 @@ from model_check.models import gustafson
 from model_check.models.gustafson.settings import NAMES, PARAMETERS, TRUNCATION
 from model_check.parameters import resolve
 from proofs import exchange
-from proofs.invariant import StateView, Theorem, conjunct
+from proofs.invariant import StateView, Theorem, Witness, conjunct
 from proofs.logic import (
     all_of,
     any_of,
@@ -31,7 +32,7 @@ from proofs.logic import (
 from proofs.symbolic import Name
 from spec.log import EMPTY_LOG, RecordLog
 from spec.mutants import MUTANTS
-from spec.protocol import KIP_320
+from spec.protocol import KIP_279, KIP_320, KIP_320_FIRST_TRY, Protocol
 from spec.replica import leads
 from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
 
@@ -65,7 +66,7 @@ def with_memory(model: Model) -> Model:
     return model
 
 
-def unbounded(replicas: int, mutant: str | None = None) -> Model:
+def unbounded(replicas: int, mutant: str | None = None, protocol: Protocol = KIP_320) -> Model:
     """The model for a proof: nothing but the number of replicas is bounded.
 
     Where two logs part is found at once; `proofs.exchange` proves that the messages find the same.
@@ -78,11 +79,11 @@ def unbounded(replicas: int, mutant: str | None = None) -> Model:
         "truncation": "agreement",
         "mutant": mutant,
     }
-    parameters = resolve(KIP_320.name, (*PARAMETERS, TRUNCATION), given)
-    return with_memory(gustafson.build(KIP_320.name, KIP_320, parameters, epochs=[ANY_EPOCH]))  # type: ignore[list-item]
+    parameters = resolve(protocol.name, (*PARAMETERS, TRUNCATION), given)
+    return with_memory(gustafson.build(protocol.name, protocol, parameters, epochs=[ANY_EPOCH]))  # type: ignore[list-item]
 
 
-def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = None) -> Model:
+def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = None, protocol: Protocol = KIP_320) -> Model:
     """The model for exploration."""
     given = {
         "replicas": replicas,
@@ -91,7 +92,8 @@ def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = N
         "max_epoch": max_epoch,
         "mutant": mutant,
     }
-    return with_memory(gustafson.build(KIP_320.name, KIP_320, resolve(KIP_320.name, (*PARAMETERS, TRUNCATION), given)))
+    parameters = resolve(protocol.name, (*PARAMETERS, TRUNCATION), given)
+    return with_memory(gustafson.build(protocol.name, protocol, parameters))
 
 
 class View(StateView):
@@ -411,6 +413,14 @@ INVARIANT = (
     own_commits,
 )
 
+
+def committed_across_epochs(s: View) -> bool:
+    """A witness: a record of the first epoch and one of a later epoch are committed, and the true ISR has two members."""
+    committed: RecordLog = s.committed
+    epochs = {record.leader_epoch for record in committed.records}
+    return len(epochs) > 1 and len(s.partition.isr) > 1
+
+
 KIP_320_THEOREM = Theorem(
     name=KIP_320.name,
     summary="what was ever committed is on every possible next leader",
@@ -419,8 +429,25 @@ KIP_320_THEOREM = Theorem(
     view=View,
     conjuncts=INVARIANT,
     properties=("StrongIsr", "CommittedOnNextLeader", "LogMatching", "FollowersMatchLeader"),
+    witness=Witness(committed_across_epochs, (2, 1)),
     realistic=(records_were_written, followers_know_the_announced_isr, leader_is_in_its_isr),
     mutants=tuple(mutant.name for mutant in MUTANTS),
     premises=(ANY_EPOCH >= 0,),  # type: ignore[arg-type]
     lemmas=((exchange.TASK, exchange.lemma(KIP_320)),),
 )
+
+
+def claimed_of(protocol: Protocol) -> Theorem:
+    """The same claim of an earlier version, which does not keep it: the induction fails."""
+    return replace(
+        KIP_320_THEOREM,
+        name=protocol.name,
+        model=partial(unbounded, protocol=protocol),
+        bounded=partial(bounded, protocol=protocol),
+        mutants=(),
+        lemmas=(),
+        holds=False,
+    )
+
+
+KIP_279_CLAIM, KIP_320_FIRST_TRY_CLAIM = claimed_of(KIP_279), claimed_of(KIP_320_FIRST_TRY)
