@@ -19,7 +19,10 @@ MOST_REPLICAS = 16
 @click.command()
 @click.argument("theorems", metavar="[THEOREM]...", nargs=-1)
 @click.option(
-    "--replicas", type=click.IntRange(2, MOST_REPLICAS), default=3, show_default=True, metavar="N", help="Replicas, 1 to N."
+    "--replicas",
+    type=click.IntRange(2, MOST_REPLICAS),
+    metavar="N",
+    help="Replicas, 1 to N.  [default: 3; for a refutation as few as it takes]",
 )
 @click.option("--workers", type=click.IntRange(1, 256), metavar="W", help="Processes (all cores by default).")
 @click.option("--export", metavar="DIR", help="Write each obligation into this folder as SMT-LIB 2.")
@@ -29,7 +32,7 @@ MOST_REPLICAS = 16
     default=20.0,
     show_default=True,
     metavar="S",
-    help="Seconds for one obligation.",
+    help="Seconds for one obligation; below 1 no counterexample is looked for.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Of Z3's random choices.")
 @click.option("--mutant", metavar="NAME", help="Weaken one rule: the proof should then fail.")
@@ -37,7 +40,7 @@ MOST_REPLICAS = 16
 @click.option("--quiet", is_flag=True, help="No progress on standard error, no line for each obligation.")
 def prove(
     theorems: tuple[str, ...],
-    replicas: int,
+    replicas: int | None,
     workers: int | None,
     export: str | None,
     timeout: float,
@@ -46,8 +49,9 @@ def prove(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Prove each THEOREM (all of them by default) by induction, for logs and epochs of any length.
+    """Prove each THEOREM (all that hold by default) by induction, for logs and epochs of any length.
 
+    Of versions that lose committed records it finds where the induction fails, or a shortest run that loses one.
     Exit status: 0 everything is proved, 1 something is refuted, 2 bad usage, 3 something stays unknown.
     """
     try:
@@ -58,6 +62,7 @@ def prove(
     from proofs.prove import Outcome, z3_version
     from proofs.prove import prove as run
     from proofs.settings import Settings
+    from proofs.theorems import default_replicas
 
     chosen = _chosen(theorems, mutant)
     folder = _folder(export)
@@ -71,7 +76,9 @@ def prove(
                         click.echo(f"{each.status:<8} {each.seconds:6.2f} s  {each.action}  {each.conjunct}")
                 show(f"{name}: {done} of {tasks} tasks")
 
-            settings = Settings(name, replicas, mutant, timeout, seed, _subfolder(folder, name, chosen))
+            settings = Settings(
+                name, replicas or default_replicas(name), mutant, timeout, seed, _subfolder(folder, name, chosen)
+            )
             outcomes.append(run(settings, workers or os.cpu_count() or 1, told))
             if not as_json:
                 click.echo(outcomes[-1].as_text())
@@ -99,16 +106,17 @@ def _words(shown: bool) -> Iterator[Callable[[str], None]]:
 
 def _chosen(theorems: tuple[str, ...], mutant: str | None) -> tuple[str, ...]:
     """The theorems of these names; without any, all that have the mutant."""
-    from proofs.theorems import THEOREMS
+    from proofs.theorems import HOLDING, NAMES, THEOREMS
 
     for name in theorems:
-        if name not in THEOREMS:
-            raise click.UsageError(f"there is no theorem {name!r}; theorems: {', '.join(THEOREMS)}")
+        if name not in NAMES:
+            raise click.UsageError(f"there is no theorem {name!r}; theorems: {', '.join(NAMES)}")
     if mutant is None:
-        return theorems or tuple(THEOREMS)
+        return theorems or HOLDING
     for name in theorems:
-        if mutant not in THEOREMS[name].mutants:
-            raise click.UsageError(f"theorem {name} has no mutant {mutant!r}; it has {', '.join(THEOREMS[name].mutants)}")
+        known_mutants = THEOREMS[name].mutants if name in THEOREMS else ()
+        if mutant not in known_mutants:
+            raise click.UsageError(f"theorem {name} has no mutant {mutant!r}; it has {', '.join(known_mutants) or 'none'}")
     having = tuple(name for name, known in THEOREMS.items() if mutant in known.mutants)
     if not having:
         names = dict.fromkeys(mutant for known in THEOREMS.values() for mutant in known.mutants)

@@ -20,6 +20,9 @@ from proofs.symbolic import FEASIBILITY_TIMEOUT_MS, Brokers, conjunction, negati
 
 Status = Literal["proved", "refuted", "unknown"]
 
+LEAST_S_FOR_SEARCH = 1.0
+"""With less time for an obligation, no counterexample is looked for."""
+
 ATTEMPTS_S = (1.5, 1.5, 3.0, inf)
 """How long each attempt at a proof takes; a counterexample is looked for before the last."""
 
@@ -176,7 +179,8 @@ class Induction:
             if self._proves(asked, min(wanted, left)):
                 return "proved"
             left -= min(wanted, left)
-            if (left <= 0 or attempt == len(ATTEMPTS_S) - 1) and on_failure(claim):
+            time_for_search = self.settings.timeout >= LEAST_S_FOR_SEARCH
+            if time_for_search and (left <= 0 or attempt == len(ATTEMPTS_S) - 1) and on_failure(claim):
                 return "refuted"
             if left <= 0:
                 break
@@ -218,19 +222,3 @@ def _export(settings: Settings, claim: Claim, solver: z3.Solver) -> None:
     header = f"; {settings.theorem}, {settings.replicas} replicas: {claim.action} keeps {claim.conjunct} if unsat\n"
     text = header + "(set-logic ALL)\n" + solver.to_smt2()
     (settings.export / f"{name}.smt2").write_text(text, encoding="utf-8")
-
-
-Lemma = tuple[str, Callable[[Induction], Iterator[Claim]]]
-"""A task that a theorem adds, and its obligations."""
-
-
-def redundant(theorem: Theorem, replicas: int, run: Callable[[Settings], Sequence[Obligation]]) -> list[str]:
-    """The conjuncts without which the rest still proves everything, so that they should be removed."""
-    return [
-        conjunct.name
-        for conjunct in theorem.conjuncts
-        if all(
-            obligation.status == "proved"
-            for obligation in run(Settings(theorem.name, replicas, without=frozenset({conjunct.name})))
-        )
-    ]

@@ -9,11 +9,18 @@ from typing import Any
 import z3
 
 from model_check.encode import trace_as_json
+from model_check.engines import explorer
+from model_check.exploration import Limits, Trace
+from model_check.model import Model, Property, when
 from model_check.render import trace_table
-from proofs.counterexample import Counterexample, CounterexampleSearch, reachable
+from proofs.counterexample import Counterexample, CounterexampleSearch, explored_view, reachable
 from proofs.induction import Induction, Obligation, Status
+from proofs.invariant import Theorem
+from proofs.refute import MOST_STATES, BoundedExecution, Depth
 from proofs.settings import Settings
-from proofs.theorems import THEOREMS
+from proofs.theorems import REFUTABLE, THEOREMS
+
+MOST_REPLICAS_OF_WITNESS = 3
 
 REACHABILITY_LIMITS = (300_000, 30.0)
 """How many states, and seconds, are spent on whether a counterexample's start can be reached."""
@@ -30,6 +37,8 @@ class Outcome:
     obligations: list[Obligation] = field(default_factory=list)
     counterexample: Counterexample | None = None
     reachability: str = ""
+    witness: tuple[Model, Trace] | None = None
+    """A run to a state that the theorem speaks of, so that it is not empty."""
 
     @property
     def status(self) -> Status:
@@ -47,6 +56,8 @@ class Outcome:
             "status": self.status,
             "obligations": [obligation._asdict() for obligation in self.obligations],
         }
+        if self.witness is not None:
+            described["witness"] = {"trace": trace_as_json(*self.witness)}
         if self.counterexample is not None:
             described["counterexample"] = {
                 "breaks": self.counterexample.broken,
@@ -63,16 +74,20 @@ class Outcome:
         lines = [f"{self.settings.theorem}{weakened}, {self.settings.replicas} replicas: {self.status} ({told})"]
         if self.status == "proved":
             lines.append(f"  {THEOREMS[self.settings.theorem].summary}")
-        if self.counterexample is not None:
-            lines += [
-                f"counterexample to induction: {self.counterexample.broken} breaks; {self.reachability}",
-                trace_table(self.counterexample.model, self.counterexample.trace),
-            ]
+        if self.witness is not None:
+            _, trace = self.witness
+            lines.append(f"  witness: a run of {len(trace)} states; what it ends in is what the theorem speaks of")
+        first = next((o for o in self.obligations if o.status == "refuted"), None)
+        if self.counterexample is not None and first is not None:
+            shown = f"{first.action}: {self.counterexample.broken} breaks; {self.reachability}"
+            lines += [shown, trace_table(self.counterexample.model, self.counterexample.trace)]
         return "\n".join(lines)
 
 
 def prove(settings: Settings, workers: int, report: Report = lambda obligations, done, tasks: None) -> Outcome:
     """Prove a theorem, and look for a counterexample where that fails."""
+    if settings.theorem in REFUTABLE:
+        return _refute(settings, report)
     outcome = Outcome(settings)
     tasks = Induction(THEOREMS[settings.theorem], settings).tasks()
     by_task: dict[str, list[Obligation]] = {}
@@ -81,6 +96,43 @@ def prove(settings: Settings, workers: int, report: Report = lambda obligations,
         report(obligations, done, len(tasks))
     outcome.obligations = [obligation for task in tasks for obligation in by_task[task]]
     _explain(outcome, by_task)
+    if outcome.status == "proved":
+        outcome.witness = witness(THEOREMS[settings.theorem], settings.replicas)
+    return outcome
+
+
+def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
+    """The shortest run of a small model to a state that shows what the theorem speaks of."""
+    size = min(replicas, MOST_REPLICAS_OF_WITNESS)
+    model = theorem.bounded(size, *theorem.witness.bounds)
+
+    def shown(*values: Any) -> bool:
+        return theorem.witness.holds(explored_view(theorem, model, values, size))
+
+    wanted = Property("Witness", "sometimes", (when(shown, *model.slots),), "the theorem speaks of something")
+    found = explorer("reference")(model, [wanted], Limits(True, *REACHABILITY_LIMITS))
+    (verdict,) = found.verdicts
+    return (model, verdict.trace) if verdict.trace is not None else None
+
+
+def _refute(settings: Settings, report: Report) -> Outcome:
+    """Look for a shortest run that violates what the model claims, one length at a time."""
+    refutable = REFUTABLE[settings.theorem]
+    model = refutable.build(settings.replicas)
+    prop = model.property_named(refutable.prop)
+    assert prop is not None, f"model {model.name} has no property {refutable.prop}"
+    outcome = Outcome(settings)
+
+    def told(depth: Depth) -> None:
+        status: Status = "unknown" if depth.violated is None else "refuted" if depth.violated else "proved"
+        action = f"runs of {depth.states} states"
+        outcome.obligations.append(Obligation(action, prop.name, status, depth.seconds, len(model.actions)))
+        report(outcome.obligations[-1:], depth.states, MOST_STATES)
+
+    found = BoundedExecution(model, prop).shortest_violation(MOST_STATES, settings.timeout, told, settings.export)
+    if found.trace is not None:
+        outcome.counterexample = Counterexample(model, refutable.log_size, found.trace, prop.name)
+        outcome.reachability = "this run starts where every run does, and none is shorter"
     return outcome
 
 

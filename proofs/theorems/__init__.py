@@ -16,6 +16,12 @@ REFUTABLE: dict[str, Refutable] = {
 }
 """What runs from the initial state refute. Their bounds are the smallest that have a violation."""
 
+
+def default_replicas(name: str) -> int:
+    """For how many replicas a theorem is proved, or refuted, unless said otherwise."""
+    return REFUTABLE[name].replicas if name in REFUTABLE else 3
+
+
 NAMES = (*THEOREMS, *REFUTABLE)
 HOLDING = tuple(name for name, theorem in THEOREMS.items() if theorem.holds)
 """Theorems that are true: those that are proved if none is named."""
