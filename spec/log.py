@@ -2,7 +2,7 @@
 
 A rule is written against `Log` and does not know what carries it. `RecordLog`, a tuple of records, is the carrier in
 models; `EpochLog`, an epoch history between two offsets, is the carrier in a broker, whose records lie in files. The
-laws that every carrier obeys are listed in `tests/spec/log_laws.py`.
+laws that every carrier obeys are listed in `proofs/laws.py`.
 """
 
 from typing import NamedTuple, Protocol, Self
@@ -71,8 +71,14 @@ class Log(Protocol):
         **Kafka:** `UnifiedLog.assignEpochStartOffset`.
         """
 
+    def without_values(self) -> Self:
+        """The log with `NO_VALUE` in every record: what its epochs alone tell."""
+
     def holds_as(self, other: Self, offset: Offset) -> bool:
         """Whether both logs hold a record at `offset`, and the same one."""
+
+    def agrees_below(self, other: Self, end: Offset) -> bool:
+        """Whether both logs hold the same records at all offsets from 0 up to `end`, which is exclusive."""
 
     def agreement_end(self, other: Self) -> Offset:
         """The offset after the last one at which both logs hold the same record; their lower start if there is none.
@@ -159,10 +165,17 @@ class RecordLog(NamedTuple):
     def open_epoch(self, epoch: Epoch) -> "RecordLog":
         return self if epoch == self.latest_epoch else RecordLog(self.records, self.start_offset, epoch)
 
+    def without_values(self) -> "RecordLog":
+        records = tuple(Record(NO_VALUE, record.leader_epoch) for record in self.records)
+        return RecordLog(records, self.start_offset, self.opened_epoch)
+
     def holds_as(self, other: "RecordLog", offset: Offset) -> bool:
         if not (self.start_offset <= offset < self.end_offset and other.start_offset <= offset < other.end_offset):
             return False
         return self.records[offset - self.start_offset] == other.records[offset - other.start_offset]
+
+    def agrees_below(self, other: "RecordLog", end: Offset) -> bool:
+        return all(self.holds_as(other, Offset(offset)) for offset in range(end))
 
     def agreement_end(self, other: "RecordLog") -> Offset:
         lowest = min(self.start_offset, other.start_offset)
@@ -235,8 +248,14 @@ class EpochLog(NamedTuple):
     def open_epoch(self, epoch: Epoch) -> "EpochLog":
         return EpochLog(self.epoch_history.assign(epoch, self.end_offset), self.start_offset, self.end_offset)
 
+    def without_values(self) -> "EpochLog":
+        return self
+
     def holds_as(self, other: "EpochLog", offset: Offset) -> bool:
         return self.epoch_at(offset) != NO_EPOCH and self.epoch_at(offset) == other.epoch_at(offset)
+
+    def agrees_below(self, other: "EpochLog", end: Offset) -> bool:
+        return all(self.holds_as(other, Offset(offset)) for offset in range(end))
 
     def agreement_end(self, other: "EpochLog") -> Offset:
         lowest = min(self.start_offset, other.start_offset)

@@ -4,9 +4,10 @@ One leader that never changes, followers that replicate record by record, a cont
 or on the leader's request; requests and announcements arrive late, repeatedly, or never.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, pairwise
+from math import inf
 from typing import Any, NamedTuple
 
 from model_check.model import CONTROLLER, PRODUCER, Argument, Event, Local, Message, Model, Note, Slot, then, when
@@ -31,6 +32,7 @@ from spec.protocol import IsrProtocol
 from spec.values import BrokerId, Error, Offset, PartitionEpoch
 
 LEADER = BrokerId(1)
+FIRST_VERSION = PartitionEpoch(0)
 
 QUIRKS = {
     "one-proposal": "a leader proposes nothing while a proposal is unanswered (published: it may pile them up)",
@@ -60,10 +62,16 @@ class Slots(NamedTuple):
     announced: dict[int, Slot]
 
 
-def build(name: str, protocol: IsrProtocol, parameters: dict[str, Any]) -> Model:
-    """The model over `protocol`, within the bounds of `parameters`."""
+def build(
+    name: str, protocol: IsrProtocol, parameters: dict[str, Any], versions: Sequence[PartitionEpoch] | None = None
+) -> Model:
+    """The model over `protocol`, within the bounds of `parameters`.
+
+    `versions` are the partition epochs from 0 to the highest, and one beyond, unless given: a proof gives one that stands
+    for all, and the one after it.
+    """
     mutant = next((mutant for mutant in ISR_MUTANTS if mutant.name == parameters["mutant"]), None)
-    return _Builder(name, protocol if mutant is None else weaken(protocol, mutant), parameters).build()
+    return _Builder(name, protocol if mutant is None else weaken(protocol, mutant), parameters, versions).build()
 
 
 def _one_more(end: Offset) -> Offset:
@@ -91,7 +99,13 @@ def _named(isr: frozenset[BrokerId]) -> str:
 
 
 class _Builder:
-    def __init__(self, name: str, rules: IsrProtocol, parameters: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        rules: IsrProtocol,
+        parameters: dict[str, Any],
+        versions: Sequence[PartitionEpoch] | None,
+    ) -> None:
         self.model = model = Model(name, parameters)
         model.interchangeable = tuple(range(2, parameters["replicas"] + 1))
         self.rules = rules
@@ -99,14 +113,14 @@ class _Builder:
         self.replicas = [BrokerId(replica) for replica in range(1, parameters["replicas"] + 1)]
         self.followers = self.replicas[1:]
         self.max_offset, self.max_version = parameters["max_offset"], parameters["max_version"]
-        self.versions = [PartitionEpoch(version) for version in range(self.max_version + 2)]
+        self.versions = versions or [PartitionEpoch(version) for version in range(self.max_version + 2)]
         everyone = frozenset(self.replicas)
         self.slots = Slots(
             end_offset=model.broker_slots("endOffset", self.replicas, Offset(0)),
             leader=model.slot(
-                "leaderIsr", LeaderIsr(everyone, self.versions[0], frozenset(), NO_PARTITION_EPOCH), broker=LEADER
+                "leaderIsr", LeaderIsr(everyone, FIRST_VERSION, frozenset(), NO_PARTITION_EPOCH), broker=LEADER
             ),
-            controller=model.slot("partition", PartitionIsr(everyone, self.versions[0])),
+            controller=model.slot("partition", PartitionIsr(everyone, FIRST_VERSION)),
             requested=model.numbered_slots("requested", self.versions[:-1], NOTHING, Messages),
             announced=model.numbered_slots("announced", self.versions[1:], NOTHING, Messages),
         )
@@ -117,7 +131,8 @@ class _Builder:
         self._apply()
         self._replicate()
         self._properties()
-        self._liveness()
+        if self.max_version != inf:
+            self._liveness()
         return self.model
 
     def _isrs(self) -> list[frozenset[BrokerId]]:
@@ -130,9 +145,9 @@ class _Builder:
 
     def _controller(self) -> None:
         slots = self.slots
-        for version in self.versions[:-1]:
+        for version, following in pairwise(self.versions):
             at_version = when(lambda state, version=version: state.partition_epoch == version, slots.controller)
-            announced = slots.announced[version + 1]
+            announced = slots.announced[following]
             for replica in self.followers:
                 self._decide(
                     "ControllerShrinkIsr",

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, find, given, settings
 from hypothesis import strategies as st
 
+from proofs.laws import LAWS, Carrier, Law, LogT, written_by_one_series_of_leaders
 from spec.log import EMPTY_EPOCH_LOG, EMPTY_LOG, EpochLog, Log, RecordLog
 from spec.truncation import truncate_to_common_epoch
 from spec.values import NO_EPOCH, NO_VALUE, Epoch, Offset, Record
 from tests.spec import strategies
-from tests.spec.log_laws import LAWS, Carrier, Law, LogT, written_by_one_series_of_leaders
 from tests.spec.strategies import ReplicaLog
 
 

@@ -1,10 +1,11 @@
 """The slots of a published replication model, and what its actions share."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from model_check.model import Model, Slot, View, when
-from model_check.models.gustafson.exchange import committed, fetches_to, leading
+from model_check.models.gustafson.exchange import committed, following, leading
 from model_check.models.gustafson.settings import NAMES
 from spec.election import next_epoch
 from spec.log import EMPTY_LOG
@@ -39,7 +40,7 @@ class Views(NamedTuple):
     """What replicas decide from and what they show of themselves."""
 
     leading: dict[int, View]
-    fetches: dict[tuple[int, int], View]
+    following: dict[tuple[int, int], View]
     committed: dict[int, View]
 
 
@@ -50,14 +51,16 @@ NOT_ANNOUNCED = LeaderAndIsr(NO_LEADER, NO_EPOCH, frozenset())
 class Board:
     """A model that is being built: its rules, bounds and slots, and guards that several actions have in common."""
 
-    def __init__(self, name: str, rules: Protocol, parameters: dict[str, Any]) -> None:
+    def __init__(
+        self, name: str, rules: Protocol, parameters: dict[str, Any], epochs: Sequence[Epoch] | None = None
+    ) -> None:
         self.model = Model(name, parameters)
         self.rules = rules
         self.names = NAMES[name]
         self.parameters = parameters
         self.repairs = parameters["repair"]
         self.replicas = [BrokerId(replica) for replica in range(1, parameters["replicas"] + 1)]
-        self.epochs = [Epoch(epoch) for epoch in range(parameters["max_epoch"] + 1)]
+        self.epochs = epochs or [Epoch(epoch) for epoch in range(parameters["max_epoch"] + 1)]
         self.acks = {None: None, "1": ACKS_LEADER, "all": ACKS_ALL}[parameters["acks"]]
         self.model.interchangeable = tuple(self.replicas)
         self.slots = slots = self._slots()
@@ -105,9 +108,9 @@ class Board:
                 )
                 for replica in self.replicas
             },
-            fetches={
+            following={
                 (leader, follower): view(
-                    f"fetches to {leader}", partial(fetches_to, leader), role[follower], log[follower], key=follower
+                    f"following {leader}", partial(following, leader), role[follower], log[follower], key=follower
                 )
                 for leader, follower in self.pairs()
             },

@@ -40,13 +40,22 @@ class Leading(NamedTuple):
 NOT_LEADING = Leading(NO_ROLE, EMPTY_LOG, Offset(0))
 
 
-Fetches = tuple[FetchRequest, ...]
-"""What a leader may learn of a replica: its fetches to this leader at every offset of its log.
+class Following(NamedTuple):
+    """What a replica shows of itself: whom it follows in which epoch, and the epochs of its log.
 
-The last is the one that it would send now; the others are those that it may have sent on the way there.
-"""
+    That is what its fetches tell: the one that it would send now, and those that it may have sent on the way there.
+    """
 
-NOT_FOLLOWING: Fetches = (NO_FETCH,)
+    role: Role
+    epochs: RecordLog
+
+    def fetch(self) -> FetchRequest:
+        """The fetch that it would send now."""
+        return fetch_request(self.role, self.epochs, self.epochs.end_offset)
+
+    def fetch_nearest_to(self, offset: Offset) -> FetchRequest:
+        """Of all its fetches on the way to the end of its log, the one nearest to `offset`."""
+        return fetch_request(self.role, self.epochs, min(offset, self.epochs.end_offset))
 
 
 def leading(replica: BrokerId, role: Role, log: RecordLog, high_watermark: Offset) -> Leading:
@@ -54,11 +63,14 @@ def leading(replica: BrokerId, role: Role, log: RecordLog, high_watermark: Offse
     return Leading(role, log, high_watermark) if leads(replica, role) else NOT_LEADING
 
 
-def fetches_to(leader: BrokerId, role: Role, log: RecordLog) -> Fetches:
-    """The fetches of a replica to this leader; the same for all that follow nobody or another."""
+NOT_FOLLOWING = Following(NO_ROLE, EMPTY_LOG)
+
+
+def following(leader: BrokerId, role: Role, log: RecordLog) -> Following:
+    """What a leader can learn of a replica; the same of all that follow nobody or another."""
     if not leads(leader, role):
         return NOT_FOLLOWING
-    return tuple(fetch_request(role, log, Offset(end)) for end in range(log.end_offset + 1))
+    return Following(role._replace(isr=frozenset()), log.without_values())
 
 
 def committed(log: RecordLog, high_watermark: Offset) -> RecordLog:
@@ -66,9 +78,10 @@ def committed(log: RecordLog, high_watermark: Offset) -> RecordLog:
     return log.truncate_to(high_watermark)
 
 
-def has_replicated(board: "Board", own: Leading, fetches: Fetches, offset: Offset) -> bool:
+def has_replicated(board: "Board", leader: BrokerId, own: Leading, other: Following, offset: Offset) -> bool:
     """Whether the leader may believe that a replica has its log up to `offset`, if the replica fetches just now.
 
     It remembers the replica's fetch nearest to `offset`, and nothing of a replica that does not follow it.
     """
-    return board.rules.has_replicated(own.role, own.log, fetches[min(offset, len(fetches) - 1)], offset)
+    fetch = other.fetch_nearest_to(offset) if leads(leader, other.role) else NO_FETCH
+    return board.rules.has_replicated(own.role, own.log, fetch, offset)

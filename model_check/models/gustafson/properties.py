@@ -9,7 +9,7 @@ from model_check.models.gustafson.exchange import Leading, committed
 from spec.election import may_lead_next
 from spec.log import EMPTY_LOG, RecordLog
 from spec.replica import NO_ROLE, leads
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, LeaderAndIsr, Offset
+from spec.values import NO_EPOCH, NO_LEADER, BrokerId, LeaderAndIsr
 
 if TYPE_CHECKING:
     from model_check.models.gustafson.board import Board, Slots
@@ -22,10 +22,6 @@ def add_properties(board: "Board") -> None:
     _plain(board)
     if slots.acknowledged:
         _acknowledged(model, slots, slots.acknowledged, replicas, parameters["unclean"])
-
-
-def _agree_below(log: RecordLog, other: RecordLog, end: Offset) -> bool:
-    return all(log.holds_as(other, Offset(offset)) for offset in range(end))
 
 
 def _published(board: "Board") -> None:
@@ -52,10 +48,10 @@ def _published(board: "Board") -> None:
     )
 
     def own_isr_agrees(other: BrokerId) -> Callable[[Leading, RecordLog], bool]:
-        return lambda own, log: other not in own.role.isr or _agree_below(own.log, log, own.high_watermark)
+        return lambda own, log: other not in own.role.isr or own.log.agrees_below(log, own.high_watermark)
 
     def true_isr_agrees(other: BrokerId) -> Callable[[RecordLog, frozenset[BrokerId], RecordLog], bool]:
-        return lambda known, isr, log: other not in isr or _agree_below(known, log, known.end_offset)
+        return lambda known, isr, log: other not in isr or known.agrees_below(log, known.end_offset)
 
     true_isr = model.view("true ISR", lambda state: state.isr, partition)
     known_to_leader = {
@@ -101,12 +97,12 @@ def _plain(board: "Board") -> None:
     known = board.views.committed
 
     def next_leader_agrees(other: BrokerId) -> Callable[[RecordLog, LeaderAndIsr, RecordLog], bool]:
-        return lambda mine, state, log: not may_lead_next(state, other, unclean) or _agree_below(mine, log, mine.end_offset)
+        return lambda mine, state, log: not may_lead_next(state, other, unclean) or mine.agrees_below(log, mine.end_offset)
 
     def follower_agrees(leader: BrokerId) -> Callable[[Leading, LeaderAndIsr, RecordLog], bool]:
         def agrees(own: Leading, role: LeaderAndIsr, theirs: RecordLog) -> bool:
             follows = leads(leader, own.role) and leads(leader, role) and own.role.leader_epoch == role.leader_epoch
-            return not follows or _agree_below(own.log, theirs, min(own.high_watermark, theirs.end_offset))
+            return not follows or own.log.agrees_below(theirs, min(own.high_watermark, theirs.end_offset))
 
         return agrees
 
@@ -125,7 +121,7 @@ def _plain(board: "Board") -> None:
         "LogMatching",
         [
             when(
-                lambda mine, theirs: _agree_below(mine, theirs, min(mine.end_offset, theirs.end_offset)),
+                lambda mine, theirs: mine.agrees_below(theirs, min(mine.end_offset, theirs.end_offset)),
                 known[replica],
                 known[other],
             )

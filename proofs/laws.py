@@ -1,16 +1,17 @@
-"""The laws of the log algebra (`spec.log.Log`), one list for every carrier.
+"""The laws of the log algebra (`spec.log.Log`), one list for every carrier and for the prover.
 
 A law is a function that gives true for whatever logs, offsets and epochs it is called with; its name, and a sentence,
-say what it means. Laws speak of one offset at a time and use nothing but the algebra, so that they can also be
-evaluated where logs are not lists of records. What a law needs is read off its parameters:
+say what it means. Tests check every law on the carriers that programs use; the prover evaluates the same functions on
+symbolic logs (`proofs.symbolic_log`), where it assumes some of them and proves the rest. So laws speak of one offset at a
+time and use nothing but the algebra. What a law needs is read off its parameters:
 
 - `log`, `other`: logs of one carrier, often with a common beginning; the latest epoch may have been opened only;
-- `follower`, `leader`: logs of two replicas that one series of leaders has written (see `strategies.replica_logs`);
+- `follower`, `leader`: logs of two replicas that one series of leaders has written;
 - `records`, `more`: records to append;
 - `offset`, `position`: offsets from 0 on, within the logs and a little beyond;
 - `epoch`, `later`: leader epochs from `NO_EPOCH` on; `limit`: a number of records from 0 on.
 
-To check another carrier, make a `Carrier` of it and run it through `LAWS`, as `test_log_laws.py` does.
+To check another carrier, make a `Carrier` of it and run it through `LAWS`, as `tests/spec/test_log_laws.py` does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from spec.log import Log
 from spec.truncation import truncate_to_common_epoch
-from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, Offset, Record
+from spec.values import NO_EPOCH, NO_VALUE, UNDEFINED_EPOCH_END, Epoch, Offset, Record
 
 LogT = TypeVar("LogT", bound=Log)
 Records = tuple[Record, ...]
@@ -59,8 +60,9 @@ class Law:
 
     @property
     def compares_logs(self) -> bool:
-        """Whether it needs a carrier with `holds_as` and `agreement_end`."""
-        return not {"other", "leader"}.isdisjoint(self.parameters)
+        """Whether it needs a carrier with `holds_as`, `agrees_below` and `agreement_end`."""
+        asked = {*self.given.__code__.co_names, *self.holds.__code__.co_names}
+        return not asked.isdisjoint({"holds_as", "agrees_below", "agreement_end"})
 
     def applies_to(self, arguments: Mapping[str, Any]) -> bool:
         """Whether the law says anything about these arguments."""
@@ -128,12 +130,11 @@ def appended_records_are_read(log: Log, records: Records) -> bool:
     return log.append(records).read(log.end_offset, len(records)) == records
 
 
-@law(
-    "The epochs after the old end are those of what was appended.",
-    given=lambda log, offset, records: log.end_offset <= offset < log.end_offset + len(records),
-)
-def appended_records_give_their_epochs(log: Log, offset: Offset, records: Records) -> bool:
-    return log.append(records).epoch_at(offset) == records[offset - log.end_offset].leader_epoch
+@law("The epochs after the old end are those of what was appended.")
+def appended_records_give_their_epochs(log: Log, records: Records) -> bool:
+    appended = log.append(records)
+    offsets = [Offset(log.end_offset + position) for position in range(len(records))]
+    return [appended.epoch_at(offset) for offset in offsets] == [record.leader_epoch for record in records]
 
 
 @law("The last record gives the latest epoch.", given=lambda records: len(records) > 0)
@@ -366,11 +367,12 @@ def opened_epoch_gives_way_to_the_next(log: Log, epoch: Epoch, later: Epoch) -> 
 # ---- end_offset_for_epoch: the answer of released Kafka
 
 
-@law("To ask for no epoch, or for one above the latest, gives no answer.")
-def no_end_above_the_latest_epoch(log: Log) -> bool:
-    above = Epoch(log.latest_epoch + 1)
-    asked = {NO_EPOCH, above}
-    return all(log.end_offset_for_epoch(epoch) == UNDEFINED_EPOCH_END for epoch in asked)
+@law(
+    "To ask for no epoch, or for one above the latest, gives no answer.",
+    given=lambda log, epoch: epoch == NO_EPOCH or epoch > log.latest_epoch,
+)
+def no_end_above_the_latest_epoch(log: Log, epoch: Epoch) -> bool:
+    return log.end_offset_for_epoch(epoch) == UNDEFINED_EPOCH_END
 
 
 @law("The latest epoch ends where the log ends.", given=lambda log: log.latest_epoch != NO_EPOCH)
@@ -444,6 +446,26 @@ def whole_log_up_to_the_latest_epoch(log: Log, epoch: Epoch) -> bool:
     return log.largest_epoch_up_to(epoch) == (log.latest_epoch, log.end_offset)
 
 
+# ---- without_values
+
+
+@law("Without values a log has the same ends and the same latest epoch.")
+def without_values_the_ends_are_the_same(log: Log) -> bool:
+    without = log.without_values()
+    ends = (without.start_offset, without.end_offset, without.latest_epoch)
+    return ends == (log.start_offset, log.end_offset, log.latest_epoch)
+
+
+@law("Without values each record has the same epoch.")
+def without_values_the_epochs_are_the_same(log: Log, offset: Offset) -> bool:
+    return log.without_values().epoch_at(offset) == log.epoch_at(offset)
+
+
+@law("Without values no record has one.", given=within)
+def without_values_there_are_none(log: Log, offset: Offset) -> bool:
+    return log.without_values().read(offset, 1)[0].value == NO_VALUE
+
+
 # ---- holds_as and agreement_end
 
 
@@ -456,6 +478,21 @@ def holding_the_same_is_reading_the_same(log: Log, other: Log, offset: Offset) -
 @law("It does not matter which of two logs is asked.")
 def holding_the_same_is_symmetric(log: Log, other: Log, offset: Offset) -> bool:
     return log.holds_as(other, offset) == other.holds_as(log, offset)
+
+
+@law(
+    "To agree below an end is to hold the same at every offset before it.", given=lambda offset, position: offset < position
+)
+def agreeing_below_is_holding_the_same(log: Log, other: Log, offset: Offset, position: Offset) -> bool:
+    return not log.agrees_below(other, position) or log.holds_as(other, offset)
+
+
+@law(
+    "Logs that agree below an offset and hold the same there agree below the next.",
+    given=lambda log, other, offset: log.agrees_below(other, offset),
+)
+def agreeing_below_grows_by_one(log: Log, other: Log, offset: Offset) -> bool:
+    return log.agrees_below(other, Offset(offset + 1)) == log.holds_as(other, offset)
 
 
 @law("Two logs agree to the same offset, whichever is asked.")

@@ -1,0 +1,142 @@
+"""`kspec prove`."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from model_check.cli_common import ALL_HOLD, STOPPED, VIOLATED
+from model_check.extras import MissingExtraError, need
+
+MOST_REPLICAS = 16
+
+
+@click.command()
+@click.argument("theorems", metavar="[THEOREM]...", nargs=-1)
+@click.option(
+    "--replicas",
+    type=click.IntRange(2, MOST_REPLICAS),
+    metavar="N",
+    help="Replicas, 1 to N.  [default: 3; for a refutation as few as it takes]",
+)
+@click.option("--workers", type=click.IntRange(1, 256), metavar="W", help="Processes (all cores by default).")
+@click.option("--export", metavar="DIR", help="Write each obligation into this folder as SMT-LIB 2.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=20.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds for one obligation; below 1 no counterexample is looked for.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Of Z3's random choices.")
+@click.option("--mutant", metavar="NAME", help="Weaken one rule: the proof should then fail.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--quiet", is_flag=True, help="No progress on standard error, no line for each obligation.")
+def prove(
+    theorems: tuple[str, ...],
+    replicas: int | None,
+    workers: int | None,
+    export: str | None,
+    timeout: float,
+    seed: int,
+    mutant: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Prove each THEOREM (all that hold by default) by induction, for logs and epochs of any length.
+
+    Of versions that lose committed records it finds where the induction fails, or a shortest run that loses one.
+    Exit status: 0 everything is proved, 1 something is refuted, 2 bad usage, 3 something stays unknown.
+    """
+    try:
+        need(("z3",), "kspec prove", extra="prove")
+    except MissingExtraError as error:
+        raise click.UsageError(str(error)) from error
+
+    from proofs.prove import Outcome, z3_version
+    from proofs.prove import prove as run
+    from proofs.settings import Settings
+    from proofs.theorems import default_replicas
+
+    chosen = _chosen(theorems, mutant)
+    folder = _folder(export)
+    outcomes: list[Outcome] = []
+    with _words(not quiet) as show:
+        for name in chosen:
+
+            def told(obligations: Any, done: int, tasks: int, name: str = name) -> None:
+                if not quiet and not as_json:
+                    for each in obligations:
+                        click.echo(f"{each.status:<8} {each.seconds:6.2f} s  {each.action}  {each.conjunct}")
+                show(f"{name}: {done} of {tasks} tasks")
+
+            settings = Settings(
+                name, replicas or default_replicas(name), mutant, timeout, seed, _subfolder(folder, name, chosen)
+            )
+            outcomes.append(run(settings, workers or os.cpu_count() or 1, told))
+            if not as_json:
+                click.echo(outcomes[-1].as_text())
+    if as_json:
+        described = [outcome.as_json() for outcome in outcomes]
+        click.echo(json.dumps({"theorems": described, "z3_version": z3_version()}))
+    statuses = {outcome.status for outcome in outcomes}
+    return VIOLATED if "refuted" in statuses else STOPPED if "unknown" in statuses else ALL_HOLD
+
+
+@contextmanager
+def _words(shown: bool) -> Iterator[Callable[[str], None]]:
+    """Progress in words on standard error, if it is shown."""
+    if not shown:
+        yield lambda text: None
+        return
+    from model_check.progress import ProgressLine
+
+    line = ProgressLine(sys.stderr)
+    try:
+        yield line.show
+    finally:
+        line.close()
+
+
+def _chosen(theorems: tuple[str, ...], mutant: str | None) -> tuple[str, ...]:
+    """The theorems of these names; without any, all that have the mutant."""
+    from proofs.theorems import HOLDING, NAMES, THEOREMS
+
+    for name in theorems:
+        if name not in NAMES:
+            raise click.UsageError(f"there is no theorem {name!r}; theorems: {', '.join(NAMES)}")
+    if mutant is None:
+        return theorems or HOLDING
+    for name in theorems:
+        known_mutants = THEOREMS[name].mutants if name in THEOREMS else ()
+        if mutant not in known_mutants:
+            raise click.UsageError(f"theorem {name} has no mutant {mutant!r}; it has {', '.join(known_mutants) or 'none'}")
+    having = tuple(name for name, known in THEOREMS.items() if mutant in known.mutants)
+    if not having:
+        names = dict.fromkeys(mutant for known in THEOREMS.values() for mutant in known.mutants)
+        raise click.UsageError(f"no theorem has a mutant {mutant!r}; mutants: {', '.join(names)}")
+    return theorems or having
+
+
+def _folder(path: str | None) -> Path | None:
+    """A folder to write into; it is made if it is not there."""
+    if path is None:
+        return None
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(f"cannot make the folder {path}: {error.strerror}") from error
+    if not os.access(path, os.W_OK):
+        raise click.UsageError(f"cannot write into the folder {path}")
+    return Path(path)
+
+
+def _subfolder(folder: Path | None, name: str, chosen: tuple[str, ...]) -> Path | None:
+    """A folder for each theorem, if there are several."""
+    return folder if folder is None or len(chosen) == 1 else _folder(str(folder / name))

@@ -1,0 +1,224 @@
+"""Induction: the invariant holds initially, every action keeps it, and the properties follow from it.
+
+Each pair of an action and a conjunct is an *obligation*: Z3 is asked for a state in which the invariant holds and from
+which the action leads to a state in which the conjunct does not. That there is none is a proof.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from math import inf
+from typing import Literal, NamedTuple
+
+import z3
+
+from model_check.model import Action, Model
+from proofs.invariant import Conjunct, Instance, StateView, Theorem, instances
+from proofs.relation import Step, as_formula, step
+from proofs.settings import Settings
+from proofs.state import SymbolicState, initial_state, shapes_of, unknown_state
+from proofs.symbolic import FEASIBILITY_TIMEOUT_MS, Brokers, conjunction, negation, truth
+
+Status = Literal["proved", "refuted", "unknown"]
+
+LEAST_S_FOR_SEARCH = 1.0
+"""With less time for an obligation, no counterexample is looked for."""
+
+ATTEMPTS_S = (1.5, 1.5, 3.0, inf)
+"""How long each attempt at a proof takes; a counterexample is looked for before the last."""
+
+INIT, PROPERTIES = "Init", "Property"
+"""What stands in the place of an action for the obligations that are about none."""
+
+
+class Obligation(NamedTuple):
+    """What became of one obligation; `paths` counts the ways through the rules that it is about."""
+
+    action: str
+    conjunct: str
+    status: Status
+    seconds: float
+    paths: int
+
+
+class Claim(NamedTuple):
+    """Something to be proved under the invariant: that `goal` follows from `premises`. `conjunct` names it."""
+
+    action: str
+    conjunct: str
+    premises: tuple[z3.BoolRef, ...]
+    goal: z3.BoolRef
+    paths: int
+
+
+class Induction:
+    """A theorem for a number of replicas, ready to be proved obligation by obligation."""
+
+    def __init__(self, theorem: Theorem, settings: Settings) -> None:
+        self.theorem, self.settings = theorem, settings
+        self.conjuncts = [conjunct for conjunct in theorem.conjuncts if conjunct.name not in settings.without]
+        self.brokers = Brokers(range(1, settings.replicas + 1))
+        self.model: Model = theorem.model(settings.replicas, settings.mutant)
+        self.actions = self._numbered(self.model.actions)
+        self.shapes = shapes_of(self.model, self.brokers)
+        self.before = unknown_state(self.model, self.shapes)
+        self.premises = [truth(premise) for premise in theorem.premises]
+        self.hypotheses = [
+            (conjunct, instance) for conjunct in self.conjuncts for instance in self.instances(conjunct, self.before)
+        ]
+        self.known = {(conjunct.name, instance.brokers): instance.body for conjunct, instance in self.hypotheses}
+
+    def view(self, state: SymbolicState) -> StateView:
+        """A state as conjuncts read it."""
+        return self.theorem.view(state.at, self.brokers)
+
+    def instances(self, conjunct: Conjunct, state: SymbolicState) -> list[Instance]:
+        """A conjunct of `state`, for each choice of brokers."""
+        return list(instances(conjunct, self.view(state), self.brokers))
+
+    def tasks(self) -> list[str]:
+        """What can be worked on separately: the start, each action, what the theorem adds, and the properties."""
+        extra = [PROPERTIES] if self.theorem.properties else []
+        return [INIT, *self.actions, *(name for name, _ in self.theorem.lemmas), *extra]
+
+    def _numbered(self, actions: Sequence[Action]) -> dict[str, Action]:
+        """Actions by label; those that share one are told apart by a number."""
+        labels: dict[str, Action] = {}
+        for action in actions:
+            same = sum(1 for known in labels.values() if known.label == action.label)
+            labels[f"{action.label} #{same + 1}" if same else action.label] = action
+        return labels
+
+    def claims(self, task: str) -> Iterator[Claim]:
+        """The obligations of a task."""
+        lemmas = dict(self.theorem.lemmas)
+        if task == INIT:
+            yield from self._initial_claims()
+        elif task == PROPERTIES:
+            yield from self._property_claims()
+        elif task in lemmas:
+            yield from lemmas[task](self)
+        else:
+            yield from self.action_claims(task, self.actions[task])
+
+    def _initial_claims(self) -> Iterator[Claim]:
+        start = initial_state(self.model, self.shapes)
+        for conjunct in self.conjuncts:
+            goal = conjunction([instance.body for instance in self.instances(conjunct, start)])
+            yield Claim(INIT, conjunct.name, (), goal, 1)
+
+    def step(self, action: Action) -> Step:
+        """The relation of an action, from any state of which what is quantifier-free in the invariant is known."""
+        return step(action, self.before, self.pruning())
+
+    def pruning(self) -> z3.Solver:
+        """A solver that rules paths out."""
+        solver = z3.Solver()
+        solver.set("timeout", FEASIBILITY_TIMEOUT_MS)
+        solver.add(*self.premises)
+        solver.add(*(instance.body for _, instance in self.hypotheses if not instance.variables))
+        return solver
+
+    def action_claims(self, label: str, action: Action) -> Iterator[Claim]:
+        """That an action keeps each conjunct. Instances that it does not touch are left out: they hold already."""
+        taken = self.step(action)
+        for conjunct in self.conjuncts:
+            changed = [
+                instance.body
+                for instance in self.instances(conjunct, taken.after)
+                if not instance.body.eq(self.known[conjunct.name, instance.brokers])
+            ]
+            yield Claim(label, conjunct.name, (taken.enabled, taken.facts), conjunction(changed), taken.paths)
+
+    def _property_claims(self) -> Iterator[Claim]:
+        for name in self.theorem.properties:
+            prop = self.model.property_named(name)
+            assert prop is not None, f"model {self.model.name} has no property {name}"
+            terms = [as_formula(term, self.before, self.pruning()) for term in prop.terms]
+            yield Claim(
+                PROPERTIES,
+                name,
+                tuple(facts for _, facts, _ in terms),
+                conjunction([claim for claim, _, _ in terms]),
+                sum(paths for _, _, paths in terms),
+            )
+
+    def solver(self) -> z3.Solver:
+        """A solver that knows the invariant of the state before."""
+        solver = z3.Solver()
+        solver.set("timeout", int(self.settings.timeout * 1000))
+        solver.set("random_seed", self.settings.seed)
+        solver.add(*self.premises)
+        solver.add(*(instance.closed() for _, instance in self.hypotheses))
+        return solver
+
+    def prove(self, task: str, on_failure: Callable[[Claim], bool] = lambda claim: False) -> list[Obligation]:
+        """Ask Z3 for each obligation of a task.
+
+        Where Z3 finds no proof, `on_failure` says whether it has found a counterexample.
+        """
+        solver = z3.Solver() if task == INIT else self.solver()
+        obligations = []
+        for claim in self.claims(task):
+            started = time.perf_counter()
+            solver.push()
+            solver.add(*claim.premises, negation(claim.goal))
+            if self.settings.export is not None:
+                _export(self.settings, claim, solver)
+            status = "proved" if z3.is_true(claim.goal) else self._answer(solver, claim, on_failure)
+            solver.pop()
+            obligations.append(Obligation(claim.action, claim.conjunct, status, time.perf_counter() - started, claim.paths))
+        return obligations
+
+    def _answer(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
+        """Proofs are found soon, or not at all by one way of searching: then Z3 starts anew with another seed.
+
+        After a few attempts a counterexample is looked for, and only then goes the rest of the time.
+        """
+        left, asked = self.settings.timeout, solver
+        for attempt, wanted in enumerate(ATTEMPTS_S, start=1):
+            if self._proves(asked, min(wanted, left)):
+                return "proved"
+            left -= min(wanted, left)
+            time_for_search = self.settings.timeout >= LEAST_S_FOR_SEARCH
+            if time_for_search and (left <= 0 or attempt == len(ATTEMPTS_S) - 1) and on_failure(claim):
+                return "refuted"
+            if left <= 0:
+                break
+            asked = self._fresh_solver(solver, attempt)
+        return "unknown"
+
+    def _proves(self, solver: z3.Solver, seconds: float) -> bool:
+        solver.set("timeout", max(int(seconds * 1000), 1))
+        return bool(solver.check() == z3.unsat)
+
+    def _fresh_solver(self, solver: z3.Solver, attempt: int) -> z3.Solver:
+        fresh = z3.Solver()
+        fresh.set("random_seed", self.settings.seed + 1000 * attempt)
+        fresh.add(solver.assertions())
+        return fresh
+
+    def cores(self, task: str) -> dict[str, frozenset[str]]:
+        """For each conjunct that a task is about: the conjuncts on which Z3's proof rests."""
+        return {claim.conjunct: self._core(claim) for claim in self.claims(task)}
+
+    def _core(self, claim: Claim) -> frozenset[str]:
+        if z3.is_true(claim.goal):
+            return frozenset()
+        solver = z3.Solver()
+        solver.set("timeout", int(self.settings.timeout * 1000))
+        solver.add(*self.premises, *claim.premises, negation(claim.goal))
+        names = {conjunct.name: z3.Bool(conjunct.name) for conjunct in self.conjuncts}
+        for conjunct, instance in self.hypotheses:
+            solver.add(z3.Implies(names[conjunct.name], instance.closed()))
+        if claim.action == INIT or solver.check(*names.values()) != z3.unsat:
+            return frozenset()
+        return frozenset(str(name) for name in solver.unsat_core())
+
+
+def _export(settings: Settings, claim: Claim, solver: z3.Solver) -> None:
+    """Write an obligation as SMT-LIB 2: unsatisfiable exactly if it is proved."""
+    assert settings.export is not None
+    name = "-".join("".join(c if c.isalnum() else " " for c in f"{claim.action} {claim.conjunct}").split())
+    header = f"; {settings.theorem}, {settings.replicas} replicas: {claim.action} keeps {claim.conjunct} if unsat\n"
+    text = header + "(set-logic ALL)\n" + solver.to_smt2()
+    (settings.export / f"{name}.smt2").write_text(text, encoding="utf-8")

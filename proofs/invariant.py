@@ -1,0 +1,142 @@
+"""Invariants: conjuncts with names and reasons, and the theorems that they prove."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from itertools import combinations, product
+from typing import Any, NamedTuple
+
+import z3
+
+from model_check.model import Model
+from proofs.logic import any_of
+from proofs.symbolic import Brokers, SymbolicBool, SymbolicInt, SymbolicSet, conjunction, truth
+from spec.values import BrokerId, Epoch, Offset, PartitionEpoch
+
+
+class StateView:
+    """A state as conjuncts read it, symbolic or explored. `at` gives the value of a slot, by name and key."""
+
+    def __init__(self, at: Callable[[str, Any], Any], brokers: Brokers) -> None:
+        self.at, self.brokers = at, brokers
+
+    def some(self, claim: Callable[[Any], Any]) -> Any:
+        """That the claim holds of some broker."""
+        if self.brokers.ids is not None:
+            return any_of(*(claim(broker) for broker in self.brokers.ids))
+        return SymbolicBool(self.brokers.some(lambda broker: truth(claim(SymbolicInt(broker)))))
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunct:
+    """One claim about every reachable state.
+
+    It speaks of all brokers, offsets, epochs and sets of brokers that `claim` has as parameters.
+    `because` says in a sentence why the protocol makes it so, or needs it.
+    """
+
+    name: str
+    because: str
+    claim: Callable[..., Any]
+    brokers: tuple[str, ...]
+    numbers: tuple[str, ...]
+    sets: tuple[str, ...]
+    order: tuple[str, ...]
+
+
+NUMBERS = (Offset, Epoch, PartitionEpoch)
+BROKER_SET = frozenset[BrokerId]
+
+
+class Instance(NamedTuple):
+    """A conjunct for certain brokers: `body` holds for all `variables`. `places` are the slots that it reads."""
+
+    brokers: tuple[Any, ...]
+    variables: tuple[z3.ExprRef, ...]
+    body: z3.BoolRef
+
+    def closed(self) -> z3.BoolRef:
+        """For all offsets and epochs, as one formula."""
+        return z3.ForAll(list(self.variables), self.body) if self.variables else self.body
+
+
+def conjunct(name: str, because: str) -> Callable[[Callable[..., Any]], Conjunct]:
+    """Make a conjunct of a function of a view, brokers (`BrokerId`), offsets and epochs, in any number."""
+
+    def make(claim: Callable[..., Any]) -> Conjunct:
+        kinds = {parameter.name: parameter.annotation for parameter in list(signature(claim).parameters.values())[1:]}
+        unknown = [kind for kind in kinds.values() if kind not in (BrokerId, *NUMBERS, BROKER_SET)]
+        assert not unknown, f"{name} speaks of {unknown}: a conjunct speaks of brokers, offsets, epochs and sets of brokers"
+
+        def named(*wanted: Any) -> tuple[str, ...]:
+            return tuple(parameter for parameter, kind in kinds.items() if kind in wanted)
+
+        return Conjunct(name, because, claim, named(BrokerId), named(*NUMBERS), named(BROKER_SET), tuple(kinds))
+
+    return make
+
+
+def instances(conjunct: Conjunct, view: Any, brokers: Brokers) -> Iterator[Instance]:
+    """The conjunct for each choice of brokers."""
+    variables = tuple(z3.Int(name) for name in conjunct.numbers)
+    domain = conjunction([variable >= 0 for variable in variables])
+    flags = {name: {broker: z3.Bool(f"{broker} in {name}") for broker in brokers.ids or ()} for name in conjunct.sets}
+    bound = (*variables, *(flag for of_set in flags.values() for flag in of_set.values()))
+    for chosen in product(brokers.ids or (), repeat=len(conjunct.brokers)):
+        values: dict[str, Any] = dict(zip(conjunct.brokers, chosen, strict=True))
+        values |= {name: SymbolicInt(variable) for name, variable in zip(conjunct.numbers, variables, strict=True)}
+        values |= {name: SymbolicSet(brokers, of_set.__getitem__) for name, of_set in flags.items()}
+        body = truth(conjunct.claim(view, *(values[name] for name in conjunct.order)))
+        yield Instance(chosen, bound, z3.Implies(domain, body) if variables else body)
+
+
+def holds_in(conjunct: Conjunct, view: Any, brokers: Sequence[int], offsets: int, epochs: int) -> bool:
+    """Whether the conjunct holds of an explored state, in which offsets and epochs go up to these bounds."""
+    hints = signature(conjunct.claim).parameters
+    subsets = [frozenset(chosen) for size in range(len(brokers) + 1) for chosen in combinations(brokers, size)]
+
+    def domain(name: str) -> Sequence[Any]:
+        if name in conjunct.brokers:
+            return brokers
+        return subsets if name in conjunct.sets else range((offsets if hints[name].annotation is Offset else epochs) + 1)
+
+    domains = [domain(name) for name in conjunct.order]
+    return all(conjunct.claim(view, *values) for values in product(*domains))
+
+
+class Witness(NamedTuple):
+    """What shows that a theorem is not empty: a reachable state of which `holds` is true, within these bounds of a model."""
+
+    holds: Callable[[Any], bool]
+    bounds: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """What is to be proved of a model, and the invariant that proves it.
+
+    - `model`: builds the checker's model for a number of replicas and a mutant, with all bounds lifted;
+    - `bounded`: builds it with bounds, for exploration;
+    - `view`: how conjuncts read a state;
+    - `properties`: the model's own properties that follow from the invariant;
+    - `witness`: what a reachable state shows, so that the theorem speaks of something;
+    - `realistic`: conjuncts that the proof does not need, and that make counterexamples look like runs of a cluster;
+    - `mutants`: the weakened rules against which it can be tried;
+    - `premises`: what holds of the arguments of actions;
+    - `lemmas`: further tasks, by name, with the obligations that they make of an `Induction`;
+    - `holds`: whether it is true; what is not is there to see where the induction fails.
+    """
+
+    name: str
+    summary: str
+    model: Callable[[int, str | None], Model]
+    bounded: Callable[..., Model]
+    view: type[StateView]
+    conjuncts: tuple[Conjunct, ...]
+    properties: tuple[str, ...]
+    witness: Witness
+    realistic: tuple[Conjunct, ...] = ()
+    mutants: tuple[str, ...] = ()
+    premises: tuple[SymbolicBool, ...] = ()
+    lemmas: tuple[tuple[str, Callable[[Any], Iterator[Any]]], ...] = ()
+    holds: bool = True

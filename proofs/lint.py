@@ -1,0 +1,83 @@
+"""What a rule must avoid to be evaluated on symbolic values, read from its source.
+
+A symbolic value answers comparisons and the log algebra, and nothing else. So a rule compares values with `==`, not `is`; it
+keeps no dictionary or set by offset or epoch, and takes no index or range from one; it does not ask for hashes or types; and
+the only loops over offsets are inside the log algebra.
+"""
+
+import ast
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+CARRIERS = ("log.py", "epochs.py")
+"""Files of `spec/` that carry the log algebra: their loops over offsets are its own."""
+
+FORMATS = ("checkpoint_files.py",)
+"""Files of `spec/` that read and write text: no rule calls them."""
+
+TYPE_QUESTIONS = {"hash", "id", "isinstance", "issubclass", "type", "int", "float", "range", "divmod", "hex", "bin"}
+"""Functions that a symbolic number, set or log cannot answer."""
+
+COUNTED = ("Offset", "Epoch", "PartitionEpoch")
+"""Types of numbers that may stand for many."""
+
+COUNTING_NAMES = ("offset", "epoch", "high_watermark")
+"""How names of offsets and epochs end."""
+
+
+def complaints(source: str) -> Iterator[str]:
+    """What keeps a source text from being evaluated symbolically, with line numbers."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.expr | ast.arg):
+            yield from (f"{problem}: line {node.lineno}" for problem in _problems(node))
+
+
+def complaints_about_rules(folder: Path) -> list[str]:
+    """The same for every file of rules in `spec/`."""
+    files = [file for file in sorted(folder.glob("*.py")) if file.name not in (*CARRIERS, *FORMATS)]
+    return [f"{file.name}: {problem}" for file in files for problem in complaints(file.read_text(encoding="utf-8"))]
+
+
+def _problems(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Call(func=ast.Name(id=name)) if name in TYPE_QUESTIONS:
+            yield f"calls {name}"
+        case ast.Compare(left=left, ops=operators, comparators=comparators):
+            for operator, sides in zip(operators, pairwise([left, *comparators]), strict=True):
+                by_none = any(isinstance(side, ast.Constant) and side.value is None for side in sides)
+                if isinstance(operator, ast.Is | ast.IsNot) and not by_none:
+                    yield "compares values by identity"
+        case ast.Dict(keys=keys) if any(key is not None and _counts(key) for key in keys):
+            yield "keeps a dictionary by offset or epoch"
+        case ast.DictComp(key=key) if _counts(key):
+            yield "keeps a dictionary by offset or epoch"
+        case ast.Set(elts=elements) if any(_counts(element) for element in elements):
+            yield "keeps a set of offsets or epochs"
+        case ast.SetComp(elt=element) if _counts(element):
+            yield "keeps a set of offsets or epochs"
+        case ast.Subscript(slice=index) if _counts(index):
+            yield "takes an index from an offset or epoch"
+        case ast.arg(annotation=ast.Subscript(value=ast.Name(id="dict" | "Mapping"), slice=ast.Tuple(elts=[key, *_]))):
+            if _names(key, COUNTED):
+                yield "keeps a dictionary by offset or epoch"
+        case ast.arg(annotation=ast.Subscript(value=ast.Name(id="set" | "frozenset"), slice=key)) if _names(key, COUNTED):
+            yield "keeps a set of offsets or epochs"
+
+
+def _counts(node: ast.expr) -> bool:
+    """Whether an expression looks like an offset or an epoch."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name.endswith(COUNTING_NAMES)
+        case ast.Call(func=ast.Name(id=name)):
+            return name in COUNTED
+        case ast.BinOp(left=left, right=right):
+            return _counts(left) or _counts(right)
+        case ast.Slice(lower=lower, upper=upper):
+            return any(bound is not None and _counts(bound) for bound in (lower, upper))
+    return False
+
+
+def _names(node: ast.expr, names: tuple[str, ...]) -> bool:
+    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))

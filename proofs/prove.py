@@ -1,0 +1,192 @@
+"""Proving theorems: obligations spread over processes, results as they come, counterexamples for what fails."""
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from model_check.encode import trace_as_json
+from model_check.engines import explorer
+from model_check.exploration import Limits, Trace
+from model_check.model import Model, Property, when
+from model_check.render import trace_table
+from proofs.counterexample import Counterexample, CounterexampleSearch, explored_view, reachable
+from proofs.induction import Induction, Obligation, Status
+from proofs.invariant import Theorem
+from proofs.refute import MOST_STATES, BoundedExecution, Depth
+from proofs.settings import Settings
+from proofs.theorems import REFUTABLE, THEOREMS
+
+MOST_REPLICAS_OF_WITNESS = 3
+
+REACHABILITY_LIMITS = (300_000, 30.0)
+"""How many states, and seconds, are spent on whether a counterexample's start can be reached."""
+
+Report = Callable[[Sequence[Obligation], int, int], None]
+"""Called with each task's obligations, how many tasks are done, and how many there are."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a theorem."""
+
+    settings: Settings
+    obligations: list[Obligation] = field(default_factory=list)
+    counterexample: Counterexample | None = None
+    reachability: str = ""
+    witness: tuple[Model, Trace] | None = None
+    """A run to a state that the theorem speaks of, so that it is not empty."""
+
+    @property
+    def status(self) -> Status:
+        """Proved if everything is, refuted if anything is, else unknown."""
+        found = {obligation.status for obligation in self.obligations}
+        return "refuted" if "refuted" in found else "unknown" if "unknown" in found else "proved"
+
+    def as_json(self) -> dict[str, Any]:
+        """The outcome as one JSON object."""
+        described: dict[str, Any] = {
+            "name": self.settings.theorem,
+            "model": self.settings.theorem,
+            "replicas": self.settings.replicas,
+            "mutant": self.settings.mutant,
+            "status": self.status,
+            "obligations": [obligation._asdict() for obligation in self.obligations],
+        }
+        if self.witness is not None:
+            described["witness"] = {"trace": trace_as_json(*self.witness)}
+        if self.counterexample is not None:
+            described["counterexample"] = {
+                "breaks": self.counterexample.broken,
+                "reachability": self.reachability,
+                "trace": trace_as_json(self.counterexample.model, self.counterexample.trace),
+            }
+        return described
+
+    def as_text(self) -> str:
+        """The outcome in words; the obligations have been told one by one."""
+        counts = {status: sum(o.status == status for o in self.obligations) for status in ("proved", "refuted", "unknown")}
+        told = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+        weakened = f" with {self.settings.mutant}" if self.settings.mutant else ""
+        lines = [f"{self.settings.theorem}{weakened}, {self.settings.replicas} replicas: {self.status} ({told})"]
+        if self.status == "proved":
+            lines.append(f"  {THEOREMS[self.settings.theorem].summary}")
+        if self.witness is not None:
+            _, trace = self.witness
+            lines.append(f"  witness: a run of {len(trace)} states; what it ends in is what the theorem speaks of")
+        first = next((o for o in self.obligations if o.status == "refuted"), None)
+        if self.counterexample is not None and first is not None:
+            shown = f"{first.action}: {self.counterexample.broken} breaks; {self.reachability}"
+            lines += [shown, trace_table(self.counterexample.model, self.counterexample.trace)]
+        return "\n".join(lines)
+
+
+def prove(settings: Settings, workers: int, report: Report = lambda obligations, done, tasks: None) -> Outcome:
+    """Prove a theorem, and look for a counterexample where that fails."""
+    if settings.theorem in REFUTABLE:
+        return _refute(settings, report)
+    outcome = Outcome(settings)
+    tasks = Induction(THEOREMS[settings.theorem], settings).tasks()
+    by_task: dict[str, list[Obligation]] = {}
+    for done, (task, obligations) in enumerate(_results(settings, tasks, workers), start=1):
+        by_task[task] = obligations
+        report(obligations, done, len(tasks))
+    outcome.obligations = [obligation for task in tasks for obligation in by_task[task]]
+    _explain(outcome, by_task)
+    if outcome.status == "proved":
+        outcome.witness = witness(THEOREMS[settings.theorem], settings.replicas)
+    return outcome
+
+
+def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
+    """The shortest run of a small model to a state that shows what the theorem speaks of."""
+    size = min(replicas, MOST_REPLICAS_OF_WITNESS)
+    model = theorem.bounded(size, *theorem.witness.bounds)
+
+    def shown(*values: Any) -> bool:
+        return theorem.witness.holds(explored_view(theorem, model, values, size))
+
+    wanted = Property("Witness", "sometimes", (when(shown, *model.slots),), "the theorem speaks of something")
+    found = explorer("reference")(model, [wanted], Limits(True, *REACHABILITY_LIMITS))
+    (verdict,) = found.verdicts
+    return (model, verdict.trace) if verdict.trace is not None else None
+
+
+def _refute(settings: Settings, report: Report) -> Outcome:
+    """Look for a shortest run that violates what the model claims, one length at a time."""
+    refutable = REFUTABLE[settings.theorem]
+    model = refutable.build(settings.replicas)
+    prop = model.property_named(refutable.prop)
+    assert prop is not None, f"model {model.name} has no property {refutable.prop}"
+    outcome = Outcome(settings)
+
+    def told(depth: Depth) -> None:
+        status: Status = "unknown" if depth.violated is None else "refuted" if depth.violated else "proved"
+        action = f"runs of {depth.states} states"
+        outcome.obligations.append(Obligation(action, prop.name, status, depth.seconds, len(model.actions)))
+        report(outcome.obligations[-1:], depth.states, MOST_STATES)
+
+    found = BoundedExecution(model, prop).shortest_violation(MOST_STATES, settings.timeout, told, settings.export)
+    if found.trace is not None:
+        outcome.counterexample = Counterexample(model, refutable.log_size, found.trace, prop.name)
+        outcome.reachability = "this run starts where every run does, and none is shorter"
+    return outcome
+
+
+def _results(settings: Settings, tasks: list[str], workers: int) -> Iterator[tuple[str, list[Obligation]]]:
+    if workers == 1:
+        _start(settings)
+        yield from ((task, _work(task)) for task in tasks)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _start, (settings,)) as executor:
+        futures = {executor.submit(_work, task): task for task in tasks}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:
+            executor.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+_at_work: list[tuple[Induction, CounterexampleSearch]] = []
+"""What this process is proving: Z3's terms cannot be sent from one process to another."""
+
+
+def _start(settings: Settings) -> None:
+    induction = Induction(THEOREMS[settings.theorem], settings)
+    _at_work[:] = [(induction, CounterexampleSearch(induction))]
+
+
+def _work(task: str) -> list[Obligation]:
+    ((induction, search),) = _at_work
+    return induction.prove(task, lambda claim: search.find(claim) is not None)
+
+
+def _explain(outcome: Outcome, by_task: dict[str, list[Obligation]]) -> None:
+    """Show the first counterexample: found once more, in this process."""
+    refuted = [
+        (task, obligation)
+        for task, obligations in by_task.items()
+        for obligation in obligations
+        if obligation.status == "refuted"
+    ]
+    if not refuted:
+        return
+    task, obligation = min(refuted, key=lambda found: outcome.obligations.index(found[1]))
+    settings = outcome.settings
+    induction = Induction(THEOREMS[settings.theorem], settings)
+    claim = next(claim for claim in induction.claims(task) if claim.conjunct == obligation.conjunct)
+    outcome.counterexample = CounterexampleSearch(induction).find(claim)
+    if outcome.counterexample is not None:
+        outcome.reachability = reachable(
+            outcome.counterexample, induction.theorem, settings.replicas, settings.mutant, REACHABILITY_LIMITS
+        )
+
+
+def z3_version() -> str:
+    """The version of Z3 that proves."""
+    return str(z3.get_version_string())

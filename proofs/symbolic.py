@@ -1,0 +1,431 @@
+"""Symbolic values, and the evaluation of ordinary Python functions on them.
+
+A symbolic number stands for any number. A comparison of symbolic values is a `SymbolicBool`; when Python asks whether it
+is true (`if`, `and`, `min`, `in`), the run forks: the function is run again for the other answer, until every feasible
+path has been seen. The paths of a function, each with its condition and its result, are its exact relation.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import z3
+
+FEASIBILITY_TIMEOUT_MS = 500
+"""How long Z3 may take to rule a path out. A path that it does not rule out in time is kept: that is always sound."""
+
+
+class SymbolicBool:
+    """A truth that depends on symbolic values. As a condition it forks the run; `&`, `|`, `~` and `==` do not."""
+
+    __slots__ = ("term",)
+
+    def __init__(self, term: z3.BoolRef) -> None:
+        self.term = term
+
+    def __bool__(self) -> bool:
+        return decide(self.term)
+
+    def __and__(self, other: "SymbolicBool | bool") -> "SymbolicBool":
+        return SymbolicBool(z3.And(self.term, truth(other)))
+
+    def __or__(self, other: "SymbolicBool | bool") -> "SymbolicBool":
+        return SymbolicBool(z3.Or(self.term, truth(other)))
+
+    def __invert__(self) -> "SymbolicBool":
+        return SymbolicBool(z3.Not(self.term))
+
+    def __eq__(self, other: object) -> "SymbolicBool":  # type: ignore[override]
+        return SymbolicBool(self.term == truth(other))
+
+    __rand__, __ror__ = __and__, __or__
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return str(self.term)
+
+
+class SymbolicInt:
+    """Any whole number: an offset, an epoch, a broker id, a record's value.
+
+    Compared with a float it answers at once, without a fork: bounds of a model that are lifted are infinite.
+    """
+
+    __slots__ = ("term",)
+
+    def __init__(self, term: z3.ArithRef) -> None:
+        self.term = term
+
+    def __add__(self, other: Any) -> "SymbolicInt":
+        return SymbolicInt(self.term + number(other))
+
+    def __sub__(self, other: Any) -> "SymbolicInt":
+        return SymbolicInt(self.term - number(other))
+
+    def __rsub__(self, other: Any) -> "SymbolicInt":
+        return SymbolicInt(number(other) - self.term)
+
+    def __lt__(self, other: Any) -> "SymbolicBool | bool":
+        return other > 0 if isinstance(other, float) else SymbolicBool(self.term < number(other))
+
+    def __le__(self, other: Any) -> "SymbolicBool | bool":
+        return other > 0 if isinstance(other, float) else SymbolicBool(self.term <= number(other))
+
+    def __gt__(self, other: Any) -> "SymbolicBool | bool":
+        return other < 0 if isinstance(other, float) else SymbolicBool(self.term > number(other))
+
+    def __ge__(self, other: Any) -> "SymbolicBool | bool":
+        return other < 0 if isinstance(other, float) else SymbolicBool(self.term >= number(other))
+
+    def __eq__(self, other: object) -> Any:
+        return SymbolicBool(self.term == number(other)) if isinstance(other, SymbolicInt | int) else NotImplemented
+
+    def __ne__(self, other: object) -> Any:
+        return SymbolicBool(self.term != number(other)) if isinstance(other, SymbolicInt | int) else NotImplemented
+
+    __radd__ = __add__
+
+    def __hash__(self) -> int:
+        raise TypeError("a rule must not hash a number: it may stand for many (no dict or set keyed by an offset or epoch)")
+
+    def __index__(self) -> int:
+        raise TypeError("a rule must not turn a number into an int: it may stand for many (no range over offsets)")
+
+    def __repr__(self) -> str:
+        return str(self.term)
+
+
+class Name(SymbolicInt):
+    """A number that a model's builder may use as an argument and a key: one arbitrary, but fixed, broker or epoch.
+
+    Two names of brokers are two different brokers; whoever makes them asserts it (`z3.Distinct`).
+    """
+
+    __slots__ = ()
+
+    def __init__(self, name: str) -> None:
+        super().__init__(z3.Int(name))
+
+    def __eq__(self, other: object) -> Any:
+        return self is other if isinstance(other, Name) else super().__eq__(other)
+
+    def __ne__(self, other: object) -> Any:
+        return self is not other if isinstance(other, Name) else super().__ne__(other)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class SymbolicEnum:
+    """Some member of an enumeration, by its position in it."""
+
+    __slots__ = ("kind", "position")
+
+    def __init__(self, kind: type, position: z3.ArithRef) -> None:
+        self.kind, self.position = kind, position
+
+
+class SymbolicOptional:
+    """A value that may be absent."""
+
+    __slots__ = ("present", "value")
+
+    def __init__(self, present: z3.BoolRef, value: Any) -> None:
+        self.present, self.value = present, value
+
+
+class Brokers:
+    """All brokers of a model: the ids 1 to N, or any number of them."""
+
+    def __init__(self, ids: Sequence[int] | None) -> None:
+        self.ids = ids
+
+    def every(self, claim: Callable[[Any], z3.BoolRef]) -> z3.BoolRef:
+        """That the claim holds of every broker."""
+        if self.ids is not None:
+            return conjunction([claim(broker) for broker in self.ids])
+        anyone = z3.FreshInt("broker")
+        return z3.ForAll([anyone], z3.Implies(anyone >= 1, claim(anyone)))
+
+    def some(self, claim: Callable[[Any], z3.BoolRef]) -> z3.BoolRef:
+        """That the claim holds of some broker."""
+        if self.ids is not None:
+            return disjunction([claim(broker) for broker in self.ids])
+        anyone = z3.FreshInt("broker")
+        return z3.Exists([anyone], z3.And(anyone >= 1, claim(anyone)))
+
+
+class SymbolicSet:
+    """A set of brokers: for each broker, whether it is in."""
+
+    __slots__ = ("brokers", "holds")
+
+    def __init__(self, brokers: Brokers, holds: Callable[[Any], z3.BoolRef]) -> None:
+        self.brokers, self.holds = brokers, holds
+
+    @classmethod
+    def of(cls, value: Any, brokers: Brokers) -> "SymbolicSet":
+        """A set as a symbolic one."""
+        if isinstance(value, SymbolicSet):
+            return value
+        members = list(value)
+        if brokers.ids is not None and set(brokers.ids) == set(members):
+            return cls(brokers, lambda broker: z3.BoolVal(True))
+        return cls(brokers, lambda broker: disjunction([number(broker) == number(member) for member in members]))
+
+    def has(self, broker: Any) -> z3.BoolRef:
+        """That `broker` is in the set, as a formula."""
+        return self.holds(broker.term if isinstance(broker, SymbolicInt) else broker)
+
+    def __contains__(self, broker: Any) -> bool:
+        return decide(self.has(broker))
+
+    def __iter__(self) -> Iterator[int]:
+        """The members: forks at every broker."""
+        if self.brokers.ids is None:
+            raise TypeError("a set of any number of brokers cannot be walked through")
+        return (broker for broker in self.brokers.ids if decide(self.has(broker)))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return decide(self.brokers.some(self.has))
+
+    def __or__(self, other: Any) -> "SymbolicSet":
+        right = SymbolicSet.of(other, self.brokers)
+        return SymbolicSet(self.brokers, lambda broker: disjunction([self.has(broker), right.has(broker)]))
+
+    def __and__(self, other: Any) -> "SymbolicSet":
+        right = SymbolicSet.of(other, self.brokers)
+        return SymbolicSet(self.brokers, lambda broker: conjunction([self.has(broker), right.has(broker)]))
+
+    def __sub__(self, other: Any) -> "SymbolicSet":
+        right = SymbolicSet.of(other, self.brokers)
+        return SymbolicSet(self.brokers, lambda broker: conjunction([self.has(broker), negation(right.has(broker))]))
+
+    def __rsub__(self, other: Any) -> "SymbolicSet":
+        return SymbolicSet.of(other, self.brokers) - self
+
+    def __le__(self, other: Any) -> SymbolicBool:
+        right = SymbolicSet.of(other, self.brokers)
+        return SymbolicBool(self.brokers.every(lambda broker: z3.Implies(self.has(broker), right.has(broker))))
+
+    def __ge__(self, other: Any) -> SymbolicBool:
+        return SymbolicSet.of(other, self.brokers) <= self
+
+    def __eq__(self, other: object) -> Any:
+        if not isinstance(other, SymbolicSet | frozenset | set):
+            return NotImplemented
+        right = SymbolicSet.of(other, self.brokers)
+        return SymbolicBool(self.brokers.every(lambda broker: self.has(broker) == right.has(broker)))
+
+    __ror__, __rand__ = __or__, __and__
+
+    def __hash__(self) -> int:
+        """One for all, so that Python compares symbolic sets that meet in a set of sets; comparing forks."""
+        return 0
+
+
+# ---- terms
+
+
+def number(value: Any) -> Any:
+    """A number as a term."""
+    if isinstance(value, SymbolicInt):
+        return value.term
+    return z3.IntVal(value) if isinstance(value, int) else value
+
+
+def truth(value: Any) -> z3.BoolRef:
+    """A truth as a formula."""
+    if isinstance(value, SymbolicBool):
+        return value.term
+    return z3.BoolVal(value) if isinstance(value, bool) else value
+
+
+def _settled(term: z3.BoolRef) -> bool | None:
+    if z3.is_true(term):
+        return True
+    return False if z3.is_false(term) else None
+
+
+def conjunction(terms: Sequence[z3.BoolRef]) -> z3.BoolRef:
+    """And, without what is trivially true."""
+    kept = [term for term in terms if not z3.is_true(term)]
+    if any(z3.is_false(term) for term in kept):
+        return z3.BoolVal(False)
+    return z3.BoolVal(True) if not kept else kept[0] if len(kept) == 1 else z3.And(*kept)
+
+
+def disjunction(terms: Sequence[z3.BoolRef]) -> z3.BoolRef:
+    """Or, without what is trivially false."""
+    kept = [term for term in terms if not z3.is_false(term)]
+    if any(z3.is_true(term) for term in kept):
+        return z3.BoolVal(True)
+    return z3.BoolVal(False) if not kept else kept[0] if len(kept) == 1 else z3.Or(*kept)
+
+
+def negation(term: z3.BoolRef) -> z3.BoolRef:
+    """Not."""
+    settled = _settled(term)
+    return z3.Not(term) if settled is None else z3.BoolVal(not settled)
+
+
+def choice(condition: z3.BoolRef, then: Any, otherwise: Any) -> Any:
+    """If-then-else, without a choice where there is none."""
+    settled = _settled(condition)
+    if settled is not None:
+        return then if settled else otherwise
+    return then if then.eq(otherwise) else z3.If(condition, then, otherwise)
+
+
+# ---- paths
+
+
+class Path(NamedTuple):
+    """One way through a function: taken under `condition`, with `value` as the result.
+
+    `facts` are what the laws of the log algebra say about values that came up on the way.
+    """
+
+    condition: z3.BoolRef
+    facts: z3.BoolRef
+    value: Any
+
+
+class _InfeasibleError(Exception):
+    """The path's conditions contradict each other."""
+
+
+class _Run:
+    """One run of the function under evaluation."""
+
+    def __init__(self, prefix: tuple[bool, ...], solver: z3.Solver | None) -> None:
+        self.prefix, self.solver = prefix, solver
+        self.taken: list[bool] = []
+        self.conditions: list[z3.BoolRef] = []
+        self.facts: list[z3.BoolRef] = []
+        self.alternatives: list[tuple[bool, ...]] = []
+        self.named = 0
+        self.known: dict[Any, Any] = {}
+
+    def _feasible(self, term: z3.BoolRef) -> bool:
+        return self.solver is None or self.solver.check(term) != z3.unsat
+
+    def decide(self, term: z3.BoolRef) -> bool:
+        if len(self.taken) < len(self.prefix):
+            answer = self.prefix[len(self.taken)]
+        else:
+            answer = self._feasible(term)
+            opposite = self._feasible(z3.Not(term))
+            if not answer and not opposite:
+                raise _InfeasibleError
+            if answer and opposite:
+                self.alternatives.append((*self.taken, False))
+        self.taken.append(answer)
+        condition = term if answer else z3.Not(term)
+        self.conditions.append(condition)
+        if self.solver is not None:
+            self.solver.add(condition)
+        return answer
+
+
+_runs: list[_Run] = []
+_explorations = 0
+
+
+def decide(term: z3.BoolRef) -> bool:
+    """Which way the present run goes where `term` is asked."""
+    settled = _settled(z3.simplify(term))
+    if settled is not None:
+        return settled
+    if not _runs:
+        raise TypeError(f"a condition on symbolic values outside an exploration: {term}")
+    return _runs[-1].decide(term)
+
+
+def assume(fact: z3.BoolRef) -> None:
+    """What holds of the values of the present run whatever else does."""
+    run = _runs[0]
+    run.facts.append(fact)
+    if run.solver is not None:
+        run.solver.add(fact)
+
+
+def fresh(name: str) -> z3.ArithRef:
+    """A number of which nothing is known yet. Runs that go the same way get the same one."""
+    run = _runs[0]
+    run.named += 1
+    return z3.Int(f"{name}!{_explorations}!{run.named}")
+
+
+def fresh_function(name: str) -> z3.FuncDeclRef:
+    """A number for each number, of which nothing is known yet."""
+    run = _runs[0]
+    run.named += 1
+    return z3.Function(f"{name}!{_explorations}!{run.named}", z3.IntSort(), z3.IntSort())
+
+
+def remembered(key: Any, make: Callable[[], Any], learn: Callable[[], None] = lambda: None) -> Any:
+    """The same value for the same key, within the present run; what is known of it is learned when it is made."""
+    known = _runs[0].known
+    if key not in known:
+        known[key] = make()
+        learn()
+    return known[key]
+
+
+def explore(function: Callable[[], Any], assumptions: Sequence[z3.BoolRef] | z3.Solver | None = ()) -> list[Path]:
+    """All paths of `function` that are feasible under the assumptions; with `None`, also infeasible ones.
+
+    A solver may be given in place of assumptions: it holds them, and is left as it was.
+    """
+    global _explorations  # noqa: PLW0603
+    if not _runs:
+        _explorations += 1
+    solver: z3.Solver | None = None
+    if isinstance(assumptions, z3.Solver):
+        solver = assumptions
+    elif assumptions is not None:
+        solver = z3.Solver()
+        solver.set("timeout", FEASIBILITY_TIMEOUT_MS)
+        solver.add(*assumptions)
+    waiting: list[tuple[bool, ...]] = [()]
+    paths = []
+    while waiting:
+        run = _Run(waiting.pop(), solver)
+        if solver is not None:
+            solver.push()
+        _runs.append(run)
+        try:
+            value = function()
+        except _InfeasibleError:
+            pass
+        else:
+            paths.append(Path(conjunction(run.conditions), conjunction(run.facts), value))
+        finally:
+            _runs.pop()
+            if solver is not None:
+                solver.pop()
+        waiting += run.alternatives
+    return paths
+
+
+def formula(function: Callable[[], Any]) -> z3.BoolRef:
+    """A function that answers yes or no, as one formula."""
+    value = None
+    paths = explore(function, None)
+    if len(paths) == 1:
+        value = truth(_as_truth(paths[0].value))
+        return z3.Implies(paths[0].facts, value) if not z3.is_true(paths[0].facts) else value
+    return conjunction(
+        [
+            z3.Implies(conjunction([path.condition, path.facts]), truth(_as_truth(path.value)))
+            for path in paths
+            if not (_settled(truth(_as_truth(path.value))))
+        ]
+    )
+
+
+def _as_truth(value: Any) -> Any:
+    return value if isinstance(value, SymbolicBool | bool) else bool(value)

@@ -1,0 +1,131 @@
+"""KIP-497 (Kafka 2.7): every member of the controller's ISR has what is below the leader's high watermark.
+
+The model is the checker's `async-isr` with its bounds lifted: any offsets and partition epochs, any number of requests and
+announcements in flight, late, repeated or lost. The high watermark is the smallest end offset of the *maximal* ISR, so what
+has to be shown is that the controller's ISR never leaves it.
+"""
+
+from math import inf
+from typing import Any
+
+from model_check.model import Model
+from model_check.models import async_isr
+from model_check.models.async_isr import LEADER, PARAMETERS
+from model_check.parameters import resolve
+from proofs.invariant import StateView, Theorem, Witness, conjunct
+from proofs.logic import all_of, among, any_of, implies, member
+from proofs.symbolic import Name
+from spec.mutants import ISR_MUTANTS
+from spec.protocol import ASYNC_ISR
+from spec.values import BrokerId, PartitionEpoch
+
+ANY_VERSION, NEXT_VERSION = Name("version"), Name("next version")
+"""The partition epoch that an action is about, any, and the one after it."""
+
+
+def unbounded(replicas: int, mutant: str | None = None) -> Model:
+    """The model for a proof: nothing but the number of replicas is bounded."""
+    given = {"replicas": replicas, "max_offset": inf, "max_version": inf, "mutant": mutant}
+    versions: Any = [ANY_VERSION, NEXT_VERSION]
+    return async_isr.build(ASYNC_ISR.name, ASYNC_ISR, resolve(ASYNC_ISR.name, PARAMETERS, given), versions)
+
+
+def bounded(replicas: int, max_offset: int, max_version: int, mutant: str | None = None) -> Model:
+    """The model for exploration."""
+    given = {"replicas": replicas, "max_offset": max_offset, "max_version": max_version, "mutant": mutant}
+    return async_isr.build(ASYNC_ISR.name, ASYNC_ISR, resolve(ASYNC_ISR.name, PARAMETERS, given))
+
+
+class View(StateView):
+    """A state as the conjuncts read it."""
+
+    @property
+    def leader(self) -> Any:
+        """The leader's side: the ISR that it knows of, and what it has proposed."""
+        return self.at("leaderIsr", None)
+
+    @property
+    def partition(self) -> Any:
+        """The controller's ISR and partition epoch."""
+        return self.at("partition", None)
+
+    def requested(self, isr: Any, version: Any) -> Any:
+        """Whether the leader has asked for `isr` on top of `version`."""
+        return among(isr, self.at("requested", version))
+
+    def announced(self, isr: Any, version: Any) -> Any:
+        """Whether the controller has announced `isr` as `version`."""
+        return among(isr, self.at("announced", version))
+
+    def counts(self, replica: Any) -> Any:
+        """Whether the leader's high watermark waits for the replica: it is in the maximal ISR."""
+        return any_of(member(replica, self.leader.isr), member(replica, self.leader.pending_isr))
+
+
+@conjunct("LeaderIsMember", "The leader is never removed from an ISR.")
+def leader_is_member(s: View) -> Any:
+    return all_of(member(LEADER, s.leader.isr), member(LEADER, s.partition.isr))
+
+
+@conjunct("LeaderNotAhead", "The leader knows no partition epoch that the controller has not reached.")
+def leader_not_ahead(s: View) -> Any:
+    return all_of(s.leader.partition_epoch >= 0, s.leader.partition_epoch <= s.partition.partition_epoch)
+
+
+@conjunct("RequestsNotAhead", "The leader proposes on top of the partition epoch that it knows.")
+def requests_not_ahead(s: View, isr: frozenset[BrokerId], version: PartitionEpoch) -> Any:
+    return implies(s.requested(isr, version), version <= s.leader.partition_epoch)
+
+
+@conjunct("RequestsCounted", "Until the controller answers, all that the leader has asked for counts as possibly in sync.")
+def requests_counted(s: View, isr: frozenset[BrokerId], version: PartitionEpoch, replica: BrokerId) -> Any:
+    current = all_of(s.requested(isr, version), version == s.leader.partition_epoch)
+    return implies(all_of(current, member(replica, isr)), s.counts(replica))
+
+
+@conjunct("AnnouncementsNotAhead", "The controller announces what it has decided.")
+def announcements_not_ahead(s: View, isr: frozenset[BrokerId], version: PartitionEpoch) -> Any:
+    return implies(s.announced(isr, version), version <= s.partition.partition_epoch)
+
+
+@conjunct(
+    "NewsCoversTrueIsr",
+    "After an announcement that the leader has not seen, no request of its is granted: the true ISR can only have shrunk.",
+)
+def news_covers_true_isr(s: View, isr: frozenset[BrokerId], version: PartitionEpoch, replica: BrokerId) -> Any:
+    news = all_of(s.announced(isr, version), version > s.leader.partition_epoch)
+    return implies(all_of(news, member(replica, s.partition.isr)), member(replica, isr))
+
+
+@conjunct("MaximalIsrCoversTrueIsr", "So the high watermark waits for every member of the true ISR.")
+def maximal_isr_covers_true_isr(s: View, replica: BrokerId) -> Any:
+    return implies(member(replica, s.partition.isr), s.counts(replica))
+
+
+def committed_after_expansion(s: View) -> bool:
+    """A witness: the ISR has shrunk and grown again, and its two members hold a record."""
+    isr = s.partition.isr
+    held = min(s.at("endOffset", replica) for replica in isr)
+    return bool(s.partition.partition_epoch >= 2 and s.leader.isr == isr and len(isr) > 1 and held > 0)
+
+
+ASYNC_ISR_THEOREM = Theorem(
+    name=ASYNC_ISR.name,
+    summary="every member of the controller's ISR holds what is below the leader's high watermark",
+    model=unbounded,
+    bounded=bounded,
+    view=View,
+    conjuncts=(
+        leader_is_member,
+        leader_not_ahead,
+        requests_not_ahead,
+        requests_counted,
+        announcements_not_ahead,
+        news_covers_true_isr,
+        maximal_isr_covers_true_isr,
+    ),
+    properties=("ValidHighWatermark", "CommittedOnNextLeader"),
+    witness=Witness(committed_after_expansion, (1, 2)),
+    mutants=tuple(mutant.name for mutant in ISR_MUTANTS),
+    premises=(ANY_VERSION >= 0, NEXT_VERSION - 1 == ANY_VERSION + 0),  # type: ignore[arg-type]
+)
