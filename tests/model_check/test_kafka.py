@@ -46,10 +46,10 @@ SMALL: list[Any] = [
     pytest.param({"brokers": 2, "min_isr": 1, "elections": 0, "clean_shutdowns": 1}, marks=pytest.mark.slow),
     {"brokers": 2, "min_isr": 1, "elections": 0, "unclean_shutdowns": 1, "unclean": True},
     pytest.param({"brokers": 3, "min_isr": 2, "elections": 1}, marks=pytest.mark.slow),
-    {"brokers": 2, "version": "3.9", "min_isr": 1, "elections": 2},
+    pytest.param({"brokers": 2, "version": "3.9", "min_isr": 1, "elections": 2}, marks=pytest.mark.slow),
     {"brokers": 2, "version": "0.10", "min_isr": 1, "elections": 1},
-    {"brokers": 2, "version": "2.1", "min_isr": 1, "elections": 1, "isr_shrinks": 1},
-    {"brokers": 3, "version": "3.9,next,4.0", "elections": 1},
+    pytest.param({"brokers": 2, "version": "2.1", "min_isr": 1, "elections": 1, "isr_shrinks": 1}, marks=pytest.mark.slow),
+    pytest.param({"brokers": 3, "version": "3.9,next,4.0", "elections": 1}, marks=pytest.mark.slow),
 ]
 
 
@@ -73,6 +73,7 @@ def test_the_engines_count_the_same_orbits(parameters: dict[str, Any]) -> None:
     assert numbers_of(compiled.explore(model, model.properties, limits, symmetry=symmetry)) == expected
 
 
+@pytest.mark.slow
 def test_actions_read_and_write_what_they_declare() -> None:
     assert audit(kafka(elections=1, isr_shrinks=1, fencings=1, clean_shutdowns=1), 60, seed=1).findings == []
 
@@ -121,7 +122,7 @@ def test_every_release_is_explored_with_an_unclean_shutdown(version: str) -> Non
     assert found.distinct_states > 1_000
 
 
-@pytest.mark.parametrize("version", ["3.7", "4.0"])
+@pytest.mark.parametrize("version", [pytest.param("3.7", marks=pytest.mark.slow), "4.0"])
 def test_a_late_announcement_makes_a_leader_forget_a_proposal_and_lose_a_record(version: str) -> None:
     """No election, nobody stops: one follower was too slow, and is back."""
     model = kafka(version=version, elections=0, isr_shrinks=1)
@@ -141,6 +142,7 @@ def test_a_leader_that_takes_only_news_forgets_no_proposal() -> None:
     assert found.distinct_states == 757
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["0.10"])
 def test_truncating_to_the_high_watermark_loses_a_record(version: str) -> None:
     assert violated(explored(kafka(version=version)))["CommittedOnNextLeader"] == 11

@@ -12,11 +12,7 @@ from tests.model_check.test_kafka import explored, kafka
 
 QUICK = {
     "forget-proposal-on-old-news": ("QuorumSuperset", 9),
-    "truncate-to-high-watermark": ("CommittedOnNextLeader", 11),
     "min-isr-of-one": ("CommittedOnNextLeader", 6),
-    "no-divergence-check": ("CommittedOnNextLeader", 11),
-    "count-diverging-fetch": ("CommittedOnNextLeader", 11),
-    "advance-below-min-isr": ("CommittedOnNextLeader", 6),
     "shrink-before-confirmation": ("QuorumSuperset", 3),
     "unclean-replica-keeps-its-place": ("UncleanExclusion", 3),
 }
