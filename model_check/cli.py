@@ -21,6 +21,7 @@ from model_check.cli_common import (
     progress,
 )
 from model_check.cli_graphs import graph, liveness, stats
+from model_check.cli_mutants import matrix, mutants
 from model_check.cli_prove import prove
 from model_check.cli_simulate import simulate
 from model_check.engines import DEFAULT_ENGINE, EngineError, explorer
@@ -38,6 +39,9 @@ def main() -> NoReturn:
     except click.ClickException as error:
         click.echo(f"kspec: {' '.join(error.format_message().split())}", err=True)
         sys.exit(error.exit_code if isinstance(error, StoppedError) else BAD_USAGE)
+    except MemoryError as error:
+        click.echo(f"kspec: out of memory{f': {error}' if str(error) else ''}", err=True)
+        sys.exit(STOPPED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(ALL_HOLD)
@@ -277,5 +281,5 @@ def history(traces: bool, as_json: bool, quiet: bool) -> None:
     click.echo(json.dumps(history_as_json(chapters)) if as_json else history_as_text(chapters, traces))
 
 
-for command in (simulate, graph, stats, liveness, prove):
+for command in (simulate, graph, stats, liveness, mutants, matrix, prove):
     cli.add_command(command)

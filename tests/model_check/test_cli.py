@@ -122,6 +122,14 @@ def test_an_interrupt_ends_with_3_and_the_counts_so_far() -> None:
     assert 0 < result["distinct_states"] < 737_794
 
 
+def test_lack_of_memory_is_told_in_one_line() -> None:
+    full = "def full(*_): raise MemoryError('a shard of the visited set is full')"
+    script = f"from model_check import cli\n{full}\ncli.explorer = lambda *_: full\ncli.main()"
+    command = [sys.executable, "-c", script, "check", "kip-320"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (3, "kspec: out of memory: a shard of the visited set is full\n")
+
+
 def test_deadlock_counts_as_violation_on_request() -> None:
     assert kspec("check", "kip-320", *SMALL, "--deadlock").returncode == 1
 

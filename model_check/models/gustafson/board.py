@@ -40,7 +40,7 @@ class Views(NamedTuple):
     """What replicas decide from and what they show of themselves."""
 
     leading: dict[int, View]
-    following: dict[int, View]
+    following: dict[tuple[int, int], View]
     committed: dict[int, View]
 
 
@@ -109,7 +109,10 @@ class Board:
                 for replica in self.replicas
             },
             following={
-                replica: view("following", following, role[replica], log[replica], key=replica) for replica in self.replicas
+                (leader, follower): view(
+                    f"following {leader}", partial(following, leader), role[follower], log[follower], key=follower
+                )
+                for leader, follower in self.pairs()
             },
             committed={
                 replica: view("committed", committed, log[replica], high_watermark[replica], key=replica)

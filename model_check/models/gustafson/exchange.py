@@ -63,8 +63,13 @@ def leading(replica: BrokerId, role: Role, log: RecordLog, high_watermark: Offse
     return Leading(role, log, high_watermark) if leads(replica, role) else NOT_LEADING
 
 
-def following(role: Role, log: RecordLog) -> Following:
-    """What others can learn of a replica."""
+NOT_FOLLOWING = Following(NO_ROLE, EMPTY_LOG)
+
+
+def following(leader: BrokerId, role: Role, log: RecordLog) -> Following:
+    """What a leader can learn of a replica; the same of all that follow nobody or another."""
+    if not leads(leader, role):
+        return NOT_FOLLOWING
     return Following(role._replace(isr=frozenset()), log.without_values())
 
 

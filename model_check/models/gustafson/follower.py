@@ -22,7 +22,7 @@ def add_follower(board: Board) -> None:
     for leader, follower in board.pairs():
         log = slots.log[follower]
         guards = [board.is_leader[leader], when(partial(leads, leader), slots.role[follower])]
-        both = (views.leading[leader], views.following[follower])
+        both = (views.leading[leader], views.following[leader, follower])
         written = (log, slots.high_watermark[follower])
         answer = _answer(board, leader)
         board.model.action(

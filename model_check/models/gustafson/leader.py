@@ -102,8 +102,8 @@ def _does_not_hold_back(board: Board, leader: BrokerId, replica: BrokerId) -> Lo
         return not holds_back_high_watermark(own.role, replica, reached)
 
     if replica == leader:
-        return when(lambda own: free_to_advance(own, following(own.role, own.log)), board.views.leading[leader])
-    return when(free_to_advance, board.views.leading[leader], board.views.following[replica])
+        return when(lambda own: free_to_advance(own, following(leader, own.role, own.log)), board.views.leading[leader])
+    return when(free_to_advance, board.views.leading[leader], board.views.following[leader, replica])
 
 
 def _change_isr(board: Board) -> None:
@@ -111,7 +111,7 @@ def _change_isr(board: Board) -> None:
     for leader, follower in board.pairs():
         args = {"leader": leader, "follower": follower}
         partition, role = slots.partition, slots.role[leader]
-        leading, both = board.views.leading[leader], (board.views.leading[leader], board.views.following[follower])
+        leading, both = board.views.leading[leader], (board.views.leading[leader], board.views.following[leader, follower])
         is_true_leader = when(lambda state, role: check_isr_update(state, role) == Error.NONE, partition, role)
         board.model.action(
             board.names.shrink_isr,
