@@ -174,11 +174,6 @@ def log_start(s: View, replica: BrokerId) -> Any:
     return starts_at_zero(s.log(replica))
 
 
-@conjunct("HighWatermarkInLog", "Only records that a replica holds are below its high watermark.")
-def high_watermark_in_log(s: View, replica: BrokerId) -> Any:
-    return all_of(s.high_watermark(replica) >= 0, s.high_watermark(replica) <= s.log(replica).end_offset)
-
-
 @conjunct("EpochsFromController", "The controller alone opens epochs, so no replica is in a later one than its.")
 def epochs_from_controller(s: View, replica: BrokerId) -> Any:
     return all_of(s.epoch(replica) >= NO_EPOCH, s.epoch(replica) <= s.partition.leader_epoch)
@@ -391,7 +386,6 @@ def leader_is_in_its_isr(s: View, replica: BrokerId) -> Any:
 
 INVARIANT = (
     log_start,
-    high_watermark_in_log,
     epochs_from_controller,
     announcements,
     role_is_announced,
