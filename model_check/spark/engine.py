@@ -1,0 +1,379 @@
+"""The driver of engine `spark`: one job for each level, or part of a level, of a breadth-first search.
+
+The driver knows numbers of values, names of files and counts; never a state but those that it shows.
+"""
+
+import pickle
+import shutil
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from model_check.compiled.engine import _spare_bits
+from model_check.compiled.interning import distinct, domains_of
+from model_check.compiled.layout import compact_fields, wide_fields
+from model_check.compiled.orbits import OrbitBook, canonical_numbers
+from model_check.exploration import Clock, Exploration, Limits, Progress, Step, Trace, Verdict
+from model_check.model import Model, Property, State
+from model_check.spark.core import Numbering, Numbers, pack
+from model_check.spark.kernels import home_of
+from model_check.spark.runs import Folder, FolderError, Piece, Run, pieces_of, slice_of
+from model_check.spark.session import SparkError, SparkSettings, is_local, spark_context
+from model_check.spark.tasks import (
+    Job,
+    Merged,
+    Plan,
+    Predecessor,
+    Setup,
+    expand_partition,
+    find_predecessors,
+    merge_partition,
+)
+from model_check.symmetry import Symmetry
+
+MOST_AT_A_TIME = 1 << 21
+"""States of one partition that a job expands: more would take the memory of a task."""
+
+PARTITIONS_PER_CORE = 2
+MOST_PARTITIONS = 1 << 16
+
+
+class Found(NamedTuple):
+    """A state whose trace is wanted, and its level."""
+
+    level: int
+    state: Numbers
+
+
+def explore(
+    model: Model,
+    properties: list[Property],
+    limits: Limits,
+    settings: SparkSettings | None = None,
+    symmetry: Symmetry | None = None,
+) -> Exploration:
+    """Visit every reachable state, level by level, on Spark.
+
+    Raises `SparkError` where Spark cannot do what is asked, `MissingExtraError` where it is not installed.
+    """
+    settings = settings or SparkSettings()
+    if settings.partitions is not None and not 1 <= settings.partitions <= MOST_PARTITIONS:
+        raise SparkError(f"--partitions {settings.partitions}: must be from 1 to {MOST_PARTITIONS:,}")
+    with spark_context(settings) as context, _folder(settings, context) as folder:
+        return _Search(model, properties, limits, settings, symmetry, context, folder).run()
+
+
+@contextmanager
+def _folder(settings: SparkSettings, context: Any) -> Iterator[Folder]:
+    """A folder of our own for states, removed in the end."""
+    name = f"kspec-{uuid.uuid4().hex}"
+    try:
+        with ExitStack() as stack:
+            if settings.spill is None:
+                if not is_local(context.master):
+                    raise SparkError(
+                        f"master {context.master} needs --spill DIR: a folder that driver and executors all reach, such as"
+                        " hdfs://… or s3://…"
+                    )
+                local = tempfile.mkdtemp(prefix="kspec-spark-")
+                stack.callback(shutil.rmtree, local, ignore_errors=True)
+                folder = Folder(local)
+            else:
+                folder = Folder(f"{settings.spill.rstrip('/')}/{name}")
+                stack.callback(lambda: folder.remove_all())
+            folder.create()
+            yield folder
+    except FolderError as error:
+        raise SparkError(f"--spill {error}") from error
+
+
+class _Search:
+    def __init__(
+        self,
+        model: Model,
+        properties: list[Property],
+        limits: Limits,
+        settings: SparkSettings,
+        symmetry: Symmetry | None,
+        context: Any,
+        folder: Folder,
+    ) -> None:
+        from pyspark import cloudpickle  # noqa: PLC0415 (an extra)
+
+        self.model, self.properties, self.limits, self.symmetry = model, properties, limits, symmetry
+        self.context, self.folder = context, folder
+        self.partitions = settings.partitions or PARTITIONS_PER_CORE * context.defaultParallelism
+        self.clock = Clock(limits)
+        verdicts = [Verdict(prop) for prop in properties]
+        self.result = Exploration(model, "spark", verdicts, limits.deadlock_is_violation, symmetry is not None)
+        self.exploration = uuid.uuid4().hex
+        setup = Setup(model, properties, symmetry is not None, folder.url, self.partitions)
+        self.setup = context.broadcast(cloudpickle.dumps(setup))
+        self.domains = domains_of(model)[: len(model.slots)]
+        initial = [domain.number(value) for domain, value in zip(self.domains, model.initial, strict=True)]
+        self.orbits = OrbitBook(symmetry, self.domains) if symmetry else None
+        if self.orbits:
+            self.orbits.extend()
+        self.fields = wide_fields(self.counts)
+        self.numbering = Numbering(0, [], [])
+        self._number_anew()
+        self.visited: list[list[Run]] = [[] for _ in range(self.partitions)]
+        self.levels: list[int] = []
+        self.fired = np.zeros(max(1, len(model.actions)), np.int64)
+        self.deadlocks, self.represented = 0, 0
+        self.found: dict[int, Found] = {}
+        self.first_deadlock: Found | None = None
+        self.position = 0
+        self.sent_bytes = self.sent_states = self.jobs = 0
+        self._begin(initial)
+
+    @property
+    def counts(self) -> list[int]:
+        """How many values each slot has."""
+        return [len(domain) for domain in self.domains]
+
+    def _begin(self, initial: list[int]) -> None:
+        """Start with the initial state."""
+        layout, words = self.fields.arrays, self.fields.words
+        if self.orbits:
+            initial = canonical_numbers(self.orbits.arrays(), layout, words, initial)
+        packed = pack(initial, self.fields)
+        home = int(home_of(layout, packed, self.partitions))
+        name = self.folder.write_states("states", home, packed.view(np.uint8), self.fields.size, 1)
+        self.visited[home].append(Run(name, len(self.numbering.layouts) - 1, ((0, 1),)))
+        self.levels.append(1)
+        for number, prop in enumerate(self.properties):
+            if prop.bind()(self.model.initial) != (prop.kind == "always"):
+                self.found[number] = Found(0, tuple(initial))
+        if self.symmetry:
+            self.represented = len(set(self.symmetry.images(self.model.initial)))
+
+    # ---- the search
+
+    def run(self) -> Exploration:
+        try:
+            self._note_decisions()
+            while self._expand_level():
+                self.position = 0
+        except KeyboardInterrupt:
+            self.result.stopped_because = "interrupted"
+        except _OutOfTimeError:
+            self.result.stopped_because = f"the time limit of {self.limits.max_seconds:g} s is reached"
+        self._conclude()
+        return self.result.finish(self.clock)
+
+    def _expand_level(self) -> bool:
+        """Expand the states of the last level, some at a time; whether that gave new ones."""
+        level = len(self.levels) - 1
+        frontier = max(sum(piece.count for piece in pieces_of(runs, level)) for runs in self.visited)
+        while self.position < frontier:
+            self.result.stopped_because = self._must_stop(level)
+            if self.result.stopped_because:
+                return False
+            end = min(frontier, self.position + self._most_at_a_time())
+            pieces = [slice_of(pieces_of(runs, level), self.position, end) for runs in self.visited]
+            while any(pieces):
+                pieces = self._job(level + 1, pieces)
+            self.position = end
+            self._note_decisions()
+        return len(self.levels) > level + 1
+
+    def _most_at_a_time(self) -> int:
+        """A limit on states is kept more closely as it comes near."""
+        if self.limits.max_states is None:
+            return MOST_AT_A_TIME
+        left = self.limits.max_states - sum(self.levels)
+        return max(1, min(MOST_AT_A_TIME, max(256, left // 4) // self.partitions))
+
+    def _must_stop(self, level: int) -> str | None:
+        if self.result.violated and self.limits.stop_at_first:
+            return "a property is violated"
+        queue = sum(max(0, piece.count - self.position) for runs in self.visited for piece in pieces_of(runs, level))
+        return self.clock.tick(Progress(level, sum(self.levels), int(self.fired.sum()), queue))
+
+    def _job(self, level: int, pieces: Sequence[list[Piece]]) -> list[list[Piece]]:
+        """Expand these states of each partition; what has to wait until values that are new have their numbers."""
+        job = self._described(level)
+        plans = [Plan(own, runs) for own, runs in zip(pieces, self.visited, strict=True)]
+        expanded = self.context.parallelize(plans, self.partitions).mapPartitionsWithIndex(partial(expand_partition, job))
+        merged = expanded.partitionBy(self.partitions, _home).mapPartitionsWithIndex(partial(merge_partition, job))
+        outcomes: list[Merged] = sorted(self._collected(merged), key=lambda outcome: outcome.partition)
+        self.jobs += 1
+        for outcome in outcomes:
+            if outcome.report.error is not None:
+                self._raise_again(outcome.report.error.state, outcome.report.error.action)
+        for outcome in outcomes:
+            self._take(outcome, level)
+        self.folder.remove([piece.file for own in pieces for piece in own if piece.file.startswith("waiting/")])
+        self._number([outcome.report.new_values for outcome in outcomes])
+        return [[outcome.report.set_aside] if outcome.report.set_aside else [] for outcome in outcomes]
+
+    def _described(self, level: int) -> Job:
+        undecided = tuple(number for number in range(len(self.properties)) if number not in self.found)
+        return Job(self.exploration, self.setup, self.numbers, self.numbering.version, level, undecided)
+
+    def _collected(self, tasks: Any) -> list[Any]:
+        """What the tasks return; `_OutOfTimeError` if that takes longer than there is time."""
+        from py4j.protocol import Py4JJavaError  # noqa: PLC0415
+
+        out_of_time = threading.Event()
+
+        def cancel() -> None:
+            out_of_time.set()
+            self.context.cancelAllJobs()
+
+        timer = None
+        if self.limits.max_seconds is not None:
+            timer = threading.Timer(max(0.0, self.clock.started + self.limits.max_seconds - time.monotonic()), cancel)
+            timer.start()
+        try:
+            outcomes: list[Any] = tasks.collect()
+            return outcomes
+        except Py4JJavaError as error:
+            if out_of_time.is_set():
+                raise _OutOfTimeError from error
+            raise SparkError(_reason(error)) from error
+        finally:
+            if timer:
+                timer.cancel()
+
+    def _take(self, outcome: Merged, level: int) -> None:
+        report = outcome.report
+        self.visited[outcome.partition] = outcome.visited
+        self.folder.remove(outcome.replaced)
+        self.fired += np.array(report.fired, np.int64)
+        self.deadlocks += report.deadlocks
+        if report.first_deadlock is not None and self.first_deadlock is None:
+            self.first_deadlock = Found(level - 1, report.first_deadlock)
+        self.represented += outcome.represented
+        if outcome.fresh:
+            if len(self.levels) == level:
+                self.levels.append(0)
+            self.levels[level] += outcome.fresh
+        for decided, state in outcome.decided:
+            for number in range(len(self.properties)):
+                if decided >> number & 1:
+                    self.found.setdefault(number, Found(level, state))
+        states, size = outcome.received
+        self.sent_states, self.sent_bytes = self.sent_states + states, self.sent_bytes + size
+
+    def _note_decisions(self) -> None:
+        for number, verdict in enumerate(self.result.verdicts):
+            if number in self.found:
+                verdict.holds = verdict.prop.kind == "sometimes"
+        self.result.deadlocks = self.deadlocks
+
+    # ---- numbers of values
+
+    def _number(self, reports: Sequence[list[list[Any]]]) -> None:
+        """Give the values that processes have met first numbers that all will use."""
+        before = self.counts
+        domains = distinct(self.domains)
+        for new_values in reports:
+            for domain, values in zip(domains, new_values, strict=True):
+                domain.number_all(values)
+        if self.orbits:
+            self.orbits.extend()
+        spare = _spare_bits(sum(self.levels))
+        fields = wide_fields(self.counts) if spare is None else compact_fields(self.counts, spare)
+        if not self.fields.has_room(self.counts) or fields.size < self.fields.size:
+            self.fields = fields
+        elif self.counts == before:
+            return
+        self._number_anew()
+
+    def _number_anew(self) -> None:
+        layout = self.fields.widths, tuple(self.fields.arrays.word.tolist())
+        layouts = self.numbering.layouts + [layout] * (layout not in self.numbering.layouts[-1:])
+        values = [list(domain.values) for domain in distinct(self.domains)]
+        if self.numbering.values:
+            self.numbers.unpersist()
+        self.numbering = Numbering(self.numbering.version + 1, values, layouts)
+        self.numbers = self.context.broadcast(pickle.dumps(self.numbering))
+
+    # ---- outcomes
+
+    def _conclude(self) -> None:
+        """Fill in the numbers and rebuild the traces."""
+        result = self.result
+        result.levels[:] = self.levels
+        for action, count in zip(self.model.actions, self.fired.tolist(), strict=False):
+            result.actions[action.name] += count
+        result.deadlocks = self.deadlocks
+        if self.symmetry:
+            result.represented = self.represented
+        wanted = {*self.found.values(), *([self.first_deadlock] if self.first_deadlock else [])}
+        traces = self._traces_to(wanted)
+        for number, found in self.found.items():
+            result.verdicts[number].trace = traces[found]
+        if self.first_deadlock:
+            result.deadlock_trace = traces[self.first_deadlock]
+
+    def _traces_to(self, wanted: set[Found]) -> dict[Found, Trace]:
+        """Shortest runs to some states: found backwards, by expanding each level before them until they come out."""
+        passed = {found: [found.state] for found in wanted}
+        actions: dict[Found, list[int]] = {found: [] for found in wanted}
+        for level in range(max((found.level for found in wanted), default=0), 0, -1):
+            under_way = [found for found in sorted(wanted) if found.level >= level]
+            targets = sorted({passed[found][0] for found in under_way})
+            before = self._predecessors(level, targets)
+            for found in under_way:
+                predecessor = before[passed[found][0]]
+                passed[found].insert(0, predecessor.state)
+                actions[found].insert(0, predecessor.action)
+        return {found: self._trace(passed[found], actions[found]) for found in wanted}
+
+    def _predecessors(self, level: int, targets: list[Numbers]) -> dict[Numbers, Predecessor]:
+        plans = [Plan(pieces_of(runs, level - 1), []) for runs in self.visited]
+        tasks = self.context.parallelize(plans, self.partitions).mapPartitions(
+            partial(find_predecessors, self._described(level), targets)
+        )
+        before: dict[Numbers, Predecessor] = {}
+        for predecessor in self._collected(tasks):
+            before.setdefault(targets[predecessor.wanted], predecessor)
+        return before
+
+    def _trace(self, passed: list[Numbers], actions: list[int]) -> Trace:
+        if self.symmetry:
+            return self.symmetry.real_trace([self._state(numbers) for numbers in passed])
+        state = self.model.initial
+        trace = [Step(None, state)]
+        for number in actions:
+            action = self.model.actions[number]
+            successor = action.bind()(state)
+            assert successor is not None, f"{action.label} is not enabled where the search took it"
+            state = successor
+            trace.append(Step(action, state))
+        return tuple(trace)
+
+    def _state(self, numbers: Numbers) -> State:
+        return tuple(domain.values[number] for domain, number in zip(self.domains, numbers, strict=True))
+
+    def _raise_again(self, numbers: Numbers, action: int) -> None:
+        """A rule raised an error where the action is enabled otherwise: let it be seen."""
+        self.model.actions[action].bind()(self._state(numbers))
+        raise AssertionError(f"{self.model.actions[action].label} raised an error once, and not again")
+
+
+class _OutOfTimeError(Exception):
+    """There was no time left for a job."""
+
+
+def _home(home: int) -> int:
+    """Messages carry the number of their partition."""
+    return home
+
+
+def _reason(error: Any) -> str:
+    """Why a job failed, in one line: the last line of a Python traceback, if there is one."""
+    text = str(error.java_exception.getMessage()) if error.java_exception else str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    python = [line for line in lines if line and line[0].isalpha() and "Error" in line.split(":")[0]]
+    return f"a task of Spark failed: {(python or lines)[-1 if python else 0]}"
