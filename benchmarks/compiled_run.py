@@ -30,6 +30,7 @@ def main(arguments: list[str]) -> None:
         json.dumps(
             {
                 "distinct": found.distinct_states,
+                "represented": found.represented if symmetric else found.distinct_states,
                 "transitions": found.transitions,
                 "depth": found.depth,
                 "seconds": round(found.duration_s, 3),

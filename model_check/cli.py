@@ -37,6 +37,9 @@ def main() -> NoReturn:
     except click.ClickException as error:
         click.echo(f"kspec: {' '.join(error.format_message().split())}", err=True)
         sys.exit(error.exit_code if isinstance(error, StoppedError) else BAD_USAGE)
+    except MemoryError as error:
+        click.echo(f"kspec: out of memory{f': {error}' if str(error) else ''}", err=True)
+        sys.exit(STOPPED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(ALL_HOLD)

@@ -125,7 +125,7 @@ class _Search:
         self._spare = _spare_bits(0)
         self._sparse = True
         self._lock = threading.Lock()
-        self.pool = ThreadPoolExecutor(workers) if workers > 1 else None
+        self.pool = ThreadPoolExecutor(workers - 1) if workers > 1 else None
         self._idle: list[_Workspace] = []
         self._sorted: NDArray[np.uint64] = np.empty(0, np.uint64)
         self.arrays: Any = None
@@ -357,7 +357,7 @@ class _Search:
         misses = np.concatenate([misses, self._check_misses])
         if misses.size:
             self.book.learn(misses)
-        fresh = [merged() for merged in merging]
+        fresh = merging()
         if misses.size:
             self._take_what_was_learned()
         self._test([*fresh, self._to_check])
@@ -434,15 +434,19 @@ class _Search:
 
     def _run(self, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
         """Do the tasks, on all workers; their results in order."""
-        if len(tasks) == 1:
-            return [tasks[0]()]
-        return [result() for result in self._start(tasks)]
+        return self._start(tasks)()
 
-    def _start(self, tasks: Sequence[Callable[[], Any]]) -> list[Callable[[], Any]]:
-        """Begin the tasks, on all workers; functions that wait for their results, in order."""
-        if self.pool is None:
-            return list(tasks)
-        return [future.result for future in [self.pool.submit(task) for task in tasks]]
+    def _start(self, tasks: Sequence[Callable[[], Any]]) -> Callable[[], list[Any]]:
+        """Let the other workers begin the tasks; a function that does what they leave, and returns the results in order."""
+        if self.pool is None or len(tasks) == 1:
+            return lambda: [task() for task in tasks]
+        futures = [self.pool.submit(task) for task in tasks]
+
+        def finish() -> list[Any]:
+            own = {number: tasks[number]() for number in reversed(range(len(tasks))) if futures[number].cancel()}
+            return [own[number] if number in own else future.result() for number, future in enumerate(futures)]
+
+        return finish
 
     # ---- learning
 

@@ -57,6 +57,7 @@ _MISSING, _DISABLED, _HOLDS, _RAISED = np.uint64(MISSING), np.uint64(DISABLED), 
 _FIRST_ROW = np.uint64(FIRST_ROW)
 NO_TARGET = np.uint64(0xFFFFFFFFFFFFFFFF)
 """In place of a column, of a table that does not number one."""
+_NUMBER_SHIFT = np.uint64(22)
 _SLOT_SHIFT, _TAG_FROM, _HALF, _KEY_SHIFT, _RECENT_SHIFT = (np.uint64(bits) for bits in (26, 16, 32, 40, 52))
 
 
@@ -446,26 +447,29 @@ def expand(
 @kernel
 def distribute(words: int, linear: Words, count: int, sorted_out: Words, sorted_first: Integers) -> None:
     """Sort `count` successors by shard; `sorted_first` receives where each shard's begin."""
-    stride = words + 1
+    stride, hash_at, total = np.uint64(words + 1), np.uint64(words), np.uint64(count)
     # A counting sort. Stable, so that the order within a shard is the order of generation.
     sorted_first[:] = 0
-    for i in range(count):
-        sorted_first[np.int64(linear[i * stride + words] >> SHARD_SHIFT) + 1] += 1
+    for i in range(total):
+        sorted_first[(linear[i * stride + hash_at] >> SHARD_SHIFT) + _ONE] += 1
     for i in range(SHARDS):
         sorted_first[i + 1] += sorted_first[i]
-    cursor = sorted_first[:SHARDS].copy()
-    for i in range(count):
-        target_shard = np.int64(linear[i * stride + words] >> SHARD_SHIFT)
-        to = cursor[target_shard] * stride
-        cursor[target_shard] += 1
+    cursor = np.empty(SHARDS, np.uint64)
+    for i in range(SHARDS):
+        cursor[i] = np.uint64(sorted_first[i]) * stride
+    for i in range(total):
+        source = i * stride
+        target_shard = linear[source + hash_at] >> SHARD_SHIFT
+        to = cursor[target_shard]
+        cursor[target_shard] = to + stride
         for k in range(stride):
-            sorted_out[to + k] = linear[i * stride + k]
+            sorted_out[to + k] = linear[source + k]
 
 
 @njit(inline="always")
 def slot_of(hashed: Any, size: Any) -> Any:
     """The place in a hash table of any size where the search for a state begins."""
-    return np.int64((((hashed >> _SLOT_SHIFT) & _LOW_32) * np.uint64(size)) >> _HALF)
+    return (((hashed >> _SLOT_SHIFT) & _LOW_32) * np.uint64(size)) >> _HALF
 
 
 @njit(inline="always")
@@ -475,24 +479,26 @@ def tag_of(hashed: Any) -> Any:
 
 
 @kernel
-def fill_index(layout: Layout, store: Bytes, base: int, count: int, index: Codes, index_at: int, size: Any) -> None:
+def fill_index(layout: Layout, store: Bytes, base: int, count: Any, index: Codes, index_at: int, size: Any) -> None:
     """Make the hash table of one shard, of `size` places from `index_at` on, from its states."""
     field_word, field_shift, field_mask, weight = layout.word, layout.shift, layout.mask, layout.weight
-    for place in range(size):
-        index[index_at + place] = np.uint32(0)
+    slots, first, places = np.uint64(field_word.size), np.uint64(index_at), np.uint64(size)
+    index[index_at : index_at + size] = np.uint32(0)
+    at = np.uint64(base) * np.uint64(layout.size)
     for number in range(count):
-        at = (base + number) * layout.size
         total = _ZERO
-        for slot in range(field_word.size):
-            word = load_word(store, np.uint64(at) + _EIGHT * field_word[slot])
-            total += ((word >> field_shift[slot]) & field_mask[slot]) * weight[slot]
+        for slot in range(slots):
+            total += ((load_word(store, at + _EIGHT * field_word[slot]) >> field_shift[slot]) & field_mask[slot]) * weight[
+                slot
+            ]
         hashed = finish_hash(total)
-        place = slot_of(hashed, size)
-        while index[index_at + place] != np.uint32(0):
-            place += 1
-            if place == size:
-                place = 0
-        index[index_at + place] = tag_of(hashed) | np.uint32(number + 1)
+        place = slot_of(hashed, places)
+        while index[first + place] != np.uint32(0):
+            place += _ONE
+            if place == places:
+                place = _ZERO
+        index[first + place] = tag_of(hashed) | np.uint32(number + 1)
+        at += np.uint64(layout.size)
 
 
 @kernel
@@ -514,40 +520,43 @@ def merge(
     sorted_capacity: int,
     sorted_first: Integers,
     fresh: Integers,
-) -> int:
+) -> Any:
     """Add what is new among the successors to the shards `first_shard` to `last_shard`.
 
     `fresh` receives the new states, as `check` reads them; the result is their number, or -1 if a shard is full.
     """
-    stride, last, state_size = words + 1, layout.last, layout.size
-    table_ahead, store_ahead = 24, 12
-    found = 0
+    last, state_size = layout.last, np.uint64(layout.size)
+    state_words, last_word = np.uint64(words), np.uint64(words - 1)
+    stride = state_words + _ONE
+    table_ahead, store_ahead = np.uint64(24), np.uint64(12)
+    found = _ZERO
     for shard in range(first_shard, last_shard):
-        base, index_at = shard_base[shard], index_base[shard]
-        count = shard_count[shard]
-        size = index_size[shard]
+        base, index_at = np.uint64(shard_base[shard]), np.uint64(index_base[shard])
+        count = np.uint64(shard_count[shard])
+        size = np.uint64(index_size[shard])
         for chunk in range(chunks):
-            begin, end = sorted_first[chunk, shard], sorted_first[chunk, shard + 1]
+            begin, end = np.uint64(sorted_first[chunk, shard]), np.uint64(sorted_first[chunk, shard + 1])
             if begin == end:
                 continue
-            if count + (end - begin) > shard_capacity:
+            most = np.int64(count + (end - begin))
+            if most > shard_capacity:
                 return -1
-            if count + (end - begin) > size * 0.8:
+            if most > size * 0.8:
                 # A bigger hash table in the same place, filled from the states.
-                size = max(np.int64(size * growth), np.int64((count + (end - begin)) / 0.8) + 16)
+                size = np.uint64(max(np.int64(size * growth), np.int64(most / 0.8) + 16))
                 index_size[shard] = size
-                fill_index(layout, store, base, count, index, index_at, size)
-            source = chunk * sorted_capacity + begin * stride
+                fill_index(layout, store, shard_base[shard], np.int64(count), index, index_base[shard], np.int64(size))
+            source = np.uint64(chunk * sorted_capacity) + begin * stride
             for i in range(begin, end):
                 # Both memory accesses of a probe are asked for well before they are needed.
                 if i + table_ahead < end:
-                    prefetch(index, index_at + slot_of(sorted_all[source + table_ahead * stride + words], size))
+                    prefetch(index, index_at + slot_of(sorted_all[source + table_ahead * stride + state_words], size))
                 if i + store_ahead < end:
-                    hashed = sorted_all[source + store_ahead * stride + words]
+                    hashed = sorted_all[source + store_ahead * stride + state_words]
                     entry = index[index_at + slot_of(hashed, size)]
                     if entry != np.uint32(0):
-                        prefetch(store, (base + np.int64(entry & INDEX_MASK) - 1) * state_size)
-                hashed = sorted_all[source + words]
+                        prefetch(store, (base + np.uint64(entry & INDEX_MASK) - _ONE) * state_size)
+                hashed = sorted_all[source + state_words]
                 tag = tag_of(hashed)
                 place = slot_of(hashed, size)
                 known = False
@@ -556,26 +565,26 @@ def merge(
                     if entry == np.uint32(0):
                         break
                     if (entry & ~INDEX_MASK) == tag:
-                        candidate = (base + np.int64(entry & INDEX_MASK) - 1) * state_size
-                        known = load_word(store, candidate + 8 * (words - 1)) & last == sorted_all[source + words - 1]
-                        for k in range(words - 1):
-                            known = known and load_word(store, candidate + 8 * k) == sorted_all[source + k]
+                        candidate = (base + np.uint64(entry & INDEX_MASK) - _ONE) * state_size
+                        known = load_word(store, candidate + _EIGHT * last_word) & last == sorted_all[source + last_word]
+                        for k in range(last_word):
+                            known = known and load_word(store, candidate + _EIGHT * k) == sorted_all[source + k]
                         if known:
                             break
-                    place += 1
+                    place += _ONE
                     if place == size:
-                        place = 0
+                        place = _ZERO
                 if not known:
-                    index[index_at + place] = tag | np.uint32(count + 1)
+                    index[index_at + place] = tag | np.uint32(count + _ONE)
                     to = (base + count) * state_size
-                    for k in range(words):
-                        store_word(store, to + 8 * k, sorted_all[source + k])
-                    fresh[found] = (count << 22) | (shard << 16) | np.int64(hashed & ACTION_MASK)
-                    found += 1
-                    count += 1
+                    for k in range(state_words):
+                        store_word(store, to + _EIGHT * k, sorted_all[source + k])
+                    fresh[found] = np.int64((count << _NUMBER_SHIFT) | np.uint64(shard << 16) | (hashed & ACTION_MASK))
+                    found += _ONE
+                    count += _ONE
                 source += stride
-        shard_count[shard] = count
-    return found
+        shard_count[shard] = np.int64(count)
+    return np.int64(found)
 
 
 @kernel

@@ -377,14 +377,13 @@ class Pool:
     def refit(self) -> None:
         """Give tables wider keys where a slot has outgrown its part of one."""
         self.allocate()
-        before = len(self.book.tables)
-        for table in list(self.book.tables):
-            if not table.fits:
-                old = table.columns
-                table.place_fields()
-                if table.columns != old:
-                    self.stale = True
-                self._store(table)
+        counts, before = self.book.columns.counts(), len(self.book.tables)
+        for table in [table for table in self.book.tables if not table.has_room_for(counts)]:
+            old = table.columns
+            table.place_fields()
+            if table.columns != old:
+                self.stale = True
+            self._store(table)
         if len(self.book.tables) != before:
             self.stale = True
         self.allocate()

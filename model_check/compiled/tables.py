@@ -82,6 +82,10 @@ class Columns:
         values = len(self.domains)
         return len(self.domains[column]) if column < values else len(self.combinations[column - values])
 
+    def counts(self) -> list[int]:
+        """How many values each column has."""
+        return [self.count(column) for column in range(len(self))]
+
     def combination(self, column: int) -> Combination | None:
         values = len(self.domains)
         return None if column < values else self.combinations[column - values]
@@ -179,10 +183,9 @@ class Table:
         """The column that the table's answer is the value of; `NO_TARGET` for one that numbers nothing."""
         return int(NO_TARGET)
 
-    @property
-    def fits(self) -> bool:
-        """Whether every value number that may come up has room in the key."""
-        return all(self.space.count(column) <= 1 << bits for column, bits in zip(self.columns, self.bits, strict=True))
+    def has_room_for(self, counts: Sequence[int]) -> bool:
+        """Whether every value number that may come up has room in the key: numbers below these counts, by column."""
+        return all(counts[column] <= room for column, room in zip(self.columns, self._room, strict=True))
 
     def place_fields(self) -> None:
         """Give each column room for twice the values that it has now, and move what is learned to the new keys."""
@@ -200,6 +203,7 @@ class Table:
             self.bits = [bits_for(self.space.count(column) + 1) for column in self.columns]
             self.keys, self.codes, old = np.empty(0, np.uint64), np.empty(0, np.uint64), []
         self.shifts = [sum(self.bits[:place]) for place in range(len(self.bits))]
+        self._room = [1 << bits for bits in self.bits]
         if old and self.keys.size:
             keys = np.zeros_like(self.keys)
             for (shift, bits), new_shift in zip(old, self.shifts, strict=True):

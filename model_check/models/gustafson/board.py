@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from model_check.model import Model, Slot, View, when
-from model_check.models.gustafson.exchange import committed, following, leading
+from model_check.models.gustafson.exchange import committed, fetches_to, leading
 from model_check.models.gustafson.settings import NAMES
 from spec.election import next_epoch
 from spec.log import EMPTY_LOG
@@ -39,7 +39,7 @@ class Views(NamedTuple):
     """What replicas decide from and what they show of themselves."""
 
     leading: dict[int, View]
-    following: dict[int, View]
+    fetches: dict[tuple[int, int], View]
     committed: dict[int, View]
 
 
@@ -105,8 +105,11 @@ class Board:
                 )
                 for replica in self.replicas
             },
-            following={
-                replica: view("following", following, role[replica], log[replica], key=replica) for replica in self.replicas
+            fetches={
+                (leader, follower): view(
+                    f"fetches to {leader}", partial(fetches_to, leader), role[follower], log[follower], key=follower
+                )
+                for leader, follower in self.pairs()
             },
             committed={
                 replica: view("committed", committed, log[replica], high_watermark[replica], key=replica)

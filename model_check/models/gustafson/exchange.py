@@ -40,14 +40,13 @@ class Leading(NamedTuple):
 NOT_LEADING = Leading(NO_ROLE, EMPTY_LOG, Offset(0))
 
 
-class Following(NamedTuple):
-    """What a replica shows of itself: whom it follows in which epoch, and its fetches at every offset of its log.
+Fetches = tuple[FetchRequest, ...]
+"""What a leader may learn of a replica: its fetches to this leader at every offset of its log.
 
-    The last fetch is the one that it would send now; the others are those that it may have sent on the way there.
-    """
+The last is the one that it would send now; the others are those that it may have sent on the way there.
+"""
 
-    role: Role
-    fetches: tuple[FetchRequest, ...]
+NOT_FOLLOWING: Fetches = (NO_FETCH,)
 
 
 def leading(replica: BrokerId, role: Role, log: RecordLog, high_watermark: Offset) -> Leading:
@@ -55,10 +54,11 @@ def leading(replica: BrokerId, role: Role, log: RecordLog, high_watermark: Offse
     return Leading(role, log, high_watermark) if leads(replica, role) else NOT_LEADING
 
 
-def following(role: Role, log: RecordLog) -> Following:
-    """What others can learn of a replica."""
-    fetches = tuple(fetch_request(role, log, Offset(end)) for end in range(log.end_offset + 1))
-    return Following(role._replace(isr=frozenset()), fetches)
+def fetches_to(leader: BrokerId, role: Role, log: RecordLog) -> Fetches:
+    """The fetches of a replica to this leader; the same for all that follow nobody or another."""
+    if not leads(leader, role):
+        return NOT_FOLLOWING
+    return tuple(fetch_request(role, log, Offset(end)) for end in range(log.end_offset + 1))
 
 
 def committed(log: RecordLog, high_watermark: Offset) -> RecordLog:
@@ -66,10 +66,9 @@ def committed(log: RecordLog, high_watermark: Offset) -> RecordLog:
     return log.truncate_to(high_watermark)
 
 
-def has_replicated(board: "Board", leader: BrokerId, own: Leading, other: Following, offset: Offset) -> bool:
+def has_replicated(board: "Board", own: Leading, fetches: Fetches, offset: Offset) -> bool:
     """Whether the leader may believe that a replica has its log up to `offset`, if the replica fetches just now.
 
     It remembers the replica's fetch nearest to `offset`, and nothing of a replica that does not follow it.
     """
-    fetch = other.fetches[min(offset, len(other.fetches) - 1)] if leads(leader, other.role) else NO_FETCH
-    return board.rules.has_replicated(own.role, own.log, fetch, offset)
+    return board.rules.has_replicated(own.role, own.log, fetches[min(offset, len(fetches) - 1)], offset)

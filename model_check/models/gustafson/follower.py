@@ -5,7 +5,7 @@ from functools import partial
 
 from model_check.model import Message, then, when
 from model_check.models.gustafson.board import Board
-from model_check.models.gustafson.exchange import Following, Leading, ask, truncated
+from model_check.models.gustafson.exchange import Fetches, Leading, ask, truncated
 from model_check.models.gustafson.settings import TRUNCATION
 from spec.fetch import apply_fetch_response, handle_fetch
 from spec.log import RecordLog
@@ -22,7 +22,7 @@ def add_follower(board: Board) -> None:
     for leader, follower in board.pairs():
         log = slots.log[follower]
         guards = [board.is_leader[leader], when(partial(leads, leader), slots.role[follower])]
-        both = (views.leading[leader], views.following[follower])
+        both = (views.leading[leader], views.fetches[leader, follower])
         written = (log, slots.high_watermark[follower])
         answer = _answer(board, leader)
         board.model.action(
@@ -49,32 +49,32 @@ def add_follower(board: Board) -> None:
             )
 
 
-Answer = Callable[[Leading, Following], FetchResponse]
+Answer = Callable[[Leading, Fetches], FetchResponse]
 
 
 def _answer(board: Board, leader: BrokerId) -> Answer:
     """What a leader answers to the fetch that a follower sends now."""
     fencing = board.rules.fetch_fencing
 
-    def answer(own: Leading, other: Following) -> FetchResponse:
-        request = other.fetches[-1]
+    def answer(own: Leading, fetches: Fetches) -> FetchResponse:
+        request = fetches[-1]
         verdict = fencing(own.role, own.log, request)
         return handle_fetch(leader, own.role, own.log, own.high_watermark, request, MAX_RECORDS_PER_FETCH, verdict)
 
     return answer
 
 
-def _brings_records(answer: Answer, own: Leading, other: Following) -> bool:
-    response = answer(own, other)
+def _brings_records(answer: Answer, own: Leading, fetches: Fetches) -> bool:
+    response = answer(own, fetches)
     return response.error == Error.NONE and len(response.records) > 0
 
 
-def _demands_truncation(answer: Answer, own: Leading, other: Following) -> bool:
-    return answer(own, other).error == Error.LOG_TRUNCATION
+def _demands_truncation(answer: Answer, own: Leading, fetches: Fetches) -> bool:
+    return answer(own, fetches).error == Error.LOG_TRUNCATION
 
 
-def _append(answer: Answer, log: RecordLog, own: Leading, other: Following) -> tuple[RecordLog, Offset]:
-    return apply_fetch_response(log, answer(own, other))
+def _append(answer: Answer, log: RecordLog, own: Leading, fetches: Fetches) -> tuple[RecordLog, Offset]:
+    return apply_fetch_response(log, answer(own, fetches))
 
 
 def _truncate(board: Board) -> Callable[[RecordLog, Offset, RecordLog], tuple[RecordLog, Offset]]:

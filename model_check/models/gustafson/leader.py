@@ -5,7 +5,7 @@ from functools import partial
 
 from model_check.model import CONTROLLER, PRODUCER, Effect, Local, Message, Note, then, when
 from model_check.models.gustafson.board import Acknowledged, Board
-from model_check.models.gustafson.exchange import Following, Leading, Role, following, has_replicated
+from model_check.models.gustafson.exchange import Fetches, Leading, Role, fetches_to, has_replicated
 from spec.high_watermark import has_record_to_commit, holds_back_high_watermark
 from spec.isr import check_isr_update, may_join_isr, may_leave_isr, with_replica, without_replica
 from spec.log import RecordLog
@@ -97,13 +97,13 @@ def _acknowledge(
 
 
 def _does_not_hold_back(board: Board, leader: BrokerId, replica: BrokerId) -> Local:
-    def free_to_advance(own: Leading, other: Following) -> bool:
-        reached = has_replicated(board, leader, own, other, Offset(own.high_watermark + 1))
+    def free_to_advance(own: Leading, fetches: Fetches) -> bool:
+        reached = has_replicated(board, own, fetches, Offset(own.high_watermark + 1))
         return not holds_back_high_watermark(own.role, replica, reached)
 
     if replica == leader:
-        return when(lambda own: free_to_advance(own, following(own.role, own.log)), board.views.leading[leader])
-    return when(free_to_advance, board.views.leading[leader], board.views.following[replica])
+        return when(lambda own: free_to_advance(own, fetches_to(leader, own.role, own.log)), board.views.leading[leader])
+    return when(free_to_advance, board.views.leading[leader], board.views.fetches[leader, replica])
 
 
 def _change_isr(board: Board) -> None:
@@ -111,7 +111,7 @@ def _change_isr(board: Board) -> None:
     for leader, follower in board.pairs():
         args = {"leader": leader, "follower": follower}
         partition, role = slots.partition, slots.role[leader]
-        leading, both = board.views.leading[leader], (board.views.leading[leader], board.views.following[follower])
+        leading, both = board.views.leading[leader], (board.views.leading[leader], board.views.fetches[leader, follower])
         is_true_leader = when(lambda state, role: check_isr_update(state, role) == Error.NONE, partition, role)
         board.model.action(
             board.names.shrink_isr,
@@ -134,16 +134,16 @@ def _change_isr(board: Board) -> None:
         )
 
 
-def _may_leave(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[[Leading, Following], bool]:
-    def may_leave(own: Leading, other: Following) -> bool:
-        return may_leave_isr(own.role, follower, has_replicated(board, leader, own, other, own.log.end_offset))
+def _may_leave(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[[Leading, Fetches], bool]:
+    def may_leave(own: Leading, fetches: Fetches) -> bool:
+        return may_leave_isr(own.role, follower, has_replicated(board, own, fetches, own.log.end_offset))
 
     return may_leave
 
 
-def _may_join(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[[Leading, Following], bool]:
-    def may_join(own: Leading, other: Following) -> bool:
-        return may_join_isr(own.role, follower, has_replicated(board, leader, own, other, own.high_watermark))
+def _may_join(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[[Leading, Fetches], bool]:
+    def may_join(own: Leading, fetches: Fetches) -> bool:
+        return may_join_isr(own.role, follower, has_replicated(board, own, fetches, own.high_watermark))
 
     return may_join
 
