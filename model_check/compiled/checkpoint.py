@@ -310,7 +310,7 @@ class Checkpoint:
         """Refuse the checkpoint of anything else."""
         for part, value in self._ours.items():
             if theirs.get(part) != value:
-                raise CheckpointError(f"the checkpoint in {self.folder} is of {_difference(part, theirs.get(part), value)}")
+                raise CheckpointError(f"the checkpoint in {self.folder} is of {difference(part, theirs.get(part), value)}")
 
     def _read_values(self, described: dict[str, Any], domains: Sequence[Domain]) -> None:
         path = self.folder / VALUES
@@ -426,7 +426,8 @@ def _damaged(path: Path) -> str:
     return f"{path} is damaged: its content is not what was written; start anew in another folder"
 
 
-def _difference(part: str, theirs: Any, ours: Any) -> str:
+def difference(part: str, theirs: Any, ours: Any) -> str:
+    """What a checkpoint is of, where a part of its identity is another than that of this exploration."""
     if part == "sources":
         return "other source code of the rules, the models or the engine; start anew in another folder"
     if part == "parameters":

@@ -97,9 +97,7 @@ class Core:
             self._slot_domains = distinct(self.book.domains[: len(self.model.slots)])
             sizes = {id(domain): len(known) for domain, known in zip(self._slot_domains, numbering.values, strict=True)}
             self._given = [sizes[id(domain)] for domain in self._slot_domains]
-            self.limits = np.array(
-                [sizes[id(domain)] for domain in self.book.domains[: len(self.model.slots)]], np.uint64
-            )
+            self.limits = np.array([sizes[id(domain)] for domain in self.book.domains[: len(self.model.slots)]], np.uint64)
             if self.symmetry:
                 self.orbits = OrbitBook(self.symmetry, self.book.domains)
                 self.orbit_arrays = None

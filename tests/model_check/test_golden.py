@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from model_check.engines import ENGINES, explorer
+from model_check.engines import explorer
 from model_check.exploration import Limits
 from model_check.models import MODELS
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())
 FAST, LARGE, LARGEST = 70_000, 2_000_000, 5_000_000
+LOCAL_ENGINES = ("compiled", "reference")
 
 
 def row_name(row: dict[str, Any]) -> str:
@@ -44,7 +45,7 @@ def assert_matches(row: dict[str, Any], engine: str) -> None:
     assert verdicts["TypeOk"].holds
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", LOCAL_ENGINES)
 @pytest.mark.parametrize("row", within(FAST))
 def test_numbers_equal_those_of_other_checkers(row: dict[str, Any], engine: str) -> None:
     assert_matches(row, engine)
