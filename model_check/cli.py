@@ -89,6 +89,7 @@ def check(
     master: str | None,
     partitions: int | None,
     spill: str | None,
+    tables: str | None,
     conf: tuple[str, ...],
     symmetry: bool,
     deadlock: bool,
@@ -117,7 +118,7 @@ def check(
     built = build(model, options)
     properties = chosen_properties(built, names, everything)
     checkpointing = _checkpointing(checkpoint, resume, checkpoint_interval)
-    settings = spark_settings(engine, master, partitions, spill, conf, quiet)
+    settings = spark_settings(engine, master, partitions, spill, tables, conf, quiet)
     explore = _engine(engine, workers, _symmetry(built, properties) if symmetry else None, checkpointing, settings)
     itf_file, mermaid_file = Output(itf), Output(mermaid)
     with progress(not quiet) as report:

@@ -14,6 +14,9 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark by its own name; may be repeated."
         ),
         click.option(
+            "--tables", metavar="DIR", help="Engine spark: write states, transitions and verdicts as Parquet to this folder."
+        ),
+        click.option(
             "--spill", metavar="DIR", help="Engine spark: where states are kept; a path or a URL (hdfs://…, s3://…)."
         ),
         click.option("--partitions", type=int, metavar="P", help="Engine spark: parts of the states (two for each core)."),
@@ -24,10 +27,16 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def spark_settings(
-    engine: str, master: str | None, partitions: int | None, spill: str | None, conf: tuple[str, ...], quiet: bool
+    engine: str,
+    master: str | None,
+    partitions: int | None,
+    spill: str | None,
+    tables: str | None,
+    conf: tuple[str, ...],
+    quiet: bool,
 ) -> Any:
     """The settings of engine spark; `None` for another engine that was given none of them."""
-    if engine != "spark" and master is None and partitions is None and spill is None and not conf:
+    if engine != "spark" and master is None and partitions is None and spill is None and tables is None and not conf:
         return None
     from model_check.spark.session import SparkSettings
 
@@ -39,7 +48,7 @@ def spark_settings(
         click.echo(f"kspec: {sentence}", err=True)
 
     settings = dict(setting.split("=", 1) for setting in conf)
-    return SparkSettings(master, partitions, spill, settings, None if quiet else tell)
+    return SparkSettings(master, partitions, spill, settings, None if quiet else tell, tables)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """A model's rules as the kernels read them: programs of table look-ups, masks, and the pools that hold the entries."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, islice
 from typing import Any
 

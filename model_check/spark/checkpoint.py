@@ -83,7 +83,7 @@ class Checkpoint:
             self.folder.remove(sorted(set(self._replaced) - set(files)))
             self._replaced = []
             if last:
-                states = sum(run.count for runs in visited for run in runs)
+                states = sum(run.states for runs in visited for run in runs)
                 self._tell(f"a checkpoint of {states:,} states is in {self.address}; --resume {self.address} goes on")
         self._next = time.monotonic() + self._every
 

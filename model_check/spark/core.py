@@ -60,10 +60,10 @@ class RuleError(NamedTuple):
 
 
 class Expanded(NamedTuple):
-    """Successors of some states: `linear` holds `count` of them, each with a word of hash and action behind it."""
+    """Successors of some states: `linear` holds `size` of them, each with a word of hash and action behind it."""
 
     linear: NDArray[np.uint64]
-    count: int
+    size: int
     positions: NDArray[np.int64]
     degrees: NDArray[np.int64]
 
@@ -196,7 +196,7 @@ class Core:
         """Successors that all can read, and the positions of states that have others."""
         if self.fields is self.wire and self._agreed:
             return expanded, _NONE
-        out = np.empty(max(1, expanded.count) * (self.wire.words + 1), np.uint64)
+        out = np.empty(max(1, expanded.size) * (self.wire.words + 1), np.uint64)
         aside = np.zeros(expanded.degrees.size, np.uint8)
         count = sift(
             self.fields.arrays,
@@ -210,12 +210,13 @@ class Core:
             self.fired,
             aside,
         )
-        return expanded._replace(linear=out, count=count), expanded.positions[aside != 0]
+        degrees = np.where(aside != 0, 0, expanded.degrees)
+        return expanded._replace(linear=out, size=count, degrees=degrees), expanded.positions[aside != 0]
 
     # ---- testing
 
     def test(self, packed: Packed, states: int, each_state: bool = False) -> list[tuple[int, int]]:
-        """Which properties (as bits) which states decide; unless `each_state` is wanted, the first state for each property."""
+        """Which properties (as bits) which states decide; the first for each property, or each state that does."""
         layout = self.wire.arrays
         undecided = np.array([sum(1 << number for number in self.open)], np.uint64)
         found: list[tuple[int, int]] = []

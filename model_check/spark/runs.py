@@ -7,6 +7,7 @@ nothing: only the files that the driver was told of count.
 import json
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ class Run(NamedTuple):
     levels: tuple[tuple[int, int], ...]
 
     @property
-    def count(self) -> int:
+    def states(self) -> int:
         return sum(count for _, count in self.levels)
 
 
@@ -39,7 +40,7 @@ class Piece(NamedTuple):
     file: str
     layout: int
     begin: int
-    count: int
+    states: int
 
 
 def pieces_of(runs: Sequence[Run], level: int) -> list[Piece]:
@@ -58,10 +59,10 @@ def slice_of(pieces: Sequence[Piece], begin: int, end: int) -> list[Piece]:
     """The states from number `begin` to `end` of those in these pieces."""
     chosen, at = [], 0
     for piece in pieces:
-        low, high = max(begin - at, 0), min(end - at, piece.count)
+        low, high = max(begin - at, 0), min(end - at, piece.states)
         if low < high:
             chosen.append(Piece(piece.file, piece.layout, piece.begin + low, high - low))
-        at += piece.count
+        at += piece.states
     return chosen
 
 
@@ -104,17 +105,13 @@ class Folder:
     def remove(self, names: Sequence[str]) -> None:
         """Remove files; those that are gone already do not matter."""
         for name in names:
-            try:
+            with suppress(OSError):
                 self._system.delete_file(self._at(name))
-            except OSError:
-                pass
 
     def remove_all(self) -> None:
         """Remove the folder and everything in it."""
-        try:
+        with suppress(OSError):
             self._system.delete_dir(self._path)
-        except OSError:
-            pass
 
     def write_json(self, name: str, content: Any) -> None:
         """Replace a file in one step."""
@@ -150,7 +147,7 @@ class Folder:
         with self._system.open_input_file(self._at(piece.file)) as file:
             parquet = pyarrow.parquet.ParquetFile(file)
             size = parquet.schema_arrow.field(COLUMN).type.byte_width
-            packed = np.zeros(piece.count * size + PADDING, np.uint8)
+            packed = np.zeros(piece.states * size + PADDING, np.uint8)
             for group, begin, end in _groups(parquet, piece):
                 column = parquet.read_row_group(group, columns=[COLUMN], use_threads=False).column(COLUMN)
                 _copy(column.slice(begin[0], begin[1]), size, packed[end:])
@@ -165,7 +162,7 @@ def _groups(parquet: Any, piece: Piece) -> Iterator[tuple[int, tuple[int, int], 
     size, at, done = parquet.schema_arrow.field(COLUMN).type.byte_width, 0, 0
     for group in range(parquet.num_row_groups):
         rows = parquet.metadata.row_group(group).num_rows
-        low, high = max(piece.begin - at, 0), min(piece.begin + piece.count - at, rows)
+        low, high = max(piece.begin - at, 0), min(piece.begin + piece.states - at, rows)
         if low < high:
             yield group, (low, high - low), done * size
             done += high - low

@@ -29,7 +29,8 @@ class SparkError(RuntimeError):
 class SparkSettings:
     """Where Spark runs, in how many partitions states are kept, and where they are spilled.
 
-    `conf` are settings by Spark's own names. `tell` gets a sentence for people: where Spark's own pages are.
+    `conf` are settings by Spark's own names. `tables` is a folder for the state graph as tables. `tell` gets a sentence for
+    people: where Spark's own pages are.
     """
 
     master: str | None = None
@@ -37,6 +38,7 @@ class SparkSettings:
     spill: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     tell: Callable[[str], None] | None = None
+    tables: str | None = None
 
 
 def is_local(master: str) -> bool:
@@ -46,9 +48,9 @@ def is_local(master: str) -> bool:
 
 @contextmanager
 def spark_context(settings: SparkSettings) -> Iterator[Any]:
-    """Spark's context: the one that runs already (`spark-submit`, a notebook, a test), else a new one that is stopped again.
+    """Spark's context: the one that runs already (in a notebook, a test), else a new one that is stopped again.
 
-    Raises `SparkError` in one sentence for a Java, a master or a setting that does not fit, `MissingExtraError` without PySpark.
+    Raises `SparkError` for a Java, a master or a setting that does not fit, `MissingExtraError` without PySpark.
     """
     need(("pyspark", "pyarrow"), "engine spark", extra="spark")
     from pyspark import SparkContext  # noqa: PLC0415 (takes half a second, and is an extra)

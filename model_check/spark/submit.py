@@ -1,4 +1,4 @@
-"""What `spark-submit` runs: `spark-submit --py-files kspec.zip submit.py check MODEL --engine spark …` is `kspec check …`."""
+"""`kspec` for `spark-submit`: `spark-submit --py-files kspec.zip submit.py check MODEL --engine spark`."""
 
 from model_check.cli import main
 

@@ -19,6 +19,10 @@ from model_check.model import Model, Property
 from model_check.spark.core import Core, Expanded, Numbering, Numbers, Packed, RaisedError, RuleError, pack, repacked
 from model_check.spark.distinct import Distinct
 from model_check.spark.runs import Folder, Piece, Run
+from model_check.spark.tables import Tables
+
+MOST_ROWS = 1 << 22
+"""Transitions that a task collects before it writes a file of them."""
 
 MESSAGE = 32 << 20
 """Most bytes of states in one message."""
@@ -32,6 +36,7 @@ class Setup(NamedTuple):
     symmetric: bool
     folder: str
     partitions: int
+    tables: str | None = None
 
 
 class Job(NamedTuple):
@@ -63,6 +68,7 @@ class Report(NamedTuple):
     error: RuleError | None
     seconds: float
     successors: int
+    tables: list[str]
 
 
 class Merged(NamedTuple):
@@ -80,27 +86,42 @@ class Merged(NamedTuple):
     report: Report
     received: tuple[int, int]
     seconds: float
+    tables: list[str]
 
 
-_kept: dict[str, tuple[Setup, Core, Folder]] = {}
+class Known(NamedTuple):
+    """What a process keeps of an exploration from one task to the next."""
+
+    setup: Setup
+    core: Core
+    folder: Folder
+    tables: Tables | None
+
+
+_kept: dict[str, Known] = {}
 """The exploration that this process works for."""
 
 _numberings: dict[tuple[str, int], Numbering] = {}
 
 
-def core_of(job: Job) -> tuple[Setup, Core, Folder, Numbering]:
-    """This process's tables, in the numbering of the job."""
+def known_of(job: Job) -> tuple[Known, Numbering]:
+    """What this process knows, in the numbering of the job."""
     if job.exploration not in _kept:
         setup = pickle.loads(job.setup.value)
+        core = Core(setup.model, setup.properties, setup.symmetric)
+        tables = Tables(setup.model, setup.properties, core.book.domains, setup.tables) if setup.tables else None
         _kept.clear()
-        _kept[job.exploration] = setup, Core(setup.model, setup.properties, setup.symmetric), Folder(setup.folder)
+        _kept[job.exploration] = Known(setup, core, Folder(setup.folder), tables)
     version = job.exploration, job.version
     if version not in _numberings:
         _numberings.clear()
         _numberings[version] = pickle.loads(job.numbering.value)
-    setup, core, folder = _kept[job.exploration]
-    core.agree(_numberings[version], job.undecided)
-    return setup, core, folder, _numberings[version]
+    known = _kept[job.exploration]
+    known.core.agree(_numberings[version], job.undecided)
+    if known.tables:
+        known.tables.written = []
+        known.tables.agree()
+    return known, _numberings[version]
 
 
 @contextmanager
@@ -114,7 +135,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def expand_partition(job: Job, partition: int, plans: Iterator[Plan]) -> Iterator[tuple[int, Any]]:
-    """Expand a partition's states; messages by the partition that they are for: packed states, and our own plan and report."""
+    """Expand a partition's states; messages by their partition: packed states, and to our own its plan and report."""
     (plan,) = plans  # to the end: a process that has not read all of its input is not used again
     with _no_garbage_collection():
         yield from _expand_partition(job, partition, plan)
@@ -122,25 +143,31 @@ def expand_partition(job: Job, partition: int, plans: Iterator[Plan]) -> Iterato
 
 def _expand_partition(job: Job, partition: int, plan: Plan) -> Iterator[tuple[int, Any]]:
     started = time.perf_counter()
-    setup, core, folder, numbering = core_of(job)
+    (setup, core, folder, tables), numbering = known_of(job)
     core.fired[:] = 0
     core.deadlocks, core.first_deadlock = 0, None
     found, successors = Distinct(core.wire), 0
     set_aside: list[Packed] = []
     error: RuleError | None = None
 
+    rows = _TransitionRows(tables, core.wire, job.level - 1, partition) if tables else None
+
     def take(expanded: Expanded, sifted: bool) -> None:
         nonlocal successors
-        successors += expanded.count
-        found.add_successors(expanded.linear, expanded.count, setup.partitions)
+        successors += expanded.size
+        found.add_successors(expanded.linear, expanded.size, setup.partitions)
+        if rows:
+            rows.add(expanded)
 
     try:
         for piece in plan.pieces:
             packed = read(folder, numbering, piece)
-            aside = core.expand(packed, piece.count, take)
+            if rows:
+                rows.begin(packed, piece.states)
+            aside = core.expand(packed, piece.states, take)
             if aside.size:
-                rows = packed[: piece.count * core.wire.size].reshape(piece.count, core.wire.size)
-                set_aside.append(rows[aside].reshape(-1))
+                states = packed[: piece.states * core.wire.size].reshape(piece.states, core.wire.size)
+                set_aside.append(states[aside].reshape(-1))
     except RaisedError as raised:
         error = raised.error
     kept_aside = None
@@ -149,6 +176,8 @@ def _expand_partition(job: Job, partition: int, plan: Plan) -> Iterator[tuple[in
         count = waiting.size // core.wire.size
         name = folder.write_states("waiting", partition, waiting, core.wire.size, count)
         kept_aside = Piece(name, len(numbering.layouts) - 1, 0, count)
+    if rows:
+        rows.write()
     packed, first = found.by_home(setup.partitions)
     report = Report(
         core.fired.tolist(),
@@ -159,6 +188,7 @@ def _expand_partition(job: Job, partition: int, plan: Plan) -> Iterator[tuple[in
         error,
         time.perf_counter() - started,
         successors,
+        tables.written if tables else [],
     )
     yield partition, (plan, report)
     step = max(1, MESSAGE // core.wire.size)
@@ -175,7 +205,7 @@ def merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any]
 
 
 def _merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any]]) -> Merged:
-    _, core, folder, numbering = core_of(job)
+    (_, core, folder, tables), numbering = known_of(job)
     size = core.wire.size
     candidates, received, received_bytes = Distinct(core.wire), 0, 0
     own: tuple[Plan, Report] | None = None
@@ -193,13 +223,16 @@ def _merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any
     rewritten = _to_rewrite(plan.visited, len(numbering.layouts) - 1)
     old: list[Packed] = []
     for place, run in enumerate(plan.visited):
-        packed = read(folder, numbering, Piece(run.file, run.layout, 0, run.count))
+        packed = read(folder, numbering, Piece(run.file, run.layout, 0, run.states))
         if candidates.count:
-            candidates.strike(packed, run.count)
+            candidates.strike(packed, run.states)
         if place >= rewritten:
-            old.append(packed[: run.count * size])
+            old.append(packed[: run.states * size])
     packed, fresh = candidates.remaining()
-    decided = [(bits, core.numbers_at(packed, number)) for bits, number in core.test(packed, fresh)] if job.undecided else []
+    deciding = core.test(packed, fresh, each_state=tables is not None) if job.undecided else []
+    if tables and fresh:
+        tables.write_states(core.wire, packed, fresh, job.level, deciding, partition)
+    decided = [(bits, core.numbers_at(packed, number)) for bits, number in _first_for_each(deciding)]
     levels = [level for run in plan.visited[rewritten:] for level in run.levels]
     if fresh:
         levels.append((job.level, fresh))
@@ -219,7 +252,48 @@ def _merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any
         report,
         (received, received_bytes),
         time.perf_counter() - (started or time.perf_counter()),
+        tables.written if tables else [],
     )
+
+
+def _first_for_each(deciding: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of all states that decide properties, the first for each property."""
+    seen, chosen = 0, []
+    for bits, number in deciding:
+        if bits & ~seen:
+            seen |= bits
+            chosen.append((bits, number))
+    return chosen
+
+
+class _TransitionRows:
+    """Transitions of a task on their way to the tables."""
+
+    def __init__(self, tables: Tables, fields: Fields, depth: int, partition: int) -> None:
+        self.tables, self.fields, self.depth, self.partition = tables, fields, depth, partition
+        self._states: Any = None
+        self._parts: list[tuple[Any, Any, Any]] = []
+
+    def begin(self, packed: Packed, states: int) -> None:
+        """The states that are expanded next."""
+        self._states = self.tables.keys(self.fields, packed, self.fields.size, states)
+
+    def add(self, expanded: Expanded) -> None:
+        """Successors of some of these states."""
+        words = self.fields.words
+        sources = self._states[np.repeat(expanded.positions, np.maximum(expanded.degrees, 0))]
+        targets = self.tables.keys(self.fields, expanded.linear.view(np.uint8), 8 * (words + 1), expanded.size)
+        hashes = expanded.linear[: expanded.size * (words + 1)].reshape(-1, words + 1)[:, words].copy()
+        self._parts.append((sources, targets, hashes))
+        if sum(len(part[2]) for part in self._parts) > MOST_ROWS:
+            self.write()
+
+    def write(self) -> None:
+        """Write what has come together."""
+        if any(len(part[2]) for part in self._parts):
+            sources, targets, hashes = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+            self.tables.write_transitions(sources, targets, hashes, self.depth, self.partition)
+        self._parts = []
 
 
 def _to_rewrite(runs: list[Run], layout: int) -> int:
@@ -231,9 +305,9 @@ def _to_rewrite(runs: list[Run], layout: int) -> int:
     if any(run.layout != layout for run in runs):
         return 0
     total, first = 0, len(runs)
-    while first > 0 and (total >= runs[first - 1].count // 2 or len(runs) - first < 1):
+    while first > 0 and (total >= runs[first - 1].states // 2 or len(runs) - first < 1):
         first -= 1
-        total += runs[first].count
+        total += runs[first].states
     return first if len(runs) - first >= 4 else len(runs)
 
 
@@ -253,10 +327,11 @@ def read(folder: Folder, numbering: Numbering, piece: Piece) -> Packed:
     packed, _ = folder.read(piece)
     if piece.layout == len(numbering.layouts) - 1:
         return packed
-    return repacked(packed, piece.count, numbering.fields(piece.layout), numbering.fields())
+    return repacked(packed, piece.states, numbering.fields(piece.layout), numbering.fields())
 
 
 def padded(message: bytes) -> Packed:
+    """The states of a message, as kernels read them."""
     packed = np.empty(len(message) + 8, np.uint8)
     packed[: len(message)] = np.frombuffer(message, np.uint8)
     return packed
@@ -272,7 +347,7 @@ class Predecessor(NamedTuple):
 
 def find_predecessors(job: Job, wanted: list[Numbers], plans: Iterator[Plan]) -> Iterator[Predecessor]:
     """For each wanted state the first of a partition's states that leads to it, if one does."""
-    _, core, folder, numbering = core_of(job)
+    (_, core, folder, _), numbering = known_of(job)
     open_ones = set(range(len(wanted)))
     hashes = [hash_of(list(numbers), core.wire.arrays.weight) & int(HASH_MASK) for numbers in wanted]
     found: list[Predecessor] = []
@@ -282,7 +357,7 @@ def find_predecessors(job: Job, wanted: list[Numbers], plans: Iterator[Plan]) ->
 
         def take(expanded: Expanded, sifted: bool) -> None:
             words = core.fields.words
-            rows = expanded.linear[: expanded.count * (words + 1)].reshape(-1, words + 1)
+            rows = expanded.linear[: expanded.size * (words + 1)].reshape(-1, words + 1)
             for number in sorted(open_ones):
                 hits = np.flatnonzero((rows[:, words] & HASH_MASK) == np.uint64(hashes[number]))
                 hits = hits[(rows[hits, :words] == pack(wanted[number], core.fields)).all(axis=1)]
@@ -300,5 +375,5 @@ def find_predecessors(job: Job, wanted: list[Numbers], plans: Iterator[Plan]) ->
         for piece in plan.pieces:
             if open_ones:
                 packed = read(folder, numbering, piece)
-                core.expand(packed, piece.count, look(packed), sifted=False)
+                core.expand(packed, piece.states, look(packed), sifted=False)
     yield from found

@@ -7,18 +7,22 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 
 pytest.importorskip("pyspark", reason="engine spark is not installed: pip install 'kafka-replication-spec[spark]'")
 
 from model_check import compiled
-from model_check.exploration import CheckpointError, Checkpointing, Exploration, Limits
+from model_check.compiled.checkpoint import identity
+from model_check.exploration import CheckpointError, Checkpointing, Exploration, Limits, Verdict
 from model_check.model import Model
 from model_check.spark import engine
+from model_check.spark.checkpoint import Checkpoint
 from model_check.spark.java import NoJavaError, find_java, launcher_home
 from model_check.spark.session import SparkError, SparkSettings, spark_context
 from model_check.symmetry import Symmetry
@@ -140,6 +144,31 @@ def test_what_does_not_go_together_is_told_in_one_line(
     assert message in done.stderr
 
 
+# ---- tables, without Spark
+
+
+def test_tables_hold_every_state_and_transition_once(tmp_path: Path) -> None:
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    settings, context = SparkSettings(partitions=3, tables=str(tmp_path)), Context()
+    with engine._folder(settings, context) as folder:
+        found = engine._Search(model, model.properties, EVERYTHING, settings, None, context, folder).run()
+    assert numbers_of(found) == expected(model)
+    states = pyarrow.parquet.read_table(tmp_path / "states")
+    transitions = pyarrow.parquet.read_table(tmp_path / "transitions").to_pylist()
+    keys = states.column("state").to_pylist()
+    assert len(set(keys)) == len(keys) == found.distinct_states
+    assert Counter(states.column("depth").to_pylist()) == dict(enumerate(found.levels))
+    assert Counter(row["action"] for row in transitions) == {name: n for name, n in found.actions.items() if n}
+    depth = dict(zip(keys, states.column("depth").to_pylist(), strict=True))
+    assert all(depth[row["source"]] == row["depth"] for row in transitions)
+    assert all(depth[row["target"]] <= row["depth"] + 1 for row in transitions)
+    assert {row["target"] for row in transitions} | {key for key in keys if depth[key] == 0} == set(keys)
+    reached = {name for names in states.column("reached").to_pylist() for name in names}
+    assert reached == {v.prop.name for v in found.verdicts if v.prop.kind == "sometimes" and v.holds}
+    verdicts = pyarrow.parquet.read_table(tmp_path / "verdicts").to_pylist()
+    assert {row["property"]: row["holds"] for row in verdicts} == {v.prop.name: v.holds for v in found.verdicts}
+
+
 # ---- on Spark
 
 
@@ -150,10 +179,17 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("partitions", [1, 2, 7, 64])
+@pytest.mark.parametrize("partitions", [1, 7, 64])
 def test_spark_gives_the_numbers_of_the_other_engines(spark: Any, partitions: int) -> None:
-    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    model = counters(3, cap=2)
     found = engine.explore(model, model.properties, EVERYTHING, SparkSettings(partitions=partitions))
+    assert numbers_of(found) == expected(model)
+
+
+@pytest.mark.slow
+def test_processes_that_learn_by_themselves_agree(spark: Any) -> None:
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    found = engine.explore(model, model.properties, EVERYTHING, SparkSettings(partitions=2))
     assert numbers_of(found) == expected(model)
 
 
@@ -272,8 +308,8 @@ def _interrupted(model: Model, folder: Path, states: int) -> Exploration:
 
 
 def _with_checkpoint(model: Model, asked: Checkpointing, limits: Limits) -> Exploration:
-    asked_for = Exploration(model, "spark", [engine.Verdict(prop) for prop in model.properties])
-    checkpoint = engine.Checkpoint(asked, engine.identity(asked_for))
+    asked_for = Exploration(model, "spark", [Verdict(prop) for prop in model.properties])
+    checkpoint = Checkpoint(asked, identity(asked_for))
     settings = SparkSettings(partitions=None if asked.resume else 3)
     with engine._folder(settings, Context(), checkpoint) as folder:
         return engine._Search(model, model.properties, limits, settings, None, Context(), folder, checkpoint).run()
