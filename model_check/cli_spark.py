@@ -1,10 +1,14 @@
 """What commands that can run on Spark have in common: its options, and its errors in one line."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
+
+from model_check.cli_common import ALL_HOLD
 
 
 def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,3 +68,44 @@ def spark_errors(engine: str) -> Iterator[None]:
         yield
     except (MissingExtraError, SparkError) as error:
         raise click.UsageError(str(error)) from error
+
+
+@click.command()
+@click.argument("tables", metavar="TABLES")
+@click.option("--out", required=True, metavar="DIR", help="Write the traces into this folder, as ITF JSON.")
+@click.option(
+    "--goals",
+    type=click.Choice(["actions", "arguments", "pairs", "properties"]),
+    default="pairs",
+    show_default=True,
+    help="What to cover: each action, with all its arguments, pairs of consecutive actions, or properties decided.",
+)
+@click.option("--master", metavar="URL", help="Spark's master.  [default: local[*]]")
+@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark by its own name; may be repeated.")
+@click.option("--quiet", is_flag=True, help="Do not say where Spark's own pages are.")
+def cover(tables: str, out: str, goals: str, master: str | None, conf: tuple[str, ...], quiet: bool) -> int:
+    """Choose traces that together cover the model whose tables are in the folder TABLES.
+
+    `kspec check MODEL --engine spark --all --tables TABLES` writes these. Exit status: 0 written, 2 bad usage.
+    """
+    settings = spark_settings("spark", master, None, None, None, conf, quiet)
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(f"cannot write to {out}: {error.strerror}") from error
+    with spark_errors("spark"):
+        from model_check.spark.session import spark_context
+
+        with spark_context(settings) as context:
+            from model_check.spark.coverage import covering_traces, model_of
+
+            chosen = covering_traces(context, tables, goals)
+    from model_check.itf import as_itf
+
+    model = model_of(tables)
+    for number, (trace, covered) in enumerate(chosen, 1):
+        document = as_itf(model, trace, f"{model.name}: covers {'; '.join(covered)}")
+        (folder / f"{goals}-{number:04d}.itf.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    click.echo(f"{out}: {len(chosen):,} traces cover {sum(len(covered) for _, covered in chosen):,} {goals}")
+    return ALL_HOLD

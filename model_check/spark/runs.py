@@ -142,6 +142,11 @@ class Folder:
             pyarrow.parquet.write_table(table, file, row_group_size=ROWS_PER_GROUP, **settings)
         return name
 
+    def metadata(self, name: str) -> dict[bytes, bytes]:
+        """What a table's schema says besides its columns."""
+        with self._system.open_input_file(self._at(name)) as file:
+            return dict(pyarrow.parquet.read_schema(file).metadata or {})
+
     def read(self, piece: Piece) -> tuple[Packed, int]:
         """The packed states of a piece, and how many bytes each has."""
         with self._system.open_input_file(self._at(piece.file)) as file:
