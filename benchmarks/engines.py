@@ -177,10 +177,13 @@ def main() -> None:
         f" Python {platform.python_version()}.\n\n{table(engines)}\n\n"
         f"A small model ({start.distinct:,} states) from interpreter start to finish:"
         f" {statistics.median(start.seconds):.2f} s.\n\n"
-        f"Not measured here: {'; '.join(missing)}.\n"
+        + (f"Not measured here: {'; '.join(missing)}.\n" if missing else "")
     )
     print("\n" + text)
-    write_readme(f"epochs {arguments.epochs}", f"python -m benchmarks.engines --epochs {arguments.epochs}", text)
+    title, called = f"epochs {arguments.epochs}", f"python -m benchmarks.engines --epochs {arguments.epochs}"
+    if arguments.only:
+        title, called = f"{title}, {arguments.only}", f"{called} --only '{arguments.only}'"
+    write_readme(title, called, text)
 
 
 def write_readme(name: str, command: str, text: str) -> None:

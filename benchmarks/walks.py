@@ -47,12 +47,12 @@ def main() -> None:
     for name, parameters in CASES:
         model = MODELS[name].build(parameters)
         rate(model, cores, 1000)  # the rules are asked, and the loops compiled, before the clock runs
-        rates = [plain_rate(model), rate(model, 1, 500_000), rate(model, cores, 500_000)]
+        rates = [plain_rate(model), rate(model, 1, 200_000), rate(model, cores, 200_000)]
         settings = ", ".join(f"{key.replace('_', '-')} {value}" for key, value in parameters.items())
         lines.append(f"| `{name}`, {settings} | " + " | ".join(f"{steps:,.0f}" for steps in rates) + " |")
         print(lines[-1], [f"{after / before:.1f}x" for before, after in pairwise(rates)], flush=True)
     table = "\n".join(lines)
-    text = f"Steps per second, start and asking of rules included; medians of {REPEAT} runs of 500,000 walks.\n\n{table}\n"
+    text = f"Steps per second, start and asking of rules included; medians of {REPEAT} runs of 200,000 walks.\n\n{table}\n"
     write_readme("random walks", "python -m benchmarks.walks", text)
 
 

@@ -11,7 +11,7 @@ class ParameterError(ValueError):
 class Parameter(NamedTuple):
     """A whole number (`minimum` and above), a switch (`minimum` is `None`), or one of `choices`.
 
-    With `many`, any set of the choices.
+    With `many`, any set of the choices; with `listed`, one or several of them in order, with commas in between.
     """
 
     name: str
@@ -20,6 +20,7 @@ class Parameter(NamedTuple):
     minimum: int | None = None
     choices: tuple[str, ...] = ()
     many: bool = False
+    listed: bool = False
 
     @property
     def option(self) -> str:
@@ -33,6 +34,11 @@ class Parameter(NamedTuple):
             if unknown:
                 raise ParameterError(f"{self.option} {unknown[0]}: choose from {', '.join((*self.choices, 'all'))}")
             return self.choices if "all" in values else tuple(choice for choice in self.choices if choice in values)
+        if self.listed:
+            unknown = [choice for choice in str(value).split(",") if choice not in self.choices]
+            if unknown:
+                raise ParameterError(f"{self.option} {unknown[0]}: choose from {', '.join(self.choices)}")
+            return value
         if self.choices:
             if value is not None and value not in self.choices:
                 raise ParameterError(f"{self.option} {value}: choose from {', '.join(self.choices)}")

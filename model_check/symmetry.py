@@ -7,6 +7,7 @@ records of them), never from a list kept by hand. An exploration then keeps one 
 
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import permutations
 from typing import Any, TypeAlias
 
@@ -43,6 +44,16 @@ def rename_rule(annotation: Any) -> Rename | None:
     return None
 
 
+@lru_cache(maxsize=1 << 16)
+def written(value: Any) -> str:
+    """A value in words, the same for equal values: `repr` writes the members of a set in any order."""
+    if isinstance(value, frozenset):
+        return "{" + ", ".join(sorted(written(member) for member in value)) + "}"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(written(member) for member in value) + ")"
+    return repr(value)
+
+
 class Symmetry:
     """The permutations of a model's interchangeable brokers, and what they do to its states."""
 
@@ -74,7 +85,7 @@ class Symmetry:
 
     def canonical(self, state: State) -> State:
         """The one state that stands for all images of this one."""
-        return min(self.images(state), key=repr)
+        return min(self.images(state), key=lambda image: [written(value) for value in image])
 
     def check(self, properties: list[Property]) -> None:
         """Make sure, on a sample of reachable states, that neither the actions nor the properties tell brokers apart.

@@ -155,6 +155,18 @@ def apply_partition(leader: LeaderIsr, announced: PartitionIsr) -> LeaderIsr:
     return LeaderIsr(announced.isr, announced.partition_epoch, frozenset(), NO_PARTITION_EPOCH)
 
 
+def apply_news(leader: LeaderIsr, announced: PartitionIsr) -> LeaderIsr:
+    """As `apply_partition`, but what the leader knows already changes nothing: a proposal made since then stays pending.
+
+    The answer to a proposal tells the new state, often before the metadata do. If the leader has proposed again by then,
+    the late announcement must not make it forget that: the controller may grant the second proposal, and whom it admits
+    would not be waited for.
+
+    **Kafka:** no release; the repair of `apply_partition` in `Partition.makeLeader`.
+    """
+    return apply_partition(leader, announced) if is_newer_partition(leader, announced) else leader
+
+
 # ---- the answer
 
 

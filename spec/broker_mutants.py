@@ -3,7 +3,7 @@
 Many are what an older release did; the rest never were in any.
 """
 
-from spec.alter_partition import LeaderIsr, committed_isr, propose_as_if_granted, roll_back_always
+from spec.alter_partition import LeaderIsr, apply_partition, committed_isr, propose_as_if_granted, roll_back_always
 from spec.fetcher import (
     FetchState,
     forget_last_epoch_if_first_is_empty,
@@ -57,6 +57,12 @@ def one_is_enough(min_isr: int, replicas: int) -> int:
 BROKER_MUTANTS = (
     Mutant("act-on-old-metadata", "acts_on_metadata", acts_on_any_metadata, "a starting broker acts on its past"),
     Mutant("take-old-announcement", "takes_announcement", takes_any_announcement, "older announcements are taken"),
+    Mutant(
+        "forget-proposal-on-old-news",
+        "announced_isr",
+        apply_partition,
+        "an announcement that tells nothing new drops a proposal made since",
+    ),
     Mutant("no-epoch-entry", "start_leading", start_leading, "a new leader does not note its epoch (KAFKA-7415)"),
     Mutant(
         "keep-followers-over-missed-epochs",

@@ -4,7 +4,7 @@ import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spec.alter_partition import LeaderIsr, OnIsrError, Proposal
+from spec.alter_partition import LeaderIsr, OnIsrError, PartitionIsr, Proposal
 from spec.controller_messages import AlterPartitionRequest
 from spec.fetcher import FetchState, Start, Truncation
 from spec.followers import Brokers, FollowerState
@@ -43,6 +43,7 @@ class BrokerProtocol:
 
     - `acts_on_metadata`: from when on a broker that has just started acts on what it reads;
     - `takes_announcement`: which announcements of the partition a replica takes;
+    - `announced_isr`: what a leader makes of an announced ISR;
     - `start_leading`: what a new leader notes in its log;
     - `knows_followers`: when a leader relies in a new epoch on what it knew of its followers;
     - `restarts_fetching`: when a follower starts to follow anew;
@@ -85,6 +86,7 @@ class BrokerProtocol:
     name: str
     acts_on_metadata: Callable[[Offset, Offset], bool]
     takes_announcement: Callable[[Epoch, LeaderIsr, Epoch, PartitionEpoch], bool]
+    announced_isr: Callable[[LeaderIsr, PartitionIsr], LeaderIsr]
     start_leading: StartLeading
     knows_followers: Callable[[bool, Epoch, Epoch], bool]
     restarts_fetching: Callable[[BrokerId, Epoch, BrokerId, Epoch], bool]

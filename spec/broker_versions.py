@@ -7,6 +7,8 @@ of an upgrade is brokers of different versions. Up to 2.8 the controller keeps t
 from dataclasses import replace
 
 from spec.alter_partition import (
+    apply_news,
+    apply_partition,
     give_up_if_invalid,
     maximal_isr,
     never_roll_back,
@@ -87,6 +89,7 @@ BROKER_0_10 = BrokerProtocol(
     name="0.10",
     acts_on_metadata=has_caught_up,
     takes_announcement=takes_later_leader_epoch,
+    announced_isr=apply_partition,
     start_leading=start_leading,
     knows_followers=knows_followers_if_it_led,
     restarts_fetching=restarts_with_leader,
@@ -232,11 +235,15 @@ BROKER_4_0 = replace(BROKER_3_9, name="4.0", takes_records=take_up_to_epoch)
 BROKER_NEXT = replace(
     BROKER_4_0,
     name="next",
+    announced_isr=apply_news,
     knows_followers=knows_followers_if_no_epoch_was_missed,
     takes_answer=takes_same_epoch,
     joins=joins_under_min_isr_if_caught_up,
 )
-"""4.0 with what is known to be wrong repaired: followers remembered over missed epochs, KAFKA-18991, KAFKA-19996."""
+"""4.0 with what is known to be wrong repaired.
+
+Followers remembered over missed epochs; proposals forgotten for metadata that tell nothing new; KAFKA-18991; KAFKA-19996.
+"""
 
 BROKER_VERSIONS = (
     BROKER_0_10,

@@ -1,6 +1,6 @@
 """Becoming leader or follower of a partition, by what the metadata says; leaving it; and its state after a start."""
 
-from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr, PartitionIsr, apply_partition
+from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr, PartitionIsr
 from spec.fetcher import NOT_FETCHING, started
 from spec.followers import Follower, assign, reset_follower
 from spec.local_log import LogT, restart
@@ -47,9 +47,9 @@ def _takes(broker: Broker, partition: Partition[LogT], announced: PartitionRegis
 def become_leader(broker: Broker, partition: Partition[LogT], announced: PartitionRegistration, now: int) -> Handled[LogT]:
     """Lead, or go on leading, as announced.
 
-    The assignment and the ISR are taken as announced, and a pending proposal is dropped. Only in a new leader epoch: the
-    epoch starts at the log's end, and what is known of the followers is reset. Then the high watermark may move, for the
-    ISR may be smaller.
+    The assignment is taken as announced, and the ISR. A pending proposal is dropped, in `next` only if there is news. Only
+    in a new leader epoch: the epoch starts at the log's end, and what is known of the followers is reset. Then the high
+    watermark may move, for the ISR may be smaller.
 
     **Kafka:** `Partition.makeLeader`. A partition that recovers from an unclean election counts as recovered from here on;
     the next AlterPartition says so.
@@ -57,7 +57,7 @@ def become_leader(broker: Broker, partition: Partition[LogT], announced: Partiti
     if not _takes(broker, partition, announced):
         return Step(partition)
     followers = assign(partition.followers if leads(broker, partition) else (), broker.self_id, announced.replicas)
-    isr = apply_partition(partition.isr, PartitionIsr(announced.isr, announced.partition_epoch))
+    isr = broker.protocol.announced_isr(partition.isr, PartitionIsr(announced.isr, announced.partition_epoch))
     after = partition._replace(leader=broker.self_id, isr=isr, followers=followers, fetcher=NOT_FETCHING)
     effects: tuple[Effect, ...] = ()
     if announced.leader_epoch > partition.leader_epoch:

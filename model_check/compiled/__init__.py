@@ -2,7 +2,7 @@
 
 import gc
 
-# Importing numba makes half a million objects, and all of them stay: looking for garbage among them takes a tenth of the time.
+# Importing numba makes half a million objects, and all stay: looking for garbage among them takes a tenth of the time.
 _collecting = gc.isenabled()
 gc.disable()
 try:

@@ -5,8 +5,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from model_check.model import Model
-from model_check.models import async_isr, gustafson
+from model_check.models import async_isr, gustafson, kafka
 from model_check.models.gustafson.settings import PARAMETERS, QUIRKS, TRUNCATION
+from model_check.models.kafka.settings import PARAMETERS as KAFKA_PARAMETERS
 from model_check.parameters import Parameter, resolve
 from spec.protocol import ASYNC_ISR, KIP_101, KIP_279, KIP_320, KIP_320_FIRST_TRY, TRUNCATE_TO_HW, Protocol
 
@@ -55,6 +56,13 @@ MODELS = {
             async_isr.PARAMETERS,
             async_isr.QUIRKS,
             partial(async_isr.build, ASYNC_ISR.name, ASYNC_ISR),
+        ),
+        ModelEntry(
+            "kafka",
+            "Kafka 0.10 to 4.0, and repaired: brokers and controller over the handlers that a broker runs",
+            KAFKA_PARAMETERS,
+            {},
+            partial(kafka.build, "kafka"),
         ),
     )
 }

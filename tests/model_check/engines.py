@@ -8,7 +8,7 @@ from model_check.model import Model
 from model_check.models import MODELS
 
 SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
-    *((name, {"replicas": 2, "max_epoch": 1}) for name in MODELS if name != "async-isr"),
+    *((name, {"replicas": 2, "max_epoch": 1}) for name in MODELS if name not in ("async-isr", "kafka")),
     ("truncate-to-hw", {"replicas": 2, "max_epoch": 2}),
     ("kip-101", {"replicas": 2, "max_epoch": 2}),
     ("kip-320", {"replicas": 3, "max_epoch": 0}),
@@ -22,6 +22,9 @@ SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
     ("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2}),
     ("async-isr", {"replicas": 2, "max_offset": 3, "max_version": 5}),
     ("async-isr", {"replicas": 3, "max_offset": 1, "max_version": 1, "repair": ("one-proposal",)}),
+    ("kafka", {"brokers": 2, "min_isr": 1, "elections": 2}),
+    ("kafka", {"brokers": 2, "min_isr": 1, "isr_shrinks": 1}),
+    ("kafka", {"brokers": 2, "version": "2.0,2.1", "min_isr": 1, "elections": 1, "acks": "1"}),
 ]
 
 

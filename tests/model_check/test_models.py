@@ -22,7 +22,10 @@ def trace_length(result: Exploration, name: str) -> int | None:
     return len(verdict.trace) if verdict.trace and verdict.violated else None
 
 
-@pytest.mark.parametrize("parameters", [TWO_REPLICAS, {"max_epoch": 1}, {"replicas": 2, "log_size": 3, "max_records": 3}])
+@pytest.mark.parametrize(
+    "parameters",
+    [TWO_REPLICAS, pytest.param({"max_epoch": 1}, marks=pytest.mark.slow), {"replicas": 2, "log_size": 3, "max_records": 3}],
+)
 def test_in_kip_320_the_exchange_of_messages_equals_its_published_abstraction(parameters: dict[str, int]) -> None:
     exchanged = explored("kip-320", **parameters, truncation="exchange")
     at_once = explored("kip-320", **parameters, truncation="agreement")
@@ -47,6 +50,7 @@ def test_without_fencing_the_exchange_loses_what_the_abstraction_keeps(
     assert trace_length(messages, "StrongIsr") == length
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repairs", [("kafka-epoch-lookup", "own-epoch-entry"), ("all",)])
 def test_kip_320_holds_with_kafkas_own_lookup_once_leaders_note_their_epoch(repairs: tuple[str, ...]) -> None:
     for parameters in (TWO_REPLICAS, {"max_epoch": 1}):

@@ -26,9 +26,11 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("async-isr", {"replicas": 3, "max_version": 2}),
     ("async-isr", {"replicas": 4, "max_version": 1, "max_offset": 1}),
 ]
+LONG = (0, 2, 4, 5)
+SOME = [pytest.param(*case, marks=[pytest.mark.slow] if number in LONG else []) for number, case in enumerate(CASES)]
 
 
-@pytest.mark.parametrize(("name", "parameters"), CASES)
+@pytest.mark.parametrize(("name", "parameters"), SOME)
 def test_the_compiled_engine_counts_the_same_orbits(name: str, parameters: dict[str, Any]) -> None:
     model = MODELS[name].build(parameters)
     symmetry, limits = Symmetry(model), Limits(stop_at_first=False)
@@ -43,7 +45,7 @@ def test_the_compiled_engine_counts_the_same_orbits(name: str, parameters: dict[
                 assert verdict.prop.bind()(verdict.trace[-1].state) != (verdict.prop.kind == "always")
 
 
-@pytest.mark.parametrize(("name", "parameters"), CASES)
+@pytest.mark.parametrize(("name", "parameters"), SOME)
 def test_states_are_orbits_and_verdicts_are_the_same(name: str, parameters: dict[str, Any]) -> None:
     model = MODELS[name].build(parameters)
     symmetry = Symmetry(model)
@@ -107,6 +109,7 @@ def test_renaming_follows_the_types_of_fields() -> None:
     assert rename_rule(int) is None
 
 
+@pytest.mark.slow
 def test_three_replicas_need_nearly_six_times_fewer_states() -> None:
     model = MODELS["kip-320"].build({"max_epoch": 1})
     reduced = explore(model, [], Limits(), Symmetry(model))

@@ -9,6 +9,7 @@ from spec.alter_partition import (
     LeaderIsr,
     PartitionIsr,
     Proposal,
+    apply_news,
     apply_partition,
     change_isr,
     check_alter_partition,
@@ -164,3 +165,12 @@ def test_an_announcement_replaces_all_that_the_leader_assumed(
     assert apply_partition(leader, PartitionIsr(announced, epoch)) == LeaderIsr(
         announced, epoch, frozenset(), PartitionEpoch(-1)
     )
+
+
+def test_a_late_announcement_drops_a_newer_proposal_unless_it_must_be_news() -> None:
+    """The answer to a first proposal told partition epoch 4 already, and a second one was made on top of that."""
+    leader = propose(known(1, 3, epoch=4), replicas(1, 2, 3)).leader
+    late = partition(1, 3, epoch=4)
+    assert maximal_isr(apply_partition(leader, late)) == replicas(1, 3)
+    assert apply_news(leader, late) is leader
+    assert maximal_isr(apply_news(leader, partition(1, epoch=5))) == replicas(1)

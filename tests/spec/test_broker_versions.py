@@ -48,7 +48,7 @@ CHANGED = {
     "3.8": set(),
     "3.9": set(),
     "4.0": {"takes_records"},
-    "next": {"knows_followers", "takes_answer", "joins"},
+    "next": {"announced_isr", "knows_followers", "takes_answer", "joins"},
 }
 
 
@@ -75,7 +75,7 @@ def test_a_mutant_weakens_one_rule_of_the_repaired_version(mutant: Mutant) -> No
 
 
 def test_mutants_have_different_names() -> None:
-    assert len({mutant.name for mutant in BROKER_MUTANTS}) == len(BROKER_MUTANTS) == 33
+    assert len({mutant.name for mutant in BROKER_MUTANTS}) == len(BROKER_MUTANTS) == 34
 
 
 def test_what_the_rules_that_never_were_allow() -> None:
@@ -98,7 +98,7 @@ def test_what_was_repaired_is_not_undone_later() -> None:
 
 
 def test_the_repairs_are_all_that_next_adds() -> None:
-    assert changed(BROKER_4_0, BROKER_NEXT) == {"knows_followers", "takes_answer", "joins"}
+    assert changed(BROKER_4_0, BROKER_NEXT) == {"announced_isr", "knows_followers", "takes_answer", "joins"}
 
 
 def test_every_function_of_a_release_says_which_of_kafka_it_states() -> None:

@@ -1,0 +1,38 @@
+"""The model `kafka`: brokers, controller and network over the handlers of `spec`. See docs/kafka-model.md."""
+
+from typing import Any
+
+from model_check.model import Model
+from model_check.models.kafka.board import Board
+from model_check.models.kafka.control import add_control
+from model_check.models.kafka.isr_changes import add_isr_changes
+from model_check.models.kafka.lifecycle import add_lifecycle
+from model_check.models.kafka.metadata import add_metadata
+from model_check.models.kafka.properties import add_properties
+from model_check.models.kafka.replication import add_replication
+from model_check.models.kafka.settings import controller_of, rules_of, versions_of
+
+
+def build(name: str, parameters: dict[str, Any]) -> Model:
+    """The model within the bounds and with the settings of `parameters`."""
+    versions = versions_of(parameters)
+    board = Board(name, rules_of(versions, parameters), controller_of(versions, parameters), parameters)
+    most = decisions(parameters)
+    add_control(board)
+    add_metadata(board, most)
+    add_replication(board)
+    add_isr_changes(board)
+    add_lifecycle(board, most)
+    add_properties(board)
+    return board.model
+
+
+def decisions(parameters: dict[str, Any]) -> int:
+    """How many decisions of the controller there can be: the most that a broker can be behind.
+
+    Each disturbance leads to some: an ISR that shrinks grows again; who is fenced is unfenced and joins again.
+    """
+    stops = parameters["clean_shutdowns"] + parameters["unclean_shutdowns"]
+    fencings = parameters["fencings"] + parameters["late_registrations"]
+    others = parameters["elections"] + 3 * parameters["reassignments"] + 3 * parameters["isr_shrinks"]
+    return int(1 + others + 3 * fencings + 5 * stops)

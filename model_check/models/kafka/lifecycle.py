@@ -1,0 +1,385 @@
+"""Brokers stop, lose their power, start again, register and are unfenced.
+
+Two things happen in one step where nothing that lies between them could be told: a broker that is told to stop asks the
+controller at once; one that starts registers at once, for until then it is as good as down.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from model_check.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, View, then, when
+from model_check.models.kafka.board import NOT_REPLAYING, Board, trimmed
+from model_check.models.kafka.cluster import (
+    NOW,
+    answer_of,
+    appended,
+    cluster_of,
+    controller_state,
+    is_the_choice,
+    registered,
+)
+from model_check.models.kafka.control import heartbeat, runs
+from model_check.models.kafka.metadata import apply_image, read_effects
+from model_check.models.kafka.party import Log
+from model_check.models.kafka.values import (
+    NO_EXCHANGE,
+    NO_MEMORY,
+    NO_ROLE,
+    NO_TOPIC,
+    Change,
+    Clients,
+    Cluster,
+    Exchange,
+    Image,
+    Memory,
+    Process,
+    Role,
+    Under,
+)
+from spec.broker_lifecycle import (
+    BrokerLifecycle,
+    BrokerState,
+    CleanShutdown,
+    answers_this_run,
+    begin_controlled_shutdown,
+    handle_heartbeat_response,
+    handle_registration_response,
+    next_communication,
+    set_ready_to_unfence,
+    start_again,
+    stop,
+)
+from spec.controller import ControllerStep, handle_registration
+from spec.controller_messages import BrokerHeartbeatResponse, BrokerRegistrationRequest, BrokerRegistrationResponse
+from spec.fetcher import NOT_FETCHING, FetchState
+from spec.recovery import Checkpoints, after_clean_stop, after_power_loss, previous_broker_epoch, recover
+from spec.step import SendToController
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Offset
+
+
+def add_lifecycle(board: Board, most: int) -> None:
+    """Add what the budgets of shutdowns allow, and the way back, which is never bounded."""
+    unclean, clean = board.parameters["unclean_shutdowns"], board.parameters["clean_shutdowns"]
+    for replica in board.brokers:
+        if unclean:
+            _add_power_loss(board, replica)
+        if clean:
+            _add_clean_stop(board, replica)
+        if unclean or clean:
+            _add_way_back(board, replica, most)
+        if unclean or clean or board.parameters["fencings"] or board.parameters["late_registrations"]:
+            for successor in board.brokers:
+                _add_unfencing(board, replica, successor)
+        if board.parameters["late_registrations"]:
+            _add_late_registration(board, replica)
+
+
+# ---- stopping
+
+
+def _stopped(exchange: Exchange) -> tuple[Role, Memory, FetchState, Exchange]:
+    """What is left in memory; a request that was sent may still arrive, and nobody hears the answer."""
+    return NO_ROLE, NO_MEMORY, NOT_FETCHING, exchange if exchange.state == Under.SENT else NO_EXCHANGE
+
+
+def _without_memory(board: Board, replica: BrokerId) -> Effect:
+    slots = board.slots
+    party = (slots.role[replica], slots.memory[replica], slots.fetcher[replica], slots.exchange[replica])
+    return then(party, _stopped, slots.exchange[replica])
+
+
+def _reads_no_more(board: Board, replica: BrokerId) -> list[Effect]:
+    """The effects of a stop on who reads metadata, where that is not part of a decision."""
+    slots = board.slots
+    if board.keeps_its_past(replica):
+        return []
+    others = [slots.lag[other] for other in board.brokers if other != replica]
+    return [
+        then(slots.lag[replica], lambda lag: NOT_REPLAYING, slots.lag[replica]),
+        then(slots.older, trimmed, slots.older, *others),
+    ]
+
+
+def _down(process: Process, noted: BrokerEpoch) -> Process:
+    life = BrokerLifecycle(process.life.broker, process.life.incarnation, BrokerState.SHUTTING_DOWN)
+    return Process(False, life, noted=noted)
+
+
+def _stop_cleanly(process: Process) -> Process:
+    noted = next(effect for effect in stop(process.life).effects if isinstance(effect, CleanShutdown))
+    return _down(process, previous_broker_epoch((noted.broker_epoch,)))
+
+
+def _add_power_loss(board: Board, replica: BrokerId) -> None:
+    slots, most = board.slots, board.parameters["values"]
+
+    def lose(kept: int, checkpointed: int) -> Callable[[Log], object]:
+        def effect(log: Log) -> object:
+            if kept > log.log.end_offset or checkpointed > min(kept, log.high_watermark):
+                return REFUSED
+            survived = after_power_loss(log, Checkpoints(Offset(checkpointed)), Offset(kept))
+            return recover(survived).local
+
+        return effect
+
+    for kept in range(most + 1):
+        for checkpointed in range(kept + 1):
+            board.model.action(
+                "UncleanShutdown",
+                {"broker": replica, "kept": kept, "checkpointedHighWatermark": checkpointed},
+                events=[Note(replica, "stops without warning")],
+                guards=[when(lambda process: process.up, slots.process[replica])],
+                effects=[
+                    then(slots.log[replica], lose(kept, checkpointed), slots.log[replica]),
+                    then(slots.process[replica], lambda process: _down(process, NO_BROKER_EPOCH), slots.process[replica]),
+                    _without_memory(board, replica),
+                    *_reads_no_more(board, replica),
+                    board.spend("unclean_shutdowns"),
+                ],
+            )
+
+
+def _ask_to_stop(board: Board, successor: BrokerId, wanted: BrokerState) -> Callable[[Cluster, Process], Cluster | None]:
+    """What the controller decides when a broker wishes to stop, if that lets the broker go into the state `wanted`."""
+
+    def decide(cluster: Cluster, process: Process) -> Cluster | None:
+        begun = begin_controlled_shutdown(process.life).state
+        if not process.published or begun.state != BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            return None
+        step = heartbeat(board, cluster, process, 0, successor, shutdown=True)
+        answer = answer_of(step)
+        assert isinstance(answer, BrokerHeartbeatResponse)
+        after = cluster_of(step.state)
+        if handle_heartbeat_response(begun, answer).state.state != wanted or not appended(step):
+            return None
+        return after if is_the_choice(cluster, after, successor, process.life.broker) else None
+
+    return decide
+
+
+def _add_clean_stop(board: Board, replica: BrokerId) -> None:
+    slots = board.slots
+    runs_on = when(lambda process: process.life.state == BrokerState.RUNNING, slots.process[replica])
+    waits = when(
+        lambda process: process.life.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+        slots.process[replica],
+    )
+    flushed = then(slots.log[replica], lambda log: recover(after_clean_stop(log)).local, slots.log[replica])
+    stopped = then(slots.process[replica], _stop_cleanly, slots.process[replica])
+    begun = then(
+        slots.process[replica],
+        lambda process: process._replace(life=begin_controlled_shutdown(process.life).state),
+        slots.process[replica],
+    )
+    off = [flushed, stopped, _without_memory(board, replica)]
+    spent = board.spend("clean_shutdowns")
+    told = [Note(replica, "is told to stop"), Message(replica, CONTROLLER, "heartbeat: wants to stop")]
+    asks = [Message(replica, CONTROLLER, "heartbeat: wants to stop")]
+    stops = [Message(CONTROLLER, replica, "stop"), Note(replica, "flushes all, and stops")]
+    reads = (slots.cluster, slots.process[replica])
+
+    def add(name: str, successor: BrokerId | None, events: list, guards: list[Local], effects: list[Effect]) -> None:  # type: ignore[type-arg]
+        args = {"broker": replica} if successor is None else {"broker": replica, "successor": successor}
+        board.model.action(name, args, events=events, guards=guards, effects=effects)
+
+    for successor in board.brokers:
+        who = f"{replica} succeeded by {successor}"
+        wait = board.decided(
+            board.decision(
+                f"shutdown of {who}", _ask_to_stop(board, successor, BrokerState.PENDING_CONTROLLED_SHUTDOWN), *reads
+            )
+        )
+        leave = board.decided(
+            board.decision(f"leave of {who}", _ask_to_stop(board, successor, BrokerState.SHUTTING_DOWN), *reads),
+            leaves=None if board.keeps_its_past(replica) else replica,
+            writes=[slots.exchange[replica]],
+        )
+        gone = [*leave.effects, *off]
+        if not board.keeps_its_past(replica):
+            gone.append(then(slots.lag[replica], lambda lag: NOT_REPLAYING, slots.lag[replica]))
+        waiting = [Message(CONTROLLER, replica, "wait")]
+        add("BeginShutdown", successor, told + waiting, [runs_on, wait.guard], [*wait.effects, begun, spent])
+        add("AskToStop", successor, asks + waiting, [waits, wait.guard], wait.effects)
+        add("StopAtOnce", successor, told + stops, [runs_on, leave.guard], [*gone, spent])
+        add("StopCleanly", successor, asks + stops, [waits, leave.guard], gone)
+    alone = [*off, *_reads_no_more(board, replica)]
+    add(
+        "StopUnheard",
+        None,
+        [Note(replica, "stops in order, unheard")],
+        [runs_on],
+        [*alone, spent],
+    )
+    add("StopWithoutLeave", None, [Note(replica, "has waited too long, flushes all, and stops")], [waits], alone)
+
+
+# ---- coming back
+
+
+def _add_way_back(board: Board, replica: BrokerId, most: int) -> None:
+    for successor in board.brokers:
+        _add_registration(board, replica, successor)
+    for steps in range(most + 1):
+        _add_first_image(board, replica, steps, board.replayed(replica, steps))
+
+
+def _registers(board: Board, cluster: Cluster, life: BrokerLifecycle, successor: BrokerId) -> ControllerStep:
+    asked = next_communication(life._replace(broker_epoch=NO_BROKER_EPOCH), Offset(0)).effects[0]
+    assert isinstance(asked, SendToController)
+    assert isinstance(asked.message, BrokerRegistrationRequest)
+    # The session of a run that is down has expired, or the answer would be DUPLICATE_BROKER_REGISTRATION.
+    end_offset = Offset(registered(cluster, life.broker).broker_epoch + 1)
+    state = controller_state(cluster, first=successor, silent=life.broker, end_offset=end_offset)
+    return handle_registration(board.control.protocol, board.control.settings, state, asked.message, NOW)
+
+
+def _next_life(process: Process) -> BrokerLifecycle:
+    return start_again(process.life, process.noted)
+
+
+def _add_registration(board: Board, replica: BrokerId, successor: BrokerId) -> None:
+    slots = board.slots
+    reads = (slots.cluster, slots.process[replica])
+
+    def register(cluster: Cluster, process: Process) -> Cluster | None:
+        if process.up:
+            return None
+        step = _registers(board, cluster, _next_life(process), successor)
+        after = cluster_of(step.state)
+        return after if appended(step) and is_the_choice(cluster, after, successor, replica) else None
+
+    def answered(cluster: Cluster, process: Process) -> Process:
+        response = answer_of(_registers(board, cluster, _next_life(process), successor))
+        assert isinstance(response, BrokerRegistrationResponse)
+        return Process(True, handle_registration_response(answers_this_run, _next_life(process), response).state)
+
+    keeps = board.keeps_its_past(replica)
+    decided = board.decided(
+        board.decision(f"registered {replica} succeeded by {successor}", register, *reads),
+        leaves=None if keeps else replica,
+    )
+    begins = [] if keeps else [then(slots.lag[replica], lambda lag: 0, slots.lag[replica])]
+    board.model.action(
+        "Register",
+        {"broker": replica, "successor": successor},
+        events=[
+            Note(replica, "starts"),
+            Message(replica, CONTROLLER, "registration"),
+            Message(CONTROLLER, replica, "its broker epoch"),
+        ],
+        guards=[decided.guard],
+        effects=[*decided.effects, then(slots.process[replica], answered, *reads), *begins],
+    )
+
+
+def _add_late_registration(board: Board, replica: BrokerId) -> None:
+    """The registration of a run arrives a second time, long after the first. The run does not hear the answer."""
+
+    def register(cluster: Cluster, process: Process) -> Cluster | None:
+        if cluster.topic == NO_TOPIC or not runs(cluster, replica, process):
+            return None
+        step = _registers(board, cluster, process.life, replica)
+        after = cluster_of(step.state)
+        return after if after != cluster else None
+
+    reads = (board.slots.cluster, board.slots.process[replica])
+    decided = board.decided(board.decision(f"registered {replica} again", register, *reads))
+    board.model.action(
+        "RegisterAgain",
+        {"broker": replica},
+        events=[Message(replica, CONTROLLER, "registration, sent long ago")],
+        guards=[decided.guard],
+        effects=[*decided.effects, board.spend("late_registrations")],
+    )
+
+
+def _add_first_image(board: Board, replica: BrokerId, steps: int, change: View) -> None:
+    slots = board.slots
+    party = (
+        slots.log[replica],
+        slots.role[replica],
+        slots.memory[replica],
+        slots.exchange[replica],
+        slots.clients,
+        slots.fetcher[replica],
+    )
+
+    def take(
+        log: Log,
+        role: Role,
+        memory: Memory,
+        exchange: Exchange,
+        known: Clients,
+        fetcher: FetchState,
+        process: Process,
+        change: Change | None,
+    ) -> object:
+        if change is None:
+            return REFUSED
+        return apply_image(board, replica, None, change.after, log, role, memory, exchange, known, fetcher, process)
+
+    board.model.action(
+        "TakeFirstImage",
+        {"broker": replica, "decisions": steps},
+        events=[Note(replica, "has caught up with the metadata")],
+        guards=[
+            when(lambda change: change is not None, change),
+            when(lambda process: process.up and not process.published, slots.process[replica]),
+        ],
+        effects=[
+            then(party, take, *party, slots.process[replica], change),
+            then(slots.process[replica], _ready, slots.process[replica]),
+            *(read_effects(board, replica, steps) if steps else ()),
+        ],
+    )
+
+
+def _ready(process: Process) -> Process:
+    caught_up = BrokerHeartbeatResponse(Error.NONE, is_caught_up=True, is_fenced=True)
+    life = handle_heartbeat_response(process.life, caught_up).state
+    return process._replace(life=set_ready_to_unfence(life).state, published=True)
+
+
+def _add_unfencing(board: Board, replica: BrokerId, successor: BrokerId) -> None:
+    slots = board.slots
+    reads = (slots.cluster, slots.process[replica], slots.lag[replica])
+
+    def ask(cluster: Cluster, process: Process, lag: int) -> ControllerStep:
+        return heartbeat(board, cluster, process, lag, successor, shutdown=False)
+
+    def unfence(cluster: Cluster, process: Process, lag: int) -> Cluster | None:
+        comes_back = process.published and process.life.state in (BrokerState.RECOVERY, BrokerState.RUNNING)
+        if not comes_back or not registered(cluster, replica).fenced:
+            return None
+        step = ask(cluster, process, lag)
+        after = cluster_of(step.state)
+        return after if appended(step) and is_the_choice(cluster, after, successor, replica) else None
+
+    def answered(cluster: Cluster, process: Process, lag: int) -> Process:
+        answer = answer_of(ask(cluster, process, lag))
+        assert isinstance(answer, BrokerHeartbeatResponse)
+        return process._replace(life=handle_heartbeat_response(process.life, answer).state)
+
+    decided = board.decided(board.decision(f"unfenced {replica} succeeded by {successor}", unfence, *reads))
+    guards = [decided.guard]
+    if board.keeps_its_past(replica):
+        guards.append(_has_read_its_registration(board, replica))
+    board.model.action(
+        "Unfence",
+        {"broker": replica, "successor": successor},
+        events=[Message(replica, CONTROLLER, "heartbeat"), Message(CONTROLLER, replica, "you take part")],
+        guards=guards,
+        effects=[*decided.effects, then(slots.process[replica], answered, *reads)],
+    )
+
+
+def _has_read_its_registration(board: Board, replica: BrokerId) -> Local:
+    def read(cluster: Cluster, older: tuple[Image, ...], lag: int) -> bool:
+        brokers = older[-lag].brokers if lag > 0 else cluster.brokers
+        return registered(cluster, replica) in brokers
+
+    slots = board.slots
+    view = board.model.view(
+        "has read its registration", partial(read), slots.cluster, slots.older, slots.lag[replica], key=replica
+    )
+    return when(lambda has_read: has_read, view)

@@ -1,0 +1,166 @@
+"""A broker taken together from its slots, and apart again: what the handlers of `spec` get and what becomes of it.
+
+Time is a choice here. The clock says that every lag is too long (`LATE`), so a follower counts as caught up only if it has
+everything, and only the action that shrinks an ISR says otherwise. Every delay is over whenever somebody asks.
+"""
+
+from typing import NamedTuple
+
+from model_check.models.kafka.values import (
+    NO_EXCHANGE,
+    NO_MEMORY,
+    NO_ROLE,
+    PARTITION,
+    Clients,
+    Exchange,
+    Memory,
+    Placed,
+    Process,
+    Role,
+    Under,
+)
+from spec.alter_partition import PartitionIsr, is_pending
+from spec.broker_lifecycle import BrokerLifecycle, BrokerState
+from spec.broker_protocol import BrokerProtocol
+from spec.fetcher import NOT_DELAYED, FetchState, forget_last_epoch_if_first_is_empty, needs_no_answer
+from spec.follower import fetch_or_truncate
+from spec.followers import Follower, FollowerState
+from spec.isr_requests import WriteIsr
+from spec.local_log import LocalLog
+from spec.log import RecordLog
+from spec.metadata import BrokerRegistration
+from spec.partition import AnswerProducer, Broker, Effect, Handled, Partition, Settings
+from spec.step import Reply, Send, SendToController
+from spec.values import NO_LEADER, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset
+
+LATE = 1_000_000
+"""A time at which every delay is over and every lag too long."""
+
+Log = LocalLog[RecordLog]
+
+STRANGER = Process(True, BrokerLifecycle(NO_LEADER, Incarnation(0)))
+"""A run of a broker, for rules that do not ask which."""
+
+
+class Rules(NamedTuple):
+    """A broker's rules and settings."""
+
+    protocol: BrokerProtocol
+    min_isr: int
+
+
+def broker(rules: Rules, self_id: BrokerId, process: Process, known: frozenset[BrokerRegistration]) -> Broker:
+    """What the handlers know of the broker that they run in."""
+    return Broker(
+        self_id,
+        rules.protocol,
+        process.life.broker_epoch,
+        tuple(sorted(known)),
+        Settings(rules.min_isr, max_lag=1, back_off=0),
+        shutting_down=process.life.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+    )
+
+
+def leading(log: Log, role: Role, memory: Memory) -> Partition[RecordLog]:
+    """The partition as a replica that answers others has it."""
+    return Partition(
+        PARTITION,
+        log,
+        role.leader,
+        role.leader_epoch,
+        role.isr,
+        role.epoch_start,
+        tuple(sorted(memory.followers)),
+        tuple(sorted(memory.waiting)),
+    )
+
+
+def face(log: Log, role: Role, memory: Memory) -> Partition[RecordLog]:
+    """As `leading`, without what an answer to others does not depend on: the same for many states of the leader."""
+    followers = tuple(sorted(Follower(follower.broker) for follower in memory.followers))
+    return Partition(PARTITION, log, role.leader, role.leader_epoch, epoch_start=role.epoch_start, followers=followers)
+
+
+def following(log: Log, fetcher: FetchState) -> Partition[RecordLog]:
+    """The partition as a fetcher has it."""
+    return Partition(PARTITION, log, fetcher.leader, fetcher.leader_epoch, fetcher=fetcher)
+
+
+def role_of(partition: Partition[RecordLog], replica: BrokerId) -> Role:
+    """A replica's role. The partition epoch that a follower has heard of is not kept: metadata reach it in order."""
+    isr = partition.isr if partition.leader == replica else NO_ROLE.isr
+    return Role(partition.leader, partition.leader_epoch, isr, partition.epoch_start)
+
+
+def memory_of(partition: Partition[RecordLog]) -> Memory:
+    """What a leader keeps in mind, without times and without what follows from time alone."""
+    followers = frozenset(Follower(follower.broker, _timeless(follower.state)) for follower in partition.followers)
+    memory = Memory(followers, frozenset(partition.waiting))
+    return NO_MEMORY if memory == NO_MEMORY else memory
+
+
+def _timeless(state: FollowerState) -> FollowerState:
+    return FollowerState(state.end_offset, UNKNOWN_OFFSET, broker_epoch=state.broker_epoch)
+
+
+def followed(rules: Rules, own: Broker, partition: Partition[RecordLog]) -> tuple[Log, FetchState]:
+    """What a follower keeps after a step. A log without any epoch is truncated in the same step, for that needs nobody.
+
+    The fetcher may ask at any time; whether it was answered is forgotten where no rule asks for it.
+    """
+    if needs_no_answer(partition.fetcher, partition.local.log):
+        partition = fetch_or_truncate(own, partition, LATE).state
+    fetcher = partition.fetcher
+    asks = rules.protocol.last_epoch == forget_last_epoch_if_first_is_empty
+    return partition.local, fetcher._replace(delayed_until=NOT_DELAYED, answered=fetcher.answered and asks)
+
+
+def seen(partition: Partition[RecordLog], leads: bool, effects: tuple[Effect, ...], before: Clients) -> Clients:
+    """What clients know after a replica has done something: what it has told producers, and what it shows to consumers."""
+    records = partition.local.log.records
+    told = {
+        effect.response.base_offset
+        for effect in effects
+        if isinstance(effect, AnswerProducer) and effect.response.error == Error.NONE
+    }
+    shown = range(partition.local.high_watermark) if leads else ()
+    return Clients(
+        before.told | {Placed(offset, records[offset]) for offset in told},
+        before.read | {Placed(Offset(offset), records[offset]) for offset in shown},
+    )
+
+
+def exchange_after(before: Exchange, partition: Partition[RecordLog], effects: tuple[Effect, ...]) -> Exchange:
+    """The AlterPartition request that is under way: a new one takes the place of an old one.
+
+    An old one was made on an older partition epoch, and would be refused; an answer that nobody waits for is dropped.
+    """
+    for effect in effects:
+        if isinstance(effect, SendToController):
+            return Exchange(Under.SENT, effect.message, NO_EXCHANGE.response)
+        if isinstance(effect, WriteIsr):
+            return Exchange(Under.SENT, effect.request, NO_EXCHANGE.response)
+    if before.state == Under.ANSWERED and not awaits(partition, before):
+        return NO_EXCHANGE
+    return before
+
+
+def awaits(partition: Partition[RecordLog], exchange: Exchange) -> bool:
+    """Whether the leader still waits for the answer to this request."""
+    proposed = frozenset(member.broker for member in exchange.request.isr)
+    return is_pending(partition.isr, PartitionIsr(proposed, exchange.request.partition_epoch))
+
+
+def sent(step: Handled[RecordLog]) -> Send | None:  # type: ignore[type-arg]
+    """The request that a follower sends, if it does."""
+    return next((effect for effect in step.effects if isinstance(effect, Send)), None)
+
+
+def reply(step: Handled[RecordLog]) -> object:
+    """The answer that a leader gives."""
+    return next(effect.message for effect in step.effects if isinstance(effect, Reply))
+
+
+def committed(log: Log) -> RecordLog:
+    """The records that a replica knows to be committed."""
+    return log.log.truncate_to(Offset(log.high_watermark))

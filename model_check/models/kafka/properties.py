@@ -1,0 +1,304 @@
+"""What the model `kafka` must satisfy: invariants V1 to V10 of the reference, and what a reader cares about."""
+
+from collections.abc import Callable
+from itertools import combinations, pairwise
+
+from model_check.model import Local, View, when
+from model_check.models.kafka.board import Board
+from model_check.models.kafka.cluster import registered
+from model_check.models.kafka.party import Log
+from model_check.models.kafka.values import NO_TOPIC, Clients, Cluster, Process, Role, Topic
+from spec.alter_partition import maximal_isr
+from spec.log import EMPTY_LOG, RecordLog
+from spec.metadata import NOBODY
+from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Offset
+
+
+def agree_below(log: RecordLog, other: RecordLog, end: Offset) -> bool:
+    """Whether two logs hold the same records before `end`."""
+    return all(log.holds_as(other, Offset(offset)) for offset in range(end))
+
+
+def add_properties(board: Board) -> None:
+    """Add every `always` with the `sometimes` that shows its premise met."""
+    _types(board)
+    _leadership(board)
+    _candidates(board)
+    _isr(board)
+    _logs(board)
+    _acknowledged(board)
+    _reads(board)
+    _unclean(board)
+
+
+def _types(board: Board) -> None:
+    def log_ok(log: Log) -> bool:
+        history = log.log.epoch_history.entries if hasattr(log.log.epoch_history, "entries") else ()
+        ordered = all(
+            one.leader_epoch < other.leader_epoch and one.start_offset < other.start_offset
+            for one, other in pairwise(history)
+        )
+        return 0 <= log.log.start_offset <= log.high_watermark <= log.log.end_offset and ordered
+
+    board.model.always(
+        "TypeOk",
+        [when(log_ok, board.slots.log[broker]) for broker in board.brokers],
+        "a log starts at or before its high watermark, which is at or before its end; its epochs grow with its offsets",
+        None,
+    )
+
+
+def _leadership(board: Board) -> None:
+    model, current = board.model, board.views.current
+    model.always(
+        "LeaderInIsr",
+        [when(lambda topic: topic.leader == NO_LEADER or topic.leader in topic.isr, current)],
+        "the controller's leader is in its ISR, or there is none",
+        "SomebodyLeads",
+    )
+    model.sometimes("SomebodyLeads", [when(lambda topic: topic.leader != NO_LEADER, current)], "the partition has a leader")
+
+
+def _eligible_view(board: Board, broker: BrokerId) -> View:
+    """The log of a broker that may be elected cleanly, sooner or later: its registered run is up and ISR or ELR list it."""
+    slots = board.slots
+
+    def log_of_candidate(cluster: Cluster, process: Process, log: Log) -> RecordLog | None:
+        topic = cluster.topic
+        listed = broker in topic.isr or broker in topic.elr
+        runs = process.up and process.life.broker_epoch == registered(cluster, broker).broker_epoch
+        return log.log if listed and runs else None
+
+    return board.model.view(
+        "possible next leader", log_of_candidate, slots.cluster, slots.process[broker], slots.log[broker], key=broker
+    )
+
+
+def _candidates(board: Board) -> None:
+    model, views, slots = board.model, board.views, board.slots
+    candidate = {broker: _eligible_view(board, broker) for broker in board.brokers}
+
+    def has_committed(mine: RecordLog, log: RecordLog | None) -> bool:
+        return log is None or agree_below(mine, log, mine.end_offset)
+
+    model.always(
+        "CommittedOnNextLeader",
+        [when(has_committed, views.committed[one], candidate[other]) for one, other in board.pairs()],
+        "a committed record (below any replica's high watermark) is on every possible next leader",
+        "LeaderHasCommitted",
+    )
+
+    def has_acknowledged(clients: Clients, log: RecordLog | None) -> bool:
+        return log is None or all(log.read(one.offset, 1) == (one.record,) for one in clients.told)
+
+    model.always(
+        "AcknowledgedOnNextLeader",
+        [when(has_acknowledged, slots.clients, candidate[broker]) for broker in board.brokers],
+        "a record that a producer was told is safe is on every possible next leader",
+        "Acknowledged",
+    )
+    model.sometimes(
+        "Acknowledged",
+        [when(lambda clients: len(clients.told) > 0, slots.clients)],
+        "a producer is told that its record is safe",
+    )
+    model.sometimes(
+        "LeaderHasCommitted",
+        [
+            when(lambda role, known, broker=broker: role.leader == broker and known.end_offset > 0, slots.role[broker], view)
+            for broker, view in views.committed.items()
+        ],
+        "a presumed leader has committed a record",
+    )
+
+
+def _isr(board: Board) -> None:
+    model, slots, views = board.model, board.slots, board.views
+
+    def known_to_leader(broker: BrokerId) -> Callable[[Role, Log], RecordLog]:
+        return lambda role, log: log.log.truncate_to(log.high_watermark) if role.leader == broker else EMPTY_LOG
+
+    presumed = {
+        broker: model.view(
+            "committed by a presumed leader", known_to_leader(broker), slots.role[broker], slots.log[broker], key=broker
+        )
+        for broker in board.brokers
+    }
+    own_isr = {
+        broker: model.view(
+            "ISR of a presumed leader",
+            lambda role, broker=broker: role.isr.isr if role.leader == broker else NOBODY,
+            slots.role[broker],
+            key=broker,
+        )
+        for broker in board.brokers
+    }
+    true_isr = model.view("true ISR", lambda cluster: cluster.topic.isr, slots.cluster)
+
+    def member_agrees(member: BrokerId) -> Callable[[RecordLog, frozenset[BrokerId], Log], bool]:
+        return lambda known, isr, log: member not in isr or agree_below(known, log.log, known.end_offset)
+
+    by_default = not board.parameters["unclean_shutdowns"]
+    model.always(
+        "WeakIsr",
+        [when(member_agrees(other), presumed[one], own_isr[one], slots.log[other]) for one, other in board.pairs()],
+        "what lies below a presumed leader's high watermark is on every member of the ISR that this leader believes in"
+        " (not so once a member has lost records)",
+        "LeaderHasCommitted",
+        by_default=by_default and not board.parameters["reassignments"],
+    )
+    model.always(
+        "StrongIsr",
+        [when(member_agrees(other), presumed[one], true_isr, slots.log[other]) for one, other in board.pairs()],
+        "what lies below a presumed leader's high watermark is on every member of the controller's ISR"
+        " (not so once a member has lost records)",
+        "LeaderHasCommitted",
+        by_default=by_default,
+    )
+
+    def covers(broker: BrokerId) -> Callable[[Role, Topic, Process], bool]:
+        def holds(role: Role, topic: Topic, process: Process) -> bool:
+            in_office = topic.leader == broker and role.leader == broker and role.leader_epoch == topic.leader_epoch
+            return not (in_office and process.up) or topic.isr <= maximal_isr(role.isr)
+
+        return holds
+
+    model.always(
+        "QuorumSuperset",
+        [when(covers(broker), slots.role[broker], views.current, slots.process[broker]) for broker in board.brokers],
+        "the leader in office counts every member of the controller's ISR as one that may be in sync",
+        "SomebodyLeads",
+    )
+
+
+def _logs(board: Board) -> None:
+    model, views, slots = board.model, board.views, board.slots
+    model.always(
+        "LogMatching",
+        [
+            when(
+                lambda mine, theirs: agree_below(mine, theirs, min(mine.end_offset, theirs.end_offset)),
+                views.committed[one],
+                views.committed[other],
+            )
+            for one, other in combinations(board.brokers, 2)
+        ],
+        "two replicas hold the same records below both their high watermarks",
+        "TwoReplicasKnowOfCommit",
+    )
+    model.sometimes(
+        "TwoReplicasKnowOfCommit",
+        [
+            when(lambda log, other: min(log.high_watermark, other.high_watermark) > 0, slots.log[one], slots.log[other])
+            for one, other in combinations(board.brokers, 2)
+        ],
+        "two replicas know of a committed record",
+    )
+
+
+def _acknowledged(board: Board) -> None:
+    model, slots, views = board.model, board.slots, board.views
+
+    def in_office(topic: Topic, role: Role, process: Process, broker: BrokerId) -> bool:
+        own = role.leader == broker and role.leader_epoch == topic.leader_epoch
+        return topic != NO_TOPIC and topic.leader == broker and own and process.up
+
+    office = {
+        broker: model.view(
+            "leader in office",
+            lambda topic, role, process, broker=broker: in_office(topic.topic, role, process, broker),
+            slots.cluster,
+            slots.role[broker],
+            slots.process[broker],
+            key=broker,
+        )
+        for broker in board.brokers
+    }
+
+    def holds_all(leads: bool, log: Log, clients: Clients) -> bool:
+        return not leads or all(log.log.read(one.offset, 1) == (one.record,) for one in clients.told)
+
+    def holds_committed(leads: bool, log: Log, known: RecordLog) -> bool:
+        return not leads or agree_below(known, log.log, known.end_offset)
+
+    terms: list[Local] = [when(holds_all, office[broker], slots.log[broker], slots.clients) for broker in board.brokers]
+    model.always(
+        "AcknowledgedOnLeader",
+        terms,
+        "the leader in office holds every record that a producer was told is safe",
+        "AcknowledgedAcrossLeaders",
+    )
+    model.sometimes(
+        "AcknowledgedAcrossLeaders",
+        [
+            when(
+                lambda leads, role, clients: (
+                    leads and any(one.record.leader_epoch < role.leader_epoch for one in clients.told)
+                ),
+                office[broker],
+                slots.role[broker],
+                slots.clients,
+            )
+            for broker in board.brokers
+        ],
+        "a leader is in office after a record was acknowledged in an earlier epoch",
+    )
+    model.always(
+        "LeaderCompleteness",
+        [when(holds_committed, office[one], slots.log[one], views.committed[other]) for one, other in board.pairs()],
+        "the leader in office holds every record that another replica knows to be committed",
+        "LeaderHasCommitted",
+    )
+
+
+def _reads(board: Board) -> None:
+    """V9. What consumers can have read is what a presumed leader shows below its high watermark."""
+    model, slots = board.model, board.slots
+    model.always(
+        "ConsistentRead",
+        [when(lambda clients: len({one.offset for one in clients.read}) == len(clients.read), slots.clients)],
+        "no two leaders ever show different records at the same offset to consumers",
+        "Read",
+    )
+    model.sometimes("Read", [when(lambda clients: len(clients.read) > 0, slots.clients)], "a consumer can read a record")
+
+
+def _unclean(board: Board) -> None:
+    """V11. A new run that has not fetched yet, after a run that ended without warning, is trusted with nothing."""
+    if not board.parameters["unclean_shutdowns"]:
+        return
+    model, slots = board.model, board.slots
+
+    def is_new(cluster: Cluster, process: Process, broker: BrokerId) -> bool:
+        life = process.life
+        registers = process.up and not process.published and life.previous_broker_epoch == NO_BROKER_EPOCH
+        return registers and life.broker_epoch == registered(cluster, broker).broker_epoch
+
+    def is_trusted(cluster: Cluster, process: Process, broker: BrokerId) -> bool:
+        return is_new(cluster, process, broker) and broker in cluster.topic.isr | cluster.topic.elr
+
+    model.always(
+        "UncleanExclusion",
+        [
+            when(
+                lambda cluster, process, broker=broker: not is_trusted(cluster, process, broker),
+                slots.cluster,
+                slots.process[broker],
+            )
+            for broker in board.brokers
+        ],
+        "a broker that comes back without having stopped in order is neither in the ISR nor eligible before it has fetched",
+        "ComesBack",
+    )
+    model.sometimes(
+        "ComesBack",
+        [
+            when(
+                lambda cluster, process, broker=broker: is_new(cluster, process, broker),
+                slots.cluster,
+                slots.process[broker],
+            )
+            for broker in board.brokers
+        ],
+        "a broker comes back that did not stop in order",
+    )

@@ -1,0 +1,82 @@
+"""What can be chosen of the model `kafka`: versions, bounds, settings; and what a version means."""
+
+from typing import Any
+
+from model_check.models.kafka.cluster import Control
+from model_check.models.kafka.party import Rules
+from model_check.parameters import Parameter, ParameterError
+from spec.broker_mutants import BROKER_MUTANTS
+from spec.broker_versions import BROKER_VERSIONS
+from spec.controller_mutants import CONTROLLER_MUTANTS
+from spec.controller_protocol import ControllerSettings
+from spec.controller_versions import KRAFT_VERSIONS
+from spec.mutants import Mutant, weaken
+
+VERSIONS = tuple(version.name for version in BROKER_VERSIONS)
+
+PARAMETERS = (
+    Parameter("version", "next", "Kafka's release, or one for each broker, with commas", choices=VERSIONS, listed=True),
+    Parameter("brokers", 3, "brokers, ids 1 to N, each with a replica of the one partition", minimum=1),
+    Parameter("values", 1, "most records ever produced", minimum=0),
+    Parameter("min_isr", 2, "min.insync.replicas", minimum=1),
+    Parameter("acks", "all", "what producers ask for", choices=("1", "all")),
+    Parameter("elections", 1, "elections of another leader, beyond the first, without any failure", minimum=0),
+    Parameter("isr_shrinks", 0, "how many times a leader may find a follower too slow", minimum=0),
+    Parameter("fencings", 0, "how many times the controller may lose sight of a broker that runs", minimum=0),
+    Parameter("clean_shutdowns", 0, "how many times a broker may be stopped in order", minimum=0),
+    Parameter(
+        "unclean_shutdowns", 0, "how many times a broker may stop without warning, with what was not flushed lost", minimum=0
+    ),
+    Parameter("reassignments", 0, "how many times a reassignment may begin or be cancelled", minimum=0),
+    Parameter("late_registrations", 0, "how many times a registration may arrive a second time, long after", minimum=0),
+    Parameter("unclean", False, "unclean.leader.election.enable"),
+    Parameter("without_elr", False, "no eligible leader replicas (4.0 and later)"),
+    Parameter(
+        "mutant", None, "weaken one rule", choices=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS))
+    ),
+)
+
+
+def _position(version: str) -> int:
+    return VERSIONS.index(version)
+
+
+def versions_of(parameters: dict[str, Any]) -> tuple[str, ...]:
+    """The version of each broker."""
+    versions = tuple(str(parameters["version"]).split(","))
+    count: int = parameters["brokers"]
+    if parameters["min_isr"] > count:
+        raise ParameterError(f"--min-isr {parameters['min_isr']}: must be {count} or less, the number of brokers")
+    if len(versions) == 1:
+        return versions * count
+    if len(versions) != count:
+        raise ParameterError(f"--version {parameters['version']}: one version, or one for each of {count} brokers")
+    return versions
+
+
+def rules_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> dict[int, Rules]:
+    """Each broker's rules and settings."""
+    mutant = _mutant(BROKER_MUTANTS, parameters)
+    known = {version.name: weaken(version, mutant) if mutant else version for version in BROKER_VERSIONS}
+    return {number: Rules(known[version], parameters["min_isr"]) for number, version in enumerate(versions, start=1)}
+
+
+def controller_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> Control:
+    """The controller's rules and settings: those of the oldest version, for an upgrade is completed last.
+
+    Brokers of the ZooKeeper era work with the decisions of the first KRaft controller: see docs/kafka-model.md.
+    """
+    oldest = min(_position(version) for version in versions)
+    known = [version for version in KRAFT_VERSIONS if _position(version.name) <= oldest]
+    protocol = known[-1] if known else KRAFT_VERSIONS[0]
+    mutant = _mutant(CONTROLLER_MUTANTS, parameters)
+    settings = ControllerSettings(
+        min_isr=parameters["min_isr"],
+        unclean_election=parameters["unclean"],
+        eligible_leader_replicas=not parameters["without_elr"],
+    )
+    return Control(weaken(protocol, mutant) if mutant else protocol, settings)
+
+
+def _mutant(mutants: tuple[Mutant, ...], parameters: dict[str, Any]) -> Mutant | None:
+    return next((mutant for mutant in mutants if mutant.name == parameters["mutant"]), None)

@@ -1,0 +1,150 @@
+"""The values of the model's slots, in which no rule's input is missing and nothing stands that no rule can tell apart.
+
+Sets stand where the protocol has lists in the order of ids, and nothing is optional: so brokers can be renamed by type.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr
+from spec.broker_lifecycle import BrokerLifecycle
+from spec.controller_messages import AlterPartitionRequest, AlterPartitionResponse
+from spec.followers import Follower
+from spec.metadata import NOBODY, BrokerRegistration, LeaderRecoveryState
+from spec.partition import WaitingProduce
+from spec.values import (
+    NO_BROKER_EPOCH,
+    NO_EPOCH,
+    NO_LEADER,
+    UNKNOWN_OFFSET,
+    BrokerEpoch,
+    BrokerId,
+    Epoch,
+    Error,
+    Offset,
+    PartitionEpoch,
+    PartitionId,
+    Record,
+)
+
+PARTITION = PartitionId(0)
+"""The one partition of the model."""
+
+
+class Topic(NamedTuple):
+    """A partition's registration without an order of preference: each election finds the order that it likes.
+
+    See `spec.metadata.PartitionRegistration`.
+    """
+
+    replicas: frozenset[BrokerId] = NOBODY
+    isr: frozenset[BrokerId] = NOBODY
+    leader: BrokerId = NO_LEADER
+    leader_epoch: Epoch = NO_EPOCH
+    partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
+    recovery: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
+    elr: frozenset[BrokerId] = NOBODY
+    last_known_elr: frozenset[BrokerId] = NOBODY
+    adding: frozenset[BrokerId] = NOBODY
+    removing: frozenset[BrokerId] = NOBODY
+
+
+NO_TOPIC = Topic()
+"""Before the partition is created."""
+
+
+class Cluster(NamedTuple):
+    """What the controller holds: the image of the metadata log, and who is in controlled shutdown by its sessions."""
+
+    topic: Topic
+    brokers: frozenset[BrokerRegistration]
+    leaving: frozenset[BrokerId] = NOBODY
+
+
+class Image(NamedTuple):
+    """What a broker takes from the metadata; the lists that only the controller reads are empty."""
+
+    topic: Topic
+    brokers: frozenset[BrokerRegistration]
+
+
+class Change(NamedTuple):
+    """What a broker finds when it takes what has arrived: its last image, and the next one."""
+
+    before: Image
+    after: Image
+
+
+class Role(NamedTuple):
+    """Whom a replica believes to lead, and of a leader its ISR and where its epoch started."""
+
+    leader: BrokerId = NO_LEADER
+    leader_epoch: Epoch = NO_EPOCH
+    isr: LeaderIsr = LeaderIsr(NOBODY, NO_PARTITION_EPOCH, NOBODY, NO_PARTITION_EPOCH)
+    epoch_start: Offset = UNKNOWN_OFFSET
+
+
+NO_ROLE = Role()
+
+
+class Memory(NamedTuple):
+    """What a leader keeps in memory: its followers, and the producers that wait for a commit."""
+
+    followers: frozenset[Follower] = frozenset()
+    waiting: frozenset[WaitingProduce] = frozenset()
+
+
+NO_MEMORY = Memory()
+
+
+class Process(NamedTuple):
+    """A broker process, or what it has left behind.
+
+    `life` is that of the present run, or of the last one. `published`: it has taken its first image. `noted`: of a broker
+    that is down, the broker epoch in its clean-shutdown file.
+    """
+
+    up: bool
+    life: BrokerLifecycle
+    published: bool = False
+    noted: BrokerEpoch = NO_BROKER_EPOCH
+
+
+class Under(Enum):
+    """Where a request to the controller is."""
+
+    NOTHING = "nothing is under way"
+    SENT = "the request is under way"
+    ANSWERED = "the answer is under way"
+
+
+class Exchange(NamedTuple):
+    """A leader's AlterPartition request: one at a time."""
+
+    state: Under
+    request: AlterPartitionRequest
+    response: AlterPartitionResponse
+
+
+NO_EXCHANGE = Exchange(
+    Under.NOTHING,
+    AlterPartitionRequest(NO_LEADER, NO_BROKER_EPOCH, PARTITION, NO_EPOCH, NO_PARTITION_EPOCH, frozenset()),
+    AlterPartitionResponse(Error.NONE, PARTITION),
+)
+
+
+class Placed(NamedTuple):
+    """A record and its offset."""
+
+    offset: Offset
+    record: Record
+
+
+class Clients(NamedTuple):
+    """What producers were told is safe, and what consumers can have read. Only the model knows it; no rule reads it."""
+
+    told: frozenset[Placed] = frozenset()
+    read: frozenset[Placed] = frozenset()
+
+
+NOTHING_SEEN = Clients()

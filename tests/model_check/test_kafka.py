@@ -1,0 +1,196 @@
+"""The model `kafka`: what it counts, what it finds in releases, and that the repaired version has none of it."""
+
+from typing import Any
+
+import pytest
+
+from model_check import compiled, reference
+from model_check.audit import audit
+from model_check.exploration import Exploration, Limits, Trace
+from model_check.model import Model
+from model_check.models import MODELS
+from model_check.models.kafka.board import is_same_to
+from model_check.models.kafka.values import Cluster, Topic
+from model_check.symmetry import Symmetry
+from spec.controller_versions import KRAFT_VERSIONS
+from spec.metadata import BrokerRegistration
+from spec.values import BrokerEpoch, BrokerId, Epoch, Incarnation, PartitionEpoch
+from tests.model_check.commands import Command
+from tests.model_check.engines import assert_replays, numbers_of
+
+TWO_ELECTIONS_IN_ONE_DELTA = {"elections": 1, "fencings": 1}
+"""Enough for the second of two elections to bring the first leader back, both clean."""
+
+
+def kafka(**parameters: Any) -> Model:
+    return MODELS["kafka"].build(parameters)
+
+
+def explored(model: Model, *, everything: bool = False) -> Exploration:
+    properties = [prop for prop in model.properties if prop.by_default]
+    return compiled.explore(model, properties, Limits(stop_at_first=not everything), symmetry=Symmetry(model))
+
+
+def violated(exploration: Exploration) -> dict[str, int]:
+    """The violated properties, each with the number of steps of its shortest counterexample."""
+    return {verdict.prop.name: len(verdict.trace or ()) - 1 for verdict in exploration.verdicts if verdict.violated}
+
+
+def steps(trace: Trace) -> list[str]:
+    return [step.action.label for step in trace if step.action]
+
+
+SMALL: list[Any] = [
+    {"brokers": 2, "min_isr": 1, "elections": 1, "isr_shrinks": 1},
+    {"brokers": 2, "min_isr": 2, "elections": 0, "fencings": 1},
+    pytest.param({"brokers": 2, "min_isr": 1, "elections": 0, "clean_shutdowns": 1}, marks=pytest.mark.slow),
+    {"brokers": 2, "min_isr": 1, "elections": 0, "unclean_shutdowns": 1, "unclean": True},
+    pytest.param({"brokers": 3, "min_isr": 2, "elections": 1}, marks=pytest.mark.slow),
+    {"brokers": 2, "version": "3.9", "min_isr": 1, "elections": 2},
+    {"brokers": 2, "version": "0.10", "min_isr": 1, "elections": 1},
+    {"brokers": 2, "version": "2.1", "min_isr": 1, "elections": 1, "isr_shrinks": 1},
+    {"brokers": 3, "version": "3.9,next,4.0", "elections": 1},
+]
+
+
+@pytest.mark.parametrize("parameters", SMALL, ids=str)
+def test_the_compiled_engine_counts_as_the_reference_engine(parameters: dict[str, Any]) -> None:
+    model = kafka(**parameters)
+    limits = Limits(stop_at_first=False, max_states=3000)
+    expected = numbers_of(reference.explore(model, model.properties, limits))
+    if not expected["complete"]:
+        pytest.fail("too big to compare: make the bounds smaller")
+    assert numbers_of(compiled.explore(model, model.properties, limits)) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parameters", [SMALL[0], {"brokers": 3, "min_isr": 2, "elections": 1}], ids=str)
+def test_the_engines_count_the_same_orbits(parameters: dict[str, Any]) -> None:
+    model = kafka(**parameters)
+    symmetry, limits = Symmetry(model), Limits(stop_at_first=False)
+    symmetry.check(model.properties)
+    expected = numbers_of(reference.explore(model, model.properties, limits, symmetry))
+    assert numbers_of(compiled.explore(model, model.properties, limits, symmetry=symmetry)) == expected
+
+
+def test_actions_read_and_write_what_they_declare() -> None:
+    assert audit(kafka(elections=1, isr_shrinks=1, fencings=1, clean_shutdowns=1), 60, seed=1).findings == []
+
+
+def test_without_disturbances_everything_holds() -> None:
+    found = explored(kafka(), everything=True)
+    assert found.complete
+    assert not violated(found)
+    assert (found.distinct_states, found.transitions, len(found.levels)) == (299, 1217, 17)
+    assert all(verdict.holds for verdict in found.verdicts)
+
+
+def test_a_missed_epoch_loses_an_acknowledged_record_by_clean_elections_only() -> None:
+    """Z19. The leader of epoch 0 takes epochs 1 and 2 at once, and counts what a follower fetched in epoch 0."""
+    found = explored(kafka(version="4.0", **TWO_ELECTIONS_IN_ONE_DELTA))
+    lost = violated(found)
+    assert lost["AcknowledgedOnNextLeader"] == lost["CommittedOnNextLeader"] == 12
+    (trace,) = [verdict.trace for verdict in found.verdicts if verdict.prop.name == "AcknowledgedOnNextLeader"]
+    assert trace is not None
+    assert_replays(found.model, trace)
+    assert steps(trace)[-1].endswith("decisions=2)")
+    assert not {step.split("(")[0] for step in steps(trace)} - {
+        "CreatePartition",
+        "ReplayMetadata",
+        "Produce",
+        "Fetch",
+        "ElectPreferred",
+        "Fence",
+    }
+
+
+@pytest.mark.slow
+def test_a_missed_epoch_loses_nothing_if_followers_are_forgotten() -> None:
+    found = explored(kafka(**TWO_ELECTIONS_IN_ONE_DELTA), everything=True)
+    assert found.complete
+    assert not violated(found)
+    assert found.distinct_states == 20_722
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [version.name for version in KRAFT_VERSIONS])
+def test_every_release_is_explored_with_an_unclean_shutdown(version: str) -> None:
+    found = compiled.explore(
+        (model := kafka(version=version, unclean_shutdowns=1, elections=0)), model.properties, Limits(max_states=20_000)
+    )
+    assert found.distinct_states > 1_000
+
+
+@pytest.mark.parametrize("version", ["3.7", "4.0"])
+def test_a_late_announcement_makes_a_leader_forget_a_proposal_and_lose_a_record(version: str) -> None:
+    """No election, nobody stops: one follower was too slow, and is back."""
+    model = kafka(version=version, elections=0, isr_shrinks=1)
+    committed = [prop for prop in model.properties if prop.name == "CommittedOnNextLeader"]
+    found = compiled.explore(model, committed, Limits(), symmetry=Symmetry(model))
+    assert violated(found) == {"CommittedOnNextLeader": 13}
+    (trace,) = [verdict.trace for verdict in found.verdicts]
+    assert trace is not None
+    assert_replays(model, trace)
+    assert steps(trace)[-1].startswith("ReplayMetadata")
+
+
+def test_a_leader_that_takes_only_news_forgets_no_proposal() -> None:
+    found = explored(kafka(elections=0, isr_shrinks=1), everything=True)
+    assert found.complete
+    assert not violated(found)
+    assert found.distinct_states == 757
+
+
+@pytest.mark.parametrize("version", ["0.10"])
+def test_truncating_to_the_high_watermark_loses_a_record(version: str) -> None:
+    assert violated(explored(kafka(version=version)))["CommittedOnNextLeader"] == 11
+
+
+# ---- the arguments that make the model small
+
+
+def _cluster(leader: int, epoch: int, isr: set[int], **fenced: bool) -> Cluster:
+    ids = frozenset(map(BrokerId, (1, 2, 3)))
+    topic = Topic(ids, frozenset(map(BrokerId, isr)), BrokerId(leader), Epoch(epoch), PartitionEpoch(len(isr)))
+    brokers = frozenset(
+        BrokerRegistration(broker, BrokerEpoch(1), Incarnation(1), fenced=fenced.get(f"b{broker}", False)) for broker in ids
+    )
+    return Cluster(topic, brokers)
+
+
+def test_an_isr_change_is_nothing_to_a_follower_and_news_to_the_leader() -> None:
+    before, after = _cluster(1, 0, {1, 2, 3}), _cluster(1, 0, {1, 2})
+    assert is_same_to(BrokerId(2), before, after)
+    assert not is_same_to(BrokerId(1), before, after)
+
+
+def test_another_leader_is_news_to_everybody() -> None:
+    before, after = _cluster(1, 0, {1, 2, 3}), _cluster(2, 1, {1, 2, 3})
+    assert not any(is_same_to(BrokerId(broker), before, after) for broker in (1, 2, 3))
+
+
+def test_a_leader_learns_at_once_who_takes_part_again_but_not_who_no_longer_does() -> None:
+    fenced, unfenced = _cluster(1, 0, {1, 2}, b3=True), _cluster(1, 0, {1, 2})
+    assert is_same_to(BrokerId(1), fenced, unfenced)
+    assert not is_same_to(BrokerId(1), unfenced, fenced)
+
+
+# ---- bad settings
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--version", "3.9,4.0"), "one version, or one for each of 3 brokers"),
+        (("--version", "5.0"), "--version 5.0: choose from 0.10"),
+        (("--min-isr", "0"), "--min-isr 0: must be 1 or more"),
+        (("--min-isr", "4"), "--min-isr 4: must be 3 or less, the number of brokers"),
+        (("--fencings", "-1"), "--fencings -1: must be 0 or more"),
+        (("--mutant", "none"), "--mutant none: choose from"),
+        (("--replicas", "2"), "model kafka has no parameter --replicas"),
+    ],
+)
+def test_bad_settings_are_told_in_one_line(command: Command, arguments: tuple[str, ...], sentence: str) -> None:
+    done = command("check", "kafka", *arguments)
+    assert done.mistake == (2, 1)
+    assert sentence in done.stderr
