@@ -105,8 +105,8 @@ def _goals(transitions: Any, kind: str) -> list[_Goal]:
     pairs = first.join(second, "target").groupBy("action", "second.action").agg(earliest)
     goals = []
     for row in (row.first for row in pairs.collect()):
-        moves = (row.action, row.arguments), (row.second.action, row.second.arguments)
-        goals.append(_Goal(_name_of_pair(*moves), row.depth, bytes(row.source), moves))
+        before, after = (row.action, row.arguments), (row.second.action, row.second.arguments)
+        goals.append(_Goal(_name_of_pair(before, after), row.depth, bytes(row.source), (before, after)))
     return goals
 
 
