@@ -24,6 +24,7 @@ from model_check.cli_graphs import graph, liveness, stats
 from model_check.cli_mutants import matrix, mutants
 from model_check.cli_prove import prove
 from model_check.cli_simulate import simulate
+from model_check.cli_spark import spark_errors, spark_options, spark_settings
 from model_check.engines import DEFAULT_ENGINE, EngineError, explorer
 from model_check.models import MODELS
 from model_check.version import VERSION
@@ -62,9 +63,10 @@ def cli() -> None:
 @click.option("--invariant", "names", multiple=True, metavar="NAME", help="Check this property; may be repeated.")
 @click.option("--all", "everything", is_flag=True, help="Explore everything and check every property of the model.")
 @click.option(
-    "--engine", default=DEFAULT_ENGINE, show_default=True, metavar="NAME", help="What explores: compiled, reference."
+    "--engine", default=DEFAULT_ENGINE, show_default=True, metavar="NAME", help="What explores: compiled, reference, spark."
 )
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="Threads of engine compiled (all cores by default).")
+@spark_options
 @click.option("--symmetry", is_flag=True, help="Visit one of the states that differ only in which broker is which.")
 @click.option("--deadlock", is_flag=True, help="A state without any possible action is a violation.")
 @click.option("--max-states", type=click.IntRange(1), metavar="N", help="Stop after about N distinct states.")
@@ -86,6 +88,11 @@ def check(
     everything: bool,
     engine: str,
     workers: int | None,
+    master: str | None,
+    partitions: int | None,
+    spill: str | None,
+    tables: str | None,
+    conf: tuple[str, ...],
     symmetry: bool,
     deadlock: bool,
     max_states: int | None,
@@ -113,14 +120,16 @@ def check(
     built = build(model, options)
     properties = chosen_properties(built, names, everything)
     checkpointing = _checkpointing(checkpoint, resume, checkpoint_interval)
-    explore = _engine(engine, workers, _symmetry(built, properties) if symmetry else None, checkpointing)
+    settings = spark_settings(engine, master, partitions, spill, tables, conf, quiet)
+    explore = _engine(engine, workers, _symmetry(built, properties) if symmetry else None, checkpointing, settings)
     itf_file, mermaid_file = Output(itf), Output(mermaid)
     with progress(not quiet) as report:
         limits = Limits(not everything, max_states, time_limit, deadlock, report)
-        try:
-            result = explore(built, properties, limits)
-        except CheckpointError as error:
-            raise click.UsageError(str(error)) from error
+        with spark_errors(engine):
+            try:
+                result = explore(built, properties, limits)
+            except CheckpointError as error:
+                raise click.UsageError(str(error)) from error
     if as_json:
         click.echo(json.dumps(exploration_as_json(result)))
     elif "-" not in (itf, mermaid):
@@ -167,13 +176,13 @@ def _checkpointing(checkpoint: str | None, resume: str | None, interval: float |
     def tell(sentence: str) -> None:
         click.echo(f"kspec: {sentence}", err=True)
 
-    asked = Checkpointing(Path(folder), tell, resume=resume is not None)
+    asked = Checkpointing(Path(folder), tell, resume=resume is not None, address=folder)
     return asked if interval is None else asked._replace(every=interval)
 
 
-def _engine(name: str, workers: int | None, symmetry: Any, checkpointing: Any) -> Callable[..., Any]:
+def _engine(name: str, workers: int | None, symmetry: Any, checkpointing: Any, spark: Any) -> Callable[..., Any]:
     try:
-        return explorer(name, workers, symmetry, checkpointing)
+        return explorer(name, workers, symmetry, checkpointing, spark)
     except EngineError as error:
         raise click.UsageError(str(error)) from error
 

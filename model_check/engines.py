@@ -2,16 +2,20 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from model_check.exploration import Checkpointing, Exploration, Limits
 from model_check.model import Model, Property
 from model_check.symmetry import Symmetry
 
+if TYPE_CHECKING:
+    from model_check.spark.session import SparkSettings
+
 Explore = Callable[[Model, list[Property], Limits], Exploration]
 """What an engine offers."""
 
 DEFAULT_ENGINE = "compiled"
-ENGINES = ("compiled", "reference")
+ENGINES = ("compiled", "reference", "spark")
 
 
 class EngineError(ValueError):
@@ -23,13 +27,16 @@ def explorer(
     workers: int | None = None,
     symmetry: Symmetry | None = None,
     checkpointing: Checkpointing | None = None,
+    spark_settings: "SparkSettings | None" = None,
 ) -> Explore:
     """The engine of this name, set up; `EngineError` says what it cannot do.
 
     Engines are imported when they are asked for: the compiled one takes a quarter of a second.
     """
-    if name in ENGINES and name != "compiled" and checkpointing is not None:
-        raise EngineError(f"engine {name} keeps no checkpoints; --checkpoint and --resume are for engine compiled")
+    if name == "reference" and checkpointing is not None:
+        raise EngineError("engine reference keeps no checkpoints; --checkpoint and --resume are for compiled and spark")
+    if name in ("compiled", "reference") and spark_settings is not None:
+        raise EngineError("--master, --partitions, --spill, --tables and --conf are for engine spark")
     if name == "reference":
         from model_check import reference
 
@@ -40,4 +47,12 @@ def explorer(
         from model_check import compiled
 
         return partial(compiled.explore, workers=workers, symmetry=symmetry, checkpointing=checkpointing)
+    if name == "spark":
+        from model_check.spark import engine
+
+        if workers is not None:
+            raise EngineError(
+                "engine spark has as many workers as its master says (--master 'local[2]'); leave --workers out"
+            )
+        return partial(engine.explore, settings=spark_settings, symmetry=symmetry, checkpointing=checkpointing)
     raise EngineError(f"there is no engine {name!r}; engines: {', '.join(ENGINES)}")

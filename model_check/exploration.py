@@ -50,13 +50,15 @@ class CheckpointError(ValueError):
 class Checkpointing(NamedTuple):
     """Where an exploration keeps checkpoints, every how many seconds, and whether it goes on from the one that is there.
 
-    `tell` gets a sentence when a checkpoint is left behind, or could not be written.
+    `tell` gets a sentence when a checkpoint is left behind, or could not be written. `address` is the folder as it was
+    named: for engine spark it may be a URL.
     """
 
     folder: Path
     tell: Callable[[str], None]
     resume: bool = False
     every: float = 60.0
+    address: str = ""
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ import numpy as np
 
 import model_check
 import spec
-from model_check.compiled.interning import Domain
+from model_check.compiled.interning import Domain, distinct
 from model_check.compiled.kernels import SHARDS
 from model_check.compiled.layout import fields_at
 from model_check.compiled.store import INDEX_PLACES_PER_STATE, Store, available_memory
@@ -194,7 +194,7 @@ class Checkpoint:
         return f"no checkpoint could be written to {self.folder}: {reason}"
 
     def _save(self, moment: Moment, store: Store, domains: Sequence[Domain]) -> None:
-        written = self._append_values(self._append_states(self._written, store), _distinct(domains))
+        written = self._append_values(self._append_states(self._written, store), distinct(domains))
         manifest = {
             "format": FORMAT,
             "identity": self._ours,
@@ -281,7 +281,7 @@ class Checkpoint:
             tuple(values["counts"]),
         )
         try:
-            self._read_values(values, _distinct(domains))
+            self._read_values(values, distinct(domains))
             self._read_states(states, store)
         except OSError as error:
             raise CheckpointError(f"the checkpoint in {self.folder} cannot be read: {error}") from error
@@ -310,7 +310,7 @@ class Checkpoint:
         """Refuse the checkpoint of anything else."""
         for part, value in self._ours.items():
             if theirs.get(part) != value:
-                raise CheckpointError(f"the checkpoint in {self.folder} is of {_difference(part, theirs.get(part), value)}")
+                raise CheckpointError(f"the checkpoint in {self.folder} is of {difference(part, theirs.get(part), value)}")
 
     def _read_values(self, described: dict[str, Any], domains: Sequence[Domain]) -> None:
         path = self.folder / VALUES
@@ -417,11 +417,6 @@ def _digest_of(manifest: str) -> str:
     return hashlib.sha256(manifest.encode()).hexdigest()
 
 
-def _distinct(domains: Sequence[Domain]) -> list[Domain]:
-    """The domains, those that several slots share once."""
-    return list({id(domain): domain for domain in domains}.values())
-
-
 def _where(described: Any) -> Where:
     level, (shard, number) = described
     return level, (shard, number)
@@ -431,7 +426,8 @@ def _damaged(path: Path) -> str:
     return f"{path} is damaged: its content is not what was written; start anew in another folder"
 
 
-def _difference(part: str, theirs: Any, ours: Any) -> str:
+def difference(part: str, theirs: Any, ours: Any) -> str:
+    """What a checkpoint is of, where a part of its identity is another than that of this exploration."""
     if part == "sources":
         return "other source code of the rules, the models or the engine; start anew in another folder"
     if part == "parameters":

@@ -1,6 +1,6 @@
 """Values as small numbers: each domain numbers its values in the order in which they are first met."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from model_check.model import Model
@@ -25,6 +25,17 @@ class Domain:
         number = self.number
         return [number(value) for value in values]
 
+    def renumber(self, first: Sequence[Any]) -> list[int] | None:
+        """Give these values the first numbers, in their order; the new numbers by the old ones, `None` if none changes."""
+        before, shared = self.values, min(len(first), len(self.values))
+        if before[:shared] == first[:shared]:
+            self.number_all(first[shared:])
+            return None
+        those = set(first)
+        self.values = [*first, *(value for value in before if value not in those)]
+        self.numbers = {value: number for number, value in enumerate(self.values)}
+        return self.number_all(before)
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -34,3 +45,8 @@ def domains_of(model: Model) -> list[Domain]:
     shared: dict[str, Domain] = {}
     slots = [Domain() if slot.broker is None else shared.setdefault(slot.name, Domain()) for slot in model.slots]
     return [*slots, *(Domain() for _ in model.views)]
+
+
+def distinct(domains: Sequence[Domain]) -> list[Domain]:
+    """The domains, those that several slots share once."""
+    return list({id(domain): domain for domain in domains}.values())

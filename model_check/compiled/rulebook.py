@@ -1,13 +1,13 @@
 """A model's rules as the kernels read them: programs of table look-ups, masks, and the pools that hold the entries."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.compiled.interning import domains_of
+from model_check.compiled.interning import distinct, domains_of
 from model_check.compiled.kernels import CODE_BITS, FIRST_ROW, Masks, Programs, Tables, insert_entries
 from model_check.compiled.layout import Fields
 from model_check.compiled.tables import (
@@ -199,6 +199,33 @@ class RuleBook:
             _indices(views),
         )
 
+    # ---- numbering
+
+    def agree(self, values: Sequence[Sequence[Any]]) -> None:
+        """Number values of slots as others have: `values` for each domain of slots, in their order; other values after them.
+
+        What was learned is kept, and speaks of values by their new numbers.
+        """
+        moved: dict[int, NDArray[np.uint64]] = {}
+        slot_domains = self.domains[: len(self.model.slots)]
+        for domain, known in zip(distinct(slot_domains), values, strict=True):
+            numbers = domain.renumber(known)
+            if numbers is not None:
+                moved |= {
+                    column: np.array(numbers, np.uint64) for column, other in enumerate(slot_domains) if other is domain
+                }
+        if not moved:
+            return
+        self.initial = [int(moved[slot][number]) if slot in moved else number for slot, number in enumerate(self.initial)]
+        self.columns.renumber(moved)
+        for table in self.tables:
+            table.renumber(moved)
+        self.rows.renumber(moved)
+        self.memo.results.clear()
+        self.masks.forget(moved)
+        self.masks.extend()
+        self.pool.store_again()
+
     # ---- learning
 
     def learn(self, misses: NDArray[np.uint64]) -> None:
@@ -293,6 +320,11 @@ class ActionMasks:
                 mask &= ~actions
         return mask
 
+    def forget(self, columns: Iterable[int]) -> None:
+        """Values of these columns have new numbers: their guards are asked again."""
+        for column in self.bits.keys() & set(columns):
+            self.bits[column] = []
+
     def _write(self) -> None:
         slots = sorted(self.bits)
         offsets = [0, *accumulate(len(self.bits[slot]) * self.words for slot in slots)]
@@ -355,6 +387,16 @@ class Pool:
         if len(self.book.tables) != before:
             self.stale = True
         self.allocate()
+
+    def store_again(self) -> None:
+        """Put every table into an emptied pool: their keys, and the rows, have changed."""
+        self.dense[: self.dense_used] = 0
+        self.hashed[: self.hashed_used] = 0
+        self.dense_used = self.hashed_used = 0
+        for table in self.book.tables[: len(self.offsets)]:
+            self._store(table)
+        self._fields = None
+        self.stale = True
 
     def is_hashed(self, number: int) -> bool:
         """Whether a table is too big to be indexed by key."""

@@ -4,7 +4,7 @@ A table answers for one or more `Local`s at once. It is filled from Python when 
 hold; from then on the kernels read it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -99,6 +99,16 @@ class Columns:
             self._by_parts[parts] = combination
         return self._by_parts[parts]
 
+    def renumber(self, moved: Mapping[int, NDArray[np.uint64]]) -> None:
+        """Values of these columns have new numbers: combinations of them are known by these."""
+        for combination in self.combinations:
+            first, second = (moved.get(part) for part in combination.parts)
+            combination.members = [
+                (a if first is None else int(first[a]), b if second is None else int(second[b]))
+                for a, b in combination.members
+            ]
+            combination.numbers = {pair: number for number, pair in enumerate(combination.members)}
+
     def spread(self, column: int, numbers: list[int], into: dict[int, list[int]]) -> None:
         """Add to `into` the value numbers of every slot and view behind a column."""
         combination = self.combination(column)
@@ -127,6 +137,16 @@ class Rows:
                 self.count += 1
             numbers.append(number)
         return numbers
+
+    def renumber(self, moved: Mapping[int, NDArray[np.uint64]]) -> None:
+        """Values of these slots have new numbers; rows keep theirs."""
+        for writes, group in self.groups.items():
+            if not moved.keys().isdisjoint(writes) and group:
+                outcomes = np.array(list(group), np.uint64).reshape(len(group), len(writes))
+                for place, slot in enumerate(writes):
+                    if slot in moved:
+                        outcomes[:, place] = moved[slot][outcomes[:, place]]
+                self.groups[writes] = dict(zip(map(tuple, outcomes.tolist()), group.values(), strict=True))
 
     def __iter__(self) -> Iterator[tuple[tuple[int, ...], dict[tuple[int, ...], int]]]:
         return iter(self.groups.items())
@@ -190,6 +210,15 @@ class Table:
                 mask = np.uint64((1 << bits) - 1)
                 keys |= ((self.keys >> np.uint64(shift)) & mask) << np.uint64(new_shift)
             self.keys = keys
+
+    def renumber(self, moved: Mapping[int, NDArray[np.uint64]]) -> None:
+        """Values of these columns have new numbers: what is learned is found by these."""
+        self.place_fields()
+        for column, shift, bits in zip(self.columns, self.shifts, self.bits, strict=True):
+            if column in moved and self.keys.size:
+                mask = np.uint64((1 << bits) - 1)
+                numbers = moved[column][(self.keys >> np.uint64(shift)) & mask]
+                self.keys = (self.keys & ~(mask << np.uint64(shift))) | (numbers << np.uint64(shift))
 
     def numbers_in(self, keys: NDArray[np.uint64]) -> list[list[int]]:
         """The value numbers in some keys, column by column."""

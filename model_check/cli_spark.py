@@ -1,0 +1,111 @@
+"""What commands that can run on Spark have in common: its options, and its errors in one line."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from model_check.cli_common import ALL_HOLD
+
+
+def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where Spark runs, and how."""
+    for option in (
+        click.option(
+            "--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark by its own name; may be repeated."
+        ),
+        click.option(
+            "--tables", metavar="DIR", help="Engine spark: write states, transitions and verdicts as Parquet to this folder."
+        ),
+        click.option(
+            "--spill", metavar="DIR", help="Engine spark: where states are kept; a path or a URL (hdfs://…, s3://…)."
+        ),
+        click.option("--partitions", type=int, metavar="P", help="Engine spark: parts of the states (two for each core)."),
+        click.option("--master", metavar="URL", help="Engine spark: Spark's master.  [default: local[*]]"),
+    ):
+        command = option(command)
+    return command
+
+
+def spark_settings(
+    engine: str,
+    master: str | None,
+    partitions: int | None,
+    spill: str | None,
+    tables: str | None,
+    conf: tuple[str, ...],
+    quiet: bool,
+) -> Any:
+    """The settings of engine spark; `None` for another engine that was given none of them."""
+    if engine != "spark" and master is None and partitions is None and spill is None and tables is None and not conf:
+        return None
+    from model_check.spark.session import SparkSettings
+
+    for setting in conf:
+        if "=" not in setting:
+            raise click.UsageError(f"--conf {setting}: expected NAME=VALUE")
+
+    def tell(sentence: str) -> None:
+        click.echo(f"kspec: {sentence}", err=True)
+
+    settings = dict(setting.split("=", 1) for setting in conf)
+    return SparkSettings(master, partitions, spill, settings, None if quiet else tell, tables)
+
+
+@contextmanager
+def spark_errors(engine: str) -> Iterator[None]:
+    """Tell what Spark cannot do in one line."""
+    if engine != "spark":
+        yield
+        return
+    from model_check.extras import MissingExtraError
+    from model_check.spark.session import SparkError
+
+    try:
+        yield
+    except (MissingExtraError, SparkError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+@click.command()
+@click.argument("tables", metavar="TABLES")
+@click.option("--out", required=True, metavar="DIR", help="Write the traces into this folder, as ITF JSON.")
+@click.option(
+    "--goals",
+    type=click.Choice(["actions", "arguments", "pairs", "properties"]),
+    default="pairs",
+    show_default=True,
+    help="What to cover: each action, with all its arguments, pairs of consecutive actions, or properties decided.",
+)
+@click.option("--master", metavar="URL", help="Spark's master.  [default: local[*]]")
+@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark by its own name; may be repeated.")
+@click.option("--quiet", is_flag=True, help="Do not say where Spark's own pages are.")
+def cover(tables: str, out: str, goals: str, master: str | None, conf: tuple[str, ...], quiet: bool) -> int:
+    """Choose traces that together cover the model whose tables are in the folder TABLES.
+
+    `kspec check MODEL --engine spark --all --tables TABLES` writes these. Exit status: 0 written, 2 bad usage.
+    """
+    settings = spark_settings("spark", master, None, None, None, conf, quiet)
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(f"cannot write to {out}: {error.strerror}") from error
+    with spark_errors("spark"):
+        from model_check.spark.session import spark_context
+
+        with spark_context(settings) as context:
+            from model_check.spark.coverage import covering_traces, model_of
+
+            chosen = covering_traces(context, tables, goals)
+    from model_check.itf import as_itf
+
+    model = model_of(tables)
+    for number, (trace, covered) in enumerate(chosen, 1):
+        document = as_itf(model, trace, f"{model.name}: covers {'; '.join(covered)}")
+        (folder / f"{goals}-{number:04d}.itf.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    click.echo(f"{out}: {len(chosen):,} traces cover {sum(len(covered) for _, covered in chosen):,} {goals}")
+    return ALL_HOLD

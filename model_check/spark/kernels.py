@@ -1,0 +1,237 @@
+"""Compiled loops over packed states on their way: kept once, sent to their partitions, struck out where they are known."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model_check.compiled.compilation import kernel
+from model_check.compiled.intrinsics import load_word, prefetch, store_word
+from model_check.compiled.kernels import ACTION_MASK, Bytes, Codes, Integers, Layout, Words, finish_hash
+
+AHEAD = 16
+"""States whose places in a hash table are asked for at a time."""
+
+INDEX_BITS = 26
+"""An entry of a hash table is (tag, 1 + index) in 32 bits; this many are the index."""
+
+MOST_INDEXED = (1 << INDEX_BITS) - 2
+_INDEX_MASK = np.uint32((1 << INDEX_BITS) - 1)
+_TAG_SHIFT, _TAG_MASK = np.uint32(INDEX_BITS), np.uint64(0x3F)
+_MIX, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_HALF, _LOW_32, _ZERO = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(0)
+_BYTE, _EIGHT_BITS = np.uint64(0xFF), np.uint64(8)
+
+
+@kernel
+def add(
+    words: int,
+    last: Any,
+    source: Bytes,
+    stride: int,
+    count: int,
+    partitions: int,
+    content: Words,
+    used: int,
+    index: Codes,
+    shift: Any,
+    homes: NDArray[np.uint16],
+) -> int:
+    """Add `count` states, `stride` bytes from one to the next, to `content` where they are new; return how many it holds.
+
+    With `partitions`, each state is followed by its hash, and the partition that it belongs to is noted in `homes`.
+    `last` are the bits of a state's last word. The caller has made sure that there is room.
+    """
+    hashes = np.empty(AHEAD, np.uint64)
+    entries = index.size - 1
+    for begin in range(0, count, AHEAD):
+        batch = min(AHEAD, count - begin)
+        for member in range(batch):
+            at = (begin + member) * stride
+            mixed = _ZERO
+            for k in range(words - 1):
+                mixed = (mixed ^ load_word(source, at + 8 * k)) * _MIX
+                mixed ^= mixed >> _HALF
+            mixed = (mixed ^ (load_word(source, at + 8 * (words - 1)) & last)) * _MIX
+            mixed = (mixed ^ (mixed >> _HALF)) * _MIX_2
+            hashes[member] = mixed
+            prefetch(index, np.int64(mixed >> shift))
+        for member in range(batch):
+            at = (begin + member) * stride
+            mixed = hashes[member]
+            place = np.int64(mixed >> shift)
+            tag = np.uint32(mixed & _TAG_MASK) << _TAG_SHIFT
+            known = False
+            while True:
+                entry = index[place]
+                if entry == np.uint32(0):
+                    break
+                if entry & ~_INDEX_MASK == tag:
+                    other = (np.int64(entry & _INDEX_MASK) - 1) * words
+                    known = content[other + words - 1] == load_word(source, at + 8 * (words - 1)) & last
+                    for k in range(words - 1):
+                        known = known and content[other + k] == load_word(source, at + 8 * k)
+                    if known:
+                        break
+                place = (place + 1) & entries
+            if known:
+                continue
+            index[place] = tag | np.uint32(used + 1)
+            for k in range(words - 1):
+                content[used * words + k] = load_word(source, at + 8 * k)
+            content[used * words + words - 1] = load_word(source, at + 8 * (words - 1)) & last
+            if partitions > 0:
+                hashed = load_word(source, at + 8 * words)
+                homes[used] = np.uint16(((hashed >> _HALF) * np.uint64(partitions)) >> _HALF)
+            used += 1
+    return used
+
+
+@kernel
+def fill(words: int, content: Words, used: int, index: Codes, shift: Any) -> None:
+    """Make the hash table anew, of states that are all different."""
+    entries = index.size - 1
+    for i in range(used):
+        mixed = _ZERO
+        for k in range(words - 1):
+            mixed = (mixed ^ content[i * words + k]) * _MIX
+            mixed ^= mixed >> _HALF
+        mixed = (mixed ^ content[i * words + words - 1]) * _MIX
+        mixed = (mixed ^ (mixed >> _HALF)) * _MIX_2
+        place = np.int64(mixed >> shift)
+        while index[place] != np.uint32(0):
+            place = (place + 1) & entries
+        index[place] = np.uint32(mixed & _TAG_MASK) << _TAG_SHIFT | np.uint32(i + 1)
+
+
+@kernel
+def strike(
+    words: int, last: Any, source: Bytes, stride: int, count: int, content: Words, index: Codes, shift: Any, struck: Bytes
+) -> None:
+    """Mark those of `content` that are among `count` states of `source`."""
+    hashes = np.empty(AHEAD, np.uint64)
+    entries = index.size - 1
+    for begin in range(0, count, AHEAD):
+        batch = min(AHEAD, count - begin)
+        for member in range(batch):
+            at = (begin + member) * stride
+            mixed = _ZERO
+            for k in range(words - 1):
+                mixed = (mixed ^ load_word(source, at + 8 * k)) * _MIX
+                mixed ^= mixed >> _HALF
+            mixed = (mixed ^ (load_word(source, at + 8 * (words - 1)) & last)) * _MIX
+            mixed = (mixed ^ (mixed >> _HALF)) * _MIX_2
+            hashes[member] = mixed
+            prefetch(index, np.int64(mixed >> shift))
+        for member in range(batch):
+            mixed = hashes[member]
+            place = np.int64(mixed >> shift)
+            tag = np.uint32(mixed & _TAG_MASK) << _TAG_SHIFT
+            while True:
+                entry = index[place]
+                if entry == np.uint32(0):
+                    break
+                if entry & ~_INDEX_MASK == tag:
+                    at = (begin + member) * stride
+                    number = np.int64(entry & _INDEX_MASK) - 1
+                    known = content[number * words + words - 1] == load_word(source, at + 8 * (words - 1)) & last
+                    for k in range(words - 1):
+                        known = known and content[number * words + k] == load_word(source, at + 8 * k)
+                    if known:
+                        struck[number] = 1
+                        break
+                place = (place + 1) & entries
+
+
+@kernel
+def send(words: int, size: int, content: Words, used: int, homes: NDArray[np.uint16], first: Integers, out: Bytes) -> None:
+    """Pack states into `size` bytes each, those of each partition together; `first` receives where these begin."""
+    first[:] = 0
+    for i in range(used):
+        first[np.int64(homes[i]) + 1] += 1
+    for home in range(first.size - 1):
+        first[home + 1] += first[home]
+    cursor = first[:-1].copy()
+    for i in range(used):
+        own = np.int64(homes[i])
+        to = cursor[own] * size
+        cursor[own] += 1
+        for k in range(words - 1):
+            store_word(out, to + 8 * k, content[i * words + k])
+        # States do not come in the order of their places: what lies behind this one may be written already.
+        word = content[i * words + words - 1]
+        for byte in range(8 * (words - 1), size):
+            out[to + byte] = np.uint8(word & _BYTE)
+            word >>= _EIGHT_BITS
+
+
+@kernel
+def keep(words: int, size: int, content: Words, used: int, struck: Bytes, out: Bytes) -> int:
+    """Pack the states that are not struck out into `size` bytes each; return how many they are."""
+    kept = 0
+    for i in range(used):
+        if struck[i] == 0:
+            for k in range(words):
+                store_word(out, kept * size + 8 * k, content[i * words + k])
+            kept += 1
+    return kept
+
+
+@kernel
+def sift(
+    local: Layout,
+    wire: Layout,
+    words: int,
+    wire_words: int,
+    limits: Words,
+    linear: Words,
+    degrees: Integers,
+    out: Words,
+    fired: Integers,
+    set_aside: Bytes,
+) -> int:
+    """Bring successors from the layout of this process to the one that all share; return how many.
+
+    A state with a successor that holds a value not numbered by all (its number is not below the slot's limit) is set
+    aside: none of its successors counts.
+    """
+    slots, stride, wire_stride = local.word.size, words + 1, wire_words + 1
+    at, count = 0, 0
+    for place in range(degrees.size):
+        degree = max(degrees[place], 0)
+        inside = True
+        for i in range(at, at + degree):
+            for slot in range(slots):
+                number = (linear[i * stride + np.int64(local.word[slot])] >> local.shift[slot]) & local.mask[slot]
+                if number >= limits[slot]:
+                    inside = False
+                    break
+            if not inside:
+                break
+        if not inside:
+            set_aside[place] = 1
+            for i in range(at, at + degree):
+                fired[np.int64(linear[i * stride + words] & ACTION_MASK)] -= 1
+            at += degree
+            continue
+        for i in range(at, at + degree):
+            to = count * wire_stride
+            for k in range(wire_words):
+                out[to + k] = _ZERO
+            for slot in range(slots):
+                number = (linear[i * stride + np.int64(local.word[slot])] >> local.shift[slot]) & local.mask[slot]
+                out[to + np.int64(wire.word[slot])] |= number << wire.shift[slot]
+            out[to + wire_words] = linear[i * stride + words]
+            count += 1
+        at += degree
+    return count
+
+
+@kernel
+def home_of(layout: Layout, packed: Words, partitions: int) -> int:
+    """The partition that a state belongs to."""
+    total = _ZERO
+    for slot in range(layout.word.size):
+        total += ((packed[np.int64(layout.word[slot])] >> layout.shift[slot]) & layout.mask[slot]) * layout.weight[slot]
+    home: int = np.int64(((finish_hash(total) >> _HALF) * np.uint64(partitions)) >> _HALF)  # type: ignore[assignment]
+    return home

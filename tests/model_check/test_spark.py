@@ -1,0 +1,344 @@
+"""Engine `spark`: the same numbers as the other engines, whatever the partitions and whoever dies on the way."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+
+pytest.importorskip("pyspark", reason="engine spark is not installed: pip install 'kafka-replication-spec[spark]'")
+
+from model_check import compiled
+from model_check.compiled.checkpoint import identity
+from model_check.exploration import CheckpointError, Checkpointing, Exploration, Limits, Verdict
+from model_check.model import Model
+from model_check.spark import engine
+from model_check.spark.checkpoint import Checkpoint
+from model_check.spark.java import NoJavaError, find_java, launcher_home
+from model_check.spark.session import SparkError, SparkSettings, spark_context
+from model_check.symmetry import Symmetry
+from tests.model_check.commands import Command
+from tests.model_check.engines import SMALL_MODELS, assert_replays, model_of, numbers_of
+from tests.model_check.spark_in_process import Context
+from tests.model_check.toy import counters
+
+EVERYTHING = Limits(stop_at_first=False)
+QUIET = {"spark.ui.enabled": "false"}
+REPOSITORY = Path(__file__).parents[2]
+
+
+def in_process(model: Model, partitions: int = 2, limits: Limits = EVERYTHING, symmetric: bool = False) -> Exploration:
+    """The engine with all tasks in this process."""
+    settings, context = SparkSettings(partitions=partitions), Context()
+    symmetry = Symmetry(model) if symmetric else None
+    with engine._folder(settings, context) as folder:
+        return engine._Search(model, model.properties, limits, settings, symmetry, context, folder).run()
+
+
+def expected(model: Model, symmetric: bool = False) -> dict[str, Any]:
+    symmetry = Symmetry(model) if symmetric else None
+    return numbers_of(compiled.explore(model, model.properties, EVERYTHING, workers=1, symmetry=symmetry))
+
+
+# ---- what tasks do, without Spark
+
+
+@pytest.mark.parametrize(("name", "parameters"), SMALL_MODELS[:1] + SMALL_MODELS[-2:-1])
+def test_tasks_find_the_numbers_of_the_compiled_engine(name: str, parameters: dict[str, Any]) -> None:
+    model = model_of(name, parameters)
+    assert numbers_of(in_process(model)) == expected(model)
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7, 64])
+def test_numbers_do_not_depend_on_partitions(partitions: int) -> None:
+    model = counters(3, cap=2)
+    found = in_process(model, partitions)
+    assert numbers_of(found) == expected(model)
+    for verdict in found.verdicts:
+        if verdict.trace:
+            assert_replays(model, verdict.trace)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "parameters"), SMALL_MODELS)
+def test_tasks_find_the_numbers_of_every_small_model(name: str, parameters: dict[str, Any]) -> None:
+    model = model_of(name, parameters)
+    found = in_process(model, 3)
+    assert numbers_of(found) == expected(model)
+    for verdict in found.verdicts:
+        if verdict.trace:
+            assert_replays(model, verdict.trace)
+
+
+@pytest.mark.slow
+def test_symmetry_visits_the_same_orbits() -> None:
+    model = model_of("kip-320", {"replicas": 3, "log_size": 1, "max_records": 1, "max_epoch": 1})
+    found = in_process(model, 3, symmetric=True)
+    assert numbers_of(found) == expected(model, symmetric=True)
+    assert found.represented == expected(model)["distinct"]
+
+
+def test_a_level_in_many_jobs_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "MOST_AT_A_TIME", 3)
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    assert numbers_of(in_process(model)) == expected(model)
+
+
+def test_a_limit_on_states_stops_between_jobs() -> None:
+    found = in_process(counters(40), limits=Limits(stop_at_first=False, max_states=100))
+    assert found.stopped_because == "the limit of 100 states is reached"
+    assert 100 <= found.distinct_states < 400
+
+
+# ---- Java and sessions
+
+
+def test_the_launcher_leaves_out_the_module_that_small_runtimes_lack(tmp_path: Path) -> None:
+    real = tmp_path / "real java"
+    real.write_text(
+        '#!/bin/sh\ncase "$1" in -version) echo \'openjdk version "17.0.1"\' >&2;; *) printf "%s\\n" "$@";; esac\n'
+    )
+    real.chmod(0o755)
+    java = find_java()._replace(executable=real, version=17)
+    arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b", "Main"]
+    done = subprocess.run([launcher_home(java) / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["-Xmx1g", "-cp", "a b", "Main"]
+
+
+def test_a_java_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    old = tmp_path / "bin" / "java"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_292\"' >&2\n")
+    old.chmod(0o755)
+    monkeypatch.setattr("model_check.spark.java._candidates", lambda: iter([old]))
+    with pytest.raises(NoJavaError, match=r"needs Java 17 or later; found .*bin/java \(is Java 8\); set JAVA_HOME"):
+        find_java()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--engine", "compiled", "--partitions", "2"), "are for engine spark"),
+        (("--engine", "spark", "--partitions", "0"), "--partitions 0: must be from 1 to 65,536"),
+        (("--engine", "spark", "--workers", "2"), "leave --workers out"),
+        (("--engine", "spark", "--conf", "spark.ui.port"), "--conf spark.ui.port: expected NAME=VALUE"),
+        (("--engine", "spark", "--spill", "a", "--checkpoint", "b"), "leave --spill out"),
+        (("--engine", "spark", "--resume", "nowhere-at-all"), "there is no checkpoint of engine spark"),
+    ],
+)
+def test_what_does_not_go_together_is_told_in_one_line(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = command("check", "kip-320", *arguments, "--quiet")
+    assert done.mistake == (2, 1)
+    assert message in done.stderr
+
+
+# ---- tables, without Spark
+
+
+def test_tables_hold_every_state_and_transition_once(tmp_path: Path) -> None:
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    settings, context = SparkSettings(partitions=3, tables=str(tmp_path)), Context()
+    with engine._folder(settings, context) as folder:
+        found = engine._Search(model, model.properties, EVERYTHING, settings, None, context, folder).run()
+    assert numbers_of(found) == expected(model)
+    states = pyarrow.parquet.read_table(tmp_path / "states")
+    transitions = pyarrow.parquet.read_table(tmp_path / "transitions").to_pylist()
+    keys = states.column("state").to_pylist()
+    assert len(set(keys)) == len(keys) == found.distinct_states
+    assert Counter(states.column("depth").to_pylist()) == dict(enumerate(found.levels))
+    assert Counter(row["action"] for row in transitions) == {name: n for name, n in found.actions.items() if n}
+    depth = dict(zip(keys, states.column("depth").to_pylist(), strict=True))
+    assert all(depth[row["source"]] == row["depth"] for row in transitions)
+    assert all(depth[row["target"]] <= row["depth"] + 1 for row in transitions)
+    assert {row["target"] for row in transitions} | {key for key in keys if depth[key] == 0} == set(keys)
+    reached = {name for names in states.column("reached").to_pylist() for name in names}
+    assert reached == {v.prop.name for v in found.verdicts if v.prop.kind == "sometimes" and v.holds}
+    verdicts = pyarrow.parquet.read_table(tmp_path / "verdicts").to_pylist()
+    assert {row["property"]: row["holds"] for row in verdicts} == {v.prop.name: v.holds for v in found.verdicts}
+
+
+# ---- on Spark
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    with spark_context(SparkSettings("local[2]", conf=QUIET)) as context:
+        yield context
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("partitions", [1, 7, 64])
+def test_spark_gives_the_numbers_of_the_other_engines(spark: Any, partitions: int) -> None:
+    model = counters(3, cap=2)
+    found = engine.explore(model, model.properties, EVERYTHING, SparkSettings(partitions=partitions))
+    assert numbers_of(found) == expected(model)
+
+
+@pytest.mark.slow
+def test_processes_that_learn_by_themselves_agree(spark: Any) -> None:
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    found = engine.explore(model, model.properties, EVERYTHING, SparkSettings(partitions=2))
+    assert numbers_of(found) == expected(model)
+
+
+@pytest.mark.slow
+def test_spark_finds_shortest_violations(spark: Any) -> None:
+    model = model_of("kip-101", {"replicas": 2, "max_epoch": 2})
+    properties = [prop for prop in model.properties if prop.by_default]
+    found = engine.explore(model, properties, Limits(), SparkSettings(partitions=3))
+    known = compiled.explore(model, properties, Limits())
+    assert found.stopped_because == "a property is violated"
+    assert [len(v.trace or ()) for v in found.verdicts if v.violated] == [
+        len(v.trace or ()) for v in known.verdicts if v.violated
+    ]
+    for verdict in found.verdicts:
+        if verdict.trace:
+            assert_replays(model, verdict.trace)
+
+
+@pytest.mark.slow
+def test_another_master_than_the_running_one_is_refused(spark: Any) -> None:
+    model = counters()
+    with pytest.raises(SparkError, match=r"Spark runs already, with master local\[2,4\]"):
+        engine.explore(model, model.properties, EVERYTHING, SparkSettings("local[1]"))
+
+
+@pytest.mark.slow
+def test_a_killed_worker_loses_nothing(spark: Any) -> None:
+    model = model_of("kip-320", {"replicas": 2, "max_epoch": 1})
+    killed: list[int] = []
+    over = threading.Event()
+
+    def kill_now_and_then() -> None:
+        while not over.wait(1.0) and len(killed) < 3:
+            workers = _workers_of(spark)
+            if workers:
+                os.kill(workers[0], signal.SIGKILL)
+                killed.append(workers[0])
+
+    killer = threading.Thread(target=kill_now_and_then)
+    killer.start()
+    try:
+        found = engine.explore(model, model.properties, EVERYTHING, SparkSettings(partitions=4))
+    finally:
+        over.set()
+        killer.join()
+    assert killed
+    assert numbers_of(found) == expected(model)
+
+
+def _workers_of(context: Any) -> list[int]:
+    """The Python workers of this session: the children of its daemon."""
+    parents, daemons = {}, set()
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            pid, parent = int(status.parent.name), int(status.read_text().rpartition(")")[2].split()[1])
+            command = (status.parent / "cmdline").read_text()
+        except OSError:
+            continue
+        if "pyspark.daemon" in command:
+            parents[pid] = parent
+            if parent == context._gateway.proc.pid:
+                daemons.add(pid)
+    return [pid for pid, parent in parents.items() if parent in daemons]
+
+
+@pytest.mark.slow
+def test_a_killed_driver_goes_on_with_resume(tmp_path: Path) -> None:
+    arguments = ["async-isr", "--replicas", "2", "--max-offset", "2", "--max-version", "2", "--all", "--json"]
+    folder = str(tmp_path / "checkpoints")
+    command = [sys.executable, "-m", "model_check.spark.submit", "check", *arguments, "--engine", "spark", "--quiet"]
+    command += ["--master", "local[2]", "--conf", "spark.ui.enabled=false"]
+    manifest = tmp_path / "checkpoints" / "spark-manifest.json"
+    first = subprocess.Popen(
+        [*command, "--partitions", "3", "--checkpoint", folder, "--checkpoint-interval", "0"],
+        cwd=REPOSITORY,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        assert _wait_for(lambda: manifest.exists() and _levels_in(manifest) >= 4)
+    finally:
+        first.kill()
+        first.wait()
+    assert 4 <= _levels_in(manifest) < 15
+    done = subprocess.run([*command, "--resume", folder], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    known, found = expected(model), json.loads(done.stdout)
+    assert (found["distinct_states"], found["transitions"], found["levels"], found["actions"]) == (
+        known["distinct"],
+        known["transitions"],
+        known["levels"],
+        known["actions"],
+    )
+    verdicts = {entry["name"]: (entry["holds"], entry["trace_length"]) for entry in found["properties"]}
+    assert verdicts == known["verdicts"]
+
+
+def _wait_for(condition: Any) -> bool:
+    for _ in range(600):
+        if condition():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def _levels_in(manifest: Path) -> int:
+    checkpoint = json.loads(json.loads(manifest.read_text())["checkpoint"])
+    return len(checkpoint["moment"]["levels"])
+
+
+# ---- checkpoints, without Spark
+
+
+def _interrupted(model: Model, folder: Path, states: int) -> Exploration:
+    return _with_checkpoint(model, Checkpointing(folder, lambda _: None, every=0.0), Limits(False, states))
+
+
+def _with_checkpoint(model: Model, asked: Checkpointing, limits: Limits) -> Exploration:
+    asked_for = Exploration(model, "spark", [Verdict(prop) for prop in model.properties])
+    checkpoint = Checkpoint(asked, identity(asked_for))
+    settings = SparkSettings(partitions=None if asked.resume else 3)
+    with engine._folder(settings, Context(), checkpoint) as folder:
+        return engine._Search(model, model.properties, limits, settings, None, Context(), folder, checkpoint).run()
+
+
+def test_a_checkpoint_is_resumed_with_the_numbers_of_an_undisturbed_run(tmp_path: Path) -> None:
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    stopped = _interrupted(model, tmp_path, 60)
+    assert not stopped.complete
+    resumed = _with_checkpoint(model, Checkpointing(tmp_path, lambda _: None, resume=True), EVERYTHING)
+    assert numbers_of(resumed) == expected(model)
+
+
+def test_a_checkpoint_of_something_else_or_damaged_is_refused(tmp_path: Path) -> None:
+    model = counters(6)
+    _interrupted(model, tmp_path, 5)
+    with pytest.raises(CheckpointError, match="holds a checkpoint already"):
+        _interrupted(model, tmp_path, 5)
+    again = Checkpointing(tmp_path, lambda _: None, resume=True)
+    with pytest.raises(CheckpointError, match="other parameters: limit 6, not 7"):
+        _with_checkpoint(counters(7), again, EVERYTHING)
+    states = next((tmp_path / "states").iterdir())
+    states.write_bytes(states.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match="are not as they were written"):
+        _with_checkpoint(model, again, EVERYTHING)
+    states.unlink()
+    with pytest.raises(CheckpointError, match="is missing"):
+        _with_checkpoint(model, again, EVERYTHING)
+    manifest = tmp_path / "spark-manifest.json"
+    manifest.write_text(manifest.read_text().replace("levels", "lovely"))
+    with pytest.raises(CheckpointError, match="its digest is not that of its content"):
+        _with_checkpoint(model, again, EVERYTHING)
