@@ -24,7 +24,7 @@ from model_check.cli_graphs import graph, liveness, stats
 from model_check.cli_mutants import matrix, mutants
 from model_check.cli_prove import prove
 from model_check.cli_simulate import simulate
-from model_check.cli_spark import spark_errors, spark_options, spark_settings
+from model_check.cli_spark import cover, spark_errors, spark_options, spark_settings
 from model_check.engines import DEFAULT_ENGINE, EngineError, explorer
 from model_check.models import MODELS
 from model_check.version import VERSION
@@ -290,5 +290,5 @@ def history(traces: bool, as_json: bool, quiet: bool) -> None:
     click.echo(json.dumps(history_as_json(chapters)) if as_json else history_as_text(chapters, traces))
 
 
-for command in (simulate, graph, stats, liveness, mutants, matrix, prove):
+for command in (simulate, graph, stats, liveness, cover, mutants, matrix, prove):
     cli.add_command(command)
