@@ -678,11 +678,11 @@ def test_wrong_use_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (["--checkpoint-interval", "5"], "--checkpoint-interval goes with --checkpoint or --resume"),
         (
             ["--checkpoint", str(missing), "--engine", "reference"],
-            "engine reference keeps no checkpoints; --checkpoint and --resume are for engine compiled",
+            "engine reference keeps no checkpoints; --checkpoint and --resume are for compiled and spark",
         ),
         (
             ["--resume", str(missing), "--engine", "reference"],
-            "engine reference keeps no checkpoints; --checkpoint and --resume are for engine compiled",
+            "engine reference keeps no checkpoints; --checkpoint and --resume are for compiled and spark",
         ),
     ]:
         assert kspec(monkeypatch, capsys, *SMALL, *options) == (2, f"kspec: {said}\n")
