@@ -67,12 +67,12 @@ def look_up(
         if i + ahead < count:
             hashed = linear[(i + ahead) * stride + words]
             shard = np.int64(hashed >> SHARD_SHIFT)
-            prefetch(index, index_base[shard] + slot_of(hashed, index_size[shard]))
+            prefetch(index, index_base[shard] + np.int64(slot_of(hashed, index_size[shard])))
         at = i * stride
         hashed = linear[at + words]
         shard = np.int64(hashed >> SHARD_SHIFT)
         base, index_at, places = shard_base[shard], index_base[shard], index_size[shard]
-        tag, place = tag_of(hashed), slot_of(hashed, places)
+        tag, place = tag_of(hashed), np.int64(slot_of(hashed, places))
         while True:
             entry = index[index_at + place]
             if entry == np.uint32(0):

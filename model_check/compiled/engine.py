@@ -111,7 +111,7 @@ class _Search:
         verdicts = [Verdict(prop) for prop in properties]
         self.result = Exploration(model, "compiled", verdicts, limits.deadlock_is_violation, symmetry is not None)
         self.book = RuleBook(model, properties, moving=symmetry is not None)
-        self.orbits = OrbitBook(symmetry, self.book.domains) if symmetry else None
+        self.orbits = OrbitBook(symmetry, self.book.domains) if symmetry and model.interchangeable else None
         self.orbit_arrays: Any = None
         self.fields = wide_fields(self.book.counts)
         self.memory = memory
@@ -528,6 +528,8 @@ class _Search:
 
     def _count(self) -> None:
         result = self.result
+        if self.symmetry is not None and self.orbits is None:  # no two brokers are interchangeable
+            result.represented = self.store.states
         if self.orbits is not None:
             result.represented = sum(self._run([partial(self._represented, shard) for shard in range(SHARDS)]))
         totals = [int(level.sum()) for level in self.levels]
