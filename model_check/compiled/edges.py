@@ -89,7 +89,7 @@ def look_up(
                     break
             place += 1
             if place == places:
-                place = 0
+                place = np.int64(0)
     return count
 
 

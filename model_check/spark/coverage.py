@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from model_check.encode import as_json
 from model_check.exploration import Step, Trace
-from model_check.model import Model
+from model_check.model import Action, Model
 from model_check.models import MODELS
 from model_check.spark.runs import Folder
 from model_check.spark.session import SparkError
@@ -139,12 +139,14 @@ def _ways_to(transitions: Any, depths: dict[bytes, int]) -> dict[bytes, list[Mov
 
 
 def _trace(model: Model, moves: Sequence[Move]) -> Trace:
-
-    by_move = {(action.name, json.dumps(as_json(action.args))): action for action in model.actions}
+    """The run of these moves. Actions that differ only in the epoch they lead to have the same name and arguments."""
+    by_move: dict[Move, list[Action]] = {}
+    for action in model.actions:
+        by_move.setdefault((action.name, json.dumps(as_json(action.args))), []).append(action)
     trace = [Step(None, model.initial)]
     for move in moves:
-        action = by_move[move]
-        successor = action.bind()(trace[-1].state)
-        assert successor is not None, f"{action.label} is not enabled where the tables say so"
-        trace.append(Step(action, successor))
+        taken = [(action, action.bind()(trace[-1].state)) for action in by_move[move]]
+        enabled = [(action, successor) for action, successor in taken if successor is not None]
+        assert len(enabled) == 1, f"{move[0]} {move[1]}: one way to take it, not {len(enabled)}"
+        trace.append(Step(*enabled[0]))
     return tuple(trace)
