@@ -60,7 +60,7 @@ def test_questions_of_the_documentation_have_answers(spark: Any, explored: tuple
 def test_chosen_traces_cover_every_goal(
     spark: Any, command: Command, explored: tuple[Path, Exploration], tmp_path: Path, goals: str
 ) -> None:
-    from pyspark.sql import SparkSession  # noqa: PLC0415
+    from pyspark.sql import SparkSession, functions  # noqa: PLC0415
 
     from model_check.spark.coverage import covering_traces  # noqa: PLC0415
 
@@ -78,7 +78,12 @@ def test_chosen_traces_cover_every_goal(
     else:
         transitions = SparkSession(spark).read.parquet(f"{folder}/transitions")
         first, second = transitions.alias("a"), transitions.alias("b")
-        pairs = first.join(second, first.target == second.source).select("a.action", "b.action").distinct().collect()
+        pairs = (
+            first.join(second, functions.col("a.target") == functions.col("b.source"))
+            .select("a.action", "b.action")
+            .distinct()
+            .collect()
+        )
         taken = {
             (before.action.name, after.action.name)
             for covering in chosen
