@@ -12,7 +12,6 @@ import z3
 from model_check.engines import explorer
 from model_check.exploration import Limits
 from model_check.model import Property, when
-from model_check.models import MODELS
 from proofs.counterexample import CounterexampleSearch, explored_view, failing
 from proofs.induction import Induction
 from proofs.prove import prove, witness
@@ -192,10 +191,6 @@ def test_symbolic_runs_find_a_violation_as_short_as_the_explorers() -> None:
     assert explored is not None
     assert len(found.trace) == len(explored) == 9
     assert [depth.violated for depth in found.depths] == [False] * 8 + [True]
-
-
-def test_the_explorer_confirms_what_is_refuted() -> None:
-    assert {name: MODELS[name].name for name in REFUTABLE} == {name: name for name in REFUTABLE}
 
 
 # ---- certificates
