@@ -134,11 +134,11 @@ def estimate(costs: Costs, states: int, cores: int) -> Estimate:
 def in_words(costs: Costs) -> str:
     """The measured costs and the assumptions."""
     lines = [
-        f"a core takes {costs.successor * 1e9:.0f} ns for each successor, {costs.received * 1e9:.0f} ns for each state received",
+        f"a core takes {costs.successor * 1e9:.0f} ns for a successor, {costs.received * 1e9:.0f} ns for a state received",
         f"visited states that a job reads again to strike out what is known: {costs.read * 1e9:.1f} ns each",
-        f"each pair of tasks {costs.task * 1e3:.0f} ms; all processes together, Spark included, {costs.overhead:.2f} times this",
+        f"each pair of tasks {costs.task * 1e3:.0f} ms; all processes with Spark's own take {costs.overhead:.2f} times this",
         f"each job {costs.job:.2f} s besides",
-        f"for each new state {costs.successors:.2f} successors, {costs.sent:.2f} states sent, {costs.sent_bytes:.1f} bytes sent",
+        f"a new state: {costs.successors:.2f} successors, {costs.sent:.2f} states sent, {costs.sent_bytes:.1f} bytes sent",
         f"{costs.stored_bytes:.1f} bytes stored for each state",
         f"the depth grows by {costs.depth_per_digit:.1f} levels for each factor of ten, as from the size before",
     ]

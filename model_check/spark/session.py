@@ -153,6 +153,17 @@ def _prepare_java() -> None:
     atexit.register(restore)
 
 
+def collected(tasks: Any) -> list[Any]:
+    """What tasks return; `SparkError` says why one failed."""
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415
+
+    try:
+        outcomes: list[Any] = tasks.collect()
+    except Py4JJavaError as error:
+        raise SparkError(reason_of(error)) from error
+    return outcomes
+
+
 def reason_of(error: Any) -> str:
     """Why a job failed, in one line: the last line of a Python traceback, if there is one."""
     text = str(error.java_exception.getMessage()) if error.java_exception else str(error)

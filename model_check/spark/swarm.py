@@ -16,7 +16,7 @@ from model_check.model import Model, Property
 from model_check.mutants import ALL_MUTANTS, HUNTS, Hunt, hunt
 from model_check.simulation.simulate import Finding, Plan, Simulation, find_traces, take_walks
 from model_check.simulation.walks import End
-from model_check.spark.session import SparkError, SparkSettings, reason_of, spark_context
+from model_check.spark.session import SparkSettings, collected, spark_context
 
 
 class _Taken(NamedTuple):
@@ -71,7 +71,7 @@ def simulate_on(
         np.zeros(plan.depth + 1, np.int64),
         workers=tasks,
     )
-    for part in _collected(context.parallelize(plans, tasks).mapPartitions(take)):
+    for part in collected(context.parallelize(plans, tasks).mapPartitions(take)):
         result.taken += part.taken
         result.lengths += part.lengths
         for end, count in part.ends.items():
@@ -96,7 +96,7 @@ def hunts_on(context: Any, names: tuple[str, ...]) -> list[Hunt]:
     killed: dict[str, _Killed] = {}
     if hunted:
         tasks = context.parallelize(hunted, len(hunted)).mapPartitions(_hunt_all)
-        killed = {found.name: found for found in _collected(tasks)}
+        killed = {found.name: found for found in collected(tasks)}
     return [
         Hunt(ALL_MUTANTS[name], HUNTS[name], killed[name].by, killed[name].states, killed[name].seconds)
         if name in killed
@@ -109,13 +109,3 @@ def _hunt_all(names: Iterator[str]) -> Iterator[_Killed]:
     for name in names:
         found = hunt(name, workers=1)
         yield _Killed(name, dict(found.killed_by), found.states, found.seconds)
-
-
-def _collected(tasks: Any) -> list[Any]:
-    from py4j.protocol import Py4JJavaError  # noqa: PLC0415
-
-    try:
-        outcomes: list[Any] = tasks.collect()
-    except Py4JJavaError as error:
-        raise SparkError(reason_of(error)) from error
-    return outcomes
