@@ -62,6 +62,7 @@ class Symmetry:
         brokers = model.interchangeable
         self.renamings = [dict(zip(brokers, images, strict=True)) for images in permutations(brokers)]
         self.rules = [rename_rule(slot.holds) for slot in model.slots]
+        self._known: list[dict[Any, tuple[Any, ...]]] = [{} for _ in model.slots]
         places = {(slot.name, slot.key): slot.position for slot in model.slots}
         self.moves = [
             [
@@ -75,13 +76,22 @@ class Symmetry:
 
     def images(self, state: State) -> list[State]:
         """The state under every permutation, the identity first."""
+        columns = [self._renamed(position, value) for position, value in enumerate(state)]
         images = []
-        for renaming, moves in zip(self.renamings, self.moves, strict=True):
+        for number, moves in enumerate(self.moves):
             image = list(state)
-            for value, rule, place in zip(state, self.rules, moves, strict=True):
-                image[place] = rule(value, renaming) if rule else value
+            for place, values in zip(moves, columns, strict=True):
+                image[place] = values[number]
             images.append(tuple(image))
         return images
+
+    def _renamed(self, position: int, value: Any) -> tuple[Any, ...]:
+        """A slot's value under every permutation. Few values make up many states, so each is renamed once."""
+        known = self._known[position]
+        if value not in known:
+            rule = self.rules[position]
+            known[value] = tuple(rule(value, renaming) if rule else value for renaming in self.renamings)
+        return known[value]
 
     def canonical(self, state: State) -> State:
         """The one state that stands for all images of this one."""
