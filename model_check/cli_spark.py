@@ -96,10 +96,11 @@ def spark_errors(engine: str) -> Iterator[None]:
 @click.option("--out", required=True, metavar="DIR", help="Write the traces into this folder, as ITF JSON.")
 @click.option(
     "--goals",
-    type=click.Choice(["actions", "arguments", "pairs", "properties", "mutants"]),
+    type=click.Choice(["actions", "arguments", "pairs", "errors", "properties", "mutants"]),
     default="pairs",
     show_default=True,
-    help="What to cover: each action, with all its arguments, pairs of consecutive actions, properties decided, or mutants.",
+    help="What to cover: each action, with all its arguments, pairs of consecutive actions, errors answered, properties"
+    " decided, or mutants.",
 )
 @session_options
 @click.option("--quiet", is_flag=True, help="Do not say where Spark's own pages are.")

@@ -1,4 +1,4 @@
-"""Traces that together cover an explored model: every action, every pair of consecutive actions, every property decided.
+"""Traces that together cover an explored model: every action, every pair of actions, every error, every property decided.
 
 The tables of an exploration (`tables.py`) say where each goal is met first. The way there is found backwards, one level at a
 time, for all goals at once; what a longer trace covers on its way needs no trace of its own. Traces that tell mutants from
@@ -17,6 +17,7 @@ from model_check.model import Action, Model, State
 from model_check.models import MODELS
 from model_check.spark.runs import Folder
 from model_check.spark.session import SparkError, collected
+from spec.values import Error
 
 Move = tuple[str, str]
 """An action's name and its arguments as JSON."""
@@ -47,6 +48,7 @@ _COVERED: dict[str, Callable[[Sequence[Move]], Iterable[str]]] = {
     "arguments": lambda moves: (f"{action} {arguments}" for action, arguments in moves),
     "pairs": lambda moves: (_name_of_pair(first, second) for first, second in pairwise(moves)),
     "properties": lambda moves: (),
+    "errors": lambda moves: (),
 }
 """What the moves of a trace cover, by the kind of goals that tables know of."""
 
@@ -87,17 +89,33 @@ def covering_traces(context: Any, url: str, kind: str) -> list[Covering]:
         if goal.name in covered:
             continue
         moves = [*ways[goal.state], *goal.moves]
-        new = ({goal.name} | set(_COVERED[kind](moves))) - covered
+        trace = _trace(model, moves)
+        on_the_way = _errors_answered(trace) if kind == "errors" else set(_COVERED[kind](moves))
+        new = ({goal.name} | on_the_way) - covered
         covered |= new
-        chosen.append(Covering(_trace(model, moves), sorted(new)))
+        chosen.append(Covering(trace, sorted(new)))
     return chosen
 
 
+def _errors_answered(trace: Trace) -> set[str]:
+    """The errors that somebody answers with in a run."""
+    steps = [(before.state, step.action) for before, step in pairwise(trace)]
+    errors = {action.answer.bind()(state) for state, action in steps if action is not None and action.answer is not None}
+    return {error.name for error in errors if error is not Error.NONE}
+
+
 def _goals(transitions: Any, kind: str) -> list[_Goal]:
-    """Where each action, each action with its arguments, or each pair of actions is taken first."""
+    """Where each action, each action with its arguments, each pair of actions is taken, or each error answered, first."""
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
-    first = transitions.select("depth", "source", "action", "arguments", "target")
+    first = transitions.select("depth", "source", "action", "arguments", "target", "error")
+    if kind == "errors":
+        refused = first.where((sql.col("error") != Error.NONE.name) & sql.col("error").isNotNull())
+        earliest = sql.min(sql.struct("depth", "source", "action", "arguments")).alias("first")
+        return [
+            _Goal(row.error, row.first.depth, bytes(row.first.source), ((row.first.action, row.first.arguments),))
+            for row in refused.groupBy("error").agg(earliest).collect()
+        ]
     if kind != "pairs":
         keys = ["action"] if kind == "actions" else ["action", "arguments"]
         earliest = sql.min(sql.struct("depth", "source", "action", "arguments")).alias("first")

@@ -225,10 +225,12 @@ class _Search:
         self.levels = list(head.levels)
         self.fields = self._fitting_fields()
         self._number_anew()
-        if not head.complete:
+        if self.checkpoint or not head.complete:
             self.visited = head.write(self.folder, self.fields, len(self.numbering.layouts) - 1, self.partitions)
         self.fired[:] = head.fired
         self.deadlocks, self.represented, self.complete = head.deadlocks, head.represented, head.complete
+        if head.complete:
+            self.position = self.levels[-1]
         self.found = {number: self._met(met) for number, met in head.found().items()}
         deadlock = head.first_deadlock()
         self.first_deadlock = deadlock and self._met(deadlock)

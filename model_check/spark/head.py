@@ -6,6 +6,7 @@ values of slots that lie deeper: a value that has its number in advance makes no
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from model_check.compiled.engine import _Search
 from model_check.compiled.interning import Domain, distinct
 from model_check.compiled.kernels import SHARDS, repack
 from model_check.compiled.layout import Fields
-from model_check.exploration import Limits, Trace
+from model_check.exploration import Limits, Progress, Trace
 from model_check.model import Model, Property
 from model_check.simulation.simulate import Plan, _Fleet
 from model_check.spark.core import PADDING, Numbers, Packed
@@ -25,7 +26,7 @@ from model_check.spark.runs import Folder, Run
 from model_check.symmetry import Symmetry
 
 MANY_LEVELS = 16
-WALKS = Plan(seed=1, traces=1 << 11, depth=100)
+WALKS = Plan(seed=1, traces=1 << 9, depth=100)
 _HANDED_ON = "Spark goes on"
 
 
@@ -62,6 +63,7 @@ class _HeadSearch(_Search):
 
     def _must_stop(self, queue: int) -> str | None:
         """A level is finished in any case, unless Ctrl-C ends everything."""
+        self.clock.tick(Progress(len(self.levels) - 1, self.store.states, int(self.fired.sum()), queue))
         return "interrupted" if self.interrupted else None
 
 
@@ -157,7 +159,10 @@ class Head:
 def number_values_ahead(model: Model, domains: Sequence[Domain], workers: int) -> None:
     """Give values that random walks meet their numbers."""
     fleet = _Fleet(model, [], WALKS, workers)
-    fleet.take(lambda ended: None)
+    with suppress(Exception):  # of a rule: it counts only if the search comes to that state, and is raised again there
+        fleet.take(lambda ended: None)
+    if fleet.interrupted:
+        raise KeyboardInterrupt
     met = distinct(fleet.book.domains[: len(model.slots)])
     for domain, other in zip(distinct(domains), met, strict=True):
         domain.number_all(other.values)

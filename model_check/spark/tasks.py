@@ -268,28 +268,31 @@ class _TransitionRows:
 
     def __init__(self, tables: Tables, fields: Fields, depth: int, partition: int) -> None:
         self.tables, self.fields, self.depth, self.partition = tables, fields, depth, partition
+        self._packed: Packed = np.zeros(0, np.uint8)
         self._states: Any = None
-        self._parts: list[tuple[Any, Any, Any]] = []
+        self._parts: list[tuple[Any, Any, Any, Any]] = []
 
     def begin(self, packed: Packed, states: int) -> None:
         """The states that are expanded next."""
+        self._packed = packed
         self._states = self.tables.keys(self.fields, packed, self.fields.size, states)
 
     def add(self, expanded: Expanded) -> None:
         """Successors of some of these states."""
         words = self.fields.words
-        sources = self._states[np.repeat(expanded.positions, np.maximum(expanded.degrees, 0))]
+        positions = np.repeat(expanded.positions, np.maximum(expanded.degrees, 0))
         targets = self.tables.keys(self.fields, expanded.linear.view(np.uint8), 8 * (words + 1), expanded.size)
         hashes = expanded.linear[: expanded.size * (words + 1)].reshape(-1, words + 1)[:, words].copy()
-        self._parts.append((sources, targets, hashes))
+        errors = self.tables.answers(self.fields, self._packed, positions, hashes)
+        self._parts.append((self._states[positions], targets, hashes, errors))
         if sum(len(part[2]) for part in self._parts) > MOST_ROWS:
             self.write()
 
     def write(self) -> None:
         """Write what has come together."""
         if any(len(part[2]) for part in self._parts):
-            sources, targets, hashes = (np.concatenate(column) for column in zip(*self._parts, strict=True))
-            self.tables.write_transitions(sources, targets, hashes, self.depth, self.partition)
+            sources, targets, hashes, errors = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+            self.tables.write_transitions(sources, targets, hashes, errors, self.depth, self.partition)
         self._parts = []
 
 

@@ -394,10 +394,10 @@ def _interrupted(model: Model, folder: Path, states: int) -> Exploration:
     return _with_checkpoint(model, Checkpointing(folder, lambda _: None, every=0.0), Limits(False, states))
 
 
-def _with_checkpoint(model: Model, asked: Checkpointing, limits: Limits) -> Exploration:
+def _with_checkpoint(model: Model, asked: Checkpointing, limits: Limits, driver_states: int = 0) -> Exploration:
     asked_for = Exploration(model, "spark", [Verdict(prop) for prop in model.properties])
     checkpoint = Checkpoint(asked, identity(asked_for))
-    settings = SparkSettings(partitions=None if asked.resume else 3, driver_states=0)
+    settings = SparkSettings(partitions=None if asked.resume else 3, driver_states=driver_states)
     with engine._folder(settings, Context(), checkpoint) as folder:
         return engine._Search(model, model.properties, limits, settings, None, Context(), folder, checkpoint).run()
 
@@ -407,6 +407,15 @@ def test_a_checkpoint_is_resumed_with_the_numbers_of_an_undisturbed_run(tmp_path
     stopped = _interrupted(model, tmp_path, 60)
     assert not stopped.complete
     resumed = _with_checkpoint(model, Checkpointing(tmp_path, lambda _: None, resume=True), EVERYTHING)
+    assert numbers_of(resumed) == expected(model)
+
+
+@pytest.mark.parametrize("driver_states", [4, 1000])
+def test_levels_of_the_driver_are_in_its_checkpoints(tmp_path: Path, driver_states: int) -> None:
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    asked = Checkpointing(tmp_path, lambda _: None, every=1000.0)
+    assert numbers_of(_with_checkpoint(model, asked, EVERYTHING, driver_states)) == expected(model)
+    resumed = _with_checkpoint(model, asked._replace(resume=True), EVERYTHING)
     assert numbers_of(resumed) == expected(model)
 
 

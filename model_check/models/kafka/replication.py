@@ -8,7 +8,7 @@ changes is in `model_check.models.kafka.late`.
 from collections.abc import Callable
 from functools import partial
 
-from model_check.model import REFUSED, Message, View, then, when
+from model_check.model import REFUSED, Local, Message, View, then, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.party import (
     LATE,
@@ -35,7 +35,7 @@ from spec.follower import (
 )
 from spec.leader import ProduceRequest, handle_epoch_end, handle_fetch, handle_list_offsets, handle_produce
 from spec.leader_fetch import FetchAnswer, PartitionFetch
-from spec.list_offsets import ListedOffset
+from spec.list_offsets import ListedOffset, ListOffsetsRequest
 from spec.log import RecordLog
 from spec.metadata import BrokerRegistration
 from spec.partition import EpochEndRequest, FollowerRequest, Handled, Partition
@@ -173,6 +173,13 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         step = handle_fetch(broker(board.rules[leader], leader, process, brokers), before, asked.message, LATE)
         return led_after(leader, step, exchange, known)
 
+    def answer_to(
+        asked: Send[PartitionFetch], seen: Partition[RecordLog], leader_process: Process, brokers: Known
+    ) -> FetchAnswer:
+        answer = reply(handle_fetch(broker(board.rules[leader], leader, leader_process, brokers), seen, asked.message, LATE))
+        assert isinstance(answer, FetchAnswer)
+        return answer
+
     def take(
         log: Log,
         fetcher: FetchState,
@@ -184,8 +191,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     ) -> object:
         if asked is None or not isinstance(asked.message, PartitionFetch):
             return REFUSED
-        answer = reply(handle_fetch(broker(board.rules[leader], leader, leader_process, brokers), seen, asked.message, LATE))
-        assert isinstance(answer, FetchAnswer)
+        answer = answer_to(asked, seen, leader_process, brokers)
         own = broker(board.rules[follower], follower, process, NOBODY_KNOWN)
         before = following(log, fetcher)
         step = handle_fetch_answer(own, before, fetcher.leader_epoch, fetcher.fetch_offset, answer, LATE)
@@ -201,19 +207,17 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         views.known[leader],
         request,
     )
-    taken = then(
-        fetching,
-        take,
-        *fetching,
-        slots.process[follower],
-        request,
-        views.face[leader],
-        slots.process[leader],
-        views.known[leader],
-    )
+    answer_reads = (request, views.face[leader], slots.process[leader], views.known[leader])
+    taken = then(fetching, take, *fetching, slots.process[follower], *answer_reads)
+    answered = Local(lambda *asked: answer_to(*asked).error, answer_reads)
     fetched = [Message(follower, leader, "Fetch"), Message(leader, follower, "records, and the high watermark")]
     board.model.action(
-        "Fetch", {"follower": follower, "leader": leader}, events=fetched, guards=guards, effects=[served, taken]
+        "Fetch",
+        {"follower": follower, "leader": leader},
+        events=fetched,
+        guards=guards,
+        effects=[served, taken],
+        answer=answered,
     )
     board.model.action(
         "FetchUnanswered",
@@ -221,6 +225,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         events=[fetched[0], Message(leader, follower, "(the answer is lost)")],
         guards=guards,
         effects=[served],
+        answer=answered,
     )
 
 
@@ -232,6 +237,18 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
     slots, views = board.slots, board.views
     fetching = (slots.log[follower], slots.fetcher[follower])
 
+    def answer_to(
+        asked: Send[FollowerRequest], seen: Partition[RecordLog], leader_process: Process
+    ) -> EpochEndOffsetResponse | ListedOffset:
+        leader_itself = broker(board.rules[leader], leader, leader_process, NOBODY_KNOWN)
+        if isinstance(asked.message, EpochEndRequest):
+            answer = reply(handle_epoch_end(leader_itself, seen, asked.message))
+        else:
+            assert isinstance(asked.message, ListOffsetsRequest)
+            answer = reply(handle_list_offsets(leader_itself, seen, asked.message))
+        assert isinstance(answer, EpochEndOffsetResponse | ListedOffset)
+        return answer
+
     def ask(
         log: Log,
         fetcher: FetchState,
@@ -242,25 +259,20 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
     ) -> object:
         if asked is None or isinstance(asked.message, PartitionFetch):
             return REFUSED
-        leader_itself = broker(board.rules[leader], leader, leader_process, NOBODY_KNOWN)
         own, before = broker(board.rules[follower], follower, process, NOBODY_KNOWN), following(log, fetcher)
-        epoch = fetcher.leader_epoch
-        if isinstance(asked.message, EpochEndRequest):
-            end = reply(handle_epoch_end(leader_itself, seen, asked.message))
-            assert isinstance(end, EpochEndOffsetResponse)
-            step = handle_epoch_end_response(own, before, epoch, end, LATE)
+        epoch, answer = fetcher.leader_epoch, answer_to(asked, seen, leader_process)
+        if isinstance(answer, EpochEndOffsetResponse):
+            step = handle_epoch_end_response(own, before, epoch, answer, LATE)
         else:
-            listed = reply(handle_list_offsets(leader_itself, seen, asked.message))
-            assert isinstance(listed, ListedOffset)
-            step = handle_listed_offset(own, before, epoch, listed, LATE)
+            step = handle_listed_offset(own, before, epoch, answer, LATE)
         return followed(board.rules[follower], own, step.state)
 
+    answer_reads = (request, views.face[leader], slots.process[leader])
     board.model.action(
         "AskLeader",
         {"follower": follower, "leader": leader},
         events=[Message(follower, leader, "where does it end?"), Message(leader, follower, "an epoch and an offset")],
         guards=[when(_asks(leader), request), when(lambda process: process.up, slots.process[leader])],
-        effects=[
-            then(fetching, ask, *fetching, slots.process[follower], request, views.face[leader], slots.process[leader])
-        ],
+        effects=[then(fetching, ask, *fetching, slots.process[follower], *answer_reads)],
+        answer=Local(lambda *asked: answer_to(*asked).error, answer_reads),
     )
