@@ -5,10 +5,9 @@ controller at once; one that starts registers at once, for until then it is as g
 """
 
 from collections.abc import Callable
-from functools import partial
 
 from model_check.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, View, then, when
-from model_check.models.kafka.board import NOT_REPLAYING, Board, trimmed
+from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import (
     NOW,
     answer_of,
@@ -19,8 +18,9 @@ from model_check.models.kafka.cluster import (
     registered,
 )
 from model_check.models.kafka.control import heartbeat, runs
-from model_check.models.kafka.metadata import apply_image, read_effects
+from model_check.models.kafka.metadata import apply_image, has_read
 from model_check.models.kafka.party import Log
+from model_check.models.kafka.reading import NOT_READING, Reading
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_MEMORY,
@@ -30,7 +30,6 @@ from model_check.models.kafka.values import (
     Clients,
     Cluster,
     Exchange,
-    Image,
     Memory,
     Process,
     Role,
@@ -89,15 +88,9 @@ def _without_memory(board: Board, replica: BrokerId) -> Effect:
 
 
 def _reads_no_more(board: Board, replica: BrokerId) -> list[Effect]:
-    """The effects of a stop on who reads metadata, where that is not part of a decision."""
-    slots = board.slots
-    if board.keeps_its_past(replica):
-        return []
-    others = [slots.lag[other] for other in board.brokers if other != replica]
-    return [
-        then(slots.lag[replica], lambda lag: NOT_REPLAYING, slots.lag[replica]),
-        then(slots.older, trimmed, slots.older, *others),
-    ]
+    """The effect of a stop on what a broker reads."""
+    reading = board.slots.reading[replica]
+    return [] if board.keeps_its_past(replica) else [then(reading, lambda images: NOT_READING, reading)]
 
 
 def _down(process: Process, noted: BrokerEpoch) -> Process:
@@ -171,7 +164,7 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
         lambda process: process._replace(life=begin_controlled_shutdown(process.life).state),
         slots.process[replica],
     )
-    off = [flushed, stopped, _without_memory(board, replica)]
+    alone = [flushed, stopped, _without_memory(board, replica), *_reads_no_more(board, replica)]
     spent = board.spend("clean_shutdowns")
     told = [Note(replica, "is told to stop"), Message(replica, CONTROLLER, "heartbeat: wants to stop")]
     asks = [Message(replica, CONTROLLER, "heartbeat: wants to stop")]
@@ -194,15 +187,12 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
             leaves=None if board.keeps_its_past(replica) else replica,
             writes=[slots.exchange[replica]],
         )
-        gone = [*leave.effects, *off]
-        if not board.keeps_its_past(replica):
-            gone.append(then(slots.lag[replica], lambda lag: NOT_REPLAYING, slots.lag[replica]))
+        gone = [*leave.effects, *alone]
         waiting = [Message(CONTROLLER, replica, "wait")]
         add("BeginShutdown", successor, told + waiting, [runs_on, wait.guard], [*wait.effects, begun, spent])
         add("AskToStop", successor, asks + waiting, [waits, wait.guard], wait.effects)
         add("StopAtOnce", successor, told + stops, [runs_on, leave.guard], [*gone, spent])
         add("StopCleanly", successor, asks + stops, [waits, leave.guard], gone)
-    alone = [*off, *_reads_no_more(board, replica)]
     add(
         "StopUnheard",
         None,
@@ -220,7 +210,7 @@ def _add_way_back(board: Board, replica: BrokerId, most: int) -> None:
     for successor in board.brokers:
         _add_registration(board, replica, successor)
     for steps in range(most + 1):
-        _add_first_image(board, replica, steps, board.replayed(replica, steps))
+        _add_first_image(board, replica, steps, board.change_after(replica, steps))
 
 
 def _registers(board: Board, cluster: Cluster, life: BrokerLifecycle, successor: BrokerId) -> ControllerStep:
@@ -253,12 +243,13 @@ def _add_registration(board: Board, replica: BrokerId, successor: BrokerId) -> N
         assert isinstance(response, BrokerRegistrationResponse)
         return Process(True, handle_registration_response(answers_this_run, _next_life(process), response).state)
 
+    def first_image(after: Cluster | None) -> Reading:
+        return NOT_READING if after is None else (board.image_for(replica, after),)
+
     keeps = board.keeps_its_past(replica)
-    decided = board.decided(
-        board.decision(f"registered {replica} succeeded by {successor}", register, *reads),
-        leaves=None if keeps else replica,
-    )
-    begins = [] if keeps else [then(slots.lag[replica], lambda lag: 0, slots.lag[replica])]
+    decision = board.decision(f"registered {replica} succeeded by {successor}", register, *reads)
+    decided = board.decided(decision, leaves=None if keeps else replica)
+    begins = [] if keeps else [then(slots.reading[replica], first_image, decision)]
     board.model.action(
         "Register",
         {"broker": replica, "successor": successor},
@@ -329,7 +320,7 @@ def _add_first_image(board: Board, replica: BrokerId, steps: int, change: View) 
         effects=[
             then(party, take, *party, slots.process[replica], change),
             then(slots.process[replica], _ready, slots.process[replica]),
-            *(read_effects(board, replica, steps) if steps else ()),
+            has_read(board, replica, steps),
         ],
     )
 
@@ -342,21 +333,23 @@ def _ready(process: Process) -> Process:
 
 def _add_unfencing(board: Board, replica: BrokerId, successor: BrokerId) -> None:
     slots = board.slots
-    reads = (slots.cluster, slots.process[replica], slots.lag[replica])
+    asked = (slots.reading[replica],) if board.asks_who_has_read else ()
+    reads = (slots.cluster, slots.process[replica], *asked)
 
-    def ask(cluster: Cluster, process: Process, lag: int) -> ControllerStep:
-        return heartbeat(board, cluster, process, lag, successor, shutdown=False)
+    def ask(cluster: Cluster, process: Process, reading: Reading) -> ControllerStep:
+        unread = max(0, len(reading) - 1)
+        return heartbeat(board, cluster, process, unread, successor, shutdown=False)
 
-    def unfence(cluster: Cluster, process: Process, lag: int) -> Cluster | None:
+    def unfence(cluster: Cluster, process: Process, reading: Reading = NOT_READING) -> Cluster | None:
         comes_back = process.published and process.life.state in (BrokerState.RECOVERY, BrokerState.RUNNING)
         if not comes_back or not registered(cluster, replica).fenced:
             return None
-        step = ask(cluster, process, lag)
+        step = ask(cluster, process, reading)
         after = cluster_of(step.state)
         return after if appended(step) and is_the_choice(cluster, after, successor, replica) else None
 
-    def answered(cluster: Cluster, process: Process, lag: int) -> Process:
-        answer = answer_of(ask(cluster, process, lag))
+    def answered(cluster: Cluster, process: Process, reading: Reading = NOT_READING) -> Process:
+        answer = answer_of(ask(cluster, process, reading))
         assert isinstance(answer, BrokerHeartbeatResponse)
         return process._replace(life=handle_heartbeat_response(process.life, answer).state)
 
@@ -374,12 +367,9 @@ def _add_unfencing(board: Board, replica: BrokerId, successor: BrokerId) -> None
 
 
 def _has_read_its_registration(board: Board, replica: BrokerId) -> Local:
-    def read(cluster: Cluster, older: tuple[Image, ...], lag: int) -> bool:
-        brokers = older[-lag].brokers if lag > 0 else cluster.brokers
-        return registered(cluster, replica) in brokers
+    def read(cluster: Cluster, reading: Reading) -> bool:
+        return registered(cluster, replica) in reading[0].brokers
 
     slots = board.slots
-    view = board.model.view(
-        "has read its registration", partial(read), slots.cluster, slots.older, slots.lag[replica], key=replica
-    )
+    view = board.model.view("has read its registration", read, slots.cluster, slots.reading[replica], key=replica)
     return when(lambda has_read: has_read, view)
