@@ -45,6 +45,8 @@ SMALL: list[Any] = [
     {"brokers": 2, "min_isr": 2, "elections": 0, "fencings": 1},
     pytest.param({"brokers": 2, "min_isr": 1, "elections": 0, "clean_shutdowns": 1}, marks=pytest.mark.slow),
     {"brokers": 2, "min_isr": 1, "elections": 0, "unclean_shutdowns": 1, "unclean": True},
+    {"brokers": 2, "min_isr": 1, "elections": 1, "late_fetches": 1},
+    {"brokers": 2, "min_isr": 1, "elections": 1, "values": 2, "retries": 1},
     pytest.param({"brokers": 3, "min_isr": 2, "elections": 1}, marks=pytest.mark.slow),
     pytest.param({"brokers": 2, "version": "3.9", "min_isr": 1, "elections": 2}, marks=pytest.mark.slow),
     {"brokers": 2, "version": "0.10", "min_isr": 1, "elections": 1},

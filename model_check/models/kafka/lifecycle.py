@@ -19,6 +19,7 @@ from model_check.models.kafka.cluster import (
     registered,
 )
 from model_check.models.kafka.control import heartbeat, runs
+from model_check.models.kafka.late import gone_with
 from model_check.models.kafka.metadata import apply_image, read_effects
 from model_check.models.kafka.party import Log
 from model_check.models.kafka.values import (
@@ -40,7 +41,6 @@ from spec.broker_lifecycle import (
     BrokerLifecycle,
     BrokerState,
     CleanShutdown,
-    answers_this_run,
     begin_controlled_shutdown,
     handle_heartbeat_response,
     handle_registration_response,
@@ -133,6 +133,7 @@ def _add_power_loss(board: Board, replica: BrokerId) -> None:
                     then(slots.log[replica], lose(kept, checkpointed), slots.log[replica]),
                     then(slots.process[replica], lambda process: _down(process, NO_BROKER_EPOCH), slots.process[replica]),
                     _without_memory(board, replica),
+                    *gone_with(board, replica),
                     *_reads_no_more(board, replica),
                     board.spend("unclean_shutdowns"),
                 ],
@@ -171,7 +172,7 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
         lambda process: process._replace(life=begin_controlled_shutdown(process.life).state),
         slots.process[replica],
     )
-    off = [flushed, stopped, _without_memory(board, replica)]
+    off = [flushed, stopped, _without_memory(board, replica), *gone_with(board, replica)]
     spent = board.spend("clean_shutdowns")
     told = [Note(replica, "is told to stop"), Message(replica, CONTROLLER, "heartbeat: wants to stop")]
     asks = [Message(replica, CONTROLLER, "heartbeat: wants to stop")]
@@ -219,6 +220,8 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
 def _add_way_back(board: Board, replica: BrokerId, most: int) -> None:
     for successor in board.brokers:
         _add_registration(board, replica, successor)
+    if board.parameters["late_registrations"]:
+        _add_late_answer(board, replica)
     for steps in range(most + 1):
         _add_first_image(board, replica, steps, board.replayed(replica, steps))
 
@@ -231,6 +234,10 @@ def _registers(board: Board, cluster: Cluster, life: BrokerLifecycle, successor:
     end_offset = Offset(registered(cluster, life.broker).broker_epoch + 1)
     state = controller_state(cluster, first=successor, silent=life.broker, end_offset=end_offset)
     return handle_registration(board.control.protocol, board.control.settings, state, asked.message, NOW)
+
+
+def _hears(board: Board, replica: BrokerId, life: BrokerLifecycle, response: BrokerRegistrationResponse) -> BrokerLifecycle:
+    return handle_registration_response(board.rules[replica].protocol.takes_registration, life, response).state
 
 
 def _next_life(process: Process) -> BrokerLifecycle:
@@ -251,7 +258,7 @@ def _add_registration(board: Board, replica: BrokerId, successor: BrokerId) -> N
     def answered(cluster: Cluster, process: Process) -> Process:
         response = answer_of(_registers(board, cluster, _next_life(process), successor))
         assert isinstance(response, BrokerRegistrationResponse)
-        return Process(True, handle_registration_response(answers_this_run, _next_life(process), response).state)
+        return Process(True, _hears(board, replica, _next_life(process), response))
 
     keeps = board.keeps_its_past(replica)
     decided = board.decided(
@@ -290,6 +297,44 @@ def _add_late_registration(board: Board, replica: BrokerId) -> None:
         events=[Message(replica, CONTROLLER, "registration, sent long ago")],
         guards=[decided.guard],
         effects=[*decided.effects, board.spend("late_registrations")],
+    )
+
+
+def _add_late_answer(board: Board, replica: BrokerId) -> None:
+    """The registration of the last run has arrived a second time, and the answer reaches the run that now starts.
+
+    A run that does not take it registers by itself; so only one that does is looked at.
+    """
+    slots = board.slots
+    reads = (slots.cluster, slots.process[replica])
+
+    def answered(cluster: Cluster, process: Process) -> Process:
+        response = answer_of(_registers(board, cluster, process.life, replica))
+        assert isinstance(response, BrokerRegistrationResponse)
+        return Process(True, _hears(board, replica, _next_life(process), response))
+
+    def register(cluster: Cluster, process: Process) -> Cluster | None:
+        is_next = registered(cluster, replica).incarnation == process.life.incarnation
+        if process.up or not is_next or answered(cluster, process).life.broker_epoch == NO_BROKER_EPOCH:
+            return None
+        return cluster_of(_registers(board, cluster, process.life, replica).state)
+
+    keeps = board.keeps_its_past(replica)
+    decided = board.decided(
+        board.decision(f"registered {replica} for its last run", register, *reads), leaves=None if keeps else replica
+    )
+    begins = [] if keeps else [then(slots.lag[replica], lambda lag: 0, slots.lag[replica])]
+    board.model.action(
+        "StartOnLateAnswer",
+        {"broker": replica},
+        events=[Note(replica, "starts"), Message(CONTROLLER, replica, "the broker epoch of its last run")],
+        guards=[decided.guard],
+        effects=[
+            *decided.effects,
+            then(slots.process[replica], answered, *reads),
+            *begins,
+            board.spend("late_registrations"),
+        ],
     )
 
 
