@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 from model_check.model import REFUSED, Effect, Local, Model, Slot, View, then, when
 from model_check.models.kafka.cluster import Control, controller_state
-from model_check.models.kafka.party import Rules, committed, face
+from model_check.models.kafka.party import Rules, committed, face, next_request
 from model_check.models.kafka.reading import Reading, image_for, with_image
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_MEMORY,
     NO_ROLE,
     NO_TOPIC,
+    NOTHING_LATE,
     NOTHING_SEEN,
     Change,
     Cluster,
@@ -37,7 +38,10 @@ FIRST_RUN = Incarnation(1)
 
 
 class Slots(NamedTuple):
-    """What the state consists of; each but `cluster`, the producer's and the budgets once for each broker."""
+    """What the state consists of; each but `cluster`, the producer's and the budgets once for each broker.
+
+    `late`: a follower's fetch that takes long; no slot where the bounds allow none.
+    """
 
     cluster: Slot
     reading: dict[int, Slot]
@@ -49,6 +53,7 @@ class Slots(NamedTuple):
     exchange: dict[int, Slot]
     produced: Slot
     clients: Slot
+    late: dict[int, Slot]
 
 
 class Views(NamedTuple):
@@ -59,6 +64,7 @@ class Views(NamedTuple):
     office: dict[int, View]
     face: dict[int, View]
     committed: dict[int, View]
+    request: dict[int, View]
 
 
 class Decided(NamedTuple):
@@ -116,6 +122,7 @@ class Board:
             exchange=model.broker_slots("alterPartition", brokers, NO_EXCHANGE),
             produced=model.slot("produced", 0, bookkeeping=True),
             clients=model.slot("clients", NOTHING_SEEN),
+            late=model.broker_slots("lateFetch", brokers, NOTHING_LATE) if self.parameters["late_fetches"] else {},
         )
 
     def _views(self) -> Views:
@@ -143,6 +150,17 @@ class Board:
                 for broker in self.brokers
             },
             committed={broker: view("committed", committed, slots.log[broker], key=broker) for broker in self.brokers},
+            request={
+                broker: view(
+                    "next request",
+                    partial(next_request, self.rules[broker], broker),
+                    slots.log[broker],
+                    slots.fetcher[broker],
+                    slots.process[broker],
+                    key=broker,
+                )
+                for broker in self.brokers
+            },
         )
 
     # ---- what several actions share

@@ -7,7 +7,7 @@ controller at once; one that starts registers at once, for until then it is as g
 from collections.abc import Callable
 
 from model_check.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, View, then, when
-from model_check.models.kafka.board import Board
+from model_check.models.kafka.board import Board, Decided
 from model_check.models.kafka.cluster import (
     NOW,
     answer_of,
@@ -18,6 +18,7 @@ from model_check.models.kafka.cluster import (
     registered,
 )
 from model_check.models.kafka.control import heartbeat, runs
+from model_check.models.kafka.late import gone_with
 from model_check.models.kafka.metadata import apply_image, has_read
 from model_check.models.kafka.party import Log
 from model_check.models.kafka.reading import NOT_READING, Reading
@@ -39,7 +40,6 @@ from spec.broker_lifecycle import (
     BrokerLifecycle,
     BrokerState,
     CleanShutdown,
-    answers_this_run,
     begin_controlled_shutdown,
     handle_heartbeat_response,
     handle_registration_response,
@@ -126,6 +126,7 @@ def _add_power_loss(board: Board, replica: BrokerId) -> None:
                     then(slots.log[replica], lose(kept, checkpointed), slots.log[replica]),
                     then(slots.process[replica], lambda process: _down(process, NO_BROKER_EPOCH), slots.process[replica]),
                     _without_memory(board, replica),
+                    *gone_with(board, replica),
                     *_reads_no_more(board, replica),
                     board.spend("unclean_shutdowns"),
                 ],
@@ -164,7 +165,7 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
         lambda process: process._replace(life=begin_controlled_shutdown(process.life).state),
         slots.process[replica],
     )
-    alone = [flushed, stopped, _without_memory(board, replica), *_reads_no_more(board, replica)]
+    alone = [flushed, stopped, _without_memory(board, replica), *_reads_no_more(board, replica), *gone_with(board, replica)]
     spent = board.spend("clean_shutdowns")
     told = [Note(replica, "is told to stop"), Message(replica, CONTROLLER, "heartbeat: wants to stop")]
     asks = [Message(replica, CONTROLLER, "heartbeat: wants to stop")]
@@ -209,6 +210,8 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
 def _add_way_back(board: Board, replica: BrokerId, most: int) -> None:
     for successor in board.brokers:
         _add_registration(board, replica, successor)
+    if board.parameters["late_registrations"]:
+        _add_late_answer(board, replica)
     for steps in range(most + 1):
         _add_first_image(board, replica, steps, board.change_after(replica, steps))
 
@@ -223,8 +226,24 @@ def _registers(board: Board, cluster: Cluster, life: BrokerLifecycle, successor:
     return handle_registration(board.control.protocol, board.control.settings, state, asked.message, NOW)
 
 
+def _hears(board: Board, replica: BrokerId, life: BrokerLifecycle, response: BrokerRegistrationResponse) -> BrokerLifecycle:
+    return handle_registration_response(board.rules[replica].protocol.takes_registration, life, response).state
+
+
 def _next_life(process: Process) -> BrokerLifecycle:
     return start_again(process.life, process.noted)
+
+
+def _decided_at_start(board: Board, replica: BrokerId, decision: View) -> Decided:
+    """The decision that a broker begins to read with, unless it remembers what it has read before."""
+    if board.keeps_its_past(replica):
+        return board.decided(decision)
+
+    def first_image(after: Cluster | None) -> Reading:
+        return NOT_READING if after is None else (board.image_for(replica, after),)
+
+    decided = board.decided(decision, leaves=replica)
+    return Decided(decided.guard, [*decided.effects, then(board.slots.reading[replica], first_image, decision)])
 
 
 def _add_registration(board: Board, replica: BrokerId, successor: BrokerId) -> None:
@@ -241,15 +260,11 @@ def _add_registration(board: Board, replica: BrokerId, successor: BrokerId) -> N
     def answered(cluster: Cluster, process: Process) -> Process:
         response = answer_of(_registers(board, cluster, _next_life(process), successor))
         assert isinstance(response, BrokerRegistrationResponse)
-        return Process(True, handle_registration_response(answers_this_run, _next_life(process), response).state)
+        return Process(True, _hears(board, replica, _next_life(process), response))
 
-    def first_image(after: Cluster | None) -> Reading:
-        return NOT_READING if after is None else (board.image_for(replica, after),)
-
-    keeps = board.keeps_its_past(replica)
-    decision = board.decision(f"registered {replica} succeeded by {successor}", register, *reads)
-    decided = board.decided(decision, leaves=None if keeps else replica)
-    begins = [] if keeps else [then(slots.reading[replica], first_image, decision)]
+    decided = _decided_at_start(
+        board, replica, board.decision(f"registered {replica} succeeded by {successor}", register, *reads)
+    )
     board.model.action(
         "Register",
         {"broker": replica, "successor": successor},
@@ -259,7 +274,7 @@ def _add_registration(board: Board, replica: BrokerId, successor: BrokerId) -> N
             Message(CONTROLLER, replica, "its broker epoch"),
         ],
         guards=[decided.guard],
-        effects=[*decided.effects, then(slots.process[replica], answered, *reads), *begins],
+        effects=[*decided.effects, then(slots.process[replica], answered, *reads)],
     )
 
 
@@ -281,6 +296,39 @@ def _add_late_registration(board: Board, replica: BrokerId) -> None:
         events=[Message(replica, CONTROLLER, "registration, sent long ago")],
         guards=[decided.guard],
         effects=[*decided.effects, board.spend("late_registrations")],
+    )
+
+
+def _add_late_answer(board: Board, replica: BrokerId) -> None:
+    """The registration of the last run has arrived a second time, and the answer reaches the run that now starts.
+
+    A run that does not take it registers by itself; so only one that does is looked at.
+    """
+    slots = board.slots
+    reads = (slots.cluster, slots.process[replica])
+
+    def answered(cluster: Cluster, process: Process) -> Process:
+        response = answer_of(_registers(board, cluster, process.life, replica))
+        assert isinstance(response, BrokerRegistrationResponse)
+        return Process(True, _hears(board, replica, _next_life(process), response))
+
+    def register(cluster: Cluster, process: Process) -> Cluster | None:
+        is_next = registered(cluster, replica).incarnation == process.life.incarnation
+        if process.up or not is_next or answered(cluster, process).life.broker_epoch == NO_BROKER_EPOCH:
+            return None
+        return cluster_of(_registers(board, cluster, process.life, replica).state)
+
+    decided = _decided_at_start(board, replica, board.decision(f"registered {replica} for its last run", register, *reads))
+    board.model.action(
+        "StartOnLateAnswer",
+        {"broker": replica},
+        events=[Note(replica, "starts"), Message(CONTROLLER, replica, "the broker epoch of its last run")],
+        guards=[decided.guard],
+        effects=[
+            *decided.effects,
+            then(slots.process[replica], answered, *reads),
+            board.spend("late_registrations"),
+        ],
     )
 
 
