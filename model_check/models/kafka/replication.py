@@ -83,7 +83,7 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
         step = handle_produce(own, before, request, LATE)
         if step.state.local.log == log.log:
             return REFUSED
-        return (*led_after(leader, step, exchange, known), produced + 1)
+        return (*led_after(board.rules[leader], leader, step, exchange, known), produced + 1)
 
     board.model.action(
         "Produce",
@@ -99,6 +99,7 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
 
 
 def led_after(
+    rules: Rules,
     replica: BrokerId,
     step: Handled[RecordLog],
     exchange: Exchange,
@@ -109,7 +110,7 @@ def led_after(
     return (
         after.local,
         role_of(after, replica),
-        memory_of(after),
+        memory_of(rules, after),
         exchange_after(exchange, after, step.effects),
         seen(after, after.leader == replica, step.effects, known),
     )
@@ -171,7 +172,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
             return REFUSED
         before = leading(log, role, memory)
         step = handle_fetch(broker(board.rules[leader], leader, process, brokers), before, asked.message, LATE)
-        return led_after(leader, step, exchange, known)
+        return led_after(board.rules[leader], leader, step, exchange, known)
 
     def take(
         log: Log,

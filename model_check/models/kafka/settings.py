@@ -30,6 +30,7 @@ PARAMETERS = (
     Parameter("reassignments", 0, "how many times a reassignment may begin or be cancelled", minimum=0),
     Parameter("late_registrations", 0, "how many times a registration may arrive a second time, long after", minimum=0),
     Parameter("unclean", False, "unclean.leader.election.enable"),
+    Parameter("endless_lag", False, "replica.lag.time.max.ms without end: whoever was caught up once in an epoch still is"),
     Parameter("without_elr", False, "no eligible leader replicas (4.0 and later)"),
     Parameter(
         "mutant", None, "weaken one rule", choices=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS))
@@ -47,6 +48,8 @@ def versions_of(parameters: dict[str, Any]) -> tuple[str, ...]:
     count: int = parameters["brokers"]
     if parameters["min_isr"] > count:
         raise ParameterError(f"--min-isr {parameters['min_isr']}: must be {count} or less, the number of brokers")
+    if parameters["endless_lag"] and parameters["isr_shrinks"]:
+        raise ParameterError("--endless-lag: no follower is ever too slow, so --isr-shrinks must be 0")
     if len(versions) == 1:
         return versions * count
     if len(versions) != count:
@@ -58,7 +61,8 @@ def rules_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> dict[int,
     """Each broker's rules and settings."""
     mutant = _mutant(BROKER_MUTANTS, parameters)
     known = {version.name: weaken(version, mutant) if mutant else version for version in BROKER_VERSIONS}
-    return {number: Rules(known[version], parameters["min_isr"]) for number, version in enumerate(versions, start=1)}
+    settings = parameters["min_isr"], parameters["endless_lag"]
+    return {number: Rules(known[version], *settings) for number, version in enumerate(versions, start=1)}
 
 
 def controller_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> Control:
