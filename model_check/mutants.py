@@ -64,12 +64,12 @@ class PromiseHunt(NamedTuple):
     without: tuple[str, ...] = ()
 
 
-TWO_BROKERS_TWO_ELECTIONS: Mapping[str, Any] = {"brokers": 2, "elections": 2}
+LEADER_TO_AND_FRO: Mapping[str, Any] = {"brokers": 2, "min_isr": 1, "elections": 2, "isr_shrinks": 1}
 ONE_BROKER_STAYS_AWAY: Mapping[str, Any] = {"brokers": 2, "min_isr": 1, "elections": 0}
 
 PROMISES: Mapping[str, PromiseHunt] = {
-    "do-not-restart-fetcher": PromiseHunt(TWO_BROKERS_TWO_ELECTIONS, "WriteIsAnswered"),
-    "truncate-only-if-longer": PromiseHunt(TWO_BROKERS_TWO_ELECTIONS, "WriteIsAnswered"),
+    "do-not-restart-fetcher": PromiseHunt(LEADER_TO_AND_FRO, "AcknowledgedIsReplicated"),
+    "truncate-only-if-longer": PromiseHunt(LEADER_TO_AND_FRO, "AcknowledgedIsReplicated"),
     "await-ineligible": PromiseHunt(
         {**ONE_BROKER_STAYS_AWAY, "clean_shutdowns": 1, "endless_lag": True}, "WriteIsAnswered", without=("Register",)
     ),
