@@ -78,6 +78,9 @@ PROMISES: Mapping[str, PromiseHunt] = {
         "LeaderTakesOffice",
         without=("Register",),
     ),
+    "admit-anybody": PromiseHunt(
+        {"values": 0, "elections": 0, "isr_shrinks": 1, "fencings": 1}, "ActiveReplicaJoinsIsr", without=("Unfence",)
+    ),
     "second-registration-fences": PromiseHunt({"brokers": 2, "elections": 0, "late_registrations": 1}, "BrokerComesBack"),
 }
 """Where the mutants that cost progress die."""
@@ -95,7 +98,6 @@ SURVIVORS: Mapping[str, str] = {
         "progress, not records"
     ),
     "latest-offset-goes-back": "the model's consumers do not ask for the latest offset; `tests/spec` test the rule",
-    "admit-anybody": "the controller refuses what the leader lets in: the rule spares a request",
     "admit-earlier-run": "a late fetch of an earlier run is not modelled: see choice 1 in kafka-model.md",
     "join-under-min-isr": "costs progress, not records (KAFKA-19996)",
     "take-answer-of-other-epoch": "late answers are not modelled: see choice 1 in kafka-model.md",

@@ -72,6 +72,12 @@ def add_liveness(board: Board) -> None:
             "a record that a producer was told is safe is in the log of every replica",
         ),
         LivenessProperty(
+            "ActiveReplicaJoinsIsr",
+            "leads-to",
+            tuple(_joins(board, broker) for broker in board.brokers),
+            "a replica whose broker takes part is in the ISR at some time, or takes part no more",
+        ),
+        LivenessProperty(
             "IsrIsWholeAgain",
             "leads-to",
             (_is_whole(board),),
@@ -150,6 +156,14 @@ def _is_replicated(board: Board, value: int) -> Case:
 
 def _is_told(value: int, clients: Clients) -> bool:
     return any(placed.record.value == value for placed in clients.told)
+
+
+def _joins(board: Board, broker: BrokerId) -> Case:
+    def is_kept_out(cluster: Cluster, process: Process) -> bool:
+        is_candidate = broker in cluster.topic.replicas - cluster.topic.removing
+        return is_candidate and broker not in cluster.topic.isr and takes_part(broker, cluster, process)
+
+    return _unless(when(is_kept_out, board.slots.cluster, board.slots.process[broker]), f"broker {broker}")
 
 
 def _is_whole(board: Board) -> Case:
