@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from model_check.cli_common import ALL_HOLD, VIOLATED, Output, progress
+from model_check.extras import MissingExtraError
 
 
 @click.command()
@@ -26,11 +27,14 @@ def mutants(names: tuple[str, ...], as_json: bool, file: str | None, quiet: bool
         raise click.UsageError(f"there is no mutant {unknown[0]!r}; mutants: {', '.join(found.ALL_MUTANTS)}")
     page = Output(file)
     done = []
-    with progress(not quiet) as report:
-        for entry in found.hunts(names, report):
-            done.append(entry)
-            if not as_json:
-                click.echo(found.line(entry))
+    try:
+        with progress(not quiet) as report:
+            for entry in found.hunts(names, report):
+                done.append(entry)
+                if not as_json:
+                    click.echo(found.line(entry))
+    except MissingExtraError as error:
+        raise click.UsageError(str(error)) from error
     if as_json:
         click.echo(json.dumps(found.as_json(done)))
     else:

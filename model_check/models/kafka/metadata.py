@@ -59,7 +59,7 @@ def apply_image(
     partition = leading(log, role, memory)._replace(fetcher=fetcher)
     change = local_change(whole(before.topic) if before else None, whole(after.topic), replica)
     step = apply_change(own, partition, change, LATE)
-    _, role, memory, exchange, known = led_after(replica, step, exchange, known)
+    _, role, memory, exchange, known = led_after(rules, replica, step, exchange, known)
     log, fetcher = followed(rules, own, step.state)
     return log, role, memory, exchange, known, fetcher
 

@@ -12,6 +12,7 @@ from model_check.models.kafka.board import Board
 from model_check.models.kafka.party import (
     LATE,
     Log,
+    Rules,
     batch_of,
     broker,
     exchange_after,
@@ -72,7 +73,7 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
         step = _produced(board, leader, leading(log, role, memory), process, produced + 1)
         if step.state.local.log == log.log:
             return REFUSED
-        return (*led_after(leader, step, exchange, known), produced + 1)
+        return (*led_after(board.rules[leader], leader, step, exchange, known), produced + 1)
 
     board.model.action(
         "Produce",
@@ -87,7 +88,7 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
     def again(value: int) -> Callable[[Log, Role, Memory, Exchange, Clients, Process], object]:
         def retry(log: Log, role: Role, memory: Memory, exchange: Exchange, known: Clients, process: Process) -> object:
             step = _produced(board, leader, leading(log, role, memory), process, value)
-            after = led_after(leader, step, exchange, known)
+            after = led_after(board.rules[leader], leader, step, exchange, known)
             return REFUSED if after == (log, role, memory, exchange, known) else after
 
         return retry
@@ -118,6 +119,7 @@ def _produced(
 
 
 def led_after(
+    rules: Rules,
     replica: BrokerId,
     step: Handled[RecordLog],
     exchange: Exchange,
@@ -128,7 +130,7 @@ def led_after(
     return (
         after.local,
         role_of(after, replica),
-        memory_of(after),
+        memory_of(rules, after),
         exchange_after(exchange, after, step.effects),
         seen(after, after.leader == replica, step.effects, known),
     )
@@ -214,7 +216,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         if asked is None or not isinstance(asked.message, PartitionFetch):
             return REFUSED
         step = serve_fetch(board, leader, leading(log, role, memory), process, brokers, asked.message)
-        return led_after(leader, step, exchange, known)
+        return led_after(board.rules[leader], leader, step, exchange, known)
 
     def take(
         log: Log,

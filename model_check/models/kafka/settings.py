@@ -33,6 +33,7 @@ PARAMETERS = (
     Parameter("late_fetches", 0, "how many fetches may take so long that their sender changes meanwhile", minimum=0),
     Parameter("retries", 0, "how many times an idempotent producer's request may arrive again", minimum=0),
     Parameter("unclean", False, "unclean.leader.election.enable"),
+    Parameter("endless_lag", False, "replica.lag.time.max.ms without end: whoever was caught up once in an epoch still is"),
     Parameter("without_elr", False, "no eligible leader replicas (4.0 and later)"),
     Parameter(
         "mutant",
@@ -54,6 +55,8 @@ def versions_of(parameters: dict[str, Any]) -> tuple[str, ...]:
     count: int = parameters["brokers"]
     if parameters["min_isr"] > count:
         raise ParameterError(f"--min-isr {parameters['min_isr']}: must be {count} or less, the number of brokers")
+    if parameters["endless_lag"] and parameters["isr_shrinks"]:
+        raise ParameterError("--endless-lag: no follower is ever too slow, so --isr-shrinks must be 0")
     if len(versions) == 1:
         return versions * count
     if len(versions) != count:
@@ -65,7 +68,8 @@ def rules_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> dict[int,
     """Each broker's rules and settings."""
     mutants = _chosen(BROKER_MUTANTS, parameters)
     known = {version.name: reduce(weaken, mutants, version) for version in BROKER_VERSIONS}
-    return {number: Rules(known[version], parameters["min_isr"]) for number, version in enumerate(versions, start=1)}
+    settings = parameters["min_isr"], parameters["endless_lag"]
+    return {number: Rules(known[version], *settings) for number, version in enumerate(versions, start=1)}
 
 
 def controller_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> Control:
