@@ -155,9 +155,10 @@ class Hunt(NamedTuple):
         return bool(self.killed_by)
 
 
-def hunt(name: str, report: Callable[[Progress], None] | None = None) -> Hunt:
+def hunt(name: str, report: Callable[[Progress], None] | None = None, workers: int | None = None) -> Hunt:
     """Explore one mutant up to its first violation; one that is known to survive is not explored.
 
+    It is explored on all cores unless `workers` says how many. The outcome does not depend on it.
     `MissingExtraError` if a promise is asked for and the library is missing that decides it.
     """
     mutant = ALL_MUTANTS[name]
@@ -165,7 +166,7 @@ def hunt(name: str, report: Callable[[Progress], None] | None = None) -> Hunt:
         return _hunt_promise(name, PROMISES[name], report)
     if name not in HUNTS:
         return Hunt(mutant, {}, {}, 0, 0.0, SURVIVORS[name])
-    began, result = time.monotonic(), explore_mutant(name, HUNTS[name], report)
+    began, result = time.monotonic(), explore_mutant(name, HUNTS[name], report, workers)
     found = {verdict.prop.name: len(verdict.trace or ()) - 1 for verdict in result.verdicts if verdict.violated}
     states, seconds = result.distinct_states, time.monotonic() - began
     return Hunt(mutant, HUNTS[name], found, states, seconds, beside=BESIDE.get(name, ""))
@@ -204,12 +205,17 @@ class PromiseVerdict(NamedTuple):
     lasso: "Lasso | None"
 
 
-def explore_mutant(name: str, bounds: Mapping[str, Any], report: Callable[[Progress], None] | None = None) -> Exploration:
+def explore_mutant(
+    name: str,
+    bounds: Mapping[str, Any],
+    report: Callable[[Progress], None] | None = None,
+    workers: int | None = None,
+) -> Exploration:
     """The model with this rule weakened, and the one it needs beside it, up to the first violation."""
     names = [other for other in (BESIDE.get(name), name) if other]
     model = MODELS["kafka"].build({**bounds, "mutant": ",".join(names)})
     properties = [prop for prop in model.properties if prop.by_default and prop.kind == "always"]
-    return explorer(symmetry=Symmetry(model))(model, properties, Limits(report=report))
+    return explorer(workers=workers, symmetry=Symmetry(model))(model, properties, Limits(report=report))
 
 
 def hunts(names: tuple[str, ...], report: Callable[[Progress], None] | None = None) -> Iterator[Hunt]:
