@@ -19,12 +19,13 @@ class Change(NamedTuple):
 
 
 def changes(model: Model, before: State, after: State) -> list[Change]:
-    """What differs between two states, bookkeeping of the model left out."""
-    return [
+    """What differs between two states in words, bookkeeping of the model left out."""
+    changed = [
         Change(slot, in_words(old), in_words(new))
         for slot, old, new in zip(model.slots, before, after, strict=True)
         if old != new and not slot.bookkeeping
     ]
+    return [change for change in changed if change.before != change.after]
 
 
 def field_name(slot: Slot) -> str:
@@ -48,7 +49,7 @@ def action_in_words(action: Action) -> str:
 
 def owner(slot: Slot) -> Party:
     """The party in whose column a slot is shown."""
-    return CONTROLLER if slot.broker is None else slot.broker
+    return slot.party if slot.broker is None else slot.broker
 
 
 def steps(trace: Trace) -> Iterator[tuple[int, Step, Step]]:
@@ -112,7 +113,8 @@ def told(model: Model, before: Step, after: Step) -> Iterator[Event]:
     yield from after.action.events
     noted: dict[Party, list[str]] = {}
     for slot, _, new in changes(model, before.state, after.state):
-        noted.setdefault(owner(slot), []).append(f"{field_name(slot)}: {new}")
+        title = "" if slot.name == owner(slot) else f"{field_name(slot)}: "
+        noted.setdefault(owner(slot), []).append(f"{title}{new}")
     for party, texts in noted.items():
         yield Note(party, "; ".join(texts))
 

@@ -10,6 +10,7 @@ from model_check.models.kafka.lifecycle import add_lifecycle
 from model_check.models.kafka.metadata import add_metadata
 from model_check.models.kafka.properties import add_properties
 from model_check.models.kafka.replication import add_replication
+from model_check.models.kafka import words as words
 from model_check.models.kafka.settings import controller_of, rules_of, versions_of
 
 

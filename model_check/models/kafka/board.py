@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from model_check.model import REFUSED, Effect, Local, Model, Slot, View, then, when
+from model_check.model import PRODUCER, REFUSED, Effect, Local, Model, Slot, View, then, when
 from model_check.models.kafka.cluster import Control, controller_state, image_of
 from model_check.models.kafka.party import Rules, committed, face
 from model_check.models.kafka.values import (
@@ -124,7 +124,7 @@ class Board:
             },
             exchange=model.broker_slots("alterPartition", brokers, NO_EXCHANGE),
             produced=model.slot("produced", 0, bookkeeping=True),
-            clients=model.slot("clients", NOTHING_SEEN),
+            clients=model.slot("clients", NOTHING_SEEN, party=PRODUCER),
         )
 
     def _views(self) -> Views:
