@@ -117,7 +117,7 @@ def test_a_missed_epoch_loses_nothing_if_followers_are_forgotten() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [version.name for version in KRAFT_VERSIONS])
 def test_every_release_is_explored_with_an_unclean_shutdown(version: str) -> None:
-    """To a number of states: before 4.0 a broker that comes back unclean stays in the ISR, which alone stops no search here."""
+    """To a number of states: before 4.0 a broker that comes back unclean stays in the ISR, which stops no search here."""
     model = kafka(version=version, unclean_shutdowns=1, elections=0)
     others = [prop for prop in model.properties if prop.name != "UncleanExclusion"]
     found = compiled.explore(model, others, Limits(max_states=20_000))

@@ -3,6 +3,7 @@
 from typing import Any
 
 from model_check.model import Model
+from model_check.models.kafka import words as words
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.control import add_control
 from model_check.models.kafka.isr_changes import add_isr_changes
@@ -10,7 +11,6 @@ from model_check.models.kafka.lifecycle import add_lifecycle
 from model_check.models.kafka.metadata import add_metadata
 from model_check.models.kafka.properties import add_properties
 from model_check.models.kafka.replication import add_replication
-from model_check.models.kafka import words as words
 from model_check.models.kafka.settings import controller_of, rules_of, versions_of
 
 
