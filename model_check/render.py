@@ -9,6 +9,9 @@ from model_check.encode import in_words
 from model_check.exploration import Step, Trace
 from model_check.model import CONTROLLER, PRODUCER, Action, Event, Message, Model, Note, Party, Slot, State
 
+NOTHING = "none"
+"""What `in_words` says of a slot that holds nothing."""
+
 
 class Change(NamedTuple):
     """A slot that a step changed, with its values in words."""
@@ -83,11 +86,11 @@ def step_in_lines(model: Model, before: State, after: State, full: bool = False)
 
 
 def state_in_lines(model: Model, state: State) -> list[str]:
-    """What each party holds in a state."""
+    """What each party holds in a state; where it holds nothing, nothing is said."""
     rows = [
-        (party_name(owner(slot)), field_name(slot), in_words(value))
+        (party_name(owner(slot)), field_name(slot), words)
         for slot, value in zip(model.slots, state, strict=True)
-        if not slot.bookkeeping
+        if not slot.bookkeeping and (words := in_words(value)) != NOTHING
     ]
     return _aligned(sorted(rows, key=lambda row: row[0]))
 
