@@ -18,6 +18,7 @@ ONE_SHRINK: dict[str, Any] = {"elections": 0, "isr_shrinks": 1}
 TWO_BROKERS_ONE_SHRINK: dict[str, Any] = {"brokers": 2, "min_isr": 1, **ONE_SHRINK}
 TWO_RECORDS: dict[str, Any] = {"values": 2, "elections": 1}
 LAST_REPLICA: dict[str, Any] = {"brokers": 2, "elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1}
+FENCED_AND_LOST: dict[str, Any] = {"elections": 0, "fencings": 1, "unclean_shutdowns": 1}
 ONE_POWER_LOSS: dict[str, Any] = {"brokers": 2, "elections": 0, "unclean_shutdowns": 1}
 
 MESSAGE_STUDIES = (
