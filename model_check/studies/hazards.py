@@ -51,7 +51,8 @@ HAZARDS = (
         "a replica joins by what an earlier run of it has fetched",
         "KIP-903, KAFKA-14139",
         (),
-        "three brokers, an ISR shrink and a loss of power take too long for a study: mutant `stale-broker-epoch-accepted` in"
+        "three brokers, an ISR shrink and a loss of power take too long for a study: mutant"
+        " `stale-broker-epoch-accepted` in"
         " [mutants.md](../mutants.md)",
     ),
     Hazard("Z12", "a fenced replica joins the ISR", "KIP-841, KAFKA-13916", ("fenced-replica",)),
@@ -70,7 +71,7 @@ HAZARDS = (
         "the latest offset goes back after an election",
         "KIP-207",
         (),
-        "no record is lost: consumers are told a lower latest offset for a while. Rule `lags_behind_epoch_start`; `tests/spec`",
+        "no record is lost: consumers are told a lower offset for a while. Rule `lags_behind_epoch_start`; `tests/spec`",
     ),
     Hazard("Z19", "a leader that missed an epoch keeps its followers' offsets", "not reported", ("missed-epoch",)),
     Hazard("Z20", "an answer to a fetch of an earlier epoch is applied", "KAFKA-18991", (), _late_answers("takes_answer")),
@@ -79,7 +80,8 @@ HAZARDS = (
         "the leader's high watermark is applied before truncation",
         "KAFKA-14704",
         (),
-        "shows between two lines of one handler, to consumers that read from followers (KIP-392): the model has neither."
+        "shows between two lines of one handler, to consumers that read from followers (KIP-392): the model has"
+        " neither."
         " Rule `high_watermark_when_diverging`; `tests/spec`",
     ),
     Hazard("Z22", "a fetch that diverges counts", "KAFKA-13141", ("diverging-fetch",)),
@@ -90,7 +92,8 @@ HAZARDS = (
         "the last known leader is elected while it is fenced",
         "KAFKA-19522",
         (),
-        "costs progress first: the partition has a leader that is down. Records are lost only if more brokers lose theirs than"
+        "costs progress first: the partition has a leader that is down. Records are lost only if more brokers lose"
+        " theirs than"
         " min.insync.replicas tolerates. Rule `last_known_leader_if_up`; `tests/spec`",
     ),
     Hazard(
@@ -112,7 +115,8 @@ HAZARDS = (
         "a reassignment removes a replica and adds it again within one difference",
         "none",
         (),
-        "a replica joins only by a fetch, which replaces what its leader knew of it, so no rule is there to be wrong. What a"
+        "a replica joins only by a fetch, which replaces what its leader knew of it, so no rule is there to be wrong."
+        " What a"
         " reassignment may leave behind is eligibility: mutant `eligible-without-assignment` in [mutants.md](../mutants.md)",
     ),
 )

@@ -8,8 +8,9 @@ from typing import Any
 from model_check.studies.study import Configuration, Study
 from spec.alter_partition import apply_news, maximal_isr, roll_back_if_ineligible
 from spec.broker_control import new_run_is_clean_if_it_says_so
-from spec.followers import knows_followers_if_no_epoch_was_missed
+from spec.followers import eligible_in_its_broker_epoch, knows_followers_if_no_epoch_was_missed
 from spec.high_watermark import advance_at_min_isr
+from spec.isr_proposals import active_is_eligible, same_run_is_eligible
 from spec.leader_fetch import count_unless_diverging
 from spec.partition_change import with_assigned_eligible_leaders
 
@@ -18,7 +19,7 @@ ONE_SHRINK: dict[str, Any] = {"elections": 0, "isr_shrinks": 1}
 TWO_BROKERS_ONE_SHRINK: dict[str, Any] = {"brokers": 2, "min_isr": 1, **ONE_SHRINK}
 TWO_RECORDS: dict[str, Any] = {"values": 2, "elections": 1}
 LAST_REPLICA: dict[str, Any] = {"brokers": 2, "elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1}
-FENCED_AND_LOST: dict[str, Any] = {"elections": 0, "fencings": 1, "unclean_shutdowns": 1}
+FENCED_AND_LOST: dict[str, Any] = {"brokers": 2, "min_isr": 1, "elections": 0, "fencings": 1, "unclean_shutdowns": 1}
 ONE_POWER_LOSS: dict[str, Any] = {"brokers": 2, "elections": 0, "unclean_shutdowns": 1}
 
 MESSAGE_STUDIES = (
@@ -68,6 +69,31 @@ MESSAGE_STUDIES = (
             " until the metadata tell which it was."
         ),
         repaired=Configuration("kafka", TWO_BROKERS_ONE_SHRINK),
+    ),
+    Study(
+        name="fenced-replica",
+        title="A replica that is fenced, and has lost its log, joins the ISR",
+        summary="a proposal is granted although the broker that it admits takes no part, and has started again since",
+        reference="KIP-841, KAFKA-13916; KIP-903",
+        setup=(
+            "Two replicas, min.insync.replicas=1, the repaired version with one rule weakened: the controller admits"
+            " whomever a leader proposes, as before Kafka 3.3. The controller once loses sight of a broker, and a broker"
+            " once stops without warning and loses its log."
+        ),
+        failing=Configuration("kafka", {"mutant": "fenced-replica-admitted", **FENCED_AND_LOST}),
+        invariant="UncleanExclusion",
+        outcome=(
+            "The controller loses sight of a broker, which leaves the ISR, and sees it again. The broker fetches, and the"
+            " leader proposes to admit it. While that is under way the broker loses power and its log, and registers"
+            " anew. It is not in the ISR, so its registration changes nothing about the partition, and the proposal is"
+            " not out of date. The controller grants it: a fenced broker with an empty log is in the ISR."
+        ),
+        rules=(active_is_eligible, same_run_is_eligible, eligible_in_its_broker_epoch),
+        repair=(
+            "The controller admits only brokers that take part (KIP-841), in the very run that has fetched (KIP-903)."
+            " The second matters once the broker is unfenced again before the proposal arrives."
+        ),
+        repaired=Configuration("kafka", FENCED_AND_LOST),
     ),
     Study(
         name="forgotten-proposal",
