@@ -40,6 +40,7 @@ class Run(NamedTuple):
 
     row: str
     configuration: str
+    bounds: Mapping[str, Any]
     number: int
     model: Model
     trace: Trace
@@ -79,9 +80,10 @@ class Row(NamedTuple):
         """All that were checked, in the model's order."""
         return list(dict.fromkeys(name for cells in self.cells.values() for name in cells))
 
-    def verdict(self, name: str, configurations: Collection[str] = tuple(CONFIGURATIONS)) -> Cell | None:
-        """A property's verdict over those of the configurations in which it was checked; `None` if in none."""
-        cells = [cells[name] for one, cells in self.cells.items() if one in configurations and name in cells]
+    def verdict(self, name: str, configurations: Collection[str] | None = None) -> Cell | None:
+        """A property's verdict over those of these configurations (or all) in which it was checked; `None` if in none."""
+        looked_at = self.cells if configurations is None else configurations
+        cells = [cells[name] for one, cells in self.cells.items() if one in looked_at and name in cells]
         if not cells:
             return None
         runs = [cell.run for cell in cells if cell.run is not None]
@@ -168,7 +170,7 @@ def _explored(name: str, before: Row | None, time_limit: float, report: Callable
         for verdict in result.verdicts:
             run = None
             if verdict.violated and verdict.trace:
-                found_here = Run(name, configuration, len(runs) + 1, model, verdict.trace)
+                found_here = Run(name, configuration, bounds, len(runs) + 1, model, verdict.trace)
                 run = _known(found_here, verdict.prop.name, before, runs)
                 if run is found_here:
                     runs.append(run)

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from model_check import matrix
 from model_check.matrix import (
-    CONFIGURATIONS,
     ROWS,
     Cell,
     ChangedRule,
@@ -76,14 +76,14 @@ def matrix_page(rows: list[Row]) -> str:
         "| configuration | bounds |",
         "|---|---|",
     ]
-    lines += [f"| {name} | `{_settings(bounds)}` |" for name, bounds in CONFIGURATIONS.items()]
+    lines += [f"| {name} | `{_settings(bounds)}` |" for name, bounds in matrix.CONFIGURATIONS.items()]
     lines += [
         "",
         "A number is the length, in steps, of the shortest run that violates the property in any of them. *holds*: all were",
         "exhausted without a violation. *open*: nothing was found, and some were not exhausted. The page of a version tells",
         "what it changed, how many states were explored, and shows the runs.",
     ]
-    harmless = [name for name in CONFIGURATIONS if name != LOSSY]
+    harmless = [name for name in matrix.CONFIGURATIONS if name != LOSSY]
     lines += ["", "## While no broker loses records", "", *_table(rows, harmless)]
     lines += ["", "## When one stops without warning, and loses any part of its log", "", *_table(rows, [LOSSY])]
     return "\n".join(lines) + "\n"
@@ -199,7 +199,7 @@ def _rule_line(rule: ChangedRule) -> str:
 
 
 def _gone(run: Run, entry: Row) -> str:
-    model = MODELS["kafka"].build({**CONFIGURATIONS[run.configuration], "version": entry.version})
+    model = MODELS["kafka"].build({**run.bounds, "version": entry.version})
     retraced = retrace(run.trace, run.model, model)
     words = f"- {_run_link(run)} ({run.configuration}, {run.steps} steps). {retraced.words or 'Every step is possible'}"
     if retraced.state is None:
@@ -244,7 +244,7 @@ def _runs(entry: Row) -> list[str]:
     lines = ["## Runs", ""] if own else []
     for run in own:
         broken = [name for name, cell in entry.cells[run.configuration].items() if cell.run == run]
-        command = _command(entry.version, CONFIGURATIONS[run.configuration], f"--symmetry --invariant {broken[0]}")
+        command = _command(entry.version, run.bounds, f"--symmetry --invariant {broken[0]}")
         command = command.replace(" --symmetry", "") if "," in entry.version else command
         lines += [f"### Run {run.number}", "", f"{run.configuration}: violates {', '.join(broken)}", ""]
         lines += ["```sh", command, "```", "", "```text", *_steps(run), "```", ""]
