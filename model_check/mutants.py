@@ -94,12 +94,15 @@ SURVIVORS: Mapping[str, str] = {
     "diverging-before-start": "logs of the model start at 0: nothing is deleted",
     "count-fetch-of-earlier-run": "a late fetch of an earlier run is not modelled: see choice 1 in kafka-model.md",
     "await-isr-only": (
-        "the clock says that every lag is too long, so nobody but the ISR is waited for; the rule costs "
-        "progress, not records"
+        "costs progress, not records (KAFKA-4485): whoever is overtaken again and again never joins, but only while "
+        "producers go on writing, and in a finite model they stop at last"
     ),
     "latest-offset-goes-back": "the model's consumers do not ask for the latest offset; `tests/spec` test the rule",
     "admit-earlier-run": "a late fetch of an earlier run is not modelled: see choice 1 in kafka-model.md",
-    "join-under-min-isr": "costs progress, not records (KAFKA-19996)",
+    "join-under-min-isr": (
+        "costs progress, not records (KAFKA-19996): whoever joins and leaves again and again opens partition epochs without "
+        "end, and no finite model holds them"
+    ),
     "take-answer-of-other-epoch": "late answers are not modelled: see choice 1 in kafka-model.md",
     "take-answer-of-other-offset": "late answers are not modelled: see choice 1 in kafka-model.md",
     "take-later-epochs": "late answers are not modelled: see choice 1 in kafka-model.md",
