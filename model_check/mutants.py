@@ -32,6 +32,9 @@ ONE_FENCING: Mapping[str, Any] = {"elections": 1, "fencings": 1}
 OLD_BASE: Mapping[str, Any] = {"version": "2.1", "elections": 2, "values": 2}
 """Where followers find out by asking. This version loses a record by itself, in 16 steps: a mutant must in fewer."""
 
+LATE_ANSWER: Mapping[str, Any] = {"elections": 2, "values": 2, "late_fetches": 1}
+"""An answer may come when the broker that gave it leads again."""
+
 HUNTS: Mapping[str, Mapping[str, Any]] = {
     "forget-proposal-on-old-news": {"elections": 0, "isr_shrinks": 1},
     "keep-followers-over-missed-epochs": ONE_FENCING,
@@ -52,6 +55,20 @@ HUNTS: Mapping[str, Mapping[str, Any]] = {
     "no-epoch-entry": OLD_BASE,
     "epoch-lookup-by-end": OLD_BASE,
     "fenced-replica-admitted": {"elections": 0, "fencings": 1, "unclean_shutdowns": 1},
+    "take-registration-of-earlier-run": {"elections": 0, "unclean_shutdowns": 1, "late_registrations": 1},
+    "stale-broker-epoch-accepted": {"elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1},
+    "count-fetch-of-earlier-run": {"elections": 0, "unclean_shutdowns": 1, "late_fetches": 1},
+    "take-answer-of-other-epoch": {"elections": 3, "late_fetches": 1},
+    "take-answer-of-other-offset": LATE_ANSWER,
+    "take-later-epochs": {"elections": 1, "values": 4, "late_fetches": 1},
+    "forget-last-epoch": LATE_ANSWER,
+    "high-watermark-before-truncation": {"elections": 2, "fencings": 1, "values": 2},
+    "latest-offset-goes-back": ONE_ELECTION,
+    "no-sequence-check": {"brokers": 1, "min_isr": 1, "elections": 0, "values": 6, "retries": 1},
+    "election-outside-isr-and-elr": {"elections": 0, "isr_shrinks": 1, "fencings": 2},
+    "eligible-without-assignment": {"elections": 0, "min_isr": 3, "fencings": 1, "reassignments": 2},
+    "reassignment-over-too-early": {"elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1, "reassignments": 1},
+    "no-epoch-for-a-smaller-assignment": {"elections": 0, "reassignments": 2, "late_fetches": 1},
 }
 """Where each mutant dies: what differs from the model's defaults."""
 
@@ -85,38 +102,33 @@ PROMISES: Mapping[str, PromiseHunt] = {
 }
 """Where the mutants that cost progress die."""
 
+BESIDE: Mapping[str, str] = {"forget-last-epoch": "take-answer-of-other-epoch"}
+"""Mutants that die only beside another, which alone does no harm within the bounds; releases had both."""
+
 SURVIVORS: Mapping[str, str] = {
-    "take-old-announcement": "metadata reach a broker in order, and the answer to a proposal is checked by itself",
-    "no-sequence-check": "the model's producers are not idempotent; `tests/spec` test the rule",
-    "epoch-lookup-as-designed": (
-        "not killed in `next` within two elections and two values; see the study of KIP-279 for the model in which it fails"
+    "take-old-announcement": (
+        "metadata reach a broker in order, so an older image comes only after the answer to a proposal that told more; "
+        "what it says of the ISR the repaired `announced_isr` lets be, and its leader epoch is no older"
     ),
-    "diverging-before-start": "logs of the model start at 0: nothing is deleted",
-    "count-fetch-of-earlier-run": "a late fetch of an earlier run is not modelled: see choice 1 in kafka-model.md",
+    "epoch-lookup-as-designed": (
+        "differs from the rule only for an epoch above all of the leader's, and a leader since 2.1 has noted its own, above "
+        "all that it is asked about; see the study of KIP-279 for the model in which it fails"
+    ),
+    "diverging-before-start": (
+        "logs of the model start at 0: nothing is deleted; in Kafka the follower gives up, which costs progress"
+    ),
     "await-isr-only": (
         "costs progress, not records (KAFKA-4485): whoever is overtaken again and again never joins, but only while "
         "producers go on writing, and in a finite model they stop at last"
     ),
-    "latest-offset-goes-back": "the model's consumers do not ask for the latest offset; `tests/spec` test the rule",
-    "admit-earlier-run": "a late fetch of an earlier run is not modelled: see choice 1 in kafka-model.md",
+    "admit-earlier-run": (
+        "a fetch of an earlier run than the leader knows of is refused by `check_run` before anybody is admitted by it; "
+        "what remains is for whom the high watermark waits, which costs progress"
+    ),
     "join-under-min-isr": (
         "costs progress, not records (KAFKA-19996): whoever joins and leaves again and again opens partition epochs without "
         "end, and no finite model holds them"
     ),
-    "take-answer-of-other-epoch": "late answers are not modelled: see choice 1 in kafka-model.md",
-    "take-answer-of-other-offset": "late answers are not modelled: see choice 1 in kafka-model.md",
-    "take-later-epochs": "late answers are not modelled: see choice 1 in kafka-model.md",
-    "forget-last-epoch": "not killed within one election and two values",
-    "high-watermark-before-truncation": "not killed within one election and two values",
-    "stale-broker-epoch-accepted": (
-        "not killed within the first thousands of states with one ISR shrink and one unclean shutdown; not exhausted"
-    ),
-    "election-outside-isr-and-elr": "not killed within two fencings: the last in-sync replica stays eligible",
-    "eligible-without-assignment": (
-        "needs two reassignments and a fencing; not explored so far; a test in `tests/spec` shows the loss"
-    ),
-    "reassignment-over-too-early": "not explored far enough",
-    "no-epoch-for-a-smaller-assignment": "not explored far enough",
     "unfenced-before-caught-up": "a broker of its own accord asks to be unfenced only once it has caught up",
 }
 """Why the model does not kill the others."""
@@ -125,6 +137,7 @@ SURVIVORS: Mapping[str, str] = {
 class Hunt(NamedTuple):
     """A mutant and what became of it. `killed_by`: the properties that fail, with the steps of a shortest run each.
 
+    `beside`: another mutant that was there as well, empty if none was.
     Of a promise: with the steps of a lasso, of which the last `loop` go round for ever (0: nothing happens any more).
     """
 
@@ -134,6 +147,7 @@ class Hunt(NamedTuple):
     states: int
     seconds: float
     survives_because: str | None = None
+    beside: str = ""
     loop: int | None = None
     without: tuple[str, ...] = ()
 
@@ -155,7 +169,8 @@ def hunt(name: str, report: Callable[[Progress], None] | None = None) -> Hunt:
         return Hunt(mutant, {}, {}, 0, 0.0, SURVIVORS[name])
     began, result = time.monotonic(), explore_mutant(name, HUNTS[name], report)
     found = {verdict.prop.name: len(verdict.trace or ()) - 1 for verdict in result.verdicts if verdict.violated}
-    return Hunt(mutant, HUNTS[name], found, result.distinct_states, time.monotonic() - began)
+    states, seconds = result.distinct_states, time.monotonic() - began
+    return Hunt(mutant, HUNTS[name], found, states, seconds, beside=BESIDE.get(name, ""))
 
 
 def _hunt_promise(name: str, chosen: PromiseHunt, report: Callable[[Progress], None] | None) -> Hunt:
@@ -165,7 +180,7 @@ def _hunt_promise(name: str, chosen: PromiseHunt, report: Callable[[Progress], N
         loop = len(lasso.steps) - lasso.loop_start if lasso.closing else 0
         found = {chosen.promise: len(lasso.steps) - (0 if lasso.closing else 1)}
     seconds = time.monotonic() - began
-    return Hunt(ALL_MUTANTS[name], chosen.bounds, found, verdict.states, seconds, None, loop, chosen.without)
+    return Hunt(ALL_MUTANTS[name], chosen.bounds, found, verdict.states, seconds, loop=loop, without=chosen.without)
 
 
 def check_promise(
@@ -192,8 +207,9 @@ class PromiseVerdict(NamedTuple):
 
 
 def explore_mutant(name: str, bounds: Mapping[str, Any], report: Callable[[Progress], None] | None = None) -> Exploration:
-    """The model with this rule weakened, up to the first violation."""
-    model = MODELS["kafka"].build({**bounds, "mutant": name})
+    """The model with this rule weakened, and the one it needs beside it, up to the first violation."""
+    names = [other for other in (BESIDE.get(name), name) if other]
+    model = MODELS["kafka"].build({**bounds, "mutant": ",".join(names)})
     properties = [prop for prop in model.properties if prop.by_default and prop.kind == "always"]
     return explorer(symmetry=Symmetry(model))(model, properties, Limits(report=report))
 
@@ -215,6 +231,7 @@ def as_json(done: list[Hunt]) -> dict[str, Any]:
                 "summary": entry.mutant.summary,
                 "bounds": dict(entry.bounds),
                 "without": list(entry.without),
+                "beside": entry.beside,
                 "killed": entry.killed,
                 "killed_by": [{"property": name, "steps": steps} for name, steps in entry.killed_by.items()],
                 "loop": entry.loop,
@@ -251,7 +268,8 @@ def as_markdown(done: list[Hunt]) -> str:
         "Each rule of broker and controller weakened by itself, in the model `kafka`.",
         "Written by `kspec mutants --write docs/mutants.md`.",
         "",
-        f"{len(killed)} of {len(done)} die. `kspec check kafka --symmetry --mutant NAME` with the bounds shows the run.",
+        f"{len(killed)} of {len(done)} die. `kspec check kafka --symmetry --mutant NAME` with the bounds shows the run;",
+        "`--mutant OTHER,NAME` if a mutant dies only beside another one, which alone does no harm within the bounds.",
         "Where a promise breaks, `kspec liveness kafka --mutant NAME` with the bounds shows a lasso. Its steps are those of",
         "the way to the loop and of the loop; `--without` names what need not be fair ([liveness](liveness.md)).",
         "",
@@ -259,11 +277,12 @@ def as_markdown(done: list[Hunt]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for entry in killed:
-        bounds = " ".join([*options(entry.bounds), *(f"--without {action}" for action in entry.without)])
+        told = [*options(entry.bounds), *(f"--without {action}" for action in entry.without)]
+        bounds = f"`{' '.join(told)}`" + (f" beside `{entry.beside}`" if entry.beside else "")
         properties = ", ".join(entry.killed_by) if entry.loop is None else f"promise {', '.join(entry.killed_by)}"
         steps = min(entry.killed_by.values())
         mutant = entry.mutant
-        lines.append(f"| `{mutant.name}` | `{mutant.field}` | {mutant.summary} | `{bounds}` | {properties} | {steps} |")
+        lines.append(f"| `{mutant.name}` | `{mutant.field}` | {mutant.summary} | {bounds} | {properties} | {steps} |")
     lines += [
         "",
         "## Survivors",

@@ -32,9 +32,11 @@ DISTURBANCES = {"Fence", "ProposeShrink", "ElectPreferred", "Reassign", "CancelR
     "BeginShutdown",
     "StopAtOnce",
     "StopUnheard",
+    "StartOnLateAnswer",
+    "SendFetch",
 }
-LOSSES = {"FetchUnanswered", "GrantIsrUnanswered"}
-CLIENTS = {"CreatePartition", "Produce"}
+LOSSES = {"FetchUnanswered", "GrantIsrUnanswered", "LoseConnection", "TakeAnswerReadLate"}
+CLIENTS = {"CreatePartition", "Produce", "ProduceAgain"}
 
 
 @cache
@@ -91,6 +93,8 @@ def test_what_is_not_fair_is_a_disturbance_a_loss_or_what_clients_do() -> None:
         unclean_shutdowns=1,
         reassignments=1,
         late_registrations=1,
+        late_fetches=1,
+        retries=1,
         unclean=True,
     )
     unfair = set(model.action_names) - {fairness.action for fairness in model.fairness}

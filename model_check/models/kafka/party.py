@@ -27,15 +27,22 @@ from spec.fetcher import NOT_DELAYED, FetchState, forget_last_epoch_if_first_is_
 from spec.follower import fetch_or_truncate
 from spec.followers import Follower, FollowerState
 from spec.isr_requests import WriteIsr
+from spec.leader import handle_list_offsets
+from spec.leader_fetch import Isolation
+from spec.list_offsets import ListedOffset, ListOffsetsRequest, Wanted
 from spec.local_log import LocalLog
 from spec.log import RecordLog
 from spec.metadata import BrokerRegistration
-from spec.partition import AnswerProducer, Broker, Effect, Handled, Partition, Settings
+from spec.partition import AnswerProducer, Broker, Effect, FollowerRequest, Handled, Partition, Settings
+from spec.producer_state import ProducerBatch, ProducerEpoch, ProducerId, Producers, rebuilt_from
 from spec.step import Reply, Send, SendToController
-from spec.values import NO_LEADER, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset
+from spec.values import NO_LEADER, NO_VALUE, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset
 
 LATE = 1_000_000
 """A time at which every delay is over and every lag too long."""
+
+PRODUCER_ID = ProducerId(0)
+"""The one idempotent producer of the model."""
 
 Log = LocalLog[RecordLog]
 
@@ -86,6 +93,17 @@ def face(log: Log, role: Role, memory: Memory) -> Partition[RecordLog]:
 def following(log: Log, fetcher: FetchState) -> Partition[RecordLog]:
     """The partition as a fetcher has it."""
     return Partition(PARTITION, log, fetcher.leader, fetcher.leader_epoch, fetcher=fetcher)
+
+
+def producers_of(log: Log) -> Producers:
+    """What is remembered of the idempotent producer: it follows from the log, as after any truncation."""
+    held = enumerate(log.log.records)
+    return rebuilt_from(tuple(batch_of(record.value, Offset(offset)) for offset, record in held if record.value != NO_VALUE))
+
+
+def batch_of(value: int, offset: Offset) -> ProducerBatch:
+    """The batch in which the idempotent producer sends its `value`-th record, once it lies at this offset."""
+    return ProducerBatch(PRODUCER_ID, ProducerEpoch(0), value - 1, 1, offset)
 
 
 def role_of(partition: Partition[RecordLog], replica: BrokerId) -> Role:
@@ -154,6 +172,15 @@ def awaits(partition: Partition[RecordLog], exchange: Exchange) -> bool:
     return is_pending(partition.isr, PartitionIsr(proposed, exchange.request.partition_epoch))
 
 
+def next_request(
+    rules: Rules, follower: BrokerId, log: Log, fetcher: FetchState, process: Process
+) -> Send[FollowerRequest] | None:
+    """What a follower asks next, and whom; `None` if nobody."""
+    if not process.up:
+        return None
+    return sent(fetch_or_truncate(broker(rules, follower, process, frozenset()), following(log, fetcher), LATE))
+
+
 def sent(step: Handled[RecordLog]) -> Send | None:  # type: ignore[type-arg]
     """The request that a follower sends, if it does."""
     return next((effect for effect in step.effects if isinstance(effect, Send)), None)
@@ -162,6 +189,15 @@ def sent(step: Handled[RecordLog]) -> Send | None:  # type: ignore[type-arg]
 def reply(step: Handled[RecordLog]) -> object:
     """The answer that a leader gives."""
     return next(effect.message for effect in step.effects if isinstance(effect, Reply))
+
+
+def latest_offset(rules: Rules, leader: BrokerId, log: Log, role: Role, process: Process) -> ListedOffset:
+    """What a leader answers to a consumer that asks where the log ends."""
+    own = broker(rules, leader, process, frozenset())
+    request = ListOffsetsRequest(Wanted.LATEST, role.leader_epoch, Isolation.HIGH_WATERMARK)
+    answer = reply(handle_list_offsets(own, leading(log, role, NO_MEMORY), request))
+    assert isinstance(answer, ListedOffset)
+    return answer
 
 
 def committed(log: Log) -> RecordLog:

@@ -6,12 +6,12 @@ from itertools import combinations, pairwise
 from model_check.model import Local, View, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import registered
-from model_check.models.kafka.party import Log
+from model_check.models.kafka.party import Log, latest_offset
 from model_check.models.kafka.values import NO_TOPIC, Clients, Cluster, Process, Role, Topic
 from spec.alter_partition import maximal_isr
 from spec.log import EMPTY_LOG, RecordLog
 from spec.metadata import NOBODY
-from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Offset
+from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Error, Offset
 
 
 def agree_below(log: RecordLog, other: RecordLog, end: Offset) -> bool:
@@ -28,6 +28,8 @@ def add_properties(board: Board) -> None:
     _logs(board)
     _acknowledged(board)
     _reads(board)
+    _latest_offset(board)
+    _once(board)
     _unclean(board)
 
 
@@ -65,7 +67,7 @@ def _eligible_view(board: Board, broker: BrokerId) -> View:
 
     def log_of_candidate(cluster: Cluster, process: Process, log: Log) -> RecordLog | None:
         topic = cluster.topic
-        listed = broker in topic.isr or broker in topic.elr
+        listed = broker in topic.replicas and (broker in topic.isr or broker in topic.elr)
         runs = process.up and process.life.broker_epoch == registered(cluster, broker).broker_epoch
         return log.log if listed and runs else None
 
@@ -261,6 +263,61 @@ def _reads(board: Board) -> None:
         "Read",
     )
     model.sometimes("Read", [when(lambda clients: len(clients.read) > 0, slots.clients)], "a consumer can read a record")
+
+
+def _latest_offset(board: Board) -> None:
+    """KIP-207: who asks for the latest offset is not sent back behind what somebody can have read."""
+    model, slots = board.model, board.slots
+
+    def goes_on(broker: BrokerId) -> Callable[[Topic, Log, Role, Process, Clients], bool]:
+        def holds(topic: Topic, log: Log, role: Role, process: Process, clients: Clients) -> bool:
+            in_office = topic.leader == broker and role.leader == broker and role.leader_epoch == topic.leader_epoch
+            if not (in_office and process.up):
+                return True
+            latest = latest_offset(board.rules[broker], broker, log, role, process)
+            return latest.error != Error.NONE or all(one.offset < latest.offset for one in clients.read)
+
+        return holds
+
+    model.always(
+        "LatestOffset",
+        [
+            when(
+                goes_on(broker),
+                board.views.current,
+                slots.log[broker],
+                slots.role[broker],
+                slots.process[broker],
+                slots.clients,
+            )
+            for broker in board.brokers
+        ],
+        "the leader in office names a consumer no latest offset that lies before what consumers can have read",
+        "Read",
+    )
+
+
+def _once(board: Board) -> None:
+    """What the sequence numbers of an idempotent producer are for (KIP-98)."""
+    if not board.parameters["retries"]:
+        return
+    model, slots = board.model, board.slots
+    model.always(
+        "OnceAndInOrder",
+        [
+            when(
+                lambda log: all(one.value < other.value for one, other in pairwise(log.log.records)),
+                slots.log[broker],
+            )
+            for broker in board.brokers
+        ],
+        "a log holds each record of an idempotent producer once, and in the order in which it was sent",
+        "SentAgain",
+    )
+    left = board.budget("retries")
+    assert left is not None
+    most = board.parameters["retries"]
+    model.sometimes("SentAgain", [when(lambda number: number < most, left)], "a producer's request arrives again")
 
 
 def _unclean(board: Board) -> None:
