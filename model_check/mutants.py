@@ -98,7 +98,9 @@ PROMISES: Mapping[str, PromiseHunt] = {
     "admit-anybody": PromiseHunt(
         {"values": 0, "elections": 0, "isr_shrinks": 1, "fencings": 1}, "ActiveReplicaJoinsIsr", without=("Unfence",)
     ),
-    "second-registration-fences": PromiseHunt({"brokers": 2, "elections": 0, "late_registrations": 1}, "BrokerComesBack"),
+    "second-registration-fences": PromiseHunt(
+        {"brokers": 2, "elections": 0, "fencings": 1, "late_registrations": 1}, "BrokerComesBack"
+    ),
 }
 """Where the mutants that cost progress die."""
 
