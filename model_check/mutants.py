@@ -72,6 +72,9 @@ HUNTS: Mapping[str, Mapping[str, Any]] = {
 }
 """Where each mutant dies: what differs from the model's defaults."""
 
+BESIDE: Mapping[str, str] = {"forget-last-epoch": "take-answer-of-other-epoch"}
+"""Mutants that die only beside another, which alone does no harm within the bounds; releases had both."""
+
 
 class PromiseHunt(NamedTuple):
     """Where a mutant breaks a promise: bounds, the promise, and which actions need not be fair."""
@@ -103,9 +106,6 @@ PROMISES: Mapping[str, PromiseHunt] = {
     ),
 }
 """Where the mutants that cost progress die."""
-
-BESIDE: Mapping[str, str] = {"forget-last-epoch": "take-answer-of-other-epoch"}
-"""Mutants that die only beside another, which alone does no harm within the bounds; releases had both."""
 
 SURVIVORS: Mapping[str, str] = {
     "take-old-announcement": (
@@ -140,7 +140,8 @@ class Hunt(NamedTuple):
     """A mutant and what became of it. `killed_by`: the properties that fail, with the steps of a shortest run each.
 
     `beside`: another mutant that was there as well, empty if none was.
-    Of a promise: with the steps of a lasso, of which the last `loop` go round for ever (0: nothing happens any more).
+    Of a promise: with the steps of a lasso, of which the last `loop` go round for ever (0: nothing happens any more);
+    actions `without` which it is to be kept need not be fair.
     """
 
     mutant: Mutant
@@ -159,9 +160,10 @@ class Hunt(NamedTuple):
         return bool(self.killed_by)
 
 
-def hunt(name: str, report: Callable[[Progress], None] | None = None) -> Hunt:
+def hunt(name: str, report: Callable[[Progress], None] | None = None, workers: int | None = None) -> Hunt:
     """Explore one mutant up to its first violation; one that is known to survive is not explored.
 
+    It is explored on all cores unless `workers` says how many. The outcome does not depend on it.
     `MissingExtraError` if a promise is asked for and the library is missing that decides it.
     """
     mutant = ALL_MUTANTS[name]
@@ -169,7 +171,7 @@ def hunt(name: str, report: Callable[[Progress], None] | None = None) -> Hunt:
         return _hunt_promise(name, PROMISES[name], report)
     if name not in HUNTS:
         return Hunt(mutant, {}, {}, 0, 0.0, SURVIVORS[name])
-    began, result = time.monotonic(), explore_mutant(name, HUNTS[name], report)
+    began, result = time.monotonic(), explore_mutant(name, HUNTS[name], report, workers)
     found = {verdict.prop.name: len(verdict.trace or ()) - 1 for verdict in result.verdicts if verdict.violated}
     states, seconds = result.distinct_states, time.monotonic() - began
     return Hunt(mutant, HUNTS[name], found, states, seconds, beside=BESIDE.get(name, ""))
@@ -208,12 +210,17 @@ class PromiseVerdict(NamedTuple):
     lasso: "Lasso | None"
 
 
-def explore_mutant(name: str, bounds: Mapping[str, Any], report: Callable[[Progress], None] | None = None) -> Exploration:
+def explore_mutant(
+    name: str,
+    bounds: Mapping[str, Any],
+    report: Callable[[Progress], None] | None = None,
+    workers: int | None = None,
+) -> Exploration:
     """The model with this rule weakened, and the one it needs beside it, up to the first violation."""
     names = [other for other in (BESIDE.get(name), name) if other]
     model = MODELS["kafka"].build({**bounds, "mutant": ",".join(names)})
     properties = [prop for prop in model.properties if prop.by_default and prop.kind == "always"]
-    return explorer(symmetry=Symmetry(model))(model, properties, Limits(report=report))
+    return explorer(workers=workers, symmetry=Symmetry(model))(model, properties, Limits(report=report))
 
 
 def hunts(names: tuple[str, ...], report: Callable[[Progress], None] | None = None) -> Iterator[Hunt]:
@@ -232,8 +239,8 @@ def as_json(done: list[Hunt]) -> dict[str, Any]:
                 "rule": entry.mutant.field,
                 "summary": entry.mutant.summary,
                 "bounds": dict(entry.bounds),
-                "without": list(entry.without),
                 "beside": entry.beside,
+                "without": list(entry.without),
                 "killed": entry.killed,
                 "killed_by": [{"property": name, "steps": steps} for name, steps in entry.killed_by.items()],
                 "loop": entry.loop,
@@ -270,7 +277,7 @@ def as_markdown(done: list[Hunt]) -> str:
         "Each rule of broker and controller weakened by itself, in the model `kafka`.",
         "Written by `kspec mutants --write docs/mutants.md`.",
         "",
-        f"{len(killed)} of {len(done)} die. `kspec check kafka --symmetry --mutant NAME` with the bounds shows the run;",
+        f"{len(killed)} of {len(done)} die. `kspec check kafka --symmetry --mutant NAME` with the bounds shows the run,",
         "`--mutant OTHER,NAME` if a mutant dies only beside another one, which alone does no harm within the bounds.",
         "Where a promise breaks, `kspec liveness kafka --mutant NAME` with the bounds shows a lasso. Its steps are those of",
         "the way to the loop and of the loop; `--without` names what need not be fair ([liveness](liveness.md)).",
@@ -279,8 +286,9 @@ def as_markdown(done: list[Hunt]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for entry in killed:
-        told = [*options(entry.bounds), *(f"--without {action}" for action in entry.without)]
-        bounds = f"`{' '.join(told)}`" + (f" beside `{entry.beside}`" if entry.beside else "")
+        without = [f"--without {action}" for action in entry.without]
+        beside = f" beside `{entry.beside}`" if entry.beside else ""
+        bounds = f"`{' '.join([*options(entry.bounds), *without])}`{beside}"
         properties = ", ".join(entry.killed_by) if entry.loop is None else f"promise {', '.join(entry.killed_by)}"
         steps = min(entry.killed_by.values())
         mutant = entry.mutant
