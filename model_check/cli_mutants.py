@@ -73,21 +73,22 @@ def matrix(versions: tuple[str, ...], time_limit: float, as_json: bool, folder: 
     Exit status: 0, also where properties are violated: old versions are known to.
     """
     from model_check import matrix as verdicts
+    from model_check.matrix_pages import write_pages
 
     unknown = [name for name in versions if name not in verdicts.ROWS]
     if unknown:
         raise click.UsageError(f"there is no version {unknown[0]!r}; versions: {', '.join(verdicts.ROWS)}")
     rows: list[Any] = []
     with progress(not quiet) as report:
-        for name in versions or verdicts.ROWS:
-            rows.append(verdicts.row(name, time_limit, report))
+        for row in verdicts.rows(versions or verdicts.ROWS, time_limit, report):
+            rows.append(row)
             if not as_json:
-                click.echo(verdicts.line(rows[-1]))
+                click.echo(verdicts.line(row))
     if as_json:
         click.echo(json.dumps(verdicts.as_json(rows)))
     if folder is not None:
         try:
-            for path in verdicts.write_pages(Path(folder), rows):
+            for path in write_pages(Path(folder), rows):
                 click.echo(path)
         except OSError as error:
             raise click.UsageError(f"cannot write {folder}: {error.strerror}") from error

@@ -10,6 +10,7 @@ from model_check.exploration import Exploration, Limits, Trace
 from model_check.model import Model
 from model_check.models import MODELS
 from model_check.models.kafka.reading import Reading, image_for, with_image
+from model_check.models.kafka.settings import KIP_279_BOUNDS, KIP_320_BOUNDS
 from model_check.models.kafka.values import Cluster, Topic
 from model_check.symmetry import Symmetry
 from spec.controller_versions import KRAFT_VERSIONS
@@ -145,10 +146,58 @@ def test_a_leader_that_takes_only_news_forgets_no_proposal() -> None:
     assert found.distinct_states == 757
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("version", ["0.10"])
-def test_truncating_to_the_high_watermark_loses_a_record(version: str) -> None:
-    assert violated(explored(kafka(version=version)))["CommittedOnNextLeader"] == 11
+# ---- what each old release is known for, in its default bounds
+
+
+def test_0_10_loses_a_record_by_truncating_to_the_high_watermark() -> None:
+    """KIP-101. The follower that begins to follow the next leader cuts off what the last one has counted."""
+    found = explored(kafka(version="0.10"))
+    assert violated(found)["CommittedOnNextLeader"] == 11
+    assert not violated(explored(kafka(version="0.11", **FIRST_BOUNDS)))
+
+
+FIRST_BOUNDS = {"brokers": 3, "values": 1, "elections": 1}
+
+
+@pytest.mark.parametrize("version", ["0.11", pytest.param("1.1", marks=pytest.mark.slow)])
+def test_0_11_keeps_a_record_over_two_fast_leader_changes(version: str) -> None:
+    """KIP-279; and a fetch without an epoch loses a record one step earlier."""
+    found = explored(kafka(version=version), everything=True)
+    assert found.complete
+    assert violated(found)["LogMatching"] == 13
+    assert violated(found)["CommittedOnNextLeader"] == 12
+
+
+def test_2_0_keeps_no_record_over_two_fast_leader_changes() -> None:
+    model = kafka(version="2.0", **KIP_279_BOUNDS)
+    matching = [prop for prop in model.properties if prop.name == "LogMatching"]
+    found = compiled.explore(model, matching, Limits(), symmetry=Symmetry(model))
+    assert (found.complete, found.distinct_states, violated(found)) == (True, 5_008, {})
+
+
+def test_2_0_follows_a_leader_of_the_past() -> None:
+    """KIP-320. Nothing tells the follower that the epoch of the leader that it asks is over."""
+    found = explored(kafka(version="2.0"))
+    assert violated(found)["CommittedOnNextLeader"] == 14
+    (trace,) = [verdict.trace for verdict in found.verdicts if verdict.prop.name == "CommittedOnNextLeader"]
+    assert trace is not None
+    assert_replays(found.model, trace)
+    assert any(step.startswith("AskLeader") for step in steps(trace))
+
+
+def test_2_1_fences_leaders_of_the_past() -> None:
+    """What is left within the same bounds is a missed epoch, two steps longer."""
+    found = explored(kafka(version="2.1", **KIP_320_BOUNDS))
+    assert violated(found)["CommittedOnNextLeader"] == 16
+    (trace,) = [verdict.trace for verdict in found.verdicts if verdict.prop.name == "CommittedOnNextLeader"]
+    assert trace is not None
+    assert any(step.startswith("ReplayMetadata") and step.endswith("decisions=2)") for step in steps(trace))
+
+
+def test_what_is_given_goes_before_the_bounds_of_a_version() -> None:
+    assert kafka(version="0.11", brokers=3).parameters["brokers"] == 3
+    assert kafka(version="0.11", brokers=3).parameters["values"] == 3
+    assert kafka(version="0.11,2.0,2.0").parameters["elections"] == kafka().parameters["elections"] == 1
 
 
 # ---- the arguments that make the model small

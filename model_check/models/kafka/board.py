@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from model_check.model import REFUSED, Effect, Local, Model, Slot, View, then, when
+from model_check.model import PRODUCER, REFUSED, Effect, Local, Model, Slot, View, then, when
 from model_check.models.kafka.cluster import Control, controller_state
 from model_check.models.kafka.party import Rules, committed, face, next_request
 from model_check.models.kafka.reading import Reading, image_for, with_image
@@ -121,7 +121,7 @@ class Board:
             },
             exchange=model.broker_slots("alterPartition", brokers, NO_EXCHANGE),
             produced=model.slot("produced", 0, bookkeeping=True),
-            clients=model.slot("clients", NOTHING_SEEN),
+            clients=model.slot("clients", NOTHING_SEEN, party=PRODUCER),
             late=model.broker_slots("lateFetch", brokers, NOTHING_LATE) if self.parameters["late_fetches"] else {},
         )
 

@@ -1,5 +1,6 @@
 """What can be chosen of the model `kafka`: versions, bounds, settings; and what a version means."""
 
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any
 
@@ -17,11 +18,13 @@ VERSIONS = tuple(version.name for version in BROKER_VERSIONS)
 
 PARAMETERS = (
     Parameter("version", "next", "Kafka's release, or one for each broker, with commas", choices=VERSIONS, listed=True),
-    Parameter("brokers", 3, "brokers, ids 1 to N, each with a replica of the one partition", minimum=1),
-    Parameter("values", 1, "most records ever produced", minimum=0),
+    Parameter("brokers", 3, "brokers, ids 1 to N, each with a replica of the one partition (2 with 0.11 to 1.1)", minimum=1),
+    Parameter("values", 1, "most records ever produced (3 with 0.11 to 1.1)", minimum=0),
     Parameter("min_isr", 2, "min.insync.replicas", minimum=1),
     Parameter("acks", "all", "what producers ask for", choices=("1", "all")),
-    Parameter("elections", 1, "elections of another leader, beyond the first, without any failure", minimum=0),
+    Parameter(
+        "elections", 1, "elections of another leader, beyond the first, without any failure (2 with 0.11 to 2.0)", minimum=0
+    ),
     Parameter("isr_shrinks", 0, "how many times a leader may find a follower too slow", minimum=0),
     Parameter("fencings", 0, "how many times the controller may lose sight of a broker that runs", minimum=0),
     Parameter("clean_shutdowns", 0, "how many times a broker may be stopped in order", minimum=0),
@@ -43,6 +46,25 @@ PARAMETERS = (
         listed=True,
     ),
 )
+
+
+KIP_279_BOUNDS: Mapping[str, Any] = {"brokers": 2, "values": 3, "elections": 2}
+KIP_320_BOUNDS: Mapping[str, Any] = {"elections": 2}
+
+BOUNDS_OF_VERSION: Mapping[str, Mapping[str, Any]] = {
+    **dict.fromkeys(("0.11", "1.0", "1.1"), KIP_279_BOUNDS),
+    "2.0": KIP_320_BOUNDS,
+}
+"""The smallest bounds in which a release does what the next one was made for, where they are not everybody's defaults.
+
+0.10 truncates to the high watermark, which one value and one election show. 0.11 to 1.1 keep a record after two quick
+leader changes (KIP-279), which takes three records; 2.0 follows leaders of the past (KIP-320), which takes a third broker.
+"""
+
+
+def default_bounds(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The bounds of a version in place of the defaults; a mixed cluster has the defaults."""
+    return BOUNDS_OF_VERSION.get(given.get("version", ""), {})
 
 
 def _position(version: str) -> int:
