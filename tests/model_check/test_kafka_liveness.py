@@ -64,10 +64,10 @@ KEPT: list[Any] = [
     pytest.param(of(brokers=2, elections=2), 359, id="elections"),
     pytest.param(of(brokers=2, min_isr=1, isr_shrinks=1), 935, id="an ISR shrink"),
     pytest.param(of(brokers=2, elections=0, fencings=1), 341, id="a fencing"),
-    pytest.param(of(elections=1, isr_shrinks=1), 79_459, id="three brokers, an ISR shrink", marks=pytest.mark.slow),
-    pytest.param(of(elections=1, fencings=1), 124_189, id="three brokers, a fencing", marks=pytest.mark.slow),
-    pytest.param(of(elections=0, unclean_shutdowns=1), 21_847, id="three brokers, a power loss", marks=pytest.mark.slow),
-    pytest.param(of(elections=0, clean_shutdowns=1), 28_939, id="three brokers, a clean stop", marks=pytest.mark.slow),
+    pytest.param(of(elections=1, isr_shrinks=1), 79_255, id="three brokers, an ISR shrink", marks=pytest.mark.slow),
+    pytest.param(of(elections=1, fencings=1), 120_349, id="three brokers, a fencing", marks=pytest.mark.slow),
+    pytest.param(of(elections=0, unclean_shutdowns=1), 19_129, id="three brokers, a power loss", marks=pytest.mark.slow),
+    pytest.param(of(elections=0, clean_shutdowns=1), 23_491, id="three brokers, a clean stop", marks=pytest.mark.slow),
 ]
 
 
