@@ -101,7 +101,9 @@ PROMISES: Mapping[str, PromiseHunt] = {
     "admit-anybody": PromiseHunt(
         {"values": 0, "elections": 0, "isr_shrinks": 1, "fencings": 1}, "ActiveReplicaJoinsIsr", without=("Unfence",)
     ),
-    "second-registration-fences": PromiseHunt({"brokers": 2, "elections": 0, "late_registrations": 1}, "BrokerComesBack"),
+    "second-registration-fences": PromiseHunt(
+        {"brokers": 2, "elections": 0, "fencings": 1, "late_registrations": 1}, "BrokerComesBack"
+    ),
 }
 """Where the mutants that cost progress die."""
 
@@ -118,14 +120,17 @@ SURVIVORS: Mapping[str, str] = {
         "logs of the model start at 0: nothing is deleted; in Kafka the follower gives up, which costs progress"
     ),
     "await-isr-only": (
-        "the clock says that every lag is too long, so nobody but the ISR is waited for; the rule costs "
-        "progress, not records"
+        "costs progress, not records (KAFKA-4485): whoever is overtaken again and again never joins, but only while "
+        "producers go on writing, and in a finite model they stop at last"
     ),
     "admit-earlier-run": (
         "a fetch of an earlier run than the leader knows of is refused by `check_run` before anybody is admitted by it; "
         "what remains is for whom the high watermark waits, which costs progress"
     ),
-    "join-under-min-isr": "costs progress, not records (KAFKA-19996)",
+    "join-under-min-isr": (
+        "costs progress, not records (KAFKA-19996): whoever joins and leaves again and again opens partition epochs without "
+        "end, and no finite model holds them"
+    ),
     "unfenced-before-caught-up": "a broker of its own accord asks to be unfenced only once it has caught up",
 }
 """Why the model does not kill the others."""

@@ -23,6 +23,7 @@ PROMISES = [
     "IsrChangeCompletes",
     "WriteIsAnswered",
     "AcknowledgedIsReplicated",
+    "ActiveReplicaJoinsIsr",
     "IsrIsWholeAgain",
 ]
 
@@ -31,9 +32,11 @@ DISTURBANCES = {"Fence", "ProposeShrink", "ElectPreferred", "Reassign", "CancelR
     "BeginShutdown",
     "StopAtOnce",
     "StopUnheard",
+    "StartOnLateAnswer",
+    "SendFetch",
 }
-LOSSES = {"FetchUnanswered", "GrantIsrUnanswered"}
-CLIENTS = {"CreatePartition", "Produce"}
+LOSSES = {"FetchUnanswered", "GrantIsrUnanswered", "LoseConnection", "TakeAnswerReadLate"}
+CLIENTS = {"CreatePartition", "Produce", "ProduceAgain"}
 
 
 @cache
@@ -61,6 +64,10 @@ KEPT: list[Any] = [
     pytest.param(of(brokers=2, elections=2), 359, id="elections"),
     pytest.param(of(brokers=2, min_isr=1, isr_shrinks=1), 935, id="an ISR shrink"),
     pytest.param(of(brokers=2, elections=0, fencings=1), 341, id="a fencing"),
+    pytest.param(of(elections=1, isr_shrinks=1), 79_255, id="three brokers, an ISR shrink", marks=pytest.mark.slow),
+    pytest.param(of(elections=1, fencings=1), 120_349, id="three brokers, a fencing", marks=pytest.mark.slow),
+    pytest.param(of(elections=0, unclean_shutdowns=1), 19_129, id="three brokers, a power loss", marks=pytest.mark.slow),
+    pytest.param(of(elections=0, clean_shutdowns=1), 23_491, id="three brokers, a clean stop", marks=pytest.mark.slow),
 ]
 
 
@@ -86,6 +93,8 @@ def test_what_is_not_fair_is_a_disturbance_a_loss_or_what_clients_do() -> None:
         unclean_shutdowns=1,
         reassignments=1,
         late_registrations=1,
+        late_fetches=1,
+        retries=1,
         unclean=True,
     )
     unfair = set(model.action_names) - {fairness.action for fairness in model.fairness}
@@ -93,7 +102,12 @@ def test_what_is_not_fair_is_a_disturbance_a_loss_or_what_clients_do() -> None:
     assert {fairness.action for fairness in HEALING} == set(model.action_names) - unfair
 
 
-@pytest.mark.parametrize("name", mutants.PROMISES)
+SLOW = {"last-known-leader-while-down", "admit-anybody"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in mutants.PROMISES]
+)
 def test_a_mutant_that_costs_progress_breaks_a_promise_that_the_repaired_version_keeps(name: str) -> None:
     hunt = mutants.PROMISES[name]
     assert hunt.promise in broken(graph_of(of(**hunt.bounds, mutant=name)), *hunt.without)
@@ -101,6 +115,19 @@ def test_a_mutant_that_costs_progress_breaks_a_promise_that_the_repaired_version
     assert hunt.promise not in broken(repaired, *hunt.without)
     verdicts = check_liveness(repaired, [prop for prop in repaired.model.liveness if prop.name == hunt.promise]).verdicts
     assert all(verdict.met for verdict in verdicts)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("3.6", {"BrokerComesBack": (5, 0), "WriteIsAnswered": (6, 0)}),
+        ("3.8", {"BrokerComesBack": (5, 0), "WriteIsAnswered": (6, 0)}),
+        ("3.9", {}),
+    ],
+)
+def test_a_registration_that_arrives_late_keeps_a_broker_away_for_ever(version: str, expected: Lengths) -> None:
+    """KAFKA-16952: the controller gives the broker an epoch that it never hears of, and refuses its heartbeats."""
+    assert broken(graph_of(of(version=version, brokers=2, elections=0, late_registrations=1))) == expected
 
 
 def test_a_hunt_for_a_promise_as_line_json_and_page(command: Command) -> None:

@@ -82,13 +82,14 @@ def test_what_kills_a_mutant_holds_in_the_repaired_version(bounds: dict[str, int
 
 
 def test_every_mutant_is_hunted_or_known_to_survive() -> None:
-    assert set(mutants.HUNTS) | set(mutants.SURVIVORS) == set(mutants.ALL_MUTANTS)
-    assert not set(mutants.HUNTS) & set(mutants.SURVIVORS)
+    known = [*mutants.HUNTS, *mutants.PROMISES, *mutants.SURVIVORS]
+    assert set(known) == set(mutants.ALL_MUTANTS)
+    assert len(known) == len(mutants.ALL_MUTANTS)
 
 
 def test_hunts_as_lines_json_and_page(command: Command, tmp_path: Path) -> None:
     page = tmp_path / "mutants.md"
-    done = command("mutants", "min-isr-of-one", "await-ineligible", "--quiet", "--write", str(page))
+    done = command("mutants", "min-isr-of-one", "diverging-before-start", "--quiet", "--write", str(page))
     assert done.status == 0
     assert "CommittedOnNextLeader fails after 6 steps" in done.stdout
     assert "1 of 2 die" in done.stdout
@@ -99,8 +100,8 @@ def test_hunts_as_lines_json_and_page(command: Command, tmp_path: Path) -> None:
 
 
 def test_a_mutant_that_should_die_and_does_not_is_a_failure(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutants, "HUNTS", {"await-ineligible": mutants.ONE_ELECTION})
-    done = command("mutants", "await-ineligible", "--quiet")
+    monkeypatch.setattr(mutants, "HUNTS", {"diverging-before-start": mutants.ONE_ELECTION})
+    done = command("mutants", "diverging-before-start", "--quiet")
     assert done.status == VIOLATED
     assert "nothing fails within its bounds" in done.stdout
 
