@@ -68,7 +68,7 @@ HUNTS: Mapping[str, Mapping[str, Any]] = {
     "election-outside-isr-and-elr": {"elections": 0, "isr_shrinks": 1, "fencings": 2},
     "eligible-without-assignment": {"elections": 0, "min_isr": 3, "fencings": 1, "reassignments": 2},
     "reassignment-over-too-early": {"elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1, "reassignments": 1},
-    "no-epoch-for-a-smaller-assignment": {"elections": 0, "reassignments": 2, "late_fetches": 1},
+    "no-epoch-for-a-smaller-assignment": {"elections": 0, "reassignments": 2},
 }
 """Where each mutant dies: what differs from the model's defaults."""
 

@@ -191,9 +191,9 @@ def reply(step: Handled[RecordLog]) -> object:
     return next(effect.message for effect in step.effects if isinstance(effect, Reply))
 
 
-def latest_offset(rules: Rules, leader: BrokerId, log: Log, role: Role, process: Process) -> ListedOffset:
+def latest_offset(rules: Rules, leader: BrokerId, log: Log, role: Role) -> ListedOffset:
     """What a leader answers to a consumer that asks where the log ends."""
-    own = broker(rules, leader, process, frozenset())
+    own = broker(rules, leader, STRANGER, frozenset())
     request = ListOffsetsRequest(Wanted.LATEST, role.leader_epoch, Isolation.HIGH_WATERMARK)
     answer = reply(handle_list_offsets(own, leading(log, role, NO_MEMORY), request))
     assert isinstance(answer, ListedOffset)

@@ -1,6 +1,7 @@
 """What the model `kafka` must satisfy: invariants V1 to V10 of the reference, and what a reader cares about."""
 
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations, pairwise
 
 from model_check.model import Local, View, when
@@ -11,7 +12,7 @@ from model_check.models.kafka.settings import versions_of
 from model_check.models.kafka.values import NO_TOPIC, Clients, Cluster, Process, Role, Topic
 from spec.alter_partition import maximal_isr
 from spec.broker_versions import BROKER_VERSIONS
-from spec.list_offsets import never_lags
+from spec.list_offsets import ListedOffset, never_lags
 from spec.log import EMPTY_LOG, RecordLog
 from spec.metadata import NOBODY
 from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Error, Offset
@@ -29,9 +30,10 @@ def add_properties(board: Board) -> None:
     _candidates(board)
     _isr(board)
     _logs(board)
-    _acknowledged(board)
+    office = _offices(board)
+    _acknowledged(board, office)
     _reads(board)
-    _latest_offset(board)
+    _latest_offset(board, office)
     _once(board)
     _unclean(board)
 
@@ -201,17 +203,19 @@ def _logs(board: Board) -> None:
     )
 
 
-def _acknowledged(board: Board) -> None:
-    model, slots, views = board.model, board.slots, board.views
+def _offices(board: Board) -> dict[BrokerId, View]:
+    """Whether a broker leads, and the controller says so too."""
+    slots = board.slots
 
-    def in_office(topic: Topic, role: Role, process: Process, broker: BrokerId) -> bool:
+    def in_office(cluster: Cluster, role: Role, process: Process, broker: BrokerId) -> bool:
+        topic = cluster.topic
         own = role.leader == broker and role.leader_epoch == topic.leader_epoch
         return topic != NO_TOPIC and topic.leader == broker and own and process.up
 
-    office = {
-        broker: model.view(
+    return {
+        broker: board.model.view(
             "leader in office",
-            lambda topic, role, process, broker=broker: in_office(topic.topic, role, process, broker),
+            partial(in_office, broker=broker),
             slots.cluster,
             slots.role[broker],
             slots.process[broker],
@@ -219,6 +223,10 @@ def _acknowledged(board: Board) -> None:
         )
         for broker in board.brokers
     }
+
+
+def _acknowledged(board: Board, office: dict[BrokerId, View]) -> None:
+    model, slots, views = board.model, board.slots, board.views
 
     def holds_all(leads: bool, log: Log, clients: Clients) -> bool:
         return not leads or all(log.log.read(one.offset, 1) == (one.record,) for one in clients.told)
@@ -274,30 +282,28 @@ def _promises_latest_offset(board: Board) -> bool:
     return all(released[name].latest_offset_lags != never_lags for name in versions_of(board.parameters))
 
 
-def _latest_offset(board: Board) -> None:
+def _latest_offset(board: Board, office: dict[BrokerId, View]) -> None:
     """KIP-207: who asks for the latest offset is not sent back behind what somebody can have read."""
     model, slots = board.model, board.slots
 
-    def goes_on(broker: BrokerId) -> Callable[[Topic, Log, Role, Process, Clients], bool]:
-        def holds(topic: Topic, log: Log, role: Role, process: Process, clients: Clients) -> bool:
-            in_office = topic.leader == broker and role.leader == broker and role.leader_epoch == topic.leader_epoch
-            if not (in_office and process.up):
-                return True
-            latest = latest_offset(board.rules[broker], broker, log, role, process)
-            return latest.error != Error.NONE or all(one.offset < latest.offset for one in clients.read)
+    def answer(leader: BrokerId) -> Callable[[Role, Log], ListedOffset]:
+        return lambda role, log: latest_offset(board.rules[leader], leader, log, role)
 
-        return holds
-
+    told = {
+        leader: model.view("latest offset", answer(leader), slots.role[leader], slots.log[leader], key=leader)
+        for leader in board.brokers
+    }
+    read_up_to = model.view(
+        "read up to", lambda clients: max((one.offset + 1 for one in clients.read), default=0), slots.clients
+    )
     model.always(
         "LatestOffset",
         [
             when(
-                goes_on(broker),
-                board.views.current,
-                slots.log[broker],
-                slots.role[broker],
-                slots.process[broker],
-                slots.clients,
+                lambda leads, latest, read: not leads or latest.error != Error.NONE or read <= latest.offset,
+                office[broker],
+                told[broker],
+                read_up_to,
             )
             for broker in board.brokers
         ],
