@@ -35,7 +35,7 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--spill", metavar="DIR", help="Engine spark: where states are kept; a path or a URL (hdfs://…, s3://…)."
         ),
-        click.option("--partitions", type=int, metavar="P", help="Engine spark: parts of the states (two for each core)."),
+        click.option("--partitions", type=int, metavar="P", help="Engine spark: parts of the states (one for each core)."),
     ):
         command = option(command)
     return command

@@ -59,7 +59,7 @@ from model_check.symmetry import Symmetry
 MOST_AT_A_TIME = 1 << 21
 """States of one partition that a job expands: more would take the memory of a task."""
 
-PARTITIONS_PER_CORE = 2
+PARTITIONS_PER_CORE = 1
 MOST_PARTITIONS = 1 << 16
 
 

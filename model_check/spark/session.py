@@ -22,6 +22,8 @@ MOST_IN_A_LEVEL = 1 << 14
 
 _LOCAL = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?$")
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+_LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""With a local master, Java only hands bytes on, and not for long: optimizing itself would take the cores from the tasks."""
 
 
 class SparkError(RuntimeError):
@@ -114,6 +116,7 @@ def _configuration(settings: SparkSettings, master: str | None) -> dict[str, str
             configuration |= {
                 "spark.driver.host": LOOPBACK,
                 "spark.driver.bindAddress": LOOPBACK,
+                "spark.driver.extraJavaOptions": f"{configuration['spark.driver.extraJavaOptions']} {_LIGHT}",
             }
         else:
             # Compiled loops are kept where the executor works: never in a home folder, which it may not have.
