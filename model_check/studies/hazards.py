@@ -113,7 +113,7 @@ HAZARDS = (
     Hazard(
         "Z29",
         "a reassignment removes a replica and adds it again within one difference",
-        "none",
+        "no issue known",
         (),
         "a replica joins only by a fetch, which replaces what its leader knew of it, so no rule is there to be wrong."
         " What a"
