@@ -6,6 +6,7 @@ For every detail there are `kspec check --itf` and `--json`.
 from collections.abc import Iterable
 
 from model_check.encode import in_words, record_in_words
+from model_check.models.kafka.reading import LATER
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_ROLE,
@@ -75,6 +76,11 @@ def _(cluster: Cluster) -> str:
 
 @in_words.register
 def _(image: Image) -> str:
+    """An image as a broker takes it: of a leader that it follows it takes no more than who that is."""
+    topic = image.topic
+    if topic.partition_epoch >= LATER:
+        leader = _leader(topic.leader, topic.leader_epoch)
+        return leader if topic.replicas else f"{leader}, no replica here"
     return ", ".join([in_words(image.topic), *_brokers(image.brokers)])
 
 
