@@ -175,7 +175,8 @@ class Action:
     """One step that the system may take, with its arguments fixed.
 
     It is enabled when all guards hold and no effect refuses. All effects read the state before the action, and no two
-    write the same slot. `events` tell in words who sends what to whom.
+    write the same slot. `events` tell in words who sends what to whom. `answer` is the error (`spec.values.Error`) that the
+    party asked answers with, `NONE` if it does what it is asked; there is none where nobody answers.
     """
 
     name: str
@@ -183,6 +184,7 @@ class Action:
     guards: tuple[Local, ...]
     effects: tuple[Effect, ...]
     events: tuple[Event, ...] = ()
+    answer: Local | None = None
 
     @property
     def reads(self) -> frozenset[Slot]:
@@ -317,8 +319,9 @@ class Model:
         guards: Sequence[Local],
         effects: Sequence[Effect],
         events: Sequence[Event] = (),
+        answer: Local | None = None,
     ) -> None:
-        action = Action(name, dict(args), tuple(guards), tuple(effects), tuple(events))
+        action = Action(name, dict(args), tuple(guards), tuple(effects), tuple(events), answer)
         written = [slot for effect in effects for slot in effect.writes]
         assert len(written) == len(set(written)), f"{action.label} writes a slot twice"
         self.actions.append(action)

@@ -1,6 +1,7 @@
 """What can be chosen of the model `kafka`: versions, bounds, settings; and what a version means."""
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 from model_check.models.kafka.cluster import Control
@@ -32,10 +33,17 @@ PARAMETERS = (
     ),
     Parameter("reassignments", 0, "how many times a reassignment may begin or be cancelled", minimum=0),
     Parameter("late_registrations", 0, "how many times a registration may arrive a second time, long after", minimum=0),
+    Parameter("late_fetches", 0, "how many fetches may take so long that their sender changes meanwhile", minimum=0),
+    Parameter("retries", 0, "how many times an idempotent producer's request may arrive again", minimum=0),
     Parameter("unclean", False, "unclean.leader.election.enable"),
+    Parameter("endless_lag", False, "replica.lag.time.max.ms without end: whoever was caught up once in an epoch still is"),
     Parameter("without_elr", False, "no eligible leader replicas (4.0 and later)"),
     Parameter(
-        "mutant", None, "weaken one rule", choices=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS))
+        "mutant",
+        None,
+        "weaken one rule, or several with commas",
+        choices=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)),
+        listed=True,
     ),
 )
 
@@ -69,6 +77,8 @@ def versions_of(parameters: dict[str, Any]) -> tuple[str, ...]:
     count: int = parameters["brokers"]
     if parameters["min_isr"] > count:
         raise ParameterError(f"--min-isr {parameters['min_isr']}: must be {count} or less, the number of brokers")
+    if parameters["endless_lag"] and parameters["isr_shrinks"]:
+        raise ParameterError("--endless-lag: no follower is ever too slow, so --isr-shrinks must be 0")
     if len(versions) == 1:
         return versions * count
     if len(versions) != count:
@@ -78,9 +88,10 @@ def versions_of(parameters: dict[str, Any]) -> tuple[str, ...]:
 
 def rules_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> dict[int, Rules]:
     """Each broker's rules and settings."""
-    mutant = _mutant(BROKER_MUTANTS, parameters)
-    known = {version.name: weaken(version, mutant) if mutant else version for version in BROKER_VERSIONS}
-    return {number: Rules(known[version], parameters["min_isr"]) for number, version in enumerate(versions, start=1)}
+    mutants = _chosen(BROKER_MUTANTS, parameters)
+    known = {version.name: reduce(weaken, mutants, version) for version in BROKER_VERSIONS}
+    settings = parameters["min_isr"], parameters["endless_lag"]
+    return {number: Rules(known[version], *settings) for number, version in enumerate(versions, start=1)}
 
 
 def controller_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> Control:
@@ -91,14 +102,14 @@ def controller_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> Cont
     oldest = min(_position(version) for version in versions)
     known = [version for version in KRAFT_VERSIONS if _position(version.name) <= oldest]
     protocol = known[-1] if known else KRAFT_VERSIONS[0]
-    mutant = _mutant(CONTROLLER_MUTANTS, parameters)
     settings = ControllerSettings(
         min_isr=parameters["min_isr"],
         unclean_election=parameters["unclean"],
         eligible_leader_replicas=not parameters["without_elr"],
     )
-    return Control(weaken(protocol, mutant) if mutant else protocol, settings)
+    return Control(reduce(weaken, _chosen(CONTROLLER_MUTANTS, parameters), protocol), settings)
 
 
-def _mutant(mutants: tuple[Mutant, ...], parameters: dict[str, Any]) -> Mutant | None:
-    return next((mutant for mutant in mutants if mutant.name == parameters["mutant"]), None)
+def _chosen(mutants: tuple[Mutant, ...], parameters: dict[str, Any]) -> list[Mutant]:
+    names = (parameters["mutant"] or "").split(",")
+    return [mutant for mutant in mutants if mutant.name in names]
