@@ -60,8 +60,6 @@ def in_words(value: Any) -> str:
     """A value as a reader of traces sees it. A model whose values read badly field by field registers words of its own."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return ", ".join(f"{name} {in_words(field)}" for name, field in value._asdict().items())
-    if isinstance(value, tuple):
-        return "; then ".join(map(in_words, value)) or "none"
     return str(value)
 
 
