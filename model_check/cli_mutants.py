@@ -8,6 +8,7 @@ import click
 
 from model_check.cli_common import ALL_HOLD, VIOLATED, Output, progress
 from model_check.cli_spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
+from model_check.extras import MissingExtraError
 
 
 @click.command()
@@ -38,11 +39,14 @@ def mutants(
     page = Output(file)
     done = []
     settings = swarm_settings(engine, master, conf, quiet)
-    with progress(not quiet) as report, spark_errors(engine):
-        for entry in found.hunts(names, report) if settings is None else _hunts_on_spark(names, settings):
-            done.append(entry)
-            if not as_json:
-                click.echo(found.line(entry))
+    try:
+        with progress(not quiet) as report, spark_errors(engine):
+            for entry in found.hunts(names, report) if settings is None else _hunts_on_spark(names, settings):
+                done.append(entry)
+                if not as_json:
+                    click.echo(found.line(entry))
+    except MissingExtraError as error:
+        raise click.UsageError(str(error)) from error
     if as_json:
         click.echo(json.dumps(found.as_json(done)))
     else:
@@ -69,21 +73,22 @@ def matrix(versions: tuple[str, ...], time_limit: float, as_json: bool, folder: 
     Exit status: 0, also where properties are violated: old versions are known to.
     """
     from model_check import matrix as verdicts
+    from model_check.matrix_pages import write_pages
 
     unknown = [name for name in versions if name not in verdicts.ROWS]
     if unknown:
         raise click.UsageError(f"there is no version {unknown[0]!r}; versions: {', '.join(verdicts.ROWS)}")
     rows: list[Any] = []
     with progress(not quiet) as report:
-        for name in versions or verdicts.ROWS:
-            rows.append(verdicts.row(name, time_limit, report))
+        for row in verdicts.rows(versions or verdicts.ROWS, time_limit, report):
+            rows.append(row)
             if not as_json:
-                click.echo(verdicts.line(rows[-1]))
+                click.echo(verdicts.line(row))
     if as_json:
         click.echo(json.dumps(verdicts.as_json(rows)))
     if folder is not None:
         try:
-            for path in verdicts.write_pages(Path(folder), rows):
+            for path in write_pages(Path(folder), rows):
                 click.echo(path)
         except OSError as error:
             raise click.UsageError(f"cannot write {folder}: {error.strerror}") from error

@@ -59,8 +59,9 @@ REFUSED = Refusal.REFUSED
 class Slot(NamedTuple):
     """A place that holds one value: the `key`-th of all slots called `name`, at `position` in the state.
 
-    `broker` is the broker whose slot it is, `None` for the controller's and the model's own. `bookkeeping` is not shown
-    to readers of a trace: it is the model's, or repeats what another slot shows. `holds` is the type of the values.
+    `broker` is the broker whose slot it is, `None` for the controller's and the model's own; `party` is whose it is then.
+    `bookkeeping` is not shown to readers of a trace: it is the model's, or repeats what another slot shows. `holds` is
+    the type of the values. `words` tell a value to readers of a trace, where their type alone does not.
     """
 
     position: int
@@ -69,6 +70,8 @@ class Slot(NamedTuple):
     broker: int | None
     bookkeeping: bool
     holds: Any = int
+    party: Party = CONTROLLER
+    words: Callable[[Any], str] | None = None
 
     @property
     def label(self) -> str:
@@ -288,9 +291,11 @@ class Model:
         broker: int | None = None,
         bookkeeping: bool = False,
         holds: Any = None,
+        party: Party = CONTROLLER,
+        words: Callable[[Any], str] | None = None,
     ) -> Slot:
         """A new slot; `holds` is the type of its values, needed where the initial value does not tell it (sets)."""
-        slot = Slot(len(self.slots), name, key, broker, bookkeeping, holds or type(initial))
+        slot = Slot(len(self.slots), name, key, broker, bookkeeping, holds or type(initial), party, words)
         self.slots.append(slot)
         self._initial.append(initial)
         return slot

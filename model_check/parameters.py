@@ -34,7 +34,7 @@ class Parameter(NamedTuple):
             if unknown:
                 raise ParameterError(f"{self.option} {unknown[0]}: choose from {', '.join((*self.choices, 'all'))}")
             return self.choices if "all" in values else tuple(choice for choice in self.choices if choice in values)
-        if self.listed:
+        if self.listed and value is not None:
             unknown = [choice for choice in str(value).split(",") if choice not in self.choices]
             if unknown:
                 raise ParameterError(f"{self.option} {unknown[0]}: choose from {', '.join(self.choices)}")

@@ -4,6 +4,8 @@ Many are what an older release did; the rest never were in any.
 """
 
 from spec.alter_partition import LeaderIsr, apply_partition, committed_isr, propose_as_if_granted, roll_back_always
+from spec.broker_lifecycle import BrokerLifecycle
+from spec.controller_messages import BrokerRegistrationResponse
 from spec.fetcher import (
     FetchState,
     forget_last_epoch_if_first_is_empty,
@@ -34,6 +36,11 @@ from spec.truncation import look_up_as_designed, look_up_end_only
 from spec.values import UNKNOWN_OFFSET, Epoch, Offset, PartitionEpoch
 
 
+def takes_any_registration(run: BrokerLifecycle, response: BrokerRegistrationResponse) -> bool:
+    """Take every answer to a registration, be it another run's. **Kafka:** no release."""
+    return True
+
+
 def takes_any_announcement(leader_epoch: Epoch, leader: LeaderIsr, epoch: Epoch, partition_epoch: PartitionEpoch) -> bool:
     """Take every announcement of the partition, be it older than what is known. **Kafka:** no release."""
     return True
@@ -55,6 +62,12 @@ def one_is_enough(min_isr: int, replicas: int) -> int:
 
 
 BROKER_MUTANTS = (
+    Mutant(
+        "take-registration-of-earlier-run",
+        "takes_registration",
+        takes_any_registration,
+        "a starting broker takes the answer to an earlier run for its own",
+    ),
     Mutant("act-on-old-metadata", "acts_on_metadata", acts_on_any_metadata, "a starting broker acts on its past"),
     Mutant("take-old-announcement", "takes_announcement", takes_any_announcement, "older announcements are taken"),
     Mutant(

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from spec.alter_partition import LeaderIsr, OnIsrError, PartitionIsr, Proposal
-from spec.controller_messages import AlterPartitionRequest
+from spec.broker_lifecycle import BrokerLifecycle
+from spec.controller_messages import AlterPartitionRequest, BrokerRegistrationResponse
 from spec.fetcher import FetchState, Start, Truncation
 from spec.followers import Brokers, FollowerState
 from spec.isr_requests import IsrRequest
@@ -41,6 +42,7 @@ class BrokerProtocol:
 
     Becoming leader or follower:
 
+    - `takes_registration`: which answers tell a starting broker its broker epoch;
     - `acts_on_metadata`: from when on a broker that has just started acts on what it reads;
     - `takes_announcement`: which announcements of the partition a replica takes;
     - `announced_isr`: what a leader makes of an announced ISR;
@@ -84,6 +86,7 @@ class BrokerProtocol:
     """
 
     name: str
+    takes_registration: Callable[[BrokerLifecycle, BrokerRegistrationResponse], bool]
     acts_on_metadata: Callable[[Offset, Offset], bool]
     takes_announcement: Callable[[Epoch, LeaderIsr, Epoch, PartitionEpoch], bool]
     announced_isr: Callable[[LeaderIsr, PartitionIsr], LeaderIsr]

@@ -19,6 +19,7 @@ from spec.alter_partition import (
     takes_later_leader_epoch,
     takes_no_older_partition_epoch,
 )
+from spec.broker_lifecycle import answers_this_run
 from spec.broker_protocol import BrokerProtocol
 from spec.fetcher import (
     forget_last_epoch_if_first_is_empty,
@@ -87,6 +88,7 @@ from spec.truncation import look_up_as_released, look_up_end_only, look_up_withi
 
 BROKER_0_10 = BrokerProtocol(
     name="0.10",
+    takes_registration=answers_this_run,
     acts_on_metadata=has_caught_up,
     takes_announcement=takes_later_leader_epoch,
     announced_isr=apply_partition,

@@ -204,6 +204,18 @@ def count_unless_diverging(diverging: bool) -> bool:
 # ---- when to answer, and from where
 
 
+def leaving_now(answer: FetchAnswer, log: Log) -> FetchAnswer | None:
+    """An answer made earlier as it leaves the broker now: its records are read only then. `None`: it cannot be sent.
+
+    The answer says which stretch of the log it carries. If the log has been cut and has grown again meanwhile, other
+    records lie there, of a later epoch; if it has become shorter, the connection is closed.
+
+    **Kafka:** `FileRecords.writeTo`, which hands the file to the socket (KAFKA-18723).
+    """
+    records = log.read(answer.base_offset, len(answer.records))
+    return answer._replace(records=records) if len(records) == len(answer.records) else None
+
+
 def answers_at_once(answer: FetchAnswer, min_records: int, may_wait: bool, has_preferred_replica: bool) -> bool:
     """Whether a fetch is answered now rather than when there is more to read.
 

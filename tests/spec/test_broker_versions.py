@@ -6,20 +6,23 @@ from itertools import pairwise
 import pytest
 
 from spec.alter_partition import LeaderIsr
+from spec.broker_lifecycle import BrokerLifecycle
 from spec.broker_mutants import (
     BROKER_MUTANTS,
     has_fetched,
     one_is_enough,
     takes_any_announcement,
     takes_any_offset,
+    takes_any_registration,
 )
 from spec.broker_protocol import BrokerProtocol
 from spec.broker_versions import BROKER_4_0, BROKER_NEXT, BROKER_VERSIONS
+from spec.controller_messages import BrokerRegistrationResponse
 from spec.fetcher import FetchState, FetchStatus
 from spec.followers import FollowerState
 from spec.mutants import Mutant, weaken
 from spec.replica import acts_on_any_metadata
-from spec.values import Epoch, Offset, PartitionEpoch
+from spec.values import BrokerId, Epoch, Error, Incarnation, Offset, PartitionEpoch
 
 RULES = [field.name for field in fields(BrokerProtocol) if field.name != "name"]
 
@@ -75,7 +78,7 @@ def test_a_mutant_weakens_one_rule_of_the_repaired_version(mutant: Mutant) -> No
 
 
 def test_mutants_have_different_names() -> None:
-    assert len({mutant.name for mutant in BROKER_MUTANTS}) == len(BROKER_MUTANTS) == 34
+    assert len({mutant.name for mutant in BROKER_MUTANTS}) == len(BROKER_MUTANTS) == 35
 
 
 def test_what_the_rules_that_never_were_allow() -> None:
@@ -85,6 +88,9 @@ def test_what_the_rules_that_never_were_allow() -> None:
     assert not has_fetched(FollowerState(), Offset(0), Offset(0))
     assert takes_any_offset(FetchState(FetchStatus.TRUNCATING), Offset(3), Epoch(1))
     assert not takes_any_offset(FetchState(), Offset(3), Epoch(1))
+    run, response = BrokerLifecycle(BrokerId(1), Incarnation(2)), BrokerRegistrationResponse(Error.NONE, Incarnation(1))
+    assert takes_any_registration(run, response)
+    assert not BROKER_NEXT.takes_registration(run, response)
     assert (one_is_enough(2, 3), acts_on_any_metadata(Offset(0), Offset(9))) == (1, True)
 
 

@@ -48,7 +48,7 @@ from spec.leader import (
     low_watermark_of,
     read_partition,
 )
-from spec.leader_fetch import FetchAnswer, Isolation, answers_at_once, may_throttle, readable_replicas
+from spec.leader_fetch import FetchAnswer, Isolation, answers_at_once, leaving_now, may_throttle, readable_replicas
 from spec.list_offsets import NOT_FOUND, Deletion, ListedOffset, ListOffsetsRequest, Wanted, is_deleted
 from spec.log import RecordLog
 from spec.partition import (
@@ -410,6 +410,13 @@ def test_when_a_fetch_is_answered_at_once() -> None:
     assert answers_at_once(empty, 1, may_wait=False, has_preferred_replica=False)
     assert answers_at_once(empty, 1, may_wait=True, has_preferred_replica=True)
     assert answers_at_once(FetchAnswer(Error.OFFSET_OUT_OF_RANGE), 1, may_wait=True, has_preferred_replica=False)
+
+
+def test_an_answer_carries_what_the_log_holds_when_it_leaves() -> None:
+    answer = FetchAnswer(Error.NONE, Offset(1), log_of(5, 5).read(Offset(1), 1))
+    assert leaving_now(answer, log_of(5, 5, 5)) == answer
+    assert leaving_now(answer, log_of(5, 6)) == answer._replace(records=log_of(5, 6).read(Offset(1), 1))
+    assert leaving_now(answer, log_of(5)) is None
 
 
 def test_members_of_the_isr_are_not_throttled() -> None:

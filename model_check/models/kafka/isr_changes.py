@@ -178,7 +178,7 @@ def _add_answer(board: Board, leader: BrokerId) -> None:
         own = broker(board.rules[leader], leader, process, NOBODY_KNOWN)
         before = leading(log, role, memory)
         step = handle_alter_partition_response(own, before, exchange.request, exchange.response, LATE)
-        return led_after(leader, step, NO_EXCHANGE, known)
+        return led_after(board.rules[leader], leader, step, NO_EXCHANGE, known)
 
     board.model.action(
         "TakeIsrAnswer",

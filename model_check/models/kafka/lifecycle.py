@@ -5,10 +5,9 @@ controller at once; one that starts registers at once, for until then it is as g
 """
 
 from collections.abc import Callable
-from functools import partial
 
 from model_check.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, View, then, when
-from model_check.models.kafka.board import NOT_REPLAYING, Board, trimmed
+from model_check.models.kafka.board import Board, Decided
 from model_check.models.kafka.cluster import (
     NOW,
     answer_of,
@@ -19,8 +18,10 @@ from model_check.models.kafka.cluster import (
     registered,
 )
 from model_check.models.kafka.control import heartbeat, runs
-from model_check.models.kafka.metadata import apply_image, read_effects
+from model_check.models.kafka.late import gone_with
+from model_check.models.kafka.metadata import apply_image, has_read
 from model_check.models.kafka.party import Log
+from model_check.models.kafka.reading import NOT_READING, Reading
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_MEMORY,
@@ -30,7 +31,6 @@ from model_check.models.kafka.values import (
     Clients,
     Cluster,
     Exchange,
-    Image,
     Memory,
     Process,
     Role,
@@ -40,7 +40,6 @@ from spec.broker_lifecycle import (
     BrokerLifecycle,
     BrokerState,
     CleanShutdown,
-    answers_this_run,
     begin_controlled_shutdown,
     handle_heartbeat_response,
     handle_registration_response,
@@ -89,15 +88,9 @@ def _without_memory(board: Board, replica: BrokerId) -> Effect:
 
 
 def _reads_no_more(board: Board, replica: BrokerId) -> list[Effect]:
-    """The effects of a stop on who reads metadata, where that is not part of a decision."""
-    slots = board.slots
-    if board.keeps_its_past(replica):
-        return []
-    others = [slots.lag[other] for other in board.brokers if other != replica]
-    return [
-        then(slots.lag[replica], lambda lag: NOT_REPLAYING, slots.lag[replica]),
-        then(slots.older, trimmed, slots.older, *others),
-    ]
+    """The effect of a stop on what a broker reads."""
+    reading = board.slots.reading[replica]
+    return [] if board.keeps_its_past(replica) else [then(reading, lambda images: NOT_READING, reading)]
 
 
 def _down(process: Process, noted: BrokerEpoch) -> Process:
@@ -133,6 +126,7 @@ def _add_power_loss(board: Board, replica: BrokerId) -> None:
                     then(slots.log[replica], lose(kept, checkpointed), slots.log[replica]),
                     then(slots.process[replica], lambda process: _down(process, NO_BROKER_EPOCH), slots.process[replica]),
                     _without_memory(board, replica),
+                    *gone_with(board, replica),
                     *_reads_no_more(board, replica),
                     board.spend("unclean_shutdowns"),
                 ],
@@ -171,7 +165,7 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
         lambda process: process._replace(life=begin_controlled_shutdown(process.life).state),
         slots.process[replica],
     )
-    off = [flushed, stopped, _without_memory(board, replica)]
+    alone = [flushed, stopped, _without_memory(board, replica), *_reads_no_more(board, replica), *gone_with(board, replica)]
     spent = board.spend("clean_shutdowns")
     told = [Note(replica, "is told to stop"), Message(replica, CONTROLLER, "heartbeat: wants to stop")]
     asks = [Message(replica, CONTROLLER, "heartbeat: wants to stop")]
@@ -194,15 +188,12 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
             leaves=None if board.keeps_its_past(replica) else replica,
             writes=[slots.exchange[replica]],
         )
-        gone = [*leave.effects, *off]
-        if not board.keeps_its_past(replica):
-            gone.append(then(slots.lag[replica], lambda lag: NOT_REPLAYING, slots.lag[replica]))
+        gone = [*leave.effects, *alone]
         waiting = [Message(CONTROLLER, replica, "wait")]
         add("BeginShutdown", successor, told + waiting, [runs_on, wait.guard], [*wait.effects, begun, spent])
         add("AskToStop", successor, asks + waiting, [waits, wait.guard], wait.effects)
         add("StopAtOnce", successor, told + stops, [runs_on, leave.guard], [*gone, spent])
         add("StopCleanly", successor, asks + stops, [waits, leave.guard], gone)
-    alone = [*off, *_reads_no_more(board, replica)]
     add(
         "StopUnheard",
         None,
@@ -219,8 +210,10 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
 def _add_way_back(board: Board, replica: BrokerId, most: int) -> None:
     for successor in board.brokers:
         _add_registration(board, replica, successor)
+    if board.parameters["late_registrations"]:
+        _add_late_answer(board, replica)
     for steps in range(most + 1):
-        _add_first_image(board, replica, steps, board.replayed(replica, steps))
+        _add_first_image(board, replica, steps, board.change_after(replica, steps))
 
 
 def _registers(board: Board, cluster: Cluster, life: BrokerLifecycle, successor: BrokerId) -> ControllerStep:
@@ -233,8 +226,24 @@ def _registers(board: Board, cluster: Cluster, life: BrokerLifecycle, successor:
     return handle_registration(board.control.protocol, board.control.settings, state, asked.message, NOW)
 
 
+def _hears(board: Board, replica: BrokerId, life: BrokerLifecycle, response: BrokerRegistrationResponse) -> BrokerLifecycle:
+    return handle_registration_response(board.rules[replica].protocol.takes_registration, life, response).state
+
+
 def _next_life(process: Process) -> BrokerLifecycle:
     return start_again(process.life, process.noted)
+
+
+def _decided_at_start(board: Board, replica: BrokerId, decision: View) -> Decided:
+    """The decision that a broker begins to read with, unless it remembers what it has read before."""
+    if board.keeps_its_past(replica):
+        return board.decided(decision)
+
+    def first_image(after: Cluster | None) -> Reading:
+        return NOT_READING if after is None else (board.image_for(replica, after),)
+
+    decided = board.decided(decision, leaves=replica)
+    return Decided(decided.guard, [*decided.effects, then(board.slots.reading[replica], first_image, decision)])
 
 
 def _add_registration(board: Board, replica: BrokerId, successor: BrokerId) -> None:
@@ -251,14 +260,11 @@ def _add_registration(board: Board, replica: BrokerId, successor: BrokerId) -> N
     def answered(cluster: Cluster, process: Process) -> Process:
         response = answer_of(_registers(board, cluster, _next_life(process), successor))
         assert isinstance(response, BrokerRegistrationResponse)
-        return Process(True, handle_registration_response(answers_this_run, _next_life(process), response).state)
+        return Process(True, _hears(board, replica, _next_life(process), response))
 
-    keeps = board.keeps_its_past(replica)
-    decided = board.decided(
-        board.decision(f"registered {replica} succeeded by {successor}", register, *reads),
-        leaves=None if keeps else replica,
+    decided = _decided_at_start(
+        board, replica, board.decision(f"registered {replica} succeeded by {successor}", register, *reads)
     )
-    begins = [] if keeps else [then(slots.lag[replica], lambda lag: 0, slots.lag[replica])]
     board.model.action(
         "Register",
         {"broker": replica, "successor": successor},
@@ -268,7 +274,7 @@ def _add_registration(board: Board, replica: BrokerId, successor: BrokerId) -> N
             Message(CONTROLLER, replica, "its broker epoch"),
         ],
         guards=[decided.guard],
-        effects=[*decided.effects, then(slots.process[replica], answered, *reads), *begins],
+        effects=[*decided.effects, then(slots.process[replica], answered, *reads)],
     )
 
 
@@ -290,6 +296,39 @@ def _add_late_registration(board: Board, replica: BrokerId) -> None:
         events=[Message(replica, CONTROLLER, "registration, sent long ago")],
         guards=[decided.guard],
         effects=[*decided.effects, board.spend("late_registrations")],
+    )
+
+
+def _add_late_answer(board: Board, replica: BrokerId) -> None:
+    """The registration of the last run has arrived a second time, and the answer reaches the run that now starts.
+
+    A run that does not take it registers by itself; so only one that does is looked at.
+    """
+    slots = board.slots
+    reads = (slots.cluster, slots.process[replica])
+
+    def answered(cluster: Cluster, process: Process) -> Process:
+        response = answer_of(_registers(board, cluster, process.life, replica))
+        assert isinstance(response, BrokerRegistrationResponse)
+        return Process(True, _hears(board, replica, _next_life(process), response))
+
+    def register(cluster: Cluster, process: Process) -> Cluster | None:
+        is_next = registered(cluster, replica).incarnation == process.life.incarnation
+        if process.up or not is_next or answered(cluster, process).life.broker_epoch == NO_BROKER_EPOCH:
+            return None
+        return cluster_of(_registers(board, cluster, process.life, replica).state)
+
+    decided = _decided_at_start(board, replica, board.decision(f"registered {replica} for its last run", register, *reads))
+    board.model.action(
+        "StartOnLateAnswer",
+        {"broker": replica},
+        events=[Note(replica, "starts"), Message(CONTROLLER, replica, "the broker epoch of its last run")],
+        guards=[decided.guard],
+        effects=[
+            *decided.effects,
+            then(slots.process[replica], answered, *reads),
+            board.spend("late_registrations"),
+        ],
     )
 
 
@@ -329,7 +368,7 @@ def _add_first_image(board: Board, replica: BrokerId, steps: int, change: View) 
         effects=[
             then(party, take, *party, slots.process[replica], change),
             then(slots.process[replica], _ready, slots.process[replica]),
-            *(read_effects(board, replica, steps) if steps else ()),
+            has_read(board, replica, steps),
         ],
     )
 
@@ -342,21 +381,23 @@ def _ready(process: Process) -> Process:
 
 def _add_unfencing(board: Board, replica: BrokerId, successor: BrokerId) -> None:
     slots = board.slots
-    reads = (slots.cluster, slots.process[replica], slots.lag[replica])
+    asked = (slots.reading[replica],) if board.asks_who_has_read else ()
+    reads = (slots.cluster, slots.process[replica], *asked)
 
-    def ask(cluster: Cluster, process: Process, lag: int) -> ControllerStep:
-        return heartbeat(board, cluster, process, lag, successor, shutdown=False)
+    def ask(cluster: Cluster, process: Process, reading: Reading) -> ControllerStep:
+        unread = max(0, len(reading) - 1)
+        return heartbeat(board, cluster, process, unread, successor, shutdown=False)
 
-    def unfence(cluster: Cluster, process: Process, lag: int) -> Cluster | None:
+    def unfence(cluster: Cluster, process: Process, reading: Reading = NOT_READING) -> Cluster | None:
         comes_back = process.published and process.life.state in (BrokerState.RECOVERY, BrokerState.RUNNING)
         if not comes_back or not registered(cluster, replica).fenced:
             return None
-        step = ask(cluster, process, lag)
+        step = ask(cluster, process, reading)
         after = cluster_of(step.state)
         return after if appended(step) and is_the_choice(cluster, after, successor, replica) else None
 
-    def answered(cluster: Cluster, process: Process, lag: int) -> Process:
-        answer = answer_of(ask(cluster, process, lag))
+    def answered(cluster: Cluster, process: Process, reading: Reading = NOT_READING) -> Process:
+        answer = answer_of(ask(cluster, process, reading))
         assert isinstance(answer, BrokerHeartbeatResponse)
         return process._replace(life=handle_heartbeat_response(process.life, answer).state)
 
@@ -374,12 +415,9 @@ def _add_unfencing(board: Board, replica: BrokerId, successor: BrokerId) -> None
 
 
 def _has_read_its_registration(board: Board, replica: BrokerId) -> Local:
-    def read(cluster: Cluster, older: tuple[Image, ...], lag: int) -> bool:
-        brokers = older[-lag].brokers if lag > 0 else cluster.brokers
-        return registered(cluster, replica) in brokers
+    def read(cluster: Cluster, reading: Reading) -> bool:
+        return registered(cluster, replica) in reading[0].brokers
 
     slots = board.slots
-    view = board.model.view(
-        "has read its registration", partial(read), slots.cluster, slots.older, slots.lag[replica], key=replica
-    )
+    view = board.model.view("has read its registration", read, slots.cluster, slots.reading[replica], key=replica)
     return when(lambda has_read: has_read, view)

@@ -1,7 +1,8 @@
 """A broker taken together from its slots, and apart again: what the handlers of `spec` get and what becomes of it.
 
 Time is a choice here. The clock says that every lag is too long (`LATE`), so a follower counts as caught up only if it has
-everything, and only the action that shrinks an ISR says otherwise. Every delay is over whenever somebody asks.
+everything, and only the action that shrinks an ISR says otherwise. With `--endless-lag` no lag ever is too long: whoever
+was caught up once in an epoch still counts as that. Every delay is over whenever somebody asks.
 """
 
 from typing import NamedTuple
@@ -26,15 +27,22 @@ from spec.fetcher import NOT_DELAYED, FetchState, forget_last_epoch_if_first_is_
 from spec.follower import fetch_or_truncate
 from spec.followers import Follower, FollowerState
 from spec.isr_requests import WriteIsr
+from spec.leader import handle_list_offsets
+from spec.leader_fetch import Isolation
+from spec.list_offsets import ListedOffset, ListOffsetsRequest, Wanted
 from spec.local_log import LocalLog
 from spec.log import RecordLog
 from spec.metadata import BrokerRegistration
-from spec.partition import AnswerProducer, Broker, Effect, Handled, Partition, Settings
+from spec.partition import AnswerProducer, Broker, Effect, FollowerRequest, Handled, Partition, Settings
+from spec.producer_state import ProducerBatch, ProducerEpoch, ProducerId, Producers, rebuilt_from
 from spec.step import Reply, Send, SendToController
-from spec.values import NO_LEADER, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset
+from spec.values import NO_LEADER, NO_VALUE, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset
 
 LATE = 1_000_000
 """A time at which every delay is over and every lag too long."""
+
+PRODUCER_ID = ProducerId(0)
+"""The one idempotent producer of the model."""
 
 Log = LocalLog[RecordLog]
 
@@ -47,6 +55,7 @@ class Rules(NamedTuple):
 
     protocol: BrokerProtocol
     min_isr: int
+    endless_lag: bool = False
 
 
 def broker(rules: Rules, self_id: BrokerId, process: Process, known: frozenset[BrokerRegistration]) -> Broker:
@@ -86,21 +95,33 @@ def following(log: Log, fetcher: FetchState) -> Partition[RecordLog]:
     return Partition(PARTITION, log, fetcher.leader, fetcher.leader_epoch, fetcher=fetcher)
 
 
+def producers_of(log: Log) -> Producers:
+    """What is remembered of the idempotent producer: it follows from the log, as after any truncation."""
+    held = enumerate(log.log.records)
+    return rebuilt_from(tuple(batch_of(record.value, Offset(offset)) for offset, record in held if record.value != NO_VALUE))
+
+
+def batch_of(value: int, offset: Offset) -> ProducerBatch:
+    """The batch in which the idempotent producer sends its `value`-th record, once it lies at this offset."""
+    return ProducerBatch(PRODUCER_ID, ProducerEpoch(0), value - 1, 1, offset)
+
+
 def role_of(partition: Partition[RecordLog], replica: BrokerId) -> Role:
     """A replica's role. The partition epoch that a follower has heard of is not kept: metadata reach it in order."""
     isr = partition.isr if partition.leader == replica else NO_ROLE.isr
     return Role(partition.leader, partition.leader_epoch, isr, partition.epoch_start)
 
 
-def memory_of(partition: Partition[RecordLog]) -> Memory:
+def memory_of(rules: Rules, partition: Partition[RecordLog]) -> Memory:
     """What a leader keeps in mind, without times and without what follows from time alone."""
-    followers = frozenset(Follower(follower.broker, _timeless(follower.state)) for follower in partition.followers)
+    followers = frozenset(Follower(follower.broker, _timeless(rules, follower.state)) for follower in partition.followers)
     memory = Memory(followers, frozenset(partition.waiting))
     return NO_MEMORY if memory == NO_MEMORY else memory
 
 
-def _timeless(state: FollowerState) -> FollowerState:
-    return FollowerState(state.end_offset, UNKNOWN_OFFSET, broker_epoch=state.broker_epoch)
+def _timeless(rules: Rules, state: FollowerState) -> FollowerState:
+    caught_up_time = state.caught_up_time if rules.endless_lag else 0
+    return FollowerState(state.end_offset, UNKNOWN_OFFSET, caught_up_time=caught_up_time, broker_epoch=state.broker_epoch)
 
 
 def followed(rules: Rules, own: Broker, partition: Partition[RecordLog]) -> tuple[Log, FetchState]:
@@ -151,6 +172,15 @@ def awaits(partition: Partition[RecordLog], exchange: Exchange) -> bool:
     return is_pending(partition.isr, PartitionIsr(proposed, exchange.request.partition_epoch))
 
 
+def next_request(
+    rules: Rules, follower: BrokerId, log: Log, fetcher: FetchState, process: Process
+) -> Send[FollowerRequest] | None:
+    """What a follower asks next, and whom; `None` if nobody."""
+    if not process.up:
+        return None
+    return sent(fetch_or_truncate(broker(rules, follower, process, frozenset()), following(log, fetcher), LATE))
+
+
 def sent(step: Handled[RecordLog]) -> Send | None:  # type: ignore[type-arg]
     """The request that a follower sends, if it does."""
     return next((effect for effect in step.effects if isinstance(effect, Send)), None)
@@ -159,6 +189,15 @@ def sent(step: Handled[RecordLog]) -> Send | None:  # type: ignore[type-arg]
 def reply(step: Handled[RecordLog]) -> object:
     """The answer that a leader gives."""
     return next(effect.message for effect in step.effects if isinstance(effect, Reply))
+
+
+def latest_offset(rules: Rules, leader: BrokerId, log: Log, role: Role) -> ListedOffset:
+    """What a leader answers to a consumer that asks where the log ends."""
+    own = broker(rules, leader, STRANGER, frozenset())
+    request = ListOffsetsRequest(Wanted.LATEST, role.leader_epoch, Isolation.HIGH_WATERMARK)
+    answer = reply(handle_list_offsets(own, leading(log, role, NO_MEMORY), request))
+    assert isinstance(answer, ListedOffset)
+    return answer
 
 
 def committed(log: Log) -> RecordLog:

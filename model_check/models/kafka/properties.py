@@ -1,17 +1,21 @@
 """What the model `kafka` must satisfy: invariants V1 to V10 of the reference, and what a reader cares about."""
 
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations, pairwise
 
 from model_check.model import Local, View, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import registered
-from model_check.models.kafka.party import Log
+from model_check.models.kafka.party import Log, latest_offset
+from model_check.models.kafka.settings import versions_of
 from model_check.models.kafka.values import NO_TOPIC, Clients, Cluster, Process, Role, Topic
 from spec.alter_partition import maximal_isr
+from spec.broker_versions import BROKER_VERSIONS
+from spec.list_offsets import ListedOffset, never_lags
 from spec.log import EMPTY_LOG, RecordLog
 from spec.metadata import NOBODY
-from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Offset
+from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Error, Offset
 
 
 def agree_below(log: RecordLog, other: RecordLog, end: Offset) -> bool:
@@ -26,8 +30,11 @@ def add_properties(board: Board) -> None:
     _candidates(board)
     _isr(board)
     _logs(board)
-    _acknowledged(board)
+    office = _offices(board)
+    _acknowledged(board, office)
     _reads(board)
+    _latest_offset(board, office)
+    _once(board)
     _unclean(board)
 
 
@@ -65,7 +72,7 @@ def _eligible_view(board: Board, broker: BrokerId) -> View:
 
     def log_of_candidate(cluster: Cluster, process: Process, log: Log) -> RecordLog | None:
         topic = cluster.topic
-        listed = broker in topic.isr or broker in topic.elr
+        listed = broker in topic.replicas and (broker in topic.isr or broker in topic.elr)
         runs = process.up and process.life.broker_epoch == registered(cluster, broker).broker_epoch
         return log.log if listed and runs else None
 
@@ -196,17 +203,19 @@ def _logs(board: Board) -> None:
     )
 
 
-def _acknowledged(board: Board) -> None:
-    model, slots, views = board.model, board.slots, board.views
+def _offices(board: Board) -> dict[BrokerId, View]:
+    """Whether a broker leads, and the controller says so too."""
+    slots = board.slots
 
-    def in_office(topic: Topic, role: Role, process: Process, broker: BrokerId) -> bool:
+    def in_office(cluster: Cluster, role: Role, process: Process, broker: BrokerId) -> bool:
+        topic = cluster.topic
         own = role.leader == broker and role.leader_epoch == topic.leader_epoch
         return topic != NO_TOPIC and topic.leader == broker and own and process.up
 
-    office = {
-        broker: model.view(
+    return {
+        broker: board.model.view(
             "leader in office",
-            lambda topic, role, process, broker=broker: in_office(topic.topic, role, process, broker),
+            partial(in_office, broker=broker),
             slots.cluster,
             slots.role[broker],
             slots.process[broker],
@@ -214,6 +223,10 @@ def _acknowledged(board: Board) -> None:
         )
         for broker in board.brokers
     }
+
+
+def _acknowledged(board: Board, office: dict[BrokerId, View]) -> None:
+    model, slots, views = board.model, board.slots, board.views
 
     def holds_all(leads: bool, log: Log, clients: Clients) -> bool:
         return not leads or all(log.log.read(one.offset, 1) == (one.record,) for one in clients.told)
@@ -261,6 +274,66 @@ def _reads(board: Board) -> None:
         "Read",
     )
     model.sometimes("Read", [when(lambda clients: len(clients.read) > 0, slots.clients)], "a consumer can read a record")
+
+
+def _promises_latest_offset(board: Board) -> bool:
+    """Whether all releases here are meant to; those before 2.2 fail so soon that nothing else would be seen."""
+    released = {version.name: version for version in BROKER_VERSIONS}
+    return all(released[name].latest_offset_lags != never_lags for name in versions_of(board.parameters))
+
+
+def _latest_offset(board: Board, office: dict[BrokerId, View]) -> None:
+    """KIP-207: who asks for the latest offset is not sent back behind what somebody can have read."""
+    model, slots = board.model, board.slots
+
+    def answer(leader: BrokerId) -> Callable[[Role, Log], ListedOffset]:
+        return lambda role, log: latest_offset(board.rules[leader], leader, log, role)
+
+    told = {
+        leader: model.view("latest offset", answer(leader), slots.role[leader], slots.log[leader], key=leader)
+        for leader in board.brokers
+    }
+    read_up_to = model.view(
+        "read up to", lambda clients: max((one.offset + 1 for one in clients.read), default=0), slots.clients
+    )
+    model.always(
+        "LatestOffset",
+        [
+            when(
+                lambda leads, latest, read: not leads or latest.error != Error.NONE or read <= latest.offset,
+                office[broker],
+                told[broker],
+                read_up_to,
+            )
+            for broker in board.brokers
+        ],
+        "the leader in office names a consumer no latest offset that lies before what consumers can have read",
+        "Read",
+        by_default=_promises_latest_offset(board),
+    )
+
+
+def _once(board: Board) -> None:
+    """What the sequence numbers of an idempotent producer are for (KIP-98)."""
+    if not board.parameters["retries"]:
+        return
+    model, slots = board.model, board.slots
+    model.always(
+        "OnceAndInOrder",
+        [
+            when(
+                lambda log: all(one.value < other.value for one, other in pairwise(log.log.records)),
+                slots.log[broker],
+            )
+            for broker in board.brokers
+        ],
+        "a log holds each record of an idempotent producer once, and in the order in which it was sent",
+        "SentAgain",
+    )
+    left = board.budget("retries")
+    assert left is not None
+    most = board.parameters["retries"]
+    model.sometimes("SentAgain", [when(lambda number: number < most, left)], "a producer's request arrives again")
 
 
 def _unclean(board: Board) -> None:

@@ -1,12 +1,11 @@
 """What brokers do among themselves: produce, fetch, and ask where an epoch or a log ends.
 
 A request and its handling are one step, and so is the answer, or it is lost. That covers a request that arrives late, as
-long as its sender has not changed meanwhile: the step is then taken when it arrives. What a sender leaves behind when it
-changes is in `model_check.models.kafka.late`.
+long as its sender has not changed meanwhile: the step is then taken when it arrives. Fetches that take longer than that
+are in `model_check.models.kafka.late`.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 from model_check.model import REFUSED, Local, Message, View, then, when
 from model_check.models.kafka.board import Board
@@ -14,25 +13,21 @@ from model_check.models.kafka.party import (
     LATE,
     Log,
     Rules,
+    batch_of,
     broker,
     exchange_after,
     followed,
     following,
     leading,
     memory_of,
+    producers_of,
     reply,
     role_of,
     seen,
-    sent,
 )
 from model_check.models.kafka.values import Clients, Exchange, Memory, Process, Role
 from spec.fetcher import FetchState
-from spec.follower import (
-    fetch_or_truncate,
-    handle_epoch_end_response,
-    handle_fetch_answer,
-    handle_listed_offset,
-)
+from spec.follower import handle_epoch_end_response, handle_fetch_answer, handle_listed_offset
 from spec.leader import ProduceRequest, handle_epoch_end, handle_fetch, handle_list_offsets, handle_produce
 from spec.leader_fetch import FetchAnswer, PartitionFetch
 from spec.list_offsets import ListedOffset, ListOffsetsRequest
@@ -41,7 +36,7 @@ from spec.metadata import BrokerRegistration
 from spec.partition import EpochEndRequest, FollowerRequest, Handled, Partition
 from spec.produce import ACKS_ALL, ACKS_LEADER
 from spec.step import Send
-from spec.values import BrokerId, EpochEndOffsetResponse
+from spec.values import BrokerId, Epoch, EpochEndOffsetResponse, Offset
 
 Known = frozenset[BrokerRegistration]
 NOBODY_KNOWN: Known = frozenset()
@@ -51,12 +46,12 @@ Led = tuple[Log, Role, Memory, Exchange, Clients]
 
 def add_replication(board: Board) -> None:
     """Add producing, fetching and truncating."""
-    requests = {follower: _request_view(board, follower) for follower in board.brokers}
     for leader in board.brokers:
         _add_produce(board, leader)
     for follower, leader in board.pairs():
-        _add_fetch(board, follower, leader, requests[follower])
-        _add_question(board, follower, leader, requests[follower])
+        request = board.views.request[follower]
+        _add_fetch(board, follower, leader, request)
+        _add_question(board, follower, leader, request)
 
 
 # ---- producing
@@ -64,41 +59,67 @@ def add_replication(board: Board) -> None:
 
 def _add_produce(board: Board, leader: BrokerId) -> None:
     slots, most = board.slots, board.parameters["values"]
-    acks = ACKS_LEADER if board.parameters["acks"] == "1" else ACKS_ALL
     led = (slots.log[leader], slots.role[leader], slots.memory[leader])
-    written = (*led, slots.exchange[leader], slots.clients, slots.produced)
+    written = (*led, slots.exchange[leader], slots.clients)
+    reads = (*written, slots.process[leader])
+    leads = [
+        when(lambda role: role.leader == leader, slots.role[leader]),
+        when(lambda process: process.up, slots.process[leader]),
+    ]
 
     def produce(
-        log: Log,
-        role: Role,
-        memory: Memory,
-        exchange: Exchange,
-        known: Clients,
-        process: Process,
-        produced: int,
+        log: Log, role: Role, memory: Memory, exchange: Exchange, known: Clients, process: Process, produced: int
     ) -> object:
-        request = ProduceRequest(produced + 1, acks, (produced + 1,))
-        own = broker(board.rules[leader], leader, process, NOBODY_KNOWN)
-        before = leading(log, role, memory)
-        step = handle_produce(own, before, request, LATE)
+        step = _produced(board, leader, leading(log, role, memory), process, produced + 1)
         if step.state.local.log == log.log:
             return REFUSED
-        return (*led_after(leader, step, exchange, known), produced + 1)
+        return (*led_after(board.rules[leader], leader, step, exchange, known), produced + 1)
 
     board.model.action(
         "Produce",
         {"leader": leader},
         events=[Message("producer", leader, "Produce")],
-        guards=[
-            when(lambda produced: produced < most, slots.produced),
-            when(lambda role: role.leader == leader, slots.role[leader]),
-            when(lambda process: process.up, slots.process[leader]),
-        ],
-        effects=[then(written, produce, *led, slots.exchange[leader], slots.clients, slots.process[leader], slots.produced)],
+        guards=[when(lambda produced: produced < most, slots.produced), *leads],
+        effects=[then((*written, slots.produced), produce, *reads, slots.produced)],
     )
+    if not board.parameters["retries"]:
+        return
+
+    def again(value: int) -> Callable[[Log, Role, Memory, Exchange, Clients, Process], object]:
+        def retry(log: Log, role: Role, memory: Memory, exchange: Exchange, known: Clients, process: Process) -> object:
+            step = _produced(board, leader, leading(log, role, memory), process, value)
+            after = led_after(board.rules[leader], leader, step, exchange, known)
+            return REFUSED if after == (log, role, memory, exchange, known) else after
+
+        return retry
+
+    for value in range(1, most + 1):
+        board.model.action(
+            "ProduceAgain",
+            {"leader": leader, "value": value},
+            events=[Message("producer", leader, "Produce, as sent before")],
+            guards=[when(lambda produced, value=value: value <= produced, slots.produced), *leads],
+            effects=[then(written, again(value), *reads), board.spend("retries")],
+        )
+
+
+def _produced(
+    board: Board, leader: BrokerId, before: Partition[RecordLog], process: Process, value: int
+) -> Handled[RecordLog]:
+    """What a leader does with the producer's request for this value; the producer is idempotent if it tries again."""
+    acks = ACKS_LEADER if board.parameters["acks"] == "1" else ACKS_ALL
+    request = ProduceRequest(value, acks, (value,))
+    if board.parameters["retries"]:
+        batch = batch_of(value, before.local.log.end_offset)
+        request = request._replace(
+            producer_id=batch.producer_id, producer_epoch=batch.producer_epoch, first_sequence=batch.first_sequence
+        )
+        before = before._replace(producers=producers_of(before.local))
+    return handle_produce(broker(board.rules[leader], leader, process, NOBODY_KNOWN), before, request, LATE)
 
 
 def led_after(
+    rules: Rules,
     replica: BrokerId,
     step: Handled[RecordLog],
     exchange: Exchange,
@@ -109,7 +130,7 @@ def led_after(
     return (
         after.local,
         role_of(after, replica),
-        memory_of(after),
+        memory_of(rules, after),
         exchange_after(exchange, after, step.effects),
         seen(after, after.leader == replica, step.effects, known),
     )
@@ -118,33 +139,57 @@ def led_after(
 # ---- fetching
 
 
-def next_request(
-    rules: Rules, follower: BrokerId, log: Log, fetcher: FetchState, process: Process
-) -> Send[FollowerRequest] | None:
-    """What a follower asks next, and whom; `None` if nobody."""
-    if not process.up:
-        return None
-    return sent(fetch_or_truncate(broker(rules, follower, process, NOBODY_KNOWN), following(log, fetcher), LATE))
-
-
-def _request_view(board: Board, follower: BrokerId) -> View:
-    slots = board.slots
-    return board.model.view(
-        "next request",
-        partial(next_request, board.rules[follower], follower),
-        slots.log[follower],
-        slots.fetcher[follower],
-        slots.process[follower],
-        key=follower,
-    )
-
-
-def _fetches_from(leader: BrokerId) -> Callable[[Send[FollowerRequest] | None], bool]:
+def fetches_from(leader: BrokerId) -> Callable[[Send[FollowerRequest] | None], bool]:
+    """The guard that a follower's next request is a fetch from this leader."""
     return lambda request: request is not None and request.to == leader and isinstance(request.message, PartitionFetch)
 
 
 def _asks(leader: BrokerId) -> Callable[[Send[FollowerRequest] | None], bool]:
     return lambda request: request is not None and request.to == leader and not isinstance(request.message, PartitionFetch)
+
+
+def serve_fetch(
+    board: Board,
+    leader: BrokerId,
+    before: Partition[RecordLog],
+    process: Process,
+    brokers: Known,
+    request: PartitionFetch,
+) -> Handled[RecordLog]:
+    """What a leader does with a fetch."""
+    return handle_fetch(broker(board.rules[leader], leader, process, brokers), before, request, LATE)
+
+
+def fetch_answer(
+    board: Board, leader: BrokerId, seen: Partition[RecordLog], process: Process, brokers: Known, request: PartitionFetch
+) -> FetchAnswer:
+    """What a leader answers to a fetch, by what fetchers see of it."""
+    answer = reply(serve_fetch(board, leader, seen, process, brokers, request))
+    assert isinstance(answer, FetchAnswer)
+    return answer
+
+
+def take_fetch_answer(
+    board: Board,
+    follower: BrokerId,
+    log: Log,
+    fetcher: FetchState,
+    process: Process,
+    asked_in: Epoch,
+    asked_at: Offset,
+    answer: FetchAnswer,
+) -> tuple[Log, FetchState]:
+    """What a follower makes of the answer to a fetch."""
+    own = broker(board.rules[follower], follower, process, NOBODY_KNOWN)
+    step = handle_fetch_answer(own, following(log, fetcher), asked_in, asked_at, answer, LATE)
+    return followed(board.rules[follower], own, step.state)
+
+
+def free_to_ask(board: Board, follower: BrokerId, leader: BrokerId) -> list[Local]:
+    """The guard of whatever a follower asks: the thread that asks this leader does not wait for an answer already."""
+    if not board.slots.late:
+        return []
+    return [when(lambda late: not (late.awaited and late.leader == leader), board.slots.late[follower])]
 
 
 def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View) -> None:
@@ -153,8 +198,9 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     written = (*led, slots.exchange[leader], slots.clients)
     fetching = (slots.log[follower], slots.fetcher[follower])
     guards = [
-        when(_fetches_from(leader), request),
+        when(fetches_from(leader), request),
         when(lambda process: process.up, slots.process[leader]),
+        *free_to_ask(board, follower, leader),
     ]
 
     def serve(
@@ -169,16 +215,13 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     ) -> object:
         if asked is None or not isinstance(asked.message, PartitionFetch):
             return REFUSED
-        before = leading(log, role, memory)
-        step = handle_fetch(broker(board.rules[leader], leader, process, brokers), before, asked.message, LATE)
-        return led_after(leader, step, exchange, known)
+        step = serve_fetch(board, leader, leading(log, role, memory), process, brokers, asked.message)
+        return led_after(board.rules[leader], leader, step, exchange, known)
 
     def answer_to(
         asked: Send[PartitionFetch], seen: Partition[RecordLog], leader_process: Process, brokers: Known
     ) -> FetchAnswer:
-        answer = reply(handle_fetch(broker(board.rules[leader], leader, leader_process, brokers), seen, asked.message, LATE))
-        assert isinstance(answer, FetchAnswer)
-        return answer
+        return fetch_answer(board, leader, seen, leader_process, brokers, asked.message)
 
     def take(
         log: Log,
@@ -192,21 +235,10 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         if asked is None or not isinstance(asked.message, PartitionFetch):
             return REFUSED
         answer = answer_to(asked, seen, leader_process, brokers)
-        own = broker(board.rules[follower], follower, process, NOBODY_KNOWN)
-        before = following(log, fetcher)
-        step = handle_fetch_answer(own, before, fetcher.leader_epoch, fetcher.fetch_offset, answer, LATE)
-        return followed(board.rules[follower], own, step.state)
+        epoch, offset = fetcher.leader_epoch, fetcher.fetch_offset
+        return take_fetch_answer(board, follower, log, fetcher, process, epoch, offset, answer)
 
-    served = then(
-        written,
-        serve,
-        *led,
-        slots.exchange[leader],
-        slots.clients,
-        slots.process[leader],
-        views.known[leader],
-        request,
-    )
+    served = then(written, serve, *written, slots.process[leader], views.known[leader], request)
     answer_reads = (request, views.face[leader], slots.process[leader], views.known[leader])
     taken = then(fetching, take, *fetching, slots.process[follower], *answer_reads)
     answered = Local(lambda *asked: answer_to(*asked).error, answer_reads)
@@ -272,7 +304,11 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
         "AskLeader",
         {"follower": follower, "leader": leader},
         events=[Message(follower, leader, "where does it end?"), Message(leader, follower, "an epoch and an offset")],
-        guards=[when(_asks(leader), request), when(lambda process: process.up, slots.process[leader])],
+        guards=[
+            when(_asks(leader), request),
+            when(lambda process: process.up, slots.process[leader]),
+            *free_to_ask(board, follower, leader),
+        ],
         effects=[then(fetching, ask, *fetching, slots.process[follower], *answer_reads)],
         answer=Local(lambda *asked: answer_to(*asked).error, answer_reads),
     )

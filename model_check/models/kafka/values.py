@@ -10,6 +10,7 @@ from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr
 from spec.broker_lifecycle import BrokerLifecycle
 from spec.controller_messages import AlterPartitionRequest, AlterPartitionResponse
 from spec.followers import Follower
+from spec.leader_fetch import FetchAnswer, PartitionFetch
 from spec.metadata import NOBODY, BrokerRegistration, LeaderRecoveryState
 from spec.partition import WaitingProduce
 from spec.values import (
@@ -21,6 +22,7 @@ from spec.values import (
     BrokerId,
     Epoch,
     Error,
+    FetchRequest,
     Offset,
     PartitionEpoch,
     PartitionId,
@@ -111,7 +113,7 @@ class Process(NamedTuple):
 
 
 class Under(Enum):
-    """Where a request to the controller is."""
+    """Where a request is."""
 
     NOTHING = "nothing is under way"
     SENT = "the request is under way"
@@ -131,6 +133,23 @@ NO_EXCHANGE = Exchange(
     AlterPartitionRequest(NO_LEADER, NO_BROKER_EPOCH, PARTITION, NO_EPOCH, NO_PARTITION_EPOCH, frozenset()),
     AlterPartitionResponse(Error.NONE, PARTITION),
 )
+
+
+class LateFetch(NamedTuple):
+    """A follower's fetch that takes long: whom it asks, what, and in which epoch it then followed; and the answer.
+
+    `awaited`: the thread that sent it waits for the answer. It does not once its connection is lost, or its process gone.
+    """
+
+    state: Under = Under.NOTHING
+    leader: BrokerId = NO_LEADER
+    asked_in: Epoch = NO_EPOCH
+    request: PartitionFetch = PartitionFetch(NO_LEADER, FetchRequest(NO_EPOCH, UNKNOWN_OFFSET, NO_EPOCH))
+    answer: FetchAnswer = FetchAnswer(Error.NONE)
+    awaited: bool = False
+
+
+NOTHING_LATE = LateFetch()
 
 
 class Placed(NamedTuple):

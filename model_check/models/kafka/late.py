@@ -1,0 +1,193 @@
+"""Fetches that are late: request or answer are under way so long that their sender, or who serves it, changes meanwhile.
+
+A follower has one thread for each leader, which waits for the answer to its last request. It waits on while its broker
+follows somebody else, for the thread fetches other partitions too; so an answer may come when the broker follows the same
+leader again, in another epoch. If the connection is lost or the sender's process ends, nobody waits, but what the leader has
+received it still handles, be it after requests of the next connection. What a broker has received goes with its process; an
+answer that has left it does not.
+"""
+
+from model_check.model import REFUSED, Effect, Message, Note, View, then, when
+from model_check.models.kafka.board import Board
+from model_check.models.kafka.party import Log, leading
+from model_check.models.kafka.replication import (
+    Known,
+    Led,
+    fetch_answer,
+    fetches_from,
+    led_after,
+    serve_fetch,
+    take_fetch_answer,
+)
+from model_check.models.kafka.values import (
+    NOTHING_LATE,
+    Clients,
+    Exchange,
+    LateFetch,
+    Memory,
+    Process,
+    Role,
+    Under,
+)
+from spec.fetcher import FetchState
+from spec.leader_fetch import PartitionFetch, leaving_now
+from spec.log import RecordLog
+from spec.partition import FollowerRequest, Partition
+from spec.step import Send
+from spec.values import BrokerId
+
+
+def add_late_fetches(board: Board) -> None:
+    """Add fetches that take long, as many as the bounds allow; at most one of each follower at a time."""
+    if not board.slots.late:
+        return
+    for follower in board.brokers:
+        _add_lost_connection(board, follower)
+    for follower, leader in board.pairs():
+        _add_request(board, follower, leader, board.views.request[follower])
+        _add_handling(board, follower, leader)
+        _add_answer(board, follower, leader)
+        _add_answer_read_late(board, follower, leader)
+
+
+def gone_with(board: Board, replica: BrokerId) -> list[Effect]:
+    """The effects of the end of a process on fetches under way: on its own, and on those that it has received."""
+    effects = []
+    for follower, late in board.slots.late.items():
+        end = _sender_gone if follower == replica else lambda fetch: _receiver_gone(fetch, replica)
+        effects.append(then(late, end, late))
+    return effects
+
+
+def _sender_gone(fetch: LateFetch) -> LateFetch:
+    return fetch._replace(awaited=False) if fetch.state == Under.SENT else NOTHING_LATE
+
+
+def _receiver_gone(fetch: LateFetch, receiver: BrokerId) -> LateFetch:
+    return NOTHING_LATE if fetch.state == Under.SENT and fetch.leader == receiver else fetch
+
+
+def _add_request(board: Board, follower: BrokerId, leader: BrokerId, request: View) -> None:
+    slots = board.slots
+    late = slots.late[follower]
+
+    def send(fetch: LateFetch, fetcher: FetchState, asked: Send[FollowerRequest] | None) -> object:
+        if fetch.state != Under.NOTHING or asked is None or not isinstance(asked.message, PartitionFetch):
+            return REFUSED
+        return LateFetch(Under.SENT, leader, fetcher.leader_epoch, asked.message, awaited=True)
+
+    board.model.action(
+        "SendFetch",
+        {"follower": follower, "leader": leader},
+        events=[Note(follower, f"sends a fetch to {leader} that takes long")],
+        guards=[
+            when(fetches_from(leader), request),
+            when(lambda process: process.up, slots.process[leader]),
+        ],
+        effects=[then(late, send, late, slots.fetcher[follower], request), board.spend("late_fetches")],
+    )
+
+
+def _add_lost_connection(board: Board, follower: BrokerId) -> None:
+    late = board.slots.late[follower]
+    board.model.action(
+        "LoseConnection",
+        {"follower": follower},
+        events=[Note(follower, "loses the connection on which it has sent a fetch")],
+        guards=[when(lambda fetch: fetch.state == Under.SENT and fetch.awaited, late)],
+        effects=[then(late, lambda fetch: fetch._replace(awaited=False), late)],
+    )
+
+
+def _add_handling(board: Board, follower: BrokerId, leader: BrokerId) -> None:
+    slots, views = board.slots, board.views
+    late = slots.late[follower]
+    led = (slots.log[leader], slots.role[leader], slots.memory[leader], slots.exchange[leader], slots.clients)
+
+    def serve(
+        log: Log,
+        role: Role,
+        memory: Memory,
+        exchange: Exchange,
+        known: Clients,
+        process: Process,
+        brokers: Known,
+        fetch: LateFetch,
+    ) -> Led:
+        step = serve_fetch(board, leader, leading(log, role, memory), process, brokers, fetch.request)
+        return led_after(board.rules[leader], leader, step, exchange, known)
+
+    def answer(fetch: LateFetch, seen: Partition[RecordLog], process: Process, brokers: Known) -> LateFetch:
+        if not fetch.awaited:
+            return NOTHING_LATE
+        answered = fetch_answer(board, leader, seen, process, brokers, fetch.request)
+        return fetch._replace(state=Under.ANSWERED, answer=answered)
+
+    office = (slots.process[leader], views.known[leader])
+    board.model.action(
+        "HandleLateFetch",
+        {"follower": follower, "leader": leader},
+        events=[Message(follower, leader, "Fetch, sent long ago")],
+        guards=[
+            when(lambda fetch: fetch.state == Under.SENT and fetch.leader == leader, late),
+            when(lambda process: process.up, slots.process[leader]),
+        ],
+        effects=[then(led, serve, *led, *office, late), then(late, answer, late, views.face[leader], *office)],
+    )
+
+
+def _add_answer(board: Board, follower: BrokerId, leader: BrokerId) -> None:
+    """The answer arrives as it was made."""
+    slots = board.slots
+    late = slots.late[follower]
+    fetching = (slots.log[follower], slots.fetcher[follower])
+
+    def take(log: Log, fetcher: FetchState, process: Process, fetch: LateFetch) -> object:
+        offset = fetch.request.fetch.fetch_offset
+        return take_fetch_answer(board, follower, log, fetcher, process, fetch.asked_in, offset, fetch.answer)
+
+    board.model.action(
+        "TakeLateAnswer",
+        {"follower": follower, "leader": leader},
+        events=[Message(leader, follower, "the answer to a fetch, given long ago")],
+        guards=[
+            when(lambda fetch: fetch.state == Under.ANSWERED and fetch.leader == leader, late),
+            when(lambda fetcher: fetcher.leader == leader, slots.fetcher[follower]),
+        ],
+        effects=[
+            then(fetching, take, *fetching, slots.process[follower], late),
+            then(late, lambda: NOTHING_LATE),
+        ],
+    )
+
+
+def _add_answer_read_late(board: Board, follower: BrokerId, leader: BrokerId) -> None:
+    """The answer arrives as the leader's log has it when it leaves: another one only if that has changed since."""
+    slots = board.slots
+    late = slots.late[follower]
+    fetching = (slots.log[follower], slots.fetcher[follower])
+
+    def take(log: Log, fetcher: FetchState, process: Process, fetch: LateFetch, source: Log) -> object:
+        answer = leaving_now(fetch.answer, source.log)
+        if answer is None or answer == fetch.answer:
+            return REFUSED
+        offset = fetch.request.fetch.fetch_offset
+        return take_fetch_answer(board, follower, log, fetcher, process, fetch.asked_in, offset, answer)
+
+    board.model.action(
+        "TakeAnswerReadLate",
+        {"follower": follower, "leader": leader},
+        events=[
+            Note(leader, "its log has changed since it has answered a fetch"),
+            Message(leader, follower, "the answer, with what the log now holds there"),
+        ],
+        guards=[
+            when(lambda fetch: fetch.state == Under.ANSWERED and fetch.leader == leader, late),
+            when(lambda fetcher: fetcher.leader == leader, slots.fetcher[follower]),
+            when(lambda process: process.up, slots.process[leader]),
+        ],
+        effects=[
+            then(fetching, take, *fetching, slots.process[follower], late, slots.log[leader]),
+            then(late, lambda: NOTHING_LATE),
+        ],
+    )
