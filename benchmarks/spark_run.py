@@ -1,7 +1,7 @@
 """One exploration of `kip-320` by engine spark, as a whole process: `python -m benchmarks.spark_run NAME=VALUE …`.
 
-Prints one line of JSON. `partitions=P` and `master=URL` are the engine's, the others the model's parameters. Processor
-seconds are those of the driver, of Java and of the worker processes together.
+Prints one line of JSON. `partitions=P`, `master=URL` and `driver_states=N` are the engine's, the others the model's
+parameters. Processor seconds are those of the driver, of Java and of the worker processes together.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 from model_check.exploration import Limits
 from model_check.models import MODELS
 from model_check.spark.engine import _folder, _Search
-from model_check.spark.session import SparkSettings, spark_context
+from model_check.spark.session import MOST_IN_A_LEVEL, SparkSettings, spark_context
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -50,26 +50,37 @@ def main(arguments: list[str]) -> None:
     """Explore, and print what it took."""
     given = dict(argument.split("=", 1) for argument in arguments)
     partitions = int(given.pop("partitions", "0")) or None
-    settings = SparkSettings(given.pop("master", "local[2]"), partitions, conf={"spark.ui.enabled": "false"})
+    settings = SparkSettings(
+        given.pop("master", "local[2]"),
+        partitions,
+        conf={"spark.ui.enabled": "false"},
+        driver_states=int(given.pop("driver_states", MOST_IN_A_LEVEL)),
+    )
     model = MODELS["kip-320"].build({name: int(value) for name, value in given.items()})
     properties = [prop for prop in model.properties if prop.name == "StrongIsr"]
     started = time.perf_counter()
     with spark_context(settings) as context, _folder(settings, context) as folder:
         ready = time.perf_counter()
         search = _Search(model, properties, Limits(stop_at_first=False), settings, None, context, folder)
+        begun, java = time.perf_counter(), context._gateway.proc.pid
+        before = usage(java)["cpu_seconds"]
         found = search.run()
+        over, after = time.perf_counter(), usage(java)
         measured = {
             "distinct": found.distinct_states,
             "transitions": found.transitions,
             "depth": found.depth,
             "partitions": search.partitions,
             "start": round(ready - started, 2),
-            "seconds": round(time.perf_counter() - ready, 2),
-            "jobs": search.jobs,
+            "head": round(begun - ready, 2),
+            "seconds": round(over - ready, 2),
             "state_bytes": search.fields.size,
-            "sent_states": search.sent_states,
-            "sent_bytes": search.sent_bytes,
-            **usage(context._gateway.proc.pid),
+            "stored_bytes": folder.size([run.file for runs in search.visited for run in runs]),
+            "levels": found.levels,
+            "work": [work._asdict() for work in search.work],
+            "shuffle_written": context._jsc.sc().statusStore().executorSummary("driver").totalShuffleWrite(),
+            "search_cpu_seconds": round(after["cpu_seconds"] - before, 1),
+            **after,
         }
     print(json.dumps(measured))
 

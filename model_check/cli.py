@@ -92,6 +92,7 @@ def check(
     partitions: int | None,
     spill: str | None,
     tables: str | None,
+    driver_states: int | None,
     conf: tuple[str, ...],
     symmetry: bool,
     deadlock: bool,
@@ -120,7 +121,9 @@ def check(
     built = build(model, options)
     properties = chosen_properties(built, names, everything)
     checkpointing = _checkpointing(checkpoint, resume, checkpoint_interval)
-    settings = spark_settings(engine, master, partitions, spill, tables, conf, quiet)
+    settings = spark_settings(
+        engine, master, conf, quiet, partitions=partitions, spill=spill, tables=tables, driver_states=driver_states
+    )
     explore = _engine(engine, workers, _symmetry(built, properties) if symmetry else None, checkpointing, settings)
     itf_file, mermaid_file = Output(itf), Output(mermaid)
     with progress(not quiet) as report:

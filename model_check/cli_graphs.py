@@ -124,7 +124,10 @@ def stats(
 @click.argument("model", metavar="MODEL")
 @click.option("--property", "names", multiple=True, metavar="NAME", help="Check this property; may be repeated.")
 @click.option(
-    "--weak", multiple=True, metavar="ACTION", help="Assume weak fairness; ACTION:each for each of its arguments by itself."
+    "--weak",
+    multiple=True,
+    metavar="ACTION",
+    help="Assume weak fairness; ACTION:each for each of its arguments by itself, ACTION:ARGUMENT for each value of one.",
 )
 @click.option("--strong", multiple=True, metavar="ACTION", help="Assume strong fairness; as --weak.")
 @click.option("--without", multiple=True, metavar="ACTION", help="Assume nothing of this action; `all`: nothing at all.")
@@ -193,9 +196,13 @@ def _assumptions(
     for texts, is_strong in ((weak, False), (strong, True)):
         for text in texts:
             action, _, how = text.partition(":")
-            if how not in ("", "each"):
-                raise click.UsageError(f"--{'strong' if is_strong else 'weak'} {text}: write ACTION or ACTION:each")
-            asked.append(Fairness(action, is_strong, how == "each"))
+            of = tuple(how.split(",")) if how not in ("", "each") else ()
+            arguments = next((list(one.args) for one in model.actions if one.name == action), list(of))
+            if not set(of) <= set(arguments):
+                option = f"--{'strong' if is_strong else 'weak'} {text}"
+                others = f", or ACTION:ARGUMENT with any of {', '.join(arguments)}" if arguments else ""
+                raise click.UsageError(f"{option}: write ACTION or ACTION:each{others}")
+            asked.append(Fairness(action, is_strong, how == "each", of))
     named = [fairness.action for fairness in asked] + [action for action in without if action != "all"]
     for action in named:
         if action not in model.action_names:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from model_check.cli_common import ALL_HOLD, STOPPED, VIOLATED, Output, build, chosen_properties, model_options
+from model_check.cli_spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
 
 MOST_STEPS = 1_000_000
 MOST_WEIGHT = 1_000_000
@@ -49,7 +50,10 @@ def _weights(model: Any, given: tuple[str, ...]) -> dict[str, int]:
     metavar="D",
     help="Most steps of a walk.",
 )
+@click.option("--engine", type=SWARM_ENGINES, default="compiled", show_default=True, help="Where walks are taken.")
 @click.option("--workers", type=click.IntRange(1, 1024), metavar="W", help="Threads; by default one for each core.")
+@click.option("--partitions", type=click.IntRange(1), metavar="P", help="Engine spark: tasks (one for each core).")
+@session_options
 @click.option(
     "--weight",
     "given_weights",
@@ -70,7 +74,11 @@ def simulate(
     seed: int,
     traces: int,
     depth: int,
+    engine: str,
     workers: int | None,
+    partitions: int | None,
+    master: str | None,
+    conf: tuple[str, ...],
     given_weights: tuple[str, ...],
     names: tuple[str, ...],
     shrinking: bool,
@@ -83,8 +91,8 @@ def simulate(
 ) -> int:
     """Take random walks through MODEL and check its properties on the way.
 
-    The same seed gives the same walks, whatever the number of workers. Exit status: 0 no violation was found, 1 a
-    property is violated, 2 bad usage, 3 stopped by Ctrl-C before all walks were taken.
+    The same seed gives the same walks, whatever the number of workers, and on Spark too. Exit status: 0 no violation was
+    found, 1 a property is violated, 2 bad usage, 3 stopped by Ctrl-C before all walks were taken.
     """
     built = build(model, options)
     properties = chosen_properties(built, names, everything=False)
@@ -96,8 +104,16 @@ def simulate(
     from model_check.simulation.simulate import Plan
     from model_check.simulation.simulate import simulate as take_walks
 
-    with _progress(not quiet) as report:
-        result = take_walks(built, properties, Plan(seed, traces, depth, weights), workers, report)
+    plan = Plan(seed, traces, depth, weights)
+    settings = swarm_settings(engine, master, conf, quiet, workers, partitions=partitions)
+    if settings is None:
+        with _progress(not quiet) as report:
+            result = take_walks(built, properties, plan, workers, report)
+    else:
+        with spark_errors(engine):
+            from model_check.spark import swarm
+
+            result = swarm.simulate(built, properties, plan, settings)
     found = violations(result, shrinking)
     if as_json:
         click.echo(json.dumps(simulation_as_json(result, found)))

@@ -11,11 +11,23 @@ import click
 from model_check.cli_common import ALL_HOLD
 
 
+def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where Spark runs."""
+    conf = click.option(
+        "--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark by its own name; may be repeated."
+    )
+    return click.option("--master", metavar="URL", help="Engine spark: Spark's master.  [default: local[*]]")(conf(command))
+
+
 def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where Spark runs, and how."""
+    """Where Spark runs, and how it explores."""
     for option in (
+        session_options,
         click.option(
-            "--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark by its own name; may be repeated."
+            "--driver-states",
+            type=click.IntRange(0),
+            metavar="N",
+            help="Engine spark: the driver explores the first levels, of up to N states, by itself.  [default: 16384]",
         ),
         click.option(
             "--tables", metavar="DIR", help="Engine spark: write states, transitions and verdicts as Parquet to this folder."
@@ -23,24 +35,16 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--spill", metavar="DIR", help="Engine spark: where states are kept; a path or a URL (hdfs://…, s3://…)."
         ),
-        click.option("--partitions", type=int, metavar="P", help="Engine spark: parts of the states (two for each core)."),
-        click.option("--master", metavar="URL", help="Engine spark: Spark's master.  [default: local[*]]"),
+        click.option("--partitions", type=int, metavar="P", help="Engine spark: parts of the states (one for each core)."),
     ):
         command = option(command)
     return command
 
 
-def spark_settings(
-    engine: str,
-    master: str | None,
-    partitions: int | None,
-    spill: str | None,
-    tables: str | None,
-    conf: tuple[str, ...],
-    quiet: bool,
-) -> Any:
+def spark_settings(engine: str, master: str | None, conf: tuple[str, ...], quiet: bool, **others: int | str | None) -> Any:
     """The settings of engine spark; `None` for another engine that was given none of them."""
-    if engine != "spark" and master is None and partitions is None and spill is None and tables is None and not conf:
+    given = {name: value for name, value in others.items() if value is not None}
+    if engine != "spark" and master is None and not conf and not given:
         return None
     from model_check.spark.session import SparkSettings
 
@@ -52,7 +56,24 @@ def spark_settings(
         click.echo(f"kspec: {sentence}", err=True)
 
     settings = dict(setting.split("=", 1) for setting in conf)
-    return SparkSettings(master, partitions, spill, settings, None if quiet else tell, tables)
+    return SparkSettings(master, conf=settings, tell=None if quiet else tell, **given)  # type: ignore[arg-type]
+
+
+SWARM_ENGINES = click.Choice(["compiled", "spark"])
+"""Where commands can run whose work falls into parts that know nothing of each other."""
+
+
+def swarm_settings(
+    engine: str, master: str | None, conf: tuple[str, ...], quiet: bool, workers: int | None = None, **others: int | None
+) -> Any:
+    """The settings of engine spark; `None` for engine compiled."""
+    settings = spark_settings(engine, master, conf, quiet, **others)
+    if engine != "spark" and settings is not None:
+        names = ", ".join(["--master", *(f"--{name}" for name in others), "--conf"])
+        raise click.UsageError(f"{names} are for engine spark")
+    if engine == "spark" and workers is not None:
+        raise click.UsageError("engine spark has as many workers as its master says; leave --workers out")
+    return settings
 
 
 @contextmanager
@@ -75,20 +96,20 @@ def spark_errors(engine: str) -> Iterator[None]:
 @click.option("--out", required=True, metavar="DIR", help="Write the traces into this folder, as ITF JSON.")
 @click.option(
     "--goals",
-    type=click.Choice(["actions", "arguments", "pairs", "properties"]),
+    type=click.Choice(["actions", "arguments", "pairs", "errors", "properties", "mutants"]),
     default="pairs",
     show_default=True,
-    help="What to cover: each action, with all its arguments, pairs of consecutive actions, or properties decided.",
+    help="What to cover: each action, with all its arguments, pairs of consecutive actions, errors answered, properties"
+    " decided, or mutants.",
 )
-@click.option("--master", metavar="URL", help="Spark's master.  [default: local[*]]")
-@click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark by its own name; may be repeated.")
+@session_options
 @click.option("--quiet", is_flag=True, help="Do not say where Spark's own pages are.")
 def cover(tables: str, out: str, goals: str, master: str | None, conf: tuple[str, ...], quiet: bool) -> int:
     """Choose traces that together cover the model whose tables are in the folder TABLES.
 
     `kspec check MODEL --engine spark --all --tables TABLES` writes these. Exit status: 0 written, 2 bad usage.
     """
-    settings = spark_settings("spark", master, None, None, None, conf, quiet)
+    settings = spark_settings("spark", master, conf, quiet)
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)

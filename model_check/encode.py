@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import Enum
+from functools import singledispatch
 from typing import Any
 
 from model_check.exploration import Trace
@@ -54,28 +55,45 @@ def record_in_words(record: Record) -> str:
     return f"m{record.value}(e{record.leader_epoch})"
 
 
+@singledispatch
 def in_words(value: Any) -> str:
-    """A value as a reader of traces sees it."""
-    match value:
-        case RecordLog():
-            opened = f" +e{value.opened_epoch}" if value.opened_epoch != NO_EPOCH else ""
-            return (" ".join(record_in_words(record) for record in value.records) or "empty") + opened
-        case LeaderAndIsr():
-            if value.leader == NO_LEADER and value.leader_epoch == NO_EPOCH and not value.isr:
-                return "none"
-            leader = "nobody leads" if value.leader == NO_LEADER else f"{value.leader} leads"
-            epoch = "" if value.leader_epoch == NO_EPOCH else f" in epoch {value.leader_epoch}"
-            return f"{leader}{epoch}, ISR {in_words(value.isr)}"
-        case PartitionIsr():
-            return f"ISR {in_words(value.isr)}, partition epoch {value.partition_epoch}"
-        case LeaderIsr():
-            known = f"ISR {in_words(value.isr)}, partition epoch {value.partition_epoch}"
-            return known if value.pending_epoch == NO_PARTITION_EPOCH else f"{known}, pending {in_words(value.pending_isr)}"
-        case frozenset():
-            return "{" + ", ".join(sorted(in_words(member) for member in value)) + "}"
-        case Record():
-            return record_in_words(value)
-        case tuple() if hasattr(value, "_asdict"):
-            return ", ".join(f"{name} {in_words(field)}" for name, field in value._asdict().items())
-        case _:
-            return str(value)
+    """A value as a reader of traces sees it. A model whose values read badly field by field registers words of its own."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return ", ".join(f"{name} {in_words(field)}" for name, field in value._asdict().items())
+    return str(value)
+
+
+@in_words.register
+def _(value: frozenset) -> str:  # type: ignore[type-arg]
+    return "{" + ", ".join(sorted(in_words(member) for member in value)) + "}"
+
+
+@in_words.register
+def _(value: Record) -> str:
+    return record_in_words(value)
+
+
+@in_words.register
+def _(value: RecordLog) -> str:
+    opened = f" +e{value.opened_epoch}" if value.opened_epoch != NO_EPOCH else ""
+    return (" ".join(record_in_words(record) for record in value.records) or "empty") + opened
+
+
+@in_words.register
+def _(value: LeaderAndIsr) -> str:
+    if value.leader == NO_LEADER and value.leader_epoch == NO_EPOCH and not value.isr:
+        return "none"
+    leader = "nobody leads" if value.leader == NO_LEADER else f"{value.leader} leads"
+    epoch = "" if value.leader_epoch == NO_EPOCH else f" in epoch {value.leader_epoch}"
+    return f"{leader}{epoch}, ISR {in_words(value.isr)}"
+
+
+@in_words.register
+def _(value: PartitionIsr) -> str:
+    return f"ISR {in_words(value.isr)}, partition epoch {value.partition_epoch}"
+
+
+@in_words.register
+def _(value: LeaderIsr) -> str:
+    known = f"ISR {in_words(value.isr)}, partition epoch {value.partition_epoch}"
+    return known if value.pending_epoch == NO_PARTITION_EPOCH else f"{known}, pending {in_words(value.pending_isr)}"

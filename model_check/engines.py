@@ -36,7 +36,7 @@ def explorer(
     if name == "reference" and checkpointing is not None:
         raise EngineError("engine reference keeps no checkpoints; --checkpoint and --resume are for compiled and spark")
     if name in ("compiled", "reference") and spark_settings is not None:
-        raise EngineError("--master, --partitions, --spill, --tables and --conf are for engine spark")
+        raise EngineError("--master, --partitions, --spill, --tables, --driver-states and --conf are for engine spark")
     if name == "reference":
         from model_check import reference
 

@@ -1,192 +1,261 @@
 """The verdict matrix: every version of the model `kafka` within the same bounds, property by property.
 
 Each version is explored in several configurations, small enough for all of them. A property is violated if it is in one,
-with the shortest run of all; it holds if it does in all and each was exhausted; else it is open.
+with the shortest run of all; it holds if it does in all and each was exhausted; else it is open. Versions in which no rule
+of broker or controller differs are the same model, and are explored once.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from model_check.engines import explorer
-from model_check.exploration import Limits, Progress
+from model_check.exploration import Limits, Progress, Trace
+from model_check.model import Model
 from model_check.models import MODELS
 from model_check.models.kafka.settings import controller_of, versions_of
+from model_check.retrace import retrace
 from model_check.symmetry import Symmetry
 from spec.broker_versions import BROKER_VERSIONS
 
 CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
-    "two elections": {"elections": 2, "values": 2},
-    "a fencing": {"elections": 1, "fencings": 1},
-    "an ISR shrink": {"elections": 1, "isr_shrinks": 1},
-    "an unclean shutdown": {"elections": 0, "unclean_shutdowns": 1},
+    "two elections": {"brokers": 3, "values": 2, "elections": 2},
+    "two brokers, three records": {"brokers": 2, "values": 3, "elections": 2},
+    "an ISR shrink": {"brokers": 3, "values": 1, "elections": 1, "isr_shrinks": 1},
+    "a fencing": {"brokers": 3, "values": 1, "elections": 1, "fencings": 1},
+    "a clean shutdown": {"brokers": 2, "values": 1, "elections": 0, "clean_shutdowns": 1},
+    "an unclean shutdown": {"brokers": 2, "values": 1, "elections": 0, "unclean_shutdowns": 1},
 }
-"""What happens, in each, to three brokers with min.insync.replicas=2 and acks=all."""
+"""What happens, in each, with min.insync.replicas=2 and acks=all."""
 
-MIXED = {"3.9 beside next": "3.9,next,next", "2.0 beside 2.1": "2.0,2.1,2.1"}
+MIXED = {"2.0 beside 2.1": "2.0,2.1,2.1", "3.9 beside next": "3.9,next,next"}
+"""Three brokers of two versions: these rows have no configuration of two brokers."""
 
 ROWS: Mapping[str, str] = {**{version.name: version.name for version in BROKER_VERSIONS}, **MIXED}
 """Rows by name, with the setting `--version` of each."""
 
 
-class Cell(NamedTuple):
-    """A property's verdict: `steps` of the shortest run that violates it, and in which configuration; else -1."""
+class Run(NamedTuple):
+    """A shortest run that violates a property: the row and the configuration in which it was found, and its number there."""
 
-    property: str
+    row: str
+    configuration: str
+    bounds: Mapping[str, Any]
+    number: int
+    model: Model
+    trace: Trace
+
+    @property
+    def steps(self) -> int:
+        """The number of its steps."""
+        return len(self.trace) - 1
+
+
+class Cell(NamedTuple):
+    """What became of a property: `holds` is `None` if the exploration was stopped first; `run` shows a violation."""
+
     holds: bool | None
-    steps: int = -1
-    configuration: str = ""
+    run: Run | None = None
+
+
+class Explored(NamedTuple):
+    """How far an exploration came: states up to renaming of brokers, levels, and whether that was all."""
+
+    states: int
+    depth: int
+    complete: bool
 
 
 class Row(NamedTuple):
-    """A version's verdicts, and the states explored in each configuration (with `+` if not exhausted)."""
+    """A version's verdicts by configuration and property. `same_as`: the earlier version in which no rule differs."""
 
     name: str
     version: str
-    cells: Mapping[str, Cell]
-    states: Mapping[str, str]
+    cells: Mapping[str, Mapping[str, Cell]]
+    explored: Mapping[str, Explored]
+    same_as: str = ""
+
+    @property
+    def properties(self) -> list[str]:
+        """All that were checked, in the model's order."""
+        return list(dict.fromkeys(name for cells in self.cells.values() for name in cells))
+
+    def verdict(self, name: str, configurations: Collection[str] | None = None) -> Cell | None:
+        """A property's verdict over those of these configurations (or all) in which it was checked; `None` if in none."""
+        looked_at = self.cells if configurations is None else configurations
+        cells = [cells[name] for one, cells in self.cells.items() if one in looked_at and name in cells]
+        if not cells:
+            return None
+        runs = [cell.run for cell in cells if cell.run is not None]
+        if runs:
+            return Cell(False, min(runs, key=lambda run: run.steps))
+        return Cell(True if all(cell.holds for cell in cells) else None)
+
+    @property
+    def runs(self) -> list[Run]:
+        """The shortest runs, each once."""
+        found = (cell.run for cells in self.cells.values() for cell in cells.values() if cell.run is not None)
+        return list({(run.row, run.number): run for run in found}.values())
 
 
-def row(name: str, time_limit: float, report: Callable[[Progress], None] | None = None) -> Row:
-    """Explore one version in every configuration."""
-    cells: dict[str, Cell] = {}
-    states: dict[str, str] = {}
-    for configuration, bounds in CONFIGURATIONS.items():
+def configurations_of(version: str) -> Mapping[str, Mapping[str, Any]]:
+    """The configurations in which a version can be explored."""
+    brokers = version.count(",") + 1
+    return {name: bounds for name, bounds in CONFIGURATIONS.items() if brokers in (1, bounds["brokers"])}
+
+
+# ---- rules
+
+
+def rules_in(version: str) -> tuple[Any, ...]:
+    """The rules of all brokers and of the controller; versions with the same ones are the same model."""
+    parameters = MODELS["kafka"].build({"version": version, "brokers": 3}).parameters
+    known = {protocol.name: protocol for protocol in BROKER_VERSIONS}
+    brokers = [known[name] for name in versions_of(dict(parameters))]
+    controller = controller_of(versions_of(dict(parameters)), dict(parameters)).protocol
+    return (*(replace(broker, name="") for broker in brokers), replace(controller, name=""))
+
+
+class ChangedRule(NamedTuple):
+    """A rule of broker or controller that a version has replaced."""
+
+    party: str
+    name: str
+    before: Callable[..., Any]
+    after: Callable[..., Any]
+
+
+def changed_rules(before: str, after: str) -> list[ChangedRule]:
+    """The rules in which two versions differ, of the broker that is their first and of the controller."""
+    changes = []
+    was_rules, now_rules = rules_in(before), rules_in(after)
+    for party, was, now in (("broker", was_rules[0], now_rules[0]), ("controller", was_rules[-1], now_rules[-1])):
+        for rule in fields(now):
+            if getattr(was, rule.name) != getattr(now, rule.name):
+                changes.append(ChangedRule(party, rule.name, getattr(was, rule.name), getattr(now, rule.name)))
+    return changes
+
+
+# ---- exploring
+
+
+def rows(names: Iterable[str], time_limit: float, report: Callable[[Progress], None] | None = None) -> Iterator[Row]:
+    """The rows of these names, in the order of `ROWS`."""
+    done: dict[tuple[Any, ...], Row] = {}
+    before: Row | None = None
+    for name in [name for name in ROWS if name in set(names)]:
+        rules = rules_in(ROWS[name])
+        if rules in done:
+            known = done[rules]
+            current = known._replace(name=name, version=ROWS[name], same_as=known.name)
+        else:
+            current = _explored(name, before, time_limit, report)
+            done[rules] = current
+        before = current
+        yield current
+
+
+def _explored(name: str, before: Row | None, time_limit: float, report: Callable[[Progress], None] | None) -> Row:
+    cells: dict[str, Mapping[str, Cell]] = {}
+    explored: dict[str, Explored] = {}
+    runs: list[Run] = []
+    for configuration, bounds in configurations_of(ROWS[name]).items():
         model = MODELS["kafka"].build({**bounds, "version": ROWS[name]})
         properties = [prop for prop in model.properties if prop.kind == "always" and prop.by_default]
         symmetry = Symmetry(model) if model.interchangeable else None
         limits = Limits(stop_at_first=False, max_seconds=time_limit, report=report)
         result = explorer(symmetry=symmetry)(model, properties, limits)
-        states[configuration] = f"{result.distinct_states:,}{'' if result.complete else '+'}"
+        explored[configuration] = Explored(result.distinct_states, result.depth, result.complete)
+        found = {}
         for verdict in result.verdicts:
-            steps = len(verdict.trace) - 1 if verdict.violated and verdict.trace else -1
-            cell = Cell(verdict.prop.name, verdict.holds, steps, configuration if steps >= 0 else "")
-            known = cells.get(cell.property)
-            cells[cell.property] = cell if known is None else _worse(known, cell)
-    return Row(name, ROWS[name], cells, states)
+            run = None
+            if verdict.violated and verdict.trace:
+                found_here = Run(name, configuration, bounds, len(runs) + 1, model, verdict.trace)
+                run = _known(found_here, verdict.prop.name, before, runs)
+                if run is found_here:
+                    runs.append(run)
+            found[verdict.prop.name] = Cell(verdict.holds, run)
+        cells[configuration] = found
+    return Row(name, ROWS[name], cells, explored)
 
 
-def _worse(one: Cell, other: Cell) -> Cell:
-    """The verdict of both configurations together."""
-    if one.holds is False and other.holds is False:
-        return min(one, other, key=lambda cell: cell.steps)
-    order = {False: 0, None: 1, True: 2}
-    return min(one, other, key=lambda cell: order[cell.holds])
+def _known(run: Run, prop: str, before: Row | None, runs: list[Run]) -> Run:
+    """A run that shows the same as this one: of the version before, if it still does, or another of this version."""
+    cells = before.cells.get(run.configuration, {}) if before else {}
+    earlier = cells[prop].run if prop in cells else None
+    candidates = [*([earlier] if earlier else []), *runs]
+    for other in candidates:
+        same_bounds = other.configuration == run.configuration and other.steps == run.steps
+        if same_bounds and violates(other, run.model, prop):
+            return other
+    return run
 
 
-def verdict_in_words(cell: Cell) -> str:
-    """A cell of the table."""
-    if cell.holds is False:
-        return f"violated ({cell.steps})"
+def violates(run: Run, model: Model, prop: str) -> bool:
+    """Whether all steps of a run are possible in a model, and violate the property in the end."""
+    state = retrace(run.trace, run.model, model).state
+    claim = model.property_named(prop)
+    assert claim is not None
+    return state is not None and not claim.bind()(state)
+
+
+# ---- in words, as JSON
+
+
+def verdict_in_words(cell: Cell | None) -> str:
+    """A cell of the table; empty if the property was not checked."""
+    if cell is None:
+        return ""
+    if cell.run is not None:
+        return f"violated ({cell.run.steps})"
     return "holds" if cell.holds else "open"
+
+
+def explored_in_words(explored: Explored) -> str:
+    """How far an exploration came."""
+    return f"{explored.states:,}" if explored.complete else f"{explored.states:,}, stopped after {explored.depth} levels"
 
 
 def line(entry: Row) -> str:
     """A version in one line: what is violated."""
-    broken = [f"{cell.property} ({cell.steps})" for cell in entry.cells.values() if cell.holds is False]
-    still_open = any(cell.holds is None for cell in entry.cells.values())
-    return f"  {entry.name:<18} {', '.join(broken) or ('nothing found' if still_open else 'all hold')}"
+    if entry.same_as:
+        return f"  {entry.name:<18} as {entry.same_as}: no rule differs"
+    verdicts = {name: entry.verdict(name) for name in entry.properties}
+    broken = [f"{name} ({cell.run.steps})" for name, cell in verdicts.items() if cell and cell.run is not None]
+    still_open = [name for name, cell in verdicts.items() if cell and cell.holds is None]
+    told = ", ".join(broken) or ("nothing found" if still_open else "all hold")
+    return f"  {entry.name:<18} {told}{'; the rest is open' if still_open else ''}"
 
 
-def as_json(rows: list[Row]) -> dict[str, Any]:
-    """All rows."""
+def as_json(done: list[Row]) -> dict[str, Any]:
+    """All rows. States are counted up to renaming of brokers; `steps` is -1 where no run was found."""
     return {
         "configurations": {name: dict(bounds) for name, bounds in CONFIGURATIONS.items()},
         "versions": [
             {
                 "name": entry.name,
                 "version": entry.version,
-                "states": dict(entry.states),
-                "properties": [cell._asdict() for cell in entry.cells.values()],
+                "same_as": entry.same_as or None,
+                "explored": {name: explored._asdict() for name, explored in entry.explored.items()},
+                "properties": [_cell_as_json(name, entry.verdict(name)) for name in entry.properties],
+                "by_configuration": {
+                    configuration: [_cell_as_json(name, cell) for name, cell in cells.items()]
+                    for configuration, cells in entry.cells.items()
+                },
             }
-            for entry in rows
+            for entry in done
         ],
     }
 
 
-# ---- pages
-
-
-def write_pages(folder: Path, rows: list[Row]) -> Iterator[Path]:
-    """Write the matrix as README.md, and a page for each released version with what changed since the one before."""
-    folder.mkdir(parents=True, exist_ok=True)
-    index = folder / "README.md"
-    index.write_text(matrix_page(rows), encoding="utf-8")
-    yield index
-    for before, entry in zip([None, *rows], rows, strict=False):
-        page = folder / f"{entry.name.replace(' ', '-')}.md"
-        page.write_text(version_page(before, entry), encoding="utf-8")
-        yield page
-
-
-def matrix_page(rows: list[Row]) -> str:
-    """The table."""
-    properties = list(dict.fromkeys(name for entry in rows for name in entry.cells))
-    lines = [
-        "# Versions",
-        "",
-        "Written by `kspec matrix --write docs/versions`. Three brokers, min.insync.replicas=2, acks=all.",
-        "A property is",
-        "*violated* by a run of that many steps, the shortest in any of the configurations; it *holds* if all were",
-        "exhausted without a violation; else it is *open*. Each version is Kafka as released, its defects included;",
-        "`next` is 4.0 with the known ones repaired. Up to 2.8 the decisions are those of the first KRaft controller",
-        "(see [kafka-model.md](../kafka-model.md)).",
-        "",
-    ]
-    lines += [
-        f"- {name}: `{' '.join(_option(key, value) for key, value in bounds.items())}`"
-        for name, bounds in CONFIGURATIONS.items()
-    ]
-    lines += ["", f"| version | {' | '.join(properties)} |", f"|---|{'---|' * len(properties)}"]
-    for entry in rows:
-        cells = [verdict_in_words(entry.cells[name]) if name in entry.cells else "" for name in properties]
-        lines.append(f"| [{entry.name}]({entry.name.replace(' ', '-')}.md) | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _option(name: str, value: Any) -> str:
-    return f"--{name.replace('_', '-')} {value}"
-
-
-def changed_rules(before: Row, after: Row) -> list[str]:
-    """The rules of broker and controller in which two versions differ, with what they are now."""
-    changes = []
-    known = {version.name: version for version in BROKER_VERSIONS}
-    if before.version in known and after.version in known:
-        for rule in fields(known[after.version]):
-            was, now = getattr(known[before.version], rule.name), getattr(known[after.version], rule.name)
-            if was != now and rule.name != "name":
-                changes.append(f"broker `{rule.name}`: `{was.__name__}` → `{now.__name__}`")
-    was_control, now_control = _control(before), _control(after)
-    for rule in fields(now_control):
-        was, now = getattr(was_control, rule.name), getattr(now_control, rule.name)
-        if was != now and rule.name != "name":
-            changes.append(f"controller `{rule.name}`: `{was.__name__}` → `{now.__name__}`")
-    return changes
-
-
-def _control(entry: Row) -> Any:
-    parameters = MODELS["kafka"].build({"version": entry.version}).parameters
-    return controller_of(versions_of(dict(parameters)), dict(parameters)).protocol
-
-
-def version_page(before: Row | None, entry: Row) -> str:
-    """What changed in a version: the rules, the verdicts."""
-    lines = [f"# Version {entry.name}", "", "Written by `kspec matrix --write docs/versions`.", ""]
-    if before is not None and before.version in {version.name for version in BROKER_VERSIONS}:
-        changes = changed_rules(before, entry) if entry.version not in MIXED.values() else []
-        lines += [f"## Rules changed since {before.name}", ""]
-        lines += [f"- {change}" for change in changes] or ["- none that the model looks at"]
-        lines += ["", f"## Verdicts changed since {before.name}", ""]
-        differences = [
-            f"- {name}: {verdict_in_words(before.cells[name])} → {verdict_in_words(cell)}"
-            for name, cell in entry.cells.items()
-            if name in before.cells and verdict_in_words(before.cells[name]) != verdict_in_words(cell)
-        ]
-        lines += [*(differences or ["- none"]), ""]
-    lines += ["## Verdicts", "", "| property | verdict | shortest run in |", "|---|---|---|"]
-    lines += [f"| {cell.property} | {verdict_in_words(cell)} | {cell.configuration} |" for cell in entry.cells.values()]
-    lines += ["", "States explored (with symmetry; `+`: not exhausted):", ""]
-    lines += [f"- {name}: {count}" for name, count in entry.states.items()]
-    return "\n".join(lines) + "\n"
+def _cell_as_json(name: str, cell: Cell | None) -> dict[str, Any]:
+    assert cell is not None
+    run = cell.run
+    actions = [step.action.label for step in run.trace if step.action] if run else []
+    return {
+        "property": name,
+        "holds": False if run else cell.holds,
+        "steps": run.steps if run else -1,
+        "configuration": run.configuration if run else "",
+        "run": actions,
+    }

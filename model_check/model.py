@@ -59,8 +59,9 @@ REFUSED = Refusal.REFUSED
 class Slot(NamedTuple):
     """A place that holds one value: the `key`-th of all slots called `name`, at `position` in the state.
 
-    `broker` is the broker whose slot it is, `None` for the controller's and the model's own. `bookkeeping` is not shown
-    to readers of a trace: it is the model's, or repeats what another slot shows. `holds` is the type of the values.
+    `broker` is the broker whose slot it is, `None` for the controller's and the model's own; `party` is whose it is then.
+    `bookkeeping` is not shown to readers of a trace: it is the model's, or repeats what another slot shows. `holds` is
+    the type of the values.
     """
 
     position: int
@@ -69,6 +70,7 @@ class Slot(NamedTuple):
     broker: int | None
     bookkeeping: bool
     holds: Any = int
+    party: Party = CONTROLLER
 
     @property
     def label(self) -> str:
@@ -173,7 +175,8 @@ class Action:
     """One step that the system may take, with its arguments fixed.
 
     It is enabled when all guards hold and no effect refuses. All effects read the state before the action, and no two
-    write the same slot. `events` tell in words who sends what to whom.
+    write the same slot. `events` tell in words who sends what to whom. `answer` is the error (`spec.values.Error`) that the
+    party asked answers with, `NONE` if it does what it is asked; there is none where nobody answers.
     """
 
     name: str
@@ -181,6 +184,7 @@ class Action:
     guards: tuple[Local, ...]
     effects: tuple[Effect, ...]
     events: tuple[Event, ...] = ()
+    answer: Local | None = None
 
     @property
     def reads(self) -> frozenset[Slot]:
@@ -286,9 +290,10 @@ class Model:
         broker: int | None = None,
         bookkeeping: bool = False,
         holds: Any = None,
+        party: Party = CONTROLLER,
     ) -> Slot:
         """A new slot; `holds` is the type of its values, needed where the initial value does not tell it (sets)."""
-        slot = Slot(len(self.slots), name, key, broker, bookkeeping, holds or type(initial))
+        slot = Slot(len(self.slots), name, key, broker, bookkeeping, holds or type(initial), party)
         self.slots.append(slot)
         self._initial.append(initial)
         return slot
@@ -314,8 +319,9 @@ class Model:
         guards: Sequence[Local],
         effects: Sequence[Effect],
         events: Sequence[Event] = (),
+        answer: Local | None = None,
     ) -> None:
-        action = Action(name, dict(args), tuple(guards), tuple(effects), tuple(events))
+        action = Action(name, dict(args), tuple(guards), tuple(effects), tuple(events), answer)
         written = [slot for effect in effects for slot in effect.writes]
         assert len(written) == len(set(written)), f"{action.label} writes a slot twice"
         self.actions.append(action)

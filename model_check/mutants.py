@@ -1,20 +1,26 @@
-"""Every rule is needed: the model `kafka` with one rule weakened, and the property that dies of it.
+"""Every rule is needed: the model `kafka` with one rule weakened, and the property or the promise that dies of it.
 
-A hunt says in which version and within which bounds a mutant is explored. What the model cannot show is listed with the
-reason; a mutant with neither would be a gap, and a test asks for none.
+A hunt says in which version and within which bounds a mutant is explored. A rule that costs progress, not records, dies of a
+promise: a fair run without end that breaks it. What the model cannot show is listed with the reason; a mutant with none of
+these would be a gap, and a test asks for none.
 """
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from model_check.engines import explorer
 from model_check.exploration import Exploration, Limits, Progress
+from model_check.extras import need
+from model_check.graph import state_graph
 from model_check.models import MODELS
 from model_check.symmetry import Symmetry
 from spec.broker_mutants import BROKER_MUTANTS
 from spec.controller_mutants import CONTROLLER_MUTANTS
 from spec.mutants import Mutant
+
+if TYPE_CHECKING:
+    from model_check.liveness import Lasso
 
 ALL_MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)}
 
@@ -69,14 +75,42 @@ HUNTS: Mapping[str, Mapping[str, Any]] = {
 BESIDE: Mapping[str, str] = {"forget-last-epoch": "take-answer-of-other-epoch"}
 """Mutants that die only beside another, which alone does no harm within the bounds; releases had both."""
 
+
+class PromiseHunt(NamedTuple):
+    """Where a mutant breaks a promise: bounds, the promise, and which actions need not be fair."""
+
+    bounds: Mapping[str, Any]
+    promise: str
+    without: tuple[str, ...] = ()
+
+
+LEADER_TO_AND_FRO: Mapping[str, Any] = {"brokers": 2, "min_isr": 1, "elections": 2, "isr_shrinks": 1}
+ONE_BROKER_STAYS_AWAY: Mapping[str, Any] = {"brokers": 2, "min_isr": 1, "elections": 0}
+
+PROMISES: Mapping[str, PromiseHunt] = {
+    "do-not-restart-fetcher": PromiseHunt(LEADER_TO_AND_FRO, "AcknowledgedIsReplicated"),
+    "truncate-only-if-longer": PromiseHunt(LEADER_TO_AND_FRO, "AcknowledgedIsReplicated"),
+    "await-ineligible": PromiseHunt(
+        {**ONE_BROKER_STAYS_AWAY, "clean_shutdowns": 1, "endless_lag": True}, "WriteIsAnswered", without=("Register",)
+    ),
+    "last-known-leader-while-down": PromiseHunt(
+        {**ONE_BROKER_STAYS_AWAY, "values": 0, "unclean": True, "fencings": 1, "unclean_shutdowns": 2},
+        "LeaderTakesOffice",
+        without=("Register",),
+    ),
+    "admit-anybody": PromiseHunt(
+        {"values": 0, "elections": 0, "isr_shrinks": 1, "fencings": 1}, "ActiveReplicaJoinsIsr", without=("Unfence",)
+    ),
+    "second-registration-fences": PromiseHunt(
+        {"brokers": 2, "elections": 0, "fencings": 1, "late_registrations": 1}, "BrokerComesBack"
+    ),
+}
+"""Where the mutants that cost progress die."""
+
 SURVIVORS: Mapping[str, str] = {
     "take-old-announcement": (
         "metadata reach a broker in order, so an older image comes only after the answer to a proposal that told more; "
         "what it says of the ISR the repaired `announced_isr` lets be, and its leader epoch is no older"
-    ),
-    "do-not-restart-fetcher": (
-        "the fetcher goes on naming the old epoch, every leader since 2.1 refuses that, and the follower gives up: "
-        "it costs progress; up to 2.0, where nobody refuses, the rule is as weak as this"
     ),
     "epoch-lookup-as-designed": (
         "differs from the rule only for an epoch above all of the leader's, and a leader since 2.1 has noted its own, above "
@@ -86,22 +120,18 @@ SURVIVORS: Mapping[str, str] = {
         "logs of the model start at 0: nothing is deleted; in Kafka the follower gives up, which costs progress"
     ),
     "await-isr-only": (
-        "the clock says that every lag is too long, so nobody but the ISR is waited for; the rule costs "
-        "progress, not records"
+        "costs progress, not records (KAFKA-4485): whoever is overtaken again and again never joins, but only while "
+        "producers go on writing, and in a finite model they stop at last"
     ),
-    "await-ineligible": "costs progress, not records (KAFKA-15021)",
-    "admit-anybody": "the controller refuses what the leader lets in: the rule spares a request",
     "admit-earlier-run": (
         "a fetch of an earlier run than the leader knows of is refused by `check_run` before anybody is admitted by it; "
         "what remains is for whom the high watermark waits, which costs progress"
     ),
-    "join-under-min-isr": "costs progress, not records (KAFKA-19996)",
-    "truncate-only-if-longer": "costs progress, not records (KAFKA-10706)",
-    "last-known-leader-while-down": "costs availability first (KAFKA-19522); not exhausted with three unclean shutdowns",
-    "unfenced-before-caught-up": "a broker of its own accord asks to be unfenced only once it has caught up",
-    "second-registration-fences": (
-        "not killed within one late registration: the broker is fenced and cannot come back, which costs availability"
+    "join-under-min-isr": (
+        "costs progress, not records (KAFKA-19996): whoever joins and leaves again and again opens partition epochs without "
+        "end, and no finite model holds them"
     ),
+    "unfenced-before-caught-up": "a broker of its own accord asks to be unfenced only once it has caught up",
 }
 """Why the model does not kill the others."""
 
@@ -110,6 +140,8 @@ class Hunt(NamedTuple):
     """A mutant and what became of it. `killed_by`: the properties that fail, with the steps of a shortest run each.
 
     `beside`: another mutant that was there as well, empty if none was.
+    Of a promise: with the steps of a lasso, of which the last `loop` go round for ever (0: nothing happens any more);
+    actions `without` which it is to be kept need not be fair.
     """
 
     mutant: Mutant
@@ -119,6 +151,8 @@ class Hunt(NamedTuple):
     seconds: float
     survives_because: str | None = None
     beside: str = ""
+    loop: int | None = None
+    without: tuple[str, ...] = ()
 
     @property
     def killed(self) -> bool:
@@ -126,23 +160,67 @@ class Hunt(NamedTuple):
         return bool(self.killed_by)
 
 
-def hunt(name: str, report: Callable[[Progress], None] | None = None) -> Hunt:
-    """Explore one mutant up to its first violation; one that is known to survive is not explored."""
+def hunt(name: str, report: Callable[[Progress], None] | None = None, workers: int | None = None) -> Hunt:
+    """Explore one mutant up to its first violation; one that is known to survive is not explored.
+
+    It is explored on all cores unless `workers` says how many. The outcome does not depend on it.
+    `MissingExtraError` if a promise is asked for and the library is missing that decides it.
+    """
     mutant = ALL_MUTANTS[name]
+    if name in PROMISES:
+        return _hunt_promise(name, PROMISES[name], report)
     if name not in HUNTS:
         return Hunt(mutant, {}, {}, 0, 0.0, SURVIVORS[name])
-    began, result = time.monotonic(), explore_mutant(name, HUNTS[name], report)
+    began, result = time.monotonic(), explore_mutant(name, HUNTS[name], report, workers)
     found = {verdict.prop.name: len(verdict.trace or ()) - 1 for verdict in result.verdicts if verdict.violated}
     states, seconds = result.distinct_states, time.monotonic() - began
     return Hunt(mutant, HUNTS[name], found, states, seconds, beside=BESIDE.get(name, ""))
 
 
-def explore_mutant(name: str, bounds: Mapping[str, Any], report: Callable[[Progress], None] | None = None) -> Exploration:
+def _hunt_promise(name: str, chosen: PromiseHunt, report: Callable[[Progress], None] | None) -> Hunt:
+    began, verdict = time.monotonic(), check_promise({**chosen.bounds, "mutant": name}, chosen, report)
+    found, loop, lasso = {}, None, verdict.lasso
+    if lasso is not None:
+        loop = len(lasso.steps) - lasso.loop_start if lasso.closing else 0
+        found = {chosen.promise: len(lasso.steps) - (0 if lasso.closing else 1)}
+    seconds = time.monotonic() - began
+    return Hunt(ALL_MUTANTS[name], chosen.bounds, found, verdict.states, seconds, loop=loop, without=chosen.without)
+
+
+def check_promise(
+    bounds: Mapping[str, Any], chosen: PromiseHunt, report: Callable[[Progress], None] | None = None
+) -> "PromiseVerdict":
+    """Whether the model within these bounds keeps the promise of a hunt, under the fairness that the hunt leaves."""
+    need(("scipy",), "a promise")
+    from model_check.liveness import check_liveness  # noqa: PLC0415 (its library comes with an extra)
+
+    model = MODELS["kafka"].build(bounds)
+    graph = state_graph(model, report=report)
+    promises = [prop for prop in model.liveness if prop.name == chosen.promise]
+    fairness = [one for one in model.fairness if one.action not in chosen.without]
+    (verdict,) = check_liveness(graph, promises, lambda prop: fairness).verdicts
+    return PromiseVerdict(graph.states, verdict.met, verdict.lasso)
+
+
+class PromiseVerdict(NamedTuple):
+    """States of the graph, the cases in which the promise was due, and a lasso if it is broken."""
+
+    states: int
+    met: int
+    lasso: "Lasso | None"
+
+
+def explore_mutant(
+    name: str,
+    bounds: Mapping[str, Any],
+    report: Callable[[Progress], None] | None = None,
+    workers: int | None = None,
+) -> Exploration:
     """The model with this rule weakened, and the one it needs beside it, up to the first violation."""
     names = [other for other in (BESIDE.get(name), name) if other]
     model = MODELS["kafka"].build({**bounds, "mutant": ",".join(names)})
     properties = [prop for prop in model.properties if prop.by_default and prop.kind == "always"]
-    return explorer(symmetry=Symmetry(model))(model, properties, Limits(report=report))
+    return explorer(workers=workers, symmetry=Symmetry(model))(model, properties, Limits(report=report))
 
 
 def hunts(names: tuple[str, ...], report: Callable[[Progress], None] | None = None) -> Iterator[Hunt]:
@@ -162,8 +240,10 @@ def as_json(done: list[Hunt]) -> dict[str, Any]:
                 "summary": entry.mutant.summary,
                 "bounds": dict(entry.bounds),
                 "beside": entry.beside,
+                "without": list(entry.without),
                 "killed": entry.killed,
                 "killed_by": [{"property": name, "steps": steps} for name, steps in entry.killed_by.items()],
+                "loop": entry.loop,
                 "states": entry.states,
                 "seconds": round(entry.seconds, 2),
                 "survives_because": entry.survives_because,
@@ -178,7 +258,14 @@ def line(entry: Hunt) -> str:
     if not entry.killed:
         return f"  {entry.mutant.name:<36} survives: {entry.survives_because or 'nothing fails within its bounds'}"
     name, steps = next(iter(entry.killed_by.items()))
-    return f"  {entry.mutant.name:<36} {name} fails after {steps} steps ({entry.states:,} states, {entry.seconds:.1f} s)"
+    how = "fails after" if entry.loop is None else "is never kept in a run of"
+    return f"  {entry.mutant.name:<36} {name} {how} {steps} steps ({entry.states:,} states, {entry.seconds:.1f} s)"
+
+
+def options(bounds: Mapping[str, Any]) -> list[str]:
+    """Bounds as they are written on the command line."""
+    named = [(f"--{key.replace('_', '-')}", value) for key, value in bounds.items()]
+    return [option if value is True else f"{option} {value}" for option, value in named]
 
 
 def as_markdown(done: list[Hunt]) -> str:
@@ -190,16 +277,19 @@ def as_markdown(done: list[Hunt]) -> str:
         "Each rule of broker and controller weakened by itself, in the model `kafka`.",
         "Written by `kspec mutants --write docs/mutants.md`.",
         "",
-        f"{len(killed)} of {len(done)} die. `kspec check kafka --symmetry --mutant NAME` with the bounds shows the run;",
+        f"{len(killed)} of {len(done)} die. `kspec check kafka --symmetry --mutant NAME` with the bounds shows the run,",
         "`--mutant OTHER,NAME` if a mutant dies only beside another one, which alone does no harm within the bounds.",
+        "Where a promise breaks, `kspec liveness kafka --mutant NAME` with the bounds shows a lasso. Its steps are those of",
+        "the way to the loop and of the loop; `--without` names what need not be fair ([liveness](liveness.md)).",
         "",
         "| mutant | rule | what it means | bounds | dies of | steps |",
         "|---|---|---|---|---|---|",
     ]
     for entry in killed:
-        options = [f"--{key.replace('_', '-')} {value}" for key, value in entry.bounds.items()]
-        bounds = f"`{' '.join(options)}`" + (f" beside `{entry.beside}`" if entry.beside else "")
-        properties = ", ".join(entry.killed_by)
+        without = [f"--without {action}" for action in entry.without]
+        beside = f" beside `{entry.beside}`" if entry.beside else ""
+        bounds = f"`{' '.join([*options(entry.bounds), *without])}`{beside}"
+        properties = ", ".join(entry.killed_by) if entry.loop is None else f"promise {', '.join(entry.killed_by)}"
         steps = min(entry.killed_by.values())
         mutant = entry.mutant
         lines.append(f"| `{mutant.name}` | `{mutant.field}` | {mutant.summary} | {bounds} | {properties} | {steps} |")

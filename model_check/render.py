@@ -9,6 +9,9 @@ from model_check.encode import in_words
 from model_check.exploration import Step, Trace
 from model_check.model import CONTROLLER, PRODUCER, Action, Event, Message, Model, Note, Party, Slot, State
 
+NOTHING = "none"
+"""What `in_words` says of a slot that holds nothing."""
+
 
 class Change(NamedTuple):
     """A slot that a step changed, with its values in words."""
@@ -19,12 +22,13 @@ class Change(NamedTuple):
 
 
 def changes(model: Model, before: State, after: State) -> list[Change]:
-    """What differs between two states, bookkeeping of the model left out."""
-    return [
+    """What differs between two states in words, bookkeeping of the model left out."""
+    changed = [
         Change(slot, in_words(old), in_words(new))
         for slot, old, new in zip(model.slots, before, after, strict=True)
         if old != new and not slot.bookkeeping
     ]
+    return [change for change in changed if change.before != change.after]
 
 
 def field_name(slot: Slot) -> str:
@@ -48,7 +52,7 @@ def action_in_words(action: Action) -> str:
 
 def owner(slot: Slot) -> Party:
     """The party in whose column a slot is shown."""
-    return CONTROLLER if slot.broker is None else slot.broker
+    return slot.party if slot.broker is None else slot.broker
 
 
 def steps(trace: Trace) -> Iterator[tuple[int, Step, Step]]:
@@ -82,11 +86,11 @@ def step_in_lines(model: Model, before: State, after: State, full: bool = False)
 
 
 def state_in_lines(model: Model, state: State) -> list[str]:
-    """What each party holds in a state."""
+    """What each party holds in a state; where it holds nothing, nothing is said."""
     rows = [
-        (party_name(owner(slot)), field_name(slot), in_words(value))
+        (party_name(owner(slot)), field_name(slot), words)
         for slot, value in zip(model.slots, state, strict=True)
-        if not slot.bookkeeping
+        if not slot.bookkeeping and (words := in_words(value)) != NOTHING
     ]
     return _aligned(sorted(rows, key=lambda row: row[0]))
 
@@ -112,7 +116,8 @@ def told(model: Model, before: Step, after: Step) -> Iterator[Event]:
     yield from after.action.events
     noted: dict[Party, list[str]] = {}
     for slot, _, new in changes(model, before.state, after.state):
-        noted.setdefault(owner(slot), []).append(f"{field_name(slot)}: {new}")
+        title = "" if slot.name == owner(slot) else f"{field_name(slot)}: "
+        noted.setdefault(owner(slot), []).append(f"{title}{new}")
     for party, texts in noted.items():
         yield Note(party, "; ".join(texts))
 

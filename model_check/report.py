@@ -3,7 +3,7 @@
 from typing import Any
 
 from model_check.encode import as_json, trace_as_json
-from model_check.exploration import Exploration, Trace, Verdict
+from model_check.exploration import Exploration, Shuffles, Trace, Verdict
 from model_check.model import Model, State
 from model_check.render import trace_table
 from model_check.version import VERSION
@@ -38,7 +38,13 @@ def exploration_as_json(result: Exploration) -> dict[str, Any]:
             "is_violation": result.deadlock_is_violation,
         },
         "properties": [_verdict_as_json(result, verdict) for verdict in result.verdicts],
+        **({"shuffles": _shuffles_as_json(result.shuffles)} if result.shuffles else {}),
     }
+
+
+def _shuffles_as_json(shuffles: Shuffles) -> dict[str, Any]:
+    levels = [{name: round(value, 3) for name, value in work._asdict().items()} for work in shuffles.levels]
+    return shuffles._asdict() | {"levels": levels}
 
 
 def _verdict_as_json(result: Exploration, verdict: Verdict) -> dict[str, Any]:

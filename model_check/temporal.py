@@ -5,7 +5,7 @@ possible: it rules out the runs in which an action could be taken again and agai
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from model_check.model import Action, Local
@@ -21,17 +21,22 @@ class Fairness(NamedTuple):
 
     Weak fairness: if the action stays possible from some moment on, it is taken again and again. Strong fairness: if it is
     possible again and again, it is. With `each`, this goes for each of the action's arguments by itself; without, some
-    arguments being served is enough, as in TLA+ where the action quantifies over them.
+    arguments being served is enough, as in TLA+ where the action quantifies over them. With `of`, it goes for each value of
+    these arguments by itself, whatever the others are: each broker is served, by whichever leader.
     """
 
     action: str
     strong: bool
     each: bool = False
+    of: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
-        """As TLA+ writes it: `WF(BecomeLeader)`, `SF(LeaderExpandIsr for each of its arguments)`."""
-        return f"{'SF' if self.strong else 'WF'}({self.action}{' for each of its arguments' if self.each else ''})"
+        """As TLA+ writes it: `WF(BecomeLeader)`, `WF(Fetch for each follower)`, `SF(LeaderExpandIsr for each of …)`."""
+        whose = " for each of its arguments" if self.each else ""
+        if self.of:
+            whose = f" for each {' and '.join(self.of)}"
+        return f"{'SF' if self.strong else 'WF'}({self.action}{whose})"
 
 
 class Case(NamedTuple):
@@ -58,9 +63,9 @@ class LivenessProperty:
     assuming: tuple[Fairness, ...] = ()
 
 
-def weak(action: str, each: bool = False) -> Fairness:
+def weak(action: str, each: bool = False, of: tuple[str, ...] = ()) -> Fairness:
     """Weak fairness of an action."""
-    return Fairness(action, strong=False, each=each)
+    return Fairness(action, strong=False, each=each, of=of)
 
 
 def strong(action: str, each: bool = False) -> Fairness:
@@ -77,9 +82,12 @@ def assumed(*layers: Sequence[Fairness]) -> list[Fairness]:
 def groups_of(fairness: Fairness, actions: Sequence[Action]) -> list[tuple[str, list[int]]]:
     """The sets of actions, by their numbers, that are fair as a whole; each with its name."""
     chosen = [number for number, action in enumerate(actions) if action.name == fairness.action]
-    if not fairness.each:
+    if not fairness.each and not fairness.of:
         return [(fairness.label, chosen)]
     by_label: dict[str, list[int]] = {}
     for number in chosen:
-        by_label.setdefault(f"{'SF' if fairness.strong else 'WF'}({actions[number].label})", []).append(number)
+        action = actions[number]
+        if fairness.of:
+            action = replace(action, args={name: action.args[name] for name in fairness.of})
+        by_label.setdefault(f"{'SF' if fairness.strong else 'WF'}({action.label})", []).append(number)
     return list(by_label.items())

@@ -16,10 +16,11 @@ from model_check.compiled.interning import Domain
 from model_check.compiled.intrinsics import load_word
 from model_check.compiled.kernels import HASH_MASK, Bytes, Integers, Layout, Words, finish_hash
 from model_check.compiled.layout import hash_weights
-from model_check.symmetry import Rename, Symmetry
+from model_check.symmetry import Rename, Renaming, Symmetry
 
 _ACTION_MASK = ~HASH_MASK
 _ZERO = np.uint64(0)
+_UNKNOWN = -1
 
 
 class Orbits(NamedTuple):
@@ -69,18 +70,18 @@ class OrbitBook:
         self.shared = np.array(
             [slot.position for slot in slots if self.table_of[slot.position] and slot.position not in owned], np.int64
         )
+        renamings = symmetry.renamings
         places = {broker: place for place, broker in enumerate(self.brokers)}
         count = len(self.brokers)
-        self.order = np.zeros((len(symmetry.renamings), count), np.int64)
+        self.order = np.zeros((len(renamings), count), np.int64)
         self.renaming_of = np.zeros(count**count, np.int64)
-        for number, renaming in enumerate(symmetry.renamings):
+        for number, renaming in enumerate(renamings):
             for broker, name in renaming.items():
                 self.order[number, places[name]] = places[broker]
             self.renaming_of[int((self.order[number] * count ** np.arange(count)).sum())] = number
+        self.composed = np.array([[renamings.index(_after(one, first)) for first in renamings] for one in renamings])
+        """The number of the renaming that does the second index's, and then the first's."""
         self.weight = np.array(hash_weights(self.own.shape[1] + self.shared.size), np.uint64)
-
-    def _table(self, domain: Domain, rule: Rename) -> "_DomainTable":
-        return self._tables.setdefault(id(domain), _DomainTable(self, domain, rule))
 
     def extend(self) -> bool:
         """Rename values that are new; whether there were any. Renaming may itself give new values."""
@@ -119,14 +120,18 @@ class OrbitBook:
         )
 
 
+def _after(second: Renaming, first: Renaming) -> dict[int, int]:
+    return {broker: second[name] for broker, name in first.items()}
+
+
 class _DomainTable:
     """The renamings of one domain's values."""
 
     def __init__(self, book: OrbitBook, domain: Domain, rule: Rename) -> None:
         self.book, self.domain, self.rule = book, domain, rule
         self.done = 0
-        self.renamed = np.zeros((len(book.symmetry.renamings), 64), np.int32)
-        self.classes = np.zeros((len(book.brokers), 64), np.int32)
+        self.renamed = np.full((len(book.symmetry.renamings), 64), _UNKNOWN, np.int32)
+        self.classes = np.full((len(book.brokers), 64), _UNKNOWN, np.int32)
         first = book.brokers[0]
         self._fixing = [
             [number for number, renaming in enumerate(book.symmetry.renamings) if renaming[broker] == first]
@@ -134,21 +139,25 @@ class _DomainTable:
         ]
 
     def extend(self) -> bool:
+        """Rename values that are new, whole orbits at a time: an image's images are images of the value itself."""
         domain, renamings = self.domain, self.book.symmetry.renamings
         before = self.done
         while self.done < len(domain):
-            value = domain.values[self.done]
-            images = [domain.number(self.rule(value, renaming)) for renaming in renamings]
-            if self.done >= self.renamed.shape[1]:
-                self.renamed, self.classes = _wider(self.renamed), _wider(self.classes)
-            self.renamed[:, self.done] = images
-            self.classes[:, self.done] = [min(images[number] for number in fixing) for fixing in self._fixing]
+            if self.done >= self.renamed.shape[1] or self.renamed[0, self.done] == _UNKNOWN:
+                value = domain.values[self.done]
+                images = np.array([domain.number(self.rule(value, renaming)) for renaming in renamings], np.int32)
+                while len(domain) > self.renamed.shape[1]:
+                    self.renamed, self.classes = _wider(self.renamed), _wider(self.classes)
+                for first, image in enumerate(images):
+                    of_image = images[self.book.composed[:, first]]
+                    self.renamed[:, image] = of_image
+                    self.classes[:, image] = [of_image[fixing].min() for fixing in self._fixing]
             self.done += 1
         return self.done != before
 
 
 def _wider(array: NDArray[np.int32]) -> NDArray[np.int32]:
-    return np.concatenate([array, np.zeros_like(array)], axis=1)
+    return np.concatenate([array, np.full_like(array, _UNKNOWN)], axis=1)
 
 
 @kernel

@@ -293,7 +293,8 @@ class ActionMasks:
             table = GuardTable(len(book.tables), columns, book.columns, guards, self.ruled_out, book.guard_alone)
             book.tables.append(table)
             self.tables.append(table)
-        self.bits: dict[int, list[int]] = {slot: [] for slot in self.guards}
+        self.bits: dict[int, bytearray] = {slot: bytearray() for slot in self.guards}
+        """The masks of a slot's values, one after the other, as the kernels read them."""
         self.arrays: Masks | None = None
         self._rows_written = 0
 
@@ -301,9 +302,9 @@ class ActionMasks:
         """Ask the guards about values that are new."""
         changed = False
         for slot, guards in self.guards.items():
-            values = self.book.domains[slot].values
-            for value in values[len(self.bits[slot]) :]:
-                self.bits[slot].append(self._mask(guards, value))
+            values, bits = self.book.domains[slot].values, self.bits[slot]
+            for value in values[len(bits) // (self.words * 8) :]:
+                bits += self._bytes(self._mask(guards, value))
                 changed = True
         if changed or self.arrays is None or self._rows_written != len(self.ruled_out):
             self._write()
@@ -323,17 +324,16 @@ class ActionMasks:
     def forget(self, columns: Iterable[int]) -> None:
         """Values of these columns have new numbers: their guards are asked again."""
         for column in self.bits.keys() & set(columns):
-            self.bits[column] = []
+            self.bits[column] = bytearray()
 
     def _write(self) -> None:
         slots = sorted(self.bits)
-        offsets = [0, *accumulate(len(self.bits[slot]) * self.words for slot in slots)]
-        everything = [mask for slot in slots for mask in self.bits[slot]]
+        offsets = [0, *accumulate(len(self.bits[slot]) // 8 for slot in slots)]
         self._rows_written = len(self.ruled_out)
         self.arrays = Masks(
             _indices(slots),
             _indices(offsets[:-1]),
-            self._array(everything),
+            np.frombuffer(bytearray().join(self.bits[slot] for slot in slots), np.uint64),
             self._array([self.all_actions]),
             _indices([table.number for table in self.tables]),
             self._array([table.actions for table in self.tables]),
@@ -341,8 +341,10 @@ class ActionMasks:
         )
 
     def _array(self, masks: Sequence[int]) -> NDArray[np.uint64]:
-        joined = b"".join(mask.to_bytes(self.words * 8, "little") for mask in masks)
-        return np.frombuffer(bytearray(joined), np.uint64)
+        return np.frombuffer(bytearray().join(self._bytes(mask) for mask in masks), np.uint64)
+
+    def _bytes(self, mask: int) -> bytes:
+        return mask.to_bytes(self.words * 8, "little")
 
 
 class Pool:
@@ -359,6 +361,8 @@ class Pool:
         self.row_words = np.zeros(0, np.uint64)
         self.row_hash = np.zeros(0, np.uint64)
         self.decisions = np.zeros(16, np.uint64)
+        self._room: dict[int, int] = {}
+        """For each column, below which value number it has room in the keys of all tables that read it."""
         self._shape: _Shape | None = None
         self._fields: Fields | None = None
         self._written: dict[tuple[int, ...], int] = {}
@@ -378,6 +382,8 @@ class Pool:
         """Give tables wider keys where a slot has outgrown its part of one."""
         self.allocate()
         counts, before = self.book.columns.counts(), len(self.book.tables)
+        if all(count <= self._room.get(column, count) for column, count in enumerate(counts)):
+            return
         for table in [table for table in self.book.tables if not table.has_room_for(counts)]:
             old = table.columns
             table.place_fields()
@@ -387,14 +393,23 @@ class Pool:
         if len(self.book.tables) != before:
             self.stale = True
         self.allocate()
+        self._room = {}
+        for table in self.book.tables:
+            self._note_room(table)
+
+    def _note_room(self, table: Table) -> None:
+        for column, room in zip(table.columns, table.room, strict=True):
+            self._room[column] = min(room, self._room.get(column, room))
 
     def store_again(self) -> None:
         """Put every table into an emptied pool: their keys, and the rows, have changed."""
         self.dense[: self.dense_used] = 0
         self.hashed[: self.hashed_used] = 0
         self.dense_used = self.hashed_used = 0
+        self._room = {}
         for table in self.book.tables[: len(self.offsets)]:
             self._store(table)
+            self._note_room(table)
         self._fields = None
         self.stale = True
 
@@ -408,6 +423,7 @@ class Pool:
             self.offsets.append(0)
             self.size_masks.append(0)
             self._store(table)
+            self._note_room(table)
 
     def _store(self, table: Table) -> None:
         """Put a table into a fresh place of its pool, big enough for what it holds and will soon."""

@@ -185,7 +185,7 @@ class Table:
 
     def has_room_for(self, counts: Sequence[int]) -> bool:
         """Whether every value number that may come up has room in the key: numbers below these counts, by column."""
-        return all(counts[column] <= room for column, room in zip(self.columns, self._room, strict=True))
+        return all(counts[column] <= room for column, room in zip(self.columns, self.room, strict=True))
 
     def place_fields(self) -> None:
         """Give each column room for twice the values that it has now, and move what is learned to the new keys."""
@@ -203,7 +203,7 @@ class Table:
             self.bits = [bits_for(self.space.count(column) + 1) for column in self.columns]
             self.keys, self.codes, old = np.empty(0, np.uint64), np.empty(0, np.uint64), []
         self.shifts = [sum(self.bits[:place]) for place in range(len(self.bits))]
-        self._room = [1 << bits for bits in self.bits]
+        self.room = [1 << bits for bits in self.bits]
         if old and self.keys.size:
             keys = np.zeros_like(self.keys)
             for (shift, bits), new_shift in zip(old, self.shifts, strict=True):

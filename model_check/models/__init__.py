@@ -8,22 +8,31 @@ from model_check.model import Model
 from model_check.models import async_isr, gustafson, kafka
 from model_check.models.gustafson.settings import PARAMETERS, QUIRKS, TRUNCATION
 from model_check.models.kafka.settings import PARAMETERS as KAFKA_PARAMETERS
+from model_check.models.kafka.settings import default_bounds
 from model_check.parameters import Parameter, resolve
 from spec.protocol import ASYNC_ISR, KIP_101, KIP_279, KIP_320, KIP_320_FIRST_TRY, TRUNCATE_TO_HW, Protocol
 
 
+def _no_other_defaults(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {}
+
+
 class ModelEntry(NamedTuple):
-    """A model that can be built: its name, what it is about, its parameters, the quirks that `--repair` mends."""
+    """A model that can be built: its name, what it is about, its parameters, the quirks that `--repair` mends.
+
+    `defaults`: other defaults than those of the parameters, for what was given.
+    """
 
     name: str
     summary: str
     parameters: tuple[Parameter, ...]
     quirks: Mapping[str, str]
     builder: Callable[[dict[str, Any]], Model]
+    defaults: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _no_other_defaults
 
     def build(self, given: Mapping[str, Any]) -> Model:
         """The model with these parameters, defaults for the rest; `ParameterError` for what it cannot take."""
-        return self.builder(resolve(self.name, self.parameters, given))
+        return self.builder(resolve(self.name, self.parameters, {**self.defaults(given), **given}))
 
 
 def _replication(protocol: Protocol, summary: str, truncation: str | None = None) -> ModelEntry:
@@ -63,6 +72,7 @@ MODELS = {
             KAFKA_PARAMETERS,
             {},
             partial(kafka.build, "kafka"),
+            default_bounds,
         ),
     )
 }

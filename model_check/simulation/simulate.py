@@ -27,12 +27,16 @@ _Numbers = NDArray[np.int64]
 
 
 class Plan(NamedTuple):
-    """Which walks to take: how many, how long at most, under which seed, with which weights of actions by name."""
+    """Which walks to take: how many, how long at most, under which seed, with which weights of actions by name.
+
+    `first` is the number of the first walk: a walk is what seed and number make it.
+    """
 
     seed: int = 1
     traces: int = 1000
     depth: int = 100
     weights: Mapping[str, int] = {}
+    first: int = 0
 
 
 @dataclass(slots=True)
@@ -55,11 +59,15 @@ class Finding:
 
     def count(self, numbers: _Numbers, lengths: _Numbers) -> None:
         """Add the walks of these numbers and lengths."""
-        self.walks += numbers.size
         steps = int(lengths.min()) if self.prop.kind == "always" else 0
         number = int(numbers[lengths == steps].min()) if self.prop.kind == "always" else int(numbers.min())
-        if self.walk is None or (steps, number) < (self.steps or 0, self.walk):
-            self.walk, self.steps = number, steps
+        self.add(numbers.size, number, steps)
+
+    def add(self, walks: int, walk: int | None, steps: int | None) -> None:
+        """Add so many walks, of which this one counts, with its steps."""
+        self.walks += walks
+        if walk is not None and (self.walk is None or (steps or 0, walk) < (self.steps or 0, self.walk)):
+            self.walk, self.steps = walk, steps
 
 
 @dataclass(slots=True)
@@ -128,6 +136,15 @@ def simulate(
     report: Report | None = None,
 ) -> Simulation:
     """Take all walks of the plan, on all cores unless `workers` says how many. The outcome does not depend on it."""
+    result = take_walks(model, properties, plan, workers, report)
+    find_traces(result)
+    return result
+
+
+def take_walks(
+    model: Model, properties: Sequence[Property], plan: Plan, workers: int | None = None, report: Report | None = None
+) -> Simulation:
+    """What `simulate` does but for the traces."""
     started = time.monotonic()
     fleet = _Fleet(model, properties, plan, workers)
     result = Simulation(
@@ -146,13 +163,20 @@ def simulate(
 
     fleet.take(note)
     result.interrupted = fleet.interrupted
+    result.duration_s = time.monotonic() - started
+    return result
+
+
+def find_traces(result: Simulation) -> None:
+    """Take the walks that violate properties again, step by step."""
+    started, model, plan = time.monotonic(), result.model, result.plan
+    properties = [finding.prop for finding in result.findings]
     for finding in result.findings:
         if finding.violated and finding.walk is not None:
             again = next(walks(model, properties, plan.seed, [finding.walk], plan.depth, plan.weights))
             assert len(again.actions) == finding.steps, "a compiled walk and the plain one differ"
             finding.trace = trace_of(model, again.actions)
-    result.duration_s = time.monotonic() - started
-    return result
+    result.duration_s += time.monotonic() - started
 
 
 def compiled_walks(model: Model, properties: Sequence[Property], plan: Plan, workers: int | None = None) -> list[Walk]:
@@ -166,7 +190,7 @@ def compiled_walks(model: Model, properties: Sequence[Property], plan: Plan, wor
             found[number] = Walk(actions, End(end), _members(violated), _members(reached))
 
     fleet.take(note)
-    return [found[number] for number in range(plan.traces)]
+    return [found[plan.first + number] for number in range(plan.traces)]
 
 
 def _members(bits: int) -> frozenset[int]:
@@ -188,7 +212,7 @@ class _Fleet(_Search):
         self.store.count[0] = self.count
         self.weight = np.array(instance_weights(model, plan.weights), np.int64)
         self.random = np.zeros(self.count, np.uint64)
-        self.number = np.arange(self.count, dtype=np.int64)
+        self.number = np.arange(plan.first, plan.first + self.count, dtype=np.int64)
         self.length = np.zeros(self.count, np.int64)
         self.violated, self.reached = np.zeros(self.count, np.uint64), np.zeros(self.count, np.uint64)
         self.log = np.zeros((self.count, plan.depth if logged else 0), np.int64)
@@ -223,7 +247,7 @@ class _Fleet(_Search):
                 note(ended)
                 # Whoever has ended takes the next walk, as long as there are any.
                 again = ended.walkers[: self.plan.traces - begun]
-                self.number[again] = np.arange(begun, begun + again.size)
+                self.number[again] = self.plan.first + np.arange(begun, begun + again.size)
                 begun += again.size
                 self._begin_walks(again)
                 active = np.setdiff1d(active, ended.walkers[again.size :], assume_unique=True)

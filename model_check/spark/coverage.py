@@ -1,20 +1,23 @@
-"""Traces that together cover an explored model: every action, every pair of consecutive actions, every property decided.
+"""Traces that together cover an explored model: every action, every pair of actions, every error, every property decided.
 
 The tables of an exploration (`tables.py`) say where each goal is met first. The way there is found backwards, one level at a
-time, for all goals at once; what a longer trace covers on its way needs no trace of its own.
+time, for all goals at once; what a longer trace covers on its way needs no trace of its own. Traces that tell mutants from
+the model are found by exploring both side by side, in a task of Spark for each mutant.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from model_check.encode import as_json
 from model_check.exploration import Step, Trace
-from model_check.model import Action, Model
+from model_check.model import Action, Model, State
 from model_check.models import MODELS
 from model_check.spark.runs import Folder
-from model_check.spark.session import SparkError
+from model_check.spark.session import SparkError, collected
+from spec.values import Error
 
 Move = tuple[str, str]
 """An action's name and its arguments as JSON."""
@@ -45,10 +48,14 @@ _COVERED: dict[str, Callable[[Sequence[Move]], Iterable[str]]] = {
     "arguments": lambda moves: (f"{action} {arguments}" for action, arguments in moves),
     "pairs": lambda moves: (_name_of_pair(first, second) for first, second in pairwise(moves)),
     "properties": lambda moves: (),
+    "errors": lambda moves: (),
 }
-"""What the moves of a trace cover, by the kind of goals."""
+"""What the moves of a trace cover, by the kind of goals that tables know of."""
 
-KINDS = tuple(_COVERED)
+KINDS = (*_COVERED, "mutants")
+
+MOST_COMPARED = 200_000
+"""States in which a mutant is compared with the model; one that does the same in all of them is told apart by no trace."""
 
 
 def model_of(url: str) -> Model:
@@ -71,6 +78,8 @@ def covering_traces(context: Any, url: str, kind: str) -> list[Covering]:
     from pyspark.sql import SparkSession  # noqa: PLC0415 (an extra)
 
     model = model_of(url)
+    if kind == "mutants":
+        return traces_that_tell_mutants(context, model)
     session = SparkSession(context)
     transitions = session.read.parquet(f"{url}/transitions")
     goals = _goals_in_states(session.read.parquet(f"{url}/states")) if kind == "properties" else _goals(transitions, kind)
@@ -80,17 +89,33 @@ def covering_traces(context: Any, url: str, kind: str) -> list[Covering]:
         if goal.name in covered:
             continue
         moves = [*ways[goal.state], *goal.moves]
-        new = ({goal.name} | set(_COVERED[kind](moves))) - covered
+        trace = _trace(model, moves)
+        on_the_way = _errors_answered(trace) if kind == "errors" else set(_COVERED[kind](moves))
+        new = ({goal.name} | on_the_way) - covered
         covered |= new
-        chosen.append(Covering(_trace(model, moves), sorted(new)))
+        chosen.append(Covering(trace, sorted(new)))
     return chosen
 
 
+def _errors_answered(trace: Trace) -> set[str]:
+    """The errors that somebody answers with in a run."""
+    steps = [(before.state, step.action) for before, step in pairwise(trace)]
+    errors = {action.answer.bind()(state) for state, action in steps if action is not None and action.answer is not None}
+    return {error.name for error in errors if error is not Error.NONE}
+
+
 def _goals(transitions: Any, kind: str) -> list[_Goal]:
-    """Where each action, each action with its arguments, or each pair of actions is taken first."""
+    """Where each action, each action with its arguments, each pair of actions is taken, or each error answered, first."""
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
-    first = transitions.select("depth", "source", "action", "arguments", "target")
+    first = transitions.select("depth", "source", "action", "arguments", "target", "error")
+    if kind == "errors":
+        refused = first.where((sql.col("error") != Error.NONE.name) & sql.col("error").isNotNull())
+        earliest = sql.min(sql.struct("depth", "source", "action", "arguments")).alias("first")
+        return [
+            _Goal(row.error, row.first.depth, bytes(row.first.source), ((row.first.action, row.first.arguments),))
+            for row in refused.groupBy("error").agg(earliest).collect()
+        ]
     if kind != "pairs":
         keys = ["action"] if kind == "actions" else ["action", "arguments"]
         earliest = sql.min(sql.struct("depth", "source", "action", "arguments")).alias("first")
@@ -150,3 +175,101 @@ def _trace(model: Model, moves: Sequence[Move]) -> Trace:
         assert len(enabled) == 1, f"{move[0]} {move[1]}: one way to take it, not {len(enabled)}"
         trace.append(Step(*enabled[0]))
     return tuple(trace)
+
+
+class Difference(NamedTuple):
+    """Where a mutant differs first: after these actions, by number, in that action; `enabled` in the model itself."""
+
+    mutant: str
+    before: tuple[int, ...]
+    action: int
+    enabled: bool
+
+
+def traces_that_tell_mutants(context: Any, model: Model) -> list[Covering]:
+    """Shortest runs of the model, up to a step that a mutant takes otherwise, or to a state where it may do more.
+
+    Mutants that do the same as the model in all states, or in the first `MOST_COMPARED`, are left out.
+    """
+    names = mutants_of(model)
+    if not names:
+        raise SparkError(f"model {model.name} has no mutants")
+    described = model.name, dict(model.parameters)
+
+    def find(asked: Iterator[str]) -> Iterator[Difference]:
+        name, given = described
+        for mutant in asked:
+            difference = first_difference(MODELS[name].build(_given(given)), mutant)
+            if difference:
+                yield difference
+
+    found = collected(context.parallelize(names, len(names)).mapPartitions(find))
+    mutants = {difference.mutant: _mutant_of(model, difference.mutant) for difference in found}
+    chosen, told = list[Covering](), set[str]()
+    for difference in sorted(found, key=lambda difference: (-len(difference.before), difference.mutant)):
+        if difference.mutant in told:
+            continue
+        trace = [Step(None, model.initial)]
+        for number in (*difference.before, *([difference.action] if difference.enabled else [])):
+            action = model.actions[number]
+            successor = action.bind()(trace[-1].state)
+            assert successor is not None, f"{action.label} is not enabled where it was taken"
+            trace.append(Step(action, successor))
+        new = {name for name, mutant in mutants.items() if name not in told and _is_told(model, mutant, trace)}
+        told |= new | {difference.mutant}
+        chosen.append(Covering(tuple(trace), sorted(new | {difference.mutant})))
+    return chosen
+
+
+def mutants_of(model: Model) -> list[str]:
+    """The mutants that a model knows, by name."""
+    return [name for parameter in MODELS[model.name].parameters if parameter.name == "mutant" for name in parameter.choices]
+
+
+def first_difference(model: Model, mutant: str) -> Difference | None:
+    """The nearest state of the model in which a mutant does something else."""
+    other = _mutant_of(model, mutant)
+    both = [(own.bind(), theirs.bind()) for own, theirs in zip(model.actions, other.actions, strict=True)]
+    inside = [term.bind() for term in model.constraint]
+    reached_by: dict[State, tuple[State, int] | None] = {model.initial: None}
+    queue = deque([model.initial])
+    compared = 0
+    while queue and compared < MOST_COMPARED:
+        state = queue.popleft()
+        compared += 1
+        differing = []
+        for number, (own, theirs) in enumerate(both):
+            successor = own(state)
+            if theirs(state) != successor:
+                differing.append((successor is None, number))
+            if successor is not None and successor not in reached_by and all(term(successor) for term in inside):
+                reached_by[successor] = state, number
+                queue.append(successor)
+        if differing:
+            unable, action = min(differing)
+            return Difference(mutant, _way_to(state, reached_by), action, not unable)
+    return None
+
+
+def _way_to(state: State, reached_by: dict[State, tuple[State, int] | None]) -> tuple[int, ...]:
+    actions: list[int] = []
+    while (step := reached_by[state]) is not None:
+        state, action = step
+        actions.insert(0, action)
+    return tuple(actions)
+
+
+def _is_told(model: Model, mutant: Model, trace: Sequence[Step]) -> bool:
+    """Whether the mutant takes a step of the trace otherwise."""
+    numbers = {action: number for number, action in enumerate(map(id, model.actions))}
+    return any(
+        mutant.actions[numbers[id(step.action)]].bind()(before.state) != step.state for before, step in pairwise(trace)
+    )
+
+
+def _mutant_of(model: Model, mutant: str) -> Model:
+    return MODELS[model.name].build(_given(model.parameters) | {"mutant": mutant})
+
+
+def _given(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if value is not None}

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from model_check.compiled.layout import Fields
 from model_check.spark.core import PADDING, Packed
 from model_check.spark.kernels import MOST_INDEXED, add, fill, keep, send, strike
+from model_check.spark.messages import in_order
 
 _FIRST_BITS = 12
 
@@ -72,11 +73,13 @@ class Distinct:
         return out, first.tolist()
 
     def remaining(self) -> tuple[Packed, int]:
-        """Those that are not struck out, packed, and how many they are."""
+        """Those that are not struck out, packed and in order, and how many they are."""
         struck = np.zeros(self.count, np.uint8) if self._struck is None else self._struck
-        out = np.zeros(self.count * self.fields.size + PADDING, np.uint8)
-        kept = keep(self.fields.words, self.fields.size, self._content, self.count, struck, out)
-        return out[: kept * self.fields.size + PADDING], kept
+        size = self.fields.size
+        out = np.zeros(self.count * size + PADDING, np.uint8)
+        kept = keep(self.fields.words, size, self._content, self.count, struck, out)
+        out[: kept * size].reshape(kept, size)[:] = in_order(out, size, kept)
+        return out[: kept * size + PADDING], kept
 
     def _make_room(self, more: int) -> None:
         needed = self.count + more

@@ -3,6 +3,7 @@
 The driver knows numbers of values, names of files and counts; never a state but those that it shows.
 """
 
+import os
 import pickle
 import shutil
 import tempfile
@@ -19,15 +20,17 @@ import numpy as np
 from model_check.compiled.checkpoint import identity
 from model_check.compiled.engine import _spare_bits
 from model_check.compiled.interning import Domain, distinct, domains_of
-from model_check.compiled.layout import compact_fields, wide_fields
+from model_check.compiled.layout import Fields, compact_fields, wide_fields
 from model_check.compiled.orbits import OrbitBook, canonical_numbers
 from model_check.exploration import (
     CheckpointError,
     Checkpointing,
     Clock,
     Exploration,
+    LevelWork,
     Limits,
     Progress,
+    Shuffles,
     Step,
     Trace,
     Verdict,
@@ -36,9 +39,10 @@ from model_check.extras import need
 from model_check.model import Model, Property, State
 from model_check.spark.checkpoint import Checkpoint
 from model_check.spark.core import Numbering, Numbers, pack
+from model_check.spark.head import Head, Met, number_values_ahead
 from model_check.spark.kernels import home_of
 from model_check.spark.runs import Folder, FolderError, Piece, Run, pieces_of, slice_of
-from model_check.spark.session import SparkError, SparkSettings, is_local, spark_context
+from model_check.spark.session import SparkError, SparkSettings, is_local, reason_of, spark_context
 from model_check.spark.tables import Tables
 from model_check.spark.tasks import (
     Job,
@@ -55,7 +59,7 @@ from model_check.symmetry import Symmetry
 MOST_AT_A_TIME = 1 << 21
 """States of one partition that a job expands: more would take the memory of a task."""
 
-PARTITIONS_PER_CORE = 2
+PARTITIONS_PER_CORE = 1
 MOST_PARTITIONS = 1 << 16
 
 
@@ -161,16 +165,26 @@ class _Search:
         self._number_anew()
         self.visited: list[list[Run]] = [[] for _ in range(self.partitions)]
         self.levels: list[int] = []
+        self.complete = False
+        """Whether the driver has explored everything by itself."""
         self.fired = np.zeros(max(1, len(model.actions)), np.int64)
         self.deadlocks, self.represented = 0, 0
         self.found: dict[int, Found] = {}
         self.first_deadlock: Found | None = None
+        self.traces: dict[Found, Trace] = {}
         self.position = 0
-        self.sent_bytes = self.sent_states = self.jobs = 0
+        self.work: list[LevelWork] = []
         if known:
             self._resume(*known)
         else:
-            self._begin(initial)
+            # Tables are written by tasks, and a limit on states may be a small one.
+            by_driver = 0 if settings.tables or limits.max_states is not None else settings.driver_states
+            if by_driver:
+                self._begin_with_head(by_driver)
+            else:
+                self._begin(initial)
+            self._come_to_rest()
+            self._save()
 
     @property
     def counts(self) -> list[int]:
@@ -198,8 +212,35 @@ class _Search:
         if self.symmetry:
             self.represented = len(set(self.symmetry.images(self.model.initial)))
 
-        self._come_to_rest()
-        self._save()
+    def _begin_with_head(self, most: int) -> None:
+        """Start with the levels that the driver explores by itself: the first ones, of up to so many states."""
+        cores = self.context.defaultParallelism if is_local(self.context.master) else os.cpu_count() or 1
+        head = Head(self.model, self.properties, self.limits, cores, self.symmetry, most)
+        for domain, values in zip(distinct(self.domains), head.values, strict=True):
+            domain.number_all(values)
+        if not head.complete:
+            number_values_ahead(self.model, self.domains, cores)
+        if self.orbits:
+            self.orbits.extend()
+        self.levels = list(head.levels)
+        self.fields = self._fitting_fields()
+        self._number_anew()
+        if self.checkpoint or not head.complete:
+            self.visited = head.write(self.folder, self.fields, len(self.numbering.layouts) - 1, self.partitions)
+        self.fired[:] = head.fired
+        self.deadlocks, self.represented, self.complete = head.deadlocks, head.represented, head.complete
+        if head.complete:
+            self.position = self.levels[-1]
+        self.found = {number: self._met(met) for number, met in head.found().items()}
+        deadlock = head.first_deadlock()
+        self.first_deadlock = deadlock and self._met(deadlock)
+
+    def _met(self, met: Met) -> Found:
+        """A state that the driver has met by itself, and knows a run to."""
+        found = Found(met.level, met.state)
+        if met.trace:
+            self.traces[found] = met.trace
+        return found
 
     def _come_to_rest(self) -> None:
         """Remember this moment: what a checkpoint says if the job that follows is not completed."""
@@ -221,7 +262,7 @@ class _Search:
             "first_deadlock": self.first_deadlock,
             "found": dict(self.found),
             "represented": self.represented,
-            "sent": [self.sent_states, self.sent_bytes],
+            "work": list(self.work),
             "seconds": self.clock.elapsed,
         }
 
@@ -238,7 +279,7 @@ class _Search:
         self.deadlocks, self.represented = moment["deadlocks"], moment["represented"]
         self.first_deadlock = moment["first_deadlock"] and _found(moment["first_deadlock"])
         self.found = {int(number): _found(found) for number, found in moment["found"].items()}
-        self.sent_states, self.sent_bytes = moment["sent"]
+        self.work = [LevelWork(*work) for work in moment["work"]]
         self.clock.earlier = moment["seconds"]
 
     # ---- the search
@@ -246,7 +287,7 @@ class _Search:
     def run(self) -> Exploration:
         try:
             self._note_decisions()
-            while self._expand_level():
+            while not self.complete and self._expand_level():
                 self.position = 0
         except (KeyboardInterrupt, _OutOfTimeError) as stop:
             out_of_time = isinstance(stop, _OutOfTimeError)
@@ -294,12 +335,11 @@ class _Search:
 
     def _job(self, level: int, pieces: Sequence[list[Piece]]) -> list[list[Piece]]:
         """Expand these states of each partition; what has to wait until values that are new have their numbers."""
-        job = self._described(level)
+        job, began = self._described(level), time.monotonic()
         plans = [Plan(own, runs) for own, runs in zip(pieces, self.visited, strict=True)]
         expanded = self.context.parallelize(plans, self.partitions).mapPartitionsWithIndex(partial(expand_partition, job))
         merged = expanded.partitionBy(self.partitions, _home).mapPartitionsWithIndex(partial(merge_partition, job))
         outcomes: list[Merged] = sorted(self._collected(merged), key=lambda outcome: outcome.partition)
-        self.jobs += 1
         for outcome in outcomes:
             if outcome.report.error is not None:
                 self._raise_again(outcome.report.error.state, outcome.report.error.action)
@@ -307,7 +347,25 @@ class _Search:
             self._take(outcome, level)
         self.folder.remove([piece.file for own in pieces for piece in own if piece.file.startswith("waiting/")])
         self._number([outcome.report.new_values for outcome in outcomes])
+        self._note_work(level, outcomes, time.monotonic() - began)
         return [[outcome.report.set_aside] if outcome.report.set_aside else [] for outcome in outcomes]
+
+    def _note_work(self, level: int, outcomes: Sequence[Merged], seconds: float) -> None:
+        """Add a job to what its level took."""
+        work = LevelWork(
+            level,
+            1,
+            sum(outcome.report.successors for outcome in outcomes),
+            sum(outcome.received[0] for outcome in outcomes),
+            sum(outcome.received[1] for outcome in outcomes),
+            sum(outcome.fresh for outcome in outcomes),
+            seconds,
+            sum(outcome.report.seconds for outcome in outcomes),
+            sum(outcome.seconds for outcome in outcomes),
+        )
+        if self.work and self.work[-1].level == level:
+            work = work.added_to(self.work.pop())
+        self.work.append(work)
 
     def _described(self, level: int) -> Job:
         undecided = tuple(number for number in range(len(self.properties)) if self.tables or number not in self.found)
@@ -333,7 +391,7 @@ class _Search:
         except Py4JJavaError as error:
             if out_of_time.is_set():
                 raise _OutOfTimeError from error
-            raise SparkError(_reason(error)) from error
+            raise SparkError(reason_of(error)) from error
         finally:
             if timer:
                 timer.cancel()
@@ -360,8 +418,6 @@ class _Search:
                     self.found.setdefault(number, Found(level, state))
         if self.tables:
             self.tables.written += [*outcome.tables, *report.tables]
-        states, size = outcome.received
-        self.sent_states, self.sent_bytes = self.sent_states + states, self.sent_bytes + size
 
     def _note_decisions(self) -> None:
         for number, verdict in enumerate(self.result.verdicts):
@@ -380,13 +436,16 @@ class _Search:
                 domain.number_all(values)
         if self.orbits:
             self.orbits.extend()
-        spare = _spare_bits(sum(self.levels))
-        fields = wide_fields(self.counts) if spare is None else compact_fields(self.counts, spare)
+        fields = self._fitting_fields()
         if not self.fields.has_room(self.counts) or fields.size < self.fields.size:
             self.fields = fields
         elif self.counts == before:
             return
         self._number_anew()
+
+    def _fitting_fields(self) -> Fields:
+        spare = _spare_bits(sum(self.levels))
+        return wide_fields(self.counts) if spare is None else compact_fields(self.counts, spare)
 
     def _number_anew(self) -> None:
         layout = self.fields.widths, tuple(self.fields.arrays.word.tolist())
@@ -409,7 +468,8 @@ class _Search:
         if self.symmetry:
             result.represented = self.represented
         wanted = {*self.found.values(), *([self.first_deadlock] if self.first_deadlock else [])}
-        traces = self._traces_to(wanted)
+        traces = self.traces | self._traces_to(wanted - self.traces.keys())
+        result.shuffles = Shuffles(self.partitions, self.fields.size, self.work)
         for number, found in self.found.items():
             result.verdicts[number].trace = traces[found]
         if self.first_deadlock:
@@ -490,11 +550,3 @@ class _OutOfTimeError(Exception):
 def _home(home: int) -> int:
     """Messages carry the number of their partition."""
     return home
-
-
-def _reason(error: Any) -> str:
-    """Why a job failed, in one line: the last line of a Python traceback, if there is one."""
-    text = str(error.java_exception.getMessage()) if error.java_exception else str(error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    python = [line for line in lines if line and line[0].isalpha() and "Error" in line.split(":")[0]]
-    return f"a task of Spark failed: {(python or lines)[-1 if python else 0]}"

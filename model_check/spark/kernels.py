@@ -235,3 +235,14 @@ def home_of(layout: Layout, packed: Words, partitions: int) -> int:
         total += ((packed[np.int64(layout.word[slot])] >> layout.shift[slot]) & layout.mask[slot]) * layout.weight[slot]
     home: int = np.int64(((finish_hash(total) >> _HALF) * np.uint64(partitions)) >> _HALF)  # type: ignore[assignment]
     return home
+
+
+@kernel
+def homes_of(layout: Layout, packed: Bytes, size: int, partitions: int, homes: NDArray[np.uint16]) -> None:
+    """The partitions that packed states belong to."""
+    for number in range(homes.size):
+        total = _ZERO
+        for slot in range(layout.word.size):
+            word = load_word(packed, number * size + 8 * np.int64(layout.word[slot]))
+            total += ((word >> layout.shift[slot]) & layout.mask[slot]) * layout.weight[slot]
+        homes[number] = np.uint16(((finish_hash(total) >> _HALF) * np.uint64(partitions)) >> _HALF)

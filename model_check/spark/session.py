@@ -17,8 +17,13 @@ LOOPBACK = "127.0.0.1"
 ATTEMPTS = 4
 """How often a task may fail before the exploration does: a local master's own default is once."""
 
+MOST_IN_A_LEVEL = 1 << 14
+"""States of a level that are explored sooner by the driver itself than by a job of Spark."""
+
 _LOCAL = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?$")
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+_LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""With a local master, Java only hands bytes on, and not for long: optimizing itself would take the cores from the tasks."""
 
 
 class SparkError(RuntimeError):
@@ -30,7 +35,8 @@ class SparkSettings:
     """Where Spark runs, in how many partitions states are kept, and where they are spilled.
 
     `conf` are settings by Spark's own names. `tables` is a folder for the state graph as tables. `tell` gets a sentence for
-    people: where Spark's own pages are.
+    people: where Spark's own pages are. `driver_states`: levels of up to so many states at the beginning are explored by
+    the driver itself; with 0, none is.
     """
 
     master: str | None = None
@@ -39,6 +45,7 @@ class SparkSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     tell: Callable[[str], None] | None = None
     tables: str | None = None
+    driver_states: int = MOST_IN_A_LEVEL
 
 
 def is_local(master: str) -> bool:
@@ -100,6 +107,7 @@ def _configuration(settings: SparkSettings, master: str | None) -> dict[str, str
         "spark.python.worker.reuse": "true",
         "spark.python.use.daemon": "true",
         "spark.task.maxFailures": str(ATTEMPTS),
+        "spark.shuffle.compress": "false",  # messages are compressed already
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
     }
     if master is not None:
@@ -108,7 +116,7 @@ def _configuration(settings: SparkSettings, master: str | None) -> dict[str, str
             configuration |= {
                 "spark.driver.host": LOOPBACK,
                 "spark.driver.bindAddress": LOOPBACK,
-                "spark.shuffle.compress": "false",  # packed states hardly shrink, and nothing leaves the machine
+                "spark.driver.extraJavaOptions": f"{configuration['spark.driver.extraJavaOptions']} {_LIGHT}",
             }
         else:
             # Compiled loops are kept where the executor works: never in a home folder, which it may not have.
@@ -146,3 +154,22 @@ def _prepare_java() -> None:
             os.environ["JAVA_HOME"] = before
 
     atexit.register(restore)
+
+
+def collected(tasks: Any) -> list[Any]:
+    """What tasks return; `SparkError` says why one failed."""
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415
+
+    try:
+        outcomes: list[Any] = tasks.collect()
+    except Py4JJavaError as error:
+        raise SparkError(reason_of(error)) from error
+    return outcomes
+
+
+def reason_of(error: Any) -> str:
+    """Why a job failed, in one line: the last line of a Python traceback, if there is one."""
+    text = str(error.java_exception.getMessage()) if error.java_exception else str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    python = [line for line in lines if line and line[0].isalpha() and "Error" in line.split(":")[0]]
+    return f"a task of Spark failed: {(python or lines)[-1 if python else 0]}"

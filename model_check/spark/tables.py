@@ -21,12 +21,15 @@ from model_check.compiled.layout import Fields
 from model_check.encode import as_json
 from model_check.exploration import Exploration
 from model_check.graph_tables import arrow_type, column_name, slot_type
-from model_check.model import Model, Property
+from model_check.model import Local, Model, Property
 from model_check.report import option_name
 from model_check.spark.runs import Folder
 from model_check.version import VERSION
+from spec.values import Error
 
 KEY_BYTES = 16
+ERRORS = list(Error)
+_NO_ANSWER = -1
 _WORD = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
 _EIGHT, _ZERO = np.uint64(8), np.uint64(0)
 
@@ -68,6 +71,7 @@ class Tables:
         }
         self._actions = [action.name for action in model.actions]
         self._arguments = [json.dumps(as_json(action.args)) for action in model.actions]
+        self._answered: dict[tuple[Any, ...], int] = {}
 
     def agree(self) -> None:
         """Look at the numbers that values have now."""
@@ -92,11 +96,7 @@ class Tables:
         self, fields: Fields, packed: Bytes, count: int, depth: int, decided: Sequence[tuple[int, int]], partition: int
     ) -> None:
         """Write states of one depth; `decided` are sets of properties, as bits, and the numbers of the states that do."""
-        layout = fields.arrays
-        words = packed[: count * fields.size].reshape(count, fields.size)
-        whole = np.zeros((count, 8 * fields.words), np.uint8)
-        whole[:, : fields.size] = words
-        content = whole.view(np.uint64)
+        everything = numbers_of(fields, packed, np.arange(count), range(len(self.domains)))
         bits = np.zeros(count, np.uint64)
         for properties, number in decided:
             bits[number] |= np.uint64(properties)
@@ -107,16 +107,41 @@ class Tables:
             "reached": self._names(bits, "sometimes"),
         }
         for slot, domain in zip(self.model.slots, self.domains, strict=True):
-            at = slot.position
-            numbers = (content[:, int(layout.word[at])] >> layout.shift[at]) & layout.mask[at]
             encoded = [as_json(value) for value in domain.values]
             as_text = arrow_type(slot.holds) is None
             known = pyarrow.array([json.dumps(value) for value in encoded] if as_text else encoded, slot_type(slot))
-            columns[column_name(slot)] = known.take(pyarrow.array(numbers.astype(np.int64)))
+            columns[column_name(slot)] = known.take(pyarrow.array(everything[:, slot.position]))
         self._write("states", partition, pyarrow.table(columns))
 
-    def write_transitions(self, sources: Keys, targets: Keys, words: Words, depth: int, partition: int) -> None:
-        """Write transitions by the keys of their states and the words of hash and action, from states of one depth."""
+    def answers(self, fields: Fields, packed: Bytes, positions: Integers, words: Words) -> NDArray[np.int32]:
+        """What actions, by their words, are answered with in the states at these positions: errors by their place."""
+        actions, errors = (words & ACTION_MASK).astype(np.int64), np.full(words.size, _NO_ANSWER, np.int32)
+        for action in np.unique(actions).tolist():
+            answer = self.model.actions[action].answer
+            if answer is not None:
+                own = np.flatnonzero(actions == action)
+                slots = [slot.position for slot in answer.slots]
+                numbers = numbers_of(fields, packed, positions[own], slots)
+                distinct, places = np.unique(numbers, axis=0, return_inverse=True)
+                asked = [self._answer(action, answer, slots, row) for row in distinct.tolist()]
+                errors[own] = np.array(asked, np.int32)[places.reshape(-1)]
+        return errors
+
+    def _answer(self, action: int, answer: Local, slots: list[int], numbers: list[int]) -> int:
+        """The place of the error that an action is answered with where these slots hold the values of these numbers."""
+        values = [self.domains[slot].values[number] for slot, number in zip(slots, numbers, strict=True)]
+        key = (action, *values)
+        if key not in self._answered:
+            state: list[Any] = [None] * len(self.domains)
+            for slot, value in zip(slots, values, strict=True):
+                state[slot] = value
+            self._answered[key] = ERRORS.index(answer.bind()(tuple(state)))
+        return self._answered[key]
+
+    def write_transitions(
+        self, sources: Keys, targets: Keys, words: Words, errors: NDArray[np.int32], depth: int, partition: int
+    ) -> None:
+        """Write transitions by the keys of their states, the words of hash and action, and answers, from one depth."""
         actions = (words & ACTION_MASK).astype(np.int32)
         table = pyarrow.table(
             {
@@ -124,6 +149,9 @@ class Tables:
                 "depth": pyarrow.array(np.full(len(actions), depth, np.int32)),
                 "action": _dictionary(actions, self._actions),
                 "arguments": _dictionary(actions, self._arguments),
+                "error": pyarrow.DictionaryArray.from_arrays(
+                    pyarrow.array(errors, mask=errors == _NO_ANSWER), [error.name for error in ERRORS]
+                ).cast(_WORD),
                 "target": _binary(targets),
             }
         )
@@ -158,6 +186,16 @@ class Tables:
 
     def _write(self, kind: str, partition: int, table: pyarrow.Table) -> None:
         self.written.append(self.folder.write_table(kind, partition, table.replace_schema_metadata(self._described)))
+
+
+def numbers_of(fields: Fields, packed: Bytes, positions: Integers, slots: Sequence[int]) -> NDArray[np.int64]:
+    """The numbers of the values that these slots hold in packed states, a state in each row."""
+    whole = np.zeros((positions.size, 8 * fields.words), np.uint8)
+    count = packed.size // fields.size
+    whole[:, : fields.size] = packed[: count * fields.size].reshape(count, fields.size)[positions]
+    content, layout = whole.view(np.uint64), fields.arrays
+    columns = [(content[:, int(layout.word[slot])] >> layout.shift[slot]) & layout.mask[slot] for slot in slots]
+    return np.stack(columns, axis=1).astype(np.int64) if columns else np.zeros((positions.size, 0), np.int64)
 
 
 def _binary(keys: Keys) -> pyarrow.Array:

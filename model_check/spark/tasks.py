@@ -18,14 +18,12 @@ from model_check.compiled.layout import Fields
 from model_check.model import Model, Property
 from model_check.spark.core import Core, Expanded, Numbering, Numbers, Packed, RaisedError, RuleError, pack, repacked
 from model_check.spark.distinct import Distinct
+from model_check.spark.messages import MOST_STATES, decode, encode
 from model_check.spark.runs import Folder, Piece, Run
 from model_check.spark.tables import Tables
 
 MOST_ROWS = 1 << 22
 """Transitions that a task collects before it writes a file of them."""
-
-MESSAGE = 32 << 20
-"""Most bytes of states in one message."""
 
 
 class Setup(NamedTuple):
@@ -58,7 +56,7 @@ class Plan(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What an expansion found besides successors."""
+    """What an expansion found besides successors; `seconds` of a processor, `successors` before any was left out."""
 
     fired: list[int]
     deadlocks: int
@@ -142,7 +140,7 @@ def expand_partition(job: Job, partition: int, plans: Iterator[Plan]) -> Iterato
 
 
 def _expand_partition(job: Job, partition: int, plan: Plan) -> Iterator[tuple[int, Any]]:
-    started = time.perf_counter()
+    started = time.process_time()
     (setup, core, folder, tables), numbering = known_of(job)
     core.fired[:] = 0
     core.deadlocks, core.first_deadlock = 0, None
@@ -179,6 +177,11 @@ def _expand_partition(job: Job, partition: int, plan: Plan) -> Iterator[tuple[in
     if rows:
         rows.write()
     packed, first = found.by_home(setup.partitions)
+    size = core.wire.size
+    for home in range(setup.partitions):
+        for begin in range(first[home], first[home + 1], MOST_STATES):
+            end = min(begin + MOST_STATES, first[home + 1])
+            yield home, encode(packed[begin * size : end * size], size, end - begin)
     report = Report(
         core.fired.tolist(),
         core.deadlocks,
@@ -186,16 +189,11 @@ def _expand_partition(job: Job, partition: int, plan: Plan) -> Iterator[tuple[in
         core.new_values(),
         kept_aside,
         error,
-        time.perf_counter() - started,
+        time.process_time() - started,
         successors,
         tables.written if tables else [],
     )
     yield partition, (plan, report)
-    step = max(1, MESSAGE // core.wire.size)
-    for home in range(setup.partitions):
-        for begin in range(first[home], first[home + 1], step):
-            end = min(begin + step, first[home + 1])
-            yield home, packed[begin * core.wire.size : end * core.wire.size].tobytes()
 
 
 def merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any]]) -> Iterator[Merged]:
@@ -205,16 +203,15 @@ def merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any]
 
 
 def _merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any]]) -> Merged:
+    started = time.process_time()
     (_, core, folder, tables), numbering = known_of(job)
     size = core.wire.size
     candidates, received, received_bytes = Distinct(core.wire), 0, 0
     own: tuple[Plan, Report] | None = None
-    started: float | None = None
     for _, message in messages:
-        started = started or time.perf_counter()
         if isinstance(message, bytes):
-            count = len(message) // size
-            candidates.add_packed(padded(message), count)
+            states, count = decode(message, size)
+            candidates.add_packed(states, count)
             received, received_bytes = received + count, received_bytes + len(message)
         else:
             own = message
@@ -251,7 +248,7 @@ def _merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any
         decided,
         report,
         (received, received_bytes),
-        time.perf_counter() - (started or time.perf_counter()),
+        time.process_time() - started,
         tables.written if tables else [],
     )
 
@@ -271,28 +268,31 @@ class _TransitionRows:
 
     def __init__(self, tables: Tables, fields: Fields, depth: int, partition: int) -> None:
         self.tables, self.fields, self.depth, self.partition = tables, fields, depth, partition
+        self._packed: Packed = np.zeros(0, np.uint8)
         self._states: Any = None
-        self._parts: list[tuple[Any, Any, Any]] = []
+        self._parts: list[tuple[Any, Any, Any, Any]] = []
 
     def begin(self, packed: Packed, states: int) -> None:
         """The states that are expanded next."""
+        self._packed = packed
         self._states = self.tables.keys(self.fields, packed, self.fields.size, states)
 
     def add(self, expanded: Expanded) -> None:
         """Successors of some of these states."""
         words = self.fields.words
-        sources = self._states[np.repeat(expanded.positions, np.maximum(expanded.degrees, 0))]
+        positions = np.repeat(expanded.positions, np.maximum(expanded.degrees, 0))
         targets = self.tables.keys(self.fields, expanded.linear.view(np.uint8), 8 * (words + 1), expanded.size)
         hashes = expanded.linear[: expanded.size * (words + 1)].reshape(-1, words + 1)[:, words].copy()
-        self._parts.append((sources, targets, hashes))
+        errors = self.tables.answers(self.fields, self._packed, positions, hashes)
+        self._parts.append((self._states[positions], targets, hashes, errors))
         if sum(len(part[2]) for part in self._parts) > MOST_ROWS:
             self.write()
 
     def write(self) -> None:
         """Write what has come together."""
         if any(len(part[2]) for part in self._parts):
-            sources, targets, hashes = (np.concatenate(column) for column in zip(*self._parts, strict=True))
-            self.tables.write_transitions(sources, targets, hashes, self.depth, self.partition)
+            sources, targets, hashes, errors = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+            self.tables.write_transitions(sources, targets, hashes, errors, self.depth, self.partition)
         self._parts = []
 
 
@@ -328,13 +328,6 @@ def read(folder: Folder, numbering: Numbering, piece: Piece) -> Packed:
     if piece.layout == len(numbering.layouts) - 1:
         return packed
     return repacked(packed, piece.states, numbering.fields(piece.layout), numbering.fields())
-
-
-def padded(message: bytes) -> Packed:
-    """The states of a message, as kernels read them."""
-    packed = np.empty(len(message) + 8, np.uint8)
-    packed[: len(message)] = np.frombuffer(message, np.uint8)
-    return packed
 
 
 class Predecessor(NamedTuple):

@@ -1,13 +1,13 @@
-"""The studies as data: where the checker finds each failure, what it means, and which rule repairs it.
+"""The studies of the published models, and all studies together.
 
 No run is stored here. Bounds are the smallest in which the failure shows; the repaired protocol is explored completely
 within the same bounds. The words speak of roles, not of broker ids, for another engine may find another shortest run.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
+from model_check.studies.messages import MESSAGE_STUDIES
+from model_check.studies.study import Configuration, Study
 from spec.alter_partition import maximal_isr, propose
 from spec.election import may_elect_cleanly, may_lead_next
 from spec.fetch import fetch_fenced_by_leader_epoch
@@ -16,49 +16,6 @@ from spec.isr import join_after_epoch_start
 from spec.produce import acknowledged_on_commit, check_produce
 from spec.replica import start_leading_with_epoch_entry
 from spec.truncation import answer_in_epoch, look_up_as_designed, truncate_to_common_epoch, truncate_to_epoch_end
-
-
-class Configuration(NamedTuple):
-    """A model, and its parameters where they differ from the defaults."""
-
-    model: str
-    parameters: Mapping[str, Any]
-
-    def command(self, invariant: str) -> str:
-        """The command that checks `invariant` in this configuration."""
-        words = ["kspec check", self.model]
-        for name, value in self.parameters.items():
-            option = f"--{name.replace('_', '-')}"
-            if value is True:
-                words.append(option)
-            elif isinstance(value, tuple):
-                words += [f"{option} {choice}" for choice in value]
-            else:
-                words.append(f"{option} {value}")
-        return " ".join([*words, f"--invariant {invariant}"])
-
-
-@dataclass(frozen=True, slots=True)
-class Study:
-    """A failure of a protocol version, and its repair.
-
-    - `reference`: where Kafka's developers discuss it;
-    - `setup`: what the reader must know before the run; `outcome`: what the run has done in the end;
-    - `invariant`: the property that fails in `failing` and holds in `repaired`;
-    - `rules`: the functions of `spec` that repair it; `repair`: why that helps.
-    """
-
-    name: str
-    title: str
-    summary: str
-    reference: str
-    setup: str
-    failing: Configuration
-    invariant: str
-    outcome: str
-    rules: tuple[Callable[..., Any], ...]
-    repair: str
-    repaired: Configuration
 
 
 def _bounds(replicas: int, log_size: int, max_records: int, max_epoch: int) -> dict[str, Any]:
@@ -78,7 +35,7 @@ UNCLEAN = _bounds(2, 1, 2, 2)
 ACKS = _bounds(2, 1, 1, 1)
 MIN_ISR = {**_bounds(2, 1, 1, 2), "acks": "all", "unclean": True}
 
-STUDIES = (
+PUBLISHED_STUDIES = (
     Study(
         name="kip-101-loss",
         title="A restarted follower throws away a committed record",
@@ -500,3 +457,5 @@ STUDIES = (
     ),
 )
 """In the order of Kafka's history, settings last."""
+
+STUDIES = (*PUBLISHED_STUDIES, *MESSAGE_STUDIES)

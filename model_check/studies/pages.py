@@ -5,6 +5,7 @@ from pathlib import Path
 
 from model_check.exploration import Progress
 from model_check.studies.catalogue import STUDIES
+from model_check.studies.hazards import HAZARDS, Hazard
 from model_check.studies.tell import Telling, as_markdown, tell
 
 INDEX = "README.md"
@@ -31,7 +32,7 @@ def index(tellings: list[Telling]) -> str:
         "",
         "Failures of Kafka's replication, past and possible. Each page is written by `kspec study --write docs/studies`:",
         "the failing run is the shortest one that the checker finds, and the repaired protocol is explored completely",
-        "within the same bounds.",
+        "within the same bounds (in model `kafka`, from `diverging-fetch` on, states are counted up to renaming of brokers).",
         "",
         "| study | what happens | reference | shortest run | repaired |",
         "|---|---|---|---|---|",
@@ -42,4 +43,11 @@ def index(tellings: list[Telling]) -> str:
             f"| [{study.name}]({study.name}.md) | {study.summary} | {study.reference} | {len(telling.trace)} states"
             f" | holds in {telling.repaired.distinct_states:,} states |"
         )
+    lines += ["", "## Hazards", "", "The failures by number, as the tests and other pages name them.", ""]
+    lines += ["| hazard | what goes wrong | reference | study |", "|---|---|---|---|", *map(_hazard_line, HAZARDS)]
     return "\n".join(lines) + "\n"
+
+
+def _hazard_line(hazard: Hazard) -> str:
+    told = ", ".join(f"[{name}]({name}.md)" for name in hazard.studies) or f"none: {hazard.why}"
+    return f"| {hazard.name} | {hazard.what} | {hazard.reference} | {told} |"

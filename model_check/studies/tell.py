@@ -8,13 +8,14 @@ from pathlib import PurePosixPath
 from model_check.engines import Explore, explorer
 from model_check.exploration import Exploration, Limits, Progress, Trace, Verdict
 from model_check.mermaid import sequence_diagram
-from model_check.model import Model, State
+from model_check.model import Model
 from model_check.models import MODELS
-from model_check.models.gustafson.settings import NAMES
 from model_check.reference import explore as explore_with_reference_engine
-from model_check.render import changes, field_name, sequence_text, steps, trace_table
+from model_check.render import sequence_text, trace_table
 from model_check.report import vacuous
-from model_check.studies.catalogue import Configuration, Study
+from model_check.retrace import retrace
+from model_check.studies.study import Configuration, Study
+from model_check.symmetry import Symmetry
 
 WIDTH = 100
 
@@ -53,24 +54,26 @@ class Telling:
 
 def tell(
     study: Study,
-    explore: Explore = explore_with_reference_engine,
+    explore: Explore | None = None,
     verify: Explore | None = None,
     report: Callable[[Progress], None] | None = None,
 ) -> Telling:
     """Find the failing run of `study` with `explore`, and check its repaired configuration completely with `verify`.
 
-    By default the run is the reference engine's, for pages to be the same everywhere, and the check the fastest engine's.
+    By default the run is the reference engine's, for pages to be the same everywhere, and the check the fastest engine's;
+    in the model with messages both are the fastest engine's, up to renaming of brokers.
 
     Beside the property its `sometimes` twin is checked in the repaired configuration, so that it does not hold for want
     of an occasion to fail. `UnfinishedError` if a check is stopped early.
     """
-    failing = _check(study.failing, study.invariant, explore, report, with_twin=False)
+    find = explore or (None if study.failing.symmetry else explore_with_reference_engine)
+    failing = _check(study.failing, study.invariant, find, report, with_twin=False)
     verdict = failing.verdicts[0]
     if not verdict.violated and failing.stopped_because:
         raise UnfinishedError(f"{study.name}: the failing check stopped, {failing.stopped_because}")
     assert verdict.violated, f"{study.name}: {study.invariant} does not fail"
     assert verdict.trace
-    repaired = _check(study.repaired, study.invariant, verify or explorer(), report, with_twin=True)
+    repaired = _check(study.repaired, study.invariant, verify, report, with_twin=True)
     assert not repaired.violated, f"{study.name}: {study.invariant} fails in the repaired configuration"
     if repaired.stopped_because:
         raise UnfinishedError(f"{study.name}: the repaired check stopped, {repaired.stopped_because}")
@@ -80,7 +83,7 @@ def tell(
 def _check(
     configuration: Configuration,
     invariant: str,
-    explore: Explore,
+    explore: Explore | None,
     report: Callable[[Progress], None] | None,
     with_twin: bool,
 ) -> Exploration:
@@ -88,45 +91,19 @@ def _check(
     prop = model.property_named(invariant)
     assert prop is not None, f"{model.name} has no property {invariant}"
     twin = model.property_named(prop.twin) if with_twin and prop.twin else None
+    explore = explore or explorer(symmetry=Symmetry(model) if configuration.symmetry else None)
     return explore(model, [prop] if twin is None else [prop, twin], Limits(report=report))
 
 
 def replay(trace: Trace, model: Model, repaired: Model, invariant: str) -> str:
-    """Take the steps of a failing run under the repaired rules; tell where they part, and what comes of it.
-
-    A step is the same action with the same arguments, under the name that the repaired model has for it.
-    """
-    names = _names_in(model, repaired)
-    state, words = repaired.initial, ""
-    for number, _, after in steps(trace):
-        assert after.action is not None
-        name, args = names.get(after.action.name, after.action.name), after.action.args
-        step = f"tep {number} ({after.action.label})"
-        actions = [action.bind() for action in repaired.actions if action.name == name and action.args == args]
-        successors = [successor for fire in actions if (successor := fire(state)) is not None]
-        if not successors:
-            return f"{words}, and s{step} is then not possible." if words else f"S{step} is not possible."
-        if not words and after.state not in successors:
-            words = f"S{step} leads elsewhere: {_difference(repaired, successors[0], after.state)}"
-        state = after.state if after.state in successors else successors[0]
+    """Take the steps of a failing run under the repaired rules; tell where they part, and what comes of it."""
+    retraced = retrace(trace, model, repaired)
+    if retraced.state is None:
+        return retraced.words
     prop = repaired.property_named(invariant)
     assert prop is not None
-    assert prop.bind()(state), f"{invariant} fails under the repaired rules too"
-    return f"{words or 'Every step is possible'}, and {invariant} holds in the end."
-
-
-def _names_in(model: Model, other: Model) -> dict[str, str]:
-    """What the other model calls the actions of this one, where the names differ."""
-    if model.name not in NAMES or other.name not in NAMES:
-        return {}
-    return dict(zip(NAMES[model.name], NAMES[other.name], strict=True))
-
-
-def _difference(model: Model, repaired: State, failing: State) -> str:
-    return ", ".join(
-        f"{field_name(slot)}{'' if slot.broker is None else f' of broker {slot.broker}'} is `{now}`, not `{then}`"
-        for slot, now, then in changes(model, repaired, failing)
-    )
+    assert prop.bind()(retraced.state), f"{invariant} fails under the repaired rules too"
+    return f"{retraced.words or 'Every step is possible'}, and {invariant} holds in the end."
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,20 +129,24 @@ def _meaning(telling: Telling) -> str:
     return f"{prop.name}: {prop.meaning}."
 
 
+def _states(result: Exploration) -> str:
+    return f"{result.distinct_states:,} distinct states{' up to renaming of brokers' if result.symmetry else ''}"
+
+
 def _numbers(result: Exploration) -> str:
-    return f"{result.distinct_states:,} distinct states, depth {result.depth}, {result.duration_s:.1f} s"
+    return f"{_states(result)}, depth {result.depth}, {result.duration_s:.1f} s"
 
 
 def _outcome_of_repair(telling: Telling) -> str:
     result = telling.repaired
-    words = f"{telling.study.invariant} holds in every reachable state: {result.distinct_states:,} distinct states, depth"
-    return " ".join([f"{words} {result.depth}, explored completely.", *vacuous(result)])
+    words = f"{telling.study.invariant} holds in every reachable state: {_states(result)}, depth {result.depth}"
+    return " ".join([f"{words}, explored completely.", *vacuous(result)])
 
 
 def _found(telling: Telling) -> str:
     return (
         f"The shortest run that violates {telling.study.invariant} has {len(telling.trace)} states; found among"
-        f" {telling.failing.distinct_states:,}."
+        f" {telling.failing.distinct_states:,}{' up to renaming of brokers' if telling.failing.symmetry else ''}."
     )
 
 

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from model_check.liveness import Lasso
-from model_check.model import Model, State
+from model_check.model import Action, Model, State
 from model_check.temporal import Condition, Fairness, LivenessProperty
 
 
@@ -16,6 +16,12 @@ def successors(model: Model, state: State, actions: list[int]) -> list[State]:
     found = [model.actions[number].bind()(state) for number in actions]
     within = [term.bind() for term in model.constraint]
     return [other for other in found if other is not None and other != state and all(term(other) for term in within)]
+
+
+def _served(fairness: Fairness, action: Action) -> str:
+    """Which of the parties that this fairness is about an action serves."""
+    names = action.args if fairness.each else fairness.of
+    return str({name: action.args[name] for name in names})
 
 
 def assert_fair_violation(model: Model, prop: LivenessProperty, fairness: list[Fairness], lasso: Lasso) -> None:
@@ -43,9 +49,9 @@ def assert_fair_violation(model: Model, prop: LivenessProperty, fairness: list[F
     ]
     for one in fairness:
         named = [number for number, action in enumerate(model.actions) if action.name == one.action]
-        arguments = {str(model.actions[number].args) for number in named} if one.each else {None}
-        for chosen in arguments:
-            together = [number for number in named if chosen in (None, str(model.actions[number].args))]
+        served = {number: _served(one, model.actions[number]) for number in named}
+        for chosen in set(served.values()):
+            together = [number for number in named if served[number] == chosen]
             if any(model.actions[number] in taken for number in together):
                 continue
             possible = [bool(successors(model, state, together)) for state in loop]

@@ -215,6 +215,32 @@ def test_fairness_of_each_argument_is_one_of_each() -> None:
     assert assumed([weak("A"), strong("B")], [strong("A", each=True)]) == [strong("A", each=True), strong("B")]
 
 
+def passing() -> Model:
+    """Two tokens, each passed to and fro between two places for ever by way of either of two doors."""
+    model = Model("tokens", {})
+    for token in (1, 2):
+        slot = model.slot("place", 0, token)
+        for door in (0, 1):
+            here = when(lambda place, door=door: place == door, slot)
+            args = {"token": token, "door": door}
+            model.action("Pass", args, [here], [then(slot, lambda place: 1 - place, slot)])
+    arrived = (when(lambda place: place == 1, model.slots[1]),)
+    model.liveness.append(
+        LivenessProperty("Arrives", "eventually", (Case("", (), (arrived,)),), "the second token is passed")
+    )
+    return model
+
+
+def test_fairness_of_some_arguments_serves_each_of_their_values_whatever_the_others_are() -> None:
+    assert groups_of(weak("Pass", of=("token",)), passing().actions) == [
+        ("WF(Pass(token=1))", [0, 1]),
+        ("WF(Pass(token=2))", [2, 3]),
+    ]
+    assert judged(passing(), weak("Pass")) == {"Arrives": (2, 2)}  # the first token goes to and fro
+    assert judged(passing(), weak("Pass", of=("door",))) == {"Arrives": (2, 2)}
+    assert judged(passing(), weak("Pass", of=("token",))) == {}
+
+
 # ---- the command
 
 SMALL = ("liveness", "kip-320", "--replicas", "2")
@@ -258,7 +284,7 @@ def test_json_has_the_lasso(command: Command) -> None:
     found = json.loads(command(*DEAD_FOLLOWERS, "--weak", HIGH_WATERMARK, "--json").stdout)
     (prop,) = found["properties"]
     assert (found["states"], prop["kind"], prop["holds"]) == (5973, "leads-to", False)
-    assert {"action": SHRINK, "strong": False, "each": True} in prop["fairness"]
+    assert {"action": SHRINK, "strong": False, "each": True, "of": []} in prop["fairness"]
     lasso = prop["lasso"]
     assert (lasso["case"], lasso["since"], lasso["loop"], len(lasso["trace"])) == ("record m0", 4, 5, 7)
     assert lasso["closing"] == {"action": EXPAND, "args": {"leader": 1, "follower": 2}}
@@ -270,6 +296,7 @@ def test_json_has_the_lasso(command: Command) -> None:
     [
         (("--weak", "Fetch"), "has no action 'Fetch'; it has ControllerElectLeader, "),
         (("--weak", f"{FETCH}:all"), "write ACTION or ACTION:each"),
+        (("--weak", f"{FETCH}:follower,door"), "ACTION:each, or ACTION:ARGUMENT with any of follower, leader"),
         (("--weak", FETCH, "--without", FETCH), "is named twice"),
         (("--property", "Progress"), "has no liveness property 'Progress'; it has AnnouncedEpochIsApplied, "),
     ],

@@ -1,11 +1,11 @@
-"""`kspec mutants` and `kspec matrix`: every mutant dies or is known to survive; the pages say what was found."""
+"""`kspec mutants`: every mutant dies or is known to survive; the page says what was found."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from model_check import matrix, mutants
+from model_check import mutants
 from model_check.cli_common import VIOLATED
 from tests.model_check.commands import Command
 from tests.model_check.test_kafka import explored, kafka
@@ -84,13 +84,14 @@ def test_what_kills_a_mutant_holds_in_the_repaired_version(bounds: dict[str, int
 
 
 def test_every_mutant_is_hunted_or_known_to_survive() -> None:
-    assert set(mutants.HUNTS) | set(mutants.SURVIVORS) == set(mutants.ALL_MUTANTS)
-    assert not set(mutants.HUNTS) & set(mutants.SURVIVORS)
+    known = [*mutants.HUNTS, *mutants.PROMISES, *mutants.SURVIVORS]
+    assert set(known) == set(mutants.ALL_MUTANTS)
+    assert len(known) == len(mutants.ALL_MUTANTS)
 
 
 def test_hunts_as_lines_json_and_page(command: Command, tmp_path: Path) -> None:
     page = tmp_path / "mutants.md"
-    done = command("mutants", "min-isr-of-one", "await-ineligible", "--quiet", "--write", str(page))
+    done = command("mutants", "min-isr-of-one", "diverging-before-start", "--quiet", "--write", str(page))
     assert done.status == 0
     assert "CommittedOnNextLeader fails after 6 steps" in done.stdout
     assert "1 of 2 die" in done.stdout
@@ -101,34 +102,11 @@ def test_hunts_as_lines_json_and_page(command: Command, tmp_path: Path) -> None:
 
 
 def test_a_mutant_that_should_die_and_does_not_is_a_failure(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutants, "HUNTS", {"await-ineligible": mutants.ONE_ELECTION})
-    done = command("mutants", "await-ineligible", "--quiet")
+    monkeypatch.setattr(mutants, "HUNTS", {"diverging-before-start": mutants.ONE_ELECTION})
+    done = command("mutants", "diverging-before-start", "--quiet")
     assert done.status == VIOLATED
     assert "nothing fails within its bounds" in done.stdout
 
 
 def test_unknown_names_are_told_in_one_line(command: Command) -> None:
     assert command("mutants", "nonsense").mistake == (2, 1)
-    assert command("matrix", "--version", "5.0").mistake == (2, 1)
-
-
-def test_a_row_of_the_matrix_and_its_pages(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(matrix, "CONFIGURATIONS", {"an ISR shrink": {"elections": 0, "isr_shrinks": 1}})
-    done = command("matrix", "--version", "4.0", "--version", "next", "--quiet", "--write", str(tmp_path))
-    assert done.status == 0
-    assert "QuorumSuperset (9)" in done.stdout
-    assert "all hold" in done.stdout
-    assert "violated (9)" in (tmp_path / "README.md").read_text()
-    following = (tmp_path / "next.md").read_text()
-    assert "broker `announced_isr`: `apply_partition` → `apply_news`" in following
-    assert "- QuorumSuperset: violated (9) → holds" in following
-    listed = json.loads(command("matrix", "--version", "next", "--quiet", "--json").stdout)
-    assert {cell["holds"] for cell in listed["versions"][0]["properties"]} == {True}
-
-
-def test_what_is_not_exhausted_is_open() -> None:
-    (first, second) = matrix.Cell("P", True), matrix.Cell("P", None)
-    assert matrix.verdict_in_words(matrix._worse(first, second)) == "open"
-    violated = matrix.Cell("P", False, 4, "a fencing")
-    assert matrix._worse(violated, matrix.Cell("P", False, 3, "an ISR shrink")).steps == 3
-    assert matrix._worse(first, violated) is violated

@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="engine spark is not installed: pip install 'kafka-replication-spec[spark]'")
 
@@ -21,9 +24,11 @@ from model_check import compiled
 from model_check.compiled.checkpoint import identity
 from model_check.exploration import CheckpointError, Checkpointing, Exploration, Limits, Verdict
 from model_check.model import Model
-from model_check.spark import engine
+from model_check.spark import engine, head
 from model_check.spark.checkpoint import Checkpoint
 from model_check.spark.java import NoJavaError, find_java, launcher_home
+from model_check.spark.messages import decode, encode, in_order
+from model_check.spark.runs import Folder, Piece
 from model_check.spark.session import SparkError, SparkSettings, spark_context
 from model_check.symmetry import Symmetry
 from tests.model_check.commands import Command
@@ -36,9 +41,11 @@ QUIET = {"spark.ui.enabled": "false"}
 REPOSITORY = Path(__file__).parents[2]
 
 
-def in_process(model: Model, partitions: int = 2, limits: Limits = EVERYTHING, symmetric: bool = False) -> Exploration:
+def in_process(
+    model: Model, partitions: int = 2, limits: Limits = EVERYTHING, symmetric: bool = False, driver_states: int = 0
+) -> Exploration:
     """The engine with all tasks in this process."""
-    settings, context = SparkSettings(partitions=partitions), Context()
+    settings, context = SparkSettings(partitions=partitions, driver_states=driver_states), Context()
     symmetry = Symmetry(model) if symmetric else None
     with engine._folder(settings, context) as folder:
         return engine._Search(model, model.properties, limits, settings, symmetry, context, folder).run()
@@ -80,11 +87,91 @@ def test_tasks_find_the_numbers_of_every_small_model(name: str, parameters: dict
 
 
 @pytest.mark.slow
-def test_symmetry_visits_the_same_orbits() -> None:
+@pytest.mark.parametrize("driver_states", [0, 20])
+def test_symmetry_visits_the_same_orbits(driver_states: int) -> None:
     model = model_of("kip-320", {"replicas": 3, "log_size": 1, "max_records": 1, "max_epoch": 1})
-    found = in_process(model, 3, symmetric=True)
+    found = in_process(model, 3, symmetric=True, driver_states=driver_states)
     assert numbers_of(found) == expected(model, symmetric=True)
     assert found.represented == expected(model)["distinct"]
+
+
+@pytest.mark.parametrize("driver_states", [1, 30, 10_000])
+def test_levels_that_the_driver_explores_count_like_others(driver_states: int) -> None:
+    model = model_of("kip-320", {"replicas": 2, "max_epoch": 1})
+    found = in_process(model, 3, driver_states=driver_states)
+    assert numbers_of(found) == expected(model)
+    assert found.shuffles is not None
+    by_tasks = {work.level: work.new_states for work in found.shuffles.levels if work.new_states}
+    first = min(by_tasks, default=found.depth)
+    assert by_tasks == {level: states for level, states in enumerate(found.levels) if level >= first}
+    assert (first == 2, first == found.depth) == (driver_states == 1, driver_states == 10_000)
+    for verdict in found.verdicts:
+        if verdict.trace:
+            assert_replays(model, verdict.trace)
+
+
+def test_the_driver_leaves_long_searches_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(head, "MANY_LEVELS", 1)
+    model = counters(12)
+    found = in_process(model, driver_states=30)
+    assert numbers_of(found) == expected(model)
+    assert max(found.levels) < 30
+    assert found.shuffles is not None
+    first = found.shuffles.levels[0].level
+    assert 30 < sum(found.levels[:first]) < 30 + max(found.levels)
+
+
+def test_a_violation_in_the_drivers_levels_ends_the_search() -> None:
+    model = model_of("kip-101", {"replicas": 2, "max_epoch": 2})
+    properties = [prop for prop in model.properties if prop.by_default]
+    settings, context = SparkSettings(partitions=2), Context()
+    with engine._folder(settings, context) as folder:
+        found = engine._Search(model, properties, Limits(), settings, None, context, folder).run()
+    known = compiled.explore(model, properties, Limits())
+    assert found.stopped_because == "a property is violated"
+    lengths = [[len(verdict.trace or ()) for verdict in result.verdicts if verdict.violated] for result in (found, known)]
+    assert lengths[0] == lengths[1]
+
+
+def test_what_is_sent_is_counted() -> None:
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    found = in_process(model, 3)
+    assert found.shuffles is not None
+    levels = found.shuffles.levels
+    assert sum(work.successors for work in levels) >= found.transitions
+    assert sum(work.new_states for work in levels) == found.distinct_states - 1
+    assert all(work.successors >= work.sent_states >= work.new_states for work in levels)
+    assert all(work.sent_bytes > 0 for work in levels if work.sent_states)
+
+
+@given(
+    states=st.integers(1, 20).flatmap(
+        lambda size: st.lists(st.binary(min_size=size, max_size=size), min_size=1, max_size=50)
+    ),
+)
+def test_messages_hold_the_states_that_were_sent(states: list[bytes]) -> None:
+    size = len(states[0])
+    packed = np.frombuffer(b"".join(states), np.uint8)
+    message = encode(packed, size, len(states))
+    received, count = decode(message, size)
+    assert count == len(states)
+    rows = received[: count * size].reshape(count, size)
+    assert sorted(row.tobytes() for row in rows) == sorted(states)
+    keys = [int.from_bytes(row.tobytes()[:8], "little") for row in rows]
+    assert keys == sorted(keys)
+
+
+def test_states_of_a_level_travel_and_lie_in_few_bytes(tmp_path: Path) -> None:
+    """Neighbours in a level have most bytes in common."""
+    count, size = 50_000, 8
+    numbers = np.unique(np.random.default_rng(1).integers(0, 1 << 20, count)).astype(np.uint64) * np.uint64(3 << 40 | 5)
+    packed = in_order(numbers.view(np.uint8), size, numbers.size).reshape(-1)
+    assert len(encode(packed, size, numbers.size)) < 0.7 * packed.size
+    folder = Folder(str(tmp_path))
+    name = folder.write_states("states", 0, packed, size, numbers.size)
+    assert folder.size([name]) < 0.9 * packed.size
+    read, read_size = folder.read(Piece(name, 0, 10, numbers.size - 10))
+    assert (read_size, read[:-8].tobytes()) == (size, packed[10 * size :].tobytes())
 
 
 def test_a_level_in_many_jobs_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,14 +269,14 @@ def spark() -> Iterator[Any]:
 @pytest.mark.parametrize("partitions", [1, 7, 64])
 def test_spark_gives_the_numbers_of_the_other_engines(spark: Any, partitions: int) -> None:
     model = counters(3, cap=2)
-    found = engine.explore(model, model.properties, EVERYTHING, SparkSettings(partitions=partitions))
+    found = engine.explore(model, model.properties, EVERYTHING, SparkSettings(partitions=partitions, driver_states=0))
     assert numbers_of(found) == expected(model)
 
 
 @pytest.mark.slow
 def test_processes_that_learn_by_themselves_agree(spark: Any) -> None:
     model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
-    found = engine.explore(model, model.properties, EVERYTHING, SparkSettings(partitions=2))
+    found = engine.explore(model, model.properties, EVERYTHING, SparkSettings(partitions=2, driver_states=0))
     assert numbers_of(found) == expected(model)
 
 
@@ -197,7 +284,7 @@ def test_processes_that_learn_by_themselves_agree(spark: Any) -> None:
 def test_spark_finds_shortest_violations(spark: Any) -> None:
     model = model_of("kip-101", {"replicas": 2, "max_epoch": 2})
     properties = [prop for prop in model.properties if prop.by_default]
-    found = engine.explore(model, properties, Limits(), SparkSettings(partitions=3))
+    found = engine.explore(model, properties, Limits(), SparkSettings(partitions=3, driver_states=50))
     known = compiled.explore(model, properties, Limits())
     assert found.stopped_because == "a property is violated"
     assert [len(v.trace or ()) for v in found.verdicts if v.violated] == [
@@ -231,7 +318,7 @@ def test_a_killed_worker_loses_nothing(spark: Any) -> None:
     killer = threading.Thread(target=kill_now_and_then)
     killer.start()
     try:
-        found = engine.explore(model, model.properties, EVERYTHING, SparkSettings(partitions=4))
+        found = engine.explore(model, model.properties, EVERYTHING, SparkSettings(partitions=4, driver_states=0))
     finally:
         over.set()
         killer.join()
@@ -263,7 +350,7 @@ def test_a_killed_driver_goes_on_with_resume(tmp_path: Path) -> None:
     command += ["--master", "local[2]", "--conf", "spark.ui.enabled=false"]
     manifest = tmp_path / "checkpoints" / "spark-manifest.json"
     first = subprocess.Popen(
-        [*command, "--partitions", "3", "--checkpoint", folder, "--checkpoint-interval", "0"],
+        [*command, "--partitions", "3", "--driver-states", "0", "--checkpoint", folder, "--checkpoint-interval", "0"],
         cwd=REPOSITORY,
         stdout=subprocess.DEVNULL,
     )
@@ -307,10 +394,10 @@ def _interrupted(model: Model, folder: Path, states: int) -> Exploration:
     return _with_checkpoint(model, Checkpointing(folder, lambda _: None, every=0.0), Limits(False, states))
 
 
-def _with_checkpoint(model: Model, asked: Checkpointing, limits: Limits) -> Exploration:
+def _with_checkpoint(model: Model, asked: Checkpointing, limits: Limits, driver_states: int = 0) -> Exploration:
     asked_for = Exploration(model, "spark", [Verdict(prop) for prop in model.properties])
     checkpoint = Checkpoint(asked, identity(asked_for))
-    settings = SparkSettings(partitions=None if asked.resume else 3)
+    settings = SparkSettings(partitions=None if asked.resume else 3, driver_states=driver_states)
     with engine._folder(settings, Context(), checkpoint) as folder:
         return engine._Search(model, model.properties, limits, settings, None, Context(), folder, checkpoint).run()
 
@@ -320,6 +407,15 @@ def test_a_checkpoint_is_resumed_with_the_numbers_of_an_undisturbed_run(tmp_path
     stopped = _interrupted(model, tmp_path, 60)
     assert not stopped.complete
     resumed = _with_checkpoint(model, Checkpointing(tmp_path, lambda _: None, resume=True), EVERYTHING)
+    assert numbers_of(resumed) == expected(model)
+
+
+@pytest.mark.parametrize("driver_states", [4, 1000])
+def test_levels_of_the_driver_are_in_its_checkpoints(tmp_path: Path, driver_states: int) -> None:
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    asked = Checkpointing(tmp_path, lambda _: None, every=1000.0)
+    assert numbers_of(_with_checkpoint(model, asked, EVERYTHING, driver_states)) == expected(model)
+    resumed = _with_checkpoint(model, asked._replace(resume=True), EVERYTHING)
     assert numbers_of(resumed) == expected(model)
 
 

@@ -3,11 +3,13 @@
 from typing import Any
 
 from model_check.model import Model
+from model_check.models.kafka import words as words
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.control import add_control
 from model_check.models.kafka.isr_changes import add_isr_changes
 from model_check.models.kafka.late import add_late_fetches
 from model_check.models.kafka.lifecycle import add_lifecycle
+from model_check.models.kafka.liveness import add_liveness
 from model_check.models.kafka.metadata import add_metadata
 from model_check.models.kafka.properties import add_properties
 from model_check.models.kafka.replication import add_replication
@@ -26,6 +28,7 @@ def build(name: str, parameters: dict[str, Any]) -> Model:
     add_isr_changes(board)
     add_lifecycle(board, most)
     add_properties(board)
+    add_liveness(board)
     return board.model
 
 

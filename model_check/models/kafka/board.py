@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from model_check.model import REFUSED, Effect, Local, Model, Slot, View, then, when
-from model_check.models.kafka.cluster import Control, controller_state, image_of
+from model_check.model import PRODUCER, REFUSED, Effect, Local, Model, Slot, View, then, when
+from model_check.models.kafka.cluster import Control, controller_state
 from model_check.models.kafka.party import Rules, committed, face, next_request
+from model_check.models.kafka.reading import Reading, image_for, with_image
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_MEMORY,
@@ -20,7 +21,6 @@ from model_check.models.kafka.values import (
     Image,
     Process,
     Role,
-    Topic,
     Under,
 )
 from spec.alter_partition import AfterError
@@ -29,26 +29,22 @@ from spec.controller import check_alter_partition_request
 from spec.fetcher import NOT_FETCHING
 from spec.local_log import LocalLog
 from spec.log import EMPTY_LOG
-from spec.metadata import NOBODY, BrokerRegistration
+from spec.metadata import BrokerRegistration
 from spec.values import NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset
 
 Known = frozenset[BrokerRegistration]
-
-NOT_REPLAYING = -1
-"""The lag of a broker that reads no metadata."""
 
 FIRST_RUN = Incarnation(1)
 
 
 class Slots(NamedTuple):
-    """What the state consists of; each but `cluster`, `older`, the producer's and the budgets once for each broker.
+    """What the state consists of; each but `cluster`, the producer's and the budgets once for each broker.
 
     `late`: a follower's fetch that takes long; no slot where the bounds allow none.
     """
 
     cluster: Slot
-    older: Slot
-    lag: dict[int, Slot]
+    reading: dict[int, Slot]
     log: dict[int, Slot]
     role: dict[int, Slot]
     memory: dict[int, Slot]
@@ -60,18 +56,10 @@ class Slots(NamedTuple):
     late: dict[int, Slot]
 
 
-class Reading(NamedTuple):
-    """Who reads metadata: how far the furthest is behind, and who is not behind at all."""
-
-    furthest: int
-    up_to_date: frozenset[BrokerId]
-
-
 class Views(NamedTuple):
     """What several actions derive from slots."""
 
     current: View
-    reading: View
     known: dict[int, View]
     office: dict[int, View]
     face: dict[int, View]
@@ -101,9 +89,9 @@ class Board:
         self.brokers = [BrokerId(broker) for broker in range(1, parameters["brokers"] + 1)]
         if len({rules[broker].protocol.name for broker in self.brokers}) == 1:
             self.model.interchangeable = tuple(self.brokers)
+        self._changes: dict[tuple[BrokerId, int], View] = {}
         self.slots = self._slots()
         self.budgets: dict[str, Slot] = {}
-        self._others_reading: dict[BrokerId, View] = {}
         self.views = self._views()
 
     def _slots(self) -> Slots:
@@ -116,10 +104,13 @@ class Board:
             broker: BrokerLifecycle(broker, FIRST_RUN, BrokerState.RUNNING, BrokerEpoch(1), ready_to_unfence=True)
             for broker in brokers
         }
+        empty = Cluster(NO_TOPIC, registrations)
         return Slots(
-            cluster=model.slot("controller", Cluster(NO_TOPIC, registrations)),
-            older=model.slot("olderMetadata", (), bookkeeping=True, holds=tuple[Image, ...]),
-            lag=model.broker_slots("metadataLag", brokers, 0),
+            cluster=model.slot("controller", empty),
+            reading={
+                broker: model.slot("metadata", (self.image_for(broker, empty),), broker, broker, holds=Reading)
+                for broker in brokers
+            },
             log=model.broker_slots("log", brokers, LocalLog(EMPTY_LOG)),
             role=model.broker_slots("role", brokers, NO_ROLE),
             memory=model.broker_slots("memory", brokers, NO_MEMORY),
@@ -130,7 +121,7 @@ class Board:
             },
             exchange=model.broker_slots("alterPartition", brokers, NO_EXCHANGE),
             produced=model.slot("produced", 0, bookkeeping=True),
-            clients=model.slot("clients", NOTHING_SEEN),
+            clients=model.slot("clients", NOTHING_SEEN, party=PRODUCER),
             late=model.broker_slots("lateFetch", brokers, NOTHING_LATE) if self.parameters["late_fetches"] else {},
         )
 
@@ -138,14 +129,11 @@ class Board:
         view, slots = self.model.view, self.slots
         return Views(
             current=view("current partition", lambda cluster: cluster.topic, slots.cluster),
-            reading=self._reading(None),
             known={
                 broker: view(
                     "known brokers",
                     partial(_known, broker),
-                    slots.cluster,
-                    slots.older,
-                    slots.lag[broker],
+                    slots.reading[broker],
                     slots.role[broker],
                     key=broker,
                 )
@@ -192,17 +180,6 @@ class Board:
         assert left is not None
         return then(left, lambda number: number - 1 if number else REFUSED, left)
 
-    def _reading(self, without: BrokerId | None) -> View:
-        """Who reads metadata, apart from one broker."""
-        others = [broker for broker in self.brokers if broker != without]
-        lags = [self.slots.lag[broker] for broker in others]
-
-        def look(*behind: int) -> Reading:
-            up_to_date = (broker for broker, lag in zip(others, behind, strict=True) if lag == 0)
-            return Reading(max((0, *behind)), frozenset(up_to_date))
-
-        return self.model.view("who reads metadata", look, *lags, key=without)
-
     def decision(self, name: str, function: Callable[..., Cluster | None], *reads: Slot) -> View:
         """What the controller decides on something, `None` if it decides nothing; for `decided`."""
         return self.model.view(name, function, *reads)
@@ -215,24 +192,22 @@ class Board:
         refuse from now on, to no effect on its sender, is forgotten right away.
         """
         slots = self.slots
-        reading = self.views.reading if leaves is None else self._reading_without(leaves)
-        effects = [
-            then(slots.cluster, lambda after: after, decision),
-            then(slots.older, _older_after, slots.older, slots.cluster, decision, reading),
-        ]
+        effects = [then(slots.cluster, lambda after: after, decision)]
         for broker in self.brokers:
             if broker != leaves:
-                lag = slots.lag[broker]
-                effects.append(then(lag, partial(_lag_after, broker), lag, slots.cluster, decision))
+                reading = slots.reading[broker]
+                effects.append(then(reading, partial(self._has_to_read, broker), reading, decision))
             if slots.exchange[broker] not in writes:
                 exchange = slots.exchange[broker]
                 effects.append(then(exchange, partial(self._unless_in_vain, broker), exchange, decision))
         return Decided(when(lambda after: after is not None, decision), effects)
 
-    def _reading_without(self, broker: BrokerId) -> View:
-        if broker not in self._others_reading:
-            self._others_reading[broker] = self._reading(broker)
-        return self._others_reading[broker]
+    def image_for(self, broker: BrokerId, cluster: Cluster) -> Image:
+        """What a broker makes of the metadata."""
+        return image_for(broker, cluster, self.keeps_its_past(broker))
+
+    def _has_to_read(self, broker: BrokerId, reading: Reading, after: Cluster | None) -> Reading:
+        return reading if after is None else with_image(broker, reading, self.image_for(broker, after))
 
     def _unless_in_vain(self, leader: BrokerId, exchange: Exchange, after: Cluster | None) -> Exchange:
         if after is None or exchange.state != Under.SENT:
@@ -246,20 +221,12 @@ class Board:
         """Every broker with every other one."""
         return [(one, other) for one in self.brokers for other in self.brokers if one != other]
 
-    def replayed(self, broker: BrokerId, steps: int) -> View:
-        """What a broker finds when it takes the next `steps` images at once; `None` if it need not be looked at.
-
-        That is so if there are not so many, or if the one after that would be the same to this broker.
-        """
-        slots = self.slots
-        return self.model.view(
-            f"{steps} decisions",
-            partial(replayed_change, broker, steps),
-            slots.cluster,
-            slots.older,
-            slots.lag[broker],
-            key=broker,
-        )
+    def change_after(self, broker: BrokerId, steps: int) -> View:
+        """What a broker finds when it takes the next `steps` images at once; `None` if there are not so many."""
+        if (broker, steps) not in self._changes:
+            view = self.model.view(f"{steps} decisions", partial(read_change, steps), self.slots.reading[broker], key=broker)
+            self._changes[broker, steps] = view
+        return self._changes[broker, steps]
 
     @property
     def asks_who_has_read(self) -> bool:
@@ -273,37 +240,9 @@ class Board:
         return self.rules[broker].protocol.acts_on_metadata(Offset(0), Offset(1))
 
 
-def is_same_to(broker: BrokerId, image: Image | Cluster, following: Image | Cluster) -> bool:
-    """Whether a broker that has taken an image does nothing about the following one.
-
-    A broker that does not lead only looks at who leads since when, and at whether it has a replica. So in the model it takes
-    the following image at once: nobody could tell, and to be behind in reading does nothing but prevent.
-    """
-    one, other = image.topic, following.topic
-    if one.leader == broker:
-        return _public(one) == _public(other) and _only_unfenced(image.brokers, following.brokers)
-    as_before = one.leader == other.leader and one.leader_epoch == other.leader_epoch
-    return as_before and (broker in one.replicas) == (broker in other.replicas)
-
-
-def _public(topic: Topic) -> Topic:
-    return topic._replace(recovery=NO_TOPIC.recovery, elr=NOBODY, last_known_elr=NOBODY)
-
-
-def _only_unfenced(brokers: Known, following: Known) -> bool:
-    """Whether nothing has happened but that brokers take part again.
-
-    A leader learns that at once: the controller's decision could as well have been made when the leader learns of it.
-    """
-    changed = following - brokers
-    return {entry._replace(fenced=True) for entry in changed} == brokers - following
-
-
-def _known(broker: BrokerId, cluster: Cluster, older: tuple[Image, ...], lag: int, role: Role) -> Known:
+def _known(broker: BrokerId, reading: Reading, role: Role) -> Known:
     """What the last image that a broker has taken says of all brokers; asked of leaders only."""
-    if lag == NOT_REPLAYING or role.leader != broker:
-        return frozenset()
-    return older[-lag].brokers if lag else cluster.brokers
+    return reading[0].brokers if reading and role.leader == broker else frozenset()
 
 
 def _leads_in(broker: BrokerId, role: Role, process: Process) -> Epoch:
@@ -311,35 +250,6 @@ def _leads_in(broker: BrokerId, role: Role, process: Process) -> Epoch:
     return role.leader_epoch if role.leader == broker and process.up else NO_EPOCH
 
 
-def _older_after(older: tuple[Image, ...], cluster: Cluster, after: Cluster | None, reading: Reading) -> tuple[Image, ...]:
-    if after is None:
-        return older
-    behind = any(not is_same_to(broker, cluster, after) for broker in reading.up_to_date)
-    return _needed((*older, image_of(cluster)), reading.furthest + 1 if reading.furthest else int(behind))
-
-
-def _lag_after(broker: BrokerId, lag: int, cluster: Cluster, after: Cluster | None) -> int:
-    if lag == NOT_REPLAYING or after is None:
-        return lag
-    return 0 if lag == 0 and is_same_to(broker, cluster, after) else lag + 1
-
-
-def _needed(older: tuple[Image, ...], count: int) -> tuple[Image, ...]:
-    """The images that somebody has still to take, or has taken last."""
-    return older[len(older) - count :] if count > 0 else ()
-
-
-def replayed_change(broker: BrokerId, steps: int, cluster: Cluster, older: tuple[Image, ...], lag: int) -> Change | None:
-    """See `Board.replayed`."""
-    if lag < steps:
-        return None
-    images = (*older, image_of(cluster))
-    taken = len(images) - 1 - lag + steps
-    if taken + 1 < len(images) and is_same_to(broker, images[taken], images[taken + 1]):
-        return None
-    return Change(images[-1 - lag], images[taken])
-
-
-def trimmed(older: tuple[Image, ...], *lags: int) -> tuple[Image, ...]:
-    """The older images that brokers with these lags have need of."""
-    return _needed(older, max(lags))
+def read_change(steps: int, reading: Reading) -> Change | None:
+    """See `Board.change_after`."""
+    return Change(reading[0], reading[steps]) if len(reading) > steps else None

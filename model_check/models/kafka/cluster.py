@@ -7,11 +7,11 @@ batch, and a broker takes whole batches.
 
 from typing import NamedTuple
 
-from model_check.models.kafka.values import NO_TOPIC, PARTITION, Cluster, Image, Topic
+from model_check.models.kafka.values import NO_TOPIC, PARTITION, Cluster, Topic
 from spec.broker_control import Session
 from spec.controller import AppendRecords, ControllerState, ControllerStep
 from spec.controller_protocol import ControllerProtocol, ControllerSettings
-from spec.metadata import NOBODY, BrokerRegistration, MetadataImage, PartitionRecord, PartitionRegistration
+from spec.metadata import BrokerRegistration, MetadataImage, PartitionRecord, PartitionRegistration
 from spec.step import Reply
 from spec.values import NO_BROKER_EPOCH, NO_LEADER, UNKNOWN_OFFSET, BrokerId, Epoch, Offset
 
@@ -38,12 +38,6 @@ def registration(topic: Topic, first: BrokerId = NO_LEADER) -> PartitionRegistra
 def topic_of(partition: PartitionRegistration) -> Topic:
     """The partition as the model keeps it, without the order of preference."""
     return Topic(frozenset(partition.replicas), *partition[1:])
-
-
-def image_of(cluster: Cluster) -> Image:
-    """The metadata as far as a broker reads them."""
-    topic = cluster.topic._replace(recovery=NO_TOPIC.recovery, elr=NOBODY, last_known_elr=NOBODY)
-    return Image(topic, cluster.brokers)
 
 
 def controller_state(
@@ -95,7 +89,12 @@ def is_the_choice(before: Cluster, after: Cluster, chosen: BrokerId, actor: Brok
 
 def registered(cluster: Cluster, broker: BrokerId) -> BrokerRegistration:
     """The registration of a broker; all brokers of the model are registered."""
-    return next(entry for entry in cluster.brokers if entry.broker == broker)
+    return next(entry for entry in cluster.brokers if is_registration_of(entry, broker))
+
+
+def is_registration_of(entry: BrokerRegistration, broker: BrokerId) -> bool:
+    """Whether this is the registration of a broker."""
+    return entry.broker == broker
 
 
 def is_current_run(cluster: Cluster, broker: BrokerId, broker_epoch: int) -> bool:

@@ -195,12 +195,14 @@ def _add_fencing(board: Board, replica: BrokerId, successor: BrokerId) -> None:
 # ---- heartbeats
 
 
-def heartbeat(board: Board, cluster: Cluster, process: Process, lag: int, first: BrokerId, shutdown: bool) -> ControllerStep:
+def heartbeat(
+    board: Board, cluster: Cluster, process: Process, unread: int, first: BrokerId, shutdown: bool
+) -> ControllerStep:
     """What the controller makes of a broker's heartbeat."""
     request = BrokerHeartbeatRequest(
         process.life.broker,
         process.life.broker_epoch,
-        Offset(END - 1 - lag),
+        Offset(END - 1 - unread),
         want_fence=not process.life.ready_to_unfence,
         want_shutdown=shutdown,
     )

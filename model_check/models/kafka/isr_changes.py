@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from itertools import combinations
 
-from model_check.model import CONTROLLER, REFUSED, Message, Note, then, when
+from model_check.model import CONTROLLER, REFUSED, Local, Message, Note, then, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import answer_of, appended, cluster_of, controller_state
 from model_check.models.kafka.party import LATE, STRANGER, Log, awaits, broker, exchange_after, leading
@@ -110,9 +110,13 @@ def _add_decision(board: Board, leader: BrokerId) -> None:
         step = _step(board, cluster, exchange)
         return cluster_of(step.state) if appended(step) else None
 
-    def answer(cluster: Cluster, exchange: Exchange, role: Role, process: Process) -> Exchange:
+    def response_to(cluster: Cluster, exchange: Exchange) -> AlterPartitionResponse:
         response = answer_of(_step(board, cluster, exchange))
         assert isinstance(response, AlterPartitionResponse)
+        return response
+
+    def answer(cluster: Cluster, exchange: Exchange, role: Role, process: Process) -> Exchange:
+        response = response_to(cluster, exchange)
         answered = Exchange(Under.ANSWERED, exchange.request, response)
         return answered if process.up and _matters(board, leader, role, answered) else NO_EXCHANGE
 
@@ -123,12 +127,14 @@ def _add_decision(board: Board, leader: BrokerId) -> None:
     asked = Message(leader, CONTROLLER, "AlterPartition")
     decision = board.decision(f"granted to {leader}", grant, slots.cluster, exchanged)
     decided = board.decided(decision, writes=[exchanged])
+    said = Local(lambda cluster, exchange: response_to(cluster, exchange).error, (slots.cluster, exchanged))
     board.model.action(
         "GrantIsr",
         {"leader": leader},
         events=[asked, Note(CONTROLLER, "writes the ISR")],
         guards=[decided.guard],
         effects=[*decided.effects, then(exchanged, answer, *answer_reads)],
+        answer=said,
     )
     protocol = board.rules[leader].protocol
     writes_itself = isinstance(protocol.asks_for_isr(NO_EXCHANGE.request), WriteIsr)
@@ -141,6 +147,7 @@ def _add_decision(board: Board, leader: BrokerId) -> None:
             events=[asked, Note(CONTROLLER, "writes the ISR"), Message(CONTROLLER, leader, "(the answer is lost)")],
             guards=[unanswered.guard],
             effects=unanswered.effects,
+            answer=said,
         )
     board.model.action(
         "RefuseIsr",
@@ -148,6 +155,7 @@ def _add_decision(board: Board, leader: BrokerId) -> None:
         events=[asked, Note(CONTROLLER, "refuses")],
         guards=[when(lambda exchange: exchange.state == Under.SENT, exchanged)],
         effects=[then(exchanged, refuse, *answer_reads)],
+        answer=said,
     )
 
 
@@ -170,7 +178,7 @@ def _add_answer(board: Board, leader: BrokerId) -> None:
         own = broker(board.rules[leader], leader, process, NOBODY_KNOWN)
         before = leading(log, role, memory)
         step = handle_alter_partition_response(own, before, exchange.request, exchange.response, LATE)
-        return led_after(leader, step, NO_EXCHANGE, known)
+        return led_after(board.rules[leader], leader, step, NO_EXCHANGE, known)
 
     board.model.action(
         "TakeIsrAnswer",

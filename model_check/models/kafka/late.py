@@ -115,7 +115,7 @@ def _add_handling(board: Board, follower: BrokerId, leader: BrokerId) -> None:
         fetch: LateFetch,
     ) -> Led:
         step = serve_fetch(board, leader, leading(log, role, memory), process, brokers, fetch.request)
-        return led_after(leader, step, exchange, known)
+        return led_after(board.rules[leader], leader, step, exchange, known)
 
     def answer(fetch: LateFetch, seen: Partition[RecordLog], process: Process, brokers: Known) -> LateFetch:
         if not fetch.awaited:

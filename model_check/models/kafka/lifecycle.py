@@ -5,10 +5,9 @@ controller at once; one that starts registers at once, for until then it is as g
 """
 
 from collections.abc import Callable
-from functools import partial
 
 from model_check.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, View, then, when
-from model_check.models.kafka.board import NOT_REPLAYING, Board, trimmed
+from model_check.models.kafka.board import Board, Decided
 from model_check.models.kafka.cluster import (
     NOW,
     answer_of,
@@ -20,8 +19,9 @@ from model_check.models.kafka.cluster import (
 )
 from model_check.models.kafka.control import heartbeat, runs
 from model_check.models.kafka.late import gone_with
-from model_check.models.kafka.metadata import apply_image, read_effects
+from model_check.models.kafka.metadata import apply_image, has_read
 from model_check.models.kafka.party import Log
+from model_check.models.kafka.reading import NOT_READING, Reading
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_MEMORY,
@@ -31,7 +31,6 @@ from model_check.models.kafka.values import (
     Clients,
     Cluster,
     Exchange,
-    Image,
     Memory,
     Process,
     Role,
@@ -89,15 +88,9 @@ def _without_memory(board: Board, replica: BrokerId) -> Effect:
 
 
 def _reads_no_more(board: Board, replica: BrokerId) -> list[Effect]:
-    """The effects of a stop on who reads metadata, where that is not part of a decision."""
-    slots = board.slots
-    if board.keeps_its_past(replica):
-        return []
-    others = [slots.lag[other] for other in board.brokers if other != replica]
-    return [
-        then(slots.lag[replica], lambda lag: NOT_REPLAYING, slots.lag[replica]),
-        then(slots.older, trimmed, slots.older, *others),
-    ]
+    """The effect of a stop on what a broker reads."""
+    reading = board.slots.reading[replica]
+    return [] if board.keeps_its_past(replica) else [then(reading, lambda images: NOT_READING, reading)]
 
 
 def _down(process: Process, noted: BrokerEpoch) -> Process:
@@ -172,7 +165,7 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
         lambda process: process._replace(life=begin_controlled_shutdown(process.life).state),
         slots.process[replica],
     )
-    off = [flushed, stopped, _without_memory(board, replica), *gone_with(board, replica)]
+    alone = [flushed, stopped, _without_memory(board, replica), *_reads_no_more(board, replica), *gone_with(board, replica)]
     spent = board.spend("clean_shutdowns")
     told = [Note(replica, "is told to stop"), Message(replica, CONTROLLER, "heartbeat: wants to stop")]
     asks = [Message(replica, CONTROLLER, "heartbeat: wants to stop")]
@@ -195,15 +188,12 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
             leaves=None if board.keeps_its_past(replica) else replica,
             writes=[slots.exchange[replica]],
         )
-        gone = [*leave.effects, *off]
-        if not board.keeps_its_past(replica):
-            gone.append(then(slots.lag[replica], lambda lag: NOT_REPLAYING, slots.lag[replica]))
+        gone = [*leave.effects, *alone]
         waiting = [Message(CONTROLLER, replica, "wait")]
         add("BeginShutdown", successor, told + waiting, [runs_on, wait.guard], [*wait.effects, begun, spent])
         add("AskToStop", successor, asks + waiting, [waits, wait.guard], wait.effects)
         add("StopAtOnce", successor, told + stops, [runs_on, leave.guard], [*gone, spent])
         add("StopCleanly", successor, asks + stops, [waits, leave.guard], gone)
-    alone = [*off, *_reads_no_more(board, replica)]
     add(
         "StopUnheard",
         None,
@@ -223,7 +213,7 @@ def _add_way_back(board: Board, replica: BrokerId, most: int) -> None:
     if board.parameters["late_registrations"]:
         _add_late_answer(board, replica)
     for steps in range(most + 1):
-        _add_first_image(board, replica, steps, board.replayed(replica, steps))
+        _add_first_image(board, replica, steps, board.change_after(replica, steps))
 
 
 def _registers(board: Board, cluster: Cluster, life: BrokerLifecycle, successor: BrokerId) -> ControllerStep:
@@ -244,6 +234,18 @@ def _next_life(process: Process) -> BrokerLifecycle:
     return start_again(process.life, process.noted)
 
 
+def _decided_at_start(board: Board, replica: BrokerId, decision: View) -> Decided:
+    """The decision that a broker begins to read with, unless it remembers what it has read before."""
+    if board.keeps_its_past(replica):
+        return board.decided(decision)
+
+    def first_image(after: Cluster | None) -> Reading:
+        return NOT_READING if after is None else (board.image_for(replica, after),)
+
+    decided = board.decided(decision, leaves=replica)
+    return Decided(decided.guard, [*decided.effects, then(board.slots.reading[replica], first_image, decision)])
+
+
 def _add_registration(board: Board, replica: BrokerId, successor: BrokerId) -> None:
     slots = board.slots
     reads = (slots.cluster, slots.process[replica])
@@ -260,12 +262,9 @@ def _add_registration(board: Board, replica: BrokerId, successor: BrokerId) -> N
         assert isinstance(response, BrokerRegistrationResponse)
         return Process(True, _hears(board, replica, _next_life(process), response))
 
-    keeps = board.keeps_its_past(replica)
-    decided = board.decided(
-        board.decision(f"registered {replica} succeeded by {successor}", register, *reads),
-        leaves=None if keeps else replica,
+    decided = _decided_at_start(
+        board, replica, board.decision(f"registered {replica} succeeded by {successor}", register, *reads)
     )
-    begins = [] if keeps else [then(slots.lag[replica], lambda lag: 0, slots.lag[replica])]
     board.model.action(
         "Register",
         {"broker": replica, "successor": successor},
@@ -275,7 +274,7 @@ def _add_registration(board: Board, replica: BrokerId, successor: BrokerId) -> N
             Message(CONTROLLER, replica, "its broker epoch"),
         ],
         guards=[decided.guard],
-        effects=[*decided.effects, then(slots.process[replica], answered, *reads), *begins],
+        effects=[*decided.effects, then(slots.process[replica], answered, *reads)],
     )
 
 
@@ -319,11 +318,7 @@ def _add_late_answer(board: Board, replica: BrokerId) -> None:
             return None
         return cluster_of(_registers(board, cluster, process.life, replica).state)
 
-    keeps = board.keeps_its_past(replica)
-    decided = board.decided(
-        board.decision(f"registered {replica} for its last run", register, *reads), leaves=None if keeps else replica
-    )
-    begins = [] if keeps else [then(slots.lag[replica], lambda lag: 0, slots.lag[replica])]
+    decided = _decided_at_start(board, replica, board.decision(f"registered {replica} for its last run", register, *reads))
     board.model.action(
         "StartOnLateAnswer",
         {"broker": replica},
@@ -332,7 +327,6 @@ def _add_late_answer(board: Board, replica: BrokerId) -> None:
         effects=[
             *decided.effects,
             then(slots.process[replica], answered, *reads),
-            *begins,
             board.spend("late_registrations"),
         ],
     )
@@ -374,7 +368,7 @@ def _add_first_image(board: Board, replica: BrokerId, steps: int, change: View) 
         effects=[
             then(party, take, *party, slots.process[replica], change),
             then(slots.process[replica], _ready, slots.process[replica]),
-            *(read_effects(board, replica, steps) if steps else ()),
+            has_read(board, replica, steps),
         ],
     )
 
@@ -387,21 +381,23 @@ def _ready(process: Process) -> Process:
 
 def _add_unfencing(board: Board, replica: BrokerId, successor: BrokerId) -> None:
     slots = board.slots
-    reads = (slots.cluster, slots.process[replica], slots.lag[replica])
+    asked = (slots.reading[replica],) if board.asks_who_has_read else ()
+    reads = (slots.cluster, slots.process[replica], *asked)
 
-    def ask(cluster: Cluster, process: Process, lag: int) -> ControllerStep:
-        return heartbeat(board, cluster, process, lag, successor, shutdown=False)
+    def ask(cluster: Cluster, process: Process, reading: Reading) -> ControllerStep:
+        unread = max(0, len(reading) - 1)
+        return heartbeat(board, cluster, process, unread, successor, shutdown=False)
 
-    def unfence(cluster: Cluster, process: Process, lag: int) -> Cluster | None:
+    def unfence(cluster: Cluster, process: Process, reading: Reading = NOT_READING) -> Cluster | None:
         comes_back = process.published and process.life.state in (BrokerState.RECOVERY, BrokerState.RUNNING)
         if not comes_back or not registered(cluster, replica).fenced:
             return None
-        step = ask(cluster, process, lag)
+        step = ask(cluster, process, reading)
         after = cluster_of(step.state)
         return after if appended(step) and is_the_choice(cluster, after, successor, replica) else None
 
-    def answered(cluster: Cluster, process: Process, lag: int) -> Process:
-        answer = answer_of(ask(cluster, process, lag))
+    def answered(cluster: Cluster, process: Process, reading: Reading = NOT_READING) -> Process:
+        answer = answer_of(ask(cluster, process, reading))
         assert isinstance(answer, BrokerHeartbeatResponse)
         return process._replace(life=handle_heartbeat_response(process.life, answer).state)
 
@@ -419,12 +415,9 @@ def _add_unfencing(board: Board, replica: BrokerId, successor: BrokerId) -> None
 
 
 def _has_read_its_registration(board: Board, replica: BrokerId) -> Local:
-    def read(cluster: Cluster, older: tuple[Image, ...], lag: int) -> bool:
-        brokers = older[-lag].brokers if lag > 0 else cluster.brokers
-        return registered(cluster, replica) in brokers
+    def read(cluster: Cluster, reading: Reading) -> bool:
+        return registered(cluster, replica) in reading[0].brokers
 
     slots = board.slots
-    view = board.model.view(
-        "has read its registration", partial(read), slots.cluster, slots.older, slots.lag[replica], key=replica
-    )
+    view = board.model.view("has read its registration", read, slots.cluster, slots.reading[replica], key=replica)
     return when(lambda has_read: has_read, view)

@@ -3,15 +3,15 @@
 from typing import NamedTuple
 
 from model_check.model import REFUSED, Effect, Local, Note, View, then, when
-from model_check.models.kafka.board import Board, replayed_change, trimmed
+from model_check.models.kafka.board import Board, read_change
 from model_check.models.kafka.cluster import registration
 from model_check.models.kafka.party import LATE, Log, broker, followed, leading
+from model_check.models.kafka.reading import Reading
 from model_check.models.kafka.replication import Led, led_after
 from model_check.models.kafka.values import (
     NO_TOPIC,
     Change,
     Clients,
-    Cluster,
     Exchange,
     Image,
     Memory,
@@ -32,7 +32,7 @@ def add_metadata(board: Board, most: int) -> None:
     """Add the replay of metadata, up to `most` decisions at once."""
     for replica in board.brokers:
         for steps in range(1, most + 1):
-            _add_replay(board, replica, steps, board.replayed(replica, steps), _worth_while(board, replica, steps))
+            _add_replay(board, replica, steps, board.change_after(replica, steps), _worth_while(board, replica, steps))
 
 
 def whole(topic: Topic) -> PartitionRegistration | None:
@@ -59,7 +59,7 @@ def apply_image(
     partition = leading(log, role, memory)._replace(fetcher=fetcher)
     change = local_change(whole(before.topic) if before else None, whole(after.topic), replica)
     step = apply_change(own, partition, change, LATE)
-    _, role, memory, exchange, known = led_after(replica, step, exchange, known)
+    _, role, memory, exchange, known = led_after(rules, replica, step, exchange, known)
     log, fetcher = followed(rules, own, step.state)
     return log, role, memory, exchange, known, fetcher
 
@@ -83,8 +83,8 @@ def _worth_while(board: Board, replica: BrokerId, steps: int) -> list[Local]:
     if protocol.start_following(TWO_RECORDS, Offset(0)).kept_end < TWO_RECORDS.end_offset or board.asks_who_has_read:
         return []
 
-    def follow(cluster: Cluster, older: tuple[Image, ...], lag: int) -> Following | None:
-        change = replayed_change(replica, steps, cluster, older, lag)
+    def follow(reading: Reading) -> Following | None:
+        change = read_change(steps, reading)
         if change is None:
             return None
         topic = change.after.topic
@@ -102,7 +102,7 @@ def _worth_while(board: Board, replica: BrokerId, steps: int) -> list[Local]:
         own = epochs[-1]
         return following.otherwise or following.leader_epoch == leads_in or (relies and own != NO_EPOCH)
 
-    view = board.model.view(f"follow after {steps}", follow, slots.cluster, slots.older, slots.lag[replica], key=replica)
+    view = board.model.view(f"follow after {steps}", follow, slots.reading[replica], key=replica)
     return [when(ready, view, *[board.views.office[other] for other in [*others, replica]])]
 
 
@@ -142,22 +142,12 @@ def _add_replay(board: Board, replica: BrokerId, steps: int, change: View, worth
         ],
         effects=[
             then(party, replay, *party, slots.process[replica], change),
-            *read_effects(board, replica, steps),
+            has_read(board, replica, steps),
         ],
     )
 
 
-def read_effects(board: Board, replica: BrokerId, steps: int) -> list[Effect]:
-    """The effects on who has read what."""
-    slots = board.slots
-    others = [slots.lag[other] for other in board.brokers if other != replica]
-    return [
-        then(slots.lag[replica], lambda lag: lag - steps, slots.lag[replica]),
-        then(
-            slots.older,
-            lambda older, lag, *lags: trimmed(older, lag - steps, *lags),
-            slots.older,
-            slots.lag[replica],
-            *others,
-        ),
-    ]
+def has_read(board: Board, replica: BrokerId, steps: int) -> Effect:
+    """The effect on what a broker has still to read."""
+    reading = board.slots.reading[replica]
+    return then(reading, lambda images: images[steps:], reading)

@@ -1,7 +1,8 @@
 """A broker taken together from its slots, and apart again: what the handlers of `spec` get and what becomes of it.
 
 Time is a choice here. The clock says that every lag is too long (`LATE`), so a follower counts as caught up only if it has
-everything, and only the action that shrinks an ISR says otherwise. Every delay is over whenever somebody asks.
+everything, and only the action that shrinks an ISR says otherwise. With `--endless-lag` no lag ever is too long: whoever
+was caught up once in an epoch still counts as that. Every delay is over whenever somebody asks.
 """
 
 from typing import NamedTuple
@@ -54,6 +55,7 @@ class Rules(NamedTuple):
 
     protocol: BrokerProtocol
     min_isr: int
+    endless_lag: bool = False
 
 
 def broker(rules: Rules, self_id: BrokerId, process: Process, known: frozenset[BrokerRegistration]) -> Broker:
@@ -110,15 +112,16 @@ def role_of(partition: Partition[RecordLog], replica: BrokerId) -> Role:
     return Role(partition.leader, partition.leader_epoch, isr, partition.epoch_start)
 
 
-def memory_of(partition: Partition[RecordLog]) -> Memory:
+def memory_of(rules: Rules, partition: Partition[RecordLog]) -> Memory:
     """What a leader keeps in mind, without times and without what follows from time alone."""
-    followers = frozenset(Follower(follower.broker, _timeless(follower.state)) for follower in partition.followers)
+    followers = frozenset(Follower(follower.broker, _timeless(rules, follower.state)) for follower in partition.followers)
     memory = Memory(followers, frozenset(partition.waiting))
     return NO_MEMORY if memory == NO_MEMORY else memory
 
 
-def _timeless(state: FollowerState) -> FollowerState:
-    return FollowerState(state.end_offset, UNKNOWN_OFFSET, broker_epoch=state.broker_epoch)
+def _timeless(rules: Rules, state: FollowerState) -> FollowerState:
+    caught_up_time = state.caught_up_time if rules.endless_lag else 0
+    return FollowerState(state.end_offset, UNKNOWN_OFFSET, caught_up_time=caught_up_time, broker_epoch=state.broker_epoch)
 
 
 def followed(rules: Rules, own: Broker, partition: Partition[RecordLog]) -> tuple[Log, FetchState]:

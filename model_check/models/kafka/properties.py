@@ -8,9 +8,11 @@ from model_check.model import Local, View, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import registered
 from model_check.models.kafka.party import Log, latest_offset
+from model_check.models.kafka.settings import versions_of
 from model_check.models.kafka.values import NO_TOPIC, Clients, Cluster, Process, Role, Topic
 from spec.alter_partition import maximal_isr
-from spec.list_offsets import ListedOffset
+from spec.broker_versions import BROKER_VERSIONS
+from spec.list_offsets import ListedOffset, never_lags
 from spec.log import EMPTY_LOG, RecordLog
 from spec.metadata import NOBODY
 from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Error, Offset
@@ -274,6 +276,12 @@ def _reads(board: Board) -> None:
     model.sometimes("Read", [when(lambda clients: len(clients.read) > 0, slots.clients)], "a consumer can read a record")
 
 
+def _promises_latest_offset(board: Board) -> bool:
+    """Whether all releases here are meant to; those before 2.2 fail so soon that nothing else would be seen."""
+    released = {version.name: version for version in BROKER_VERSIONS}
+    return all(released[name].latest_offset_lags != never_lags for name in versions_of(board.parameters))
+
+
 def _latest_offset(board: Board, office: dict[BrokerId, View]) -> None:
     """KIP-207: who asks for the latest offset is not sent back behind what somebody can have read."""
     model, slots = board.model, board.slots
@@ -301,6 +309,7 @@ def _latest_offset(board: Board, office: dict[BrokerId, View]) -> None:
         ],
         "the leader in office names a consumer no latest offset that lies before what consumers can have read",
         "Read",
+        by_default=_promises_latest_offset(board),
     )
 
 

@@ -12,6 +12,7 @@ from model_check.models.kafka.board import Board
 from model_check.models.kafka.party import (
     LATE,
     Log,
+    Rules,
     batch_of,
     broker,
     exchange_after,
@@ -29,7 +30,7 @@ from spec.fetcher import FetchState
 from spec.follower import handle_epoch_end_response, handle_fetch_answer, handle_listed_offset
 from spec.leader import ProduceRequest, handle_epoch_end, handle_fetch, handle_list_offsets, handle_produce
 from spec.leader_fetch import FetchAnswer, PartitionFetch
-from spec.list_offsets import ListedOffset
+from spec.list_offsets import ListedOffset, ListOffsetsRequest
 from spec.log import RecordLog
 from spec.metadata import BrokerRegistration
 from spec.partition import EpochEndRequest, FollowerRequest, Handled, Partition
@@ -72,7 +73,7 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
         step = _produced(board, leader, leading(log, role, memory), process, produced + 1)
         if step.state.local.log == log.log:
             return REFUSED
-        return (*led_after(leader, step, exchange, known), produced + 1)
+        return (*led_after(board.rules[leader], leader, step, exchange, known), produced + 1)
 
     board.model.action(
         "Produce",
@@ -87,7 +88,7 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
     def again(value: int) -> Callable[[Log, Role, Memory, Exchange, Clients, Process], object]:
         def retry(log: Log, role: Role, memory: Memory, exchange: Exchange, known: Clients, process: Process) -> object:
             step = _produced(board, leader, leading(log, role, memory), process, value)
-            after = led_after(leader, step, exchange, known)
+            after = led_after(board.rules[leader], leader, step, exchange, known)
             return REFUSED if after == (log, role, memory, exchange, known) else after
 
         return retry
@@ -118,6 +119,7 @@ def _produced(
 
 
 def led_after(
+    rules: Rules,
     replica: BrokerId,
     step: Handled[RecordLog],
     exchange: Exchange,
@@ -128,7 +130,7 @@ def led_after(
     return (
         after.local,
         role_of(after, replica),
-        memory_of(after),
+        memory_of(rules, after),
         exchange_after(exchange, after, step.effects),
         seen(after, after.leader == replica, step.effects, known),
     )
@@ -214,7 +216,12 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         if asked is None or not isinstance(asked.message, PartitionFetch):
             return REFUSED
         step = serve_fetch(board, leader, leading(log, role, memory), process, brokers, asked.message)
-        return led_after(leader, step, exchange, known)
+        return led_after(board.rules[leader], leader, step, exchange, known)
+
+    def answer_to(
+        asked: Send[PartitionFetch], seen: Partition[RecordLog], leader_process: Process, brokers: Known
+    ) -> FetchAnswer:
+        return fetch_answer(board, leader, seen, leader_process, brokers, asked.message)
 
     def take(
         log: Log,
@@ -227,24 +234,22 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     ) -> object:
         if asked is None or not isinstance(asked.message, PartitionFetch):
             return REFUSED
-        answer = fetch_answer(board, leader, seen, leader_process, brokers, asked.message)
+        answer = answer_to(asked, seen, leader_process, brokers)
         epoch, offset = fetcher.leader_epoch, fetcher.fetch_offset
         return take_fetch_answer(board, follower, log, fetcher, process, epoch, offset, answer)
 
     served = then(written, serve, *written, slots.process[leader], views.known[leader], request)
-    taken = then(
-        fetching,
-        take,
-        *fetching,
-        slots.process[follower],
-        request,
-        views.face[leader],
-        slots.process[leader],
-        views.known[leader],
-    )
+    answer_reads = (request, views.face[leader], slots.process[leader], views.known[leader])
+    taken = then(fetching, take, *fetching, slots.process[follower], *answer_reads)
+    answered = Local(lambda *asked: answer_to(*asked).error, answer_reads)
     fetched = [Message(follower, leader, "Fetch"), Message(leader, follower, "records, and the high watermark")]
     board.model.action(
-        "Fetch", {"follower": follower, "leader": leader}, events=fetched, guards=guards, effects=[served, taken]
+        "Fetch",
+        {"follower": follower, "leader": leader},
+        events=fetched,
+        guards=guards,
+        effects=[served, taken],
+        answer=answered,
     )
     board.model.action(
         "FetchUnanswered",
@@ -252,6 +257,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         events=[fetched[0], Message(leader, follower, "(the answer is lost)")],
         guards=guards,
         effects=[served],
+        answer=answered,
     )
 
 
@@ -263,6 +269,18 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
     slots, views = board.slots, board.views
     fetching = (slots.log[follower], slots.fetcher[follower])
 
+    def answer_to(
+        asked: Send[FollowerRequest], seen: Partition[RecordLog], leader_process: Process
+    ) -> EpochEndOffsetResponse | ListedOffset:
+        leader_itself = broker(board.rules[leader], leader, leader_process, NOBODY_KNOWN)
+        if isinstance(asked.message, EpochEndRequest):
+            answer = reply(handle_epoch_end(leader_itself, seen, asked.message))
+        else:
+            assert isinstance(asked.message, ListOffsetsRequest)
+            answer = reply(handle_list_offsets(leader_itself, seen, asked.message))
+        assert isinstance(answer, EpochEndOffsetResponse | ListedOffset)
+        return answer
+
     def ask(
         log: Log,
         fetcher: FetchState,
@@ -273,19 +291,15 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
     ) -> object:
         if asked is None or isinstance(asked.message, PartitionFetch):
             return REFUSED
-        leader_itself = broker(board.rules[leader], leader, leader_process, NOBODY_KNOWN)
         own, before = broker(board.rules[follower], follower, process, NOBODY_KNOWN), following(log, fetcher)
-        epoch = fetcher.leader_epoch
-        if isinstance(asked.message, EpochEndRequest):
-            end = reply(handle_epoch_end(leader_itself, seen, asked.message))
-            assert isinstance(end, EpochEndOffsetResponse)
-            step = handle_epoch_end_response(own, before, epoch, end, LATE)
+        epoch, answer = fetcher.leader_epoch, answer_to(asked, seen, leader_process)
+        if isinstance(answer, EpochEndOffsetResponse):
+            step = handle_epoch_end_response(own, before, epoch, answer, LATE)
         else:
-            listed = reply(handle_list_offsets(leader_itself, seen, asked.message))
-            assert isinstance(listed, ListedOffset)
-            step = handle_listed_offset(own, before, epoch, listed, LATE)
+            step = handle_listed_offset(own, before, epoch, answer, LATE)
         return followed(board.rules[follower], own, step.state)
 
+    answer_reads = (request, views.face[leader], slots.process[leader])
     board.model.action(
         "AskLeader",
         {"follower": follower, "leader": leader},
@@ -295,7 +309,6 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
             when(lambda process: process.up, slots.process[leader]),
             *free_to_ask(board, follower, leader),
         ],
-        effects=[
-            then(fetching, ask, *fetching, slots.process[follower], request, views.face[leader], slots.process[leader])
-        ],
+        effects=[then(fetching, ask, *fetching, slots.process[follower], *answer_reads)],
+        answer=Local(lambda *asked: answer_to(*asked).error, answer_reads),
     )

@@ -1,5 +1,6 @@
 """What can be chosen of the model `kafka`: versions, bounds, settings; and what a version means."""
 
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any
 
@@ -17,11 +18,13 @@ VERSIONS = tuple(version.name for version in BROKER_VERSIONS)
 
 PARAMETERS = (
     Parameter("version", "next", "Kafka's release, or one for each broker, with commas", choices=VERSIONS, listed=True),
-    Parameter("brokers", 3, "brokers, ids 1 to N, each with a replica of the one partition", minimum=1),
-    Parameter("values", 1, "most records ever produced", minimum=0),
+    Parameter("brokers", 3, "brokers, ids 1 to N, each with a replica of the one partition (2 with 0.11 to 1.1)", minimum=1),
+    Parameter("values", 1, "most records ever produced (3 with 0.11 to 1.1)", minimum=0),
     Parameter("min_isr", 2, "min.insync.replicas", minimum=1),
     Parameter("acks", "all", "what producers ask for", choices=("1", "all")),
-    Parameter("elections", 1, "elections of another leader, beyond the first, without any failure", minimum=0),
+    Parameter(
+        "elections", 1, "elections of another leader, beyond the first, without any failure (2 with 0.11 to 2.0)", minimum=0
+    ),
     Parameter("isr_shrinks", 0, "how many times a leader may find a follower too slow", minimum=0),
     Parameter("fencings", 0, "how many times the controller may lose sight of a broker that runs", minimum=0),
     Parameter("clean_shutdowns", 0, "how many times a broker may be stopped in order", minimum=0),
@@ -33,6 +36,7 @@ PARAMETERS = (
     Parameter("late_fetches", 0, "how many fetches may take so long that their sender changes meanwhile", minimum=0),
     Parameter("retries", 0, "how many times an idempotent producer's request may arrive again", minimum=0),
     Parameter("unclean", False, "unclean.leader.election.enable"),
+    Parameter("endless_lag", False, "replica.lag.time.max.ms without end: whoever was caught up once in an epoch still is"),
     Parameter("without_elr", False, "no eligible leader replicas (4.0 and later)"),
     Parameter(
         "mutant",
@@ -42,6 +46,25 @@ PARAMETERS = (
         listed=True,
     ),
 )
+
+
+KIP_279_BOUNDS: Mapping[str, Any] = {"brokers": 2, "values": 3, "elections": 2}
+KIP_320_BOUNDS: Mapping[str, Any] = {"elections": 2}
+
+BOUNDS_OF_VERSION: Mapping[str, Mapping[str, Any]] = {
+    **dict.fromkeys(("0.11", "1.0", "1.1"), KIP_279_BOUNDS),
+    "2.0": KIP_320_BOUNDS,
+}
+"""The smallest bounds in which a release does what the next one was made for, where they are not everybody's defaults.
+
+0.10 truncates to the high watermark, which one value and one election show. 0.11 to 1.1 keep a record after two quick
+leader changes (KIP-279), which takes three records; 2.0 follows leaders of the past (KIP-320), which takes a third broker.
+"""
+
+
+def default_bounds(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The bounds of a version in place of the defaults; a mixed cluster has the defaults."""
+    return BOUNDS_OF_VERSION.get(given.get("version", ""), {})
 
 
 def _position(version: str) -> int:
@@ -54,6 +77,8 @@ def versions_of(parameters: dict[str, Any]) -> tuple[str, ...]:
     count: int = parameters["brokers"]
     if parameters["min_isr"] > count:
         raise ParameterError(f"--min-isr {parameters['min_isr']}: must be {count} or less, the number of brokers")
+    if parameters["endless_lag"] and parameters["isr_shrinks"]:
+        raise ParameterError("--endless-lag: no follower is ever too slow, so --isr-shrinks must be 0")
     if len(versions) == 1:
         return versions * count
     if len(versions) != count:
@@ -65,7 +90,8 @@ def rules_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> dict[int,
     """Each broker's rules and settings."""
     mutants = _chosen(BROKER_MUTANTS, parameters)
     known = {version.name: reduce(weaken, mutants, version) for version in BROKER_VERSIONS}
-    return {number: Rules(known[version], parameters["min_isr"]) for number, version in enumerate(versions, start=1)}
+    settings = parameters["min_isr"], parameters["endless_lag"]
+    return {number: Rules(known[version], *settings) for number, version in enumerate(versions, start=1)}
 
 
 def controller_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> Control:

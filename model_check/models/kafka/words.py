@@ -1,0 +1,159 @@
+"""The model's values as a reader of traces sees them: what is as usual is left out.
+
+For every detail there are `kspec check --itf` and `--json`.
+"""
+
+from collections.abc import Iterable
+
+from model_check.encode import in_words, record_in_words
+from model_check.models.kafka.values import (
+    NO_EXCHANGE,
+    NO_ROLE,
+    NO_TOPIC,
+    NOTHING_SEEN,
+    Clients,
+    Cluster,
+    Exchange,
+    Image,
+    Memory,
+    Placed,
+    Process,
+    Role,
+    Topic,
+    Under,
+)
+from spec.broker_lifecycle import BrokerState
+from spec.fetcher import NOT_FETCHING, FetchState, FetchStatus
+from spec.followers import Follower
+from spec.local_log import LocalLog
+from spec.metadata import BrokerRegistration, LeaderRecoveryState
+from spec.values import NO_BROKER_EPOCH, NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Error
+
+FIRST = BrokerEpoch(1)
+"""Of a broker that has not been started again; it is left out."""
+
+
+def _leader(leader: BrokerId, epoch: int) -> str:
+    return f"nobody leads in epoch {epoch}" if leader == NO_LEADER else f"{leader} leads in epoch {epoch}"
+
+
+def _some(title: str, brokers: Iterable[BrokerId]) -> list[str]:
+    ids = frozenset(brokers)
+    return [f"{title} {in_words(ids)}"] if ids else []
+
+
+@in_words.register
+def _(topic: Topic) -> str:
+    if topic == NO_TOPIC:
+        return "no partition"
+    parts = [
+        _leader(topic.leader, topic.leader_epoch),
+        f"ISR {in_words(topic.isr)}",
+        f"partition epoch {topic.partition_epoch}",
+    ]
+    parts += _some("eligible", topic.elr)
+    parts += _some("last known", topic.last_known_elr)
+    parts += _some("adding", topic.adding)
+    parts += _some("removing", topic.removing)
+    parts += ["recovering"] if topic.recovery == LeaderRecoveryState.RECOVERING else []
+    return ", ".join(parts)
+
+
+def _brokers(brokers: frozenset[BrokerRegistration]) -> list[str]:
+    ordered = sorted(brokers)
+    parts = _some("fenced", (entry.broker for entry in ordered if entry.fenced))
+    parts += _some("shutting down", (entry.broker for entry in ordered if entry.in_controlled_shutdown))
+    return parts + [
+        f"broker epoch of {entry.broker} is {entry.broker_epoch}" for entry in ordered if entry.broker_epoch != FIRST
+    ]
+
+
+@in_words.register
+def _(cluster: Cluster) -> str:
+    return ", ".join([in_words(cluster.topic), *_brokers(cluster.brokers), *_some("leaving", cluster.leaving)])
+
+
+@in_words.register
+def _(image: Image) -> str:
+    return ", ".join([in_words(image.topic), *_brokers(image.brokers)])
+
+
+@in_words.register
+def _(role: Role) -> str:
+    if role == NO_ROLE:
+        return "none"
+    leads = role.isr != NO_ROLE.isr
+    since = f" from offset {role.epoch_start}" if leads and role.epoch_start != UNKNOWN_OFFSET else ""
+    return _leader(role.leader, role.leader_epoch) + since + (f", {in_words(role.isr)}" if leads else "")
+
+
+def _follower(follower: Follower) -> str:
+    state = follower.state
+    run = f" (broker epoch {state.broker_epoch})" if state.broker_epoch > FIRST else ""
+    return f"{follower.broker} ends at {'?' if state.end_offset == UNKNOWN_OFFSET else state.end_offset}{run}"
+
+
+@in_words.register
+def _(memory: Memory) -> str:
+    parts = [_follower(follower) for follower in sorted(memory.followers)]
+    parts += [f"producer waits for offset {waiting.appended.required_offset}" for waiting in sorted(memory.waiting)]
+    return ", ".join(parts) or "none"
+
+
+@in_words.register
+def _(log: LocalLog) -> str:  # type: ignore[type-arg]
+    return f"{in_words(log.log)}, high watermark {log.high_watermark}"
+
+
+@in_words.register
+def _(fetcher: FetchState) -> str:
+    if fetcher == NOT_FETCHING:
+        return "none"
+    whom = f"{fetcher.leader} in epoch {fetcher.leader_epoch}"
+    epoch = "" if fetcher.last_fetched_epoch == NO_EPOCH else f" after epoch {fetcher.last_fetched_epoch}"
+    answered = ", answered" if fetcher.answered else ""
+    if fetcher.status == FetchStatus.FETCHING:
+        return f"fetches from {whom} at {fetcher.fetch_offset}{epoch}{answered}"
+    if fetcher.status == FetchStatus.TRUNCATING:
+        return f"asks {whom} where logs part{answered}"
+    return f"{fetcher.status.value}: {whom}, at {fetcher.fetch_offset}{epoch}{answered}"
+
+
+@in_words.register
+def _(process: Process) -> str:
+    life = process.life
+    if not process.up:
+        return "down" if process.noted == NO_BROKER_EPOCH else f"down, stopped in order in broker epoch {process.noted}"
+    epoch = "" if life.broker_epoch == FIRST else f", broker epoch {life.broker_epoch}"
+    doing = "" if life.state == BrokerState.RUNNING and process.published else f", {life.state.value}"
+    return f"up{epoch}{doing}"
+
+
+@in_words.register
+def _(exchange: Exchange) -> str:
+    if exchange == NO_EXCHANGE:
+        return "none"
+    request, response = exchange.request, exchange.response
+    asked = (
+        f"ISR {in_words(frozenset(member.broker for member in request.isr))} on partition epoch {request.partition_epoch}"
+    )
+    if exchange.state == Under.SENT:
+        return f"{asked} is under way"
+    if response.error != Error.NONE:
+        return f"{asked} was refused: {response.error.name}"
+    return f"{asked} was granted, partition epoch {response.partition_epoch}"
+
+
+def _placed(title: str, places: frozenset[Placed]) -> list[str]:
+    return (
+        [title + " " + " ".join(f"{record_in_words(one.record)} at {one.offset}" for one in sorted(places))]
+        if places
+        else []
+    )
+
+
+@in_words.register
+def _(clients: Clients) -> str:
+    if clients == NOTHING_SEEN:
+        return "none"
+    return ", ".join([*_placed("acknowledged", clients.told), *_placed("readable", clients.read)])

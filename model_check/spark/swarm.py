@@ -1,0 +1,111 @@
+"""Random walks, and the hunts for mutants, spread over Spark: each is what its seed and number, or its name, make it.
+
+So the outcome is that of the commands without Spark, whatever the master and the number of tasks.
+"""
+
+import pickle
+import time
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model_check.model import Model, Property
+from model_check.mutants import ALL_MUTANTS, HUNTS, Hunt, hunt
+from model_check.simulation.simulate import Finding, Plan, Simulation, find_traces, take_walks
+from model_check.simulation.walks import End
+from model_check.spark.session import SparkSettings, collected, spark_context
+
+
+class _Taken(NamedTuple):
+    """What the walks of one task found; of each property the walks, the one that counts, and its steps."""
+
+    taken: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    ends: dict[End, int]
+    findings: list[tuple[int, int | None, int | None]]
+
+
+class _Killed(NamedTuple):
+    """What became of a mutant."""
+
+    name: str
+    by: dict[str, int]
+    states: int
+    seconds: float
+
+
+def simulate(model: Model, properties: Sequence[Property], plan: Plan, settings: SparkSettings | None = None) -> Simulation:
+    """Take all walks of the plan, in one task for each core unless the settings say in how many."""
+    with spark_context(settings or SparkSettings()) as context:
+        return simulate_on(context, model, properties, plan, (settings or SparkSettings()).partitions)
+
+
+def simulate_on(
+    context: Any, model: Model, properties: Sequence[Property], plan: Plan, tasks: int | None = None
+) -> Simulation:
+    """`simulate`, with a context that is there."""
+    from pyspark import cloudpickle  # noqa: PLC0415 (an extra)
+
+    started = time.monotonic()
+    tasks = min(tasks or context.defaultParallelism, plan.traces)
+    bounds = [plan.traces * task // tasks for task in range(tasks + 1)]
+    plans = [plan._replace(first=plan.first + low, traces=high - low) for low, high in pairwise(bounds)]
+    dumps: Any = cloudpickle.dumps
+    walked = context.broadcast(dumps((model, list(properties))))
+
+    def take(plans: Iterator[Plan]) -> Iterator[_Taken]:
+        model, properties = pickle.loads(walked.value)
+        for own in plans:
+            part = take_walks(model, properties, own, workers=1)
+            findings = [(finding.walks, finding.walk, finding.steps) for finding in part.findings]
+            yield _Taken(part.taken, part.lengths, part.ends, findings)
+
+    result = Simulation(
+        model,
+        plan,
+        [Finding(prop) for prop in properties],
+        np.zeros(max(1, len(model.actions)), np.int64),
+        np.zeros(plan.depth + 1, np.int64),
+        workers=tasks,
+    )
+    for part in collected(context.parallelize(plans, tasks).mapPartitions(take)):
+        result.taken += part.taken
+        result.lengths += part.lengths
+        for end, count in part.ends.items():
+            result.ends[end] += count
+        for finding, found in zip(result.findings, part.findings, strict=True):
+            finding.add(*found)
+    result.duration_s = time.monotonic() - started
+    find_traces(result)
+    return result
+
+
+def hunts(names: tuple[str, ...], settings: SparkSettings | None = None) -> list[Hunt]:
+    """The hunts for these mutants, for all without any, each in a task of its own."""
+    with spark_context(settings or SparkSettings()) as context:
+        return hunts_on(context, names)
+
+
+def hunts_on(context: Any, names: tuple[str, ...]) -> list[Hunt]:
+    """`hunts`, with a context that is there."""
+    asked = names or tuple(ALL_MUTANTS)
+    hunted = [name for name in asked if name in HUNTS]
+    killed: dict[str, _Killed] = {}
+    if hunted:
+        tasks = context.parallelize(hunted, len(hunted)).mapPartitions(_hunt_all)
+        killed = {found.name: found for found in collected(tasks)}
+    return [
+        Hunt(ALL_MUTANTS[name], HUNTS[name], killed[name].by, killed[name].states, killed[name].seconds)
+        if name in killed
+        else hunt(name)
+        for name in asked
+    ]
+
+
+def _hunt_all(names: Iterator[str]) -> Iterator[_Killed]:
+    for name in names:
+        found = hunt(name, workers=1)
+        yield _Killed(name, dict(found.killed_by), found.states, found.seconds)
