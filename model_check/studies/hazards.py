@@ -20,6 +20,10 @@ def _late_answers(rule: str) -> str:
     )
 
 
+def _progress(shown: str) -> str:
+    return f"costs progress, not records: {shown} ([promises](../kafka-model.md#promises))"
+
+
 HAZARDS = (
     Hazard("Z1", "truncation to the high watermark loses a committed record", "KIP-101, KAFKA-1211", ("kip-101-loss",)),
     Hazard(
@@ -85,22 +89,35 @@ HAZARDS = (
         " Rule `high_watermark_when_diverging`; `tests/spec`",
     ),
     Hazard("Z22", "a fetch that diverges counts", "KAFKA-13141", ("diverging-fetch",)),
-    Hazard("Z23", "an opened epoch survives truncation, which never ends", "KAFKA-10706", (), "costs progress, not records"),
+    Hazard(
+        "Z23",
+        "an opened epoch survives truncation, which never ends",
+        "KAFKA-10706",
+        (),
+        _progress("releases 2.1 to 2.6 break `WriteIsAnswered`"),
+    ),
     Hazard("Z24", "records of a later epoch are appended", "KAFKA-18723", (), _late_answers("takes_records")),
     Hazard(
         "Z25",
         "the last known leader is elected while it is fenced",
         "KAFKA-19522",
         (),
-        "costs progress first: the partition has a leader that is down. Records are lost only if more brokers lose"
-        " theirs than"
-        " min.insync.replicas tolerates. Rule `last_known_leader_if_up`; `tests/spec`",
+        _progress("mutant `last-known-leader-while-down` breaks `LeaderTakesOffice`")
+        + ". Records are lost only if more brokers lose theirs than min.insync.replicas tolerates",
     ),
     Hazard(
-        "Z26", "the high watermark waits for a replica that may not join", "KAFKA-15021", (), "costs progress, not records"
+        "Z26",
+        "the high watermark waits for a replica that may not join",
+        "KAFKA-15021",
+        (),
+        _progress("mutant `await-ineligible` breaks `WriteIsAnswered`"),
     ),
     Hazard(
-        "Z27", "a slow follower joins and leaves below min.insync.replicas", "KAFKA-19996", (), "costs progress, not records"
+        "Z27",
+        "a slow follower joins and leaves below min.insync.replicas",
+        "KAFKA-19996",
+        (),
+        "costs progress, not records, and opens partition epochs without end, which no finite model holds",
     ),
     Hazard(
         "Z28",
