@@ -61,7 +61,7 @@ class Slot(NamedTuple):
 
     `broker` is the broker whose slot it is, `None` for the controller's and the model's own; `party` is whose it is then.
     `bookkeeping` is not shown to readers of a trace: it is the model's, or repeats what another slot shows. `holds` is
-    the type of the values.
+    the type of the values. `words` tell a value to readers of a trace, where their type alone does not.
     """
 
     position: int
@@ -71,6 +71,7 @@ class Slot(NamedTuple):
     bookkeeping: bool
     holds: Any = int
     party: Party = CONTROLLER
+    words: Callable[[Any], str] | None = None
 
     @property
     def label(self) -> str:
@@ -291,9 +292,10 @@ class Model:
         bookkeeping: bool = False,
         holds: Any = None,
         party: Party = CONTROLLER,
+        words: Callable[[Any], str] | None = None,
     ) -> Slot:
         """A new slot; `holds` is the type of its values, needed where the initial value does not tell it (sets)."""
-        slot = Slot(len(self.slots), name, key, broker, bookkeeping, holds or type(initial), party)
+        slot = Slot(len(self.slots), name, key, broker, bookkeeping, holds or type(initial), party, words)
         self.slots.append(slot)
         self._initial.append(initial)
         return slot

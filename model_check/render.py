@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from model_check.encode import in_words
 from model_check.exploration import Step, Trace
@@ -24,11 +24,16 @@ class Change(NamedTuple):
 def changes(model: Model, before: State, after: State) -> list[Change]:
     """What differs between two states in words, bookkeeping of the model left out."""
     changed = [
-        Change(slot, in_words(old), in_words(new))
+        Change(slot, slot_in_words(slot, old), slot_in_words(slot, new))
         for slot, old, new in zip(model.slots, before, after, strict=True)
         if old != new and not slot.bookkeeping
     ]
     return [change for change in changed if change.before != change.after]
+
+
+def slot_in_words(slot: Slot, value: Any) -> str:
+    """A value of a slot as a reader of traces sees it."""
+    return in_words(value) if slot.words is None else slot.words(value)
 
 
 def field_name(slot: Slot) -> str:
@@ -90,7 +95,7 @@ def state_in_lines(model: Model, state: State) -> list[str]:
     rows = [
         (party_name(owner(slot)), field_name(slot), words)
         for slot, value in zip(model.slots, state, strict=True)
-        if not slot.bookkeeping and (words := in_words(value)) != NOTHING
+        if not slot.bookkeeping and (words := slot_in_words(slot, value)) != NOTHING
     ]
     return _aligned(sorted(rows, key=lambda row: row[0]))
 

@@ -23,6 +23,7 @@ from model_check.models.kafka.values import (
     Role,
     Under,
 )
+from model_check.models.kafka.words import reading_in_words
 from spec.alter_partition import AfterError
 from spec.broker_lifecycle import BrokerLifecycle, BrokerState
 from spec.controller import check_alter_partition_request
@@ -108,7 +109,14 @@ class Board:
         return Slots(
             cluster=model.slot("controller", empty),
             reading={
-                broker: model.slot("metadata", (self.image_for(broker, empty),), broker, broker, holds=Reading)
+                broker: model.slot(
+                    "metadata",
+                    (self.image_for(broker, empty),),
+                    broker,
+                    broker,
+                    holds=Reading,
+                    words=reading_in_words,
+                )
                 for broker in brokers
             },
             log=model.broker_slots("log", brokers, LocalLog(EMPTY_LOG)),

@@ -6,15 +6,18 @@ For every detail there are `kspec check --itf` and `--json`.
 from collections.abc import Iterable
 
 from model_check.encode import in_words, record_in_words
+from model_check.models.kafka.reading import LATER, NOT_READING, Reading
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_ROLE,
     NO_TOPIC,
+    NOTHING_LATE,
     NOTHING_SEEN,
     Clients,
     Cluster,
     Exchange,
     Image,
+    LateFetch,
     Memory,
     Placed,
     Process,
@@ -25,9 +28,19 @@ from model_check.models.kafka.values import (
 from spec.broker_lifecycle import BrokerState
 from spec.fetcher import NOT_FETCHING, FetchState, FetchStatus
 from spec.followers import Follower
+from spec.leader_fetch import FetchAnswer
 from spec.local_log import LocalLog
 from spec.metadata import BrokerRegistration, LeaderRecoveryState
-from spec.values import NO_BROKER_EPOCH, NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Error
+from spec.values import (
+    NO_BROKER_EPOCH,
+    NO_EPOCH,
+    NO_LEADER,
+    UNDEFINED_EPOCH_END,
+    UNKNOWN_OFFSET,
+    BrokerEpoch,
+    BrokerId,
+    Error,
+)
 
 FIRST = BrokerEpoch(1)
 """Of a broker that has not been started again; it is left out."""
@@ -75,7 +88,19 @@ def _(cluster: Cluster) -> str:
 
 @in_words.register
 def _(image: Image) -> str:
-    return ", ".join([in_words(image.topic), *_brokers(image.brokers)])
+    """Of an image, what the broker makes of it: see `model_check.models.kafka.reading`."""
+    topic = image.topic
+    if topic == NO_TOPIC or topic.partition_epoch < LATER:
+        return ", ".join([in_words(topic), *_brokers(image.brokers)])
+    hosts = "" if topic.replicas else ", no replica here"
+    return ", ".join([_leader(topic.leader, topic.leader_epoch) + hosts, *_brokers(image.brokers)])
+
+
+def reading_in_words(reading: Reading) -> str:
+    """What a broker has still to read."""
+    if reading == NOT_READING:
+        return "none"
+    return "; then ".join(["to read: " + in_words(reading[1]), *map(in_words, reading[2:])]) if reading[1:] else "all read"
 
 
 @in_words.register
@@ -142,6 +167,26 @@ def _(exchange: Exchange) -> str:
     if response.error != Error.NONE:
         return f"{asked} was refused: {response.error.name}"
     return f"{asked} was granted, partition epoch {response.partition_epoch}"
+
+
+@in_words.register
+def _(late: LateFetch) -> str:
+    if late == NOTHING_LATE:
+        return "none"
+    asked = f"{late.leader} in epoch {late.asked_in} from offset {late.request.fetch.fetch_offset}"
+    awaited = "" if late.awaited else ", nobody waits for it"
+    if late.state == Under.SENT:
+        return f"asked {asked}{awaited}"
+    return f"answer of {asked}: {_answer(late.answer)}{awaited}"
+
+
+def _answer(answer: FetchAnswer) -> str:
+    if answer.error != Error.NONE:
+        return answer.error.name
+    if answer.diverging != UNDEFINED_EPOCH_END:
+        return f"logs part after epoch {answer.diverging.leader_epoch} at {answer.diverging.end_offset}"
+    records = " ".join(record_in_words(record) for record in answer.records)
+    return f"{records or 'no records'}, high watermark {answer.high_watermark}"
 
 
 def _placed(title: str, places: frozenset[Placed]) -> list[str]:
