@@ -8,11 +8,14 @@ from typing import Any
 from model_check.studies.study import Configuration, Study
 from spec.alter_partition import apply_news, maximal_isr, roll_back_if_ineligible
 from spec.broker_control import new_run_is_clean_if_it_says_so
+from spec.fetcher import keep_high_watermark, keep_last_epoch_if_empty, takes_same_epoch
 from spec.followers import eligible_in_its_broker_epoch, knows_followers_if_no_epoch_was_missed
 from spec.high_watermark import advance_at_min_isr
 from spec.isr_proposals import active_is_eligible, same_run_is_eligible
 from spec.leader_fetch import count_unless_diverging
+from spec.list_offsets import lags_behind_epoch_start
 from spec.partition_change import with_assigned_eligible_leaders
+from spec.truncation import truncation_step
 
 TWO_IN_ONE_DELTA: dict[str, Any] = {"elections": 1, "fencings": 1}
 ONE_SHRINK: dict[str, Any] = {"elections": 0, "isr_shrinks": 1}
@@ -20,9 +23,37 @@ TWO_BROKERS_ONE_SHRINK: dict[str, Any] = {"brokers": 2, "min_isr": 1, **ONE_SHRI
 TWO_RECORDS: dict[str, Any] = {"values": 2, "elections": 1}
 LAST_REPLICA: dict[str, Any] = {"brokers": 2, "elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1}
 FENCED_AND_LOST: dict[str, Any] = {"brokers": 2, "min_isr": 1, "elections": 0, "fencings": 1, "unclean_shutdowns": 1}
+TWO_BROKERS_ONE_ELECTION: dict[str, Any] = {"brokers": 2, "elections": 1}
+FOUR_EPOCHS: dict[str, Any] = {"brokers": 2, "min_isr": 1, "values": 2, "elections": 2, "fencings": 1}
+LATE_ANSWER: dict[str, Any] = {"values": 2, "elections": 2, "late_fetches": 1}
+THREE_ELECTIONS_AND_A_LATE_ANSWER: dict[str, Any] = {"brokers": 2, "elections": 3, "late_fetches": 1}
 ONE_POWER_LOSS: dict[str, Any] = {"brokers": 2, "elections": 0, "unclean_shutdowns": 1}
 
 MESSAGE_STUDIES = (
+    Study(
+        name="latest-offset-goes-back",
+        title="A new leader shows consumers a latest offset that goes back",
+        summary="a consumer that has read a record is told that the log ends before it",
+        reference="KIP-207",
+        setup=(
+            "Two replicas, Kafka 2.1, min.insync.replicas=2. A follower learns the high watermark from the answer to its"
+            " next fetch, so a follower that is elected may know of less than its leader has shown."
+        ),
+        failing=Configuration("kafka", {"version": "2.1", **TWO_BROKERS_ONE_ELECTION}),
+        invariant="LatestOffset",
+        outcome=(
+            "The follower fetches a record, and fetches again: the leader commits the record, and consumers read it. The"
+            " answer was given before that, so the follower does not know yet. It is elected, and until somebody has"
+            " fetched from it, it says that the log ends before that record. Nothing is lost, but a consumer that asks"
+            " where to go on is sent back."
+        ),
+        rules=(lags_behind_epoch_start,),
+        repair=(
+            "All that an earlier leader can have shown lies before the start of the new leader's epoch. Until the high"
+            " watermark has reached that, a consumer is told to ask again."
+        ),
+        repaired=Configuration("kafka", {"version": "2.2", **TWO_BROKERS_ONE_ELECTION}),
+    ),
     Study(
         name="diverging-fetch",
         title="A leader counts the end of a log that it has just told to be cut",
@@ -94,6 +125,86 @@ MESSAGE_STUDIES = (
             " The second matters once the broker is unfenced again before the proposal arrives."
         ),
         repaired=Configuration("kafka", FENCED_AND_LOST),
+    ),
+    Study(
+        name="high-watermark-before-truncation",
+        title="A follower takes the high watermark before it truncates",
+        summary="a record that the leader does not have counts as committed, if one answer does not tell all that has to go",
+        reference="KAFKA-14704",
+        setup=(
+            "Two replicas, min.insync.replicas=1, the repaired version with one rule weakened: a follower that is told to"
+            " truncate takes the leader's high watermark first, as in Kafka 2.8 to 3.4. Between the two, consumers that"
+            " read from followers see records which are about to go. Worse is that one truncation need not be enough."
+        ),
+        failing=Configuration("kafka", {"mutant": "high-watermark-before-truncation", **FOUR_EPOCHS}),
+        invariant="LogMatching",
+        outcome=(
+            "Two brokers lead in turn, and neither hears of what the other appends: the first in epoch 0, the second in"
+            " epoch 1, the first again in epoch 2, in which it appends nothing. It is fenced, and the second leads in"
+            " epoch 3; alone in the ISR it commits its record. The first follows it and fetches, naming epoch 2. The"
+            " answer says that the leader's log has epoch 1 before that. The first has no epoch 1: it gives up epoch 2,"
+            " and will learn by its next fetch that epoch 0 has to go too. But it has taken the high watermark by then,"
+            " and counts its own record of epoch 0 as committed."
+        ),
+        rules=(keep_high_watermark, truncation_step),
+        repair=(
+            "The high watermark says how much of the *leader's* log is committed. A follower takes it only from an answer"
+            " that does not tell it to truncate."
+        ),
+        repaired=Configuration("kafka", FOUR_EPOCHS),
+    ),
+    Study(
+        name="forgotten-last-epoch",
+        title="A late answer without records makes a follower hide that its log differs",
+        summary="the next fetch names no epoch, so the leader cannot tell that logs part, and counts records that differ",
+        reference="KAFKA-15510; KAFKA-18991",
+        setup=(
+            "Three replicas, min.insync.replicas=2, the repaired version with two rules weakened, as in Kafka 3.6.0: a first"
+            " answer without records clears the last fetched epoch, and an answer counts in whichever epoch it was asked"
+            " for. A fetch may take long. In its own epoch the first rule does no harm: such an answer comes only after"
+            " the leader has compared the logs."
+        ),
+        failing=Configuration("kafka", {"mutant": "take-answer-of-other-epoch,forget-last-epoch", **LATE_ANSWER}),
+        invariant="AcknowledgedOnNextLeader",
+        outcome=(
+            "A follower has the leader's one record, of epoch 0, and fetches on; the answer has no records, and takes"
+            " long. Another broker leads in epoch 1, without that record, and appends its own. The first leader follows"
+            " it, truncates, takes the new record, and leads again in epoch 2. The follower, which has missed epoch 1,"
+            " follows it with the old record. The answer of epoch 0 arrives: it has no records, and the follower forgets"
+            " in which epoch its log ends. Its next fetch names no epoch. The leader takes its offset for the end of a"
+            " common log, and the record of epoch 1 is committed and acknowledged; the follower, in the ISR, has another"
+            " in its place."
+        ),
+        rules=(keep_last_epoch_if_empty, takes_same_epoch),
+        repair=(
+            "An answer without records changes nothing about where the follower's log ends, nor in which epoch. Either"
+            " repair is enough here: below, answers of other epochs still count."
+        ),
+        repaired=Configuration("kafka", {"mutant": "take-answer-of-other-epoch", **LATE_ANSWER}),
+    ),
+    Study(
+        name="late-answer",
+        title="A follower truncates by an answer of an earlier epoch",
+        summary="a member of the ISR cuts off a committed record, because the leader's log once was shorter",
+        reference="KAFKA-18991",
+        setup=(
+            "Two replicas, min.insync.replicas=2, the repaired version with one rule weakened: an answer to a fetch counts"
+            " if the follower still is at the offset that it asked for, as in Kafka 1.1 to 4.0. A fetch may take long: the"
+            " thread that fetches from a broker waits for its answer, and other partitions keep it alive while this one"
+            " follows somebody else, or leads."
+        ),
+        failing=Configuration("kafka", {"mutant": "take-answer-of-other-epoch", **THREE_ELECTIONS_AND_A_LATE_ANSWER}),
+        invariant="CommittedOnNextLeader",
+        outcome=(
+            "The leader of epoch 0 appends a record that nobody fetches. The other broker is elected, rightly without it."
+            " The first follows and fetches; the answer, to truncate to the beginning, takes long. Meanwhile the first"
+            " leads again, and its record is committed: the other one has fetched it now. The other leads once more. The"
+            " first follows it, from the same offset as the first time. Now the old answer arrives, and the offset is the"
+            " one that it was asked for. The first cuts the committed record off, and stays in the ISR."
+        ),
+        rules=(takes_same_epoch,),
+        repair="An answer counts only in the epoch in which it was asked for.",
+        repaired=Configuration("kafka", THREE_ELECTIONS_AND_A_LATE_ANSWER),
     ),
     Study(
         name="forgotten-proposal",

@@ -46,9 +46,13 @@ EXPECTED = {
     "unclean-election": Expected(11, 1_919, 15),
     "acks-1": Expected(6, 277, 12),
     "min-isr-1": Expected(9, 2_005, 16),
+    "latest-offset-goes-back": Expected(9, 75, 12),
     "diverging-fetch": Expected(12, 1_933, 21),
     "rolled-back-proposal": Expected(12, 84, 12),
     "fenced-replica": Expected(10, 13_464, 20),
+    "high-watermark-before-truncation": Expected(13, 12_108, 24),
+    "forgotten-last-epoch": Expected(21, 372_557, 29),
+    "late-answer": Expected(20, 5_024, 21),
     "forgotten-proposal": Expected(14, 757, 18),
     "missed-epoch": Expected(13, 20_742, 25),
     "below-min-isr": Expected(7, 757, 18),
@@ -73,6 +77,8 @@ REPLAYS = {
     "missed-epoch": ("leads elsewhere", "memory of broker", "AcknowledgedOnNextLeader holds in the end."),
     "unclean-run-in-isr": ("Step 9 (Register(", "CommittedOnNextLeader holds in the end."),
     "fenced-replica": ("GrantIsr(", "is not possible."),
+    "high-watermark-before-truncation": ("Step 13 (Fetch(", "`m1(e0), high watermark 0`", "LogMatching holds in the end."),
+    "late-answer": ("Step 20 (TakeLateAnswer(", "not `empty, high watermark 0`", "CommittedOnNextLeader holds in the end."),
     "acks-1": ("Step 6 (LeaderWrite(", "acknowledged is `{}`", "AcknowledgedOnLeader holds in the end."),
 }
 
