@@ -13,6 +13,10 @@ class Hazard(NamedTuple):
     why: str = ""
 
 
+def _progress(mutant: str) -> str:
+    return f"costs progress, not records: mutant `{mutant}` in [mutants.md](../mutants.md)"
+
+
 HAZARDS = (
     Hazard("Z1", "truncation to the high watermark loses a committed record", "KIP-101, KAFKA-1211", ("kip-101-loss",)),
     Hazard(
@@ -39,15 +43,7 @@ HAZARDS = (
         "KIP-497",
         ("async-isr-committed-only", "async-isr-shrink-early", "rolled-back-proposal"),
     ),
-    Hazard(
-        "Z11",
-        "a replica joins by what an earlier run of it has fetched",
-        "KIP-903, KAFKA-14139",
-        (),
-        "three brokers, an ISR shrink and a loss of power take too long for a study: mutant"
-        " `stale-broker-epoch-accepted` in"
-        " [mutants.md](../mutants.md)",
-    ),
+    Hazard("Z11", "a replica joins by what an earlier run of it has fetched", "KIP-903, KAFKA-14139", ("earlier-run",)),
     Hazard("Z12", "a fenced replica joins the ISR", "KIP-841, KAFKA-13916", ("fenced-replica",)),
     Hazard(
         "Z13",
@@ -63,10 +59,10 @@ HAZARDS = (
         "Z18",
         "the latest offset goes back after an election",
         "KIP-207",
-        ("latest-offset-goes-back",),
+        ("latest-offset",),
     ),
     Hazard("Z19", "a leader that missed an epoch keeps its followers' offsets", "not reported", ("missed-epoch",)),
-    Hazard("Z20", "an answer to a fetch of an earlier epoch is applied", "KAFKA-18991", ("late-answer",)),
+    Hazard("Z20", "an answer to a fetch of an earlier epoch is applied", "KAFKA-18991", ("late-divergence",)),
     Hazard(
         "Z21",
         "the leader's high watermark is applied before truncation",
@@ -74,44 +70,28 @@ HAZARDS = (
         ("high-watermark-before-truncation",),
     ),
     Hazard("Z22", "a fetch that diverges counts", "KAFKA-13141", ("diverging-fetch",)),
-    Hazard("Z23", "an opened epoch survives truncation, which never ends", "KAFKA-10706", (), "costs progress, not records"),
     Hazard(
-        "Z24",
-        "records of a later epoch are appended",
-        "KAFKA-18723",
-        (),
-        "it takes four records and a late answer, too much for a study: mutant `take-later-epochs` in"
-        " [mutants.md](../mutants.md)",
+        "Z23", "truncation never ends, for an opened epoch stays", "KAFKA-10706", (), _progress("truncate-only-if-longer")
     ),
+    Hazard("Z24", "records of a later epoch are appended", "KAFKA-18723", ("records-read-late",)),
     Hazard(
         "Z25",
-        "the last known leader is elected while it is fenced",
+        "the last known leader is elected, though fenced",
         "KAFKA-19522",
         (),
-        "costs progress first: the partition has a leader that is down. Records are lost only if more brokers lose"
-        " theirs than"
-        " min.insync.replicas tolerates. Rule `last_known_leader_if_up`; `tests/spec`",
+        _progress("last-known-leader-while-down"),
     ),
-    Hazard(
-        "Z26", "the high watermark waits for a replica that may not join", "KAFKA-15021", (), "costs progress, not records"
-    ),
-    Hazard(
-        "Z27", "a slow follower joins and leaves below min.insync.replicas", "KAFKA-19996", (), "costs progress, not records"
-    ),
-    Hazard(
-        "Z28",
-        "an empty answer makes the next fetch name no epoch",
-        "KAFKA-15510",
-        ("forgotten-last-epoch",),
-    ),
+    Hazard("Z26", "the high watermark waits for who may not join", "KAFKA-15021", (), _progress("await-ineligible")),
+    Hazard("Z27", "a slow follower joins and leaves below min ISR", "KAFKA-19996", (), _progress("join-under-min-isr")),
+    Hazard("Z28", "an empty answer makes the next fetch name no epoch", "KAFKA-15510", ("forgotten-epoch",)),
     Hazard(
         "Z29",
         "a reassignment removes a replica and adds it again within one difference",
         "no issue known",
         (),
         "a replica joins only by a fetch, which replaces what its leader knew of it, so no rule is there to be wrong."
-        " What a"
-        " reassignment may leave behind is eligibility: mutant `eligible-without-assignment` in [mutants.md](../mutants.md)",
+        " What a reassignment leaves behind is eligibility: mutant `eligible-without-assignment` in"
+        " [mutants.md](../mutants.md)",
     ),
 )
 """In the order of their numbers."""

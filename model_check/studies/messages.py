@@ -8,8 +8,8 @@ from typing import Any
 from model_check.studies.study import Configuration, Study
 from spec.alter_partition import apply_news, maximal_isr, roll_back_if_ineligible
 from spec.broker_control import new_run_is_clean_if_it_says_so
-from spec.fetcher import keep_high_watermark, keep_last_epoch_if_empty, takes_same_epoch
-from spec.followers import eligible_in_its_broker_epoch, knows_followers_if_no_epoch_was_missed
+from spec.fetcher import keep_high_watermark, keep_last_epoch_if_empty, take_up_to_epoch, takes_same_epoch
+from spec.followers import check_broker_epoch, eligible_in_its_broker_epoch, knows_followers_if_no_epoch_was_missed
 from spec.high_watermark import advance_at_min_isr
 from spec.isr_proposals import active_is_eligible, same_run_is_eligible
 from spec.leader_fetch import count_unless_diverging
@@ -18,41 +18,42 @@ from spec.partition_change import with_assigned_eligible_leaders
 from spec.truncation import truncation_step
 
 TWO_IN_ONE_DELTA: dict[str, Any] = {"elections": 1, "fencings": 1}
+THREE_ELECTIONS_LATE: dict[str, Any] = {"elections": 3, "late_fetches": 1}
+LATE_ANSWER: dict[str, Any] = {"elections": 2, "values": 2, "late_fetches": 1}
+FOUR_VALUES_LATE: dict[str, Any] = {"elections": 1, "values": 4, "late_fetches": 1}
+LATE_FETCH_AND_LOSS: dict[str, Any] = {"elections": 0, "unclean_shutdowns": 1, "late_fetches": 1}
 ONE_SHRINK: dict[str, Any] = {"elections": 0, "isr_shrinks": 1}
 TWO_BROKERS_ONE_SHRINK: dict[str, Any] = {"brokers": 2, "min_isr": 1, **ONE_SHRINK}
 TWO_RECORDS: dict[str, Any] = {"values": 2, "elections": 1}
 LAST_REPLICA: dict[str, Any] = {"brokers": 2, "elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1}
 FENCED_AND_LOST: dict[str, Any] = {"brokers": 2, "min_isr": 1, "elections": 0, "fencings": 1, "unclean_shutdowns": 1}
-TWO_BROKERS_ONE_ELECTION: dict[str, Any] = {"brokers": 2, "elections": 1}
 FOUR_EPOCHS: dict[str, Any] = {"brokers": 2, "min_isr": 1, "values": 2, "elections": 2, "fencings": 1}
-LATE_ANSWER: dict[str, Any] = {"values": 2, "elections": 2, "late_fetches": 1}
-THREE_ELECTIONS_AND_A_LATE_ANSWER: dict[str, Any] = {"brokers": 2, "elections": 3, "late_fetches": 1}
 ONE_POWER_LOSS: dict[str, Any] = {"brokers": 2, "elections": 0, "unclean_shutdowns": 1}
 
 MESSAGE_STUDIES = (
     Study(
-        name="latest-offset-goes-back",
-        title="A new leader shows consumers a latest offset that goes back",
-        summary="a consumer that has read a record is told that the log ends before it",
+        name="latest-offset",
+        title="A consumer is sent back by a new leader",
+        summary="a new leader does not know yet how much is committed, and names an end that consumers have read past",
         reference="KIP-207",
         setup=(
-            "Two replicas, Kafka 2.1, min.insync.replicas=2. A follower learns the high watermark from the answer to its"
-            " next fetch, so a follower that is elected may know of less than its leader has shown."
+            "Three replicas, Kafka 2.1. A consumer that asks where the log ends is told the leader's high watermark. A"
+            " new leader's high watermark is what it learnt as a follower, one fetch behind."
         ),
-        failing=Configuration("kafka", {"version": "2.1", **TWO_BROKERS_ONE_ELECTION}),
+        failing=Configuration("kafka", {"version": "2.1", "elections": 1}),
         invariant="LatestOffset",
         outcome=(
-            "The follower fetches a record, and fetches again: the leader commits the record, and consumers read it. The"
-            " answer was given before that, so the follower does not know yet. It is elected, and until somebody has"
-            " fetched from it, it says that the log ends before that record. Nothing is lost, but a consumer that asks"
-            " where to go on is sent back."
+            "A record is committed and can be read. The controller elects a follower that has the record and does not"
+            " know yet that it is committed. Asked where the log ends, the new leader says: at 0. A consumer that has"
+            " read the record takes its own position for out of range, or believes that there is nothing where it has"
+            " been. Nothing is lost; what a consumer was told goes back."
         ),
         rules=(lags_behind_epoch_start,),
         repair=(
-            "All that an earlier leader can have shown lies before the start of the new leader's epoch. Until the high"
-            " watermark has reached that, a consumer is told to ask again."
+            "Until its high watermark has reached the start of its epoch, below which lies all that an earlier leader"
+            " can have committed, a leader says that the offset is not available yet, and the consumer asks again."
         ),
-        repaired=Configuration("kafka", {"version": "2.2", **TWO_BROKERS_ONE_ELECTION}),
+        repaired=Configuration("kafka", {"version": "2.2", "elections": 1}),
     ),
     Study(
         name="diverging-fetch",
@@ -114,8 +115,8 @@ MESSAGE_STUDIES = (
         failing=Configuration("kafka", {"mutant": "fenced-replica-admitted", **FENCED_AND_LOST}),
         invariant="UncleanExclusion",
         outcome=(
-            "The controller loses sight of a broker, which leaves the ISR, and sees it again. The broker fetches, and the"
-            " leader proposes to admit it. While that is under way the broker loses power and its log, and registers"
+            "The controller loses sight of a broker, which leaves the ISR, and sees it again. The broker fetches, and"
+            " the leader proposes to admit it. While that is under way the broker loses power and its log, and registers"
             " anew. It is not in the ISR, so its registration changes nothing about the partition, and the proposal is"
             " not out of date. The controller grants it: a fenced broker with an empty log is in the ISR."
         ),
@@ -154,57 +155,31 @@ MESSAGE_STUDIES = (
         repaired=Configuration("kafka", FOUR_EPOCHS),
     ),
     Study(
-        name="forgotten-last-epoch",
-        title="A late answer without records makes a follower hide that its log differs",
-        summary="the next fetch names no epoch, so the leader cannot tell that logs part, and counts records that differ",
-        reference="KAFKA-15510; KAFKA-18991",
+        name="earlier-run",
+        title="A fetch of a run that is over speaks for one that has lost the records",
+        summary="a fetch from before a loss of power is handled after the broker has come back, and counts",
+        reference="KIP-903; KAFKA-14139",
         setup=(
-            "Three replicas, min.insync.replicas=2, the repaired version with two rules weakened, as in Kafka 3.6.0: a first"
-            " answer without records clears the last fetched epoch, and an answer counts in whichever epoch it was asked"
-            " for. A fetch may take long. In its own epoch the first rule does no harm: such an answer comes only after"
-            " the leader has compared the logs."
+            "Three replicas, min.insync.replicas=2, the repaired version with one rule weakened: a leader does not ask"
+            " which run of a broker a fetch comes from, as up to Kafka 3.4. One broker may stop without warning and lose"
+            " its log, and one fetch may take long: what a leader has received it handles, be it after fetches of a"
+            " later connection."
         ),
-        failing=Configuration("kafka", {"mutant": "take-answer-of-other-epoch,forget-last-epoch", **LATE_ANSWER}),
-        invariant="AcknowledgedOnNextLeader",
-        outcome=(
-            "A follower has the leader's one record, of epoch 0, and fetches on; the answer has no records, and takes"
-            " long. Another broker leads in epoch 1, without that record, and appends its own. The first leader follows"
-            " it, truncates, takes the new record, and leads again in epoch 2. The follower, which has missed epoch 1,"
-            " follows it with the old record. The answer of epoch 0 arrives: it has no records, and the follower forgets"
-            " in which epoch its log ends. Its next fetch names no epoch. The leader takes its offset for the end of a"
-            " common log, and the record of epoch 1 is committed and acknowledged; the follower, in the ISR, has another"
-            " in its place."
-        ),
-        rules=(keep_last_epoch_if_empty, takes_same_epoch),
-        repair=(
-            "An answer without records changes nothing about where the follower's log ends, nor in which epoch. Either"
-            " repair is enough here: below, answers of other epochs still count."
-        ),
-        repaired=Configuration("kafka", {"mutant": "take-answer-of-other-epoch", **LATE_ANSWER}),
-    ),
-    Study(
-        name="late-answer",
-        title="A follower truncates by an answer of an earlier epoch",
-        summary="a member of the ISR cuts off a committed record, because the leader's log once was shorter",
-        reference="KAFKA-18991",
-        setup=(
-            "Two replicas, min.insync.replicas=2, the repaired version with one rule weakened: an answer to a fetch counts"
-            " if the follower still is at the offset that it asked for, as in Kafka 1.1 to 4.0. A fetch may take long: the"
-            " thread that fetches from a broker waits for its answer, and other partitions keep it alive while this one"
-            " follows somebody else, or leads."
-        ),
-        failing=Configuration("kafka", {"mutant": "take-answer-of-other-epoch", **THREE_ELECTIONS_AND_A_LATE_ANSWER}),
+        failing=Configuration("kafka", {"mutant": "count-fetch-of-earlier-run", **LATE_FETCH_AND_LOSS}),
         invariant="CommittedOnNextLeader",
         outcome=(
-            "The leader of epoch 0 appends a record that nobody fetches. The other broker is elected, rightly without it."
-            " The first follows and fetches; the answer, to truncate to the beginning, takes long. Meanwhile the first"
-            " leads again, and its record is committed: the other one has fetched it now. The other leads once more. The"
-            " first follows it, from the same offset as the first time. Now the old answer arrives, and the offset is the"
-            " one that it was asked for. The first cuts the committed record off, and stays in the ISR."
+            "A follower has a record and asks from offset 1; the leader has received that, and not handled it. The"
+            " follower loses power and its log, registers anew, and is unfenced. It fetches, from offset 0, and the"
+            " leader proposes to admit it, in its new run. Then the leader handles the fetch of the run before: the"
+            " follower, it notes, ends at 1. With the third broker's fetches the record is committed, and the proposal"
+            " is granted: a member of the ISR has an empty log."
         ),
-        rules=(takes_same_epoch,),
-        repair="An answer counts only in the epoch in which it was asked for.",
-        repaired=Configuration("kafka", THREE_ELECTIONS_AND_A_LATE_ANSWER),
+        rules=(check_broker_epoch, same_run_is_eligible),
+        repair=(
+            "A fetch carries the broker epoch of its run. One of an earlier run than the leader's metadata tell is"
+            " refused, and a proposal names the runs that it is about."
+        ),
+        repaired=Configuration("kafka", LATE_FETCH_AND_LOSS),
     ),
     Study(
         name="forgotten-proposal",
@@ -260,6 +235,83 @@ MESSAGE_STUDIES = (
             " somebody else may have led, and made them truncate."
         ),
         repaired=Configuration("kafka", TWO_IN_ONE_DELTA),
+    ),
+    Study(
+        name="late-divergence",
+        title="A late answer of an earlier epoch makes a follower cut committed records",
+        summary="an answer counts if leader and offset are the same again, whatever has happened in between",
+        reference="KAFKA-18991",
+        setup=(
+            "Three replicas, the repaired version with one rule weakened: a follower takes an answer that comes from"
+            " the leader which it follows, and to the offset at which it is, in whatever epoch it asked. One fetch may"
+            " take so long that its sender changes meanwhile."
+        ),
+        failing=Configuration("kafka", {"mutant": "take-answer-of-other-epoch", **THREE_ELECTIONS_LATE}),
+        invariant="CommittedOnNextLeader",
+        outcome=(
+            "A broker that has a record follows another in epoch 1, which has none, and asks from offset 1. The answer"
+            " says that the logs part at 0, and takes long. Meanwhile a third broker, which has the record too, leads in"
+            " epoch 2; both others follow it, and the record is committed on all three. Then the second leads again, in"
+            " epoch 3, with the record, and the first follows it, at offset 1. Now the answer of epoch 1 arrives: the"
+            " same leader, the same offset. The follower cuts the committed record, and it is in the ISR."
+        ),
+        rules=(takes_same_epoch,),
+        repair="An answer counts only in the epoch in which it was asked for. Logs are compared anew in each epoch.",
+        repaired=Configuration("kafka", THREE_ELECTIONS_LATE),
+    ),
+    Study(
+        name="forgotten-epoch",
+        title="An answer without records makes a follower forget where its log comes from",
+        summary="the next fetch names no epoch, so the leader cannot tell that the logs part, and counts it",
+        reference="KAFKA-15510",
+        setup=(
+            "Three replicas, the repaired version with two rules weakened, as both were in Kafka 3.6.0: the first"
+            " answer, if it has no records, clears the epoch that the next fetch names, and an answer counts in whatever"
+            " epoch it was asked for (KAFKA-18991). The first alone does no harm within these bounds."
+        ),
+        failing=Configuration("kafka", {"mutant": "take-answer-of-other-epoch,forget-last-epoch", **LATE_ANSWER}),
+        invariant="CommittedOnNextLeader",
+        outcome=(
+            "A follower has a record of epoch 0 and asks that leader from offset 1; the answer has no records, and"
+            " takes long. The leader hears of epoch 1, follows the leader of that epoch, and replaces its record by"
+            " another. It leads again in epoch 2, and the follower, which knows nothing of epoch 1, follows it there."
+            " Before it has asked anything in epoch 2, the late answer arrives: no records, so the follower forgets the"
+            " epoch of its last record. Its next fetch, from offset 1, names none; the leader has nothing to compare,"
+            " counts it, and commits its own record at offset 0, where the follower has the other one."
+        ),
+        rules=(keep_last_epoch_if_empty, takes_same_epoch),
+        repair=(
+            "An answer without records says nothing new about the follower's log: the fetcher goes on naming the epoch"
+            " of its last record, and the leader compares."
+        ),
+        repaired=Configuration("kafka", LATE_ANSWER),
+    ),
+    Study(
+        name="records-read-late",
+        title="An answer carries records that were not there when it was made",
+        summary="a follower appends records of an epoch that it has not reached, after one that their leader never had",
+        reference="KAFKA-18723",
+        setup=(
+            "Three replicas, the repaired version with one rule weakened: a follower appends whatever an answer"
+            " carries. A leader hands the network a stretch of its log file, which is read only when the answer leaves."
+            " One fetch may take long."
+        ),
+        failing=Configuration("kafka", {"mutant": "take-later-epochs", **FOUR_VALUES_LATE}),
+        invariant="CommittedOnNextLeader",
+        outcome=(
+            "A follower has the leader's first record of epoch 0, and asks for the second. Before the answer leaves,"
+            " the leader hears of epoch 1, in which another broker has written two records of its own. It follows,"
+            " truncates, and fetches them. The stretch of file that the answer stands for now holds the second record of"
+            " epoch 1, and the follower appends it to the first record of epoch 0. Then it follows the leader of epoch"
+            " 1: the epoch of its last record is right, nothing parts. It counts as having both records, and they are"
+            " committed."
+        ),
+        rules=(take_up_to_epoch,),
+        repair=(
+            "A follower takes no record of a later epoch than the one in which it asked. What is left was in the"
+            " leader's log when that epoch began, or was written by it."
+        ),
+        repaired=Configuration("kafka", FOUR_VALUES_LATE),
     ),
     Study(
         name="below-min-isr",

@@ -32,7 +32,7 @@ def index(tellings: list[Telling]) -> str:
         "",
         "Failures of Kafka's replication, past and possible. Each page is written by `kspec study --write docs/studies`:",
         "the failing run is the shortest one that the checker finds, and the repaired protocol is explored completely",
-        "within the same bounds. From `latest-offset-goes-back` on, states are counted up to renaming of brokers.",
+        "within the same bounds. From `latest-offset` on, states are counted up to renaming of brokers.",
         "",
         "| study | what happens | reference | shortest run | repaired |",
         "|---|---|---|---|---|",
