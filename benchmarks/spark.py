@@ -109,16 +109,16 @@ def by_level(run: dict[str, Any]) -> str:
     return table([name.replace("_", " ") for name in names], rows)
 
 
-def by_partitions(size: str, counts: list[str]) -> str:
-    """Time and what is sent by the number of partitions."""
-    rows = []
+def by_partitions(size: str, counts: list[str]) -> tuple[str, dict[str, Any] | None]:
+    """Time and what is sent by the number of partitions; the last run."""
+    rows, ours = [], None
     for count in counts:
         ours = measured("benchmarks.spark_run", *SIZES[size], f"partitions={count}")
         new = sum(work["new_states"] for work in ours["work"])
         sent = sum(work["sent_bytes"] for work in ours["work"]) / new
         rows.append([count, f"{ours['seconds']:.1f}", f"{ours['cpu_seconds']:.0f}", f"{sent:.2f}"])
         print(rows[-1], flush=True)
-    return table(["partitions", "search s", "processor s", "bytes sent for a new state"], rows)
+    return table(["partitions", "search s", "processor s", "bytes sent for a new state"], rows), ours
 
 
 def seconds_of_a_job(run: dict[str, Any]) -> float:
@@ -139,7 +139,7 @@ def main() -> None:
     sizes, runs = by_size(names)
     small = measured("benchmarks.spark_run", *SIZES["6 thousand"], "driver_states=1")
     job = seconds_of_a_job(small)
-    parts = by_partitions("4 million", arguments.partitions.split(",")) if arguments.partitions else ""
+    parts, crowded = by_partitions("4 million", arguments.partitions.split(",") if arguments.partitions else [])
     largest = runs[names[-1]]
     text = (
         f"`kip-320`, `StrongIsr` checked, `local[2]`; whole processes, {os.cpu_count()} cores ({platform.machine()}), Python"
@@ -150,10 +150,10 @@ def main() -> None:
         f" states, {small['partitions']} partitions, `driver_states=1`).\n\nLevels of {largest['distinct']:,} states;"
         f" seconds of expanding and merging are a processor's:\n\n{by_level(largest)}\n"
     )
-    if parts:
+    if crowded:
         text += f"\nPartitions, 4 million states:\n\n{parts}\n"
     if len(names) > 1:
-        costs = costs_of(largest, runs[names[-2]], job)
+        costs = costs_of(largest, runs[names[-2]], crowded or largest, job)
         rows = [
             [
                 f"{found.states:.0e}",

@@ -59,9 +59,13 @@ class Estimate(NamedTuple):
     read: float
 
 
-def costs_of(run: dict[str, Any], smaller: dict[str, Any], job: float) -> Costs:
-    """What things cost in a run; `smaller` is one that shows how the depth grows, `job` what an empty job takes."""
-    work = run["work"]
+def costs_of(run: dict[str, Any], smaller: dict[str, Any], crowded: dict[str, Any], job: float) -> Costs:
+    """What things cost in a run.
+
+    `smaller` is one that shows how the depth grows, `crowded` one with many partitions, so with more duplicates and smaller
+    messages, as a cluster has them; `job` is what an empty job takes.
+    """
+    work = run["work"][1:]  # in the first job processes start
     before = np.cumsum([0, *run["levels"]])
     ones = np.ones(len(work))
     successors = np.array([entry["successors"] for entry in work], float)
@@ -69,24 +73,30 @@ def costs_of(run: dict[str, Any], smaller: dict[str, Any], job: float) -> Costs:
     read = np.array([before[entry["level"]] * entry["jobs"] for entry in work], float)
     expanding = _fit([successors, ones], [entry["expand_s"] for entry in work])
     merging = _fit([received, read, ones], [entry["merge_s"] for entry in work])
-    digits = np.log10(run["distinct"] / smaller["distinct"])
+    digits = float(np.log10(run["distinct"] / smaller["distinct"]))
     new = sum(entry["new_states"] for entry in work)
+    new_in_crowd = sum(entry["new_states"] for entry in crowded["work"])
     return Costs(
         expanding[0],
         merging[0],
         merging[1],
         (expanding[1] + merging[2]) / run["partitions"],
-        max(1.0, run["search_cpu_seconds"] / sum(entry["expand_s"] + entry["merge_s"] for entry in work)),
+        max(1.0, (run["search_cpu_seconds"] - smaller["search_cpu_seconds"]) / (_of_tasks(run) - _of_tasks(smaller))),
         job,
         float(successors.sum()) / new,
-        float(received.sum()) / new,
-        sum(entry["sent_bytes"] for entry in work) / new,
+        sum(entry["sent_states"] for entry in crowded["work"]) / new_in_crowd,
+        sum(entry["sent_bytes"] for entry in crowded["work"]) / new_in_crowd,
         run["stored_bytes"] / run["distinct"],
         max(0.0, (run["depth"] - smaller["depth"]) / digits),
         run["depth"],
         run["distinct"],
         max(run["levels"]) / run["distinct"],
     )
+
+
+def _of_tasks(run: dict[str, Any]) -> float:
+    """The processor seconds of expanding and merging."""
+    return float(sum(entry["expand_s"] + entry["merge_s"] for entry in run["work"]))
 
 
 def _fit(columns: list[NDArray[np.float64]], seconds: list[float]) -> list[float]:
@@ -136,9 +146,10 @@ def in_words(costs: Costs) -> str:
     lines = [
         f"a core takes {costs.successor * 1e9:.0f} ns for a successor, {costs.received * 1e9:.0f} ns for a state received",
         f"visited states that a job reads again to strike out what is known: {costs.read * 1e9:.1f} ns each",
-        f"each pair of tasks {costs.task * 1e3:.0f} ms; all processes with Spark's own take {costs.overhead:.2f} times this",
+        f"each pair of tasks {costs.task * 1e3:.0f} ms; more states cost all processes {costs.overhead:.2f} times this",
         f"each job {costs.job:.2f} s besides",
-        f"a new state: {costs.successors:.2f} successors, {costs.sent:.2f} states sent, {costs.sent_bytes:.1f} bytes sent",
+        f"a new state: {costs.successors:.2f} successors; {costs.sent:.2f} states sent in {costs.sent_bytes:.1f} bytes, with"
+        " the most partitions that were tried",
         f"{costs.stored_bytes:.1f} bytes stored for each state",
         f"the depth grows by {costs.depth_per_digit:.1f} levels for each factor of ten, as from the size before",
     ]

@@ -102,13 +102,23 @@ def spark_errors(engine: str) -> Iterator[None]:
     help="What to cover: each action, with all its arguments, pairs of consecutive actions, errors answered, properties"
     " decided, or mutants.",
 )
+@click.option(
+    "--compare",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Goals mutants: compare with the model in the N nearest states.  [default: 20000]",
+)
 @session_options
 @click.option("--quiet", is_flag=True, help="Do not say where Spark's own pages are.")
-def cover(tables: str, out: str, goals: str, master: str | None, conf: tuple[str, ...], quiet: bool) -> int:
+def cover(
+    tables: str, out: str, goals: str, compare: int | None, master: str | None, conf: tuple[str, ...], quiet: bool
+) -> int:
     """Choose traces that together cover the model whose tables are in the folder TABLES.
 
     `kspec check MODEL --engine spark --all --tables TABLES` writes these. Exit status: 0 written, 2 bad usage.
     """
+    if compare is not None and goals != "mutants":
+        raise click.UsageError("--compare goes with --goals mutants")
     settings = spark_settings("spark", master, conf, quiet)
     folder = Path(out)
     try:
@@ -119,14 +129,15 @@ def cover(tables: str, out: str, goals: str, master: str | None, conf: tuple[str
         from model_check.spark.session import spark_context
 
         with spark_context(settings) as context:
-            from model_check.spark.coverage import covering_traces, model_of
+            from model_check.spark.coverage import MOST_COMPARED, covering_traces, model_of
 
-            chosen = covering_traces(context, tables, goals)
+            chosen = covering_traces(context, tables, goals, compare or MOST_COMPARED)
     from model_check.itf import as_itf
 
     model = model_of(tables)
-    for number, (trace, covered) in enumerate(chosen, 1):
-        document = as_itf(model, trace, f"{model.name}: covers {'; '.join(covered)}")
+    for number, (trace, covered, remark) in enumerate(chosen, 1):
+        ending = f". {remark}" if remark else ""
+        document = as_itf(model, trace, f"{model.name}: covers {'; '.join(covered)}{ending}")
         (folder / f"{goals}-{number:04d}.itf.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    click.echo(f"{out}: {len(chosen):,} traces cover {sum(len(covered) for _, covered in chosen):,} {goals}")
+    click.echo(f"{out}: {len(chosen):,} traces cover {sum(len(covered) for _, covered, _ in chosen):,} {goals}")
     return ALL_HOLD

@@ -33,10 +33,11 @@ class _Goal(NamedTuple):
 
 
 class Covering(NamedTuple):
-    """A trace, and the goals that no trace before it covers."""
+    """A trace, the goals that no trace before it covers, and what there is to say of its end."""
 
     trace: Trace
     goals: list[str]
+    remark: str = ""
 
 
 def _name_of_pair(first: Move, second: Move) -> str:
@@ -54,7 +55,7 @@ _COVERED: dict[str, Callable[[Sequence[Move]], Iterable[str]]] = {
 
 KINDS = (*_COVERED, "mutants")
 
-MOST_COMPARED = 200_000
+MOST_COMPARED = 20_000
 """States in which a mutant is compared with the model; one that does the same in all of them is told apart by no trace."""
 
 
@@ -73,13 +74,16 @@ def model_of(url: str) -> Model:
     return MODELS[described[b"kspec.model"].decode()].build(given)
 
 
-def covering_traces(context: Any, url: str, kind: str) -> list[Covering]:
-    """Traces that meet every goal of a kind, the longest first. `kind` is one of `KINDS`."""
+def covering_traces(context: Any, url: str, kind: str, compared: int = MOST_COMPARED) -> list[Covering]:
+    """Traces that meet every goal of a kind, the longest first; `kind` is one of `KINDS`.
+
+    Mutants are compared with the model in up to `compared` states.
+    """
     from pyspark.sql import SparkSession  # noqa: PLC0415 (an extra)
 
     model = model_of(url)
     if kind == "mutants":
-        return traces_that_tell_mutants(context, model)
+        return traces_that_tell_mutants(context, model, compared)
     session = SparkSession(context)
     transitions = session.read.parquet(f"{url}/transitions")
     goals = _goals_in_states(session.read.parquet(f"{url}/states")) if kind == "properties" else _goals(transitions, kind)
@@ -186,10 +190,10 @@ class Difference(NamedTuple):
     enabled: bool
 
 
-def traces_that_tell_mutants(context: Any, model: Model) -> list[Covering]:
+def traces_that_tell_mutants(context: Any, model: Model, compared: int = MOST_COMPARED) -> list[Covering]:
     """Shortest runs of the model, up to a step that a mutant takes otherwise, or to a state where it may do more.
 
-    Mutants that do the same as the model in all states, or in the first `MOST_COMPARED`, are left out.
+    Mutants that do the same as the model in all states, or in the first `compared`, are left out.
     """
     names = mutants_of(model)
     if not names:
@@ -199,7 +203,7 @@ def traces_that_tell_mutants(context: Any, model: Model) -> list[Covering]:
     def find(asked: Iterator[str]) -> Iterator[Difference]:
         name, given = described
         for mutant in asked:
-            difference = first_difference(MODELS[name].build(_given(given)), mutant)
+            difference = first_difference(MODELS[name].build(_given(given)), mutant, compared)
             if difference:
                 yield difference
 
@@ -217,7 +221,9 @@ def traces_that_tell_mutants(context: Any, model: Model) -> list[Covering]:
             trace.append(Step(action, successor))
         new = {name for name, mutant in mutants.items() if name not in told and _is_told(model, mutant, trace)}
         told |= new | {difference.mutant}
-        chosen.append(Covering(tuple(trace), sorted(new | {difference.mutant})))
+        label = model.actions[difference.action].label
+        remark = f"takes {label} otherwise" if difference.enabled else f"may take {label} then, which the model may not"
+        chosen.append(Covering(tuple(trace), sorted(new | {difference.mutant}), f"{difference.mutant} {remark}"))
     return chosen
 
 
@@ -226,7 +232,7 @@ def mutants_of(model: Model) -> list[str]:
     return [name for parameter in MODELS[model.name].parameters if parameter.name == "mutant" for name in parameter.choices]
 
 
-def first_difference(model: Model, mutant: str) -> Difference | None:
+def first_difference(model: Model, mutant: str, most: int) -> Difference | None:
     """The nearest state of the model in which a mutant does something else."""
     other = _mutant_of(model, mutant)
     both = [(own.bind(), theirs.bind()) for own, theirs in zip(model.actions, other.actions, strict=True)]
@@ -234,7 +240,7 @@ def first_difference(model: Model, mutant: str) -> Difference | None:
     reached_by: dict[State, tuple[State, int] | None] = {model.initial: None}
     queue = deque([model.initial])
     compared = 0
-    while queue and compared < MOST_COMPARED:
+    while queue and compared < most:
         state = queue.popleft()
         compared += 1
         differing = []

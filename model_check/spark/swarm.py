@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_check.model import Model, Property
-from model_check.mutants import ALL_MUTANTS, HUNTS, Hunt, hunt
+from model_check.mutants import ALL_MUTANTS, HUNTS, PROMISES, Hunt, hunt
 from model_check.simulation.simulate import Finding, Plan, Simulation, find_traces, take_walks
 from model_check.simulation.walks import End
 from model_check.spark.session import SparkSettings, collected, spark_context
@@ -26,15 +26,6 @@ class _Taken(NamedTuple):
     lengths: NDArray[np.int64]
     ends: dict[End, int]
     findings: list[tuple[int, int | None, int | None]]
-
-
-class _Killed(NamedTuple):
-    """What became of a mutant."""
-
-    name: str
-    by: dict[str, int]
-    states: int
-    seconds: float
 
 
 def simulate(model: Model, properties: Sequence[Property], plan: Plan, settings: SparkSettings | None = None) -> Simulation:
@@ -92,20 +83,15 @@ def hunts(names: tuple[str, ...], settings: SparkSettings | None = None) -> list
 def hunts_on(context: Any, names: tuple[str, ...]) -> list[Hunt]:
     """`hunts`, with a context that is there."""
     asked = names or tuple(ALL_MUTANTS)
-    hunted = [name for name in asked if name in HUNTS]
-    killed: dict[str, _Killed] = {}
-    if hunted:
-        tasks = context.parallelize(hunted, len(hunted)).mapPartitions(_hunt_all)
-        killed = {found.name: found for found in collected(tasks)}
-    return [
-        Hunt(ALL_MUTANTS[name], HUNTS[name], killed[name].by, killed[name].states, killed[name].seconds)
-        if name in killed
-        else hunt(name)
-        for name in asked
-    ]
+    explored = [name for name in asked if name in HUNTS or name in PROMISES]
+    found: dict[str, Hunt] = {}
+    if explored:
+        tasks = context.parallelize(explored, len(explored)).mapPartitions(_hunt_all)
+        found = {name: Hunt(ALL_MUTANTS[name], *outcome) for name, outcome in collected(tasks)}
+    return [found[name] if name in found else hunt(name) for name in asked]
 
 
-def _hunt_all(names: Iterator[str]) -> Iterator[_Killed]:
+def _hunt_all(names: Iterator[str]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Names, and what became of these mutants: all of a `Hunt` but the mutant, which is made of functions."""
     for name in names:
-        found = hunt(name, workers=1)
-        yield _Killed(name, dict(found.killed_by), found.states, found.seconds)
+        yield name, tuple(hunt(name, workers=1)[1:])

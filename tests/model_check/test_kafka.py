@@ -200,6 +200,21 @@ def test_what_is_given_goes_before_the_bounds_of_a_version() -> None:
     assert kafka(version="0.11,2.0,2.0").parameters["elections"] == kafka().parameters["elections"] == 1
 
 
+def test_late_fetches_harm_nobody_in_the_repaired_version() -> None:
+    found = explored(kafka(late_fetches=1), everything=True)
+    assert found.complete
+    assert not violated(found)
+    assert (found.distinct_states, found.transitions, len(found.levels)) == (3372, 15454, 19)
+    assert all(verdict.holds for verdict in found.verdicts)
+
+
+def test_requests_that_arrive_again_harm_nobody_in_the_repaired_version() -> None:
+    found = explored(kafka(elections=0, values=2, retries=1), everything=True)
+    assert found.complete
+    assert not violated(found)
+    assert all(verdict.holds for verdict in found.verdicts)
+
+
 # ---- the arguments that make the model small
 
 

@@ -130,6 +130,20 @@ def test_a_registration_that_arrives_late_keeps_a_broker_away_for_ever(version: 
     assert broken(graph_of(of(version=version, brokers=2, elections=0, late_registrations=1))) == expected
 
 
+@pytest.mark.parametrize(
+    ("version", "expected"), [("2.1", {"WriteIsAnswered": (13, 0)}), ("2.6", {"WriteIsAnswered": (13, 0)}), ("2.7", {})]
+)
+def test_an_epoch_opened_in_vain_stops_a_follower_for_ever(version: str, expected: Lengths) -> None:
+    """KAFKA-10706: the follower asks where that epoch ends, cuts nothing, and asks again."""
+    assert broken(graph_of(of(version=version, brokers=2, min_isr=1, values=2, elections=3))) == expected
+
+
+def test_a_leader_with_an_epoch_that_is_not_its_own_asks_for_an_isr_for_ever() -> None:
+    """KAFKA-16952: each proposal is refused as that of an earlier run, and made again."""
+    found = broken(graph_of(of(version="3.8", brokers=2, min_isr=1, elections=0, isr_shrinks=1, late_registrations=1)))
+    assert found["IsrChangeCompletes"] == (8, 2)
+
+
 def test_a_hunt_for_a_promise_as_line_json_and_page(command: Command) -> None:
     found = mutants.hunt("await-ineligible")
     assert (found.killed_by, found.loop, found.without) == ({"WriteIsAnswered": 5}, 0, ("Register",))

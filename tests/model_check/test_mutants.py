@@ -8,6 +8,7 @@ import pytest
 from model_check import mutants
 from model_check.cli_common import VIOLATED
 from tests.model_check.commands import Command
+from tests.model_check.engines import assert_replays
 from tests.model_check.test_kafka import explored, kafka
 
 DIES = {
@@ -61,6 +62,28 @@ def test_a_mutant_dies(name: str) -> None:
 def test_every_mutant_that_is_hunted_is_known_to_die() -> None:
     assert set(DIES) == set(mutants.HUNTS)
     assert set(mutants.BESIDE) <= set(mutants.HUNTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "other"), mutants.BESIDE.items())
+def test_a_mutant_beside_which_another_dies_does_no_harm_alone(name: str, other: str) -> None:
+    found = explored(kafka(**mutants.HUNTS[name], mutant=other))
+    assert found.complete
+    assert not found.violated
+    assert found.distinct_states == 372_557
+
+
+@pytest.mark.slow
+def test_an_answer_kills_because_it_is_late() -> None:
+    found = mutants.explore_mutant("take-answer-of-other-offset", mutants.LATE_ANSWER)
+    trace = next(verdict.trace for verdict in found.verdicts if verdict.violated)
+    assert trace is not None
+    assert_replays(found.model, trace)
+    late = ["SendFetch", "HandleLateFetch", "TakeLateAnswer"]
+    assert [step.action.name for step in trace if step.action and step.action.name in late] == late
+    in_time = kafka(mutant="take-answer-of-other-offset", **{**mutants.LATE_ANSWER, "late_fetches": 0})
+    assert not [slot for slot in in_time.slots if slot.name == "lateFetch"]
+    assert not explored(in_time).violated
 
 
 @pytest.mark.slow

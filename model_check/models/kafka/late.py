@@ -7,7 +7,7 @@ received it still handles, be it after requests of the next connection. What a b
 answer that has left it does not.
 """
 
-from model_check.model import REFUSED, Effect, Message, Note, View, then, when
+from model_check.model import REFUSED, Effect, Local, Message, Note, View, then, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.party import Log, leading
 from model_check.models.kafka.replication import (
@@ -30,7 +30,7 @@ from model_check.models.kafka.values import (
     Under,
 )
 from spec.fetcher import FetchState
-from spec.leader_fetch import PartitionFetch, leaving_now
+from spec.leader_fetch import FetchAnswer, PartitionFetch, leaving_now
 from spec.log import RecordLog
 from spec.partition import FollowerRequest, Partition
 from spec.step import Send
@@ -117,13 +117,16 @@ def _add_handling(board: Board, follower: BrokerId, leader: BrokerId) -> None:
         step = serve_fetch(board, leader, leading(log, role, memory), process, brokers, fetch.request)
         return led_after(board.rules[leader], leader, step, exchange, known)
 
+    def answer_to(fetch: LateFetch, seen: Partition[RecordLog], process: Process, brokers: Known) -> FetchAnswer:
+        return fetch_answer(board, leader, seen, process, brokers, fetch.request)
+
     def answer(fetch: LateFetch, seen: Partition[RecordLog], process: Process, brokers: Known) -> LateFetch:
         if not fetch.awaited:
             return NOTHING_LATE
-        answered = fetch_answer(board, leader, seen, process, brokers, fetch.request)
-        return fetch._replace(state=Under.ANSWERED, answer=answered)
+        return fetch._replace(state=Under.ANSWERED, answer=answer_to(fetch, seen, process, brokers))
 
     office = (slots.process[leader], views.known[leader])
+    answer_reads = (late, views.face[leader], *office)
     board.model.action(
         "HandleLateFetch",
         {"follower": follower, "leader": leader},
@@ -132,7 +135,8 @@ def _add_handling(board: Board, follower: BrokerId, leader: BrokerId) -> None:
             when(lambda fetch: fetch.state == Under.SENT and fetch.leader == leader, late),
             when(lambda process: process.up, slots.process[leader]),
         ],
-        effects=[then(led, serve, *led, *office, late), then(late, answer, late, views.face[leader], *office)],
+        effects=[then(led, serve, *led, *office, late), then(late, answer, *answer_reads)],
+        answer=Local(lambda *asked: answer_to(*asked).error, answer_reads),
     )
 
 
