@@ -67,9 +67,7 @@ HAZARDS = (
         "Z21",
         "the leader's high watermark is applied before truncation",
         "KAFKA-14704",
-        (),
-        "takes two elections, a fencing and two records, too many states for a study: mutant"
-        " `high-watermark-before-truncation` in [mutants.md](../mutants.md)",
+        ("high-watermark-before-truncation",),
     ),
     Hazard("Z22", "a fetch that diverges counts", "KAFKA-13141", ("diverging-fetch",)),
     Hazard(

@@ -8,13 +8,14 @@ from typing import Any
 from model_check.studies.study import Configuration, Study
 from spec.alter_partition import apply_news, maximal_isr, roll_back_if_ineligible
 from spec.broker_control import new_run_is_clean_if_it_says_so
-from spec.fetcher import keep_last_epoch_if_empty, take_up_to_epoch, takes_same_epoch
+from spec.fetcher import keep_high_watermark, keep_last_epoch_if_empty, take_up_to_epoch, takes_same_epoch
 from spec.followers import check_broker_epoch, eligible_in_its_broker_epoch, knows_followers_if_no_epoch_was_missed
 from spec.high_watermark import advance_at_min_isr
 from spec.isr_proposals import active_is_eligible, same_run_is_eligible
 from spec.leader_fetch import count_unless_diverging
 from spec.list_offsets import lags_behind_epoch_start
 from spec.partition_change import with_assigned_eligible_leaders
+from spec.truncation import truncation_step
 
 TWO_IN_ONE_DELTA: dict[str, Any] = {"elections": 1, "fencings": 1}
 THREE_ELECTIONS_LATE: dict[str, Any] = {"elections": 3, "late_fetches": 1}
@@ -26,6 +27,7 @@ TWO_BROKERS_ONE_SHRINK: dict[str, Any] = {"brokers": 2, "min_isr": 1, **ONE_SHRI
 TWO_RECORDS: dict[str, Any] = {"values": 2, "elections": 1}
 LAST_REPLICA: dict[str, Any] = {"brokers": 2, "elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1}
 FENCED_AND_LOST: dict[str, Any] = {"brokers": 2, "min_isr": 1, "elections": 0, "fencings": 1, "unclean_shutdowns": 1}
+FOUR_EPOCHS: dict[str, Any] = {"brokers": 2, "min_isr": 1, "values": 2, "elections": 2, "fencings": 1}
 ONE_POWER_LOSS: dict[str, Any] = {"brokers": 2, "elections": 0, "unclean_shutdowns": 1}
 
 MESSAGE_STUDIES = (
@@ -124,6 +126,33 @@ MESSAGE_STUDIES = (
             " The second matters once the broker is unfenced again before the proposal arrives."
         ),
         repaired=Configuration("kafka", FENCED_AND_LOST),
+    ),
+    Study(
+        name="high-watermark-before-truncation",
+        title="A follower takes the high watermark before it truncates",
+        summary="a record that the leader does not have counts as committed, if one answer does not tell all that has to go",
+        reference="KAFKA-14704",
+        setup=(
+            "Two replicas, min.insync.replicas=1, the repaired version with one rule weakened: a follower that is told to"
+            " truncate takes the leader's high watermark first, as in Kafka 2.8 to 3.4. Between the two, consumers that"
+            " read from followers see records which are about to go. Worse is that one truncation need not be enough."
+        ),
+        failing=Configuration("kafka", {"mutant": "high-watermark-before-truncation", **FOUR_EPOCHS}),
+        invariant="LogMatching",
+        outcome=(
+            "Two brokers lead in turn, and neither hears of what the other appends: the first in epoch 0, the second in"
+            " epoch 1, the first again in epoch 2, in which it appends nothing. It is fenced, and the second leads in"
+            " epoch 3; alone in the ISR it commits its record. The first follows it and fetches, naming epoch 2. The"
+            " answer says that the leader's log has epoch 1 before that. The first has no epoch 1: it gives up epoch 2,"
+            " and will learn by its next fetch that epoch 0 has to go too. But it has taken the high watermark by then,"
+            " and counts its own record of epoch 0 as committed."
+        ),
+        rules=(keep_high_watermark, truncation_step),
+        repair=(
+            "The high watermark says how much of the *leader's* log is committed. A follower takes it only from an answer"
+            " that does not tell it to truncate."
+        ),
+        repaired=Configuration("kafka", FOUR_EPOCHS),
     ),
     Study(
         name="earlier-run",

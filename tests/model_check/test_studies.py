@@ -50,6 +50,7 @@ EXPECTED = {
     "diverging-fetch": Expected(12, 1_933, 21),
     "rolled-back-proposal": Expected(12, 84, 12),
     "fenced-replica": Expected(10, 11_572, 20),
+    "high-watermark-before-truncation": Expected(13, 12_108, 24),
     "earlier-run": Expected(18, 40_058, 25),
     "forgotten-proposal": Expected(14, 757, 18),
     "missed-epoch": Expected(13, 20_102, 25),
