@@ -216,6 +216,28 @@ def test_requests_that_arrive_again_harm_nobody_in_the_repaired_version() -> Non
     assert [verdict.holds for verdict in found.verdicts if verdict.prop.name == "SentAgain"] == [True]
 
 
+@pytest.mark.slow
+def test_reassignments_tell_no_brokers_apart() -> None:
+    model = kafka(elections=0, reassignments=2)
+    Symmetry(model).check(model.properties)
+    found = explored(model)
+    assert found.complete
+    assert not violated(found)
+    assert found.distinct_states == 6856
+
+
+@pytest.mark.slow
+def test_eligibility_outlives_an_assignment() -> None:
+    """A replica that is removed while it is eligible is so still when it comes back, with an empty log."""
+    bounds = {"elections": 0, "min_isr": 3, "fencings": 1, "reassignments": 2}
+    found = explored(kafka(version="4.0", **bounds))
+    assert violated(found)["AcknowledgedOnNextLeader"] == 9
+    trace = next(verdict.trace for verdict in found.verdicts if verdict.violated)
+    assert trace is not None
+    assert_replays(found.model, trace)
+    assert sum(step.startswith("Reassign") for step in steps(trace)) == 2
+
+
 # ---- the arguments that make the model small
 
 

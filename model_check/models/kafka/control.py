@@ -135,7 +135,8 @@ def _add_reassignment(board: Board, leader: BrokerId, target: frozenset[BrokerId
         step = handle_reassignment(control.protocol, control.settings, state, request)
         after = cluster_of(step.state)
         stands_for_any = min(topic.replicas if target is None else target)
-        return after if appended(step) and is_the_choice(cluster, after, leader, stands_for_any) else None
+        changes = appended(step) and after != cluster  # more than the order of preference
+        return after if changes and is_the_choice(cluster, after, leader, stands_for_any) else None
 
     name = "CancelReassignment" if target is None else "Reassign"
     goal = () if target is None else tuple(sorted(target))

@@ -5,7 +5,7 @@ from itertools import combinations
 
 from model_check.model import CONTROLLER, REFUSED, Local, Message, Note, then, when
 from model_check.models.kafka.board import Board
-from model_check.models.kafka.cluster import answer_of, appended, cluster_of, controller_state
+from model_check.models.kafka.cluster import answer_of, appended, cluster_of, controller_state, is_the_choice
 from model_check.models.kafka.party import LATE, STRANGER, Log, awaits, broker, exchange_after, leading
 from model_check.models.kafka.replication import NOBODY_KNOWN, led_after
 from model_check.models.kafka.values import (
@@ -34,7 +34,10 @@ def add_isr_changes(board: Board) -> None:
     """Add shrinking, and the exchange with the controller. (Expanding is part of handling a fetch.)"""
     for leader in board.brokers:
         _add_shrink(board, leader)
-        _add_decision(board, leader)
+        # A grant may end a reassignment, and so the leadership of who asked.
+        for successor in board.brokers if board.parameters["reassignments"] else [leader]:
+            _add_grant(board, leader, successor)
+        _add_refusal(board, leader)
         _add_answer(board, leader)
 
 
@@ -95,45 +98,64 @@ def _in_time(partition: Partition[RecordLog], slow: frozenset[BrokerId]) -> Part
 # ---- the controller decides
 
 
-def _step(board: Board, cluster: Cluster, exchange: Exchange) -> ControllerStep:
+Decides = Callable[[Cluster, Exchange], ControllerStep]
+"""What the controller makes of a request."""
+
+
+def _decides(board: Board, first: BrokerId) -> Decides:
+    """What the controller makes of a request, with `first` as the replica that it likes best for a leader."""
     control = board.control
-    return handle_alter_partition(control.protocol, control.settings, controller_state(cluster), exchange.request)
+
+    def decide(cluster: Cluster, exchange: Exchange) -> ControllerStep:
+        state = controller_state(cluster, first)
+        return handle_alter_partition(control.protocol, control.settings, state, exchange.request)
+
+    return decide
 
 
-def _add_decision(board: Board, leader: BrokerId) -> None:
-    slots = board.slots
-    exchanged = slots.exchange[leader]
+def _response(step: ControllerStep) -> AlterPartitionResponse:
+    response = answer_of(step)
+    assert isinstance(response, AlterPartitionResponse)
+    return response
+
+
+def _answer(
+    board: Board, leader: BrokerId, step: ControllerStep, exchange: Exchange, role: Role, process: Process
+) -> Exchange:
+    answered = Exchange(Under.ANSWERED, exchange.request, _response(step))
+    return answered if process.up and _matters(board, leader, role, answered) else NO_EXCHANGE
+
+
+def _add_grant(board: Board, leader: BrokerId, successor: BrokerId) -> None:
+    slots, decide = board.slots, _decides(board, successor)
+    exchanged, ends_reassignments = slots.exchange[leader], bool(board.parameters["reassignments"])
 
     def grant(cluster: Cluster, exchange: Exchange) -> Cluster | None:
         if exchange.state != Under.SENT or cluster.topic == NO_TOPIC:
             return None
-        step = _step(board, cluster, exchange)
-        return cluster_of(step.state) if appended(step) else None
-
-    def response_to(cluster: Cluster, exchange: Exchange) -> AlterPartitionResponse:
-        response = answer_of(_step(board, cluster, exchange))
-        assert isinstance(response, AlterPartitionResponse)
-        return response
+        step = decide(cluster, exchange)
+        after = cluster_of(step.state)
+        # Else at most one replica can succeed: who is let in while the leader waits for leave to stop.
+        taken = not ends_reassignments or is_the_choice(cluster, after, successor, leader)
+        return after if appended(step) and taken else None
 
     def answer(cluster: Cluster, exchange: Exchange, role: Role, process: Process) -> Exchange:
-        response = response_to(cluster, exchange)
-        answered = Exchange(Under.ANSWERED, exchange.request, response)
-        return answered if process.up and _matters(board, leader, role, answered) else NO_EXCHANGE
+        return _answer(board, leader, decide(cluster, exchange), exchange, role, process)
 
-    def refuse(cluster: Cluster, exchange: Exchange, role: Role, process: Process) -> object:
-        return REFUSED if appended(_step(board, cluster, exchange)) else answer(cluster, exchange, role, process)
-
-    answer_reads = (slots.cluster, exchanged, slots.role[leader], slots.process[leader])
+    args = {"leader": leader, "successor": successor} if ends_reassignments else {"leader": leader}
     asked = Message(leader, CONTROLLER, "AlterPartition")
-    decision = board.decision(f"granted to {leader}", grant, slots.cluster, exchanged)
+    decision = board.decision(f"granted to {leader} succeeded by {successor}", grant, slots.cluster, exchanged)
     decided = board.decided(decision, writes=[exchanged])
-    said = Local(lambda cluster, exchange: response_to(cluster, exchange).error, (slots.cluster, exchanged))
+    said = Local(lambda cluster, exchange: _response(decide(cluster, exchange)).error, (slots.cluster, exchanged))
     board.model.action(
         "GrantIsr",
-        {"leader": leader},
+        args,
         events=[asked, Note(CONTROLLER, "writes the ISR")],
         guards=[decided.guard],
-        effects=[*decided.effects, then(exchanged, answer, *answer_reads)],
+        effects=[
+            *decided.effects,
+            then(exchanged, answer, slots.cluster, exchanged, slots.role[leader], slots.process[leader]),
+        ],
         answer=said,
     )
     protocol = board.rules[leader].protocol
@@ -143,19 +165,29 @@ def _add_decision(board: Board, leader: BrokerId) -> None:
         unanswered = board.decided(decision)
         board.model.action(
             "GrantIsrUnanswered",
-            {"leader": leader},
+            args,
             events=[asked, Note(CONTROLLER, "writes the ISR"), Message(CONTROLLER, leader, "(the answer is lost)")],
             guards=[unanswered.guard],
             effects=unanswered.effects,
             answer=said,
         )
+
+
+def _add_refusal(board: Board, leader: BrokerId) -> None:
+    slots, decide = board.slots, _decides(board, leader)
+    exchanged = slots.exchange[leader]
+
+    def refuse(cluster: Cluster, exchange: Exchange, role: Role, process: Process) -> object:
+        step = decide(cluster, exchange)
+        return REFUSED if appended(step) else _answer(board, leader, step, exchange, role, process)
+
     board.model.action(
         "RefuseIsr",
         {"leader": leader},
-        events=[asked, Note(CONTROLLER, "refuses")],
+        events=[Message(leader, CONTROLLER, "AlterPartition"), Note(CONTROLLER, "refuses")],
         guards=[when(lambda exchange: exchange.state == Under.SENT, exchanged)],
-        effects=[then(exchanged, refuse, *answer_reads)],
-        answer=said,
+        effects=[then(exchanged, refuse, slots.cluster, exchanged, slots.role[leader], slots.process[leader])],
+        answer=Local(lambda cluster, exchange: _response(decide(cluster, exchange)).error, (slots.cluster, exchanged)),
     )
 
 
