@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks.engines import REPOSITORY, write_readme
 
 ADDED = ("--isr-shrinks", "--fencings", "--clean-shutdowns", "--unclean-shutdowns")
-LIKE_KIP_966 = ["--elections", "0", "--fencings", "1", "--unclean-shutdowns", "1"]
+LIKE_KIP_966 = ["--elections", "1", "--fencings", "1", "--unclean-shutdowns", "1"]
 MODULE = "kafka_replication_kip_966"
 
 

@@ -162,7 +162,7 @@ def main() -> None:
                 f"{found.depth}",
                 f"{found.jobs:,}",
                 f"{found.core_hours:,.0f}",
-                f"{found.hours:.1f}",
+                f"{found.hours:.2f}",
                 f"{found.shuffled / 1e9:,.0f}",
                 f"{found.stored / 1e9:,.0f}",
                 f"{found.read / 1e9:,.0f}",

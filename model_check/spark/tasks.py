@@ -22,6 +22,9 @@ from model_check.spark.messages import MOST_STATES, decode, encode
 from model_check.spark.runs import Folder, Piece, Run
 from model_check.spark.tables import Tables
 
+MOST_READ = 1 << 22
+"""Visited states that a task holds at a time to strike out what is known; some row groups of a file."""
+
 MOST_ROWS = 1 << 22
 """Transitions that a task collects before it writes a file of them."""
 
@@ -220,11 +223,14 @@ def _merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any
     rewritten = _to_rewrite(plan.visited, len(numbering.layouts) - 1)
     old: list[Packed] = []
     for place, run in enumerate(plan.visited):
-        packed = read(folder, numbering, Piece(run.file, run.layout, 0, run.states))
-        if candidates.count:
-            candidates.strike(packed, run.states)
-        if place >= rewritten:
-            old.append(packed[: run.states * size])
+        if not candidates.count and place < rewritten:
+            continue
+        for begin in range(0, run.states, MOST_READ):
+            count = min(MOST_READ, run.states - begin)
+            packed = read(folder, numbering, Piece(run.file, run.layout, begin, count))
+            candidates.strike(packed, count)
+            if place >= rewritten:
+                old.append(packed[: count * size])
     packed, fresh = candidates.remaining()
     deciding = core.test(packed, fresh, each_state=tables is not None) if job.undecided else []
     if tables and fresh:

@@ -5,16 +5,19 @@ from typing import Any
 import pytest
 
 from model_check.encode import in_words
+from model_check.models.kafka.reading import image_for
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_MEMORY,
     NO_ROLE,
     NO_TOPIC,
+    NOTHING_LATE,
     NOTHING_SEEN,
     Clients,
     Cluster,
     Exchange,
     Image,
+    LateFetch,
     Memory,
     Placed,
     Process,
@@ -22,11 +25,13 @@ from model_check.models.kafka.values import (
     Topic,
     Under,
 )
+from model_check.models.kafka.words import reading_in_words
 from spec.alter_partition import LeaderIsr
 from spec.broker_lifecycle import BrokerLifecycle, BrokerState
 from spec.controller_messages import IsrMember
 from spec.fetcher import NOT_FETCHING, FetchState, FetchStatus
 from spec.followers import Follower, FollowerState
+from spec.leader_fetch import FetchAnswer
 from spec.local_log import LocalLog
 from spec.log import EMPTY_LOG
 from spec.metadata import BrokerRegistration, LeaderRecoveryState
@@ -37,7 +42,9 @@ from spec.values import (
     BrokerEpoch,
     BrokerId,
     Epoch,
+    EpochEndOffset,
     Error,
+    FetchRequest,
     Incarnation,
     Offset,
     PartitionEpoch,
@@ -128,3 +135,52 @@ RUNS = BrokerLifecycle(BrokerId(1), Incarnation(1), BrokerState.RUNNING, BrokerE
 )
 def test_in_words(value: Any, words: str) -> None:
     assert in_words(value) == words
+
+
+LATE = NOTHING_LATE._replace(
+    state=Under.SENT,
+    leader=BrokerId(1),
+    asked_in=Epoch(0),
+    request=NOTHING_LATE.request._replace(fetch=FetchRequest(Epoch(0), Offset(1), Epoch(0))),
+)
+ANSWERED = LATE._replace(state=Under.ANSWERED, awaited=True)
+
+
+@pytest.mark.parametrize(
+    ("late", "words"),
+    [
+        (NOTHING_LATE, "none"),
+        (LATE, "asked 1 in epoch 0 from offset 1, nobody waits for it"),
+        (
+            ANSWERED._replace(answer=FetchAnswer(Error.NONE, Offset(0), (RECORD,), Offset(0))),
+            "answer of 1 in epoch 0 from offset 1: m1(e0), high watermark 0",
+        ),
+        (
+            ANSWERED._replace(answer=FetchAnswer(Error.NONE, high_watermark=Offset(1))),
+            "answer of 1 in epoch 0 from offset 1: no records, high watermark 1",
+        ),
+        (
+            ANSWERED._replace(answer=FetchAnswer(Error.NONE, diverging=EpochEndOffset(Epoch(0), Offset(1)))),
+            "answer of 1 in epoch 0 from offset 1: logs part after epoch 0 at 1",
+        ),
+        (
+            ANSWERED._replace(answer=FetchAnswer(Error.FENCED_LEADER_EPOCH)),
+            "answer of 1 in epoch 0 from offset 1: FENCED_LEADER_EPOCH",
+        ),
+    ],
+)
+def test_a_late_fetch_in_words(late: LateFetch, words: str) -> None:
+    assert in_words(late) == words
+
+
+def test_what_is_still_to_read_in_words() -> None:
+    cluster = Cluster(TOPIC, frozenset({FIRST}))
+    before, leads, follows = (
+        image_for(BrokerId(3), Cluster(NO_TOPIC, frozenset()), remembers=False),
+        image_for(BrokerId(1), cluster, remembers=False),
+        image_for(BrokerId(3), cluster, remembers=False),
+    )
+    assert reading_in_words(()) == "none"
+    assert reading_in_words((before,)) == "all read"
+    assert reading_in_words((before, leads)) == "to read: 1 leads in epoch 2, ISR {1}, partition epoch 3"
+    assert reading_in_words((before, leads, follows)).endswith("; then 1 leads in epoch 2, no replica here")

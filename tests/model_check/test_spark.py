@@ -24,7 +24,7 @@ from model_check import compiled
 from model_check.compiled.checkpoint import identity
 from model_check.exploration import CheckpointError, Checkpointing, Exploration, Limits, Verdict
 from model_check.model import Model
-from model_check.spark import engine, head
+from model_check.spark import engine, head, tasks
 from model_check.spark.checkpoint import Checkpoint
 from model_check.spark.java import NoJavaError, find_java, launcher_home
 from model_check.spark.messages import decode, encode, in_order
@@ -176,6 +176,7 @@ def test_states_of_a_level_travel_and_lie_in_few_bytes(tmp_path: Path) -> None:
 
 def test_a_level_in_many_jobs_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "MOST_AT_A_TIME", 3)
+    monkeypatch.setattr(tasks, "MOST_READ", 5)
     model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
     assert numbers_of(in_process(model)) == expected(model)
 
