@@ -113,8 +113,9 @@ def test_every_version_has_a_page() -> None:
 
 
 @pytest.mark.slow
-def test_the_pages_in_the_docs_are_those_that_the_matrix_writes() -> None:
-    before, after = matrix.rows(["4.0", "next"], 600.0)
-    assert (PAGES / "next.md").read_text() == version_page(before, after)
+def test_the_verdicts_in_the_docs_are_those_that_the_matrix_finds() -> None:
+    (after,) = matrix.rows(["next"], 600.0)
+    written = (PAGES / "next.md").read_text().partition("## Verdicts\n")[2]
+    assert written == version_page(None, after).partition("## Verdicts\n")[2]
     assert all(explored.complete for explored in after.explored.values())
     assert not after.runs
