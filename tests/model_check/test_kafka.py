@@ -241,6 +241,22 @@ def test_eligibility_outlives_an_assignment() -> None:
 # ---- the arguments that make the model small
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"elections": 1, "isr_shrinks": 1, "fencings": 1},
+        {"elections": 0, "clean_shutdowns": 1, "unclean_shutdowns": 1},
+        {"elections": 0, "min_isr": 3, "fencings": 1, "reassignments": 2},
+        {"elections": 0, "late_fetches": 1, "reassignments": 2},
+    ],
+    ids=str,
+)
+def test_nothing_tells_brokers_apart(parameters: dict[str, Any]) -> None:
+    model = kafka(**parameters)
+    Symmetry(model).check(model.properties)
+
+
 def _cluster(leader: int, epoch: int, isr: set[int], **fenced: bool) -> Cluster:
     ids = frozenset(map(BrokerId, (1, 2, 3)))
     topic = Topic(ids, frozenset(map(BrokerId, isr)), BrokerId(leader), Epoch(epoch), PartitionEpoch(len(isr)))

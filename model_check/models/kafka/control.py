@@ -127,7 +127,7 @@ def _add_reassignment(board: Board, leader: BrokerId, target: frozenset[BrokerId
 
     def reassign(cluster: Cluster) -> Cluster | None:
         topic = cluster.topic
-        if topic == NO_TOPIC or target == topic.replicas or (target is not None and leader not in target):
+        if topic == NO_TOPIC or target == topic.replicas - topic.removing or (target is not None and leader not in target):
             return None
         replicas = None if target is None else (leader, *sorted(target - {leader}))
         state = controller_state(cluster, first=leader)
