@@ -127,11 +127,15 @@ def known_of(job: Job) -> tuple[Known, Numbering]:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Learning makes many values that all stay: looking for garbage among them is wasted."""
+    """Learning makes many values that all stay: looking for garbage among them is wasted.
+
+    PySpark's worker looks for it after every task, a tenth of a second each time, so what is there by then is left out.
+    """
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         gc.enable()
 
 
@@ -346,6 +350,11 @@ class Predecessor(NamedTuple):
 
 def find_predecessors(job: Job, wanted: list[Numbers], plans: Iterator[Plan]) -> Iterator[Predecessor]:
     """For each wanted state the first of a partition's states that leads to it, if one does."""
+    with _no_garbage_collection():
+        yield from _find_predecessors(job, wanted, plans)
+
+
+def _find_predecessors(job: Job, wanted: list[Numbers], plans: Iterator[Plan]) -> Iterator[Predecessor]:
     (_, core, folder, _), numbering = known_of(job)
     open_ones = set(range(len(wanted)))
     hashes = [hash_of(list(numbers), core.wire.arrays.weight) & int(HASH_MASK) for numbers in wanted]
