@@ -15,12 +15,7 @@ from spec.broker_versions import BROKER_VERSIONS
 from spec.list_offsets import ListedOffset, never_lags
 from spec.log import EMPTY_LOG, RecordLog
 from spec.metadata import NOBODY
-from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Error, Offset
-
-
-def agree_below(log: RecordLog, other: RecordLog, end: Offset) -> bool:
-    """Whether two logs hold the same records before `end`."""
-    return all(log.holds_as(other, Offset(offset)) for offset in range(end))
+from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Error
 
 
 def add_properties(board: Board) -> None:
@@ -86,7 +81,7 @@ def _candidates(board: Board) -> None:
     candidate = {broker: _eligible_view(board, broker) for broker in board.brokers}
 
     def has_committed(mine: RecordLog, log: RecordLog | None) -> bool:
-        return log is None or agree_below(mine, log, mine.end_offset)
+        return log is None or mine.agrees_below(log, mine.end_offset)
 
     model.always(
         "CommittedOnNextLeader",
@@ -143,7 +138,7 @@ def _isr(board: Board) -> None:
     true_isr = model.view("true ISR", lambda cluster: cluster.topic.isr, slots.cluster)
 
     def member_agrees(member: BrokerId) -> Callable[[RecordLog, frozenset[BrokerId], Log], bool]:
-        return lambda known, isr, log: member not in isr or agree_below(known, log.log, known.end_offset)
+        return lambda known, isr, log: member not in isr or known.agrees_below(log.log, known.end_offset)
 
     by_default = not board.parameters["unclean_shutdowns"]
     model.always(
@@ -184,7 +179,7 @@ def _logs(board: Board) -> None:
         "LogMatching",
         [
             when(
-                lambda mine, theirs: agree_below(mine, theirs, min(mine.end_offset, theirs.end_offset)),
+                lambda mine, theirs: mine.agrees_below(theirs, min(mine.end_offset, theirs.end_offset)),
                 views.committed[one],
                 views.committed[other],
             )
@@ -232,7 +227,7 @@ def _acknowledged(board: Board, office: dict[BrokerId, View]) -> None:
         return not leads or all(log.log.read(one.offset, 1) == (one.record,) for one in clients.told)
 
     def holds_committed(leads: bool, log: Log, known: RecordLog) -> bool:
-        return not leads or agree_below(known, log.log, known.end_offset)
+        return not leads or known.agrees_below(log.log, known.end_offset)
 
     terms: list[Local] = [when(holds_all, office[broker], slots.log[broker], slots.clients) for broker in board.brokers]
     model.always(
