@@ -11,14 +11,16 @@ from model_check.models import MODELS
 from model_check.models.kafka.metadata import whole
 from model_check.models.kafka.party import LATE, STRANGER, Rules, broker
 from model_check.models.kafka.reading import image_for, is_same_to
-from model_check.models.kafka.values import PARTITION, Cluster
+from model_check.models.kafka.values import PARTITION, Cluster, Process
 from spec.alter_partition import NO_PARTITION_EPOCH
+from spec.broker_lifecycle import BrokerState
 from spec.broker_protocol import BrokerProtocol
 from spec.broker_versions import BROKER_VERSIONS
+from spec.fetcher import NOT_FETCHING
 from spec.local_log import LocalLog
-from spec.log import EMPTY_LOG
+from spec.log import EMPTY_LOG, RecordLog
 from spec.metadata import NOBODY, UNCHANGED, LeaderRecoveryState, LocalChange, LocalRole, PartitionRegistration, local_change
-from spec.partition import Partition
+from spec.partition import Handled, Partition
 from spec.roles import apply_change
 from spec.values import BrokerId, Epoch, Offset, Record
 
@@ -109,17 +111,30 @@ def test_some_replicas_come_without_a_new_leader_epoch() -> None:
 @pytest.mark.parametrize("protocol", [BROKER_VERSIONS[0], BROKER_VERSIONS[-1]], ids=lambda protocol: str(protocol.name))
 def test_images_that_become_one_ask_for_nothing(protocol: BrokerProtocol, bounds: dict[str, Any]) -> None:
     """So it does not matter when a broker takes the later one. (A follower keeps no partition epoch: see `role_of`.)"""
-    merged = 0
+    done = list(merged(protocol, bounds, STRANGER))
+    assert all((step.state._replace(isr=taken.isr), step.effects) == (taken, ()) for taken, step in done)
+    assert done
+
+
+@BOUNDS
+def test_who_is_told_to_stop_may_go_on_fetching(bounds: dict[str, Any]) -> None:
+    """The one exception: out of the ISR, it stops fetching in Kafka. Here it may go on or not: no fetch has to happen."""
+    stopping = STRANGER._replace(life=STRANGER.life._replace(state=BrokerState.PENDING_CONTROLLED_SHUTDOWN))
+    done = list(merged(BROKER_VERSIONS[-1], bounds, stopping))
+    assert all(step.state._replace(isr=taken.isr) in (taken, taken._replace(fetcher=NOT_FETCHING)) for taken, step in done)
+    assert not any(step.effects for _, step in done)
+    assert done
+
+
+def merged(
+    protocol: BrokerProtocol, bounds: dict[str, Any], process: Process
+) -> Iterator[tuple[Partition[RecordLog], Handled[RecordLog]]]:
+    """A broker's partition after an image, and what a later one that takes its place would do, were it applied."""
     for before, after in in_a_row(bounds):
         for own in BROKERS:
-            if not is_same_to(own, *(image_for(own, cluster, remembers=False) for cluster in (before, after))):
-                continue
-            self_ = broker(Rules(protocol, min_isr=1), own, STRANGER, before.brokers)
-            first = local_change(None, whole(before.topic), own)
-            taken = apply_change(self_, Partition(PARTITION, TWO_RECORDS), first, LATE).state
-            change = local_change(whole(before.topic), whole(after.topic), own)
-            step = apply_change(self_, taken, change, LATE)
-            assert (step.state._replace(isr=taken.isr), step.effects) == (taken, ()), (own, before, after)
-            assert change == UNCHANGED or change.role == LocalRole.FOLLOWER
-            merged += change != UNCHANGED
-    assert merged > 0
+            if is_same_to(own, *(image_for(own, cluster, remembers=False) for cluster in (before, after))):
+                self_ = broker(Rules(protocol, min_isr=1), own, process, before.brokers)
+                first = local_change(None, whole(before.topic), own)
+                taken = apply_change(self_, Partition(PARTITION, TWO_RECORDS), first, LATE).state
+                change = local_change(whole(before.topic), whole(after.topic), own)
+                yield taken, apply_change(self_, taken, change, LATE)
