@@ -140,8 +140,8 @@ class Hunt(NamedTuple):
     """A mutant and what became of it. `killed_by`: the properties that fail, with the steps of a shortest run each.
 
     `beside`: another mutant that was there as well, empty if none was.
-    Of a promise: with the steps of a lasso, of which the last `loop` go round for ever (0: nothing happens any more);
-    actions `without` which it is to be kept need not be fair.
+    Of a promise: with the steps of a lasso, of which the last `loop` go round for ever (0: nothing happens any more).
+    `without`: actions that need not be fair.
     """
 
     mutant: Mutant
