@@ -226,6 +226,15 @@ def test_reassignments_tell_no_brokers_apart() -> None:
     assert found.distinct_states == 6856
 
 
+def test_to_ask_for_the_goal_that_a_reassignment_has_already_tells_no_brokers_apart() -> None:
+    """The third reassignment may ask for what the second, which waits for its new replica, is to bring."""
+    model = kafka(min_isr=1, elections=0, reassignments=3, values=0)
+    plain = compiled.explore(model, [], Limits(stop_at_first=False))
+    orbits = compiled.explore(model, [], Limits(stop_at_first=False), symmetry=Symmetry(model))
+    assert (plain.distinct_states, orbits.represented, orbits.distinct_states) == (31_273, 31_273, 5_216)
+    assert plain.actions["CancelReassignment"] > 0
+
+
 @pytest.mark.slow
 def test_eligibility_outlives_an_assignment() -> None:
     """A replica that is removed while it is eligible is so still when it comes back, with an empty log."""

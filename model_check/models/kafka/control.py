@@ -127,6 +127,8 @@ def _add_reassignment(board: Board, leader: BrokerId, target: frozenset[BrokerId
 
     def reassign(cluster: Cluster) -> Cluster | None:
         topic = cluster.topic
+        # The goal that the partition has already is no step. It would change the order of preference alone, which is not
+        # kept here; and whether that changes depends on the brokers' ids, so they would not be interchangeable.
         if topic == NO_TOPIC or target == topic.replicas - topic.removing or (target is not None and leader not in target):
             return None
         replicas = None if target is None else (leader, *sorted(target - {leader}))
@@ -135,8 +137,7 @@ def _add_reassignment(board: Board, leader: BrokerId, target: frozenset[BrokerId
         step = handle_reassignment(control.protocol, control.settings, state, request)
         after = cluster_of(step.state)
         stands_for_any = min(topic.replicas if target is None else target)
-        changes = appended(step) and after != cluster  # more than the order of preference
-        return after if changes and is_the_choice(cluster, after, leader, stands_for_any) else None
+        return after if appended(step) and is_the_choice(cluster, after, leader, stands_for_any) else None
 
     name = "CancelReassignment" if target is None else "Reassign"
     goal = () if target is None else tuple(sorted(target))
