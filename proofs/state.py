@@ -7,7 +7,7 @@ import z3
 
 from model_check.model import Model, Slot
 from proofs.shapes import Shape, Unknown, shape_of
-from proofs.symbolic import Brokers, SymbolicInt, number
+from proofs.symbolic import Brokers, number
 
 Key = Any
 """A slot's key: a broker's id, an epoch (which may be symbolic), or `None`."""
@@ -73,8 +73,3 @@ def initial_state(model: Model, shapes: Mapping[str, Shape]) -> SymbolicState:
         assert values.setdefault(slot.name, value) == value, f"slots {slot.name} start with different values"
     lifted = {name: shapes[name].lift(value) for name, value in values.items()}
     return SymbolicState(shapes, {name: lambda key, value=value: value for name, value in lifted.items()})  # type: ignore[misc]
-
-
-def as_key(key: Any) -> Any:
-    """A key as the model's builder knows it."""
-    return key if isinstance(key, int | None) else SymbolicInt(number(key))
