@@ -122,6 +122,20 @@ def test_an_interrupt_ends_with_3_and_the_counts_so_far() -> None:
     assert 0 < result["distinct_states"] < 737_794
 
 
+@pytest.mark.parametrize("at_ctrl_c", ["signal.default_int_handler", "signal.SIG_IGN"])
+def test_sigterm_ends_with_3_also_where_ctrl_c_is_ignored(at_ctrl_c: str) -> None:
+    """As it is in the background of a script."""
+    explore = "def explore(*_): print('exploring', flush=True); time.sleep(60)"
+    script = f"import signal, time\nsignal.signal(signal.SIGINT, {at_ctrl_c})\nfrom model_check import cli\n{explore}\n"
+    command = [sys.executable, "-c", f"{script}cli.explorer = lambda *_: explore\ncli.main()", "check", "kip-320"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "exploring\n"
+        process.terminate()
+        _, told = process.communicate(timeout=30)
+    assert (process.returncode, told.strip()) == (3, "kspec: interrupted")
+
+
 def test_lack_of_memory_is_told_in_one_line() -> None:
     full = "def full(*_): raise MemoryError('a shard of the visited set is full')"
     script = f"from model_check import cli\n{full}\ncli.explorer = lambda *_: full\ncli.main()"
