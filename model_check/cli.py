@@ -136,7 +136,8 @@ def check(
     settings = spark_settings(
         engine, master, conf, quiet, partitions=partitions, spill=spill, tables=tables, driver_states=driver_states
     )
-    explore = _engine(engine, workers, _symmetry(built, properties) if symmetry else None, checkpointing, settings)
+    with spark_errors(engine):
+        explore = _engine(engine, workers, _symmetry(built, properties) if symmetry else None, checkpointing, settings)
     itf_file, mermaid_file = Output(itf), Output(mermaid)
     with progress(not quiet) as report:
         limits = Limits(not everything, max_states, time_limit, deadlock, report)

@@ -35,7 +35,6 @@ from model_check.exploration import (
     Trace,
     Verdict,
 )
-from model_check.extras import need
 from model_check.model import Model, Property, State
 from model_check.spark.checkpoint import Checkpoint
 from model_check.spark.core import Numbering, Numbers, pack
@@ -80,8 +79,8 @@ def explore(
 ) -> Exploration:
     """Visit every reachable state, level by level, on Spark.
 
-    Raises `SparkError` where Spark cannot do what is asked, `MissingExtraError` where it is not installed, and
-    `CheckpointError` where `checkpointing` wants what is not possible.
+    Raises `SparkError` where Spark cannot do what is asked, and `CheckpointError` where `checkpointing` wants what is not
+    possible.
     """
     settings = settings or SparkSettings()
     if settings.partitions is not None and not 1 <= settings.partitions <= MOST_PARTITIONS:
@@ -92,7 +91,6 @@ def explore(
         raise SparkError("tables are of one undisturbed exploration: leave --checkpoint and --resume out, or --tables")
     if symmetry is not None and settings.tables is not None:
         raise SparkError("tables are of all states: leave --symmetry out, or --tables")
-    need(("pyspark", "pyarrow"), "engine spark", extra="spark")
     asked = Exploration(model, "spark", [Verdict(prop) for prop in properties], symmetry=symmetry is not None)
     checkpoint = Checkpoint(checkpointing, identity(asked)) if checkpointing else None
     with spark_context(settings) as context, _folder(settings, context, checkpoint) as folder:

@@ -144,6 +144,26 @@ def test_lack_of_memory_is_told_in_one_line() -> None:
     assert (done.returncode, done.stderr) == (3, "kspec: out of memory: a shard of the visited set is full\n")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "needs", "extra"),
+    [
+        ("check kip-320 --engine spark", "engine spark needs pyspark and pyarrow", "spark"),
+        ("simulate kip-101 --engine spark", "engine spark needs pyspark and pyarrow", "spark"),
+        ("mutants --engine spark", "engine spark needs pyspark and pyarrow", "spark"),
+        ("cover TABLES --out TRACES", "engine spark needs pyspark and pyarrow", "spark"),
+        ("liveness kip-320", "kspec liveness needs scipy", "graph"),
+        ("graph kip-320 --out states.parquet", "--format parquet needs pyarrow", "graph"),
+        ("prove kip-320", "kspec prove needs z3", "prove"),
+    ],
+)
+def test_a_library_that_is_missing_is_named_in_one_line(arguments: str, needs: str, extra: str, tmp_path: Path) -> None:
+    lacking = "import sys; sys.modules.update(dict.fromkeys(['pyarrow', 'pyspark', 'scipy', 'z3']))"
+    command = [sys.executable, "-c", f"{lacking}; from model_check.cli import main; main()", *arguments.split()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    sentence = f"kspec: {needs}; install it with: pip install 'kafka-replication-spec[{extra}]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
+
+
 def test_deadlock_counts_as_violation_on_request() -> None:
     assert kspec("check", "kip-320", *SMALL, "--deadlock").returncode == 1
 
