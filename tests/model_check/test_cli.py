@@ -1,7 +1,6 @@
 """`kspec` as a user or a script meets it: output, files, exit status, and one line for each mistake."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -101,19 +100,15 @@ def test_limits_end_with_3() -> None:
 
 
 def test_an_interrupt_ends_with_3_and_the_counts_so_far() -> None:
-    command = [
-        sys.executable,
-        "-c",
-        "from model_check.cli import main; main()",
-        "check",
-        "kip-320",
-        "--json",
-        "--engine",
-        "reference",
-    ]
+    begins = "def begins(*asked): print('exploring', file=sys.stderr, flush=True); return explore(*asked)"
+    script = f"import sys\nfrom model_check import cli, reference\nexplore = reference.explore\n{begins}\n"
+    command = [sys.executable, "-c", f"{script}reference.explore = begins\ncli.main()", "check", "kip-320"]
+    command += ["--json", "--engine", "reference", "--quiet"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(2.5)
-        os.kill(process.pid, signal.SIGINT)
+        assert process.stderr is not None
+        assert process.stderr.readline() == "exploring\n"
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=30)
     assert process.returncode == 3
     result = json.loads(out)
