@@ -20,8 +20,8 @@ from spec.election import next_epoch
 from spec.isr_proposals import proposed_isr
 from spec.metadata import NOBODY
 from spec.step import Reply, Send, Step
-from spec.values import NO_BROKER_EPOCH, BrokerId, Epoch, Error, LeaderAndIsr, PartitionId
-from spec.zookeeper import ConditionalWrite, PartitionNode, written_node
+from spec.values import NO_BROKER_EPOCH, BrokerId, Epoch, Error, LeaderAndIsr, PartitionEpoch, PartitionId
+from spec.zookeeper import ConditionalWrite, NodeCreation, PartitionNode, written_node
 from spec.zookeeper_rules import (
     LiveBroker,
     ZkControllerProtocol,
@@ -53,7 +53,8 @@ class ZkControllerState(NamedTuple):
 
 
 ZkEffect: TypeAlias = (
-    ConditionalWrite
+    NodeCreation
+    | ConditionalWrite
     | Send[LeaderAndIsrRequest]
     | Send[StopReplicaRequest]
     | Reply[ControlledShutdownResponse]
@@ -158,6 +159,21 @@ def _then(step: ZkStep, following: ZkStep) -> ZkStep:
 
 
 # ---- handlers
+
+
+def create_partition(
+    rules: ZkControllerProtocol, state: ZkControllerState, partition: PartitionId, replicas: tuple[BrokerId, ...]
+) -> ZkStep:
+    """A new partition: its online replicas are in sync, and the first of them leads. If there is none, it waits.
+
+    **Kafka:** `PartitionStateMachine.initializeLeaderAndIsrForPartitions`, formerly `initializeLeaderAndIsrForPartition`.
+    """
+    online = tuple(replica for replica in replicas if replica in online_brokers(state))
+    if not online:
+        return Step(state)
+    node = PartitionNode(LeaderAndIsr(online[0], Epoch(0), frozenset(online)), state.controller_epoch, PartitionEpoch(0))
+    created = state._replace(partitions=(*state.partitions, ZkPartition(partition, replicas, node)))
+    return Step(created, (NodeCreation(partition, node), *_announce(rules, created, partition, online)))
 
 
 def take_over(
