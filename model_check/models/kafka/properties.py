@@ -9,13 +9,14 @@ from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import registered
 from model_check.models.kafka.party import Log, latest_offset
 from model_check.models.kafka.settings import versions_of
-from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Process, Role, Topic
+from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Cluster, Process, Role, Topic
 from spec.alter_partition import maximal_isr
 from spec.broker_versions import BROKER_VERSIONS
 from spec.list_offsets import ListedOffset, never_lags
 from spec.log import EMPTY_LOG, RecordLog
 from spec.metadata import NOBODY
 from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Error, Offset
+from spec.zookeeper_rules import LiveBroker
 
 
 def agree_below(log: RecordLog, other: RecordLog, end: Offset) -> bool:
@@ -71,14 +72,27 @@ def _eligible_view(board: Board, broker: BrokerId) -> View:
     slots = board.slots
 
     def log_of_candidate(cluster: AnyCluster, process: Process, log: Log) -> RecordLog | None:
-        topic = cluster.topic
-        listed = broker in topic.replicas and (broker in topic.isr or broker in topic.elr)
         runs = process.up and process.life.broker_epoch == registered(cluster, broker).broker_epoch
-        return log.log if listed and runs else None
+        return log.log if runs and _is_listed(board, cluster, broker) else None
 
     return board.model.view(
         "possible next leader", log_of_candidate, slots.cluster, slots.process[broker], slots.log[broker], key=broker
     )
+
+
+def _is_listed(board: Board, cluster: AnyCluster, broker: BrokerId) -> bool:
+    """Whether ISR or ELR list the registered run of a broker.
+
+    A run that the controller on ZooKeeper has not noticed is listed in the place of an earlier one, and leaves the ISR when it
+    is noticed; not so the last in-sync replica, nor where the controller cannot tell runs from each other.
+    """
+    topic = cluster.topic
+    if broker not in topic.replicas & (topic.isr | topic.elr):
+        return False
+    if isinstance(cluster, Cluster) or topic.isr == {broker}:
+        return True
+    run = LiveBroker(broker, registered(cluster, broker).broker_epoch)
+    return run._replace(broker_epoch=board.zookeeper.protocol.epoch_of(run)) in cluster.live
 
 
 def _candidates(board: Board) -> None:
@@ -348,7 +362,7 @@ def _unclean(board: Board) -> None:
         return registers and life.broker_epoch == registered(cluster, broker).broker_epoch
 
     def is_trusted(cluster: AnyCluster, process: Process, broker: BrokerId) -> bool:
-        return is_new(cluster, process, broker) and broker in cluster.topic.isr | cluster.topic.elr
+        return is_new(cluster, process, broker) and _is_listed(board, cluster, broker)
 
     model.always(
         "UncleanExclusion",

@@ -173,7 +173,7 @@ def with_run(cluster: ZkCluster, run: BrokerRegistration) -> ZkCluster:
 
 
 def _has_session(replica: BrokerId, cluster: ZkCluster) -> bool:
-    return cluster.topic != NO_TOPIC and not registered(cluster, replica).fenced
+    return not registered(cluster, replica).fenced
 
 
 def _ended(replica: BrokerId, cluster: ZkCluster) -> ZkCluster:
@@ -264,14 +264,14 @@ def _asked_to_stop(board: Board, successor: BrokerId, cluster: ZkCluster, proces
     step = handle_controlled_shutdown(control.protocol, control.unclean, state, request)
     answer = zk_answer_of(step)
     assert isinstance(answer, ControlledShutdownResponse)
-    if cluster.topic == NO_TOPIC or answer.error != Error.NONE:
+    if answer.error != Error.NONE:
         return None
     made = decided_by(cluster, step)
     return made if is_the_choice(cluster, made.after, successor, live.broker) else None
 
 
 def _add_clean_stop(board: Board, replica: BrokerId) -> None:
-    """A broker asks the controller, and stops when that has found other leaders, or when it has asked often enough."""
+    """A broker asks the controller, again while it leads still; and stops when it does not, or has asked often enough."""
     slots = board.slots
     cluster, process = slots.cluster, slots.process[replica]
     runs_on = when(lambda process: process.up and process.life.state == BrokerState.RUNNING, process)
@@ -296,7 +296,8 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
 
         def again(cluster: ZkCluster, process: Process, successor: BrokerId = successor) -> ZkDecision | None:
             made = _asked_to_stop(board, successor, cluster, process)
-            return made if made is not None and made.after != cluster else None
+            still_leads = cluster.topic.leader == process.life.broker
+            return made if made is not None and still_leads and made.after != cluster else None
 
         one = board.decided(board.decision(f"shutdown of {who}", first, cluster, process))
         other = board.decided(board.decision(f"shutdown, again, of {who}", again, cluster, process))
@@ -312,13 +313,16 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
         "StopUnheard",
         {"broker": replica},
         events=[Note(replica, "stops in order, unheard, and ends its session")],
-        guards=[runs_on, when(lambda cluster: cluster.topic != NO_TOPIC, cluster)],
+        guards=[runs_on],
         effects=[*stopped, board.spend("clean_shutdowns")],
     )
 
 
 def _add_start(board: Board, replica: BrokerId) -> None:
-    """A broker starts, and registers in ZooKeeper: only once the session of the run before has ended."""
+    """A broker starts, and registers in ZooKeeper: only once the session of the run before has ended.
+
+    If there is a partition, it has caught up (`published`) once it has handled a request.
+    """
     cluster, process = board.slots.cluster, board.slots.process[replica]
 
     def next_run(process: Process) -> Process:
@@ -327,7 +331,8 @@ def _add_start(board: Board, replica: BrokerId) -> None:
     def started(cluster: ZkCluster, process: Process) -> Process:
         run = next_run(process)
         epoch = _new_run(registered(cluster, replica), run).broker_epoch
-        return run._replace(life=run.life._replace(broker_epoch=epoch, ready_to_unfence=True))
+        life = run.life._replace(broker_epoch=epoch, ready_to_unfence=True)
+        return run._replace(life=life, published=cluster.topic == NO_TOPIC)
 
     board.model.action(
         "Register",

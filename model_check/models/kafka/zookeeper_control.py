@@ -88,7 +88,7 @@ def _notices(board: Board, successor: BrokerId) -> Decides:
 
     def notice(cluster: ZkCluster) -> ZkDecision | None:
         now = live_now(control.protocol, cluster.brokers)
-        if cluster.topic == NO_TOPIC or now == cluster.live:
+        if now == cluster.live:
             return None
         state = zk_state(cluster, first=successor)
         made = decided_by(cluster, handle_broker_change(control.protocol, control.unclean, state, tuple(sorted(now))))
