@@ -83,7 +83,7 @@ def _eligible_view(board: Board, broker: BrokerId) -> View:
 def _is_listed(board: Board, cluster: AnyCluster, broker: BrokerId) -> bool:
     """Whether ISR or ELR list the registered run of a broker.
 
-    A run that the controller on ZooKeeper has not noticed is listed in the place of an earlier one, and leaves the ISR when it
+    A run that a controller on ZooKeeper has not noticed is listed in the place of an earlier one, and leaves the ISR when it
     is noticed; not so the last in-sync replica, nor where the controller cannot tell runs from each other.
     """
     topic = cluster.topic

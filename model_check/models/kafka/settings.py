@@ -14,6 +14,7 @@ from spec.broker_versions import BROKER_VERSIONS
 from spec.controller_mutants import CONTROLLER_MUTANTS
 from spec.controller_protocol import ControllerSettings
 from spec.controller_versions import KRAFT_VERSIONS
+from spec.isr_requests import write_isr
 from spec.mutants import Mutant, weaken
 from spec.zookeeper_rules import ZK_VERSIONS
 
@@ -21,6 +22,9 @@ VERSIONS = tuple(version.name for version in BROKER_VERSIONS)
 
 FIRST_KRAFT = VERSIONS.index(KRAFT_VERSIONS[0].name)
 """From this version on the controller is a KRaft controller; before, it works on ZooKeeper."""
+
+FIRST_PROPOSING = next(number for number, version in enumerate(BROKER_VERSIONS) if version.asks_for_isr is not write_isr)
+"""From this version on leaders ask the controller for an ISR; before, they write it to ZooKeeper themselves."""
 
 PARAMETERS = (
     Parameter("version", "next", "Kafka's release, or one for each broker, with commas", choices=VERSIONS, listed=True),
@@ -114,6 +118,8 @@ def _check_era(versions: tuple[str, ...], parameters: dict[str, Any]) -> None:
     for name in ONLY_KRAFT if has_zookeeper(versions) else ONLY_ZOOKEEPER:
         if parameters[name]:
             raise ParameterError(f"--{name.replace('_', '-')}: not with {given}, whose controller {kind}")
+    if parameters["lost_confirmations"] and min(positions) >= FIRST_PROPOSING:
+        raise ParameterError(f"--lost-confirmations: not with {given}, whose leaders do not write the ISR themselves")
     weakened = _chosen(CONTROLLER_MUTANTS, parameters)
     if has_zookeeper(versions) and weakened:
         raise ParameterError(

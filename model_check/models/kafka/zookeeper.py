@@ -75,8 +75,11 @@ def partitions_of(topic: Topic, first: BrokerId = NO_LEADER) -> tuple[ZkPartitio
 
 
 def zk_state(cluster: ZkCluster, first: BrokerId = NO_LEADER) -> ZkControllerState:
-    """The controller's state when it has read the partition, with `first` as the preferred replica."""
-    live = tuple(sorted(cluster.live))
+    """The controller's state when it has read the partition.
+
+    `first` is the preferred replica, and the last one of several that leave the ISR in one event: so it may stay.
+    """
+    live = tuple(sorted(cluster.live, key=lambda known: (known.broker == first, known.broker)))
     return ZkControllerState(cluster.controller_epoch, live, cluster.leaving, partitions_of(cluster.topic, first))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from model_check.model import CONTROLLER, REFUSED, Effect, Event, Message, Note, then, when
 from model_check.models.kafka.board import NOBODY_KNOWN, Board
-from model_check.models.kafka.cluster import is_the_choice, registered
+from model_check.models.kafka.cluster import registered
 from model_check.models.kafka.late import gone_with
 from model_check.models.kafka.party import LATE, Log, broker, followed, leading
 from model_check.models.kafka.replication import Led, led_after
@@ -30,6 +30,7 @@ from model_check.models.kafka.values import (
     ZkCluster,
 )
 from model_check.models.kafka.zookeeper import ZkDecision, decided_by, leader_and_isr, stop_replica, zk_answer_of, zk_state
+from model_check.models.kafka.zookeeper_control import once
 from spec.broker_lifecycle import BrokerState, begin_controlled_shutdown, start_again
 from spec.controller_messages import ControlledShutdownRequest, ControlledShutdownResponse, ErrorResponse
 from spec.fetcher import FetchState
@@ -65,7 +66,7 @@ def add_zookeeper_brokers(board: Board) -> None:
 # ---- requests
 
 
-def _handled(
+def handled(
     board: Board,
     replica: BrokerId,
     order: Order,
@@ -144,7 +145,7 @@ def _add_order(
     def handle(order: Order | None, *before: Any) -> object:
         if order is None:
             return REFUSED
-        after = _handled(board, replica, order, *before)
+        after = handled(board, replica, order, *before)
         return REFUSED if done is None and after == before else after
 
     board.model.action(
@@ -260,14 +261,14 @@ def _asked_to_stop(board: Board, successor: BrokerId, cluster: ZkCluster, proces
     """What the controller decides when a broker wishes to stop; `None` if it does not know of the broker."""
     control, live = board.zookeeper, LiveBroker(process.life.broker, process.life.broker_epoch)
     request = ControlledShutdownRequest(live.broker, control.protocol.epoch_of(live))
-    state = zk_state(cluster, first=successor)
-    step = handle_controlled_shutdown(control.protocol, control.unclean, state, request)
-    answer = zk_answer_of(step)
-    assert isinstance(answer, ControlledShutdownResponse)
-    if answer.error != Error.NONE:
-        return None
-    made = decided_by(cluster, step)
-    return made if is_the_choice(cluster, made.after, successor, live.broker) else None
+
+    def outcome(first: BrokerId) -> ZkDecision | None:
+        step = handle_controlled_shutdown(control.protocol, control.unclean, zk_state(cluster, first), request)
+        answer = zk_answer_of(step)
+        assert isinstance(answer, ControlledShutdownResponse)
+        return decided_by(cluster, step) if answer.error == Error.NONE else None
+
+    return once(board, successor, outcome)
 
 
 def _add_clean_stop(board: Board, replica: BrokerId) -> None:

@@ -9,12 +9,11 @@ from itertools import combinations
 
 from model_check.model import CONTROLLER, Note
 from model_check.models.kafka.board import Board
-from model_check.models.kafka.cluster import is_the_choice
 from model_check.models.kafka.values import NO_TOPIC, PARTITION, ZkCluster
 from model_check.models.kafka.zookeeper import ZkDecision, decided_by, live_now, partitions_of, zk_state
 from spec.election import next_epoch
 from spec.metadata import NOBODY
-from spec.values import NO_LEADER, BrokerId
+from spec.values import BrokerId
 from spec.zookeeper_controller import (
     create_partition,
     handle_broker_change,
@@ -25,6 +24,7 @@ from spec.zookeeper_controller import (
 )
 
 Decides = Callable[[ZkCluster], ZkDecision | None]
+"""What the controller decides, in view of ZooKeeper and its own memory; `None` if nothing."""
 
 
 def add_zookeeper_control(board: Board) -> None:
@@ -46,6 +46,12 @@ def add_zookeeper_control(board: Board) -> None:
 
 def _brokers_come_and_go(board: Board) -> bool:
     return any(board.parameters[kind] for kind in ("fencings", "clean_shutdowns", "unclean_shutdowns"))
+
+
+def once(board: Board, chosen: BrokerId, outcome: Callable[[BrokerId], ZkDecision | None]) -> ZkDecision | None:
+    """The outcome with `chosen` as the replica that is liked best, unless an earlier one leads to the same."""
+    decision = outcome(chosen)
+    return None if decision in [outcome(broker) for broker in board.brokers if broker < chosen] else decision
 
 
 def _add(board: Board, name: str, args: dict, note: str, decides: Decides, spends: str | None = None) -> None:  # type: ignore[type-arg]
@@ -90,9 +96,12 @@ def _notices(board: Board, successor: BrokerId) -> Decides:
         now = live_now(control.protocol, cluster.brokers)
         if now == cluster.live:
             return None
-        state = zk_state(cluster, first=successor)
-        made = decided_by(cluster, handle_broker_change(control.protocol, control.unclean, state, tuple(sorted(now))))
-        return made if is_the_choice(cluster, made.after, successor, board.brokers[0]) else None
+
+        def outcome(first: BrokerId) -> ZkDecision:
+            state = zk_state(cluster, first)
+            return decided_by(cluster, handle_broker_change(control.protocol, control.unclean, state, tuple(sorted(now))))
+
+        return once(board, successor, outcome)
 
     return notice
 
@@ -105,10 +114,14 @@ def _fails_over(board: Board, successor: BrokerId) -> Decides:
         if cluster.topic == NO_TOPIC:
             return None
         now = live_now(control.protocol, cluster.brokers)
-        epoch, partitions = next_epoch(cluster.controller_epoch), partitions_of(cluster.topic, first=successor)
-        step = take_over(control.protocol, control.unclean, epoch, tuple(sorted(now)), partitions)
-        made = decided_by(cluster._replace(live=now, leaving=NOBODY), step)._replace(replaced=True)
-        return made if is_the_choice(cluster, made.after, successor, board.brokers[0]) else None
+        epoch = next_epoch(cluster.controller_epoch)
+
+        def outcome(first: BrokerId) -> ZkDecision:
+            partitions = partitions_of(cluster.topic, first)
+            step = take_over(control.protocol, control.unclean, epoch, tuple(sorted(now)), partitions)
+            return decided_by(cluster._replace(live=now, leaving=NOBODY), step)._replace(replaced=True)
+
+        return once(board, successor, outcome)
 
     return fail_over
 
@@ -133,10 +146,16 @@ def _reassigns(board: Board, leader: BrokerId, target: frozenset[BrokerId]) -> D
         topic = cluster.topic
         if topic == NO_TOPIC or topic.adding or topic.removing or target == topic.replicas:
             return None
-        replicas = (leader, *sorted(target - {leader}))
-        step = handle_reassignment(control.protocol, control.unclean, zk_state(cluster, first=leader), PARTITION, replicas)
-        made = decided_by(cluster, step)
-        return made if is_the_choice(cluster, made.after, leader, min(target)) else None
+
+        def outcome(first: BrokerId) -> ZkDecision | None:
+            if first not in target:
+                return None
+            replicas = (first, *sorted(target - {first}))
+            state = zk_state(cluster, first)
+            step = handle_reassignment(control.protocol, control.unclean, state, PARTITION, replicas)
+            return decided_by(cluster, step)
+
+        return once(board, leader, outcome)
 
     return reassign
 
@@ -148,10 +167,12 @@ def _ends_reassignment(board: Board, leader: BrokerId) -> Decides:
         topic = cluster.topic
         if topic == NO_TOPIC or not (topic.adding or topic.removing):
             return None
-        step = handle_reassignment_progress(control.protocol, control.unclean, zk_state(cluster, first=leader), PARTITION)
-        made = decided_by(cluster, step)
-        if made.after == cluster or made.after.topic.leader == NO_LEADER:
-            return None
-        return made if is_the_choice(cluster, made.after, leader, board.brokers[0]) else None
+
+        def outcome(first: BrokerId) -> ZkDecision | None:
+            state = zk_state(cluster, first)
+            made = decided_by(cluster, handle_reassignment_progress(control.protocol, control.unclean, state, PARTITION))
+            return None if made.after == cluster else made
+
+        return once(board, leader, outcome)
 
     return end
