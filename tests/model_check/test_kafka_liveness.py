@@ -183,7 +183,9 @@ def test_a_quick_restart_goes_unnoticed_up_to_2_1(version: str, expected: dict[s
     assert {name: states for name, (states, _) in found.items()} == expected
 
 
-@pytest.mark.parametrize("version", ["0.10", "2.6", "2.8"])
+@pytest.mark.parametrize(
+    "version", [pytest.param("0.10", marks=pytest.mark.slow), "2.6", pytest.param("2.8", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     "bounds",
     [

@@ -1,7 +1,8 @@
 """What the controller that works on ZooKeeper decides: creation, elections, reassignments, who is there; and its failover.
 
-Each event is one decision, with all its writes and requests. Between two of its writes ZooKeeper may take a leader's; the
-controller then reads the node again, so the outcome is that of the leader's write before the event, or after it.
+Each event is one decision, with all its writes and requests. If a leader writes before the first of these, the controller
+reads the node again, and the outcome is that of the leader's write before the event. A leader that was announced by one of
+them and writes before the next is not seen: its write is refused.
 """
 
 from collections.abc import Callable
