@@ -172,7 +172,7 @@ def test_2_0_keeps_no_record_over_two_fast_leader_changes() -> None:
     model = kafka(version="2.0", **KIP_279_BOUNDS)
     matching = [prop for prop in model.properties if prop.name == "LogMatching"]
     found = compiled.explore(model, matching, Limits(), symmetry=Symmetry(model))
-    assert (found.complete, found.distinct_states, violated(found)) == (True, 5_008, {})
+    assert (found.complete, found.distinct_states, violated(found)) == (True, 4_288, {})
 
 
 def test_2_0_follows_a_leader_of_the_past() -> None:

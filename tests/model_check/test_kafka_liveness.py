@@ -153,13 +153,9 @@ def test_a_registration_that_arrives_late_keeps_a_broker_away_for_ever(version: 
     assert broken(graph_of(of(version=version, brokers=2, elections=0, late_registrations=1))) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("version", "expected"),
-    [
-        pytest.param("2.1", {"WriteIsAnswered": (17, 0)}, marks=pytest.mark.slow),
-        ("2.6", {"WriteIsAnswered": (17, 0)}),
-        pytest.param("2.7", {}, marks=pytest.mark.slow),
-    ],
+    ("version", "expected"), [("2.1", {"WriteIsAnswered": (17, 0)}), ("2.6", {"WriteIsAnswered": (17, 0)}), ("2.7", {})]
 )
 def test_an_epoch_opened_in_vain_stops_a_follower_for_ever(version: str, expected: Lengths) -> None:
     """KAFKA-10706: the follower asks where that epoch ends, cuts nothing, and asks again."""

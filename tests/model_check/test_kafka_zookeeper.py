@@ -88,7 +88,7 @@ def test_actions_read_and_write_what_they_declare_and_tell_no_brokers_apart(vers
 
 
 HOLDS: list[Any] = [
-    ("2.1", {"elections": 1, "isr_shrinks": 1}, 5_026),
+    pytest.param("2.1", {"elections": 1, "isr_shrinks": 1}, 5_026, marks=slow),
     ("2.6", {"elections": 1, "isr_shrinks": 1}, 5_026),
     ("2.7", {"elections": 1, "isr_shrinks": 1}, 9_689),
     pytest.param("2.6", {"elections": 1, "fencings": 1}, 40_148, marks=slow),
