@@ -68,7 +68,7 @@ def _add_creation(board: Board, leader: BrokerId) -> None:
 
 
 def _add_election(board: Board, leader: BrokerId) -> None:
-    control = board.control
+    control = board.kraft
 
     def elect(cluster: Cluster) -> Cluster | None:
         if cluster.topic == NO_TOPIC:
@@ -90,7 +90,7 @@ def _add_election(board: Board, leader: BrokerId) -> None:
 
 def _add_unclean_election(board: Board, leader: BrokerId) -> None:
     """Kafka looks for partitions without a leader every five minutes, so this needs no occasion and has no bound."""
-    control = board.control
+    control = board.kraft
 
     def elect(cluster: Cluster) -> Cluster | None:
         if cluster.topic == NO_TOPIC or cluster.topic.leader != NO_LEADER:
@@ -123,7 +123,7 @@ def _add_reassignments(board: Board) -> None:
 
 def _add_reassignment(board: Board, leader: BrokerId, target: frozenset[BrokerId] | None) -> None:
     """Begin or (no `target`) cancel a reassignment, with `leader` as the replica that Kafka likes best for a leader."""
-    control = board.control
+    control = board.kraft
 
     def reassign(cluster: Cluster) -> Cluster | None:
         topic = cluster.topic
@@ -161,7 +161,7 @@ def runs(cluster: Cluster, replica: BrokerId, process: Process) -> bool:
 
 
 def _add_fencing(board: Board, replica: BrokerId, successor: BrokerId) -> None:
-    slots, control = board.slots, board.control
+    slots, control = board.slots, board.kraft
     stops = board.parameters["unclean_shutdowns"] + board.parameters["clean_shutdowns"]
     if not stops and not board.parameters["fencings"]:
         return
@@ -209,4 +209,4 @@ def heartbeat(
         want_shutdown=shutdown,
     )
     state = controller_state(cluster, first=first)
-    return handle_heartbeat(board.control.protocol, board.control.settings, state, request, NOW)
+    return handle_heartbeat(board.kraft.protocol, board.kraft.settings, state, request, NOW)
