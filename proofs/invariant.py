@@ -78,9 +78,9 @@ def conjunct(name: str, because: str) -> Callable[[Callable[..., Any]], Conjunct
 
 def instances(conjunct: Conjunct, view: Any, brokers: Brokers) -> Iterator[Instance]:
     """The conjunct for each choice of brokers."""
-    variables = tuple(z3.Int(name) for name in conjunct.numbers)
+    variables = tuple(z3.Int(f"{name} of {conjunct.name}") for name in conjunct.numbers)  # unlike any `Name` of an action
     domain = conjunction([variable >= 0 for variable in variables])
-    flags = {name: {broker: z3.Bool(f"{broker} in {name}") for broker in brokers.ids or ()} for name in conjunct.sets}
+    flags = {name: {broker: z3.Bool(f"{broker} in {name} of {conjunct.name}") for broker in brokers.ids or ()} for name in conjunct.sets}
     bound = (*variables, *(flag for of_set in flags.values() for flag in of_set.values()))
     for chosen in product(brokers.ids or (), repeat=len(conjunct.brokers)):
         values: dict[str, Any] = dict(zip(conjunct.brokers, chosen, strict=True))
