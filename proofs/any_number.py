@@ -9,6 +9,7 @@ than the invariant says, so what follows from it follows from the invariant.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, product
+from typing import Any
 
 import z3
 
@@ -19,10 +20,10 @@ from proofs.invariant import Conjunct, Instance, Theorem
 from proofs.relation import as_formula
 from proofs.settings import Settings
 from proofs.state import SymbolicState
-from proofs.symbolic import IS_BROKER, Brokers, Name, negation, parts_of
+from proofs.symbolic import IS_BROKER, Brokers, negation, parts_of
 
-FIRST_ATTEMPT_S = 1.0
-"""How long the first attempts at a proof take."""
+FIRST_ATTEMPTS_S = 1.0
+"""How long each of the first attempts at a proof takes."""
 
 
 class InductionOverAnyNumber(Induction):
@@ -50,7 +51,9 @@ class InductionOverAnyNumber(Induction):
             return super().term(local)
         return self._about_others(local, self.before, self.pruning())
 
-    def _about_others(self, local: Local, state: SymbolicState, solver: z3.Solver | None) -> tuple[z3.BoolRef, z3.BoolRef, int]:
+    def _about_others(
+        self, local: Local, state: SymbolicState, solver: z3.Solver | None
+    ) -> tuple[z3.BoolRef, z3.BoolRef, int]:
         """A guard or term as a formula about any broker that does not act."""
         if solver is not None:
             solver.push()
@@ -81,24 +84,32 @@ class InductionOverAnyNumber(Induction):
     # ---- what Z3 gets to know
 
     def _prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
-        """Try with the conjuncts about few brokers and about more, and if need be for longer; `solver` is not needed."""
+        """Try with the conjuncts about few brokers and about more, look for a counterexample, and try for longer."""
         status: Status = "proved" if z3.is_true(claim.goal) else "unknown"
-        for asked in self._attempts(claim):
+        end = time.perf_counter() + self.settings.timeout
+        searched = not self.has_time_for_search
+        for seconds, asked in self._attempts(claim):
             if status == "proved" or asked.check() == z3.unsat:
                 status = "proved"
                 break
+            late = time.perf_counter() >= end
+            if (late or seconds > FIRST_ATTEMPTS_S) and not searched:
+                searched = True
+                if on_failure(claim):
+                    status = "refuted"
+                    break
+            if late:
+                break
         if self.settings.export is not None:
             export(self.settings, claim, asked)
-        return "refuted" if status == "unknown" and self.has_time_for_search and on_failure(claim) else status
+        return status
 
-    def _attempts(self, claim: Claim) -> Iterator[z3.Solver]:
-        """Solvers that know less and more of the invariant; when all have been asked, once more with twice the time."""
-        end = time.perf_counter() + self.settings.timeout
+    def _attempts(self, claim: Claim) -> Iterator[tuple[float, z3.Solver]]:
+        """Solvers that know less and more of the invariant, and for how long they look: ever longer."""
         for attempt in count():
+            seconds = min(FIRST_ATTEMPTS_S * 2**attempt, self.settings.timeout)
             for hypotheses in self._choices(claim):
-                yield self._solver(claim, hypotheses, min(FIRST_ATTEMPT_S * 2**attempt, end - time.perf_counter()), attempt)
-                if time.perf_counter() >= end:
-                    return
+                yield seconds, self._solver(claim, hypotheses, seconds, attempt)
 
     def _choices(self, claim: Claim) -> Iterator[list[z3.BoolRef]]:
         """What of the invariant may be enough for a claim: what it says of few brokers, of more, and of all."""
@@ -138,9 +149,9 @@ class InductionOverAnyNumber(Induction):
             yield self.instantiated[key][0]
 
     def _spoken_of(self, claim: Claim, brokers: Sequence[z3.ExprRef]) -> list[z3.ExprRef]:
-        """Who is said to be a broker by what the invariant says of the claim's offsets and epochs, and of at most one broker.
+        """Who else is said to be a broker by what the invariant says of the claim's offsets or epochs and one of `brokers`.
 
-        That one is any of `brokers`; if there are none, what the invariant says of no broker at all is looked at.
+        Where there are none of these, what it says of no broker in particular is looked at.
         """
         kinds = next((conjunct.kinds for conjunct in self.conjuncts if conjunct.name == claim.conjunct), ())
         found: dict[int, z3.ExprRef] = {}
@@ -154,8 +165,9 @@ class InductionOverAnyNumber(Induction):
         return list(found.values())
 
 
-def _brokers(action: Action) -> list[Name]:
-    return [value for value in action.args.values() if isinstance(value, Name) and value in ANYONE.names]
+def _brokers(action: Action) -> list[Any]:
+    arguments: list[Any] = list(action.args.values())
+    return [argument for argument in arguments if any(argument is name for name in ANYONE.names)]
 
 
 def _is_flat(instance: Instance) -> bool:
@@ -163,11 +175,12 @@ def _is_flat(instance: Instance) -> bool:
     if len(instance.variables) != 1:
         return False
     (anyone,) = instance.variables
-    return all(argument.eq(anyone) for term in parts_of(instance.body) if _is_asked(term) for argument in term.children())
+    asked = filter(_is_asked, parts_of(instance.body))
+    return all(argument.eq(anyone) for term in asked for argument in term.children())
 
 
 def _is_asked(term: z3.ExprRef) -> bool:
-    return z3.is_app(term) and term.decl().kind() == z3.Z3_OP_UNINTERPRETED
+    return bool(z3.is_app(term) and term.decl().kind() == z3.Z3_OP_UNINTERPRETED)
 
 
 def _brokers_in(formula: z3.ExprRef) -> Iterator[z3.ExprRef]:

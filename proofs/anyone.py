@@ -5,6 +5,8 @@ builder gets three names instead: two different brokers that act, and one that s
 about that one, it is asked about all others.
 """
 
+from typing import Any
+
 import z3
 
 from model_check.model import Local
@@ -28,4 +30,5 @@ IS_OTHER = z3.And(IS_BROKER(EVERY_OTHER.term), EVERY_OTHER.term != ONE.term, EVE
 
 def speaks_of_others(local: Local) -> bool:
     """Whether a guard, a term or an effect reads a slot of the brokers that do not act."""
-    return any(slot.key is EVERY_OTHER for slot in local.slots)
+    keys: list[Any] = [slot.key for slot in local.slots]
+    return any(key is EVERY_OTHER for key in keys)

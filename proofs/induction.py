@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple
 
 import z3
 
-from model_check.model import Action, Local, Model
+from model_check.model import Action, Local
 from proofs.invariant import Conjunct, Instance, StateView, Theorem, instances
 from proofs.relation import Step, as_formula, step
-from proofs.settings import ANY, Settings
+from proofs.settings import Settings
 from proofs.state import SymbolicState, initial_state, shapes_of, unknown_state
 from proofs.symbolic import FEASIBILITY_TIMEOUT_MS, Brokers, conjunction, negation, truth
 
@@ -60,7 +60,7 @@ class Induction:
         self.theorem, self.settings = theorem, settings
         self.conjuncts = [conjunct for conjunct in theorem.conjuncts if conjunct.name not in settings.without]
         self.brokers = self.all_brokers()
-        self.model: Model = theorem.model(settings.replicas, settings.mutant)
+        self.model = theorem.model(settings.replicas, settings.mutant)
         self.actions = self._numbered(self.acting(self.model.actions))
         self.shapes = shapes_of(self.model, self.brokers)
         self.before = unknown_state(self.model, self.shapes)
@@ -72,8 +72,7 @@ class Induction:
 
     def all_brokers(self) -> Brokers:
         """The brokers that the theorem is about."""
-        assert self.settings.replicas != ANY
-        return Brokers(range(1, self.settings.replicas + 1))
+        return Brokers(range(1, self.settings.number_of_replicas + 1))
 
     def acting(self, actions: Sequence[Action]) -> Sequence[Action]:
         """The actions of a model that have to be looked at."""

@@ -10,6 +10,7 @@ import z3
 
 from model_check.model import Model
 from proofs.logic import any_of
+from proofs.settings import Replicas
 from proofs.symbolic import Brokers, SymbolicBool, SymbolicInt, SymbolicSet, conjunction, truth
 from spec.values import BrokerId, Epoch, Offset, PartitionEpoch
 
@@ -94,7 +95,8 @@ def instances(conjunct: Conjunct, view: Any, brokers: Brokers) -> Iterator[Insta
     """The conjunct for each choice of brokers; for all of them at once, if there is any number."""
     anyone, variables = conjunct.variables
     domain = [variable >= 0 for variable in variables]
-    flags = {name: {broker: z3.Bool(f"{broker} in {name} of {conjunct.name}") for broker in brokers.ids or ()} for name in conjunct.sets}
+    ids = brokers.ids or ()
+    flags = {name: {broker: z3.Bool(f"{broker} in {name} of {conjunct.name}") for broker in ids} for name in conjunct.sets}
     bound = (*variables, *(flag for of_set in flags.values() for flag in of_set.values()))
     if brokers.ids is None:
         bound, domain = (*anyone, *bound), [*map(brokers.exists, anyone), *domain]
@@ -132,7 +134,7 @@ class Witness(NamedTuple):
 class Theorem:
     """What is to be proved of a model, and the invariant that proves it.
 
-    - `model`: builds the checker's model for a number of replicas and a mutant, with all bounds lifted;
+    - `model`: builds the checker's model for a number of replicas (or any) and a mutant, with all bounds lifted;
     - `bounded`: builds it with bounds, for exploration;
     - `view`: how conjuncts read a state;
     - `properties`: the model's own properties that follow from the invariant;
@@ -141,12 +143,13 @@ class Theorem:
     - `mutants`: the weakened rules against which it can be tried;
     - `premises`: what holds of the arguments of actions;
     - `lemmas`: further tasks, by name, with the obligations that they make of an `Induction`;
+    - `any_number`: whether it can be proved for any number of replicas at once;
     - `holds`: whether it is true; what is not is there to see where the induction fails.
     """
 
     name: str
     summary: str
-    model: Callable[[int, str | None], Model]
+    model: Callable[[Replicas, str | None], Model]
     bounded: Callable[..., Model]
     view: type[StateView]
     conjuncts: tuple[Conjunct, ...]
@@ -156,4 +159,5 @@ class Theorem:
     mutants: tuple[str, ...] = ()
     premises: tuple[SymbolicBool, ...] = ()
     lemmas: tuple[tuple[str, Callable[[Any], Iterator[Any]]], ...] = ()
+    any_number: bool = False
     holds: bool = True

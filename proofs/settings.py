@@ -24,6 +24,13 @@ class Settings:
     """Conjuncts that are left out, to see what fails without them."""
 
     @property
+    def number_of_replicas(self) -> int:
+        """The number of replicas, where one is given."""
+        if isinstance(self.replicas, str):
+            raise TypeError("any number of replicas is no number")
+        return self.replicas
+
+    @property
     def replicas_in_words(self) -> str:
         """For how many replicas."""
         return "any number of replicas" if self.replicas == ANY else f"{self.replicas} replicas"

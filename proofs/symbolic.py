@@ -155,7 +155,7 @@ class Brokers:
 
     def pairs(self) -> Sequence[tuple[Any, Any]]:
         """Every broker with every other one; of any number, two that stand for all pairs."""
-        return [tuple(self.names[:2])] if self.ids is None else list(permutations(self.ids, 2))
+        return [(self.names[0], self.names[1])] if self.ids is None else list(permutations(self.ids, 2))
 
     def is_everyone(self, members: Collection[Any]) -> bool:
         """Whether a set made by a model's builder is that of all brokers."""

@@ -432,6 +432,7 @@ KIP_320_THEOREM = Theorem(
     mutants=tuple(mutant.name for mutant in MUTANTS),
     premises=(ANY_EPOCH >= 0,),  # type: ignore[arg-type]
     lemmas=((exchange.TASK, exchange.lemma(KIP_320)),),
+    any_number=True,
 )
 
 
