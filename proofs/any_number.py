@@ -34,6 +34,13 @@ class InductionOverAnyNumber(Induction):
         self.premises += PREMISES
         self.instantiated: dict[tuple[str, tuple[int, ...]], tuple[z3.BoolRef, Sequence[z3.ExprRef]]] = {}
 
+        self.kinds = {
+            str(number): kind
+            for conjunct in self.conjuncts
+            for number, kind in zip(conjunct.variables[1], conjunct.kinds, strict=True)
+        }
+        """Of each number that goals speak of: whether it is an offset or an epoch."""
+
     def all_brokers(self) -> Brokers:
         return ANYONE
 
@@ -119,12 +126,10 @@ class InductionOverAnyNumber(Induction):
         flat = [instance.closed() for _, instance in self.hypotheses if _is_flat(instance)]
         known = [*claim.brokers, ONE.term, ANOTHER.term]
         known += [EVERY_OTHER.term] if claim.action == PROPERTIES else []
-        yield [*flat, *self._all_about(known)]
         for brokers in ([], known):
             spoken_of = self._spoken_of(claim, brokers)
-            if spoken_of:
-                known = known + [broker for broker in spoken_of if not any(map(broker.eq, known))]
-                yield [*flat, *self._all_about(known)]
+            known = known + [broker for broker in spoken_of if not any(map(broker.eq, known))]
+            yield [*flat, *self._all_about(known)]
         yield [instance.closed() for _, instance in self.hypotheses]
 
     def _solver(self, claim: Claim, hypotheses: Sequence[z3.BoolRef], seconds: float, attempt: int) -> z3.Solver:
@@ -153,12 +158,11 @@ class InductionOverAnyNumber(Induction):
 
         Where there are none of these, what it says of no broker in particular is looked at.
         """
-        kinds = next((conjunct.kinds for conjunct in self.conjuncts if conjunct.name == claim.conjunct), ())
         found: dict[int, z3.ExprRef] = {}
         for conjunct, instance in self.hypotheses:
             if len(conjunct.brokers) != min(len(brokers), 1) or len(conjunct.kinds) != 1:
                 continue
-            numbers = [number for number, kind in zip(claim.numbers, kinds, strict=True) if kind == conjunct.kinds[0]]
+            numbers = [number for number in claim.numbers if self.kinds[str(number)] == conjunct.kinds[0]]
             for chosen in product(*(brokers for _ in conjunct.brokers), numbers):
                 said = z3.substitute(instance.body, *zip(instance.variables, chosen, strict=True))
                 found |= {term.get_id(): term for term in _brokers_in(said)}
