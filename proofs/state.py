@@ -42,9 +42,11 @@ class SymbolicState:
 
 def _overlay(before: Callable[[Key], Any], shape: Shape, written: Key, value: Any) -> Callable[[Key], Any]:
     def at(key: Key) -> Any:
-        if key is written or (isinstance(key, int) and key == written):
+        if isinstance(key, int) and isinstance(written, int):
+            return value if key == written else before(key)
+        if key is written:
             return value
-        if (isinstance(key, int) and isinstance(written, int)) or (isinstance(key, Name) and isinstance(written, Name)):
+        if isinstance(key, Name) and isinstance(written, Name):
             return before(key)  # two names are two different brokers, or epochs
         return shape.either(z3.simplify(number(key) == number(written)), value, before(key))
 
