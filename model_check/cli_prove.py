@@ -75,7 +75,7 @@ def prove(
     from proofs.prove import prove as run
     from proofs.settings import Settings
 
-    chosen = _runs(_chosen(theorems, mutant), replicas, mutant)
+    chosen = runs(_chosen(theorems, mutant), replicas, mutant)
     folder = _folder(export)
     outcomes: list[Outcome] = []
     with _words(not quiet) as show:
@@ -133,7 +133,7 @@ def _chosen(theorems: tuple[str, ...], mutant: str | None) -> tuple[str, ...]:
     return theorems or having
 
 
-def _runs(
+def runs(
     names: tuple[str, ...], replicas: int | Literal["any"] | None, mutant: str | None
 ) -> list[tuple[str, int | Literal["any"]]]:
     """Each theorem with a number of replicas; where none is asked for, also with any number, if it is proved so."""

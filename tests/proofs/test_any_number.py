@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,16 +12,18 @@ import z3
 from model_check.audit import reachable_states
 from proofs.any_number import InductionOverAnyNumber
 from proofs.anyone import ANOTHER, ONE
-from proofs.counterexample import failing
+from proofs.counterexample import explored_view, search_for
 from proofs.finite import spelled_out
+from proofs.induction import Claim
 from proofs.invariant import conjunct
 from proofs.logic import all_of, implies, member
-from proofs.prove import witness
+from proofs.prove import prove
 from proofs.relation import Step
 from proofs.settings import ANY, Settings
 from proofs.symbolic import IS_BROKER
 from proofs.theorems import THEOREMS
 from spec.values import NO_LEADER, BrokerId, Epoch
+from tests.proofs.test_prove import BROKEN, cvc5_answers
 
 THEOREM = THEOREMS["kip-320"]
 REPLICAS, SIZE, EPOCHS = 3, 2, 2
@@ -60,18 +63,63 @@ def states() -> tuple[Any, list[Any]]:
 
 
 def test_what_is_claimed_of_all_brokers_holds_of_three(induction: InductionOverAnyNumber) -> None:
-    """Reachable states of the bounded model have the invariant in the form in which Z3 knows it for any number."""
+    """Reachable states have the invariant in the form in which Z3 knows it, so it does not contradict itself.
+
+    One of them is such that the theorem says something of it.
+    """
     model, seen = states()
-    known = [(each, small(instance.closed())) for each, instance in induction.hypotheses]
-    for state in seen[:4]:
-        solver = the_state(induction, model, state)
-        for each, formula in known:
-            solver.push()
-            solver.add(formula)
-            assert solver.check() == z3.sat, each.name
-            solver.pop()
-        solver.add(*(formula for _, formula in known))
-        assert solver.check() == z3.sat
+    speaking = next(state for state in seen if THEOREM.witness.holds(explored_view(THEOREM, model, state, REPLICAS)))
+    known = [small(formula) for formula in induction.premises]
+    for each, instance in induction.hypotheses:
+        known.append(small(instance.closed()))
+        assert satisfiable(the_state(induction, model, speaking), known[-1]), each.name
+    for state in (speaking, *seen[:2]):
+        assert satisfiable(the_state(induction, model, state), *known)
+
+
+def satisfiable(solver: z3.Solver, *formulas: z3.BoolRef) -> bool:
+    solver.add(*formulas)
+    return bool(solver.check() == z3.sat)
+
+
+def test_committing_keeps_the_invariant(induction: InductionOverAnyNumber) -> None:
+    """The rule that asks every member of the ISR, however many there are."""
+    obligations = induction.prove("FencedLeaderIncHighWatermark(leader=a)")
+    assert {obligation.status for obligation in obligations} == {"proved"}
+    assert len(obligations) == 20
+
+
+@pytest.mark.slow
+def test_kip_320_is_proved_for_any_number_of_replicas(tmp_path: Path) -> None:
+    """Each obligation is about any brokers. Another solver finds most of a sample unsatisfiable, and contradicts none."""
+    outcome = prove(Settings(THEOREM.name, ANY, export=tmp_path), workers=2)
+    assert (outcome.status, len(outcome.obligations)) == ("proved", 207)
+    assert outcome.as_json()["replicas"] == "any"
+    assert outcome.witness is not None
+    files = sorted(tmp_path.glob("*.smt2"))
+    assert len(files) == 207
+    answers = [cvc5_answers(path) for path in random.Random(1).sample(files, 20)]
+    assert answers.count("sat") == 0
+    assert answers.count("unsat") >= 15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", THEOREM.mutants)
+def test_a_mutant_breaks_the_proof_for_any_number(mutant: str) -> None:
+    """Where the proof for three replicas fails, this one does, and a counterexample has few replicas."""
+    action, broken = BROKEN[THEOREM.name, mutant]
+    weakened = InductionOverAnyNumber(THEOREM, Settings(THEOREM.name, ANY, mutant))
+    found: list[Any] = []
+    search = search_for(weakened)
+
+    def look(claim: Claim) -> bool:
+        found.append(search.find(claim))
+        return found[-1] is not None
+
+    task = next(label for label, each in weakened.actions.items() if each.name == action)
+    (obligation,) = weakened.prove(task, look, only=broken)
+    assert obligation.status == "refuted"
+    assert found[-1].broken == broken
 
 
 def the_arguments(action: Any, general: Any) -> z3.BoolRef:
@@ -147,15 +195,3 @@ def test_what_is_false_is_not_proved(false: Any, action: str) -> None:
     general = InductionOverAnyNumber(theorem, Settings(THEOREM.name, ANY, timeout=0.5))
     (obligation,) = general.prove(action, only=false.name)
     assert obligation.status == "unknown"
-
-
-def test_the_hypotheses_do_not_contradict_each_other(induction: InductionOverAnyNumber) -> None:
-    """The start of the witness is a model of all that Z3 is told, so that nothing follows from it but what should."""
-    found = witness(THEOREM, REPLICAS)
-    assert found is not None
-    model, trace = found
-    last = trace[-1].state
-    assert failing(THEOREM, list(THEOREM.conjuncts), model, last, REPLICAS, SIZE + 1) == []
-    solver = the_state(induction, model, last)
-    solver.add(*map(small, induction.premises), *(small(instance.closed()) for _, instance in induction.hypotheses))
-    assert solver.check() == z3.sat

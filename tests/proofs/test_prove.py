@@ -10,6 +10,7 @@ import cvc5
 import pytest
 import z3
 
+from model_check.cli_prove import runs
 from model_check.engines import explorer
 from model_check.exploration import Limits
 from model_check.model import Property, when
@@ -76,6 +77,9 @@ def test_no_time_leaves_everything_unknown_with_3(command: Command) -> None:
         (["kip-320", "--mutant", "nonsense"], "unfenced-fetch"),
         (["--mutant", "nonsense"], "shrink-before-confirmation"),
         (["--replicas", "1"], "--replicas"),
+        (["--replicas", "many"], "`any`"),
+        (["async-isr", "--replicas", "any"], "kip-320"),
+        (["kip-101", "--replicas", "any"], "kip-320"),
         (["--timeout", "0"], "--timeout"),
         (["--export", "/dev/null/x"], "/dev/null/x"),
     ],
@@ -84,6 +88,17 @@ def test_bad_usage_is_told_in_a_line(command: Command, arguments: list[str], nam
     done = command("prove", *arguments)
     assert done.mistake == (2, 1)
     assert named in done.stderr
+
+
+def test_any_number_of_replicas_is_proved_too_if_no_number_is_asked_for() -> None:
+    assert runs(("kip-101", "kip-320", "async-isr"), None, None) == [
+        ("kip-101", 2),
+        ("kip-320", 3),
+        ("async-isr", 3),
+        ("kip-320", "any"),
+    ]
+    assert runs(("kip-320",), 4, None) == [("kip-320", 4)]
+    assert runs(("kip-320",), None, "unfenced-fetch") == [("kip-320", 3)]
 
 
 def test_without_z3_the_command_says_what_to_install(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,12 +238,12 @@ def test_another_solver_confirms_a_sample(tmp_path: Path) -> None:
     assert prove(Settings("kip-320", 2, export=tmp_path), workers=1).status == "proved"
     files = sorted(tmp_path.glob("*.smt2"))
     assert len(files) == 390
-    answers = [_cvc5_answers(path) for path in random.Random(1).sample(files, 40)]
+    answers = [cvc5_answers(path) for path in random.Random(1).sample(files, 40)]
     assert answers.count("sat") == 0
     assert answers.count("unsat") >= 30
 
 
-def _cvc5_answers(path: Path) -> str:
+def cvc5_answers(path: Path) -> str:
     solver = cvc5.Solver()
     solver.setOption("tlimit-per", "1000")
     parser = cvc5.InputParser(solver)
