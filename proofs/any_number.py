@@ -37,7 +37,7 @@ class InductionOverAnyNumber(Induction):
         super().__init__(theorem, settings)
         self.premises += PREMISES
         self.instantiated: dict[tuple[str, tuple[int, ...]], tuple[z3.BoolRef, Sequence[z3.ExprRef]]] = {}
-
+        """What was made of a conjunct for some brokers; these are kept, because a term's id is its own only so long."""
         self.kinds = {
             str(number): kind
             for conjunct in self.conjuncts

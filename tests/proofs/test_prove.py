@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import z3
 
-from model_check.cli_prove import runs
+from model_check.cli_prove import jobs
 from model_check.engines import explorer
 from model_check.exploration import Limits
 from model_check.model import Property, when
@@ -79,6 +79,10 @@ def test_no_time_leaves_everything_unknown_with_3(command: Command) -> None:
         (["--replicas", "many"], "`any`"),
         (["async-isr", "--replicas", "any"], "kip-320"),
         (["kip-101", "--replicas", "any"], "kip-320"),
+        (["kip-320", "--runs", "3"], "kip-320-first-try"),
+        (["kip-101", "--runs", "3", "--mutant", "unfenced-fetch"], "no --mutant"),
+        (["kip-101", "--runs", "3", "--replicas", "any"], "a number of --replicas"),
+        (["kip-101", "--runs", "0"], "--runs"),
         (["--timeout", "0"], "--timeout"),
         (["--export", "/dev/null/x"], "/dev/null/x"),
     ],
@@ -90,14 +94,16 @@ def test_bad_usage_is_told_in_a_line(command: Command, arguments: list[str], nam
 
 
 def test_any_number_of_replicas_is_proved_too_if_no_number_is_asked_for() -> None:
-    assert runs(("kip-101", "kip-320", "async-isr"), None, None) == [
+    assert jobs(("kip-101", "kip-320", "async-isr"), None) == [
         ("kip-101", 2),
         ("kip-320", 3),
         ("async-isr", 3),
         ("kip-320", "any"),
     ]
-    assert runs(("kip-320",), 4, None) == [("kip-320", 4)]
-    assert runs(("kip-320",), None, "unfenced-fetch") == [("kip-320", 3)]
+    assert jobs(("kip-320",), 4) == [("kip-320", 4)]
+    assert jobs(("kip-279", "kip-320-first-try"), None) == [("kip-279", 3), ("kip-320-first-try", 3)]
+    assert jobs(("kip-279", "kip-101"), None, runs_from=5) == [("kip-279", 3), ("kip-101", 2)]
+    assert jobs(("kip-320",), None, "unfenced-fetch") == [("kip-320", 3)]
 
 
 def test_without_z3_the_command_says_what_to_install(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,6 +218,25 @@ def test_earlier_versions_break_the_induction(name: str) -> None:
 
 
 # ---- refutation
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "states"), [("kip-101", 12), ("kip-320-first-try", 12)])
+def test_a_symbolic_run_is_as_long_as_the_explorers_shortest_violation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, states: int
+) -> None:
+    """That no shorter run violates the property, the explorer says; Z3 finds the same, given time."""
+    refutable = REFUTABLE[name]
+    model = refutable.build(refutable.replicas)
+    prop = model.property_named(refutable.prop)
+    assert prop is not None
+    explored = explorer("compiled")(model, [prop], Limits(True, None, None)).verdicts[0].trace
+    assert explored is not None
+    assert len(explored) == states
+    done = Command(monkeypatch, capsys)("prove", name, "--runs", str(states), "--json", "--quiet")
+    (told,) = json.loads(done.stdout)["theorems"]
+    assert (done.status, told["status"], told["replicas"]) == (1, "refuted", refutable.replicas)
+    assert len(told["counterexample"]["trace"]) == states
 
 
 @pytest.mark.slow
