@@ -172,9 +172,7 @@ def _refutable(theorems: tuple[str, ...], replicas: int | Literal["any"] | None,
         raise click.UsageError("--runs needs a number of --replicas, and no --mutant")
     for name in theorems:
         if name not in REFUTABLE:
-            raise click.UsageError(
-                f"--runs: there is no violation of {name!r} to be found; there is of {', '.join(REFUTABLE)}"
-            )
+            raise click.UsageError(f"--runs: no run is known to violate {name}; some do of {', '.join(REFUTABLE)}")
     return theorems or tuple(REFUTABLE)
 
 

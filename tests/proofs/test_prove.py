@@ -222,9 +222,7 @@ def test_earlier_versions_break_the_induction(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "states"), [("kip-101", 12), ("kip-320-first-try", 12)])
-def test_a_symbolic_run_is_as_long_as_the_explorers_shortest_violation(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, states: int
-) -> None:
+def test_a_symbolic_run_is_as_long_as_the_explorers_shortest_violation(command: Command, name: str, states: int) -> None:
     """That no shorter run violates the property, the explorer says; Z3 finds the same, given time."""
     refutable = REFUTABLE[name]
     model = refutable.build(refutable.replicas)
@@ -233,7 +231,7 @@ def test_a_symbolic_run_is_as_long_as_the_explorers_shortest_violation(
     explored = explorer("compiled")(model, [prop], Limits(True, None, None)).verdicts[0].trace
     assert explored is not None
     assert len(explored) == states
-    done = Command(monkeypatch, capsys)("prove", name, "--runs", str(states), "--json", "--quiet")
+    done = command("prove", name, "--runs", str(states), "--json", "--quiet")
     (told,) = json.loads(done.stdout)["theorems"]
     assert (done.status, told["status"], told["replicas"]) == (1, "refuted", refutable.replicas)
     assert len(told["counterexample"]["trace"]) == states
