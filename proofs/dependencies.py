@@ -10,36 +10,36 @@ from typing import Any
 from proofs.counterexample import search_for
 from proofs.invariant import Theorem
 from proofs.prove import induction_of
-from proofs.settings import ANY, Settings
+from proofs.settings import ANY, Replicas, Settings
 from proofs.theorems import HOLDING, THEOREMS
 
 REPLICAS = 3
 """For how many replicas, where a theorem is not proved for any number."""
 
-SECONDS_WITHOUT, SEARCHES = 0.9, 6
+SECONDS_WITHOUT, SEARCHES = 2.0, 6
 """Without a conjunct: how long Z3 has to prove an obligation, and for how many a counterexample is looked for."""
 
 Rests = dict[tuple[str, str], frozenset[str]]
 """For each obligation (a task and a conjunct or property): the conjuncts on which its proof rests."""
 
 
-def settings_of(theorem: Theorem, **more: Any) -> Settings:
+def settings_of(theorem: Theorem, replicas: Replicas | None = None, **more: Any) -> Settings:
     """For how many replicas a theorem is looked at."""
-    return Settings(theorem.name, ANY if theorem.any_number else REPLICAS, **more)
+    return Settings(theorem.name, replicas or (ANY if theorem.any_number else REPLICAS), **more)
 
 
-def rests_on(theorem: Theorem) -> Rests:
+def rests_on(theorem: Theorem, replicas: Replicas | None = None) -> Rests:
     """What each obligation's proof rests on, from Z3's unsatisfiable cores."""
-    induction = induction_of(theorem, settings_of(theorem))
+    induction = induction_of(theorem, settings_of(theorem, replicas))
     return {(task, name): core for task in induction.tasks() for name, core in induction.cores(task).items()}
 
 
-def first_failure_without(theorem: Theorem, conjunct: str, rests: Rests) -> str | None:
+def first_failure_without(theorem: Theorem, conjunct: str, rests: Rests, seconds: float = SECONDS_WITHOUT) -> str | None:
     """What fails once a conjunct is left out, in words, if possible with a counterexample; `None` if nothing does.
 
-    Only what rests on it can fail: of everything else there is a proof without it.
+    Only what rests on it can fail: of everything else there is a proof without it. Z3 has so many `seconds` for a proof.
     """
-    induction = induction_of(theorem, settings_of(theorem, timeout=SECONDS_WITHOUT, without=frozenset({conjunct})))
+    induction = induction_of(theorem, settings_of(theorem, timeout=seconds, without=frozenset({conjunct})))
     search = search_for(induction)
     failing: list[tuple[str, str]] = []
     for task, name in (place for place, core in rests.items() if conjunct in core and place[1] != conjunct):
