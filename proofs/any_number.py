@@ -158,13 +158,16 @@ class InductionOverAnyNumber(Induction):
             yield from ((conjunct.name, formula) for formula in self._about(conjunct, instance, brokers))
 
     def _about(self, conjunct: Conjunct, instance: Instance, brokers: Sequence[z3.ExprRef]) -> Iterator[z3.BoolRef]:
-        """A conjunct for each choice of these brokers, and all offsets and epochs."""
-        anyone, others = instance.variables[: len(conjunct.brokers)], instance.variables[len(conjunct.brokers) :]
-        for chosen in product(brokers, repeat=len(anyone)):
+        """A conjunct for each choice of these brokers, and all offsets and epochs.
+
+        Those are not the ones that a goal is about, even if they have one name and the brokers were found through them.
+        """
+        any_number = [z3.Int(f"any {number}") for number in conjunct.variables[1]]
+        for chosen in product(brokers, repeat=len(conjunct.brokers)):
             key = (conjunct.name, tuple(broker.get_id() for broker in chosen))
             if key not in self.instantiated:
-                body = z3.substitute(instance.body, *zip(anyone, chosen, strict=True)) if anyone else instance.body
-                self.instantiated[key] = (z3.ForAll(list(others), body) if others else body, chosen)
+                body = z3.substitute(instance.body, *zip(instance.variables, (*chosen, *any_number), strict=True))
+                self.instantiated[key] = (z3.ForAll(any_number, body) if any_number else body, chosen)
             yield self.instantiated[key][0]
 
     def _spoken_of(self, numbers: Sequence[z3.ExprRef], brokers: Sequence[z3.ExprRef]) -> Iterator[z3.ExprRef]:
