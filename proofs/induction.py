@@ -6,12 +6,11 @@ which the action leads to a state in which the conjunct does not. That there is 
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from math import inf
 from typing import Literal, NamedTuple
 
 import z3
 
-from model_check.model import Action, Model
+from model_check.model import Action, Local
 from proofs.invariant import Conjunct, Instance, StateView, Theorem, instances
 from proofs.relation import Step, as_formula, step
 from proofs.settings import Settings
@@ -23,8 +22,11 @@ Status = Literal["proved", "refuted", "unknown"]
 LEAST_S_FOR_SEARCH = 1.0
 """With less time for an obligation, no counterexample is looked for."""
 
-ATTEMPTS_S = (1.5, 1.5, 3.0, inf)
-"""How long each attempt at a proof takes; a counterexample is looked for before the last."""
+ATTEMPTS = (5_000_000, 5_000_000, 10_000_000, 0)
+"""How much Z3 may do in each attempt at a proof, in its own units: a second or two in the first, no limit in the last.
+
+So a busy machine proves the same. A counterexample is looked for before the last.
+"""
 
 INIT, PROPERTIES = "Init", "Property"
 """What stands in the place of an action for the obligations that are about none."""
@@ -48,6 +50,9 @@ class Claim(NamedTuple):
     premises: tuple[z3.BoolRef, ...]
     goal: z3.BoolRef
     paths: int
+    brokers: tuple[z3.ExprRef, ...] = ()
+    numbers: tuple[z3.ExprRef, ...] = ()
+    """Of which brokers, and offsets or epochs, the goal speaks: any."""
 
 
 class Induction:
@@ -56,9 +61,9 @@ class Induction:
     def __init__(self, theorem: Theorem, settings: Settings) -> None:
         self.theorem, self.settings = theorem, settings
         self.conjuncts = [conjunct for conjunct in theorem.conjuncts if conjunct.name not in settings.without]
-        self.brokers = Brokers(range(1, settings.replicas + 1))
-        self.model: Model = theorem.model(settings.replicas, settings.mutant)
-        self.actions = self._numbered(self.model.actions)
+        self.brokers = self.all_brokers()
+        self.model = theorem.model(settings.replicas, settings.mutant)
+        self.actions = self._numbered(self.acting(self.model.actions))
         self.shapes = shapes_of(self.model, self.brokers)
         self.before = unknown_state(self.model, self.shapes)
         self.premises = [truth(premise) for premise in theorem.premises]
@@ -66,6 +71,14 @@ class Induction:
             (conjunct, instance) for conjunct in self.conjuncts for instance in self.instances(conjunct, self.before)
         ]
         self.known = {(conjunct.name, instance.brokers): instance.body for conjunct, instance in self.hypotheses}
+
+    def all_brokers(self) -> Brokers:
+        """The brokers that the theorem is about."""
+        return Brokers(range(1, self.settings.number_of_replicas + 1))
+
+    def acting(self, actions: Sequence[Action]) -> Sequence[Action]:
+        """The actions of a model that have to be looked at."""
+        return actions
 
     def view(self, state: SymbolicState) -> StateView:
         """A state as conjuncts read it."""
@@ -108,7 +121,15 @@ class Induction:
 
     def step(self, action: Action) -> Step:
         """The relation of an action, from any state of which what is quantifier-free in the invariant is known."""
-        return step(action, self.before, self.pruning())
+        return step(action, self.before, self.pruning(), self.guard)
+
+    def guard(self, local: Local, state: SymbolicState, solver: z3.Solver | None) -> tuple[z3.BoolRef, z3.BoolRef, int]:
+        """A guard as a formula; the laws that it rests on; and how many paths it has."""
+        return as_formula(local, state, solver)
+
+    def term(self, local: Local) -> tuple[z3.BoolRef, z3.BoolRef, int]:
+        """The same of a property's term."""
+        return as_formula(local, self.before, self.pruning())
 
     def pruning(self) -> z3.Solver:
         """A solver that rules paths out."""
@@ -127,13 +148,14 @@ class Induction:
                 for instance in self.instances(conjunct, taken.after)
                 if not instance.body.eq(self.known[conjunct.name, instance.brokers])
             ]
-            yield Claim(label, conjunct.name, (taken.enabled, taken.facts), conjunction(changed), taken.paths)
+            goal, about = conjunction(changed), conjunct.variables
+            yield Claim(label, conjunct.name, (taken.enabled, taken.facts), goal, taken.paths, *about)
 
     def _property_claims(self) -> Iterator[Claim]:
         for name in self.theorem.properties:
             prop = self.model.property_named(name)
             assert prop is not None, f"model {self.model.name} has no property {name}"
-            terms = [as_formula(term, self.before, self.pruning()) for term in prop.terms]
+            terms = [self.term(term) for term in prop.terms]
             yield Claim(
                 PROPERTIES,
                 name,
@@ -151,44 +173,56 @@ class Induction:
         solver.add(*(instance.closed() for _, instance in self.hypotheses))
         return solver
 
-    def prove(self, task: str, on_failure: Callable[[Claim], bool] = lambda claim: False) -> list[Obligation]:
-        """Ask Z3 for each obligation of a task.
+    def prove(
+        self, task: str, on_failure: Callable[[Claim], bool] = lambda claim: False, only: str | None = None
+    ) -> list[Obligation]:
+        """Ask Z3 for each obligation of a task, or for those about one conjunct `only`.
 
         Where Z3 finds no proof, `on_failure` says whether it has found a counterexample.
         """
         solver = z3.Solver() if task == INIT else self.solver()
         obligations = []
-        for claim in self.claims(task):
+        for claim in (claim for claim in self.claims(task) if only in (None, claim.conjunct)):
             started = time.perf_counter()
-            solver.push()
-            solver.add(*claim.premises, negation(claim.goal))
-            if self.settings.export is not None:
-                _export(self.settings, claim, solver)
-            status = "proved" if z3.is_true(claim.goal) else self._answer(solver, claim, on_failure)
-            solver.pop()
+            status = self._prove_claim(solver, claim, on_failure)
             obligations.append(Obligation(claim.action, claim.conjunct, status, time.perf_counter() - started, claim.paths))
         return obligations
+
+    def _prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
+        """Ask Z3 for a proof of one claim; `solver` knows the invariant, and is left as it was."""
+        solver.push()
+        solver.add(*claim.premises, negation(claim.goal))
+        if self.settings.export is not None:
+            export(self.settings, claim, solver)
+        status: Status = "proved" if z3.is_true(claim.goal) else self._answer(solver, claim, on_failure)
+        solver.pop()
+        return status
+
+    @property
+    def has_time_for_search(self) -> bool:
+        """Whether there is time to look for a counterexample where no proof is found."""
+        return self.settings.timeout >= LEAST_S_FOR_SEARCH
 
     def _answer(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
         """Proofs are found soon, or not at all by one way of searching: then Z3 starts anew with another seed.
 
         After a few attempts a counterexample is looked for, and only then goes the rest of the time.
         """
-        left, asked = self.settings.timeout, solver
-        for attempt, wanted in enumerate(ATTEMPTS_S, start=1):
-            if self._proves(asked, min(wanted, left)):
+        end, asked = time.perf_counter() + self.settings.timeout, solver
+        for attempt, limit in enumerate(ATTEMPTS, start=1):
+            if self._proves(asked, end - time.perf_counter(), limit):
                 return "proved"
-            left -= min(wanted, left)
-            time_for_search = self.settings.timeout >= LEAST_S_FOR_SEARCH
-            if time_for_search and (left <= 0 or attempt == len(ATTEMPTS_S) - 1) and on_failure(claim):
+            left = end - time.perf_counter()
+            if self.has_time_for_search and (left <= 0 or attempt == len(ATTEMPTS) - 1) and on_failure(claim):
                 return "refuted"
             if left <= 0:
                 break
             asked = self._fresh_solver(solver, attempt)
         return "unknown"
 
-    def _proves(self, solver: z3.Solver, seconds: float) -> bool:
+    def _proves(self, solver: z3.Solver, seconds: float, limit: int) -> bool:
         solver.set("timeout", max(int(seconds * 1000), 1))
+        solver.set("rlimit", limit)
         return bool(solver.check() == z3.unsat)
 
     def _fresh_solver(self, solver: z3.Solver, attempt: int) -> z3.Solver:
@@ -215,10 +249,10 @@ class Induction:
         return frozenset(str(name) for name in solver.unsat_core())
 
 
-def _export(settings: Settings, claim: Claim, solver: z3.Solver) -> None:
+def export(settings: Settings, claim: Claim, solver: z3.Solver) -> None:
     """Write an obligation as SMT-LIB 2: unsatisfiable exactly if it is proved."""
     assert settings.export is not None
     name = "-".join("".join(c if c.isalnum() else " " for c in f"{claim.action} {claim.conjunct}").split())
-    header = f"; {settings.theorem}, {settings.replicas} replicas: {claim.action} keeps {claim.conjunct} if unsat\n"
+    header = f"; {settings.theorem}, {settings.replicas_in_words}: {claim.action} keeps {claim.conjunct} if unsat\n"
     text = header + "(set-logic ALL)\n" + solver.to_smt2()
     (settings.export / f"{name}.smt2").write_text(text, encoding="utf-8")

@@ -162,21 +162,14 @@ class SetShape(Shape):
 
     def unknown(self, name: str, keys: int) -> Unknown:
         column = _column(name, keys + 1, z3.BoolSort())
-        ids = self.brokers.ids
 
         def holds(key: Keys, broker: Any) -> z3.BoolRef:
-            if isinstance(broker, int):
-                return column(*key, broker) if ids is None or broker in ids else z3.BoolVal(False)
-            known = broker >= 1 if ids is None else z3.And(broker >= ids[0], broker <= ids[-1])
-            return z3.And(known, column(*key, broker))
+            return conjunction([self.brokers.exists(broker), column(*key, broker)])
 
         return lambda *key: SymbolicSet(self.brokers, lambda broker: holds(key, broker))
 
     def lift(self, value: Any) -> Any:
         return SymbolicSet.of(value, self.brokers)
-
-    def is_value(self, unknown: Any, value: Any) -> z3.BoolRef:
-        return conjunction([unknown.has(broker) == z3.BoolVal(broker in value) for broker in self.brokers.ids or ()])
 
     def either(self, condition: z3.BoolRef, then: Any, otherwise: Any) -> Any:
         return SymbolicSet(self.brokers, lambda broker: choice(condition, then.has(broker), otherwise.has(broker)))

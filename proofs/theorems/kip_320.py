@@ -15,6 +15,7 @@ from model_check.models import gustafson
 from model_check.models.gustafson.settings import NAMES, PARAMETERS, TRUNCATION
 from model_check.parameters import resolve
 from proofs import exchange
+from proofs.anyone import ANYONE
 from proofs.invariant import StateView, Theorem, Witness, conjunct
 from proofs.logic import (
     all_of,
@@ -29,6 +30,7 @@ from proofs.logic import (
     starts_at_zero,
     value_at,
 )
+from proofs.settings import ANY, Replicas
 from proofs.symbolic import Name
 from spec.log import EMPTY_LOG, RecordLog
 from spec.mutants import MUTANTS
@@ -66,13 +68,13 @@ def with_memory(model: Model) -> Model:
     return model
 
 
-def unbounded(replicas: int, mutant: str | None = None, protocol: Protocol = KIP_320) -> Model:
-    """The model for a proof: nothing but the number of replicas is bounded.
+def unbounded(replicas: Replicas, mutant: str | None = None, protocol: Protocol = KIP_320) -> Model:
+    """The model for a proof: nothing is bounded, unless a number of replicas is given.
 
     Where two logs part is found at once; `proofs.exchange` proves that the messages find the same.
     """
     given = {
-        "replicas": replicas,
+        "replicas": inf if replicas == ANY else replicas,
         "log_size": inf,
         "max_records": inf,
         "max_epoch": inf,
@@ -80,7 +82,9 @@ def unbounded(replicas: int, mutant: str | None = None, protocol: Protocol = KIP
         "mutant": mutant,
     }
     parameters = resolve(protocol.name, (*PARAMETERS, TRUNCATION), given)
-    return with_memory(gustafson.build(protocol.name, protocol, parameters, epochs=[ANY_EPOCH]))  # type: ignore[list-item]
+    names: Any = ANYONE.names if replicas == ANY else None
+    epochs: Any = [ANY_EPOCH]
+    return with_memory(gustafson.build(protocol.name, protocol, parameters, epochs, names))
 
 
 def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = None, protocol: Protocol = KIP_320) -> Model:
@@ -283,18 +287,10 @@ def follower_is_prefix(s: View, leader: BrokerId, follower: BrokerId, offset: Of
 
 
 @conjunct(
-    "WorkingIsrCoversTrueIsr",
+    "WorkingIsrCoversLaterIsrs",
     "The ISR that a leader works with shrinks only with the true one; once the true one goes another way, a member has moved"
     " on, and the leader can commit nothing more.",
 )
-def working_isr_covers_true_isr(s: View, leader: BrokerId, replica: BrokerId, epoch: Epoch) -> Any:
-    return implies(
-        all_of(epoch <= s.partition.leader_epoch, s.may_lead(leader, epoch), member(replica, s.partition.isr)),
-        any_of(s.is_stuck(leader, epoch), s.works_with(leader, epoch, replica)),
-    )
-
-
-@conjunct("WorkingIsrCoversLaterIsrs", "The same of the ISR of every later announcement.")
 def working_isr_covers_later_isrs(s: View, leader: BrokerId, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
     announced_later = all_of(epoch < later, later <= s.partition.leader_epoch)
     return implies(
@@ -397,7 +393,6 @@ INVARIANT = (
     leader_has_its_epoch,
     log_matching,
     follower_is_prefix,
-    working_isr_covers_true_isr,
     working_isr_covers_later_isrs,
     memory,
     committers_held_office,
@@ -428,6 +423,7 @@ KIP_320_THEOREM = Theorem(
     mutants=tuple(mutant.name for mutant in MUTANTS),
     premises=(ANY_EPOCH >= 0,),  # type: ignore[arg-type]
     lemmas=((exchange.TASK, exchange.lemma(KIP_320)),),
+    any_number=True,
 )
 
 
