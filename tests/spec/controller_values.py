@@ -38,7 +38,7 @@ from spec.metadata import (
 from spec.partition_change import NOBODY_ELECTED, unchanged
 from spec.step import Reply, Send, SendToController, Step
 from spec.values import BrokerEpoch, BrokerId, Epoch, Error, Incarnation, LeaderAndIsr, Offset, PartitionEpoch, PartitionId
-from spec.zookeeper import ConditionalWrite, PartitionNode, write_partition
+from spec.zookeeper import ConditionalWrite, NodeCreation, PartitionNode, write_partition
 from spec.zookeeper_controller import ZkControllerState, ZkPartition
 from spec.zookeeper_rules import ZK_0_10, LiveBroker
 
@@ -71,6 +71,7 @@ CONTROLLER_VALUES: tuple[Any, ...] = (
     KRAFT_4_0,
     LiveBroker(B, E),
     NODE,
+    NodeCreation(P, NODE),
     NOBODY_ELECTED,
     Session(B, 0),
     WRITE,
