@@ -77,7 +77,7 @@ class Induction:
 
     def tasks(self) -> list[str]:
         """What can be worked on separately: the start, each action, what the theorem adds, and the properties."""
-        extra = [PROPERTIES] if self.theorem.properties else []
+        extra = [PROPERTIES] if self.theorem.properties or self.theorem.consequences else []
         return [INIT, *self.actions, *(name for name, _ in self.theorem.lemmas), *extra]
 
     def _numbered(self, actions: Sequence[Action]) -> dict[str, Action]:
@@ -130,6 +130,9 @@ class Induction:
             yield Claim(label, conjunct.name, (taken.enabled, taken.facts), conjunction(changed), taken.paths)
 
     def _property_claims(self) -> Iterator[Claim]:
+        for conjunct in self.theorem.consequences:
+            goal = conjunction([instance.body for instance in self.instances(conjunct, self.before)])
+            yield Claim(PROPERTIES, conjunct.name, (), goal, 1)
         for name in self.theorem.properties:
             prop = self.model.property_named(name)
             assert prop is not None, f"model {self.model.name} has no property {name}"

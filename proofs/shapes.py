@@ -82,6 +82,9 @@ class TruthShape(Shape):
     def lift(self, value: Any) -> Any:
         return SymbolicBool(truth(value))
 
+    def either(self, condition: z3.BoolRef, then: Any, otherwise: Any) -> Any:
+        return SymbolicBool(choice(condition, then.term, otherwise.term))
+
     def equal(self, one: Any, other: Any) -> z3.BoolRef:
         return one.term == other.term
 

@@ -283,6 +283,7 @@ def epochs_from_controller(s: View, broker: BrokerId) -> Any:
         applied.partition_epoch <= s.partition.partition_epoch,
         applied.leader_epoch <= role.leader_epoch,
         (applied.partition_epoch >= 0) == (role.leader_epoch >= 0),
+        implies(no(s.leads(broker)), all_of(role.isr.partition_epoch == -1, role.isr.pending_epoch == -1)),
         implies(role.leader_epoch < 0, role.leader == NO_LEADER),
         implies(role.leader_epoch >= 0, role.leader == s.reign(role.leader_epoch).leader),
     )
@@ -488,7 +489,8 @@ def follower_keeps_shown(s: View, broker: BrokerId, offset: Offset) -> Any:
     prefix = implies(holds(log, offset), has_same_record(s.ledger(epoch), log, offset))
     waits = all_of(epoch >= 0, last.offset >= 0, no(s.term(epoch).begun))
     as_sent = all_of(last.offset == log.end_offset, last.last_epoch == log.latest_epoch)
-    return all_of(implies(shown, all_of(log.end_offset >= last.offset, prefix)), implies(waits, as_sent))
+    nothing_opened = any_of(opened_epoch(log) == NO_EPOCH, log.end_offset == 0)
+    return all_of(implies(shown, all_of(log.end_offset >= last.offset, prefix, nothing_opened)), implies(waits, as_sent))
 
 
 @conjunct("AwaitedFetch", "While a follower waits for an answer in its epoch, its log is as when it asked.")
@@ -511,7 +513,7 @@ def awaited_fetch(s: View, follower: BrokerId, leader: BrokerId) -> Any:
 def answers(s: View, fetch: MessageId) -> Any:
     asked, answer = s.fetch(fetch), s.reply(fetch)
     served = all_of(answer.given, is_one_of(answer.error, Error.NONE))
-    parted = no(answer.diverging == UNDEFINED_EPOCH_END)
+    parted = diverges(answer)
     book, record = s.ledger(asked.epoch), answer.record
     return all_of(
         implies(answer.given, all_of(asked.offset >= 0, no(is_one_of(answer.error, Error.OFFSET_OUT_OF_RANGE)))),
@@ -523,6 +525,12 @@ def answers(s: View, fetch: MessageId) -> Any:
             all_of(answer.diverging.end_offset >= 0, any_of(asked.offset == 0, no(s.continues(asked.epoch, asked)))),
         ),
     )
+
+
+def diverges(answer: Any) -> Any:
+    """That an answer tells the follower to truncate."""
+    undefined, end = UNDEFINED_EPOCH_END, answer.diverging
+    return no(all_of(end.leader_epoch == undefined.leader_epoch, end.end_offset == undefined.end_offset))
 
 
 def is_record_at(book: Any, offset: Any, record: Any) -> Any:
@@ -537,9 +545,7 @@ def is_record_at(book: Any, offset: Any, record: Any) -> Any:
 @conjunct("DivergingAnswers", "Where an answer says that logs part, no record of an epoch that both can have lies beyond.")
 def diverging_answers(s: View, fetch: MessageId, offset: Offset) -> Any:
     asked, answer = s.fetch(fetch), s.reply(fetch)
-    parted = all_of(
-        answer.given, is_one_of(answer.error, Error.NONE), no(answer.diverging == UNDEFINED_EPOCH_END)
-    )
+    parted = all_of(answer.given, is_one_of(answer.error, Error.NONE), diverges(answer))
     book = s.ledger(asked.epoch)
     epoch = epoch_at(book, offset)
     sides = all_of(
@@ -586,8 +592,10 @@ def proposals(s: View, proposal: MessageId, leader: BrokerId) -> Any:
 
 @conjunct("NoProposalYet", "Numbers of proposals are used once.")
 def no_proposal_yet(s: View, proposal: MessageId) -> Any:
-    unused = all_of(s.proposed(proposal).leader == NO_LEADER, no(s.verdict(proposal).given))
-    return all_of(s.at("nextProposal") >= 0, implies(proposal >= s.at("nextProposal"), unused))
+    leader = s.proposed(proposal).leader
+    unused = all_of(leader == NO_LEADER, no(s.verdict(proposal).given))
+    somebody = any_of(leader == NO_LEADER, s.some(lambda broker: leader == broker))
+    return all_of(somebody, s.at("nextProposal") >= 0, implies(proposal >= s.at("nextProposal"), unused))
 
 
 @conjunct("ProposedMembers", "Who is proposed for the ISR is in it, or has shown all that the epoch's leader started with.")

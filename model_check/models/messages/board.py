@@ -29,7 +29,7 @@ from spec.controller_protocol import ControllerSettings
 from spec.controller_versions import KRAFT_NEXT
 from spec.fetcher import NOT_DELAYED, NOT_FETCHING, FetchState, needs_no_answer
 from spec.follower import fetch_or_truncate
-from spec.followers import UNKNOWN_FOLLOWER, Follower, FollowerState
+from spec.followers import NEVER_FETCHED, UNKNOWN_FOLLOWER, Follower, FollowerState
 from spec.local_log import LocalLog
 from spec.log import EMPTY_LOG, RecordLog
 from spec.metadata import BrokerRegistration, MetadataImage, PartitionRecord, PartitionRegistration
@@ -160,7 +160,7 @@ class Board:
     def leading(self, leader: BrokerId, log: Log, high_watermark: Offset, role: Role, *known: FollowerState) -> Partition[Log]:
         """The partition as its leader has it, from `led_slots`."""
         others = zip(self.others(leader), known, strict=True)
-        followers = tuple(Follower(other, state) for other, state in others)
+        followers = tuple(Follower(other, state._replace(broker_epoch=_run_of(state))) for other, state in others)
         local = LocalLog(log, high_watermark)
         return Partition(PARTITION, local, role.leader, role.leader_epoch, role.isr, role.epoch_start, followers)
 
@@ -169,14 +169,17 @@ class Board:
         leads = after.leader == leader
         role = Role(after.leader, after.leader_epoch, after.isr if leads else NO_ROLE.isr, after.epoch_start)
         states = {follower.broker: follower.state for follower in after.followers}
-        known = [self._timeless(states.get(other, UNKNOWN_FOLLOWER)) for other in self.others(leader)]
+        known = [self._kept(states.get(other, UNKNOWN_FOLLOWER)) for other in self.others(leader)]
         return (after.local.log, after.local.high_watermark, role, *known)
 
-    def _timeless(self, state: FollowerState) -> FollowerState:
-        """Within bounds, time is no part of the state: every lag is too long, except where a leader shrinks the ISR."""
+    def _kept(self, state: FollowerState) -> FollowerState:
+        """What a state has of a follower as its leader knows it. Its broker epoch follows from whether it has fetched.
+
+        Within bounds, time is no part of the state: every lag is too long.
+        """
         if self.any_time:
-            return state
-        return FollowerState(state.end_offset, UNKNOWN_FOLLOWER.start_offset, broker_epoch=state.broker_epoch)
+            return state._replace(broker_epoch=NEVER_FETCHED)
+        return UNKNOWN_FOLLOWER._replace(end_offset=state.end_offset)
 
     def following(self, log: Log, high_watermark: Offset, fetcher: FetchState) -> Partition[Log]:
         """The partition as a fetcher has it."""
@@ -211,9 +214,19 @@ class Board:
         isr, leader = self.those_in(decision.isr), self.one_of(decision.leader)
         return PartitionRegistration(replicas, isr, leader, decision.leader_epoch, decision.partition_epoch)
 
+    def announced(self, decision: Decision) -> PartitionRegistration:
+        """The partition as brokers read it; they do not look at who is preferred."""
+        return PartitionRegistration(
+            tuple(self.brokers), decision.isr, decision.leader, decision.leader_epoch, decision.partition_epoch
+        )
+
     def bounded(self, parameter: str) -> bool:
         """Whether a parameter is a bound at all."""
         return bool(self.parameters[parameter] != inf)
+
+
+def _run_of(state: FollowerState) -> BrokerEpoch:
+    return RUN if state.end_offset >= 0 else NEVER_FETCHED
 
 
 def decision_of(state: ControllerState) -> Decision:

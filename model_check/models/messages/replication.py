@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from model_check.model import CONTROLLER, PRODUCER, REFUSED, Message, Note, then, when
+from model_check.model import CONTROLLER, PRODUCER, REFUSED, Local, Message, Note, then, when
 from model_check.models.messages.board import Board, Log
 from model_check.models.messages.values import (
     NO_MESSAGE,
@@ -25,7 +25,7 @@ from spec.follower import fetch_or_truncate, handle_fetch_answer
 from spec.followers import FollowerState
 from spec.leader import ProduceRequest, consider_shrinking, handle_alter_partition_response, handle_fetch, handle_produce
 from spec.leader_fetch import FetchAnswer, PartitionFetch
-from spec.metadata import local_change
+from spec.metadata import LocalChange, local_change
 from spec.partition import Handled, Partition
 from spec.produce import ACKS_LEADER
 from spec.roles import apply_change
@@ -41,7 +41,8 @@ def add_replication(board: Board) -> None:
     for broker in board.brokers:
         for version in numbers.versions:
             for epoch in numbers.epochs:
-                _add_replay(board, broker, version, epoch)
+                _add_following(board, broker, version, epoch)
+                _add_leading(board, broker, version, epoch)
         for epoch in numbers.epochs:
             _add_write(board, broker, epoch)
         for proposal in numbers.proposals:
@@ -67,39 +68,78 @@ def _committed(term: Term, before: Offset, after: Partition[Log]) -> Term:
 # ---- metadata
 
 
-def _add_replay(board: Board, broker: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
-    """A broker replays decisions up to one that is new to it; those in between are merged into it."""
+def _change(board: Board, broker: BrokerId, known: Decision, after: Decision) -> LocalChange:
+    """What a broker has to do that has replayed `known`, and now `after`, with all decisions in between merged."""
+    before = board.announced(known) if known.partition_epoch >= 0 else None
+    return local_change(before, board.announced(after), broker)
+
+
+def _replays(board: Board, broker: BrokerId, version: PartitionEpoch, epoch: Epoch) -> list[Local]:
+    slots = board.slots
+    decision = slots.decision[version]
+    return [
+        when(lambda after: after.partition_epoch == version and after.leader_epoch == epoch, decision),
+        when(lambda known: known.partition_epoch < version, slots.applied[broker]),
+    ]
+
+
+def _add_following(board: Board, broker: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
+    """A broker replays decisions up to one by which another leads."""
     slots = board.slots
     led = board.led_slots(broker)
     applied, fetcher, decision = slots.applied[broker], slots.fetcher[broker], slots.decision[version]
-    term, ledger = slots.term[epoch], slots.ledger[epoch]
 
-    def replay(known: Decision, fetching: FetchState, after: Decision, lived: Term, book: Log, *led: Any) -> object:
+    def follow(known: Decision, fetching: FetchState, after: Decision, *led: Any) -> object:
         before = board.leading(broker, *led)._replace(fetcher=fetching)
-        was = board.registration(known, board.brokers[0]) if known.partition_epoch >= 0 else None
-        change = local_change(was, board.registration(after, board.brokers[0]), broker)
-        step = apply_change(board.broker(broker), before, change, board.numbers.now)
-        state = step.state
-        if state.leader != broker:
-            following = board.followed(broker, state)
-            state = state._replace(local=state.local._replace(log=following[0], high_watermark=following[1]))
-            return (after, following[2], lived, book, *board.led(broker, state))
-        if state.leader_epoch > before.leader_epoch:
-            lived, book = Term(True, state.epoch_start, lived.committed), state.local.log
-        lived = _committed(lived, before.local.high_watermark, state)
-        return (after, state.fetcher, lived, book, *board.led(broker, state))
+        step = apply_change(board.broker(broker), before, _change(board, broker, known, after), board.numbers.now)
+        log, high_watermark, fetching = board.followed(broker, step.state)
+        local = step.state.local._replace(log=log, high_watermark=high_watermark)
+        return (after, fetching, *board.led(broker, step.state._replace(local=local)))
 
     board.model.action(
-        "ReplayMetadata",
+        "Follow",
         {"broker": broker, "version": version, "epoch": epoch},
-        events=[Note(broker, "replays metadata")],
-        guards=[
-            when(lambda after: after.partition_epoch == version and after.leader_epoch == epoch, decision),
-            when(lambda known: known.partition_epoch < version, applied),
-        ],
-        effects=[
-            then((applied, fetcher, term, ledger, *led), replay, applied, fetcher, decision, term, ledger, *led),
-        ],
+        events=[Note(broker, "replays metadata: another broker leads")],
+        guards=[*_replays(board, broker, version, epoch), when(lambda after: after.leader != broker, decision)],
+        effects=[then((applied, fetcher, *led), follow, applied, fetcher, decision, *led)],
+    )
+
+
+def _add_leading(board: Board, broker: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
+    """A broker replays decisions up to one by which it leads: in a new epoch, or on with another ISR."""
+    slots = board.slots
+    led = board.led_slots(broker)
+    applied, fetcher, decision = slots.applied[broker], slots.fetcher[broker], slots.decision[version]
+    role, term, ledger = slots.role[broker], slots.term[epoch], slots.ledger[epoch]
+    guards = [*_replays(board, broker, version, epoch), when(lambda after: after.leader == broker, decision)]
+
+    def replay(known: Decision, after: Decision, *led: Any) -> tuple[Partition[Log], Partition[Log]]:
+        before = board.leading(broker, *led)
+        change = _change(board, broker, known, after)
+        return before, apply_change(board.broker(broker), before, change, board.numbers.now).state
+
+    def lead(known: Decision, after: Decision, lived: Term, *led: Any) -> object:
+        before, state = replay(known, after, *led)
+        begun = _committed(Term(True, state.epoch_start, lived.committed), before.local.high_watermark, state)
+        return (after, state.fetcher, begun, state.local.log, *board.led(broker, state))
+
+    def learn(known: Decision, after: Decision, lived: Term, *led: Any) -> object:
+        before, state = replay(known, after, *led)
+        return (after, _committed(lived, before.local.high_watermark, state), *board.led(broker, state))
+
+    board.model.action(
+        "Lead",
+        {"broker": broker, "version": version, "epoch": epoch},
+        events=[Note(broker, "replays metadata: it leads in a new epoch")],
+        guards=[*guards, when(lambda own: own.leader_epoch < epoch, role)],
+        effects=[then((applied, fetcher, term, ledger, *led), lead, applied, decision, term, *led)],
+    )
+    board.model.action(
+        "LearnIsr",
+        {"broker": broker, "version": version, "epoch": epoch},
+        events=[Note(broker, "replays metadata: it leads with another ISR")],
+        guards=[*guards, when(lambda own: own.leader_epoch == epoch, role)],
+        effects=[then((applied, term, *led), learn, applied, decision, term, *led)],
     )
 
 
