@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -16,13 +16,25 @@ from model_check.extras import MissingExtraError, need
 MOST_REPLICAS = 16
 
 
+class NumberOfReplicas(click.IntRange):
+    """A number of replicas, or the word `any`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, or `any`."""
+        try:
+            return value if value == "any" else super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            raise click.BadParameter(f"{value!r} is neither `any` nor a number from {self.min} to {self.max}.") from error
+
+
 @click.command()
 @click.argument("theorems", metavar="[THEOREM]...", nargs=-1)
 @click.option(
     "--replicas",
-    type=click.IntRange(2, MOST_REPLICAS),
+    type=NumberOfReplicas(2, MOST_REPLICAS),
     metavar="N",
-    help="Replicas, 1 to N.  [default: 3; for a refutation as few as it takes]",
+    help="Replicas, 1 to N, or `any` for however many there are.  [default: 3, and any where that is proved; for a"
+    " refutation as few as it takes]",
 )
 @click.option("--workers", type=click.IntRange(1, 256), metavar="W", help="Processes (all cores by default).")
 @click.option("--export", metavar="DIR", help="Write each obligation into this folder as SMT-LIB 2.")
@@ -40,7 +52,7 @@ MOST_REPLICAS = 16
 @click.option("--quiet", is_flag=True, help="No progress on standard error, no line for each obligation.")
 def prove(
     theorems: tuple[str, ...],
-    replicas: int | None,
+    replicas: int | Literal["any"] | None,
     workers: int | None,
     export: str | None,
     timeout: float,
@@ -62,13 +74,12 @@ def prove(
     from proofs.prove import Outcome, z3_version
     from proofs.prove import prove as run
     from proofs.settings import Settings
-    from proofs.theorems import default_replicas
 
-    chosen = _chosen(theorems, mutant)
+    chosen = _runs(_chosen(theorems, mutant), replicas, mutant)
     folder = _folder(export)
     outcomes: list[Outcome] = []
     with _words(not quiet) as show:
-        for name in chosen:
+        for name, size in chosen:
 
             def told(obligations: Any, done: int, tasks: int, name: str = name) -> None:
                 if not quiet and not as_json:
@@ -76,9 +87,7 @@ def prove(
                         click.echo(f"{each.status:<8} {each.seconds:6.2f} s  {each.action}  {each.conjunct}")
                 show(f"{name}: {done} of {tasks} tasks")
 
-            settings = Settings(
-                name, replicas or default_replicas(name), mutant, timeout, seed, _subfolder(folder, name, chosen)
-            )
+            settings = Settings(name, size, mutant, timeout, seed, _subfolder(folder, f"{name}-{size}", len(chosen)))
             outcomes.append(run(settings, workers or os.cpu_count() or 1, told))
             if not as_json:
                 click.echo(outcomes[-1].as_text())
@@ -124,6 +133,23 @@ def _chosen(theorems: tuple[str, ...], mutant: str | None) -> tuple[str, ...]:
     return theorems or having
 
 
+def _runs(
+    names: tuple[str, ...], replicas: int | Literal["any"] | None, mutant: str | None
+) -> list[tuple[str, int | Literal["any"]]]:
+    """Each theorem with a number of replicas; where none is asked for, also with any number, if it is proved so."""
+    from proofs.theorems import THEOREMS, default_replicas
+
+    if replicas is None:
+        known: list[tuple[str, int | Literal["any"]]] = [(name, default_replicas(name)) for name in names]
+        proved = [name for name in names if name in THEOREMS and THEOREMS[name].any_number and THEOREMS[name].holds]
+        return known if mutant else [*known, *((name, "any") for name in proved)]
+    for name in names if replicas == "any" else ():
+        if name not in THEOREMS or not THEOREMS[name].any_number:
+            able = ", ".join(known for known, theorem in THEOREMS.items() if theorem.any_number)
+            raise click.UsageError(f"{name} needs a number of --replicas; for any number of them there is {able}")
+    return [(name, replicas) for name in names]
+
+
 def _folder(path: str | None) -> Path | None:
     """A folder to write into; it is made if it is not there."""
     if path is None:
@@ -137,6 +163,6 @@ def _folder(path: str | None) -> Path | None:
     return Path(path)
 
 
-def _subfolder(folder: Path | None, name: str, chosen: tuple[str, ...]) -> Path | None:
-    """A folder for each theorem, if there are several."""
-    return folder if folder is None or len(chosen) == 1 else _folder(str(folder / name))
+def _subfolder(folder: Path | None, name: str, several: int) -> Path | None:
+    """A folder for each theorem and number of replicas, if there are several."""
+    return folder if folder is None or several == 1 else _folder(str(folder / name))

@@ -4,6 +4,7 @@ What Z3 finds is never shown as it is: the state is made of Python values, the s
 functions, and the invariant is evaluated before and after. Only what survives that is a counterexample.
 """
 
+from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from model_check.model import Action, Model, Property, State, when
 from proofs.finite import spelled_out
 from proofs.induction import INIT, PROPERTIES, Claim, Induction
 from proofs.invariant import Conjunct, StateView, Theorem, holds_in
+from proofs.settings import ANY
 from proofs.shapes import INT
 from proofs.symbolic import Brokers, Name, negation
 
@@ -21,6 +23,9 @@ SIZES = (1, 2, 3)
 """Lengths of logs, and last epochs, that are tried in turn."""
 
 SEARCH_TIMEOUT_MS = 20_000
+
+FEW_REPLICAS = (2, 3, 4)
+"""With how many replicas a counterexample is looked for where any number is claimed."""
 
 
 class Counterexample(NamedTuple):
@@ -98,7 +103,7 @@ class CounterexampleSearch:
 
     def _bounded(self, size: int) -> Model:
         settings = self.induction.settings
-        return self.induction.theorem.bounded(settings.replicas, size + 1, size + 1, settings.mutant)
+        return self.induction.theorem.bounded(settings.number_of_replicas, size + 1, size + 1, settings.mutant)
 
     def _initial(self, claim: Claim) -> Counterexample | None:
         model = self._bounded(1)
@@ -108,7 +113,8 @@ class CounterexampleSearch:
 
     def _failing(self, model: Model, state: State, size: int) -> list[str]:
         induction = self.induction
-        return failing(induction.theorem, induction.conjuncts, model, state, induction.settings.replicas, size + 1)
+        replicas = induction.settings.number_of_replicas
+        return failing(induction.theorem, induction.conjuncts, model, state, replicas, size + 1)
 
     def _replayed(self, claim: Claim, found: z3.ModelRef, size: int) -> Counterexample | None:
         """What Z3 found, as states of the bounded model; `None` if the model's own functions do not confirm it."""
@@ -141,9 +147,40 @@ class CounterexampleSearch:
         return next((action for action in candidates if action.bind()(state) is not None), None)
 
 
-def reachable(
-    counterexample: Counterexample, theorem: Theorem, replicas: int, mutant: str | None, limits: tuple[int, float]
-) -> str:
+class SearchWithFewReplicas:
+    """Looks for a counterexample to a claim about any number of replicas: one with as few as there can be."""
+
+    def __init__(self, induction: Induction) -> None:
+        self.induction = induction
+        self.searches: dict[int, CounterexampleSearch] = {}
+
+    def find(self, claim: Claim) -> Counterexample | None:
+        """A small counterexample with few replicas, if there is one."""
+        found = (self._find_with(replicas, claim) for replicas in FEW_REPLICAS)
+        return next((counterexample for counterexample in found if counterexample is not None), None)
+
+    def _find_with(self, replicas: int, claim: Claim) -> Counterexample | None:
+        if replicas not in self.searches:
+            settings = replace(self.induction.settings, replicas=replicas)
+            self.searches[replicas] = CounterexampleSearch(Induction(self.induction.theorem, settings))
+        search = self.searches[replicas]
+        general = self.induction.actions.get(claim.action)
+        same = {label for label, action in search.induction.actions.items() if general and action.name == general.name}
+        task = next(task for task in search.induction.tasks() if task in same or task == claim.action)
+        return next(
+            (search.find(known) for known in search.induction.claims(task) if known.conjunct == claim.conjunct), None
+        )
+
+
+Search = CounterexampleSearch | SearchWithFewReplicas
+
+
+def search_for(induction: Induction) -> Search:
+    """What looks for counterexamples to obligations of an induction."""
+    return SearchWithFewReplicas(induction) if induction.settings.replicas == ANY else CounterexampleSearch(induction)
+
+
+def reachable(counterexample: Counterexample, theorem: Theorem, mutant: str | None, limits: tuple[int, float]) -> str:
     """Whether a model just large enough can reach the state from which a counterexample starts, in words.
 
     `limits` are states and seconds.
@@ -151,6 +188,7 @@ def reachable(
     from model_check.engines import explorer  # noqa: PLC0415 - only failed proofs pay for it
 
     max_states, max_seconds = limits
+    replicas = counterexample.model.parameters["replicas"]
     model = theorem.bounded(replicas, counterexample.size, counterexample.size, mutant)
     found = Explored(counterexample.model, counterexample.trace[0].state)
     start = tuple(found.at(slot.name, slot.key) for slot in model.slots)

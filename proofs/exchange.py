@@ -42,8 +42,7 @@ def lemma(rules: Protocol) -> Callable[[Induction], Iterator[Claim]]:
     """The obligations, for every pair of a follower and a leader."""
 
     def claims(induction: Induction) -> Iterator[Claim]:
-        ids = induction.brokers.ids or ()
-        for follower, leader in ((follower, leader) for follower in ids for leader in ids if follower != leader):
+        for follower, leader in induction.brokers.pairs():
             yield from _claims_of_pair(induction, rules, follower, leader)
 
     return claims

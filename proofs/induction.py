@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import z3
 
-from model_check.model import Action, Model
+from model_check.model import Action, Local
 from proofs.invariant import Conjunct, Instance, StateView, Theorem, instances
 from proofs.relation import Step, as_formula, step
 from proofs.settings import Settings
@@ -48,6 +48,9 @@ class Claim(NamedTuple):
     premises: tuple[z3.BoolRef, ...]
     goal: z3.BoolRef
     paths: int
+    brokers: tuple[z3.ExprRef, ...] = ()
+    numbers: tuple[z3.ExprRef, ...] = ()
+    """Of which brokers, and offsets or epochs, the goal speaks: any."""
 
 
 class Induction:
@@ -56,9 +59,9 @@ class Induction:
     def __init__(self, theorem: Theorem, settings: Settings) -> None:
         self.theorem, self.settings = theorem, settings
         self.conjuncts = [conjunct for conjunct in theorem.conjuncts if conjunct.name not in settings.without]
-        self.brokers = Brokers(range(1, settings.replicas + 1))
-        self.model: Model = theorem.model(settings.replicas, settings.mutant)
-        self.actions = self._numbered(self.model.actions)
+        self.brokers = self.all_brokers()
+        self.model = theorem.model(settings.replicas, settings.mutant)
+        self.actions = self._numbered(self.acting(self.model.actions))
         self.shapes = shapes_of(self.model, self.brokers)
         self.before = unknown_state(self.model, self.shapes)
         self.premises = [truth(premise) for premise in theorem.premises]
@@ -66,6 +69,14 @@ class Induction:
             (conjunct, instance) for conjunct in self.conjuncts for instance in self.instances(conjunct, self.before)
         ]
         self.known = {(conjunct.name, instance.brokers): instance.body for conjunct, instance in self.hypotheses}
+
+    def all_brokers(self) -> Brokers:
+        """The brokers that the theorem is about."""
+        return Brokers(range(1, self.settings.number_of_replicas + 1))
+
+    def acting(self, actions: Sequence[Action]) -> Sequence[Action]:
+        """The actions of a model that have to be looked at."""
+        return actions
 
     def view(self, state: SymbolicState) -> StateView:
         """A state as conjuncts read it."""
@@ -108,7 +119,15 @@ class Induction:
 
     def step(self, action: Action) -> Step:
         """The relation of an action, from any state of which what is quantifier-free in the invariant is known."""
-        return step(action, self.before, self.pruning())
+        return step(action, self.before, self.pruning(), self.guard)
+
+    def guard(self, local: Local, state: SymbolicState, solver: z3.Solver | None) -> tuple[z3.BoolRef, z3.BoolRef, int]:
+        """A guard as a formula; the laws that it rests on; and how many paths it has."""
+        return as_formula(local, state, solver)
+
+    def term(self, local: Local) -> tuple[z3.BoolRef, z3.BoolRef, int]:
+        """The same of a property's term."""
+        return as_formula(local, self.before, self.pruning())
 
     def pruning(self) -> z3.Solver:
         """A solver that rules paths out."""
@@ -127,7 +146,8 @@ class Induction:
                 for instance in self.instances(conjunct, taken.after)
                 if not instance.body.eq(self.known[conjunct.name, instance.brokers])
             ]
-            yield Claim(label, conjunct.name, (taken.enabled, taken.facts), conjunction(changed), taken.paths)
+            goal, about = conjunction(changed), conjunct.variables
+            yield Claim(label, conjunct.name, (taken.enabled, taken.facts), goal, taken.paths, *about)
 
     def _property_claims(self) -> Iterator[Claim]:
         for conjunct in self.theorem.consequences:
@@ -136,7 +156,7 @@ class Induction:
         for name in self.theorem.properties:
             prop = self.model.property_named(name)
             assert prop is not None, f"model {self.model.name} has no property {name}"
-            terms = [as_formula(term, self.before, self.pruning()) for term in prop.terms]
+            terms = [self.term(term) for term in prop.terms]
             yield Claim(
                 PROPERTIES,
                 name,
@@ -163,14 +183,24 @@ class Induction:
         obligations = []
         for claim in self.claims(task):
             started = time.perf_counter()
-            solver.push()
-            solver.add(*claim.premises, negation(claim.goal))
-            if self.settings.export is not None:
-                _export(self.settings, claim, solver)
-            status = "proved" if z3.is_true(claim.goal) else self._answer(solver, claim, on_failure)
-            solver.pop()
+            status = self._prove_claim(solver, claim, on_failure)
             obligations.append(Obligation(claim.action, claim.conjunct, status, time.perf_counter() - started, claim.paths))
         return obligations
+
+    def _prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
+        """Ask Z3 for a proof of one claim; `solver` knows the invariant, and is left as it was."""
+        solver.push()
+        solver.add(*claim.premises, negation(claim.goal))
+        if self.settings.export is not None:
+            export(self.settings, claim, solver)
+        status: Status = "proved" if z3.is_true(claim.goal) else self._answer(solver, claim, on_failure)
+        solver.pop()
+        return status
+
+    @property
+    def has_time_for_search(self) -> bool:
+        """Whether there is time to look for a counterexample where no proof is found."""
+        return self.settings.timeout >= LEAST_S_FOR_SEARCH
 
     def _answer(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
         """Proofs are found soon, or not at all by one way of searching: then Z3 starts anew with another seed.
@@ -182,8 +212,7 @@ class Induction:
             if self._proves(asked, min(wanted, left)):
                 return "proved"
             left -= min(wanted, left)
-            time_for_search = self.settings.timeout >= LEAST_S_FOR_SEARCH
-            if time_for_search and (left <= 0 or attempt == len(ATTEMPTS_S) - 1) and on_failure(claim):
+            if self.has_time_for_search and (left <= 0 or attempt == len(ATTEMPTS_S) - 1) and on_failure(claim):
                 return "refuted"
             if left <= 0:
                 break
@@ -218,10 +247,10 @@ class Induction:
         return frozenset(str(name) for name in solver.unsat_core())
 
 
-def _export(settings: Settings, claim: Claim, solver: z3.Solver) -> None:
+def export(settings: Settings, claim: Claim, solver: z3.Solver) -> None:
     """Write an obligation as SMT-LIB 2: unsatisfiable exactly if it is proved."""
     assert settings.export is not None
     name = "-".join("".join(c if c.isalnum() else " " for c in f"{claim.action} {claim.conjunct}").split())
-    header = f"; {settings.theorem}, {settings.replicas} replicas: {claim.action} keeps {claim.conjunct} if unsat\n"
+    header = f"; {settings.theorem}, {settings.replicas_in_words}: {claim.action} keeps {claim.conjunct} if unsat\n"
     text = header + "(set-logic ALL)\n" + solver.to_smt2()
     (settings.export / f"{name}.smt2").write_text(text, encoding="utf-8")

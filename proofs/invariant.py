@@ -10,6 +10,7 @@ import z3
 
 from model_check.model import Model
 from proofs.logic import any_of
+from proofs.settings import Replicas
 from proofs.symbolic import Brokers, SymbolicBool, SymbolicInt, SymbolicSet, conjunction, truth
 from spec.values import BrokerId, Offset
 
@@ -42,6 +43,20 @@ class Conjunct:
     numbers: tuple[str, ...]
     sets: tuple[str, ...]
     order: tuple[str, ...]
+
+    @property
+    def kinds(self) -> tuple[Any, ...]:
+        """Of each of its numbers: whether it is an offset or an epoch."""
+        return tuple(signature(self.claim).parameters[name].annotation for name in self.numbers)
+
+    @property
+    def variables(self) -> tuple[tuple[z3.ArithRef, ...], tuple[z3.ArithRef, ...]]:
+        """What stands for its brokers, where there is any number of them, and for its offsets and epochs.
+
+        Their names are unlike any `Name` that is an action's argument: they would else be about that action's alone.
+        """
+        brokers, numbers = ([z3.Int(f"{name} of {self.name}") for name in names] for names in (self.brokers, self.numbers))
+        return tuple(brokers), tuple(numbers)
 
 
 BROKER_SET = frozenset[BrokerId]
@@ -82,17 +97,21 @@ def conjunct(name: str, because: str) -> Callable[[Callable[..., Any]], Conjunct
 
 
 def instances(conjunct: Conjunct, view: Any, brokers: Brokers) -> Iterator[Instance]:
-    """The conjunct for each choice of brokers."""
-    variables = tuple(z3.Int(name) for name in conjunct.numbers)
-    domain = conjunction([variable >= 0 for variable in variables])
-    flags = {name: {broker: z3.Bool(f"{broker} in {name}") for broker in brokers.ids or ()} for name in conjunct.sets}
+    """The conjunct for each choice of brokers; for all of them at once, if there is any number."""
+    anyone, variables = conjunct.variables
+    domain = [variable >= 0 for variable in variables]
+    ids = brokers.ids or ()
+    flags = {name: {broker: z3.Bool(f"{broker} in {name} of {conjunct.name}") for broker in ids} for name in conjunct.sets}
     bound = (*variables, *(flag for of_set in flags.values() for flag in of_set.values()))
-    for chosen in product(brokers.ids or (), repeat=len(conjunct.brokers)):
-        values: dict[str, Any] = dict(zip(conjunct.brokers, chosen, strict=True))
+    if brokers.ids is None:
+        bound, domain = (*anyone, *bound), [*map(brokers.exists, anyone), *domain]
+    for chosen in [()] if brokers.ids is None else product(brokers.ids, repeat=len(conjunct.brokers)):
+        brokers_chosen = chosen if brokers.ids is not None else tuple(map(SymbolicInt, anyone))
+        values: dict[str, Any] = dict(zip(conjunct.brokers, brokers_chosen, strict=True))
         values |= {name: SymbolicInt(variable) for name, variable in zip(conjunct.numbers, variables, strict=True)}
         values |= {name: SymbolicSet(brokers, of_set.__getitem__) for name, of_set in flags.items()}
         body = truth(conjunct.claim(view, *(values[name] for name in conjunct.order)))
-        yield Instance(chosen, bound, z3.Implies(domain, body) if variables else body)
+        yield Instance(chosen, bound, z3.Implies(conjunction(domain), body) if domain else body)
 
 
 def holds_in(conjunct: Conjunct, view: Any, brokers: Sequence[int], offsets: int, epochs: int) -> bool:
@@ -120,7 +139,7 @@ class Witness(NamedTuple):
 class Theorem:
     """What is to be proved of a model, and the invariant that proves it.
 
-    - `model`: builds the checker's model for a number of replicas and a mutant, with all bounds lifted;
+    - `model`: builds the checker's model for a number of replicas (or any) and a mutant, with all bounds lifted;
     - `bounded`: builds it with bounds, for exploration;
     - `view`: how conjuncts read a state;
     - `properties`: the model's own properties that follow from the invariant;
@@ -130,12 +149,13 @@ class Theorem:
     - `premises`: what holds of the arguments of actions;
     - `consequences`: further claims about every state that follow from the invariant;
     - `lemmas`: further tasks, by name, with the obligations that they make of an `Induction`;
+    - `any_number`: whether it can be proved for any number of replicas at once;
     - `holds`: whether it is true; what is not is there to see where the induction fails.
     """
 
     name: str
     summary: str
-    model: Callable[[int, str | None], Model]
+    model: Callable[[Replicas, str | None], Model]
     bounded: Callable[..., Model]
     view: type[StateView]
     conjuncts: tuple[Conjunct, ...]
@@ -146,4 +166,5 @@ class Theorem:
     premises: tuple[SymbolicBool, ...] = ()
     lemmas: tuple[tuple[str, Callable[[Any], Iterator[Any]]], ...] = ()
     consequences: tuple[Conjunct, ...] = ()
+    any_number: bool = False
     holds: bool = True

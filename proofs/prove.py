@@ -13,11 +13,12 @@ from model_check.engines import explorer
 from model_check.exploration import Limits, Trace
 from model_check.model import Model, Property, when
 from model_check.render import trace_table
-from proofs.counterexample import Counterexample, CounterexampleSearch, explored_view, reachable
+from proofs.any_number import InductionOverAnyNumber
+from proofs.counterexample import Counterexample, Search, explored_view, reachable, search_for
 from proofs.induction import Induction, Obligation, Status
 from proofs.invariant import Theorem
 from proofs.refute import MOST_STATES, BoundedExecution, Depth
-from proofs.settings import Settings
+from proofs.settings import ANY, Settings
 from proofs.theorems import REFUTABLE, THEOREMS
 
 MOST_REPLICAS_OF_WITNESS = 3
@@ -71,7 +72,7 @@ class Outcome:
         counts = {status: sum(o.status == status for o in self.obligations) for status in ("proved", "refuted", "unknown")}
         told = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
         weakened = f" with {self.settings.mutant}" if self.settings.mutant else ""
-        lines = [f"{self.settings.theorem}{weakened}, {self.settings.replicas} replicas: {self.status} ({told})"]
+        lines = [f"{self.settings.theorem}{weakened}, {self.settings.replicas_in_words}: {self.status} ({told})"]
         if self.status == "proved":
             lines.append(f"  {THEOREMS[self.settings.theorem].summary}")
         if self.witness is not None:
@@ -89,7 +90,7 @@ def prove(settings: Settings, workers: int, report: Report = lambda obligations,
     if settings.theorem in REFUTABLE:
         return _refute(settings, report)
     outcome = Outcome(settings)
-    tasks = Induction(THEOREMS[settings.theorem], settings).tasks()
+    tasks = induction_of(THEOREMS[settings.theorem], settings).tasks()
     by_task: dict[str, list[Obligation]] = {}
     for done, (task, obligations) in enumerate(_results(settings, tasks, workers), start=1):
         by_task[task] = obligations
@@ -97,17 +98,22 @@ def prove(settings: Settings, workers: int, report: Report = lambda obligations,
     outcome.obligations = [obligation for task in tasks for obligation in by_task[task]]
     _explain(outcome, by_task)
     if outcome.status == "proved":
-        outcome.witness = witness(THEOREMS[settings.theorem], settings.replicas)
+        size = MOST_REPLICAS_OF_WITNESS if settings.replicas == ANY else settings.number_of_replicas
+        outcome.witness = witness(THEOREMS[settings.theorem], min(size, MOST_REPLICAS_OF_WITNESS))
     return outcome
+
+
+def induction_of(theorem: Theorem, settings: Settings) -> Induction:
+    """A theorem for a number of replicas, or for any number of them, ready to be proved."""
+    return InductionOverAnyNumber(theorem, settings) if settings.replicas == ANY else Induction(theorem, settings)
 
 
 def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
     """The shortest run of a small model to a state that shows what the theorem speaks of."""
-    size = min(replicas, MOST_REPLICAS_OF_WITNESS)
-    model = theorem.bounded(size, *theorem.witness.bounds)
+    model = theorem.bounded(replicas, *theorem.witness.bounds)
 
     def shown(*values: Any) -> bool:
-        return theorem.witness.holds(explored_view(theorem, model, values, size))
+        return theorem.witness.holds(explored_view(theorem, model, values, replicas))
 
     wanted = Property("Witness", "sometimes", (when(shown, *model.slots),), "the theorem speaks of something")
     found = explorer("reference")(model, [wanted], Limits(True, *REACHABILITY_LIMITS))
@@ -118,7 +124,7 @@ def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
 def _refute(settings: Settings, report: Report) -> Outcome:
     """Look for a shortest run that violates what the model claims, one length at a time."""
     refutable = REFUTABLE[settings.theorem]
-    model = refutable.build(settings.replicas)
+    model = refutable.build(settings.number_of_replicas)
     prop = model.property_named(refutable.prop)
     assert prop is not None, f"model {model.name} has no property {refutable.prop}"
     outcome = Outcome(settings)
@@ -152,13 +158,13 @@ def _results(settings: Settings, tasks: list[str], workers: int) -> Iterator[tup
             raise
 
 
-_at_work: list[tuple[Induction, CounterexampleSearch]] = []
+_at_work: list[tuple[Induction, Search]] = []
 """What this process is proving: Z3's terms cannot be sent from one process to another."""
 
 
 def _start(settings: Settings) -> None:
-    induction = Induction(THEOREMS[settings.theorem], settings)
-    _at_work[:] = [(induction, CounterexampleSearch(induction))]
+    induction = induction_of(THEOREMS[settings.theorem], settings)
+    _at_work[:] = [(induction, search_for(induction))]
 
 
 def _work(task: str) -> list[Obligation]:
@@ -178,13 +184,11 @@ def _explain(outcome: Outcome, by_task: dict[str, list[Obligation]]) -> None:
         return
     task, obligation = min(refuted, key=lambda found: outcome.obligations.index(found[1]))
     settings = outcome.settings
-    induction = Induction(THEOREMS[settings.theorem], settings)
+    induction = induction_of(THEOREMS[settings.theorem], settings)
     claim = next(claim for claim in induction.claims(task) if claim.conjunct == obligation.conjunct)
-    outcome.counterexample = CounterexampleSearch(induction).find(claim)
-    if outcome.counterexample is not None:
-        outcome.reachability = reachable(
-            outcome.counterexample, induction.theorem, settings.replicas, settings.mutant, REACHABILITY_LIMITS
-        )
+    found = outcome.counterexample = search_for(induction).find(claim)
+    if found is not None:
+        outcome.reachability = reachable(found, induction.theorem, settings.mutant, REACHABILITY_LIMITS)
 
 
 def z3_version() -> str:

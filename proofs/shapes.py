@@ -165,13 +165,9 @@ class SetShape(Shape):
 
     def unknown(self, name: str, keys: int) -> Unknown:
         column = _column(name, keys + 1, z3.BoolSort())
-        ids = self.brokers.ids
 
         def holds(key: Keys, broker: Any) -> z3.BoolRef:
-            if isinstance(broker, int):
-                return column(*key, broker) if ids is None or broker in ids else z3.BoolVal(False)
-            known = broker >= 1 if ids is None else z3.And(broker >= ids[0], broker <= ids[-1])
-            return z3.And(known, column(*key, broker))
+            return conjunction([self.brokers.exists(broker), column(*key, broker)])
 
         return lambda *key: SymbolicSet(self.brokers, lambda broker: holds(key, broker))
 

@@ -7,7 +7,7 @@ import z3
 
 from model_check.model import Model, Slot
 from proofs.shapes import Shape, Unknown, shape_of
-from proofs.symbolic import Brokers, SymbolicInt, number
+from proofs.symbolic import Brokers, Name, SymbolicInt, number
 
 Key = Any
 """A slot's key: a broker's id, an epoch (which may be symbolic), or `None`."""
@@ -44,8 +44,8 @@ def _overlay(before: Callable[[Key], Any], shape: Shape, written: Key, value: An
     def at(key: Key) -> Any:
         if key is written or (isinstance(key, int) and key == written):
             return value
-        if isinstance(key, int) and isinstance(written, int):
-            return before(key)
+        if (isinstance(key, int) and isinstance(written, int)) or (isinstance(key, Name) and isinstance(written, Name)):
+            return before(key)  # two names are two different brokers, or epochs
         return shape.either(z3.simplify(number(key) == number(written)), value, before(key))
 
     return at

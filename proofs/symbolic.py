@@ -5,7 +5,8 @@ is true (`if`, `and`, `min`, `in`), the run forks: the function is run again for
 path has been seen. The paths of a function, each with its condition and its result, are its exact relation.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import z3
@@ -133,25 +134,60 @@ class SymbolicOptional:
         self.present, self.value = present, value
 
 
-class Brokers:
-    """All brokers of a model: the ids 1 to N, or any number of them."""
+IS_BROKER = z3.Function("is a broker", z3.IntSort(), z3.BoolSort())
+"""Which numbers are brokers' ids, where there is any number of brokers: nothing is known of it."""
 
-    def __init__(self, ids: Sequence[int] | None) -> None:
-        self.ids = ids
+
+class Brokers:
+    """All brokers of a model: the ids 1 to N, or any number of them. Of any number, some have names."""
+
+    def __init__(self, ids: Sequence[int] | None, names: Sequence[Name] = ()) -> None:
+        self.ids, self.names = ids, names
+        self._claims = 0
+
+    def exists(self, broker: Any) -> z3.BoolRef:
+        """That there is a broker with this id."""
+        if self.ids is None:
+            return IS_BROKER(number(broker))
+        if isinstance(broker, int):
+            return z3.BoolVal(broker in self.ids)
+        return z3.And(broker >= self.ids[0], broker <= self.ids[-1])
+
+    def pairs(self) -> Sequence[tuple[Any, Any]]:
+        """Every broker with every other one; of any number, two that stand for all pairs."""
+        return [(self.names[0], self.names[1])] if self.ids is None else list(permutations(self.ids, 2))
+
+    def is_everyone(self, members: Collection[Any]) -> bool:
+        """Whether a set made by a model's builder is that of all brokers."""
+        everyone = self.names if self.ids is None else self.ids
+        return len(everyone) > 0 and set(everyone) == set(members)
 
     def every(self, claim: Callable[[Any], z3.BoolRef]) -> z3.BoolRef:
         """That the claim holds of every broker."""
         if self.ids is not None:
             return conjunction([claim(broker) for broker in self.ids])
-        anyone = z3.FreshInt("broker")
-        return z3.ForAll([anyone], z3.Implies(anyone >= 1, claim(anyone)))
+        anyone, claimed = self._claimed(claim)
+        return z3.ForAll([anyone], z3.Implies(self.exists(anyone), claimed))
 
     def some(self, claim: Callable[[Any], z3.BoolRef]) -> z3.BoolRef:
         """That the claim holds of some broker."""
         if self.ids is not None:
             return disjunction([claim(broker) for broker in self.ids])
-        anyone = z3.FreshInt("broker")
-        return z3.Exists([anyone], z3.And(anyone >= 1, claim(anyone)))
+        anyone, claimed = self._claimed(claim)
+        parts = claimed.children() if z3.is_and(claimed) else [claimed]
+        for known, others in ((part, [other for other in parts if other is not part]) for part in parts):
+            named = _equated(anyone, known)
+            if named is not None:  # some broker that is this one: this one
+                return z3.substitute(conjunction([self.exists(anyone), *others]), (anyone, named))
+        return z3.Exists([anyone], conjunction([self.exists(anyone), *parts]))
+
+    def _claimed(self, claim: Callable[[Any], z3.BoolRef]) -> tuple[z3.ArithRef, z3.BoolRef]:
+        """A broker of which nothing is known, and the claim about it. The same claim gives the same formula."""
+        self._claims += 1
+        anyone = z3.Int(f"some broker {self._claims}")
+        claimed = claim(anyone)
+        self._claims -= 1
+        return anyone, claimed
 
 
 class SymbolicSet:
@@ -168,8 +204,8 @@ class SymbolicSet:
         if isinstance(value, SymbolicSet):
             return value
         members = list(value)
-        if brokers.ids is not None and set(brokers.ids) == set(members):
-            return cls(brokers, lambda broker: z3.BoolVal(True))
+        if brokers.is_everyone(value):
+            return cls(brokers, lambda broker: brokers.exists(broker) if brokers.ids is None else z3.BoolVal(True))
         return cls(brokers, lambda broker: disjunction([number(broker) == number(member) for member in members]))
 
     def has(self, broker: Any) -> z3.BoolRef:
@@ -227,6 +263,27 @@ class SymbolicSet:
 
 
 # ---- terms
+
+
+def parts_of(term: z3.ExprRef) -> Iterator[z3.ExprRef]:
+    """All terms in a term or formula, each once."""
+    seen: set[int] = set()
+    waiting = [term]
+    while waiting:
+        part = waiting.pop()
+        if part.get_id() not in seen:
+            seen.add(part.get_id())
+            yield part
+            waiting += [part.body()] if z3.is_quantifier(part) else part.children()
+
+
+def _equated(variable: z3.ArithRef, formula: z3.BoolRef) -> z3.ExprRef | None:
+    """What an equation says that a variable is."""
+    if not z3.is_eq(formula):
+        return None
+    left, right = formula.children()
+    found = right if left.eq(variable) else left if right.eq(variable) else None
+    return found if found is not None and not any(part.eq(variable) for part in parts_of(found)) else None
 
 
 def number(value: Any) -> Any:

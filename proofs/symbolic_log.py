@@ -167,7 +167,7 @@ class SymbolicLog:
 
     def agrees_below(self, other: Any, end: Any) -> SymbolicBool:
         right = SymbolicLog.of(other)
-        at = z3.Int("any offset")
+        at = z3.Int("offset below the end")
         return SymbolicBool(z3.ForAll([at], z3.Implies(z3.And(at >= 0, at < number(end)), self.holds_as(right, at).term)))
 
     def agreement_end(self, other: Any) -> SymbolicInt:
@@ -185,7 +185,7 @@ class SymbolicLog:
     def __eq__(self, other: object) -> Any:
         if not isinstance(other, SymbolicLog | RecordLog):
             return NotImplemented
-        right, at = SymbolicLog.of(other), z3.Int("any offset")
+        right, at = SymbolicLog.of(other), z3.Int("offset within")
         alike = z3.ForAll([at], z3.Implies(self.holds(at), self.same_at(right, at)))
         return SymbolicBool(
             conjunction([self.start == right.start, self.end == right.end, self.opened == right.opened, alike])
@@ -213,7 +213,7 @@ class SymbolicLog:
 
 def in_order(log: SymbolicLog) -> z3.BoolRef:
     """That epochs never go back along a log, as a formula: the premise of the laws that are stated `in_order`."""
-    one, later = z3.Int("any offset"), z3.Int("any later offset")
+    one, later = z3.Int("offset in order"), z3.Int("later offset in order")
     premise = z3.And(log.start <= one, one <= later, later < log.end)
     rising = z3.ForAll([one, later], z3.Implies(premise, z3.And(log.epoch(one) >= 0, log.epoch(one) <= log.epoch(later))))
     opened = disjunction(

@@ -14,6 +14,7 @@ from model_check.models.async_isr import LEADER, PARAMETERS
 from model_check.parameters import resolve
 from proofs.invariant import StateView, Theorem, Witness, conjunct
 from proofs.logic import all_of, among, any_of, implies, member
+from proofs.settings import Replicas
 from proofs.symbolic import Name
 from spec.mutants import ISR_MUTANTS
 from spec.protocol import ASYNC_ISR
@@ -23,7 +24,7 @@ ANY_VERSION, NEXT_VERSION = Name("version"), Name("next version")
 """The partition epoch that an action is about, any, and the one after it."""
 
 
-def unbounded(replicas: int, mutant: str | None = None) -> Model:
+def unbounded(replicas: Replicas, mutant: str | None = None) -> Model:
     """The model for a proof: nothing but the number of replicas is bounded."""
     given = {"replicas": replicas, "max_offset": inf, "max_version": inf, "mutant": mutant}
     versions: Any = [ANY_VERSION, NEXT_VERSION]

@@ -15,6 +15,7 @@ from model_check.models import gustafson
 from model_check.models.gustafson.settings import NAMES, PARAMETERS, TRUNCATION
 from model_check.parameters import resolve
 from proofs import exchange
+from proofs.anyone import ANYONE
 from proofs.invariant import StateView, Theorem, Witness, conjunct
 from proofs.logic import (
     all_of,
@@ -29,6 +30,7 @@ from proofs.logic import (
     starts_at_zero,
     value_at,
 )
+from proofs.settings import ANY, Replicas
 from proofs.symbolic import Name
 from spec.log import EMPTY_LOG, RecordLog
 from spec.mutants import MUTANTS
@@ -66,13 +68,13 @@ def with_memory(model: Model) -> Model:
     return model
 
 
-def unbounded(replicas: int, mutant: str | None = None, protocol: Protocol = KIP_320) -> Model:
-    """The model for a proof: nothing but the number of replicas is bounded.
+def unbounded(replicas: Replicas, mutant: str | None = None, protocol: Protocol = KIP_320) -> Model:
+    """The model for a proof: nothing is bounded, unless a number of replicas is given.
 
     Where two logs part is found at once; `proofs.exchange` proves that the messages find the same.
     """
     given = {
-        "replicas": replicas,
+        "replicas": inf if replicas == ANY else replicas,
         "log_size": inf,
         "max_records": inf,
         "max_epoch": inf,
@@ -80,7 +82,9 @@ def unbounded(replicas: int, mutant: str | None = None, protocol: Protocol = KIP
         "mutant": mutant,
     }
     parameters = resolve(protocol.name, (*PARAMETERS, TRUNCATION), given)
-    return with_memory(gustafson.build(protocol.name, protocol, parameters, epochs=[ANY_EPOCH]))  # type: ignore[list-item]
+    names: Any = ANYONE.names if replicas == ANY else None
+    epochs: Any = [ANY_EPOCH]
+    return with_memory(gustafson.build(protocol.name, protocol, parameters, epochs, names))
 
 
 def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = None, protocol: Protocol = KIP_320) -> Model:
@@ -428,6 +432,7 @@ KIP_320_THEOREM = Theorem(
     mutants=tuple(mutant.name for mutant in MUTANTS),
     premises=(ANY_EPOCH >= 0,),  # type: ignore[arg-type]
     lemmas=((exchange.TASK, exchange.lemma(KIP_320)),),
+    any_number=True,
 )
 
 

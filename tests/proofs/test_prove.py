@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ from model_check.exploration import Limits
 from model_check.model import Property, when
 from proofs.counterexample import CounterexampleSearch, explored_view, failing
 from proofs.induction import Induction
+from proofs.invariant import conjunct
+from proofs.logic import all_of, implies
 from proofs.prove import prove, witness
 from proofs.refute import BoundedExecution
 from proofs.settings import Settings
 from proofs.theorems import HOLDING, REFUTABLE, THEOREMS
+from spec.values import NO_LEADER, Epoch
 from tests.model_check.commands import Command
 
 
@@ -87,6 +91,23 @@ def test_without_z3_the_command_says_what_to_install(command: Command, monkeypat
     done = command("prove")
     assert done.mistake == (2, 1)
     assert "kafka-replication-spec[prove]" in done.stderr
+
+
+# ---- the meaning of a proof
+
+
+@conjunct("NobodyWasAnnounced", "False as soon as a second epoch begins.")
+def nobody_was_announced(s: Any, epoch: Epoch) -> Any:
+    return implies(all_of(epoch >= 0, epoch < s.partition.leader_epoch), s.announced_leader(epoch) == NO_LEADER)
+
+
+def test_what_is_claimed_of_any_epoch_is_not_proved_of_the_actions_epoch_alone() -> None:
+    """The parameter of the conjunct and the argument of the action have the same name; they are different epochs."""
+    theorem = replace(THEOREMS["kip-320"], conjuncts=(*THEOREMS["kip-320"].conjuncts, nobody_was_announced))
+    induction = Induction(theorem, Settings("kip-320", 2))
+    claims = induction.claims("ControllerElectLeader(replica=1)")
+    claim = next(claim for claim in claims if claim.conjunct == nobody_was_announced.name)
+    assert CounterexampleSearch(induction).find(claim) is not None
 
 
 # ---- theorems
@@ -159,13 +180,13 @@ def test_every_mutant_is_here() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("theorem", "mutant"), BROKEN)
 def test_a_mutant_breaks_the_induction(theorem: str, mutant: str) -> None:
-    action, conjunct = BROKEN[theorem, mutant]
+    action, broken = BROKEN[theorem, mutant]
     induction = Induction(THEOREMS[theorem], Settings(theorem, 3, mutant))
     task = next(task for task in induction.tasks() if task.split("(")[0] == action)
-    claim = next(claim for claim in induction.claims(task) if claim.conjunct == conjunct)
+    claim = next(claim for claim in induction.claims(task) if claim.conjunct == broken)
     found = CounterexampleSearch(induction).find(claim)
     assert found is not None
-    assert found.broken == conjunct
+    assert found.broken == broken
 
 
 @pytest.mark.slow

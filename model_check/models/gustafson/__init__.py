@@ -22,20 +22,26 @@ from model_check.models.gustafson.settings import repaired
 from model_check.parameters import ParameterError
 from spec.mutants import MUTANTS, weaken
 from spec.protocol import Protocol
-from spec.values import Epoch
+from spec.values import BrokerId, Epoch
 
 
-def build(name: str, protocol: Protocol, parameters: dict[str, Any], epochs: Sequence[Epoch] | None = None) -> Model:
+def build(
+    name: str,
+    protocol: Protocol,
+    parameters: dict[str, Any],
+    epochs: Sequence[Epoch] | None = None,
+    replicas: Sequence[BrokerId] | None = None,
+) -> Model:
     """The model `name` over `protocol`, within the bounds and with the settings of `parameters`.
 
-    `epochs` are those from 0 to the highest, unless given: a proof gives one that stands for all. What is promised of
-    endless runs is stated of bounded models only.
+    `epochs` are those from 0 to the highest, and `replicas` are 1 to N, unless given: a proof gives some that stand for
+    all. What is promised of endless runs is stated of bounded models only.
     """
     if parameters["min_isr"] > 1 and parameters["acks"] != "all":
         raise ParameterError(f"--min-isr {parameters['min_isr']}: only --acks all looks at it")
     mutant = next((mutant for mutant in MUTANTS if mutant.name == parameters["mutant"]), None)
     rules = protocol if mutant is None else weaken(protocol, mutant)
-    board = Board(name, repaired(rules, parameters["repair"]), parameters, epochs)
+    board = Board(name, repaired(rules, parameters["repair"]), parameters, epochs, replicas)
     add_controller(board)
     add_roles(board)
     add_leader(board)

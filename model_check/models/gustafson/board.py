@@ -52,14 +52,19 @@ class Board:
     """A model that is being built: its rules, bounds and slots, and guards that several actions have in common."""
 
     def __init__(
-        self, name: str, rules: Protocol, parameters: dict[str, Any], epochs: Sequence[Epoch] | None = None
+        self,
+        name: str,
+        rules: Protocol,
+        parameters: dict[str, Any],
+        epochs: Sequence[Epoch] | None = None,
+        replicas: Sequence[BrokerId] | None = None,
     ) -> None:
         self.model = Model(name, parameters)
         self.rules = rules
         self.names = NAMES[name]
         self.parameters = parameters
         self.repairs = parameters["repair"]
-        self.replicas = [BrokerId(replica) for replica in range(1, parameters["replicas"] + 1)]
+        self.replicas = replicas or [BrokerId(replica) for replica in range(1, parameters["replicas"] + 1)]
         self.epochs = epochs or [Epoch(epoch) for epoch in range(parameters["max_epoch"] + 1)]
         self.acks = {None: None, "1": ACKS_LEADER, "all": ACKS_ALL}[parameters["acks"]]
         self.model.interchangeable = tuple(self.replicas)

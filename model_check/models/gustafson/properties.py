@@ -1,6 +1,6 @@
 """What the published replication models must satisfy."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -155,7 +155,7 @@ def _plain(board: "Board") -> None:
     )
 
 
-def _acknowledged(model: Model, slots: "Slots", acknowledged: Slot, replicas: list[BrokerId], unclean: bool) -> None:
+def _acknowledged(model: Model, slots: "Slots", acknowledged: Slot, replicas: Sequence[BrokerId], unclean: bool) -> None:
     def holds_all(promises: frozenset[Any], log: RecordLog) -> bool:
         return all(log.read(promise.offset, 1) == (promise.record,) for promise in promises)
 
@@ -195,7 +195,7 @@ def _acknowledged(model: Model, slots: "Slots", acknowledged: Slot, replicas: li
     )
 
 
-def _type_terms(slots: "Slots", replicas: list[BrokerId], parameters: Mapping[str, Any]) -> list[Local]:
+def _type_terms(slots: "Slots", replicas: Sequence[BrokerId], parameters: Mapping[str, Any]) -> list[Local]:
     ids = frozenset(replicas)
     max_epoch, log_size, max_records = parameters["max_epoch"], parameters["log_size"], parameters["max_records"]
 
