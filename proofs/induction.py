@@ -16,7 +16,7 @@ from proofs.invariant import Conjunct, Instance, StateView, Theorem, instances
 from proofs.relation import Step, as_formula, step
 from proofs.settings import Settings
 from proofs.state import SymbolicState, initial_state, shapes_of, unknown_state
-from proofs.symbolic import FEASIBILITY_TIMEOUT_MS, Brokers, conjunction, negation, truth
+from proofs.symbolic import FEASIBILITY_TIMEOUT_MS, Name, Brokers, conjunction, negation, truth
 
 Status = Literal["proved", "refuted", "unknown"]
 
@@ -119,7 +119,7 @@ class Induction:
 
     def step(self, action: Action) -> Step:
         """The relation of an action, from any state of which what is quantifier-free in the invariant is known."""
-        return step(action, self.before, self.pruning(), self.guard)
+        return step(action, self.before, self.pruning(action), self.guard)
 
     def guard(self, local: Local, state: SymbolicState, solver: z3.Solver | None) -> tuple[z3.BoolRef, z3.BoolRef, int]:
         """A guard as a formula; the laws that it rests on; and how many paths it has."""
@@ -129,12 +129,17 @@ class Induction:
         """The same of a property's term."""
         return as_formula(local, self.before, self.pruning())
 
-    def pruning(self) -> z3.Solver:
-        """A solver that rules paths out."""
+    def pruning(self, action: Action | None = None) -> z3.Solver:
+        """A solver that rules paths out: it knows what the invariant says without quantifiers, of the action's arguments too."""
         solver = z3.Solver()
         solver.set("timeout", FEASIBILITY_TIMEOUT_MS)
         solver.add(*self.premises)
-        solver.add(*(instance.body for _, instance in self.hypotheses if not instance.variables))
+        names = [value.term for value in action.args.values() if isinstance(value, Name)] if action is not None else []
+        for _, instance in self.hypotheses:
+            if not instance.variables:
+                solver.add(instance.body)
+            elif len(instance.variables) == 1 and self.brokers.ids is not None:
+                solver.add(*(z3.substitute(instance.body, (instance.variables[0], name)) for name in names))
         return solver
 
     def action_claims(self, label: str, action: Action) -> Iterator[Claim]:

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import z3
 
 from model_check.model import REFUSED, Action, Local, Slot, View
-from proofs.shapes import plain
+from proofs.shapes import Shape, plain
 from proofs.state import Key, SymbolicState
-from proofs.symbolic import Path, conjunction, disjunction, explore, truth
+from proofs.symbolic import Path, conjunction, explore, facts_of, joined, joined_truth, truth
 
 
 class Step(NamedTuple):
@@ -45,17 +45,12 @@ def paths_of(local: Local, state: SymbolicState, solver: z3.Solver | None) -> li
 def as_formula(local: Local, state: SymbolicState, solver: z3.Solver | None = None) -> tuple[z3.BoolRef, z3.BoolRef, int]:
     """A guard or a property's term as a formula; the laws that it rests on; and how many paths it has."""
     paths = paths_of(local, state, solver)
-    yes = disjunction([conjunction([path.condition, _answer(path.value)]) for path in paths])
+    yes = joined_truth(paths, lambda path: _answer(path.value))
     return yes, facts_of(paths), len(paths)
 
 
 def _answer(value: Any) -> z3.BoolRef:
     return truth(value) if hasattr(value, "term") else z3.BoolVal(bool(value))
-
-
-def facts_of(paths: list[Path]) -> z3.BoolRef:
-    """What the laws say of values that came up, on the paths on which they did."""
-    return conjunction([z3.Implies(path.condition, path.facts) for path in paths if not z3.is_true(path.facts)])
 
 
 def step(
@@ -80,16 +75,17 @@ def step(
         for effect in action.effects:
             taken = [path for path in paths_of(effect.local, state, solver) if path.value is not REFUSED]
             count += len(taken)
-            enabled.append(disjunction([path.condition for path in taken]))
+            enabled.append(joined_truth(taken, lambda path: z3.BoolVal(True)))
             facts.append(facts_of(taken))
             if not taken:
                 continue
             for position, slot in enumerate(effect.writes):
                 shape = state.shapes[slot.name]
-                values = [shape.lift(path.value if len(effect.writes) == 1 else path.value[position]) for path in taken]
-                merged = values[-1]
-                for path, value in zip(taken[-2::-1], values[-2::-1], strict=True):
-                    merged = shape.either(path.condition, value, merged)
+
+                def of_one(path: Path, shape: Shape = shape, position: int = position, one: bool = len(effect.writes) == 1) -> Any:
+                    return shape.lift(path.value if one else path.value[position])
+
+                merged = joined(taken, of_one, shape.either)
                 writes[slot.name, slot.key] = merged
     finally:
         if solver is not None:

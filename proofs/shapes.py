@@ -22,6 +22,7 @@ from proofs.symbolic import (
     choice,
     conjunction,
     decide,
+    disjunction,
     number,
     truth,
 )
@@ -178,7 +179,18 @@ class SetShape(Shape):
         return conjunction([unknown.has(broker) == z3.BoolVal(broker in value) for broker in self.brokers.ids or ()])
 
     def either(self, condition: z3.BoolRef, then: Any, otherwise: Any) -> Any:
-        return SymbolicSet(self.brokers, lambda broker: choice(condition, then.has(broker), otherwise.has(broker)))
+        if then is otherwise:
+            return then
+        if self.brokers.ids is None:
+            return SymbolicSet(self.brokers, lambda broker: choice(condition, then.has(broker), otherwise.has(broker)))
+        flags = {broker: choice(condition, then.has(broker), otherwise.has(broker)) for broker in self.brokers.ids}
+
+        def has(broker: Any) -> z3.BoolRef:
+            if isinstance(broker, int):
+                return flags.get(broker, z3.BoolVal(False))
+            return disjunction([conjunction([broker == known, flag]) for known, flag in flags.items()])
+
+        return SymbolicSet(self.brokers, has)
 
     def equal(self, one: Any, other: Any) -> z3.BoolRef:
         return (one == other).term
@@ -224,6 +236,9 @@ class RecordShape(Shape):
         return self.cls(**{field: shape.read(model, getattr(value, field)) for field, shape in self.fields.items()})
 
 
+_ANYWHERE = z3.Int("anywhere in a log")
+
+
 class LogShape(Shape):
     """A log."""
 
@@ -260,7 +275,9 @@ class LogShape(Shape):
 
     def either(self, condition: z3.BoolRef, then: Any, otherwise: Any) -> Any:
         def column(one: Any, other: Any) -> Any:
-            return one if one is other else lambda offset: choice(condition, one(offset), other(offset))
+            if one is other or one(_ANYWHERE).eq(other(_ANYWHERE)):
+                return one
+            return lambda offset: choice(condition, one(offset), other(offset))
 
         return SymbolicLog(
             choice(condition, then.start, otherwise.start),

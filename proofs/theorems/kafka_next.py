@@ -45,7 +45,8 @@ NAME = "kafka-next"
 def unbounded(replicas: int, mutant: str | None = None) -> Model:
     """The model for a proof: nothing but the number of replicas is bounded."""
     parameters = resolve(NAME, PARAMETERS, {"replicas": replicas, "values": inf, "mutant": mutant})
-    any_number: Any = Numbers([EPOCH], [VERSION], [FETCH], [PROPOSAL], NOW)  # type: ignore[list-item,arg-type]
+    times: Any = {broker: Name(f"when {broker} was caught up") for broker in range(1, replicas + 1)}
+    any_number: Any = Numbers([EPOCH], [VERSION], [FETCH], [PROPOSAL], NOW, times)  # type: ignore[list-item,arg-type]
     return messages.build("messages", parameters, any_number)
 
 
@@ -114,7 +115,7 @@ class View(StateView):
         return is_one_of(self.fetcher(broker).status, FetchStatus.FETCHING)
 
     def known(self, leader: Any, follower: Any) -> Any:
-        """What `leader` remembers of `follower`."""
+        """The end offset that `leader` remembers of `follower`."""
         return self.at(f"knows of {follower}", leader)
 
     def awaited(self, follower: Any, leader: Any) -> Any:
@@ -283,6 +284,7 @@ def epochs_from_controller(s: View, broker: BrokerId) -> Any:
         applied.partition_epoch <= s.partition.partition_epoch,
         applied.leader_epoch <= role.leader_epoch,
         (applied.partition_epoch >= 0) == (role.leader_epoch >= 0),
+        implies(s.leads(broker), member(broker, role.isr.isr)),
         implies(no(s.leads(broker)), all_of(role.isr.partition_epoch == -1, role.isr.pending_epoch == -1)),
         implies(role.leader_epoch < 0, role.leader == NO_LEADER),
         implies(role.leader_epoch >= 0, role.leader == s.reign(role.leader_epoch).leader),
@@ -562,7 +564,7 @@ def diverging_answers(s: View, fetch: MessageId, offset: Offset) -> Any:
 def known_followers(s: View, leader: BrokerId, follower: BrokerId) -> Any:
     if leader is follower or leader == follower:
         return True
-    end = s.known(leader, follower).end_offset
+    end = s.known(leader, follower)
     return implies(all_of(s.leads(leader), end >= 0), s.has_shown(follower, s.epoch(leader), end))
 
 

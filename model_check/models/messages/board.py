@@ -1,6 +1,6 @@
 """The slots of the model, and how a broker's and the controller's state is put together from them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -29,31 +29,39 @@ from spec.controller_protocol import ControllerSettings
 from spec.controller_versions import KRAFT_NEXT
 from spec.fetcher import NOT_DELAYED, NOT_FETCHING, FetchState, needs_no_answer
 from spec.follower import fetch_or_truncate
-from spec.followers import NEVER_FETCHED, UNKNOWN_FOLLOWER, Follower, FollowerState
+from spec.followers import UNKNOWN_FOLLOWER, Follower, FollowerState
 from spec.local_log import LocalLog
 from spec.log import EMPTY_LOG, RecordLog
 from spec.metadata import BrokerRegistration, MetadataImage, PartitionRecord, PartitionRegistration
 from spec.mutants import weaken
 from spec.partition import Broker, Partition, Settings
-from spec.values import NO_LEADER, BrokerEpoch, BrokerId, Epoch, Incarnation, Offset, PartitionEpoch
+from spec.values import NO_LEADER, UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Epoch, Incarnation, Offset, PartitionEpoch
 
 Log = RecordLog
 
 LATE = 1_000_000
 """A time at which every delay is over and every lag too long."""
 
+NEVER = inf
+"""An offset that no fetch reaches."""
+
 RUN = BrokerEpoch(1)
 """The broker epoch of every broker: none ever stops."""
 
 
 class Numbers(NamedTuple):
-    """Of what each action is tried: epochs, partition epochs, fetches and proposals; and the time. For proofs: any."""
+    """Of what each action is tried: epochs, partition epochs, fetches and proposals. For proofs: any.
+
+    `now` is the time of every action, `caught_up` when the leader last saw each follower caught up. Within bounds every lag is
+    too long; in proofs the two are any, in every action anew.
+    """
 
     epochs: Sequence[Epoch]
     versions: Sequence[PartitionEpoch]
     fetches: Sequence[MessageId]
     proposals: Sequence[MessageId]
     now: int = LATE
+    caught_up: Mapping[BrokerId, int] = {}
 
 
 class Slots(NamedTuple):
@@ -96,7 +104,6 @@ class Board:
                 self.control = weaken(self.control, mutant)
         self.brokers = [BrokerId(broker) for broker in range(1, parameters["replicas"] + 1)]
         self.model.interchangeable = tuple(self.brokers)
-        self.any_time = numbers is not None
         self.numbers = numbers or Numbers(
             [Epoch(epoch) for epoch in range(parameters["max_epoch"] + 1)],
             [PartitionEpoch(version) for version in range(parameters["max_version"] + 1)],
@@ -117,7 +124,7 @@ class Board:
             role=model.broker_slots("role", brokers, NO_ROLE),
             applied=model.broker_slots("applied", brokers, NOT_DECIDED),
             fetcher=model.broker_slots("fetcher", brokers, NOT_FETCHING),
-            known={broker: model.broker_slots(f"knows of {broker}", brokers, UNKNOWN_FOLLOWER) for broker in brokers},
+            known={broker: model.broker_slots(f"knows of {broker}", brokers, UNKNOWN_OFFSET) for broker in brokers},
             awaited={broker: model.broker_slots(f"awaits {broker}", brokers, NO_MESSAGE) for broker in brokers},
             fetch=model.numbered_slots("fetch", numbers.fetches, NOT_SENT),
             reply=model.numbered_slots("reply", numbers.fetches, NO_REPLY),
@@ -157,10 +164,10 @@ class Board:
         known = [slots.known[other][leader] for other in self.others(leader)]
         return [slots.log[leader], slots.high_watermark[leader], slots.role[leader], *known]
 
-    def leading(self, leader: BrokerId, log: Log, high_watermark: Offset, role: Role, *known: FollowerState) -> Partition[Log]:
+    def leading(self, leader: BrokerId, log: Log, high_watermark: Offset, role: Role, *known: Offset) -> Partition[Log]:
         """The partition as its leader has it, from `led_slots`."""
         others = zip(self.others(leader), known, strict=True)
-        followers = tuple(Follower(other, state._replace(broker_epoch=_run_of(state))) for other, state in others)
+        followers = tuple(Follower(other, self._known(other, end_offset)) for other, end_offset in others)
         local = LocalLog(log, high_watermark)
         return Partition(PARTITION, local, role.leader, role.leader_epoch, role.isr, role.epoch_start, followers)
 
@@ -169,17 +176,16 @@ class Board:
         leads = after.leader == leader
         role = Role(after.leader, after.leader_epoch, after.isr if leads else NO_ROLE.isr, after.epoch_start)
         states = {follower.broker: follower.state for follower in after.followers}
-        known = [self._kept(states.get(other, UNKNOWN_FOLLOWER)) for other in self.others(leader)]
+        known = [states.get(other, UNKNOWN_FOLLOWER).end_offset for other in self.others(leader)]
         return (after.local.log, after.local.high_watermark, role, *known)
 
-    def _kept(self, state: FollowerState) -> FollowerState:
-        """What a state has of a follower as its leader knows it. Its broker epoch follows from whether it has fetched.
+    def _known(self, follower: BrokerId, end_offset: Offset) -> FollowerState:
+        """What a leader knows of a follower. No fetch but one from the leader's end makes it count as caught up.
 
-        Within bounds, time is no part of the state: every lag is too long.
+        A broker that never stops has one broker epoch; it is named in its own fetches only.
         """
-        if self.any_time:
-            return state._replace(broker_epoch=NEVER_FETCHED)
-        return UNKNOWN_FOLLOWER._replace(end_offset=state.end_offset)
+        caught_up = self.numbers.caught_up.get(follower, 0)
+        return FollowerState(end_offset, leader_end_offset=NEVER, caught_up_time=caught_up)  # type: ignore[arg-type]
 
     def following(self, log: Log, high_watermark: Offset, fetcher: FetchState) -> Partition[Log]:
         """The partition as a fetcher has it."""
@@ -223,10 +229,6 @@ class Board:
     def bounded(self, parameter: str) -> bool:
         """Whether a parameter is a bound at all."""
         return bool(self.parameters[parameter] != inf)
-
-
-def _run_of(state: FollowerState) -> BrokerEpoch:
-    return RUN if state.end_offset >= 0 else NEVER_FETCHED
 
 
 def decision_of(state: ControllerState) -> Decision:
