@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import z3
 
-from model_check.model import REFUSED, Action, Local, Slot, View
-from proofs.shapes import Shape, plain
+from model_check.model import REFUSED, Action, Effect, Local, Slot, View
+from proofs.shapes import plain
 from proofs.state import Key, SymbolicState
 from proofs.symbolic import Path, conjunction, explore, facts_of, joined, joined_truth, truth
 
@@ -53,13 +53,23 @@ def _answer(value: Any) -> z3.BoolRef:
     return truth(value) if hasattr(value, "term") else z3.BoolVal(bool(value))
 
 
+Guard = Callable[[Local, SymbolicState, z3.Solver | None], tuple[z3.BoolRef, z3.BoolRef, int]]
+
+
 def step(
-    action: Action,
-    state: SymbolicState,
-    solver: z3.Solver | None = None,
-    guard: Callable[[Local, SymbolicState, z3.Solver | None], tuple[z3.BoolRef, z3.BoolRef, int]] = as_formula,
+    action: Action, state: SymbolicState, solver: z3.Solver | None = None, guard: Guard = as_formula
 ) -> Step:
     """The relation of an action from `state` on. What `solver` knows of the state rules paths out."""
+    (taken,) = _steps(action, state, solver, guard, apart=False)
+    return taken
+
+
+def outcomes(action: Action, state: SymbolicState, solver: z3.Solver | None = None, guard: Guard = as_formula) -> list[Step]:
+    """The same, as one relation for each outcome: all paths that write the same values."""
+    return _steps(action, state, solver, guard, apart=len(action.effects) == 1)
+
+
+def _steps(action: Action, state: SymbolicState, solver: z3.Solver | None, guard: Guard, apart: bool) -> list[Step]:
     if solver is not None:
         solver.push()
     try:
@@ -71,23 +81,54 @@ def step(
             count += paths
             if solver is not None:
                 solver.add(condition)
-        writes: dict[tuple[str, Key], Any] = {}
-        for effect in action.effects:
-            taken = [path for path in paths_of(effect.local, state, solver) if path.value is not REFUSED]
-            count += len(taken)
-            enabled.append(joined_truth(taken, lambda path: z3.BoolVal(True)))
-            facts.append(facts_of(taken))
-            if not taken:
-                continue
-            for position, slot in enumerate(effect.writes):
-                shape = state.shapes[slot.name]
-
-                def of_one(path: Path, shape: Shape = shape, position: int = position, one: bool = len(effect.writes) == 1) -> Any:
-                    return shape.lift(path.value if one else path.value[position])
-
-                merged = joined(taken, of_one, shape.either)
-                writes[slot.name, slot.key] = merged
+        found = [(effect, paths_of(effect.local, state, solver)) for effect in action.effects]
     finally:
         if solver is not None:
             solver.pop()
+    if not apart:
+        return [_joined(action, state, enabled, facts, count, found)]
+    ((effect, paths),) = found
+    groups: dict[Any, list[Path]] = {}
+    for path in paths:
+        if path.value is not REFUSED:
+            values = _lifted(effect, state, path)
+            groups.setdefault(tuple(state.shapes[slot.name].outline(value) for slot, value in values), []).append(path)
+    return [
+        _joined(action, state, [*enabled, _goes(paths, group)], facts, count, [(effect, group)]) for group in groups.values()
+    ]
+
+
+def _lifted(effect: Effect, state: SymbolicState, path: Path) -> list[tuple[Slot, Any]]:
+    values = (path.value,) if len(effect.writes) == 1 else path.value
+    return [(slot, state.shapes[slot.name].lift(value)) for slot, value in zip(effect.writes, values, strict=True)]
+
+
+def _goes(paths: list[Path], some: list[Path]) -> z3.BoolRef:
+    """That one of some paths is taken."""
+    wanted = {id(path) for path in some}
+    return joined_truth(paths, lambda path: z3.BoolVal(id(path) in wanted))
+
+
+def _joined(
+    action: Action,
+    state: SymbolicState,
+    enabled: list[z3.BoolRef],
+    facts: list[z3.BoolRef],
+    count: int,
+    found: list[tuple[Effect, list[Path]]],
+) -> Step:
+    writes: dict[tuple[str, Key], Any] = {}
+    enabled, facts = [*enabled], [*facts]
+    for effect, paths in found:
+        taken = [path for path in paths if path.value is not REFUSED]
+        count += len(taken)
+        enabled.append(_goes(paths, taken))
+        facts.append(facts_of(taken))
+        if not taken:
+            continue
+        lifted = {id(path): dict(_lifted(effect, state, path)) for path in taken}
+        for slot in effect.writes:
+            writes[slot.name, slot.key] = joined(
+                taken, lambda path, slot=slot: lifted[id(path)][slot], state.shapes[slot.name].either
+            )
     return Step(action, conjunction(enabled), conjunction(facts), writes, state.with_writes(writes), count)

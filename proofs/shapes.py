@@ -61,6 +61,10 @@ class Shape:
         """That an unknown value is this Python value."""
         return self.equal(unknown, self.lift(value))
 
+    def outline(self, value: Any) -> Any:
+        """What a lifted value looks like as terms: the same for values that are written the same way."""
+        return z3.simplify(value.term).get_id()
+
     def small(self, value: Any, most: int) -> z3.BoolRef:
         """That nothing in a lifted value is above `most`: what a reader can take in."""
         return z3.And(value.term >= -1, value.term <= most)
@@ -99,6 +103,9 @@ class EnumShape(Shape):
     def __init__(self, kind: type[Enum]) -> None:
         self.kind, self.members = kind, list(kind)
 
+    def outline(self, value: Any) -> Any:
+        return z3.simplify(value.position).get_id()
+
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.And(value.position >= 0, value.position < len(self.members))
 
@@ -124,6 +131,9 @@ class OptionalShape(Shape):
 
     def __init__(self, inner: Shape) -> None:
         self.inner = inner
+
+    def outline(self, value: Any) -> Any:
+        return z3.simplify(value.present).get_id(), None if value.value is None else self.inner.outline(value.value)
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.BoolVal(True) if value.value is None else self.inner.small(value.value, most)
@@ -160,6 +170,9 @@ class SetShape(Shape):
 
     def __init__(self, brokers: Brokers) -> None:
         self.brokers = brokers
+
+    def outline(self, value: Any) -> Any:
+        return tuple(z3.simplify(value.has(broker)).get_id() for broker in _known_ids(self.brokers))
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.BoolVal(True)
@@ -211,6 +224,9 @@ class RecordShape(Shape):
             [shape.is_value(getattr(unknown, field), getattr(value, field)) for field, shape in self.fields.items()]
         )
 
+    def outline(self, value: Any) -> Any:
+        return tuple(shape.outline(getattr(value, field)) for field, shape in self.fields.items())
+
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return conjunction([shape.small(getattr(value, field), most) for field, shape in self.fields.items()])
 
@@ -249,6 +265,10 @@ class LogShape(Shape):
             at = z3.IntVal(offset)
             parts += [unknown.epoch(at) == record.leader_epoch, unknown.value(at) == record.value]
         return z3.And(*parts)
+
+    def outline(self, value: Any) -> Any:
+        terms = (value.start, value.end, value.epoch(_ANYWHERE), value.value(_ANYWHERE), value.opened)
+        return tuple(z3.simplify(number(term)).get_id() for term in terms)
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         numbers = [value.start, value.end, value.opened]
@@ -306,6 +326,10 @@ class SetOfSetsShape(Shape):
 
     def __init__(self, brokers: Brokers) -> None:
         self.brokers = brokers
+
+    def outline(self, value: Any) -> Any:
+        flags = [z3.Bool(f"broker {broker} in") for broker in _known_ids(self.brokers)]
+        return z3.simplify(value.holds(flags)).get_id()
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.BoolVal(True)

@@ -202,6 +202,20 @@ class View(StateView):
 
         return all_of(holds(self.ledger(epoch), offset), self.every(does_not_prevent))
 
+    def may_yet_commit(self, epoch: Any, offset: Any, written_in: Any) -> Any:
+        """The same of an epoch that its leader has yet to begin, and of a record at `offset` that was written in some epoch."""
+        reign = self.reign(epoch)
+
+        def does_not_prevent(broker: Any) -> Any:
+            needed = all_of(member(broker, reign.isr), no(reign.leader == broker))
+            last = self.fetched(broker, epoch)
+            book = self.ledger(last.last_epoch)
+            had = all_of(last.offset > offset, holds(book, offset), epoch_at(book, offset) == written_in)
+            return implies(needed, any_of(self.epoch(broker) <= epoch, had))
+
+        may_begin = self.some(lambda broker: all_of(reign.leader == broker, self.epoch(broker) < epoch))
+        return all_of(no(self.term(epoch).begun), may_begin, self.every(does_not_prevent))
+
     def written_by_own_leader(self, broker: Any, asked: Any) -> Any:
         """Where a fetch's last record comes from: the leader of its epoch wrote it; or the broker opened it, and wrote none."""
         written = self.ledger(asked.last_epoch)
@@ -342,13 +356,18 @@ def epochs_in_order(s: View, broker: BrokerId, offset: Offset, later: Offset) ->
 
 
 @conjunct("OpenedByItself", "An epoch that a log has no record of was opened by its broker as leader, which wrote none.")
-def opened_by_itself(s: View, broker: BrokerId) -> Any:
+def opened_by_itself(s: View, broker: BrokerId, offset: Offset) -> Any:
     log = s.log(broker)
     opened = opened_epoch(log)
     last = implies(log.end_offset > 0, opened > epoch_at(log, log.end_offset - 1))
     return any_of(
         opened == NO_EPOCH,
-        all_of(opened <= s.epoch(broker), last, s.opened_only(broker, opened, log.end_offset)),
+        all_of(
+            opened <= s.epoch(broker),
+            last,
+            s.opened_only(broker, opened, log.end_offset),
+            implies(holds(log, offset), same_record(s.ledger(opened), log, offset)),
+        ),
     )
 
 
@@ -454,6 +473,7 @@ def fetches(s: View, broker: BrokerId, fetch: MessageId) -> Any:
         asked.last_epoch <= epoch,
         s.written_by_own_leader(broker, asked),
         s.has_fetched(broker, epoch),
+        any_of(asked.last_epoch < epoch, s.continues(epoch, asked)),
     )
     last = s.fetched(broker, epoch)
     growing = implies(s.continues(epoch, asked), s.has_shown(broker, epoch, asked.offset))
@@ -465,8 +485,10 @@ def fetches(s: View, broker: BrokerId, fetch: MessageId) -> Any:
 
 @conjunct("NoFetchYet", "Numbers of fetches are used once.")
 def no_fetch_yet(s: View, fetch: MessageId) -> Any:
-    unused = all_of(s.fetch(fetch).follower == NO_LEADER, no(s.reply(fetch).given))
-    return all_of(s.at("nextFetch") >= 0, implies(fetch >= s.at("nextFetch"), unused))
+    follower = s.fetch(fetch).follower
+    unused = all_of(follower == NO_LEADER, no(s.reply(fetch).given))
+    somebody = any_of(all_of(follower == NO_LEADER, no(s.reply(fetch).given)), s.some(lambda broker: follower == broker))
+    return all_of(somebody, s.at("nextFetch") >= 0, implies(fetch >= s.at("nextFetch"), unused))
 
 
 @conjunct("LastFetches", "A replica fetches in epochs up to its own, from who leads them, and from the end of its log.")
@@ -478,6 +500,7 @@ def last_fetches(s: View, broker: BrokerId, epoch: Epoch) -> Any:
             epoch <= s.epoch(broker),
             no(s.reign(epoch).leader == broker),
             last.last_epoch <= epoch,
+            any_of(last.last_epoch < epoch, s.continues(epoch, last)),
             s.written_by_own_leader(broker, last),
         ),
     )
@@ -524,7 +547,7 @@ def answers(s: View, fetch: MessageId) -> Any:
         implies(all_of(served, no(parted)), is_record_at(book, asked.offset, record)),
         implies(
             all_of(served, parted),
-            all_of(answer.diverging.end_offset >= 0, any_of(asked.offset == 0, no(s.continues(asked.epoch, asked)))),
+            all_of(answer.diverging.end_offset >= 0, answer.diverging.end_offset <= book.end_offset, any_of(asked.offset == 0, no(s.continues(asked.epoch, asked)))),
         ),
     )
 
@@ -648,8 +671,8 @@ def verdicts(s: View, proposal: MessageId, replica: BrokerId) -> Any:
     )
 
 
-@conjunct("NewsCoversIsr", "After a decision that a leader does not know yet, no proposal of its is granted.")
-def news_covers_isr(s: View, version: PartitionEpoch, leader: BrokerId, replica: BrokerId) -> Any:
+@conjunct("NewsIsLast", "After a decision that a leader does not know yet, no proposal of its is granted.")
+def news_is_last(s: View, version: PartitionEpoch, leader: BrokerId, replica: BrokerId) -> Any:
     decided = s.decision(version)
     epoch = decided.leader_epoch
     news = all_of(
@@ -657,7 +680,7 @@ def news_covers_isr(s: View, version: PartitionEpoch, leader: BrokerId, replica:
         decided.leader == leader,
         any_of(s.epoch(leader) < epoch, all_of(s.epoch(leader) == epoch, version > s.known_version(leader))),
     )
-    return implies(all_of(news, member(replica, s.reign(epoch).isr)), member(replica, decided.isr))
+    return implies(news, member(replica, s.reign(epoch).isr) == member(replica, decided.isr))
 
 
 @conjunct("LeaderCountsIsr", "So a leader waits for every member of the ISR that the controller had last in its epoch.")
@@ -684,6 +707,13 @@ def members_stay(s: View, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
     return implies(all_of(in_later, s.epoch(replica) < later, s.epoch(replica) <= epoch), member(replica, s.reign(epoch).isr))
 
 
+@conjunct("SomeoneMovedOn", "A later epoch begins only after a member of the ISR has left the earlier one behind.")
+def someone_moved_on(s: View, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
+    in_later = all_of(epoch < later, later <= s.partition.leader_epoch, member(replica, s.reign(later).isr))
+    moved_on = s.some(lambda broker: all_of(member(broker, s.reign(epoch).isr), s.epoch(broker) > epoch))
+    return implies(all_of(in_later, s.epoch(replica) > epoch), moved_on)
+
+
 @conjunct("LaterLeadersHold", "What an epoch's leader may commit is in the log of every later leader.")
 def later_leaders_hold(s: View, epoch: Epoch, later: Epoch, offset: Offset) -> Any:
     return implies(
@@ -703,6 +733,34 @@ def later_members_hold(s: View, replica: BrokerId, epoch: Epoch, later: Epoch, o
     return implies(
         all_of(in_later, s.may_commit(epoch, offset)), has_same_record(s.log(replica), s.ledger(epoch), offset)
     )
+
+
+@conjunct("LaterLeadersHoldBefore", "The same of an epoch that begins late, after a later one.")
+def later_leaders_hold_before(s: View, epoch: Epoch, later: Epoch, offset: Offset, written_in: Epoch) -> Any:
+    return implies(
+        all_of(epoch < later, s.term(later).begun, s.may_yet_commit(epoch, offset, written_in)),
+        holds_record_of(s.ledger(later), offset, written_in),
+    )
+
+
+@conjunct("LaterMembersHoldBefore", "And of members of a later ISR.")
+def later_members_hold_before(
+    s: View, replica: BrokerId, epoch: Epoch, later: Epoch, offset: Offset, written_in: Epoch
+) -> Any:
+    in_later = all_of(
+        epoch <= later,
+        later <= s.partition.leader_epoch,
+        member(replica, s.reign(later).isr),
+        s.epoch(replica) > epoch,
+    )
+    return implies(
+        all_of(in_later, s.may_yet_commit(epoch, offset, written_in)), holds_record_of(s.log(replica), offset, written_in)
+    )
+
+
+def holds_record_of(log: Any, offset: Any, epoch: Any) -> Any:
+    """That a log holds a record of an epoch at `offset`."""
+    return all_of(holds(log, offset), epoch_at(log, offset) == epoch)
 
 
 # ---- what follows
@@ -765,12 +823,15 @@ INVARIANT = (
     proposed_count,
     proposed_have_committed,
     verdicts,
-    news_covers_isr,
+    news_is_last,
     leader_counts_isr,
     committed_is_shown,
     members_stay,
+    someone_moved_on,
     later_leaders_hold,
     later_members_hold,
+    later_leaders_hold_before,
+    later_members_hold_before,
 )
 
 CONSEQUENCES = (leader_completeness, leader_candidate_completeness, log_matching, replication_quorum_superset)
@@ -792,5 +853,5 @@ KAFKA_NEXT_THEOREM = Theorem(
     properties=(),
     witness=Witness(committed_in_two_epochs, (2, 1)),
     mutants=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)),
-    premises=(EPOCH >= 0, VERSION >= 0, FETCH >= 0, PROPOSAL >= 0),  # type: ignore[arg-type]
+    premises=(NOW >= 0, EPOCH >= 0, VERSION >= 0, FETCH >= 0, PROPOSAL >= 0),  # type: ignore[arg-type]
 )
