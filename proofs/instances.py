@@ -13,6 +13,9 @@ import z3
 MOST_INSTANCES = 6000
 """With more instances of the invariant a claim is left to other ways."""
 
+MOST_OF_ONE = 150
+"""With more instances a conjunct is only asked about what the claim itself is about."""
+
 KINDS: Mapping[str, tuple[str | None, ...]] = {
     "log": ("broker", "offset"),
     "ledger": ("epoch", "offset"),
@@ -30,6 +33,10 @@ KINDS: Mapping[str, tuple[str | None, ...]] = {
 """Of which kind the arguments of a slot's functions are, by the first word of the slot's name."""
 
 
+NAMED: dict[str, str] = {}
+"""Kinds of quantified variables by name."""
+
+
 def family(declaration: z3.FuncDeclRef) -> str:
     """To which slot a function belongs."""
     name = declaration.name()
@@ -43,10 +50,18 @@ class Terms:
 
     def __init__(self) -> None:
         self.found: dict[str, dict[int, z3.ExprRef]] = {}
+        self.core: dict[str, dict[int, z3.ExprRef]] = {}
         self.seen: set[int] = set()
 
     def of(self, kind: str) -> list[z3.ExprRef]:
         return list(self.found.get(kind, {}).values())
+
+    def domains(self, kinds: Sequence[str | None]) -> list[list[z3.ExprRef]]:
+        """What the variables of a conjunct may be."""
+        every = [self.of(kind) if kind else [] for kind in kinds]
+        if prod(map(len, every)) <= MOST_OF_ONE:
+            return every
+        return [list(self.core.get(kind or "", {}).values()) for kind in kinds]
 
     def add(self, kind: str, term: z3.ExprRef) -> None:
         if z3.is_app_of(term, z3.Z3_OP_ITE):
@@ -85,7 +100,7 @@ def is_ground(term: z3.ExprRef) -> bool:
 
 def kinds_of(quantifier: z3.QuantifierRef) -> list[str | None]:
     """Of which kind the variables of a quantifier are: by what they are arguments of."""
-    kinds: list[str | None] = [None] * quantifier.num_vars()
+    kinds: list[str | None] = [NAMED.get(quantifier.var_name(index)) for index in range(quantifier.num_vars())][::-1]
     seen: set[int] = set()
 
     def look(term: z3.ExprRef) -> None:
@@ -126,9 +141,8 @@ def without_quantifiers(formula: z3.BoolRef, terms: Terms) -> z3.BoolRef:
 
 def instances_of(quantifier: z3.QuantifierRef, terms: Terms) -> Iterator[z3.BoolRef]:
     """What a quantified formula says of these terms."""
-    domains = [terms.of(kind) if kind is not None else [] for kind in kinds_of(quantifier)]
     body = quantifier.body()
-    for chosen in product(*domains):
+    for chosen in product(*terms.domains(kinds_of(quantifier))):
         instance = z3.substitute_vars(body, *reversed(chosen))
         yield without_quantifiers(instance, terms) if has_quantifier(instance) else instance
 
@@ -158,6 +172,7 @@ def follows(
     terms = Terms()
     for kind, term in about:
         terms.add(kind, term)
+        terms.core.setdefault(kind, {})[term.get_id()] = term
     claimed = normal(claim)
     for formula in claimed:
         terms.collect(formula)
@@ -166,7 +181,7 @@ def follows(
     known: list[z3.BoolRef] = []
     of_kind = [kinds_of(formula) for formula in quantified]
     for _ in range(rounds):
-        follows.terms, follows.count = terms, sum(prod(len(terms.of(kind)) if kind else 0 for kind in kinds) for kinds in of_kind)
+        follows.terms, follows.count = terms, sum(prod(map(len, terms.domains(kinds))) for kinds in of_kind)
         if follows.count > MOST_INSTANCES:
             return False
         known = [instance for formula in quantified for instance in instances_of(formula, terms)]

@@ -210,7 +210,7 @@ class View(StateView):
             needed = all_of(member(broker, reign.isr), no(reign.leader == broker))
             last = self.fetched(broker, epoch)
             book = self.ledger(last.last_epoch)
-            had = all_of(last.offset > offset, holds(book, offset), epoch_at(book, offset) == written_in)
+            had = all_of(last.offset > offset, last.last_epoch >= 0, holds(book, offset), epoch_at(book, offset) == written_in)
             return implies(needed, any_of(self.epoch(broker) <= epoch, had))
 
         may_begin = self.some(lambda broker: all_of(reign.leader == broker, self.epoch(broker) < epoch))
@@ -221,7 +221,7 @@ class View(StateView):
         written = self.ledger(asked.last_epoch)
         before = asked.offset - 1
         began = self.term(asked.last_epoch).begun
-        has = all_of(began, holds(written, before), epoch_at(written, before) == asked.last_epoch)
+        has = all_of(asked.last_epoch >= 0, began, holds(written, before), epoch_at(written, before) == asked.last_epoch)
         return any_of(all_of(asked.offset == 0, asked.last_epoch == NO_EPOCH), has, self.opened_only(broker, asked.last_epoch, asked.offset))
 
     def opened_only(self, broker: Any, epoch: Any, end: Any) -> Any:
@@ -470,6 +470,7 @@ def fetches(s: View, broker: BrokerId, fetch: MessageId) -> Any:
         asked.leader == s.reign(epoch).leader,
         no(asked.leader == broker),
         asked.offset >= 0,
+        asked.last_epoch >= NO_EPOCH,
         asked.last_epoch <= epoch,
         s.written_by_own_leader(broker, asked),
         s.has_fetched(broker, epoch),
@@ -499,6 +500,7 @@ def last_fetches(s: View, broker: BrokerId, epoch: Epoch) -> Any:
         all_of(
             epoch <= s.epoch(broker),
             no(s.reign(epoch).leader == broker),
+            last.last_epoch >= NO_EPOCH,
             last.last_epoch <= epoch,
             any_of(last.last_epoch < epoch, s.continues(epoch, last)),
             s.written_by_own_leader(broker, last),
