@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -180,22 +181,27 @@ def main() -> None:
         + (f"Not measured here: {'; '.join(missing)}.\n" if missing else "")
     )
     print("\n" + text)
-    title, called = f"epochs {arguments.epochs}", f"python -m benchmarks.engines --epochs {arguments.epochs}"
-    if arguments.only:
-        title, called = f"{title}, {arguments.only}", f"{called} --only '{arguments.only}'"
-    write_readme(title, called, text)
+    title = f"epochs {arguments.epochs}" + (f", {arguments.only}" if arguments.only else "")
+    write_readme(title, text)
 
 
-def write_readme(name: str, command: str, text: str) -> None:
-    """Replace one section of the page, and keep the others."""
+def command_line() -> str:
+    """The command that this process was started with, with all its arguments."""
+    module = sys.modules["__main__"].__spec__
+    assert module is not None, "benchmarks are started with `python -m`"
+    return shlex.join(["python", "-m", module.name, *sys.argv[1:]])
+
+
+def write_readme(name: str, text: str) -> None:
+    """Replace one section of the page, which begins with the command given, and keep the others."""
     page = HERE / "README.md"
     head = (
         "# Benchmarks\n\nEach section is written by the command that it begins with."
         " Times are of whole processes; compiled code is cached.\n"
     )
     sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page.read_text(), re.M | re.S)) if page.exists() else {}
-    sections[name] = f"\n`{command}`\n\n{text}\n"
-    page.write_text(head + "\n" + "".join(f"## {title}\n{sections[title]}" for title in sorted(sections)).rstrip() + "\n")
+    sections[name] = f"`{command_line()}`\n\n{text}"
+    page.write_text("\n".join([head, *(f"## {title}\n\n{sections[title].strip()}\n" for title in sorted(sections))]))
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def main() -> None:
             f"That is {plain / rate:.1f}x and {symmetric / rate:.1f}x.\n"
         )
     print(text)
-    write_readme("model kafka", f"python -m benchmarks.kafka --rungs {arguments.rungs}", text)
+    write_readme("model kafka", text)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def main() -> None:
         f"`kip-320`, `StrongIsr` checked, single runs on {os.cpu_count()} cores. With symmetry, one state of each orbit is"
         " visited, and the number of distinct states is the exact sum of the orbits' sizes.\n\n" + "\n".join(lines) + "\n"
     )
-    write_readme("large", "python -m benchmarks.large", text)
+    write_readme("large", text)
 
 
 if __name__ == "__main__":

@@ -53,8 +53,7 @@ def main(arguments: list[str]) -> None:
         f" {found.transitions:,} transitions, {total:.2f} s.\n\n" + "\n".join(lines) + "\n"
     )
     print(text)
-    command = " ".join(["python -m benchmarks.phases", *arguments])
-    write_readme(" ".join(["phases", *arguments]), command, text)
+    write_readme(" ".join(["phases", *arguments]), text)
 
 
 def _timed(function: Callable[..., Any], phase: str, seconds: dict[str, float]) -> Callable[..., Any]:

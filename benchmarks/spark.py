@@ -183,7 +183,7 @@ def main() -> None:
         ]
         text += f"\n{in_words(costs)}\n\n{table(heads, rows)}\n"
     print("\n" + text)
-    write_readme("spark", "python -m benchmarks.spark --sizes '" + arguments.sizes + "'", text)
+    write_readme("spark", text)
 
 
 if __name__ == "__main__":

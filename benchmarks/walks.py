@@ -55,7 +55,7 @@ def main() -> None:
         print(lines[-1], [f"{after / before:.1f}x" for before, after in pairwise(rates)], flush=True)
     table = "\n".join(lines)
     text = f"Steps per second, start and asking of rules included; medians of {REPEAT} runs.\n\n{table}\n"
-    write_readme("random walks", "python -m benchmarks.walks", text)
+    write_readme("random walks", text)
 
 
 if __name__ == "__main__":

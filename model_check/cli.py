@@ -1,9 +1,11 @@
 """The command line: `kspec`."""
 
 import json
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 import click
@@ -32,6 +34,8 @@ from model_check.version import VERSION
 
 def main() -> NoReturn:
     """Run `kspec`: what was wrong with its use is told in one line, with exit status 2."""
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _interrupt)
     try:
         status = cli.main(standalone_mode=False)
     except click.exceptions.Abort:
@@ -47,6 +51,14 @@ def main() -> NoReturn:
         sys.stderr.close()
         sys.exit(ALL_HOLD)
     sys.exit(status or ALL_HOLD)
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    """Do at SIGTERM what is done at Ctrl-C, also where that is ignored, as in the background of a script."""
+    at_ctrl_c = signal.getsignal(signal.SIGINT)
+    if not callable(at_ctrl_c):
+        raise KeyboardInterrupt
+    at_ctrl_c(signal.SIGINT, frame)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -124,7 +136,8 @@ def check(
     settings = spark_settings(
         engine, master, conf, quiet, partitions=partitions, spill=spill, tables=tables, driver_states=driver_states
     )
-    explore = _engine(engine, workers, _symmetry(built, properties) if symmetry else None, checkpointing, settings)
+    with spark_errors(engine):
+        explore = _engine(engine, workers, _symmetry(built, properties) if symmetry else None, checkpointing, settings)
     itf_file, mermaid_file = Output(itf), Output(mermaid)
     with progress(not quiet) as report:
         limits = Limits(not everything, max_states, time_limit, deadlock, report)

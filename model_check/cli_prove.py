@@ -41,13 +41,19 @@ class NumberOfReplicas(click.IntRange):
 @click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),
-    default=20.0,
-    show_default=True,
     metavar="S",
-    help="Seconds for one obligation; below 1 no counterexample is looked for.",
+    help="Seconds for one obligation; below 1 no counterexample is looked for.  [default: 20; for runs of one length that"
+    " refute, 300]",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Of Z3's random choices.")
 @click.option("--mutant", metavar="NAME", help="Weaken one rule: the proof should then fail.")
+@click.option(
+    "--runs",
+    "runs_from",
+    type=click.IntRange(1, 20),
+    metavar="N",
+    help="Refute by runs from the initial state, of N states or more, and not by where induction fails.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--quiet", is_flag=True, help="No progress on standard error, no line for each obligation.")
 def prove(
@@ -55,9 +61,10 @@ def prove(
     replicas: int | Literal["any"] | None,
     workers: int | None,
     export: str | None,
-    timeout: float,
+    timeout: float | None,
     seed: int,
     mutant: str | None,
+    runs_from: int | None,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -74,8 +81,10 @@ def prove(
     from proofs.prove import Outcome, z3_version
     from proofs.prove import prove as run
     from proofs.settings import Settings
+    from proofs.theorems import default_timeout
 
-    chosen = _runs(_chosen(theorems, mutant), replicas, mutant)
+    names = _chosen(theorems, mutant) if runs_from is None else _refutable(theorems, replicas, mutant)
+    chosen = jobs(names, replicas, mutant, runs_from)
     folder = _folder(export)
     outcomes: list[Outcome] = []
     with _words(not quiet) as show:
@@ -87,7 +96,9 @@ def prove(
                         click.echo(f"{each.status:<8} {each.seconds:6.2f} s  {each.action}  {each.conjunct}")
                 show(f"{name}: {done} of {tasks} tasks")
 
-            settings = Settings(name, size, mutant, timeout, seed, _subfolder(folder, f"{name}-{size}", len(chosen)))
+            seconds = default_timeout(name, runs_from) if timeout is None else timeout
+            target = _subfolder(folder, f"{name}-{size}", len(chosen))
+            settings = Settings(name, size, mutant, seconds, seed, target, runs_from)
             outcomes.append(run(settings, workers or os.cpu_count() or 1, told))
             if not as_json:
                 click.echo(outcomes[-1].as_text())
@@ -133,21 +144,36 @@ def _chosen(theorems: tuple[str, ...], mutant: str | None) -> tuple[str, ...]:
     return theorems or having
 
 
-def _runs(
-    names: tuple[str, ...], replicas: int | Literal["any"] | None, mutant: str | None
+def jobs(
+    names: tuple[str, ...],
+    replicas: int | Literal["any"] | None,
+    mutant: str | None = None,
+    runs_from: int | None = None,
 ) -> list[tuple[str, int | Literal["any"]]]:
     """Each theorem with a number of replicas; where none is asked for, also with any number, if it is proved so."""
     from proofs.theorems import THEOREMS, default_replicas
 
     if replicas is None:
-        known: list[tuple[str, int | Literal["any"]]] = [(name, default_replicas(name)) for name in names]
+        known: list[tuple[str, int | Literal["any"]]] = [(name, default_replicas(name, runs_from)) for name in names]
         proved = [name for name in names if name in THEOREMS and THEOREMS[name].any_number and THEOREMS[name].holds]
-        return known if mutant else [*known, *((name, "any") for name in proved)]
+        return known if mutant or runs_from else [*known, *((name, "any") for name in proved)]
     for name in names if replicas == "any" else ():
         if name not in THEOREMS or not THEOREMS[name].any_number:
             able = ", ".join(known for known, theorem in THEOREMS.items() if theorem.any_number)
             raise click.UsageError(f"{name} needs a number of --replicas; for any number of them there is {able}")
     return [(name, replicas) for name in names]
+
+
+def _refutable(theorems: tuple[str, ...], replicas: int | Literal["any"] | None, mutant: str | None) -> tuple[str, ...]:
+    """The versions of these names, of which symbolic runs from the initial state are looked at."""
+    from proofs.theorems import REFUTABLE
+
+    if mutant is not None or replicas == "any":
+        raise click.UsageError("--runs needs a number of --replicas, and no --mutant")
+    for name in theorems:
+        if name not in REFUTABLE:
+            raise click.UsageError(f"--runs: no run is known to violate {name}; some do of {', '.join(REFUTABLE)}")
+    return theorems or tuple(REFUTABLE)
 
 
 def _folder(path: str | None) -> Path | None:

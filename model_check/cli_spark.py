@@ -43,7 +43,7 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def spark_settings(engine: str, master: str | None, conf: tuple[str, ...], quiet: bool, **others: int | str | None) -> Any:
     """The settings of engine spark; `None` for another engine that was given none of them."""
-    given = {name: value for name, value in others.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in others.items() if value is not None}
     if engine != "spark" and master is None and not conf and not given:
         return None
     from model_check.spark.session import SparkSettings
@@ -56,7 +56,7 @@ def spark_settings(engine: str, master: str | None, conf: tuple[str, ...], quiet
         click.echo(f"kspec: {sentence}", err=True)
 
     settings = dict(setting.split("=", 1) for setting in conf)
-    return SparkSettings(master, conf=settings, tell=None if quiet else tell, **given)  # type: ignore[arg-type]
+    return SparkSettings(master, conf=settings, tell=None if quiet else tell, **given)
 
 
 SWARM_ENGINES = click.Choice(["compiled", "spark"])

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from model_check.exploration import Checkpointing, Exploration, Limits
+from model_check.extras import need
 from model_check.model import Model, Property
 from model_check.symmetry import Symmetry
 
@@ -29,7 +30,7 @@ def explorer(
     checkpointing: Checkpointing | None = None,
     spark_settings: "SparkSettings | None" = None,
 ) -> Explore:
-    """The engine of this name, set up; `EngineError` says what it cannot do.
+    """The engine of this name, set up; `EngineError` says what it cannot do, `MissingExtraError` what is not installed.
 
     Engines are imported when they are asked for: the compiled one takes a quarter of a second.
     """
@@ -48,6 +49,7 @@ def explorer(
 
         return partial(compiled.explore, workers=workers, symmetry=symmetry, checkpointing=checkpointing)
     if name == "spark":
+        need(("pyspark", "pyarrow"), "engine spark", extra="spark")
         from model_check.spark import engine
 
         if workers is not None:

@@ -210,6 +210,11 @@ class Clock:
     def elapsed(self) -> float:
         return self.earlier + time.monotonic() - self.started
 
+    @property
+    def out_of_time(self) -> str:
+        """Why the exploration must stop when there is no time left."""
+        return f"the time limit of {self.limits.max_seconds:g} s is reached"
+
     def tick(self, progress: Progress) -> str | None:
         """Report if it is time to; return why the exploration must stop now, `None` if it need not."""
         now = time.monotonic()
@@ -219,5 +224,5 @@ class Clock:
         if self.limits.max_states is not None and progress.distinct_states >= self.limits.max_states:
             return f"the limit of {self.limits.max_states:,} states is reached"
         if self.limits.max_seconds is not None and now - self.started >= self.limits.max_seconds:
-            return f"the time limit of {self.limits.max_seconds:g} s is reached"
+            return self.out_of_time
         return None

@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from model_check.encode import as_json
 from model_check.graph import StateGraph, Transitions
-from model_check.report import option_name
-from model_check.version import VERSION
+from model_check.report import model_as_json
 
 MOST_STATES_FOR_DIAMETER = 5_000
 """The exact diameter needs a search from every state: beyond so many states it is left out."""
@@ -97,9 +95,7 @@ def stats_as_json(stats: GraphStats) -> dict[str, Any]:
     """The object that `kspec stats --json` prints; see `docs/graphs.md`."""
     graph = stats.graph
     return {
-        "model": graph.model.name,
-        "version": VERSION,
-        "parameters": {option_name(name): as_json(value) for name, value in graph.model.parameters.items()},
+        **model_as_json(graph.model),
         "states": graph.states,
         "transitions": len(graph.transitions),
         "levels": graph.levels,

@@ -12,8 +12,7 @@ import pyarrow.parquet
 from model_check.encode import as_json
 from model_check.graph import StateGraph
 from model_check.model import Model, Slot
-from model_check.report import option_name
-from model_check.version import VERSION
+from model_check.report import model_as_json
 
 ROWS_PER_GROUP = 1 << 17
 GROUPS_PER_FILE = 32
@@ -23,7 +22,7 @@ Id = pyarrow.int64()
 
 def write_tables(graph: StateGraph, folder: Path) -> None:
     """Write the folders `states` and `transitions`, each with one file or several."""
-    described = _metadata(graph.model)
+    described = model_as_metadata(graph.model)
     schema, columns = _states(graph, described)
     _write(folder / "states", schema, columns, graph.states)
     schema, columns = _transitions(graph, described)
@@ -60,9 +59,10 @@ def slot_type(slot: Slot) -> pyarrow.DataType:
     return arrow_type(slot.holds) or pyarrow.string()
 
 
-def _metadata(model: Model) -> dict[str, str]:
-    parameters = {option_name(name): as_json(value) for name, value in model.parameters.items()}
-    return {"kspec.model": model.name, "kspec.parameters": json.dumps(parameters), "kspec.version": VERSION}
+def model_as_metadata(model: Model) -> dict[str, str]:
+    """What the files of all tables say of the model."""
+    described = model_as_json(model)
+    return {f"kspec.{name}": said if isinstance(said, str) else json.dumps(said) for name, said in described.items()}
 
 
 Columns = dict[str, typing.Callable[[slice], pyarrow.Array]]

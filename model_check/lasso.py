@@ -7,9 +7,8 @@ from model_check.itf import as_itf
 from model_check.liveness import Lasso, LivenessResult, LivenessVerdict
 from model_check.model import Model
 from model_check.render import action_in_words, state_in_lines, step_in_lines, steps
-from model_check.report import option_name, parameters_in_words
+from model_check.report import model_as_json, parameters_in_words
 from model_check.temporal import Fairness
-from model_check.version import VERSION
 
 
 def lasso_as_text(model: Model, lasso: Lasso, full: bool = False) -> str:
@@ -95,9 +94,7 @@ def result_as_json(result: LivenessResult) -> dict[str, Any]:
     """The object that `kspec liveness --json` prints; see `docs/liveness.md`."""
     graph = result.graph
     return {
-        "model": graph.model.name,
-        "version": VERSION,
-        "parameters": {option_name(name): as_json(value) for name, value in graph.model.parameters.items()},
+        **model_as_json(graph.model),
         "states": graph.states,
         "transitions": len(graph.transitions),
         "properties": [_verdict_as_json(graph.model, verdict) for verdict in result.verdicts],

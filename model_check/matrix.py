@@ -126,11 +126,14 @@ class ChangedRule(NamedTuple):
 
 
 def changed_rules(before: str, after: str) -> list[ChangedRule]:
-    """The rules in which two versions differ, of the broker that is their first and of the controller."""
+    """The rules in which two versions differ, of the broker that is their first and of the controller.
+
+    Controllers of two kinds have no rule in common.
+    """
     changes = []
     was_rules, now_rules = rules_in(before), rules_in(after)
     for party, was, now in (("broker", was_rules[0], now_rules[0]), ("controller", was_rules[-1], now_rules[-1])):
-        for rule in fields(now):
+        for rule in fields(now) if type(was) is type(now) else ():
             if getattr(was, rule.name) != getattr(now, rule.name):
                 changes.append(ChangedRule(party, rule.name, getattr(was, rule.name), getattr(now, rule.name)))
     return changes

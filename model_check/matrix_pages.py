@@ -24,7 +24,7 @@ from model_check.model import Model, State
 from model_check.models import MODELS
 from model_check.render import action_in_words, changes, field_name, owner, party_name, steps
 from model_check.retrace import retrace
-from spec import broker_versions, controller_versions
+from spec import broker_versions, controller_versions, zookeeper_rules
 
 WRITTEN = "Written by `kspec matrix --write docs/versions`."
 
@@ -70,8 +70,8 @@ def matrix_page(rows: list[Row]) -> str:
         WRITTEN,
         "",
         "Each version of the model [`kafka`](../kafka-model.md) is Kafka as released, its defects included; `next` is 4.0",
-        "with the known ones repaired. Up to 2.8 the decisions are those of the first KRaft controller. Each is explored in",
-        "these configurations, with min.insync.replicas=2 and acks=all:",
+        "with the known ones repaired. Up to 2.8 the controller works on ZooKeeper, from 3.0 on it is a KRaft controller.",
+        "Each is explored in these configurations, with min.insync.replicas=2 and acks=all:",
         "",
         "| configuration | bounds |",
         "|---|---|",
@@ -81,7 +81,8 @@ def matrix_page(rows: list[Row]) -> str:
         "",
         "A number is the length, in steps, of the shortest run that violates the property in any of them. *holds*: all were",
         "exhausted without a violation. *open*: nothing was found, and some were not exhausted. The page of a version tells",
-        "what it changed, how many states were explored, and shows the runs.",
+        "what it changed, how many states were explored, and shows the runs. What a controller's failover does, and a lost",
+        "confirmation of ZooKeeper, both only up to 2.8, [the model's page](../kafka-model.md#zookeeper) has.",
     ]
     harmless = [name for name in matrix.CONFIGURATIONS if name != LOSSY]
     lines += ["", "## While no broker loses records", "", *_table(rows, harmless)]
@@ -155,7 +156,11 @@ def _notes(name: str) -> list[str]:
     """What the tables of versions in `spec` say of a version."""
     notes = [
         f"- {party}: {note}"
-        for party, module in (("broker", broker_versions), ("controller", controller_versions))
+        for party, module in (
+            ("broker", broker_versions),
+            ("controller", zookeeper_rules),
+            ("controller", controller_versions),
+        )
         if (note := _docs_of_versions(module).get(name))
     ]
     return [*notes, ""] if notes else []
@@ -174,10 +179,18 @@ def _docs_of_versions(module: ModuleType) -> dict[str, str]:
     return docs
 
 
+ANOTHER_CONTROLLER = (
+    "The controller is another one: a KRaft controller, whose decisions brokers read in the metadata log, in place of one"
+    " that works on ZooKeeper and tells them by request."
+)
+
+
 def _changes(before: Row, entry: Row) -> list[str]:
     since = _link(before.name)
     lines = [f"## Rules changed since {before.name}", "", "| of | rule | in " + since + " | now | which says |"]
     lines += ["|---|---|---|---|---|", *map(_rule_line, changed_rules(before.version, entry.version))]
+    if type(matrix.rules_in(before.version)[-1]) is not type(matrix.rules_in(entry.version)[-1]):
+        lines += ["", ANOTHER_CONTROLLER]
     lines += ["", f"## Verdicts changed since {before.name}", ""]
     differences = []
     for name in entry.properties:

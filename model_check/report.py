@@ -14,13 +14,19 @@ def option_name(parameter: str) -> str:
     return parameter.replace("_", "-")
 
 
-def exploration_as_json(result: Exploration) -> dict[str, Any]:
-    """The one object that `kspec check --json` prints; see `docs/formats.md`."""
-    model = result.model
+def model_as_json(model: Model) -> dict[str, Any]:
+    """What every output for programs says first: the model, the version of this project, and the model's parameters."""
     return {
         "model": model.name,
         "version": VERSION,
         "parameters": {option_name(name): as_json(value) for name, value in model.parameters.items()},
+    }
+
+
+def exploration_as_json(result: Exploration) -> dict[str, Any]:
+    """The one object that `kspec check --json` prints; see `docs/formats.md`."""
+    return {
+        **model_as_json(result.model),
         "engine": result.engine,
         "symmetry": result.symmetry,
         "complete": result.complete,

@@ -21,8 +21,11 @@ class Retraced(NamedTuple):
 def retrace(trace: Trace, model: Model, other: Model) -> Retraced:
     """Take the steps of a run of `model` in `other`, and tell where they part.
 
-    A step is the same action with the same arguments, under the name that the other model has for it.
+    A step is the same action with the same arguments, under the name that the other model has for it. Models whose states
+    have other parts have no step in common.
     """
+    if [slot.label for slot in model.slots] != [slot.label for slot in other.slots]:
+        return Retraced("Its controller is of another kind.", None)
     names = _names_in(model, other)
     state, words = other.initial, ""
     for number, _, after in steps(trace):

@@ -22,8 +22,12 @@ from proofs.settings import Settings
 from proofs.state import SymbolicState
 from proofs.symbolic import IS_BROKER, Brokers, negation, parts_of
 
-FIRST_ATTEMPTS_S = 1.0
-"""How long each of the first attempts at a proof takes."""
+FIRST_ATTEMPTS = 2_000_000
+"""How much Z3 may do in each of the first attempts at a proof, in its own units: less than a second. A proof takes half as
+much at most."""
+
+Hypothesis = tuple[str, z3.BoolRef]
+"""What a conjunct says of some brokers; its name, and the formula."""
 
 
 class InductionOverAnyNumber(Induction):
@@ -33,7 +37,7 @@ class InductionOverAnyNumber(Induction):
         super().__init__(theorem, settings)
         self.premises += PREMISES
         self.instantiated: dict[tuple[str, tuple[int, ...]], tuple[z3.BoolRef, Sequence[z3.ExprRef]]] = {}
-
+        """What was made of a conjunct for some brokers; these are kept, because a term's id is its own only so long."""
         self.kinds = {
             str(number): kind
             for conjunct in self.conjuncts
@@ -95,12 +99,12 @@ class InductionOverAnyNumber(Induction):
         status: Status = "proved" if z3.is_true(claim.goal) else "unknown"
         end = time.perf_counter() + self.settings.timeout
         searched = not self.has_time_for_search
-        for seconds, asked in self._attempts(claim):
+        for attempt, asked in self._attempts(claim, end):
             if status == "proved" or asked.check() == z3.unsat:
                 status = "proved"
                 break
             late = time.perf_counter() >= end
-            if (late or seconds > FIRST_ATTEMPTS_S) and not searched:
+            if (late or attempt > 0) and not searched:
                 searched = True
                 if on_failure(claim):
                     status = "refuted"
@@ -111,62 +115,76 @@ class InductionOverAnyNumber(Induction):
             export(self.settings, claim, asked)
         return status
 
-    def _attempts(self, claim: Claim) -> Iterator[tuple[float, z3.Solver]]:
-        """Solvers that know less and more of the invariant, and for how long they look: ever longer."""
+    def _attempts(self, claim: Claim, end: float) -> Iterator[tuple[int, z3.Solver]]:
+        """Solvers that know different parts of the invariant, and how often that has been tried with less time."""
         for attempt in count():
-            seconds = min(FIRST_ATTEMPTS_S * 2**attempt, self.settings.timeout)
             for hypotheses in self._choices(claim):
-                yield seconds, self._solver(claim, hypotheses, seconds, attempt)
+                solver = self._solver(claim, hypotheses, end - time.perf_counter())
+                solver.set("random_seed", self.settings.seed + 1000 * attempt)
+                solver.set("rlimit", FIRST_ATTEMPTS * 2**attempt)
+                yield attempt, solver
 
-    def _choices(self, claim: Claim) -> Iterator[list[z3.BoolRef]]:
+    def _choices(self, claim: Claim) -> Iterator[list[Hypothesis]]:
         """What of the invariant may be enough for a claim: what it says of few brokers, of more, and of all."""
         if claim.action == INIT:
             yield []
             return
-        flat = [instance.closed() for _, instance in self.hypotheses if _is_flat(instance)]
+        flat = [(conjunct.name, instance.closed()) for conjunct, instance in self.hypotheses if _is_flat(instance)]
         known = [*claim.brokers, ONE.term, ANOTHER.term]
         known += [EVERY_OTHER.term] if claim.action == PROPERTIES else []
-        for brokers in ([], known):
-            spoken_of = self._spoken_of(claim, brokers)
-            known = known + [broker for broker in spoken_of if not any(map(broker.eq, known))]
-            yield [*flat, *self._all_about(known)]
-        yield [instance.closed() for _, instance in self.hypotheses]
+        named = _distinct([*known, *self._spoken_of(claim.numbers, [])])
+        in_office = _distinct([*known, *self._spoken_of([], [])])
+        everyone = _distinct([*named, *in_office, *self._spoken_of(claim.numbers, known)])
+        for brokers in (named, in_office, everyone):
+            yield [*flat, *self._all_about(brokers)]
+        yield [(conjunct.name, instance.closed()) for conjunct, instance in self.hypotheses]
 
-    def _solver(self, claim: Claim, hypotheses: Sequence[z3.BoolRef], seconds: float, attempt: int) -> z3.Solver:
+    def _core(self, claim: Claim) -> frozenset[str]:
+        for hypotheses in self._choices(claim):
+            solver = self._solver(claim, [], self.settings.timeout)
+            solver.add(*(z3.Implies(z3.Bool(name), formula) for name, formula in hypotheses))
+            if solver.check(*(z3.Bool(conjunct.name) for conjunct in self.conjuncts)) == z3.unsat:
+                return frozenset(str(name) for name in solver.unsat_core())
+        return frozenset()
+
+    def _solver(self, claim: Claim, hypotheses: Sequence[Hypothesis], seconds: float) -> z3.Solver:
         solver = z3.Solver()
         solver.set("timeout", max(int(seconds * 1000), 1))
-        solver.set("random_seed", self.settings.seed + 1000 * attempt)
-        solver.add(*self.premises, *hypotheses, *claim.premises, negation(claim.goal))
+        solver.add(*self.premises, *(formula for _, formula in hypotheses), *claim.premises, negation(claim.goal))
         return solver
 
-    def _all_about(self, brokers: Sequence[z3.ExprRef]) -> Iterator[z3.BoolRef]:
+    def _all_about(self, brokers: Sequence[z3.ExprRef]) -> Iterator[Hypothesis]:
         for conjunct, instance in self.hypotheses:
-            yield from self._about(conjunct, instance, brokers)
+            yield from ((conjunct.name, formula) for formula in self._about(conjunct, instance, brokers))
 
     def _about(self, conjunct: Conjunct, instance: Instance, brokers: Sequence[z3.ExprRef]) -> Iterator[z3.BoolRef]:
-        """A conjunct for each choice of these brokers, and all offsets and epochs."""
-        anyone, others = instance.variables[: len(conjunct.brokers)], instance.variables[len(conjunct.brokers) :]
-        for chosen in product(brokers, repeat=len(anyone)):
+        """A conjunct for each choice of these brokers, and all offsets and epochs.
+
+        Those are not the ones that a goal is about, even if they have one name and the brokers were found through them.
+        """
+        any_number = [z3.Int(f"any {number}") for number in conjunct.variables[1]]
+        for chosen in product(brokers, repeat=len(conjunct.brokers)):
             key = (conjunct.name, tuple(broker.get_id() for broker in chosen))
             if key not in self.instantiated:
-                body = z3.substitute(instance.body, *zip(anyone, chosen, strict=True)) if anyone else instance.body
-                self.instantiated[key] = (z3.ForAll(list(others), body) if others else body, chosen)
+                body = z3.substitute(instance.body, *zip(instance.variables, (*chosen, *any_number), strict=True))
+                self.instantiated[key] = (z3.ForAll(any_number, body) if any_number else body, chosen)
             yield self.instantiated[key][0]
 
-    def _spoken_of(self, claim: Claim, brokers: Sequence[z3.ExprRef]) -> list[z3.ExprRef]:
-        """Who else is said to be a broker by what the invariant says of the claim's offsets or epochs and one of `brokers`.
+    def _spoken_of(self, numbers: Sequence[z3.ExprRef], brokers: Sequence[z3.ExprRef]) -> Iterator[z3.ExprRef]:
+        """Who is said to be a broker by conjuncts about one of these offsets or epochs, and about one of these brokers.
 
-        Where there are none of these, what it says of no broker in particular is looked at.
+        Where none are given, by conjuncts that are about none.
         """
-        found: dict[int, z3.ExprRef] = {}
         for conjunct, instance in self.hypotheses:
-            if len(conjunct.brokers) != min(len(brokers), 1) or len(conjunct.kinds) != 1:
+            if (len(conjunct.brokers), len(conjunct.numbers)) != (min(len(brokers), 1), min(len(numbers), 1)):
                 continue
-            numbers = [number for number in claim.numbers if self.kinds[str(number)] == conjunct.kinds[0]]
-            for chosen in product(*(brokers for _ in conjunct.brokers), numbers):
-                said = z3.substitute(instance.body, *zip(instance.variables, chosen, strict=True))
-                found |= {term.get_id(): term for term in _brokers_in(said)}
-        return list(found.values())
+            fitting = ([number for number in numbers if self.kinds[str(number)] == kind] for kind in conjunct.kinds)
+            for chosen in product(*(brokers for _ in conjunct.brokers), *fitting):
+                yield from _brokers_in(z3.substitute(instance.body, *zip(instance.variables, chosen, strict=True)))
+
+
+def _distinct(terms: Sequence[z3.ExprRef]) -> list[z3.ExprRef]:
+    return list({term.get_id(): term for term in terms}.values())
 
 
 def _brokers(action: Action) -> list[Any]:

@@ -155,7 +155,9 @@ class SearchWithFewReplicas:
         self.searches: dict[int, CounterexampleSearch] = {}
 
     def find(self, claim: Claim) -> Counterexample | None:
-        """A small counterexample with few replicas, if there is one."""
+        """A small counterexample with few replicas, if there is one; a claim about no action of the model has none."""
+        if claim.action not in (INIT, PROPERTIES, *self.induction.actions):
+            return None
         found = (self._find_with(replicas, claim) for replicas in FEW_REPLICAS)
         return next((counterexample for counterexample in found if counterexample is not None), None)
 
@@ -164,12 +166,11 @@ class SearchWithFewReplicas:
             settings = replace(self.induction.settings, replicas=replicas)
             self.searches[replicas] = CounterexampleSearch(Induction(self.induction.theorem, settings))
         search = self.searches[replicas]
-        general = self.induction.actions.get(claim.action)
-        same = {label for label, action in search.induction.actions.items() if general and action.name == general.name}
-        task = next(task for task in search.induction.tasks() if task in same or task == claim.action)
-        return next(
-            (search.find(known) for known in search.induction.claims(task) if known.conjunct == claim.conjunct), None
-        )
+        task = claim.action
+        if task not in (INIT, PROPERTIES):
+            name = self.induction.actions[task].name
+            task = next(label for label, action in search.induction.actions.items() if action.name == name)
+        return next(search.find(known) for known in search.induction.claims(task) if known.conjunct == claim.conjunct)
 
 
 Search = CounterexampleSearch | SearchWithFewReplicas

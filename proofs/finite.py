@@ -12,12 +12,12 @@ def spelled_out(formula: z3.ExprRef, numbers: range) -> z3.ExprRef:
     It means the same for states whose logs and epochs stay below the last number, since claims about an offset or an
     epoch say nothing beyond the end of the logs and the last epoch.
     """
-    done: dict[int, z3.ExprRef] = {}
+    done: dict[int, tuple[z3.ExprRef, z3.ExprRef]] = {}  # by a term's id, which is its own only as long as the term is kept
 
     def replaced(term: z3.ExprRef) -> z3.ExprRef:
         known = done.get(term.get_id())
         if known is not None:
-            return known
+            return known[0]
         result: z3.ExprRef = term
         if z3.is_quantifier(term):
             result = _instances(term)
@@ -25,7 +25,7 @@ def spelled_out(formula: z3.ExprRef, numbers: range) -> z3.ExprRef:
             children = [replaced(child) for child in term.children()]
             if any(not new.eq(old) for new, old in zip(children, term.children(), strict=True)):
                 result = _rebuilt(term, children)
-        done[term.get_id()] = result
+        done[term.get_id()] = (result, term)
         return result
 
     def _instances(term: z3.QuantifierRef) -> z3.ExprRef:

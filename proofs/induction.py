@@ -6,7 +6,6 @@ which the action leads to a state in which the conjunct does not. That there is 
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from math import inf
 from typing import Literal, NamedTuple
 
 import z3
@@ -23,8 +22,11 @@ Status = Literal["proved", "refuted", "unknown"]
 LEAST_S_FOR_SEARCH = 1.0
 """With less time for an obligation, no counterexample is looked for."""
 
-ATTEMPTS_S = (1.5, 1.5, 3.0, inf)
-"""How long each attempt at a proof takes; a counterexample is looked for before the last."""
+ATTEMPTS = (5_000_000, 5_000_000, 10_000_000, 0)
+"""How much Z3 may do in each attempt at a proof, in its own units: a second or two in the first, no limit in the last.
+
+So a busy machine proves the same. A counterexample is looked for before the last.
+"""
 
 INIT, PROPERTIES = "Init", "Property"
 """What stands in the place of an action for the obligations that are about none."""
@@ -179,14 +181,16 @@ class Induction:
         solver.add(*(instance.closed() for _, instance in self.hypotheses))
         return solver
 
-    def prove(self, task: str, on_failure: Callable[[Claim], bool] = lambda claim: False) -> list[Obligation]:
-        """Ask Z3 for each obligation of a task.
+    def prove(
+        self, task: str, on_failure: Callable[[Claim], bool] = lambda claim: False, only: str | None = None
+    ) -> list[Obligation]:
+        """Ask Z3 for each obligation of a task, or for those about one conjunct `only`.
 
         Where Z3 finds no proof, `on_failure` says whether it has found a counterexample.
         """
         solver = z3.Solver() if task == INIT else self.solver()
         obligations = []
-        for claim in self.claims(task):
+        for claim in (claim for claim in self.claims(task) if only in (None, claim.conjunct)):
             started = time.perf_counter()
             status = self._prove_claim(solver, claim, on_failure)
             obligations.append(Obligation(claim.action, claim.conjunct, status, time.perf_counter() - started, claim.paths))
@@ -212,20 +216,21 @@ class Induction:
 
         After a few attempts a counterexample is looked for, and only then goes the rest of the time.
         """
-        left, asked = self.settings.timeout, solver
-        for attempt, wanted in enumerate(ATTEMPTS_S, start=1):
-            if self._proves(asked, min(wanted, left)):
+        end, asked = time.perf_counter() + self.settings.timeout, solver
+        for attempt, limit in enumerate(ATTEMPTS, start=1):
+            if self._proves(asked, end - time.perf_counter(), limit):
                 return "proved"
-            left -= min(wanted, left)
-            if self.has_time_for_search and (left <= 0 or attempt == len(ATTEMPTS_S) - 1) and on_failure(claim):
+            left = end - time.perf_counter()
+            if self.has_time_for_search and (left <= 0 or attempt == len(ATTEMPTS) - 1) and on_failure(claim):
                 return "refuted"
             if left <= 0:
                 break
             asked = self._fresh_solver(solver, attempt)
         return "unknown"
 
-    def _proves(self, solver: z3.Solver, seconds: float) -> bool:
+    def _proves(self, solver: z3.Solver, seconds: float, limit: int) -> bool:
         solver.set("timeout", max(int(seconds * 1000), 1))
+        solver.set("rlimit", limit)
         return bool(solver.check() == z3.unsat)
 
     def _fresh_solver(self, solver: z3.Solver, attempt: int) -> z3.Solver:

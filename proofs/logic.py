@@ -58,11 +58,6 @@ def member(broker: Any, brokers: Any) -> Truth:
     return SymbolicBool(brokers.has(broker)) if isinstance(brokers, SymbolicSet) else broker in brokers
 
 
-def subset(brokers: Any, others: Any) -> Truth:
-    """That every broker of a set is in another one."""
-    return others >= brokers if isinstance(others, SymbolicSet) else brokers <= others
-
-
 def among(brokers: Any, sets: Any) -> Truth:
     """That a set of brokers is among others."""
     return SymbolicBool(sets.has(brokers)) if isinstance(sets, SymbolicSetOfSets) else brokers in sets

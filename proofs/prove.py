@@ -19,7 +19,7 @@ from proofs.induction import Induction, Obligation, Status
 from proofs.invariant import Theorem
 from proofs.refute import MOST_STATES, BoundedExecution, Depth
 from proofs.settings import ANY, Settings
-from proofs.theorems import REFUTABLE, THEOREMS
+from proofs.theorems import REFUTABLE, THEOREMS, by_runs
 
 MOST_REPLICAS_OF_WITNESS = 3
 
@@ -87,7 +87,7 @@ class Outcome:
 
 def prove(settings: Settings, workers: int, report: Report = lambda obligations, done, tasks: None) -> Outcome:
     """Prove a theorem, and look for a counterexample where that fails."""
-    if settings.theorem in REFUTABLE:
+    if by_runs(settings.theorem, settings.runs_from):
         return _refute(settings, report)
     outcome = Outcome(settings)
     tasks = induction_of(THEOREMS[settings.theorem], settings).tasks()
@@ -135,10 +135,12 @@ def _refute(settings: Settings, report: Report) -> Outcome:
         outcome.obligations.append(Obligation(action, prop.name, status, depth.seconds, len(model.actions)))
         report(outcome.obligations[-1:], depth.states, MOST_STATES)
 
-    found = BoundedExecution(model, prop).shortest_violation(MOST_STATES, settings.timeout, told, settings.export)
+    least = settings.runs_from or 1
+    found = BoundedExecution(model, prop).shortest_violation(MOST_STATES, settings.timeout, told, settings.export, least)
     if found.trace is not None:
         outcome.counterexample = Counterexample(model, refutable.log_size, found.trace, prop.name)
-        outcome.reachability = "this run starts where every run does, and none is shorter"
+        shorter = "and none is shorter" if least == 1 else f"and none is shorter of those from {least} states on"
+        outcome.reachability = f"this run starts where every run does, {shorter}"
     return outcome
 
 

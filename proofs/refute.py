@@ -109,8 +109,9 @@ class BoundedExecution:
         seconds: float,
         report: Callable[[Depth], None] = lambda depth: None,
         export: Path | None = None,
+        least_states: int = 1,
     ) -> Refutation:
-        """Try runs of one state, two, and so on, each for so many `seconds` at most."""
+        """Try runs of one state, two, and so on, or from `least_states` on, each for so many `seconds` at most."""
         width = max(len(self.model.actions), most_states, 15).bit_length() + 1
         small = SmallNumbers(width, self.numbers)
         runs = [
@@ -122,6 +123,8 @@ class BoundedExecution:
             started = time.monotonic()
             if states > 1:
                 runs.append(self._at(self.transition, states - 2))
+            if states < least_states:
+                continue
             solver = TACTIC.solver()
             solver.set("timeout", max(int(seconds * 1000), 1))
             solver.add(*(small.of(term) for term in (*runs, self._at(self.violated, states - 1))))

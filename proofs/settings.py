@@ -20,6 +20,8 @@ class Settings:
     timeout: float = 10.0
     seed: int = 0
     export: Path | None = None
+    runs_from: int | None = None
+    """Refute by runs from the initial state of so many states or more."""
     without: frozenset[str] = field(default_factory=frozenset)
     """Conjuncts that are left out, to see what fails without them."""
 

@@ -188,9 +188,6 @@ class SetShape(Shape):
     def lift(self, value: Any) -> Any:
         return SymbolicSet.of(value, self.brokers)
 
-    def is_value(self, unknown: Any, value: Any) -> z3.BoolRef:
-        return conjunction([unknown.has(broker) == z3.BoolVal(broker in value) for broker in self.brokers.ids or ()])
-
     def either(self, condition: z3.BoolRef, then: Any, otherwise: Any) -> Any:
         if then is otherwise:
             return then

@@ -7,7 +7,7 @@ import z3
 
 from model_check.model import Model, Slot
 from proofs.shapes import Shape, Unknown, shape_of
-from proofs.symbolic import Brokers, Name, SymbolicInt, number
+from proofs.symbolic import Brokers, Name, number
 
 Key = Any
 """A slot's key: a broker's id, an epoch (which may be symbolic), or `None`."""
@@ -42,9 +42,11 @@ class SymbolicState:
 
 def _overlay(before: Callable[[Key], Any], shape: Shape, written: Key, value: Any) -> Callable[[Key], Any]:
     def at(key: Key) -> Any:
-        if key is written or (isinstance(key, int) and key == written):
+        if isinstance(key, int) and isinstance(written, int):
+            return value if key == written else before(key)
+        if key is written:
             return value
-        if (isinstance(key, int) and isinstance(written, int)) or (isinstance(key, Name) and isinstance(written, Name)):
+        if isinstance(key, Name) and isinstance(written, Name):
             return before(key)  # two names are two different brokers, or epochs
         return shape.either(z3.simplify(number(key) == number(written)), value, before(key))
 
@@ -73,8 +75,3 @@ def initial_state(model: Model, shapes: Mapping[str, Shape]) -> SymbolicState:
         assert values.setdefault(slot.name, value) == value, f"slots {slot.name} start with different values"
     lifted = {name: shapes[name].lift(value) for name, value in values.items()}
     return SymbolicState(shapes, {name: lambda key, value=value: value for name, value in lifted.items()})  # type: ignore[misc]
-
-
-def as_key(key: Any) -> Any:
-    """A key as the model's builder knows it."""
-    return key if isinstance(key, int | None) else SymbolicInt(number(key))

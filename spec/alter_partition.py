@@ -189,7 +189,13 @@ OUT_OF_DATE = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.FENCED_LEADER_EPOCH, Erro
 
 
 def roll_back_always(error: Error) -> AfterError:
-    """A write to ZooKeeper that was not done is not done. **Kafka:** `Partition.updateIsr` up to 2.6."""
+    """A write to ZooKeeper that was refused was not done.
+
+    Not so if it had been done, its confirmation was lost, and the controller has written since: then the refusal is of the
+    second attempt. The leader believes in an ISR that is no longer in force, and may commit without a member.
+
+    **Kafka:** `Partition.updateIsr` up to 2.6.
+    """
     return AfterError.ROLL_BACK
 
 

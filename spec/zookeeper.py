@@ -35,6 +35,13 @@ class ConditionalWrite(NamedTuple):
     checked_controller_epoch: Epoch = NO_EPOCH
 
 
+class NodeCreation(NamedTuple):
+    """Write the first node of a new partition. Kafka: `KafkaZkClient.createTopicPartitionStatesRaw`."""
+
+    partition: PartitionId
+    node: PartitionNode
+
+
 class WriteResult(NamedTuple):
     """Whether a node was written, and what it is now."""
 

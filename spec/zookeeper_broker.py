@@ -16,7 +16,7 @@ from spec.metadata import PartitionRegistration
 from spec.partition import Broker, Effect, Handled, Partition
 from spec.roles import become_follower, become_leader, leave
 from spec.step import Reply, Step
-from spec.values import Epoch, Error, LeaderAndIsr, PartitionId
+from spec.values import NO_LEADER, Epoch, Error, LeaderAndIsr, PartitionId
 from spec.zookeeper import ConditionalWrite, isr_write
 from spec.zookeeper_rules import check_controller_epoch, check_request_epoch
 
@@ -48,11 +48,15 @@ def check_request(broker: Broker, replica: ZkReplica[LogT], request: LeaderAndIs
 def handle_leader_and_isr(
     broker: Broker, replica: ZkReplica[LogT], request: LeaderAndIsrRequest, now: int
 ) -> ZkHandled[LogT]:
-    """Lead or follow as the controller announces, if that is news.
+    """Lead or follow as the controller announces, if that is news. That nobody leads is news that it does nothing about.
+
+    So its leader epoch stays, and so does its fetcher; who leads then, and cannot know that it leads no more, goes on.
 
     Errors: those of `check_request`; `STALE_CONTROLLER_EPOCH` for an announcement that is no news.
 
-    **Kafka:** `ReplicaManager.becomeLeaderOrFollower`.
+    **Kafka:** `ReplicaManager.becomeLeaderOrFollower`; `makeFollowers`, which looks for the leader among the brokers that
+    are alive. **Leaves out:** that the brokers which are alive come by another request of the controller
+    (`UpdateMetadata`), always before who leads.
     """
     error, before = check_request(broker, replica, request), replica.partition
     news = broker.protocol.takes_announcement(before.leader_epoch, before.isr, request.leader_epoch, request.partition_epoch)
@@ -61,6 +65,8 @@ def handle_leader_and_isr(
     if not news:
         heard = replica._replace(controller_epoch=request.controller_epoch)
         return Step(heard, (Reply(ErrorResponse(Error.STALE_CONTROLLER_EPOCH)),))
+    if request.leader == NO_LEADER:
+        return _done(request.controller_epoch, Step(before))
     announced = registration_of(request)
     if request.leader == broker.self_id:
         return _done(request.controller_epoch, become_leader(broker, before, announced, now))

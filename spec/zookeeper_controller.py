@@ -20,8 +20,8 @@ from spec.election import next_epoch
 from spec.isr_proposals import proposed_isr
 from spec.metadata import NOBODY
 from spec.step import Reply, Send, Step
-from spec.values import NO_BROKER_EPOCH, BrokerId, Epoch, Error, LeaderAndIsr, PartitionId
-from spec.zookeeper import ConditionalWrite, PartitionNode, written_node
+from spec.values import NO_BROKER_EPOCH, BrokerId, Epoch, Error, LeaderAndIsr, PartitionEpoch, PartitionId
+from spec.zookeeper import ConditionalWrite, NodeCreation, PartitionNode, written_node
 from spec.zookeeper_rules import (
     LiveBroker,
     ZkControllerProtocol,
@@ -53,7 +53,8 @@ class ZkControllerState(NamedTuple):
 
 
 ZkEffect: TypeAlias = (
-    ConditionalWrite
+    NodeCreation
+    | ConditionalWrite
     | Send[LeaderAndIsrRequest]
     | Send[StopReplicaRequest]
     | Reply[ControlledShutdownResponse]
@@ -160,6 +161,21 @@ def _then(step: ZkStep, following: ZkStep) -> ZkStep:
 # ---- handlers
 
 
+def create_partition(
+    rules: ZkControllerProtocol, state: ZkControllerState, partition: PartitionId, replicas: tuple[BrokerId, ...]
+) -> ZkStep:
+    """A new partition: its online replicas are in sync, and the first of them leads. If there is none, it waits.
+
+    **Kafka:** `PartitionStateMachine.initializeLeaderAndIsrForPartitions`, formerly `initializeLeaderAndIsrForPartition`.
+    """
+    online = tuple(replica for replica in replicas if replica in online_brokers(state))
+    if not online:
+        return Step(state)
+    node = PartitionNode(LeaderAndIsr(online[0], Epoch(0), frozenset(online)), state.controller_epoch, PartitionEpoch(0))
+    created = state._replace(partitions=(*state.partitions, ZkPartition(partition, replicas, node)))
+    return Step(created, (NodeCreation(partition, node), *_announce(rules, created, partition, online)))
+
+
 def take_over(
     rules: ZkControllerProtocol,
     unclean: bool,
@@ -213,17 +229,17 @@ def take_replica_offline(
     return _then(step, _decide(rules, state, partition, decided, others))
 
 
-def fail_brokers(rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, gone: frozenset[BrokerId]) -> ZkStep:
-    """Brokers are gone: partitions that they led get other leaders, then they leave every ISR.
+def fail_brokers(rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, gone: tuple[BrokerId, ...]) -> ZkStep:
+    """Brokers are gone: partitions that they led get other leaders, then they leave every ISR, in the order given.
 
     Partitions led by a broker in controlled shutdown, which did not find another leader before, try again.
 
-    **Kafka:** `KafkaController.onBrokerFailure`, `onReplicasBecomeOffline`.
+    **Kafka:** `KafkaController.onBrokerFailure`, `onReplicasBecomeOffline`; the order is that of a hash map.
     """
     live = tuple(broker for broker in state.live if broker.broker not in gone)
-    without = state._replace(live=live, shutting_down=state.shutting_down - gone)
+    without = state._replace(live=live, shutting_down=state.shutting_down - frozenset(gone))
     step = elect_where_leader_is_gone(rules, unclean, without, online_brokers(without))
-    for broker in sorted(gone):
+    for broker in gone:
         for entry in state.partitions:
             if broker in entry.replicas:
                 step = _then(step, take_replica_offline(rules, unclean, step.state, entry.partition, broker))
@@ -250,13 +266,15 @@ def handle_broker_change(
 ) -> ZkStep:
     """The controller looks at which brokers there are: some are new, some restarted, some gone; in this order.
 
-    Parameters: whether `unclean` elections are allowed; the ephemeral nodes `now`.
+    Parameters: whether `unclean` elections are allowed; the ephemeral nodes `now`. Of several that are gone (or restarted)
+    the one that the state lists first is the first to leave the ISRs.
 
     **Kafka:** `KafkaController.processBrokerChange`.
     """
     present = frozenset(broker.broker for broker in now)
     known = live_brokers(state)
-    restarted = frozenset(
+    gone = tuple(broker.broker for broker in state.live if broker.broker not in present)
+    restarted = tuple(
         after.broker
         for before in state.live
         for after in now
@@ -270,8 +288,8 @@ def handle_broker_change(
         step = _then(step, fail_brokers(rules, unclean, step.state, restarted))
         back = tuple(broker for broker in now if broker.broker in restarted)
         step = _then(step, start_brokers(rules, unclean, step.state, back))
-    if known - present:
-        step = _then(step, fail_brokers(rules, unclean, step.state, known - present))
+    if gone:
+        step = _then(step, fail_brokers(rules, unclean, step.state, gone))
     return step
 
 

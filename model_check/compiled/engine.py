@@ -478,18 +478,11 @@ class _Search:
     def _change_layout(self, fields: Fields) -> None:
         self.store.change_layout(fields)
         self.fields = fields
-        self.book.pool.stale = True
         self._refresh()
 
     def _refresh(self) -> None:
         """Hand what was learned to the kernels."""
-        book = self.book
-        programs = book.programs(self.fields) if book.pool.stale else self.arrays[2]
-        tables = book.pool.arrays(self.fields)
-        if book.pool.stale and len(book.tables) != len(book.pool.offsets):
-            tables = book.pool.arrays(self.fields)
-        book.pool.stale = False
-        self.arrays = self.fields.arrays, tables, programs, book.masks.arrays
+        self.arrays = self.book.arrays(self.fields)
 
     # ---- outcomes
 

@@ -53,7 +53,6 @@ class OrbitBook:
         self.symmetry = symmetry
         self.brokers = list(symmetry.model.interchangeable)
         slots = symmetry.model.slots
-        self.slot_rules: list[Rename | None] = symmetry.rules
         self._tables: dict[int, _DomainTable] = {}
         self.table_of: list[_DomainTable | None] = []
         for slot, rule in zip(slots, symmetry.rules, strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_check.compiled.interning import distinct, domains_of
-from model_check.compiled.kernels import CODE_BITS, FIRST_ROW, Masks, Programs, Tables, insert_entries
+from model_check.compiled.kernels import CODE_BITS, FIRST_ROW, Layout, Masks, Programs, Tables, insert_entries
 from model_check.compiled.layout import Fields
 from model_check.compiled.tables import (
     DENSE_BITS,
@@ -64,6 +64,8 @@ class RuleBook:
         self._derived: dict[int, Table] = {}
         self.masks = ActionMasks(model, self)
         self.pool = Pool(self)
+        self._programs: Programs | None = None
+        self._fields: Fields | None = None
         self.undecided(range(len(properties)))
 
     @property
@@ -166,8 +168,16 @@ class RuleBook:
         views = [self._deriving(column) for column in sorted(columns) if self.columns.view(column)]
         return [table for table in views if table is not None]
 
-    def programs(self, fields: Fields) -> Programs:
-        """The programs for states in this layout."""
+    def arrays(self, fields: Fields) -> tuple[Layout, Tables, Programs, Masks]:
+        """All that the kernels read, for states in this layout. Programs are made anew only where they have changed."""
+        if self._programs is None or self.pool.stale or fields is not self._fields:
+            self._programs, self._fields = self._programs_for(fields), fields
+        tables = self.pool.arrays(fields)
+        self.pool.stale = False
+        assert self.masks.arrays is not None, "masks are extended before anything is explored"
+        return fields.arrays, tables, self._programs, self.masks.arrays
+
+    def _programs_for(self, fields: Fields) -> Programs:
         actions, words = self.model.actions, fields.words
         views = self._program(self._views_of_actions())
         steps = [self._program(tables, before=views) for tables in self._action_tables]

@@ -5,14 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.encode import as_json, trace_as_json
+from model_check.encode import trace_as_json
 from model_check.exploration import Trace
 from model_check.render import trace_table
-from model_check.report import option_name
+from model_check.report import model_as_json
 from model_check.simulation.shrink import Shrunk, shrink
 from model_check.simulation.simulate import Finding, Simulation
 from model_check.simulation.walks import End
-from model_check.version import VERSION
 
 ENDS = {
     End.DEPTH: "ended at the depth",
@@ -59,9 +58,7 @@ def simulation_as_json(result: Simulation, found: list[Violation]) -> dict[str, 
     model, plan = result.model, result.plan
     by_name = {violation.finding.prop.name: violation for violation in found}
     return {
-        "model": model.name,
-        "version": VERSION,
-        "parameters": {option_name(name): as_json(value) for name, value in model.parameters.items()},
+        **model_as_json(model),
         "seed": plan.seed,
         "traces": plan.traces,
         "depth": plan.depth,

@@ -105,7 +105,6 @@ class Core:
             self._take_what_was_learned()
             self.book.masks.extend()
             self.book.pool.refit()
-            self.book.pool.stale = True
         if undecided != self.open:
             self.open = undecided
             self.book.undecided(undecided)
@@ -275,19 +274,11 @@ class Core:
         fields = self.wire if self.wire.has_room(self.book.counts) else self.fields
         if not fields.has_room(self.book.counts):
             fields = wide_fields(self.book.counts)
-        if fields is not self.fields:
-            self.fields = fields
-            self.book.pool.stale = True
+        self.fields = fields
 
     def _refresh(self) -> None:
         """Hand what was learned to the kernels."""
-        book = self.book
-        programs = book.programs(self.fields) if book.pool.stale else self.arrays[2]
-        tables = book.pool.arrays(self.fields)
-        if book.pool.stale and len(book.tables) != len(book.pool.offsets):
-            tables = book.pool.arrays(self.fields)
-        book.pool.stale = False
-        self.arrays = self.fields.arrays, tables, programs, book.masks.arrays
+        self.arrays = self.book.arrays(self.fields)
 
 
 class RaisedError(Exception):

@@ -53,8 +53,6 @@ _COVERED: dict[str, Callable[[Sequence[Move]], Iterable[str]]] = {
 }
 """What the moves of a trace cover, by the kind of goals that tables know of."""
 
-KINDS = (*_COVERED, "mutants")
-
 MOST_COMPARED = 20_000
 """States in which a mutant is compared with the model; one that does the same in all of them is told apart by no trace."""
 
@@ -75,7 +73,7 @@ def model_of(url: str) -> Model:
 
 
 def covering_traces(context: Any, url: str, kind: str, compared: int = MOST_COMPARED) -> list[Covering]:
-    """Traces that meet every goal of a kind, the longest first; `kind` is one of `KINDS`.
+    """Traces that meet every goal of a kind, the longest first; kinds are named as for `kspec cover --goals`.
 
     Mutants are compared with the model in up to `compared` states.
     """

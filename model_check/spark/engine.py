@@ -35,14 +35,13 @@ from model_check.exploration import (
     Trace,
     Verdict,
 )
-from model_check.extras import need
 from model_check.model import Model, Property, State
 from model_check.spark.checkpoint import Checkpoint
 from model_check.spark.core import Numbering, Numbers, pack
 from model_check.spark.head import Head, Met, number_values_ahead
 from model_check.spark.kernels import home_of
 from model_check.spark.runs import Folder, FolderError, Piece, Run, pieces_of, slice_of
-from model_check.spark.session import SparkError, SparkSettings, is_local, reason_of, spark_context
+from model_check.spark.session import SparkError, SparkSettings, collected, is_local, spark_context
 from model_check.spark.tables import Tables
 from model_check.spark.tasks import (
     Job,
@@ -80,8 +79,8 @@ def explore(
 ) -> Exploration:
     """Visit every reachable state, level by level, on Spark.
 
-    Raises `SparkError` where Spark cannot do what is asked, `MissingExtraError` where it is not installed, and
-    `CheckpointError` where `checkpointing` wants what is not possible.
+    Raises `SparkError` where Spark cannot do what is asked, and `CheckpointError` where `checkpointing` wants what is not
+    possible.
     """
     settings = settings or SparkSettings()
     if settings.partitions is not None and not 1 <= settings.partitions <= MOST_PARTITIONS:
@@ -92,7 +91,6 @@ def explore(
         raise SparkError("tables are of one undisturbed exploration: leave --checkpoint and --resume out, or --tables")
     if symmetry is not None and settings.tables is not None:
         raise SparkError("tables are of all states: leave --symmetry out, or --tables")
-    need(("pyspark", "pyarrow"), "engine spark", extra="spark")
     asked = Exploration(model, "spark", [Verdict(prop) for prop in properties], symmetry=symmetry is not None)
     checkpoint = Checkpoint(checkpointing, identity(asked)) if checkpointing else None
     with spark_context(settings) as context, _folder(settings, context, checkpoint) as folder:
@@ -291,8 +289,7 @@ class _Search:
                 self.position = 0
         except (KeyboardInterrupt, _OutOfTimeError) as stop:
             out_of_time = isinstance(stop, _OutOfTimeError)
-            limit = f"the time limit of {self.limits.max_seconds:g} s is reached"
-            self.result.stopped_because = limit if out_of_time else "interrupted"
+            self.result.stopped_because = self.clock.out_of_time if out_of_time else "interrupted"
             self._save(last=True)
         self._conclude()
         result = self.result.finish(self.clock)
@@ -373,8 +370,6 @@ class _Search:
 
     def _collected(self, tasks: Any) -> list[Any]:
         """What the tasks return; `_OutOfTimeError` if that takes longer than there is time."""
-        from py4j.protocol import Py4JJavaError  # noqa: PLC0415
-
         out_of_time = threading.Event()
 
         def cancel() -> None:
@@ -386,12 +381,11 @@ class _Search:
             timer = threading.Timer(max(0.0, self.clock.started + self.limits.max_seconds - time.monotonic()), cancel)
             timer.start()
         try:
-            outcomes: list[Any] = tasks.collect()
-            return outcomes
-        except Py4JJavaError as error:
+            return collected(tasks)
+        except SparkError as error:
             if out_of_time.is_set():
                 raise _OutOfTimeError from error
-            raise SparkError(reason_of(error)) from error
+            raise
         finally:
             if timer:
                 timer.cancel()

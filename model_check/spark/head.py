@@ -77,7 +77,7 @@ class Head:
             model, properties, replace(limits, max_states=None, max_seconds=None), workers, symmetry, most
         )
         self._result = search.run()
-        if self._result.stopped_because == "interrupted":
+        if search.interrupted or self._result.stopped_because == "interrupted":
             raise KeyboardInterrupt
 
     @property

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from model_check.compiled.compilation import kernel
@@ -19,8 +20,51 @@ MOST_INDEXED = (1 << INDEX_BITS) - 2
 _INDEX_MASK = np.uint32((1 << INDEX_BITS) - 1)
 _TAG_SHIFT, _TAG_MASK = np.uint32(INDEX_BITS), np.uint64(0x3F)
 _MIX, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
-_HALF, _LOW_32, _ZERO = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(0)
+_HALF, _ZERO, _ALL_BITS = np.uint64(32), np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 _BYTE, _EIGHT_BITS = np.uint64(0xFF), np.uint64(8)
+
+
+@njit(inline="always")
+def _hash_of(words: int, last: Any, source: Bytes, at: int) -> Any:
+    """The hash of the state that begins at this byte; `last` are the bits of a state's last word."""
+    mixed = _ZERO
+    for k in range(words - 1):
+        mixed = (mixed ^ load_word(source, at + 8 * k)) * _MIX
+        mixed ^= mixed >> _HALF
+    mixed = (mixed ^ (load_word(source, at + 8 * (words - 1)) & last)) * _MIX
+    return (mixed ^ (mixed >> _HALF)) * _MIX_2
+
+
+@njit(inline="always")
+def _entry_of(hashed: Any, index: int) -> Any:
+    """The entry of a hash table for the state of this hash that lies at this index."""
+    return np.uint32(hashed & _TAG_MASK) << _TAG_SHIFT | np.uint32(index + 1)
+
+
+@njit(inline="always")
+def _place_of(words: int, last: Any, source: Bytes, at: int, hashed: Any, content: Words, index: Codes, shift: Any) -> Any:
+    """Where a hash table has the entry of a state of `content` that equals this one; where it is empty, if there is none."""
+    entries = index.size - 1
+    place = np.int64(hashed >> shift)
+    tag = np.uint32(hashed & _TAG_MASK) << _TAG_SHIFT
+    while True:
+        entry = index[place]
+        if entry == np.uint32(0):
+            return place
+        if entry & ~_INDEX_MASK == tag:
+            other = (np.int64(entry & _INDEX_MASK) - 1) * words
+            same = content[other + words - 1] == load_word(source, at + 8 * (words - 1)) & last
+            for k in range(words - 1):
+                same = same and content[other + k] == load_word(source, at + 8 * k)
+            if same:
+                return place
+        place = (place + 1) & entries
+
+
+@njit(inline="always")
+def _partition_of(hashed: Any, partitions: int) -> Any:
+    """The partition that a state of this hash (`finish_hash`) belongs to."""
+    return np.uint16(((hashed >> _HALF) * np.uint64(partitions)) >> _HALF)
 
 
 @kernel
@@ -43,46 +87,23 @@ def add(
     `last` are the bits of a state's last word. The caller has made sure that there is room.
     """
     hashes = np.empty(AHEAD, np.uint64)
-    entries = index.size - 1
     for begin in range(0, count, AHEAD):
         batch = min(AHEAD, count - begin)
         for member in range(batch):
-            at = (begin + member) * stride
-            mixed = _ZERO
-            for k in range(words - 1):
-                mixed = (mixed ^ load_word(source, at + 8 * k)) * _MIX
-                mixed ^= mixed >> _HALF
-            mixed = (mixed ^ (load_word(source, at + 8 * (words - 1)) & last)) * _MIX
-            mixed = (mixed ^ (mixed >> _HALF)) * _MIX_2
-            hashes[member] = mixed
-            prefetch(index, np.int64(mixed >> shift))
+            hashes[member] = _hash_of(words, last, source, (begin + member) * stride)
+            prefetch(index, np.int64(hashes[member] >> shift))
         for member in range(batch):
             at = (begin + member) * stride
-            mixed = hashes[member]
-            place = np.int64(mixed >> shift)
-            tag = np.uint32(mixed & _TAG_MASK) << _TAG_SHIFT
-            known = False
-            while True:
-                entry = index[place]
-                if entry == np.uint32(0):
-                    break
-                if entry & ~_INDEX_MASK == tag:
-                    other = (np.int64(entry & _INDEX_MASK) - 1) * words
-                    known = content[other + words - 1] == load_word(source, at + 8 * (words - 1)) & last
-                    for k in range(words - 1):
-                        known = known and content[other + k] == load_word(source, at + 8 * k)
-                    if known:
-                        break
-                place = (place + 1) & entries
-            if known:
+            place = _place_of(words, last, source, at, hashes[member], content, index, shift)
+            if index[place] != np.uint32(0):
                 continue
-            index[place] = tag | np.uint32(used + 1)
+            index[place] = _entry_of(hashes[member], used)
             for k in range(words - 1):
                 content[used * words + k] = load_word(source, at + 8 * k)
             content[used * words + words - 1] = load_word(source, at + 8 * (words - 1)) & last
             if partitions > 0:
                 hashed = load_word(source, at + 8 * words)
-                homes[used] = np.uint16(((hashed >> _HALF) * np.uint64(partitions)) >> _HALF)
+                homes[used] = _partition_of(hashed, partitions)
             used += 1
     return used
 
@@ -91,17 +112,13 @@ def add(
 def fill(words: int, content: Words, used: int, index: Codes, shift: Any) -> None:
     """Make the hash table anew, of states that are all different."""
     entries = index.size - 1
+    source = content.view(np.uint8)
     for i in range(used):
-        mixed = _ZERO
-        for k in range(words - 1):
-            mixed = (mixed ^ content[i * words + k]) * _MIX
-            mixed ^= mixed >> _HALF
-        mixed = (mixed ^ content[i * words + words - 1]) * _MIX
-        mixed = (mixed ^ (mixed >> _HALF)) * _MIX_2
-        place = np.int64(mixed >> shift)
+        hashed = _hash_of(words, _ALL_BITS, source, i * words * 8)
+        place = np.int64(hashed >> shift)
         while index[place] != np.uint32(0):
             place = (place + 1) & entries
-        index[place] = np.uint32(mixed & _TAG_MASK) << _TAG_SHIFT | np.uint32(i + 1)
+        index[place] = _entry_of(hashed, i)
 
 
 @kernel
@@ -110,37 +127,16 @@ def strike(
 ) -> None:
     """Mark those of `content` that are among `count` states of `source`."""
     hashes = np.empty(AHEAD, np.uint64)
-    entries = index.size - 1
     for begin in range(0, count, AHEAD):
         batch = min(AHEAD, count - begin)
         for member in range(batch):
-            at = (begin + member) * stride
-            mixed = _ZERO
-            for k in range(words - 1):
-                mixed = (mixed ^ load_word(source, at + 8 * k)) * _MIX
-                mixed ^= mixed >> _HALF
-            mixed = (mixed ^ (load_word(source, at + 8 * (words - 1)) & last)) * _MIX
-            mixed = (mixed ^ (mixed >> _HALF)) * _MIX_2
-            hashes[member] = mixed
-            prefetch(index, np.int64(mixed >> shift))
+            hashes[member] = _hash_of(words, last, source, (begin + member) * stride)
+            prefetch(index, np.int64(hashes[member] >> shift))
         for member in range(batch):
-            mixed = hashes[member]
-            place = np.int64(mixed >> shift)
-            tag = np.uint32(mixed & _TAG_MASK) << _TAG_SHIFT
-            while True:
-                entry = index[place]
-                if entry == np.uint32(0):
-                    break
-                if entry & ~_INDEX_MASK == tag:
-                    at = (begin + member) * stride
-                    number = np.int64(entry & _INDEX_MASK) - 1
-                    known = content[number * words + words - 1] == load_word(source, at + 8 * (words - 1)) & last
-                    for k in range(words - 1):
-                        known = known and content[number * words + k] == load_word(source, at + 8 * k)
-                    if known:
-                        struck[number] = 1
-                        break
-                place = (place + 1) & entries
+            at = (begin + member) * stride
+            entry = index[_place_of(words, last, source, at, hashes[member], content, index, shift)]
+            if entry != np.uint32(0):
+                struck[np.int64(entry & _INDEX_MASK) - 1] = 1
 
 
 @kernel
@@ -233,7 +229,7 @@ def home_of(layout: Layout, packed: Words, partitions: int) -> int:
     total = _ZERO
     for slot in range(layout.word.size):
         total += ((packed[np.int64(layout.word[slot])] >> layout.shift[slot]) & layout.mask[slot]) * layout.weight[slot]
-    home: int = np.int64(((finish_hash(total) >> _HALF) * np.uint64(partitions)) >> _HALF)  # type: ignore[assignment]
+    home: int = _partition_of(finish_hash(total), partitions)
     return home
 
 
@@ -245,4 +241,4 @@ def homes_of(layout: Layout, packed: Bytes, size: int, partitions: int, homes: N
         for slot in range(layout.word.size):
             word = load_word(packed, number * size + 8 * np.int64(layout.word[slot]))
             total += ((word >> layout.shift[slot]) & layout.mask[slot]) * layout.weight[slot]
-        homes[number] = np.uint16(((finish_hash(total) >> _HALF) * np.uint64(partitions)) >> _HALF)
+        homes[number] = _partition_of(finish_hash(total), partitions)

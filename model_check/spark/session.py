@@ -5,7 +5,9 @@ import os
 import re
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,17 +159,35 @@ def _prepare_java() -> None:
 
 
 def collected(tasks: Any) -> list[Any]:
-    """What tasks return; `SparkError` says why one failed."""
+    """What tasks return; `SparkError` says why one failed. An interrupt ends the job first.
+
+    The job has a thread of its own, with a connection of its own to Java: Spark's handler of Ctrl-C cannot cancel a job on
+    the connection on which the interrupted thread waits for an answer.
+    """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415
 
+    outcome: Future[list[Any]] = Future()
+
+    def collect() -> None:
+        try:
+            outcome.set_result(tasks.collect())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    job = threading.Thread(target=collect, name="job of Spark", daemon=True)
+    job.start()
     try:
-        outcomes: list[Any] = tasks.collect()
+        return outcome.result()
     except Py4JJavaError as error:
-        raise SparkError(reason_of(error)) from error
-    return outcomes
+        raise SparkError(_reason_of(error)) from error
+    except KeyboardInterrupt:
+        while job.is_alive():
+            tasks.ctx.cancelAllJobs()
+            job.join(timeout=1)
+        raise
 
 
-def reason_of(error: Any) -> str:
+def _reason_of(error: Any) -> str:
     """Why a job failed, in one line: the last line of a Python traceback, if there is one."""
     text = str(error.java_exception.getMessage()) if error.java_exception else str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -20,11 +20,9 @@ from model_check.compiled.kernels import ACTION_MASK, Bytes, Integers, Layout, W
 from model_check.compiled.layout import Fields
 from model_check.encode import as_json
 from model_check.exploration import Exploration
-from model_check.graph_tables import arrow_type, column_name, slot_type
+from model_check.graph_tables import arrow_type, column_name, model_as_metadata, slot_type
 from model_check.model import Local, Model, Property
-from model_check.report import option_name
 from model_check.spark.runs import Folder
-from model_check.version import VERSION
 from spec.values import Error
 
 KEY_BYTES = 16
@@ -63,12 +61,7 @@ class Tables:
         self.written: list[str] = []
         self._digest_of: list[dict[Any, bytes]] = [{} for _ in self.domains]
         self._first, self._digests = np.zeros(0, np.int64), np.zeros(0, np.uint64)
-        parameters = {option_name(name): as_json(value) for name, value in model.parameters.items()}
-        self._described = {
-            "kspec.model": model.name,
-            "kspec.parameters": json.dumps(parameters),
-            "kspec.version": VERSION,
-        }
+        self._described = model_as_metadata(model)
         self._actions = [action.name for action in model.actions]
         self._arguments = [json.dumps(as_json(action.args)) for action in model.actions]
         self._answered: dict[tuple[Any, ...], int] = {}

@@ -287,18 +287,10 @@ def follower_is_prefix(s: View, leader: BrokerId, follower: BrokerId, offset: Of
 
 
 @conjunct(
-    "WorkingIsrCoversTrueIsr",
+    "WorkingIsrCoversLaterIsrs",
     "The ISR that a leader works with shrinks only with the true one; once the true one goes another way, a member has moved"
     " on, and the leader can commit nothing more.",
 )
-def working_isr_covers_true_isr(s: View, leader: BrokerId, replica: BrokerId, epoch: Epoch) -> Any:
-    return implies(
-        all_of(epoch <= s.partition.leader_epoch, s.may_lead(leader, epoch), member(replica, s.partition.isr)),
-        any_of(s.is_stuck(leader, epoch), s.works_with(leader, epoch, replica)),
-    )
-
-
-@conjunct("WorkingIsrCoversLaterIsrs", "The same of the ISR of every later announcement.")
 def working_isr_covers_later_isrs(s: View, leader: BrokerId, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
     announced_later = all_of(epoch < later, later <= s.partition.leader_epoch)
     return implies(
@@ -401,7 +393,6 @@ INVARIANT = (
     leader_has_its_epoch,
     log_matching,
     follower_is_prefix,
-    working_isr_covers_true_isr,
     working_isr_covers_later_isrs,
     memory,
     committers_held_office,

@@ -394,14 +394,15 @@ def test_killed_at_random_moments_often(tmp_path: Path) -> None:
     assert counts["ended"] >= 1
 
 
-def test_ctrl_c_leaves_a_checkpoint_and_ends_with_3(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked_to_stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_a_checkpoint_and_ends_with_3(asked_to_stop: signal.Signals, tmp_path: Path) -> None:
     arguments = ["check", "kip-320", "--replicas", "3", "--max-epoch", "2", "--invariant", "StrongIsr", "--json", "--quiet"]
     folder = tmp_path / "kept"
     process = start(*arguments, "--checkpoint", str(folder))
     until = time.monotonic() + 60
     while not (folder / "manifest.json").exists() and time.monotonic() < until:
         time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(asked_to_stop)
     output, problems = process.communicate(timeout=60)
     assert process.returncode == 3
     stopped = json.loads(output)

@@ -1,7 +1,6 @@
 """`kspec` as a user or a script meets it: output, files, exit status, and one line for each mistake."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -101,19 +100,15 @@ def test_limits_end_with_3() -> None:
 
 
 def test_an_interrupt_ends_with_3_and_the_counts_so_far() -> None:
-    command = [
-        sys.executable,
-        "-c",
-        "from model_check.cli import main; main()",
-        "check",
-        "kip-320",
-        "--json",
-        "--engine",
-        "reference",
-    ]
+    begins = "def begins(*asked): print('exploring', file=sys.stderr, flush=True); return explore(*asked)"
+    script = f"import sys\nfrom model_check import cli, reference\nexplore = reference.explore\n{begins}\n"
+    command = [sys.executable, "-c", f"{script}reference.explore = begins\ncli.main()", "check", "kip-320"]
+    command += ["--json", "--engine", "reference", "--quiet"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(2.5)
-        os.kill(process.pid, signal.SIGINT)
+        assert process.stderr is not None
+        assert process.stderr.readline() == "exploring\n"
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=30)
     assert process.returncode == 3
     result = json.loads(out)
@@ -122,12 +117,46 @@ def test_an_interrupt_ends_with_3_and_the_counts_so_far() -> None:
     assert 0 < result["distinct_states"] < 737_794
 
 
+@pytest.mark.parametrize("at_ctrl_c", ["signal.default_int_handler", "signal.SIG_IGN"])
+def test_sigterm_ends_with_3_also_where_ctrl_c_is_ignored(at_ctrl_c: str) -> None:
+    """As it is in the background of a script."""
+    explore = "def explore(*_): print('exploring', flush=True); time.sleep(60)"
+    script = f"import signal, time\nsignal.signal(signal.SIGINT, {at_ctrl_c})\nfrom model_check import cli\n{explore}\n"
+    command = [sys.executable, "-c", f"{script}cli.explorer = lambda *_: explore\ncli.main()", "check", "kip-320"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "exploring\n"
+        process.terminate()
+        _, told = process.communicate(timeout=30)
+    assert (process.returncode, told.strip()) == (3, "kspec: interrupted")
+
+
 def test_lack_of_memory_is_told_in_one_line() -> None:
     full = "def full(*_): raise MemoryError('a shard of the visited set is full')"
     script = f"from model_check import cli\n{full}\ncli.explorer = lambda *_: full\ncli.main()"
     command = [sys.executable, "-c", script, "check", "kip-320"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (3, "kspec: out of memory: a shard of the visited set is full\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needs", "extra"),
+    [
+        ("check kip-320 --engine spark", "engine spark needs pyspark and pyarrow", "spark"),
+        ("simulate kip-101 --engine spark", "engine spark needs pyspark and pyarrow", "spark"),
+        ("mutants --engine spark", "engine spark needs pyspark and pyarrow", "spark"),
+        ("cover TABLES --out TRACES", "engine spark needs pyspark and pyarrow", "spark"),
+        ("liveness kip-320", "kspec liveness needs scipy", "graph"),
+        ("graph kip-320 --out states.parquet", "--format parquet needs pyarrow", "graph"),
+        ("prove kip-320", "kspec prove needs z3", "prove"),
+    ],
+)
+def test_a_library_that_is_missing_is_named_in_one_line(arguments: str, needs: str, extra: str, tmp_path: Path) -> None:
+    lacking = "import sys; sys.modules.update(dict.fromkeys(['pyarrow', 'pyspark', 'scipy', 'z3']))"
+    command = [sys.executable, "-c", f"{lacking}; from model_check.cli import main; main()", *arguments.split()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    sentence = f"kspec: {needs}; install it with: pip install 'kafka-replication-spec[{extra}]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
 
 
 def test_deadlock_counts_as_violation_on_request() -> None:

@@ -27,7 +27,16 @@ PROMISES = [
     "IsrIsWholeAgain",
 ]
 
-DISTURBANCES = {"Fence", "ProposeShrink", "ElectPreferred", "Reassign", "CancelReassignment", "RegisterAgain"} | {
+DISTURBANCES = {
+    "FailOver",
+    "ExpireSession",
+    "Fence",
+    "ProposeShrink",
+    "ElectPreferred",
+    "Reassign",
+    "CancelReassignment",
+    "RegisterAgain",
+} | {
     "UncleanShutdown",
     "BeginShutdown",
     "StopAtOnce",
@@ -35,7 +44,12 @@ DISTURBANCES = {"Fence", "ProposeShrink", "ElectPreferred", "Reassign", "CancelR
     "StartOnLateAnswer",
     "SendFetch",
 }
-LOSSES = {"FetchUnanswered", "GrantIsrUnanswered", "LoseConnection", "TakeAnswerReadLate"}
+LOSSES = {"HandleRequestUnanswered", "HandleStrayRequest", "WriteIsrUnconfirmed"} | {
+    "FetchUnanswered",
+    "GrantIsrUnanswered",
+    "LoseConnection",
+    "TakeAnswerReadLate",
+}
 CLIENTS = {"CreatePartition", "Produce", "ProduceAgain"}
 
 
@@ -84,22 +98,31 @@ def test_every_promise_is_due_somewhere() -> None:
     assert all(verdict.met for verdict in check_liveness(graph, graph.model.liveness).verdicts)
 
 
+EVERYTHING = {
+    "isr_shrinks": 1,
+    "fencings": 1,
+    "clean_shutdowns": 1,
+    "unclean_shutdowns": 1,
+    "reassignments": 1,
+    "late_fetches": 1,
+    "retries": 1,
+    "unclean": True,
+}
+ONLY_KRAFT = {"late_registrations": 1}
+ONLY_ZOOKEEPER = {"failovers": 1, "lost_confirmations": 1}
+
+
 def test_what_is_not_fair_is_a_disturbance_a_loss_or_what_clients_do() -> None:
-    model = kafka(
-        version="2.8",
-        isr_shrinks=1,
-        fencings=1,
-        clean_shutdowns=1,
-        unclean_shutdowns=1,
-        reassignments=1,
-        late_registrations=1,
-        late_fetches=1,
-        retries=1,
-        unclean=True,
-    )
-    unfair = set(model.action_names) - {fairness.action for fairness in model.fairness}
-    assert unfair == (DISTURBANCES | LOSSES | CLIENTS) & set(model.action_names)
-    assert {fairness.action for fairness in HEALING} == set(model.action_names) - unfair
+    models = [
+        kafka(version="3.0", **EVERYTHING, **ONLY_KRAFT),
+        kafka(version="2.6", **EVERYTHING, **ONLY_ZOOKEEPER),
+        kafka(version="2.7", **EVERYTHING),
+    ]
+    for model in models:
+        unfair = set(model.action_names) - {fairness.action for fairness in model.fairness}
+        assert unfair == (DISTURBANCES | LOSSES | CLIENTS) & set(model.action_names)
+    known = {name for model in models for name in model.action_names}
+    assert {fairness.action for fairness in HEALING} == known - DISTURBANCES - LOSSES - CLIENTS
 
 
 SLOW = {"last-known-leader-while-down", "admit-anybody"}
@@ -130,12 +153,63 @@ def test_a_registration_that_arrives_late_keeps_a_broker_away_for_ever(version: 
     assert broken(graph_of(of(version=version, brokers=2, elections=0, late_registrations=1))) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("version", "expected"), [("2.1", {"WriteIsAnswered": (13, 0)}), ("2.6", {"WriteIsAnswered": (13, 0)}), ("2.7", {})]
+    ("version", "expected"), [("2.1", {"WriteIsAnswered": (17, 0)}), ("2.6", {"WriteIsAnswered": (17, 0)}), ("2.7", {})]
 )
 def test_an_epoch_opened_in_vain_stops_a_follower_for_ever(version: str, expected: Lengths) -> None:
     """KAFKA-10706: the follower asks where that epoch ends, cuts nothing, and asks again."""
-    assert broken(graph_of(of(version=version, brokers=2, min_isr=1, values=2, elections=3))) == expected
+    assert broken(graph_of(of(version=version, brokers=2, min_isr=1, values=3, elections=3))) == expected
+
+
+AWAY_AND_BACK = {"brokers": 2, "elections": 0, "unclean_shutdowns": 1}
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("2.1", {"BrokerComesBack": 7, "LeaderTakesOffice": 7, "WriteIsAnswered": 8, "AcknowledgedIsReplicated": 10}),
+        ("2.2", {}),
+        ("2.8", {}),
+    ],
+)
+def test_a_quick_restart_goes_unnoticed_up_to_2_1(version: str, expected: dict[str, int]) -> None:
+    """KAFKA-1120: the controller looks too late to see that the broker was away, so nobody tells it what to do (KIP-380)."""
+    found = broken(graph_of(of(version=version, **AWAY_AND_BACK)))
+    assert {name: states for name, (states, _) in found.items()} == expected
+
+
+@pytest.mark.parametrize(
+    "version", [pytest.param("0.10", marks=pytest.mark.slow), "2.6", pytest.param("2.8", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"elections": 2},
+        {"elections": 0, "min_isr": 1, "isr_shrinks": 1},
+        {"elections": 0, "fencings": 1},
+        {"elections": 1, "failovers": 1},
+    ],
+    ids=str,
+)
+def test_promises_are_kept_with_zookeeper(version: str, bounds: dict[str, int]) -> None:
+    assert broken(graph_of(of(version=version, brokers=2, **bounds))) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("version", "bounds"),
+    [
+        ("2.6", {"isr_shrinks": 1}),
+        ("2.8", {"isr_shrinks": 1}),
+        ("2.6", {"fencings": 1}),
+        ("2.8", {"fencings": 1}),
+        ("2.6", {"clean_shutdowns": 1}),
+    ],
+    ids=str,
+)
+def test_promises_are_kept_with_zookeeper_and_three_brokers(version: str, bounds: dict[str, int]) -> None:
+    assert broken(graph_of(of(version=version, elections=0, **bounds))) == {}
 
 
 def test_a_leader_with_an_epoch_that_is_not_its_own_asks_for_an_isr_for_ever() -> None:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from model_check.spark.checkpoint import Checkpoint
 from model_check.spark.java import NoJavaError, find_java, launcher_home
 from model_check.spark.messages import decode, encode, in_order
 from model_check.spark.runs import Folder, Piece
-from model_check.spark.session import SparkError, SparkSettings, spark_context
+from model_check.spark.session import SparkError, SparkSettings, collected, spark_context
 from model_check.symmetry import Symmetry
 from tests.model_check.commands import Command
 from tests.model_check.engines import SMALL_MODELS, assert_replays, model_of, numbers_of
@@ -344,7 +345,8 @@ def _workers_of(context: Any) -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_killed_driver_goes_on_with_resume(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
+def test_a_driver_that_was_stopped_goes_on_with_resume(sent: signal.Signals, tmp_path: Path) -> None:
     arguments = ["async-isr", "--replicas", "2", "--max-offset", "2", "--max-version", "2", "--all", "--json"]
     folder = str(tmp_path / "checkpoints")
     command = [sys.executable, "-m", "model_check.spark.submit", "check", *arguments, "--engine", "spark", "--quiet"]
@@ -358,8 +360,9 @@ def test_a_killed_driver_goes_on_with_resume(tmp_path: Path) -> None:
     try:
         assert _wait_for(lambda: manifest.exists() and _levels_in(manifest) >= 4)
     finally:
-        first.kill()
-        first.wait()
+        first.send_signal(sent)
+        status = first.wait(timeout=60)
+    assert status == (-signal.SIGKILL if sent == signal.SIGKILL else 3)
     assert 4 <= _levels_in(manifest) < 12
     done = subprocess.run([*command, "--resume", folder], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -418,6 +421,35 @@ def test_levels_of_the_driver_are_in_its_checkpoints(tmp_path: Path, driver_stat
     assert numbers_of(_with_checkpoint(model, asked, EVERYTHING, driver_states)) == expected(model)
     resumed = _with_checkpoint(model, asked._replace(resume=True), EVERYTHING)
     assert numbers_of(resumed) == expected(model)
+
+
+def test_an_interrupted_search_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    jobs = count()
+
+    def interrupted(tasks: Any) -> list[Any]:
+        if next(jobs) == 5:
+            raise KeyboardInterrupt
+        return collected(tasks)
+
+    monkeypatch.setattr(engine, "collected", interrupted)
+    stopped = _with_checkpoint(model, Checkpointing(tmp_path, lambda _: None, every=1000.0), EVERYTHING)
+    assert (stopped.complete, stopped.stopped_because) == (False, "interrupted")
+    assert 1 < stopped.distinct_states < expected(model)["distinct"]
+    resumed = _with_checkpoint(model, Checkpointing(tmp_path, lambda _: None, resume=True), EVERYTHING)
+    assert numbers_of(resumed) == expected(model)
+
+
+def test_an_interrupt_in_the_last_level_of_the_driver_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    conclude = head._HeadSearch._conclude
+
+    def interrupted(search: head._HeadSearch) -> None:
+        signal.raise_signal(signal.SIGINT)
+        conclude(search)
+
+    monkeypatch.setattr(head._HeadSearch, "_conclude", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        in_process(counters(6), driver_states=2)
 
 
 def test_a_checkpoint_of_something_else_or_damaged_is_refused(tmp_path: Path) -> None:

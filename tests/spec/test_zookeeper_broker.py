@@ -10,7 +10,17 @@ from spec.leader import consider_shrinking, handle_alter_partition_response
 from spec.log import RecordLog
 from spec.partition import LogDeleted, Persist
 from spec.step import Reply
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, Error, LeaderAndIsr, PartitionEpoch, PartitionId
+from spec.values import (
+    NO_BROKER_EPOCH,
+    NO_LEADER,
+    BrokerEpoch,
+    BrokerId,
+    Epoch,
+    Error,
+    LeaderAndIsr,
+    PartitionEpoch,
+    PartitionId,
+)
 from spec.zookeeper_broker import ZkReplica, handle_leader_and_isr, handle_stop_replica, outcome_of, write_of
 from tests.spec.broker_driver import EPOCH, EVERYBODY, NOW, OTHER, SELF, broker, fetched, follower, leader, log_of, run_of
 
@@ -46,6 +56,13 @@ def test_an_announcement_of_a_later_epoch_is_obeyed(leads: BrokerId) -> None:
     step = handle_leader_and_isr(OLD, replica(), announcement(leads, 6, controller=4), NOW)
     assert (step.state.partition.leader, step.state.partition.leader_epoch) == (leads, 6)
     assert (step.state.controller_epoch, step.effects[-1]) == (4, answer(Error.NONE))
+
+
+def test_that_nobody_leads_changes_nothing_but_which_controller_is_known() -> None:
+    """Kafka looks for the leader among the brokers that are alive, and finds none: role, epoch and fetcher stay."""
+    step = handle_leader_and_isr(OLD, replica(), announcement(NO_LEADER, 6, controller=4), NOW)
+    assert step.state == replica()._replace(controller_epoch=Epoch(4))
+    assert step.effects == (answer(Error.NONE),)
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,12 @@ from spec.values import (
     PartitionEpoch,
     PartitionId,
 )
-from spec.zookeeper import ConditionalWrite, PartitionNode, isr_write, write_partition
+from spec.zookeeper import ConditionalWrite, NodeCreation, PartitionNode, isr_write, write_partition
 from spec.zookeeper_controller import (
     ZkControllerState,
     ZkPartition,
     ZkStep,
+    create_partition,
     handle_broker_change,
     handle_controlled_shutdown,
     handle_isr_proposal,
@@ -80,6 +81,8 @@ class ZooKeeper:
                 self.node = result.node
                 if result.error != Error.NONE:
                     return result.error
+            elif isinstance(effect, NodeCreation):
+                self.node = effect.node
             else:
                 to = effect.to if isinstance(effect, Send) else BrokerId(0)
                 self.sent.append((to, effect.message))
@@ -102,6 +105,24 @@ class ZooKeeper:
     @property
     def role(self) -> tuple[int, frozenset[BrokerId], int]:
         return self.node.state.leader, self.node.state.isr, self.node.state.leader_epoch
+
+
+# ---- creation
+
+
+@by_version
+def test_a_new_partition_is_led_by_its_first_online_replica(rules: ZkControllerProtocol) -> None:
+    zookeeper = ZooKeeper(rules)
+    zookeeper.state = zookeeper.state._replace(partitions=(), shutting_down=ids(2))
+    zookeeper.sent.clear()
+    assert zookeeper.take(create_partition(rules, zookeeper.state, PARTITION, order(2, 3, 1))) == Error.NONE
+    assert (zookeeper.role, zookeeper.node.partition_epoch) == ((3, ids(1, 3), 0), 0)
+    assert zookeeper.told(LeaderAndIsrRequest) == [1, 3]
+
+
+def test_a_new_partition_waits_for_a_replica_that_is_online() -> None:
+    state = ZkControllerState(Epoch(1), (LiveBroker(BrokerId(1), BrokerEpoch(10)),))
+    assert create_partition(ZK_2_2, state, PARTITION, order(2, 3)) == (state, ())
 
 
 # ---- brokers come and go

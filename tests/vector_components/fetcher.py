@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
 from spec.broker_protocol import BrokerProtocol
 from spec.broker_versions import BROKER_2_7, BROKER_3_9
@@ -53,7 +53,6 @@ from tests.vector_outcomes import UnsupportedError
 FOLLOWER, LEADER = BrokerId(0), BrokerId(1)
 NOW = 1
 ThreadStep = Callable[[], None]
-AnyLogT = TypeVar("AnyLogT", bound=Log)
 
 TRUNCATING_FIRST = replace(
     BROKER_3_9,

@@ -13,19 +13,28 @@ from model_check.models.kafka.metadata import add_metadata
 from model_check.models.kafka.properties import add_properties
 from model_check.models.kafka.replication import add_replication
 from model_check.models.kafka.settings import controller_of, rules_of, versions_of
+from model_check.models.kafka.zookeeper_broker import add_zookeeper_brokers
+from model_check.models.kafka.zookeeper_control import add_zookeeper_control
 
 
 def build(name: str, parameters: dict[str, Any]) -> Model:
     """The model within the bounds and with the settings of `parameters`."""
     versions = versions_of(parameters)
     board = Board(name, rules_of(versions, parameters), controller_of(versions, parameters), parameters)
-    most = decisions(parameters)
-    add_control(board)
-    add_metadata(board, most)
-    add_replication(board)
-    add_late_fetches(board)
-    add_isr_changes(board)
-    add_lifecycle(board, most)
+    if board.has_zookeeper:
+        add_zookeeper_control(board)
+        add_replication(board)
+        add_late_fetches(board)
+        add_isr_changes(board)
+        add_zookeeper_brokers(board)
+    else:
+        most = decisions(parameters)
+        add_control(board)
+        add_metadata(board, most)
+        add_replication(board)
+        add_late_fetches(board)
+        add_isr_changes(board)
+        add_lifecycle(board, most)
     add_properties(board)
     add_liveness(board)
     return board.model

@@ -9,31 +9,39 @@ from model_check.models.kafka.cluster import Control, controller_state
 from model_check.models.kafka.party import Rules, committed, face, next_request
 from model_check.models.kafka.reading import Reading, image_for, with_image
 from model_check.models.kafka.values import (
+    FIRST_CONTROLLER,
     NO_EXCHANGE,
     NO_MEMORY,
+    NO_ORDERS,
     NO_ROLE,
     NO_TOPIC,
     NOTHING_LATE,
     NOTHING_SEEN,
+    AnyCluster,
     Change,
     Cluster,
     Exchange,
     Image,
+    Inbox,
     Process,
     Role,
     Under,
+    ZkCluster,
 )
 from model_check.models.kafka.words import reading_in_words
-from spec.alter_partition import AfterError
+from model_check.models.kafka.zookeeper import ZkControl, ZkDecision, isr_verdict, live_now, with_mail
+from spec.alter_partition import AfterError, nothing_pending
 from spec.broker_lifecycle import BrokerLifecycle, BrokerState
 from spec.controller import check_alter_partition_request
 from spec.fetcher import NOT_FETCHING
+from spec.isr_requests import WriteIsr
 from spec.local_log import LocalLog
 from spec.log import EMPTY_LOG
 from spec.metadata import BrokerRegistration
 from spec.values import NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset
 
 Known = frozenset[BrokerRegistration]
+NOBODY_KNOWN: Known = frozenset()
 
 FIRST_RUN = Incarnation(1)
 
@@ -41,11 +49,15 @@ FIRST_RUN = Incarnation(1)
 class Slots(NamedTuple):
     """What the state consists of; each but `cluster`, the producer's and the budgets once for each broker.
 
+    `cluster`: what a KRaft controller holds, or ZooKeeper and its controller. `reading` is of brokers that read metadata,
+    `inbox` of those that are told by request; `heard` is the epoch of the latest controller that one of these has heard of.
     `late`: a follower's fetch that takes long; no slot where the bounds allow none.
     """
 
     cluster: Slot
     reading: dict[int, Slot]
+    inbox: dict[int, Slot]
+    heard: dict[int, Slot]
     log: dict[int, Slot]
     role: dict[int, Slot]
     memory: dict[int, Slot]
@@ -68,6 +80,10 @@ class Views(NamedTuple):
     request: dict[int, View]
 
 
+Decision = Cluster | ZkDecision
+"""What a controller decides."""
+
+
 class Decided(NamedTuple):
     """A decision of the controller as part of an action."""
 
@@ -80,9 +96,9 @@ _FINAL = (Error.FENCED_LEADER_EPOCH, Error.INVALID_UPDATE_VERSION)
 
 
 class Board:
-    """A model that is being built."""
+    """A model that is being built, with a controller of either kind."""
 
-    def __init__(self, name: str, rules: dict[int, Rules], control: Control, parameters: dict[str, Any]) -> None:
+    def __init__(self, name: str, rules: dict[int, Rules], control: Control | ZkControl, parameters: dict[str, Any]) -> None:
         self.model = Model(name, parameters)
         self.rules = rules
         self.control = control
@@ -95,6 +111,23 @@ class Board:
         self.budgets: dict[str, Slot] = {}
         self.views = self._views()
 
+    @property
+    def has_zookeeper(self) -> bool:
+        """Whether the controller works on ZooKeeper, and tells brokers by request."""
+        return isinstance(self.control, ZkControl)
+
+    @property
+    def kraft(self) -> Control:
+        """The KRaft controller's rules and settings."""
+        assert isinstance(self.control, Control)
+        return self.control
+
+    @property
+    def zookeeper(self) -> ZkControl:
+        """The rules and settings of the controller that works on ZooKeeper."""
+        assert isinstance(self.control, ZkControl)
+        return self.control
+
     def _slots(self) -> Slots:
         model, brokers = self.model, self.brokers
         registrations = frozenset(
@@ -105,20 +138,23 @@ class Board:
             broker: BrokerLifecycle(broker, FIRST_RUN, BrokerState.RUNNING, BrokerEpoch(1), ready_to_unfence=True)
             for broker in brokers
         }
-        empty = Cluster(NO_TOPIC, registrations)
+        reading: dict[int, Slot] = {}
+        inbox: dict[int, Slot] = {}
+        heard: dict[int, Slot] = {}
+        if isinstance(self.control, ZkControl):
+            live = live_now(self.control.protocol, registrations)
+            cluster = model.slot("zookeeper", ZkCluster(NO_TOPIC, registrations, live=live))
+            inbox = model.broker_slots("requests", brokers, NO_ORDERS)
+            heard = model.broker_slots("controllerEpoch", brokers, FIRST_CONTROLLER)
+        else:
+            empty = Cluster(NO_TOPIC, registrations)
+            cluster = model.slot("controller", empty)
+            reading = {broker: self._reading_slot(broker, empty) for broker in brokers}
         return Slots(
-            cluster=model.slot("controller", empty),
-            reading={
-                broker: model.slot(
-                    "metadata",
-                    (self.image_for(broker, empty),),
-                    broker,
-                    broker,
-                    holds=Reading,
-                    words=reading_in_words,
-                )
-                for broker in brokers
-            },
+            cluster=cluster,
+            reading=reading,
+            inbox=inbox,
+            heard=heard,
             log=model.broker_slots("log", brokers, LocalLog(EMPTY_LOG)),
             role=model.broker_slots("role", brokers, NO_ROLE),
             memory=model.broker_slots("memory", brokers, NO_MEMORY),
@@ -133,20 +169,22 @@ class Board:
             late=model.broker_slots("lateFetch", brokers, NOTHING_LATE) if self.parameters["late_fetches"] else {},
         )
 
+    def _reading_slot(self, broker: BrokerId, empty: Cluster) -> Slot:
+        first = (self.image_for(broker, empty),)
+        return self.model.slot("metadata", first, broker, broker, holds=Reading, words=reading_in_words)
+
+    def _known(self, broker: BrokerId) -> View:
+        """What a leader knows of all brokers; up to 2.8 no rule asks."""
+        role = self.slots.role[broker]
+        if self.has_zookeeper:
+            return self.model.view("known brokers", lambda role: NOBODY_KNOWN, role, key=broker)
+        return self.model.view("known brokers", partial(_known, broker), self.slots.reading[broker], role, key=broker)
+
     def _views(self) -> Views:
         view, slots = self.model.view, self.slots
         return Views(
             current=view("current partition", lambda cluster: cluster.topic, slots.cluster),
-            known={
-                broker: view(
-                    "known brokers",
-                    partial(_known, broker),
-                    slots.reading[broker],
-                    slots.role[broker],
-                    key=broker,
-                )
-                for broker in self.brokers
-            },
+            known={broker: self._known(broker) for broker in self.brokers},
             office={
                 broker: view("leads in", partial(_leads_in, broker), slots.role[broker], slots.process[broker], key=broker)
                 for broker in self.brokers
@@ -188,7 +226,7 @@ class Board:
         assert left is not None
         return then(left, lambda number: number - 1 if number else REFUSED, left)
 
-    def decision(self, name: str, function: Callable[..., Cluster | None], *reads: Slot) -> View:
+    def decision(self, name: str, function: Callable[..., Decision | None], *reads: Slot) -> View:
         """What the controller decides on something, `None` if it decides nothing; for `decided`."""
         return self.model.view(name, function, *reads)
 
@@ -200,9 +238,12 @@ class Board:
         refuse from now on, to no effect on its sender, is forgotten right away.
         """
         slots = self.slots
-        effects = [then(slots.cluster, lambda after: after, decision)]
+        effects = [then(slots.cluster, _cluster_after, decision)]
         for broker in self.brokers:
-            if broker != leaves:
+            if self.has_zookeeper:
+                inbox = slots.inbox[broker]
+                effects.append(then(inbox, partial(_is_told, broker), inbox, decision))
+            elif broker != leaves:
                 reading = slots.reading[broker]
                 effects.append(then(reading, partial(self._has_to_read, broker), reading, decision))
             if slots.exchange[broker] not in writes:
@@ -217,13 +258,30 @@ class Board:
     def _has_to_read(self, broker: BrokerId, reading: Reading, after: Cluster | None) -> Reading:
         return reading if after is None else with_image(broker, reading, self.image_for(broker, after))
 
-    def _unless_in_vain(self, leader: BrokerId, exchange: Exchange, after: Cluster | None) -> Exchange:
-        if after is None or exchange.state != Under.SENT:
+    def _unless_in_vain(self, leader: BrokerId, exchange: Exchange, decision: Decision | None) -> Exchange:
+        if decision is None or exchange.state != Under.SENT or self.writes_isr(leader):
             return exchange
-        error = check_alter_partition_request(self.control.protocol, controller_state(after).image, exchange.request)
+        after = cluster_after(decision)
+        if isinstance(after, ZkCluster):
+            error = isr_verdict(self.zookeeper, after, exchange.request).response.error
+        else:
+            error = check_alter_partition_request(self.kraft.protocol, controller_state(after).image, exchange.request)
         if error in _FINAL and self.rules[leader].protocol.on_isr_error(error) == AfterError.AWAIT_METADATA:
             return NO_EXCHANGE
         return exchange
+
+    def writes_isr(self, broker: BrokerId) -> bool:
+        """Whether a broker writes an ISR to ZooKeeper itself, rather than ask the controller."""
+        return isinstance(self.rules[broker].protocol.asks_for_isr(NO_EXCHANGE.request), WriteIsr)
+
+    def not_writing(self, leader: BrokerId) -> list[Local]:
+        """The guard of all that a leader does: while it writes an ISR to ZooKeeper it holds the partition's lock.
+
+        Kafka: `Partition.leaderIsrUpdateLock`.
+        """
+        if not self.writes_isr(leader):
+            return []
+        return [when(lambda role: nothing_pending(role.isr), self.slots.role[leader])]
 
     def pairs(self) -> list[tuple[BrokerId, BrokerId]]:
         """Every broker with every other one."""
@@ -241,11 +299,24 @@ class Board:
         """Whether the controller unfences only brokers that have read all metadata."""
         cluster: Cluster = self.model.initial[self.slots.cluster.position]
         image = controller_state(cluster).image
-        return not self.control.protocol.caught_up(image, image.brokers[0], Offset(image.end_offset - 2))
+        return not self.kraft.protocol.caught_up(image, image.brokers[0], Offset(image.end_offset - 2))
 
     def keeps_its_past(self, broker: BrokerId) -> bool:
         """Whether a broker that starts may act on metadata that were old by then."""
         return self.rules[broker].protocol.acts_on_metadata(Offset(0), Offset(1))
+
+
+def cluster_after(decision: Decision) -> AnyCluster:
+    """What a decision leaves the controller with."""
+    return decision.after if isinstance(decision, ZkDecision) else decision
+
+
+def _cluster_after(decision: Decision | None) -> object:
+    return REFUSED if decision is None else cluster_after(decision)
+
+
+def _is_told(broker: BrokerId, inbox: Inbox, decision: ZkDecision | None) -> Inbox:
+    return inbox if decision is None else with_mail(broker, inbox, decision)
 
 
 def _known(broker: BrokerId, reading: Reading, role: Role) -> Known:

@@ -7,7 +7,7 @@ batch, and a broker takes whole batches.
 
 from typing import NamedTuple
 
-from model_check.models.kafka.values import NO_TOPIC, PARTITION, Cluster, Topic
+from model_check.models.kafka.values import NO_TOPIC, PARTITION, AnyCluster, Cluster, Topic
 from spec.broker_control import Session
 from spec.controller import AppendRecords, ControllerState, ControllerStep
 from spec.controller_protocol import ControllerProtocol, ControllerSettings
@@ -76,7 +76,7 @@ def answer_of(step: ControllerStep) -> object:
     return next(effect.message for effect in step.effects if isinstance(effect, Reply))
 
 
-def is_the_choice(before: Cluster, after: Cluster, chosen: BrokerId, actor: BrokerId) -> bool:
+def is_the_choice(before: AnyCluster, after: AnyCluster, chosen: BrokerId, actor: BrokerId) -> bool:
     """Whether a decision with `chosen` as the preferred replica is to be taken: so that each outcome is taken once.
 
     Either `chosen` becomes leader by it; or nobody does, and then the broker that it is all about stands for any.
@@ -87,7 +87,7 @@ def is_the_choice(before: Cluster, after: Cluster, chosen: BrokerId, actor: Brok
     return leader == chosen
 
 
-def registered(cluster: Cluster, broker: BrokerId) -> BrokerRegistration:
+def registered(cluster: AnyCluster, broker: BrokerId) -> BrokerRegistration:
     """The registration of a broker; all brokers of the model are registered."""
     return next(entry for entry in cluster.brokers if is_registration_of(entry, broker))
 
@@ -97,6 +97,6 @@ def is_registration_of(entry: BrokerRegistration, broker: BrokerId) -> bool:
     return entry.broker == broker
 
 
-def is_current_run(cluster: Cluster, broker: BrokerId, broker_epoch: int) -> bool:
+def is_current_run(cluster: AnyCluster, broker: BrokerId, broker_epoch: int) -> bool:
     """Whether the registered run of a broker is the one with this broker epoch."""
     return broker_epoch != NO_BROKER_EPOCH and registered(cluster, broker).broker_epoch == broker_epoch

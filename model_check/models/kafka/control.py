@@ -68,7 +68,7 @@ def _add_creation(board: Board, leader: BrokerId) -> None:
 
 
 def _add_election(board: Board, leader: BrokerId) -> None:
-    control = board.control
+    control = board.kraft
 
     def elect(cluster: Cluster) -> Cluster | None:
         if cluster.topic == NO_TOPIC:
@@ -90,7 +90,7 @@ def _add_election(board: Board, leader: BrokerId) -> None:
 
 def _add_unclean_election(board: Board, leader: BrokerId) -> None:
     """Kafka looks for partitions without a leader every five minutes, so this needs no occasion and has no bound."""
-    control = board.control
+    control = board.kraft
 
     def elect(cluster: Cluster) -> Cluster | None:
         if cluster.topic == NO_TOPIC or cluster.topic.leader != NO_LEADER:
@@ -123,10 +123,12 @@ def _add_reassignments(board: Board) -> None:
 
 def _add_reassignment(board: Board, leader: BrokerId, target: frozenset[BrokerId] | None) -> None:
     """Begin or (no `target`) cancel a reassignment, with `leader` as the replica that Kafka likes best for a leader."""
-    control = board.control
+    control = board.kraft
 
     def reassign(cluster: Cluster) -> Cluster | None:
         topic = cluster.topic
+        # The goal that the partition has already is no step. It would change the order of preference alone, which is not
+        # kept here; and whether that changes depends on the brokers' ids, so they would not be interchangeable.
         if topic == NO_TOPIC or target == topic.replicas - topic.removing or (target is not None and leader not in target):
             return None
         replicas = None if target is None else (leader, *sorted(target - {leader}))
@@ -135,8 +137,7 @@ def _add_reassignment(board: Board, leader: BrokerId, target: frozenset[BrokerId
         step = handle_reassignment(control.protocol, control.settings, state, request)
         after = cluster_of(step.state)
         stands_for_any = min(topic.replicas if target is None else target)
-        changes = appended(step) and after != cluster  # more than the order of preference
-        return after if changes and is_the_choice(cluster, after, leader, stands_for_any) else None
+        return after if appended(step) and is_the_choice(cluster, after, leader, stands_for_any) else None
 
     name = "CancelReassignment" if target is None else "Reassign"
     goal = () if target is None else tuple(sorted(target))
@@ -160,7 +161,7 @@ def runs(cluster: Cluster, replica: BrokerId, process: Process) -> bool:
 
 
 def _add_fencing(board: Board, replica: BrokerId, successor: BrokerId) -> None:
-    slots, control = board.slots, board.control
+    slots, control = board.slots, board.kraft
     stops = board.parameters["unclean_shutdowns"] + board.parameters["clean_shutdowns"]
     if not stops and not board.parameters["fencings"]:
         return
@@ -208,4 +209,4 @@ def heartbeat(
         want_shutdown=shutdown,
     )
     state = controller_state(cluster, first=first)
-    return handle_heartbeat(board.control.protocol, board.control.settings, state, request, NOW)
+    return handle_heartbeat(board.kraft.protocol, board.kraft.settings, state, request, NOW)

@@ -2,27 +2,30 @@
 
 from collections.abc import Callable
 from itertools import combinations
+from typing import NamedTuple
 
 from model_check.model import CONTROLLER, REFUSED, Local, Message, Note, then, when
-from model_check.models.kafka.board import Board
+from model_check.models.kafka.board import NOBODY_KNOWN, Board, Decision, cluster_after
 from model_check.models.kafka.cluster import answer_of, appended, cluster_of, controller_state, is_the_choice
 from model_check.models.kafka.party import LATE, STRANGER, Log, awaits, broker, exchange_after, leading
-from model_check.models.kafka.replication import NOBODY_KNOWN, led_after
+from model_check.models.kafka.replication import led_after
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_TOPIC,
+    AnyCluster,
     Clients,
-    Cluster,
     Exchange,
     Memory,
     Process,
     Role,
     Under,
+    ZkCluster,
 )
+from model_check.models.kafka.zookeeper import decided_by, isr_verdict
+from model_check.models.kafka.zookeeper_isr import add_isr_writes
 from spec.alter_partition import AfterError
-from spec.controller import ControllerStep, handle_alter_partition
+from spec.controller import handle_alter_partition
 from spec.controller_messages import AlterPartitionResponse
-from spec.isr_requests import WriteIsr
 from spec.leader import consider_shrinking, handle_alter_partition_response
 from spec.local_log import LocalLog
 from spec.log import EMPTY_LOG, RecordLog
@@ -34,11 +37,18 @@ def add_isr_changes(board: Board) -> None:
     """Add shrinking, and the exchange with the controller. (Expanding is part of handling a fetch.)"""
     for leader in board.brokers:
         _add_shrink(board, leader)
-        # A grant may end a reassignment, and so the leadership of who asked.
-        for successor in board.brokers if board.parameters["reassignments"] else [leader]:
+        if board.has_zookeeper and board.writes_isr(leader):
+            add_isr_writes(board, leader)
+            continue
+        # A grant of a KRaft controller may end a reassignment, and so the leadership of who asked.
+        for successor in board.brokers if _ends_reassignments(board) else [leader]:
             _add_grant(board, leader, successor)
         _add_refusal(board, leader)
         _add_answer(board, leader)
+
+
+def _ends_reassignments(board: Board) -> bool:
+    return bool(board.parameters["reassignments"]) and not board.has_zookeeper
 
 
 # ---- the leader shrinks
@@ -72,6 +82,7 @@ def _add_shrink(board: Board, leader: BrokerId) -> None:
             guards=[
                 when(lambda role: role.leader == leader, slots.role[leader]),
                 when(lambda process: process.up, slots.process[leader]),
+                *board.not_writing(leader),
             ],
             effects=[
                 then(
@@ -98,55 +109,67 @@ def _in_time(partition: Partition[RecordLog], slow: frozenset[BrokerId]) -> Part
 # ---- the controller decides
 
 
-Decides = Callable[[Cluster, Exchange], ControllerStep]
+class Verdict(NamedTuple):
+    """What the controller makes of a request: its decision, `None` if it refuses, and the answer."""
+
+    decision: Decision | None
+    response: AlterPartitionResponse
+
+
+Decides = Callable[[AnyCluster, Exchange], Verdict]
 """What the controller makes of a request."""
 
 
 def _decides(board: Board, first: BrokerId) -> Decides:
     """What the controller makes of a request, with `first` as the replica that it likes best for a leader."""
-    control = board.control
 
-    def decide(cluster: Cluster, exchange: Exchange) -> ControllerStep:
-        state = controller_state(cluster, first)
-        return handle_alter_partition(control.protocol, control.settings, state, exchange.request)
+    def decide(cluster: AnyCluster, exchange: Exchange) -> Verdict:
+        if isinstance(cluster, ZkCluster):
+            verdict = isr_verdict(board.zookeeper, cluster, exchange.request)
+            return Verdict(decided_by(cluster, verdict.step) if verdict.written else None, verdict.response)
+        control, state = board.kraft, controller_state(cluster, first)
+        step = handle_alter_partition(control.protocol, control.settings, state, exchange.request)
+        response = answer_of(step)
+        assert isinstance(response, AlterPartitionResponse)
+        return Verdict(cluster_of(step.state) if appended(step) else None, response)
 
     return decide
 
 
-def _response(step: ControllerStep) -> AlterPartitionResponse:
-    response = answer_of(step)
-    assert isinstance(response, AlterPartitionResponse)
-    return response
-
-
 def _answer(
-    board: Board, leader: BrokerId, step: ControllerStep, exchange: Exchange, role: Role, process: Process
+    board: Board,
+    leader: BrokerId,
+    response: AlterPartitionResponse,
+    exchange: Exchange,
+    role: Role,
+    process: Process,
 ) -> Exchange:
-    answered = Exchange(Under.ANSWERED, exchange.request, _response(step))
+    answered = Exchange(Under.ANSWERED, exchange.request, response)
     return answered if process.up and _matters(board, leader, role, answered) else NO_EXCHANGE
 
 
 def _add_grant(board: Board, leader: BrokerId, successor: BrokerId) -> None:
     slots, decide = board.slots, _decides(board, successor)
-    exchanged, ends_reassignments = slots.exchange[leader], bool(board.parameters["reassignments"])
+    exchanged, ends_reassignments = slots.exchange[leader], _ends_reassignments(board)
 
-    def grant(cluster: Cluster, exchange: Exchange) -> Cluster | None:
+    def grant(cluster: AnyCluster, exchange: Exchange) -> Decision | None:
         if exchange.state != Under.SENT or cluster.topic == NO_TOPIC:
             return None
-        step = decide(cluster, exchange)
-        after = cluster_of(step.state)
+        granted = decide(cluster, exchange).decision
+        if granted is None:
+            return None
         # Else at most one replica can succeed: who is let in while the leader waits for leave to stop.
-        taken = not ends_reassignments or is_the_choice(cluster, after, successor, leader)
-        return after if appended(step) and taken else None
+        taken = not ends_reassignments or is_the_choice(cluster, cluster_after(granted), successor, leader)
+        return granted if taken else None
 
-    def answer(cluster: Cluster, exchange: Exchange, role: Role, process: Process) -> Exchange:
-        return _answer(board, leader, decide(cluster, exchange), exchange, role, process)
+    def answer(cluster: AnyCluster, exchange: Exchange, role: Role, process: Process) -> Exchange:
+        return _answer(board, leader, decide(cluster, exchange).response, exchange, role, process)
 
     args = {"leader": leader, "successor": successor} if ends_reassignments else {"leader": leader}
     asked = Message(leader, CONTROLLER, "AlterPartition")
     decision = board.decision(f"granted to {leader} succeeded by {successor}", grant, slots.cluster, exchanged)
     decided = board.decided(decision, writes=[exchanged])
-    said = Local(lambda cluster, exchange: _response(decide(cluster, exchange)).error, (slots.cluster, exchanged))
+    said = Local(lambda cluster, exchange: decide(cluster, exchange).response.error, (slots.cluster, exchanged))
     board.model.action(
         "GrantIsr",
         args,
@@ -158,9 +181,7 @@ def _add_grant(board: Board, leader: BrokerId, successor: BrokerId) -> None:
         ],
         answer=said,
     )
-    protocol = board.rules[leader].protocol
-    writes_itself = isinstance(protocol.asks_for_isr(NO_EXCHANGE.request), WriteIsr)
-    if not writes_itself and protocol.on_isr_error(Error.INVALID_UPDATE_VERSION) != AfterError.AWAIT_METADATA:
+    if board.rules[leader].protocol.on_isr_error(Error.INVALID_UPDATE_VERSION) != AfterError.AWAIT_METADATA:
         # Else an answer that is lost is as good as one that is never taken: asking again would tell the leader nothing.
         unanswered = board.decided(decision)
         board.model.action(
@@ -177,9 +198,11 @@ def _add_refusal(board: Board, leader: BrokerId) -> None:
     slots, decide = board.slots, _decides(board, leader)
     exchanged = slots.exchange[leader]
 
-    def refuse(cluster: Cluster, exchange: Exchange, role: Role, process: Process) -> object:
-        step = decide(cluster, exchange)
-        return REFUSED if appended(step) else _answer(board, leader, step, exchange, role, process)
+    def refuse(cluster: AnyCluster, exchange: Exchange, role: Role, process: Process) -> object:
+        verdict = decide(cluster, exchange)
+        if verdict.decision is not None:
+            return REFUSED
+        return _answer(board, leader, verdict.response, exchange, role, process)
 
     board.model.action(
         "RefuseIsr",
@@ -187,7 +210,7 @@ def _add_refusal(board: Board, leader: BrokerId) -> None:
         events=[Message(leader, CONTROLLER, "AlterPartition"), Note(CONTROLLER, "refuses")],
         guards=[when(lambda exchange: exchange.state == Under.SENT, exchanged)],
         effects=[then(exchanged, refuse, slots.cluster, exchanged, slots.role[leader], slots.process[leader])],
-        answer=Local(lambda cluster, exchange: _response(decide(cluster, exchange)).error, (slots.cluster, exchanged)),
+        answer=Local(lambda cluster, exchange: decide(cluster, exchange).response.error, (slots.cluster, exchanged)),
     )
 
 

@@ -8,10 +8,9 @@ answer that has left it does not.
 """
 
 from model_check.model import REFUSED, Effect, Local, Message, Note, View, then, when
-from model_check.models.kafka.board import Board
+from model_check.models.kafka.board import Board, Known
 from model_check.models.kafka.party import Log, leading
 from model_check.models.kafka.replication import (
-    Known,
     Led,
     fetch_answer,
     fetches_from,
@@ -134,6 +133,7 @@ def _add_handling(board: Board, follower: BrokerId, leader: BrokerId) -> None:
         guards=[
             when(lambda fetch: fetch.state == Under.SENT and fetch.leader == leader, late),
             when(lambda process: process.up, slots.process[leader]),
+            *board.not_writing(leader),
         ],
         effects=[then(led, serve, *led, *office, late), then(late, answer, *answer_reads)],
         answer=Local(lambda *asked: answer_to(*asked).error, answer_reads),

@@ -22,10 +22,8 @@ from model_check.models.kafka.late import gone_with
 from model_check.models.kafka.metadata import apply_image, has_read
 from model_check.models.kafka.party import Log
 from model_check.models.kafka.reading import NOT_READING, Reading
+from model_check.models.kafka.stopping import add_power_loss, down_after_clean_stop, without_memory
 from model_check.models.kafka.values import (
-    NO_EXCHANGE,
-    NO_MEMORY,
-    NO_ROLE,
     NO_TOPIC,
     Change,
     Clients,
@@ -34,26 +32,23 @@ from model_check.models.kafka.values import (
     Memory,
     Process,
     Role,
-    Under,
 )
 from spec.broker_lifecycle import (
     BrokerLifecycle,
     BrokerState,
-    CleanShutdown,
     begin_controlled_shutdown,
     handle_heartbeat_response,
     handle_registration_response,
     next_communication,
     set_ready_to_unfence,
     start_again,
-    stop,
 )
 from spec.controller import ControllerStep, handle_registration
 from spec.controller_messages import BrokerHeartbeatResponse, BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.fetcher import NOT_FETCHING, FetchState
-from spec.recovery import Checkpoints, after_clean_stop, after_power_loss, previous_broker_epoch, recover
+from spec.fetcher import FetchState
+from spec.recovery import after_clean_stop, recover
 from spec.step import SendToController
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Offset
+from spec.values import NO_BROKER_EPOCH, BrokerId, Error, Offset
 
 
 def add_lifecycle(board: Board, most: int) -> None:
@@ -61,7 +56,7 @@ def add_lifecycle(board: Board, most: int) -> None:
     unclean, clean = board.parameters["unclean_shutdowns"], board.parameters["clean_shutdowns"]
     for replica in board.brokers:
         if unclean:
-            _add_power_loss(board, replica)
+            add_power_loss(board, replica, _reads_no_more(board, replica))
         if clean:
             _add_clean_stop(board, replica)
         if unclean or clean:
@@ -76,61 +71,10 @@ def add_lifecycle(board: Board, most: int) -> None:
 # ---- stopping
 
 
-def _stopped(exchange: Exchange) -> tuple[Role, Memory, FetchState, Exchange]:
-    """What is left in memory; a request that was sent may still arrive, and nobody hears the answer."""
-    return NO_ROLE, NO_MEMORY, NOT_FETCHING, exchange if exchange.state == Under.SENT else NO_EXCHANGE
-
-
-def _without_memory(board: Board, replica: BrokerId) -> Effect:
-    slots = board.slots
-    party = (slots.role[replica], slots.memory[replica], slots.fetcher[replica], slots.exchange[replica])
-    return then(party, _stopped, slots.exchange[replica])
-
-
 def _reads_no_more(board: Board, replica: BrokerId) -> list[Effect]:
     """The effect of a stop on what a broker reads."""
     reading = board.slots.reading[replica]
     return [] if board.keeps_its_past(replica) else [then(reading, lambda images: NOT_READING, reading)]
-
-
-def _down(process: Process, noted: BrokerEpoch) -> Process:
-    life = BrokerLifecycle(process.life.broker, process.life.incarnation, BrokerState.SHUTTING_DOWN)
-    return Process(False, life, noted=noted)
-
-
-def _stop_cleanly(process: Process) -> Process:
-    noted = next(effect for effect in stop(process.life).effects if isinstance(effect, CleanShutdown))
-    return _down(process, previous_broker_epoch((noted.broker_epoch,)))
-
-
-def _add_power_loss(board: Board, replica: BrokerId) -> None:
-    slots, most = board.slots, board.parameters["values"]
-
-    def lose(kept: int, checkpointed: int) -> Callable[[Log], object]:
-        def effect(log: Log) -> object:
-            if kept > log.log.end_offset or checkpointed > min(kept, log.high_watermark):
-                return REFUSED
-            survived = after_power_loss(log, Checkpoints(Offset(checkpointed)), Offset(kept))
-            return recover(survived).local
-
-        return effect
-
-    for kept in range(most + 1):
-        for checkpointed in range(kept + 1):
-            board.model.action(
-                "UncleanShutdown",
-                {"broker": replica, "kept": kept, "checkpointedHighWatermark": checkpointed},
-                events=[Note(replica, "stops without warning")],
-                guards=[when(lambda process: process.up, slots.process[replica])],
-                effects=[
-                    then(slots.log[replica], lose(kept, checkpointed), slots.log[replica]),
-                    then(slots.process[replica], lambda process: _down(process, NO_BROKER_EPOCH), slots.process[replica]),
-                    _without_memory(board, replica),
-                    *gone_with(board, replica),
-                    *_reads_no_more(board, replica),
-                    board.spend("unclean_shutdowns"),
-                ],
-            )
 
 
 def _ask_to_stop(board: Board, successor: BrokerId, wanted: BrokerState) -> Callable[[Cluster, Process], Cluster | None]:
@@ -159,13 +103,13 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
         slots.process[replica],
     )
     flushed = then(slots.log[replica], lambda log: recover(after_clean_stop(log)).local, slots.log[replica])
-    stopped = then(slots.process[replica], _stop_cleanly, slots.process[replica])
+    stopped = then(slots.process[replica], down_after_clean_stop, slots.process[replica])
     begun = then(
         slots.process[replica],
         lambda process: process._replace(life=begin_controlled_shutdown(process.life).state),
         slots.process[replica],
     )
-    alone = [flushed, stopped, _without_memory(board, replica), *_reads_no_more(board, replica), *gone_with(board, replica)]
+    alone = [flushed, stopped, *without_memory(board, replica), *_reads_no_more(board, replica), *gone_with(board, replica)]
     spent = board.spend("clean_shutdowns")
     told = [Note(replica, "is told to stop"), Message(replica, CONTROLLER, "heartbeat: wants to stop")]
     asks = [Message(replica, CONTROLLER, "heartbeat: wants to stop")]
@@ -223,7 +167,7 @@ def _registers(board: Board, cluster: Cluster, life: BrokerLifecycle, successor:
     # The session of a run that is down has expired, or the answer would be DUPLICATE_BROKER_REGISTRATION.
     end_offset = Offset(registered(cluster, life.broker).broker_epoch + 1)
     state = controller_state(cluster, first=successor, silent=life.broker, end_offset=end_offset)
-    return handle_registration(board.control.protocol, board.control.settings, state, asked.message, NOW)
+    return handle_registration(board.kraft.protocol, board.kraft.settings, state, asked.message, NOW)
 
 
 def _hears(board: Board, replica: BrokerId, life: BrokerLifecycle, response: BrokerRegistrationResponse) -> BrokerLifecycle:

@@ -10,7 +10,7 @@ from model_check.model import Local, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import is_current_run, registered
 from model_check.models.kafka.party import Log
-from model_check.models.kafka.values import NO_TOPIC, Clients, Cluster, Memory, Process, Role
+from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Memory, Process, Role
 from model_check.temporal import Case, LivenessProperty, weak
 from spec.alter_partition import nothing_pending
 from spec.broker_lifecycle import BrokerState
@@ -25,6 +25,13 @@ HEALING = (
     weak("GrantIsr", of=("leader",)),
     weak("RefuseIsr", of=("leader",)),
     weak("TakeIsrAnswer", of=("leader",)),
+    weak("WriteIsr", of=("leader",)),
+    weak("WriteIsrAgain", of=("leader",)),
+    weak("HandleRequest", of=("broker",)),
+    weak("NoticeBrokers"),
+    weak("ReassignmentOver"),
+    weak("ExpireDown", of=("broker",)),
+    weak("RenewSession", of=("broker",)),
     weak("ElectUncleanly"),
     weak("FenceDown", of=("broker",)),
     weak("AskToStop", of=("broker",)),
@@ -94,7 +101,7 @@ def _unless(premise: Local, label: str) -> Case:
     return Case(label, ((premise,),), ((when(lambda *values: not function(*values), *premise.reads),),))
 
 
-def takes_part(broker: BrokerId, cluster: Cluster, process: Process) -> bool:
+def takes_part(broker: BrokerId, cluster: AnyCluster, process: Process) -> bool:
     """Whether a broker runs, and is neither fenced nor on its way out."""
     entry = registered(cluster, broker)
     runs = process.up and process.published and is_current_run(cluster, broker, process.life.broker_epoch)
@@ -108,7 +115,7 @@ def _comes_back(board: Board, broker: BrokerId) -> Case:
     return _unless(is_away, f"broker {broker}")
 
 
-def _leads(cluster: Cluster, *others: Role | Process) -> bool:
+def _leads(cluster: AnyCluster, *others: Role | Process) -> bool:
     """Whether the controller's leader is up, and knows that it leads in this epoch. `others`: all roles, all processes."""
     topic, half = cluster.topic, len(others) // 2
     roles, processes = others[:half], others[half:]
@@ -144,7 +151,7 @@ def _is_answered(board: Board, leader: BrokerId, value: int) -> Case:
     return _unless(when(partial(_waits, value), board.slots.memory[leader]), f"record {value} at broker {leader}")
 
 
-def _holds(broker: BrokerId, value: int, cluster: Cluster, log: Log) -> bool:
+def _holds(broker: BrokerId, value: int, cluster: AnyCluster, log: Log) -> bool:
     assigned = broker in cluster.topic.replicas
     return not assigned or any(record.value == value for record in log.log.records)
 
@@ -161,7 +168,7 @@ def _is_told(value: int, clients: Clients) -> bool:
 
 
 def _joins(board: Board, broker: BrokerId) -> Case:
-    def is_kept_out(cluster: Cluster, process: Process) -> bool:
+    def is_kept_out(cluster: AnyCluster, process: Process) -> bool:
         is_candidate = broker in cluster.topic.replicas - cluster.topic.removing
         return is_candidate and broker not in cluster.topic.isr and takes_part(broker, cluster, process)
 

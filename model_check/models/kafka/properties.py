@@ -9,18 +9,14 @@ from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import registered
 from model_check.models.kafka.party import Log, latest_offset
 from model_check.models.kafka.settings import versions_of
-from model_check.models.kafka.values import NO_TOPIC, Clients, Cluster, Process, Role, Topic
+from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Cluster, Process, Role, Topic
 from spec.alter_partition import maximal_isr
 from spec.broker_versions import BROKER_VERSIONS
 from spec.list_offsets import ListedOffset, never_lags
 from spec.log import EMPTY_LOG, RecordLog
 from spec.metadata import NOBODY
-from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Error, Offset
-
-
-def agree_below(log: RecordLog, other: RecordLog, end: Offset) -> bool:
-    """Whether two logs hold the same records before `end`."""
-    return all(log.holds_as(other, Offset(offset)) for offset in range(end))
+from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Error
+from spec.zookeeper_rules import LiveBroker
 
 
 def add_properties(board: Board) -> None:
@@ -70,15 +66,28 @@ def _eligible_view(board: Board, broker: BrokerId) -> View:
     """The log of a broker that may be elected cleanly, sooner or later: its registered run is up and ISR or ELR list it."""
     slots = board.slots
 
-    def log_of_candidate(cluster: Cluster, process: Process, log: Log) -> RecordLog | None:
-        topic = cluster.topic
-        listed = broker in topic.replicas and (broker in topic.isr or broker in topic.elr)
+    def log_of_candidate(cluster: AnyCluster, process: Process, log: Log) -> RecordLog | None:
         runs = process.up and process.life.broker_epoch == registered(cluster, broker).broker_epoch
-        return log.log if listed and runs else None
+        return log.log if runs and _is_listed(board, cluster, broker) else None
 
     return board.model.view(
         "possible next leader", log_of_candidate, slots.cluster, slots.process[broker], slots.log[broker], key=broker
     )
+
+
+def _is_listed(board: Board, cluster: AnyCluster, broker: BrokerId) -> bool:
+    """Whether ISR or ELR list the registered run of a broker.
+
+    A run that a controller on ZooKeeper has not noticed is listed in the place of an earlier one, and leaves the ISR when it
+    is noticed; not so the last in-sync replica, nor where the controller cannot tell runs from each other.
+    """
+    topic = cluster.topic
+    if broker not in topic.replicas & (topic.isr | topic.elr):
+        return False
+    if isinstance(cluster, Cluster) or topic.isr == {broker}:
+        return True
+    run = LiveBroker(broker, registered(cluster, broker).broker_epoch)
+    return run._replace(broker_epoch=board.zookeeper.protocol.epoch_of(run)) in cluster.live
 
 
 def _candidates(board: Board) -> None:
@@ -86,7 +95,7 @@ def _candidates(board: Board) -> None:
     candidate = {broker: _eligible_view(board, broker) for broker in board.brokers}
 
     def has_committed(mine: RecordLog, log: RecordLog | None) -> bool:
-        return log is None or agree_below(mine, log, mine.end_offset)
+        return log is None or mine.agrees_below(log, mine.end_offset)
 
     model.always(
         "CommittedOnNextLeader",
@@ -143,7 +152,7 @@ def _isr(board: Board) -> None:
     true_isr = model.view("true ISR", lambda cluster: cluster.topic.isr, slots.cluster)
 
     def member_agrees(member: BrokerId) -> Callable[[RecordLog, frozenset[BrokerId], Log], bool]:
-        return lambda known, isr, log: member not in isr or agree_below(known, log.log, known.end_offset)
+        return lambda known, isr, log: member not in isr or known.agrees_below(log.log, known.end_offset)
 
     by_default = not board.parameters["unclean_shutdowns"]
     model.always(
@@ -184,7 +193,7 @@ def _logs(board: Board) -> None:
         "LogMatching",
         [
             when(
-                lambda mine, theirs: agree_below(mine, theirs, min(mine.end_offset, theirs.end_offset)),
+                lambda mine, theirs: mine.agrees_below(theirs, min(mine.end_offset, theirs.end_offset)),
                 views.committed[one],
                 views.committed[other],
             )
@@ -207,7 +216,7 @@ def _offices(board: Board) -> dict[BrokerId, View]:
     """Whether a broker leads, and the controller says so too."""
     slots = board.slots
 
-    def in_office(cluster: Cluster, role: Role, process: Process, broker: BrokerId) -> bool:
+    def in_office(cluster: AnyCluster, role: Role, process: Process, broker: BrokerId) -> bool:
         topic = cluster.topic
         own = role.leader == broker and role.leader_epoch == topic.leader_epoch
         return topic != NO_TOPIC and topic.leader == broker and own and process.up
@@ -232,7 +241,7 @@ def _acknowledged(board: Board, office: dict[BrokerId, View]) -> None:
         return not leads or all(log.log.read(one.offset, 1) == (one.record,) for one in clients.told)
 
     def holds_committed(leads: bool, log: Log, known: RecordLog) -> bool:
-        return not leads or agree_below(known, log.log, known.end_offset)
+        return not leads or known.agrees_below(log.log, known.end_offset)
 
     terms: list[Local] = [when(holds_all, office[broker], slots.log[broker], slots.clients) for broker in board.brokers]
     model.always(
@@ -342,13 +351,13 @@ def _unclean(board: Board) -> None:
         return
     model, slots = board.model, board.slots
 
-    def is_new(cluster: Cluster, process: Process, broker: BrokerId) -> bool:
+    def is_new(cluster: AnyCluster, process: Process, broker: BrokerId) -> bool:
         life = process.life
         registers = process.up and not process.published and life.previous_broker_epoch == NO_BROKER_EPOCH
         return registers and life.broker_epoch == registered(cluster, broker).broker_epoch
 
-    def is_trusted(cluster: Cluster, process: Process, broker: BrokerId) -> bool:
-        return is_new(cluster, process, broker) and broker in cluster.topic.isr | cluster.topic.elr
+    def is_trusted(cluster: AnyCluster, process: Process, broker: BrokerId) -> bool:
+        return is_new(cluster, process, broker) and _is_listed(board, cluster, broker)
 
     model.always(
         "UncleanExclusion",

@@ -48,7 +48,8 @@ def image_for(broker: BrokerId, cluster: Cluster, remembers: bool) -> Image:
 def is_same_to(broker: BrokerId, image: Image, following: Image) -> bool:
     """Whether a broker that has taken an image does nothing about the following one.
 
-    To be behind in reading that does nothing but prevent, so the broker takes it at once.
+    To be behind in reading that does nothing but prevent, so the broker takes it at once. (One thing that Kafka does is left
+    out: a broker in controlled shutdown stops fetching once it is out of the ISR. Here it may as well never fetch again.)
     """
     one, other = image.topic, following.topic
     if broker in (one.leader, other.leader):

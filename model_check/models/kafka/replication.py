@@ -8,7 +8,7 @@ are in `model_check.models.kafka.late`.
 from collections.abc import Callable
 
 from model_check.model import REFUSED, Local, Message, View, then, when
-from model_check.models.kafka.board import Board
+from model_check.models.kafka.board import NOBODY_KNOWN, Board, Known
 from model_check.models.kafka.party import (
     LATE,
     Log,
@@ -32,14 +32,10 @@ from spec.leader import ProduceRequest, handle_epoch_end, handle_fetch, handle_l
 from spec.leader_fetch import FetchAnswer, PartitionFetch
 from spec.list_offsets import ListedOffset, ListOffsetsRequest
 from spec.log import RecordLog
-from spec.metadata import BrokerRegistration
 from spec.partition import EpochEndRequest, FollowerRequest, Handled, Partition
 from spec.produce import ACKS_ALL, ACKS_LEADER
 from spec.step import Send
 from spec.values import BrokerId, Epoch, EpochEndOffsetResponse, Offset
-
-Known = frozenset[BrokerRegistration]
-NOBODY_KNOWN: Known = frozenset()
 
 Led = tuple[Log, Role, Memory, Exchange, Clients]
 
@@ -65,6 +61,7 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
     leads = [
         when(lambda role: role.leader == leader, slots.role[leader]),
         when(lambda process: process.up, slots.process[leader]),
+        *board.not_writing(leader),
     ]
 
     def produce(
@@ -200,6 +197,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     guards = [
         when(fetches_from(leader), request),
         when(lambda process: process.up, slots.process[leader]),
+        *board.not_writing(leader),
         *free_to_ask(board, follower, leader),
     ]
 
@@ -307,6 +305,7 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
         guards=[
             when(_asks(leader), request),
             when(lambda process: process.up, slots.process[leader]),
+            *board.not_writing(leader),
             *free_to_ask(board, follower, leader),
         ],
         effects=[then(fetching, ask, *fetching, slots.process[follower], *answer_reads)],

@@ -1,20 +1,30 @@
 """What can be chosen of the model `kafka`: versions, bounds, settings; and what a version means."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 from model_check.models.kafka.cluster import Control
 from model_check.models.kafka.party import Rules
+from model_check.models.kafka.zookeeper import ZkControl
 from model_check.parameters import Parameter, ParameterError
 from spec.broker_mutants import BROKER_MUTANTS
 from spec.broker_versions import BROKER_VERSIONS
 from spec.controller_mutants import CONTROLLER_MUTANTS
 from spec.controller_protocol import ControllerSettings
 from spec.controller_versions import KRAFT_VERSIONS
+from spec.isr_requests import write_isr
 from spec.mutants import Mutant, weaken
+from spec.zookeeper_rules import ZK_VERSIONS
 
 VERSIONS = tuple(version.name for version in BROKER_VERSIONS)
+
+FIRST_KRAFT = VERSIONS.index(KRAFT_VERSIONS[0].name)
+"""From this version on the controller is a KRaft controller; before, it works on ZooKeeper."""
+
+FIRST_PROPOSING = next(number for number, version in enumerate(BROKER_VERSIONS) if version.asks_for_isr is not write_isr)
+"""From this version on leaders ask the controller for an ISR; before, they write it to ZooKeeper themselves."""
 
 PARAMETERS = (
     Parameter("version", "next", "Kafka's release, or one for each broker, with commas", choices=VERSIONS, listed=True),
@@ -26,13 +36,20 @@ PARAMETERS = (
         "elections", 1, "elections of another leader, beyond the first, without any failure (2 with 0.11 to 2.0)", minimum=0
     ),
     Parameter("isr_shrinks", 0, "how many times a leader may find a follower too slow", minimum=0),
-    Parameter("fencings", 0, "how many times the controller may lose sight of a broker that runs", minimum=0),
+    Parameter("fencings", 0, "how many times the session of a broker that runs may end", minimum=0),
     Parameter("clean_shutdowns", 0, "how many times a broker may be stopped in order", minimum=0),
     Parameter(
         "unclean_shutdowns", 0, "how many times a broker may stop without warning, with what was not flushed lost", minimum=0
     ),
     Parameter("reassignments", 0, "how many times a reassignment may begin or be cancelled", minimum=0),
     Parameter("late_registrations", 0, "how many times a registration may arrive a second time, long after", minimum=0),
+    Parameter("failovers", 0, "how many times the controller may be replaced (up to 2.8)", minimum=0),
+    Parameter(
+        "lost_confirmations",
+        0,
+        "how many times ZooKeeper's confirmation of an ISR that a leader writes may be lost (up to 2.6)",
+        minimum=0,
+    ),
     Parameter("late_fetches", 0, "how many fetches may take so long that their sender changes meanwhile", minimum=0),
     Parameter("retries", 0, "how many times an idempotent producer's request may arrive again", minimum=0),
     Parameter("unclean", False, "unclean.leader.election.enable"),
@@ -79,35 +96,72 @@ def versions_of(parameters: dict[str, Any]) -> tuple[str, ...]:
         raise ParameterError(f"--min-isr {parameters['min_isr']}: must be {count} or less, the number of brokers")
     if parameters["endless_lag"] and parameters["isr_shrinks"]:
         raise ParameterError("--endless-lag: no follower is ever too slow, so --isr-shrinks must be 0")
-    if len(versions) == 1:
-        return versions * count
-    if len(versions) != count:
+    if len(versions) not in (1, count):
         raise ParameterError(f"--version {parameters['version']}: one version, or one for each of {count} brokers")
-    return versions
+    _check_era(versions, parameters)
+    return versions * count if len(versions) == 1 else versions
+
+
+ONLY_ZOOKEEPER = ("failovers", "lost_confirmations")
+ONLY_KRAFT = ("late_registrations", "without_elr")
+
+
+def _check_era(versions: tuple[str, ...], parameters: dict[str, Any]) -> None:
+    """Refuse versions that no one controller serves here, and settings that its kind does not have."""
+    given = f"--version {parameters['version']}"
+    positions = [_position(version) for version in versions]
+    if min(positions) < FIRST_KRAFT <= max(positions):
+        raise ParameterError(
+            f"{given}: up to 2.8 the controller works on ZooKeeper, from 3.0 on it is a KRaft controller; all of one kind"
+        )
+    kind = "works on ZooKeeper" if has_zookeeper(versions) else "is a KRaft controller"
+    for name in ONLY_KRAFT if has_zookeeper(versions) else ONLY_ZOOKEEPER:
+        if parameters[name]:
+            raise ParameterError(f"--{name.replace('_', '-')}: not with {given}, whose controller {kind}")
+    if parameters["lost_confirmations"] and min(positions) >= FIRST_PROPOSING:
+        raise ParameterError(f"--lost-confirmations: not with {given}, whose leaders do not write the ISR themselves")
+    weakened = _chosen(CONTROLLER_MUTANTS, parameters)
+    if has_zookeeper(versions) and weakened:
+        raise ParameterError(
+            f"--mutant {weakened[0].name}: weakens a KRaft controller, which {given} has not; choose 3.0 or later"
+        )
 
 
 def rules_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> dict[int, Rules]:
-    """Each broker's rules and settings."""
+    """Each broker's rules and settings.
+
+    How an ISR is changed is agreed on in the cluster (`inter.broker.protocol.version`), up to 2.8: as in the oldest version.
+    """
     mutants = _chosen(BROKER_MUTANTS, parameters)
-    known = {version.name: reduce(weaken, mutants, version) for version in BROKER_VERSIONS}
+    oldest = BROKER_VERSIONS[min(_position(version) for version in versions)]
+    known = {}
+    for version in BROKER_VERSIONS:
+        released = version
+        if has_zookeeper(versions):
+            released = replace(version, asks_for_isr=oldest.asks_for_isr, on_isr_error=oldest.on_isr_error)
+        known[version.name] = reduce(weaken, mutants, released)
     settings = parameters["min_isr"], parameters["endless_lag"]
     return {number: Rules(known[version], *settings) for number, version in enumerate(versions, start=1)}
 
 
-def controller_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> Control:
-    """The controller's rules and settings: those of the oldest version, for an upgrade is completed last.
+def has_zookeeper(versions: tuple[str, ...]) -> bool:
+    """Whether the controller works on ZooKeeper: with brokers up to 2.8. From 3.0 on it is a KRaft controller."""
+    return all(_position(version) < FIRST_KRAFT for version in versions)
 
-    Brokers of the ZooKeeper era work with the decisions of the first KRaft controller: see docs/kafka-model.md.
-    """
+
+def controller_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> Control | ZkControl:
+    """The controller's rules and settings: those of the oldest version, for an upgrade is completed last."""
     oldest = min(_position(version) for version in versions)
+    if has_zookeeper(versions):
+        rules = [version for version in ZK_VERSIONS if _position(version.name) <= oldest]
+        return ZkControl(rules[-1], parameters["unclean"])
     known = [version for version in KRAFT_VERSIONS if _position(version.name) <= oldest]
-    protocol = known[-1] if known else KRAFT_VERSIONS[0]
     settings = ControllerSettings(
         min_isr=parameters["min_isr"],
         unclean_election=parameters["unclean"],
         eligible_leader_replicas=not parameters["without_elr"],
     )
-    return Control(reduce(weaken, _chosen(CONTROLLER_MUTANTS, parameters), protocol), settings)
+    return Control(reduce(weaken, _chosen(CONTROLLER_MUTANTS, parameters), known[-1]), settings)
 
 
 def _chosen(mutants: tuple[Mutant, ...], parameters: dict[str, Any]) -> list[Mutant]:

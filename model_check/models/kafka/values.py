@@ -4,7 +4,7 @@ Sets stand where the protocol has lists in the order of ids, and nothing is opti
 """
 
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr
 from spec.broker_lifecycle import BrokerLifecycle
@@ -28,6 +28,7 @@ from spec.values import (
     PartitionId,
     Record,
 )
+from spec.zookeeper_rules import LiveBroker
 
 PARTITION = PartitionId(0)
 """The one partition of the model."""
@@ -61,6 +62,60 @@ class Cluster(NamedTuple):
     topic: Topic
     brokers: frozenset[BrokerRegistration]
     leaving: frozenset[BrokerId] = NOBODY
+
+
+FIRST_CONTROLLER = Epoch(0)
+"""The controller epoch before any failover."""
+
+
+class ZkCluster(NamedTuple):
+    """What ZooKeeper holds, and what the controller that works on it remembers besides.
+
+    `topic`: the partition's assignment and node, whose version is the partition epoch. `brokers`: the runs of all brokers;
+    `fenced` is one whose session has ended, so that its ephemeral node is gone. Of the controller: the brokers in controlled
+    shutdown (`leaving`), those that it takes for `live`, and its own epoch.
+    """
+
+    topic: Topic
+    brokers: frozenset[BrokerRegistration]
+    leaving: frozenset[BrokerId] = NOBODY
+    live: frozenset[LiveBroker] = frozenset()
+    controller_epoch: Epoch = FIRST_CONTROLLER
+
+
+AnyCluster: TypeAlias = Cluster | ZkCluster
+"""What a KRaft controller holds, or ZooKeeper and its controller."""
+
+
+class Told(Enum):
+    """What a controller asks of a broker."""
+
+    LEAD_OR_FOLLOW = "LeaderAndIsr"
+    STOP_FETCHING = "StopReplica"
+    GIVE_UP = "StopReplica, and delete"
+
+
+class Order(NamedTuple):
+    """A request of the controller that works on ZooKeeper, with what a broker looks at: see `order_of`."""
+
+    told: Told
+    controller_epoch: Epoch
+    broker_epoch: BrokerEpoch
+    topic: Topic
+
+
+class Inbox(NamedTuple):
+    """The requests of the controller that a broker has still to handle.
+
+    `orders`: those of the present controller, one after the other. `stray`: the one that was under way when its predecessor
+    was replaced; it may arrive before, between or after the others, or never.
+    """
+
+    orders: tuple[Order, ...] = ()
+    stray: tuple[Order, ...] = ()
+
+
+NO_ORDERS = Inbox()
 
 
 class Image(NamedTuple):
@@ -117,6 +172,7 @@ class Under(Enum):
 
     NOTHING = "nothing is under way"
     SENT = "the request is under way"
+    WRITTEN = "ZooKeeper has written, and the confirmation is lost"
     ANSWERED = "the answer is under way"
 
 

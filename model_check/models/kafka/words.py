@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from model_check.encode import in_words, record_in_words
 from model_check.models.kafka.reading import LATER, NOT_READING, Reading
 from model_check.models.kafka.values import (
+    FIRST_CONTROLLER,
     NO_EXCHANGE,
     NO_ROLE,
     NO_TOPIC,
@@ -17,13 +18,17 @@ from model_check.models.kafka.values import (
     Cluster,
     Exchange,
     Image,
+    Inbox,
     LateFetch,
     Memory,
+    Order,
     Placed,
     Process,
     Role,
+    Told,
     Topic,
     Under,
+    ZkCluster,
 )
 from spec.broker_lifecycle import BrokerState
 from spec.fetcher import NOT_FETCHING, FetchState, FetchStatus
@@ -72,9 +77,9 @@ def _(topic: Topic) -> str:
     return ", ".join(parts)
 
 
-def _brokers(brokers: frozenset[BrokerRegistration]) -> list[str]:
+def _brokers(brokers: frozenset[BrokerRegistration], fenced: str = "fenced") -> list[str]:
     ordered = sorted(brokers)
-    parts = _some("fenced", (entry.broker for entry in ordered if entry.fenced))
+    parts = _some(fenced, (entry.broker for entry in ordered if entry.fenced))
     parts += _some("shutting down", (entry.broker for entry in ordered if entry.in_controlled_shutdown))
     return parts + [
         f"broker epoch of {entry.broker} is {entry.broker_epoch}" for entry in ordered if entry.broker_epoch != FIRST
@@ -84,6 +89,35 @@ def _brokers(brokers: frozenset[BrokerRegistration]) -> list[str]:
 @in_words.register
 def _(cluster: Cluster) -> str:
     return ", ".join([in_words(cluster.topic), *_brokers(cluster.brokers), *_some("leaving", cluster.leaving)])
+
+
+@in_words.register
+def _(cluster: ZkCluster) -> str:
+    parts = [in_words(cluster.topic), *_brokers(cluster.brokers, "without a session")]
+    there = frozenset(entry.broker for entry in cluster.brokers if not entry.fenced)
+    known = frozenset(entry.broker for entry in cluster.live)
+    parts += _some("the controller has not noticed", known ^ there)
+    parts += _some("leaving", cluster.leaving)
+    parts += [f"controller epoch {cluster.controller_epoch}"] if cluster.controller_epoch != FIRST_CONTROLLER else []
+    return ", ".join(parts)
+
+
+@in_words.register
+def _(order: Order) -> str:
+    since = "" if order.controller_epoch == FIRST_CONTROLLER else f" (of controller epoch {order.controller_epoch})"
+    run = f" (to broker epoch {order.broker_epoch})" if order.broker_epoch > FIRST else ""
+    if order.told == Told.LEAD_OR_FOLLOW:
+        topic = order.topic
+        told = in_words(topic) if topic.isr else _leader(topic.leader, topic.leader_epoch)
+    else:
+        told = "stop fetching" if order.told == Told.STOP_FETCHING else "give the replica up"
+    return told + run + since
+
+
+@in_words.register
+def _(inbox: Inbox) -> str:
+    stray = [f"still under way: {in_words(order)}" for order in inbox.stray]
+    return "; ".join(["; then ".join(map(in_words, inbox.orders)) or "none", *stray])
 
 
 @in_words.register
@@ -164,6 +198,8 @@ def _(exchange: Exchange) -> str:
     )
     if exchange.state == Under.SENT:
         return f"{asked} is under way"
+    if exchange.state == Under.WRITTEN:
+        return f"{asked} is written, and the confirmation lost"
     if response.error != Error.NONE:
         return f"{asked} was refused: {response.error.name}"
     return f"{asked} was granted, partition epoch {response.partition_epoch}"

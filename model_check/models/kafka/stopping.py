@@ -1,0 +1,68 @@
+"""What a broker that stops leaves behind, whichever kind of controller it has."""
+
+from collections.abc import Callable
+
+from model_check.model import REFUSED, Effect, Note, then, when
+from model_check.models.kafka.board import Board
+from model_check.models.kafka.late import gone_with
+from model_check.models.kafka.party import Log
+from model_check.models.kafka.values import NO_EXCHANGE, NO_MEMORY, NO_ROLE, Exchange, Process, Under
+from spec.broker_lifecycle import BrokerLifecycle, BrokerState, CleanShutdown, stop
+from spec.fetcher import NOT_FETCHING
+from spec.recovery import Checkpoints, after_power_loss, previous_broker_epoch, recover
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Offset
+
+
+def _still_sent(exchange: Exchange) -> Exchange:
+    """A request that was sent may still arrive, and nobody hears the answer."""
+    return exchange if exchange.state == Under.SENT else NO_EXCHANGE
+
+
+def without_memory(board: Board, replica: BrokerId, *, keeps_exchange: bool = False) -> list[Effect]:
+    """The effects of a stop on what is in memory, and (unless the caller sees to that) on what has been asked."""
+    slots = board.slots
+    party, exchange = (slots.role[replica], slots.memory[replica], slots.fetcher[replica]), slots.exchange[replica]
+    gone = then(party, lambda: (NO_ROLE, NO_MEMORY, NOT_FETCHING))
+    return [gone] if keeps_exchange else [gone, then(exchange, _still_sent, exchange)]
+
+
+def _down(process: Process, noted: BrokerEpoch) -> Process:
+    life = BrokerLifecycle(process.life.broker, process.life.incarnation, BrokerState.SHUTTING_DOWN)
+    return Process(False, life, noted=noted)
+
+
+def down_after_clean_stop(process: Process) -> Process:
+    """A process that has stopped in order, and what it has noted."""
+    noted = next(effect for effect in stop(process.life).effects if isinstance(effect, CleanShutdown))
+    return _down(process, previous_broker_epoch((noted.broker_epoch,)))
+
+
+def add_power_loss(board: Board, replica: BrokerId, others: list[Effect]) -> None:
+    """Add the end of a process without warning, with any part of its log lost; `others`: what else becomes of it."""
+    slots, most = board.slots, board.parameters["values"]
+
+    def lose(kept: int, checkpointed: int) -> Callable[[Log], object]:
+        def effect(log: Log) -> object:
+            if kept > log.log.end_offset or checkpointed > min(kept, log.high_watermark):
+                return REFUSED
+            survived = after_power_loss(log, Checkpoints(Offset(checkpointed)), Offset(kept))
+            return recover(survived).local
+
+        return effect
+
+    for kept in range(most + 1):
+        for checkpointed in range(kept + 1):
+            board.model.action(
+                "UncleanShutdown",
+                {"broker": replica, "kept": kept, "checkpointedHighWatermark": checkpointed},
+                events=[Note(replica, "stops without warning")],
+                guards=[when(lambda process: process.up, slots.process[replica])],
+                effects=[
+                    then(slots.log[replica], lose(kept, checkpointed), slots.log[replica]),
+                    then(slots.process[replica], lambda process: _down(process, NO_BROKER_EPOCH), slots.process[replica]),
+                    *without_memory(board, replica),
+                    *gone_with(board, replica),
+                    *others,
+                    board.spend("unclean_shutdowns"),
+                ],
+            )

@@ -1,0 +1,193 @@
+"""ZooKeeper and its controller taken together from their slot, and apart again; and the requests that reach a broker.
+
+The controller's cache of the partition is not kept: before each decision it reads the node again (and again, until its write
+is accepted), and what it announces without reading, the leader and the leader epoch, nobody else changes. Nor is kept which
+controller has written the node: one that is replaced decides nothing here.
+"""
+
+from typing import NamedTuple
+
+from model_check.models.kafka.cluster import registration
+from model_check.models.kafka.values import (
+    FIRST_CONTROLLER,
+    NO_TOPIC,
+    PARTITION,
+    Inbox,
+    Order,
+    Told,
+    Topic,
+    ZkCluster,
+)
+from spec.controller_messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+)
+from spec.metadata import BrokerRegistration
+from spec.step import Reply, Send
+from spec.values import NO_LEADER, BrokerId, Error, LeaderAndIsr
+from spec.zookeeper import ConditionalWrite, NodeCreation, PartitionNode, write_partition
+from spec.zookeeper_controller import (
+    ZkControllerState,
+    ZkPartition,
+    ZkStep,
+    handle_isr_proposal,
+    refuse_isr_proposal,
+)
+from spec.zookeeper_rules import LiveBroker, ZkControllerProtocol
+
+
+class ZkControl(NamedTuple):
+    """The controller's rules, and whether `unclean.leader.election.enable` is on."""
+
+    protocol: ZkControllerProtocol
+    unclean: bool
+
+
+class ZkDecision(NamedTuple):
+    """What has been decided and written, and what is sent: to each broker its orders, in order.
+
+    `closed`: brokers to which the connection is closed before that, so that what waited for them is lost. `replaced`: a new
+    controller has decided, on connections of its own.
+    """
+
+    after: ZkCluster
+    mail: tuple[tuple[BrokerId, Order], ...] = ()
+    closed: frozenset[BrokerId] = frozenset()
+    replaced: bool = False
+
+
+# ---- the controller
+
+
+def node_of(topic: Topic) -> PartitionNode:
+    """The partition's node."""
+    return PartitionNode(LeaderAndIsr(topic.leader, topic.leader_epoch, topic.isr), FIRST_CONTROLLER, topic.partition_epoch)
+
+
+def partitions_of(topic: Topic, first: BrokerId = NO_LEADER) -> tuple[ZkPartition, ...]:
+    """The partition, if it exists, with `first` as its preferred replica."""
+    if topic == NO_TOPIC:
+        return ()
+    replicas = registration(topic, first).replicas
+    return (ZkPartition(PARTITION, replicas, node_of(topic), topic.adding, topic.removing),)
+
+
+def zk_state(cluster: ZkCluster, first: BrokerId = NO_LEADER) -> ZkControllerState:
+    """The controller's state when it has read the partition.
+
+    `first` is the preferred replica, and the last one of several that leave the ISR in one event: so it may stay.
+    """
+    live = tuple(sorted(cluster.live, key=lambda known: (known.broker == first, known.broker)))
+    return ZkControllerState(cluster.controller_epoch, live, cluster.leaving, partitions_of(cluster.topic, first))
+
+
+def live_now(rules: ZkControllerProtocol, brokers: frozenset[BrokerRegistration]) -> frozenset[LiveBroker]:
+    """The brokers with a session, as far as the controller can tell runs from each other."""
+    there = [LiveBroker(entry.broker, entry.broker_epoch) for entry in brokers if not entry.fenced]
+    return frozenset(live._replace(broker_epoch=rules.epoch_of(live)) for live in there)
+
+
+def topic_of(partition: ZkPartition) -> Topic:
+    """The partition as the model keeps it, without the order of preference."""
+    role, epoch = partition.node.state, partition.node.partition_epoch
+    replicas, adding, removing = frozenset(partition.replicas), partition.adding, partition.removing
+    return Topic(replicas, role.isr, role.leader, role.leader_epoch, epoch, adding=adding, removing=removing)
+
+
+def decided_by(before: ZkCluster, step: ZkStep) -> ZkDecision:
+    """A decision carried out: all writes are accepted, for the node is as the controller has read it."""
+    node, mail = node_of(before.topic), []
+    for effect in step.effects:
+        if isinstance(effect, NodeCreation):
+            node = effect.node
+        elif isinstance(effect, ConditionalWrite):
+            result = write_partition(node, step.state.controller_epoch, effect)
+            assert result.error == Error.NONE, f"the controller has read the node, and ZooKeeper says {result.error.name}"
+            node = result.node
+        elif isinstance(effect, Send):
+            mail.append((effect.to, order_of(effect.to, effect.message)))
+    state, live = step.state, frozenset(step.state.live)
+    topic = topic_of(state.partitions[0]) if state.partitions else NO_TOPIC
+    after = ZkCluster(topic, before.brokers, state.shutting_down, live, state.controller_epoch)
+    closed = frozenset(broker.broker for broker in before.live - live)
+    return ZkDecision(after, tuple(mail), closed)
+
+
+def zk_answer_of(step: ZkStep) -> object:
+    """What the controller answers."""
+    return next(effect.message for effect in step.effects if isinstance(effect, Reply))
+
+
+class IsrVerdict(NamedTuple):
+    """What becomes of a leader's proposal: whether the ISR is written, and the answer."""
+
+    written: bool
+    response: AlterPartitionResponse
+    step: ZkStep
+
+
+def isr_verdict(control: ZkControl, cluster: ZkCluster, request: AlterPartitionRequest) -> IsrVerdict:
+    """What the controller makes of a proposal, and ZooKeeper of the write."""
+    step = handle_isr_proposal(control.protocol, zk_state(cluster), request)
+    response = zk_answer_of(step)
+    assert isinstance(response, AlterPartitionResponse)
+    writes = [effect for effect in step.effects if isinstance(effect, ConditionalWrite)]
+    written = [write_partition(node_of(cluster.topic), cluster.controller_epoch, write).error for write in writes]
+    if written == [Error.INVALID_UPDATE_VERSION]:
+        return IsrVerdict(False, refuse_isr_proposal(request), step)
+    return IsrVerdict(bool(written), response, step)
+
+
+# ---- its requests
+
+
+def order_of(to: BrokerId, request: LeaderAndIsrRequest | StopReplicaRequest) -> Order:
+    """What a broker looks at in a request: who leads since when, and if it leads itself, everything."""
+    if isinstance(request, StopReplicaRequest):
+        told = Told.GIVE_UP if request.delete else Told.STOP_FETCHING
+        return Order(told, request.controller_epoch, request.broker_epoch, NO_TOPIC)
+    topic = NO_TOPIC._replace(replicas=frozenset({to}), leader=request.leader, leader_epoch=request.leader_epoch)
+    if request.leader == to:
+        topic = Topic(
+            frozenset(request.replicas),
+            request.isr,
+            request.leader,
+            request.leader_epoch,
+            request.partition_epoch,
+            adding=request.adding,
+            removing=request.removing,
+        )
+    return Order(Told.LEAD_OR_FOLLOW, request.controller_epoch, request.broker_epoch, topic)
+
+
+def leader_and_isr(order: Order) -> LeaderAndIsrRequest:
+    """The request as the rules have it."""
+    topic, replicas = order.topic, tuple(sorted(order.topic.replicas))
+    role = topic.leader, topic.leader_epoch, topic.isr, topic.partition_epoch
+    return LeaderAndIsrRequest(
+        order.controller_epoch, order.broker_epoch, PARTITION, *role, replicas, topic.adding, topic.removing
+    )
+
+
+def stop_replica(order: Order) -> StopReplicaRequest:
+    """The request as the rules have it."""
+    delete = order.told == Told.GIVE_UP
+    return StopReplicaRequest(order.controller_epoch, order.broker_epoch, PARTITION, order.topic.leader_epoch, delete)
+
+
+def with_mail(broker: BrokerId, inbox: Inbox, decision: ZkDecision) -> Inbox:
+    """What a broker has still to handle after a decision.
+
+    A request that only repeats the last one is left out: whoever handles both does nothing about the second.
+    """
+    orders, stray = inbox.orders, inbox.stray
+    if decision.replaced:
+        orders, stray = (), inbox.orders[:1] or inbox.stray
+    elif broker in decision.closed:
+        orders = ()
+    for to, order in decision.mail:
+        if to == broker and orders[-1:] != (order,):
+            orders = (*orders, order)
+    return Inbox(orders, stray)

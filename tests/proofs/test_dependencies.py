@@ -1,0 +1,43 @@
+"""Which conjunct rests on which: the pages, and how they find a conjunct that is not needed."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from proofs.dependencies import first_failure_without, rests_on
+from proofs.theorems import HOLDING, THEOREMS
+
+DOCS = Path(__file__).parents[2] / "docs"
+COMMIT = "FencedLeaderIncHighWatermark(leader=a)"
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_the_page_speaks_of_each_conjunct_and_none_is_redundant(name: str) -> None:
+    page = (DOCS / f"proofs-{name}.md").read_text(encoding="utf-8")
+    headings = [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
+    assert headings == [*(conjunct.name for conjunct in THEOREMS[name].conjuncts), "Properties"]
+    assert all(conjunct.because in page for conjunct in THEOREMS[name].conjuncts)
+    assert page.count("- Without it: ") == len(THEOREMS[name].conjuncts)
+    assert "everything is proved all the same" not in page
+
+
+@pytest.mark.slow
+def test_what_a_conjunct_is_needed_for_fails_without_it() -> None:
+    rests = {(COMMIT, "BelowHighWatermark"): frozenset({"OwnCommits"})}
+    assert first_failure_without(THEOREMS["kip-320"], "OwnCommits", rests) == f"{COMMIT} breaks BelowHighWatermark"
+
+
+def test_nothing_fails_without_a_conjunct_that_another_repeats() -> None:
+    theorem = THEOREMS["kip-320"]
+    own_commits = next(conjunct for conjunct in theorem.conjuncts if conjunct.name == "OwnCommits")
+    repeated = replace(theorem, conjuncts=(*theorem.conjuncts, replace(own_commits, name="OwnCommitsAgain")))
+    rests = {(COMMIT, "BelowHighWatermark"): frozenset({"OwnCommits", "OwnCommitsAgain"})}
+    assert first_failure_without(repeated, "OwnCommits", rests, seconds=30) is None
+    assert first_failure_without(repeated, "OwnCommitsAgain", rests, seconds=30) is None
+
+
+def test_proofs_rest_on_named_conjuncts() -> None:
+    rests = rests_on(THEOREMS["async-isr"], replicas=2)
+    assert rests["LeaderHandleUpdate(version=next version)", "MaximalIsrCoversTrueIsr"] >= {"NewsCoversTrueIsr"}
+    assert rests["Property", "ValidHighWatermark"] >= {"MaximalIsrCoversTrueIsr"}
