@@ -6,7 +6,7 @@ which the action leads to a state in which the conjunct does not. That there is 
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import z3
 
@@ -15,7 +15,7 @@ from proofs.invariant import Conjunct, Instance, StateView, Theorem, instances
 from proofs.relation import Step, as_formula, step
 from proofs.settings import Settings
 from proofs.state import SymbolicState, initial_state, shapes_of, unknown_state
-from proofs.symbolic import FEASIBILITY_TIMEOUT_MS, Name, Brokers, conjunction, negation, truth
+from proofs.symbolic import FEASIBILITY_TIMEOUT_MS, Brokers, Name, conjunction, negation, truth
 
 Status = Literal["proved", "refuted", "unknown"]
 
@@ -132,11 +132,11 @@ class Induction:
         return as_formula(local, self.before, self.pruning())
 
     def pruning(self, action: Action | None = None) -> z3.Solver:
-        """A solver that rules paths out: it knows what the invariant says without quantifiers, of the action's arguments too."""
+        """A solver that rules paths out: it knows what the invariant says without quantifiers, and of the arguments."""
         solver = z3.Solver()
         solver.set("timeout", FEASIBILITY_TIMEOUT_MS)
         solver.add(*self.premises)
-        names = [value.term for value in action.args.values() if isinstance(value, Name)] if action is not None else []
+        names = [term for _, term in names_in(action)] if action is not None else []
         for _, instance in self.hypotheses:
             if not instance.variables:
                 solver.add(instance.body)
@@ -255,6 +255,12 @@ class Induction:
         if claim.action == INIT or solver.check(*names.values()) != z3.unsat:
             return frozenset()
         return frozenset(str(name) for name in solver.unsat_core())
+
+
+def names_in(action: Action) -> list[tuple[str, z3.ArithRef]]:
+    """The arguments of an action that stand for any number, by name."""
+    values: dict[str, Any] = dict(action.args)
+    return [(name, value.term) for name, value in values.items() if isinstance(value, Name)]
 
 
 def export(settings: Settings, claim: Claim, solver: z3.Solver) -> None:

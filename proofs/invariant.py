@@ -150,6 +150,7 @@ class Theorem:
     - `consequences`: further claims about every state that follow from the invariant;
     - `lemmas`: further tasks, by name, with the obligations that they make of an `Induction`;
     - `any_number`: whether it can be proved for any number of replicas at once;
+    - `by_outcome`: whether it is proved one outcome of an action at a time, because there are many ways through the rules;
     - `holds`: whether it is true; what is not is there to see where the induction fails.
     """
 
@@ -167,4 +168,5 @@ class Theorem:
     lemmas: tuple[tuple[str, Callable[[Any], Iterator[Any]]], ...] = ()
     consequences: tuple[Conjunct, ...] = ()
     any_number: bool = False
+    by_outcome: bool = False
     holds: bool = True

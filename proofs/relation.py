@@ -1,6 +1,7 @@
 """The transition relation of a model's action: its guards and effects, the checker's own, evaluated on a symbolic state."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import z3
@@ -56,9 +57,7 @@ def _answer(value: Any) -> z3.BoolRef:
 Guard = Callable[[Local, SymbolicState, z3.Solver | None], tuple[z3.BoolRef, z3.BoolRef, int]]
 
 
-def step(
-    action: Action, state: SymbolicState, solver: z3.Solver | None = None, guard: Guard = as_formula
-) -> Step:
+def step(action: Action, state: SymbolicState, solver: z3.Solver | None = None, guard: Guard = as_formula) -> Step:
     """The relation of an action from `state` on. What `solver` knows of the state rules paths out."""
     (taken,) = _steps(action, state, solver, guard, apart=False)
     return taken
@@ -75,10 +74,10 @@ def _steps(action: Action, state: SymbolicState, solver: z3.Solver | None, guard
     try:
         enabled, facts, count = [], [], 0
         for local in action.guards:
-            condition, laws, paths = guard(local, state, solver)
+            condition, laws, ways = guard(local, state, solver)
             enabled.append(condition)
             facts.append(laws)
-            count += paths
+            count += ways
             if solver is not None:
                 solver.add(condition)
         found = [(effect, paths_of(effect.local, state, solver)) for effect in action.effects]
@@ -128,7 +127,11 @@ def _joined(
             continue
         lifted = {id(path): dict(_lifted(effect, state, path)) for path in taken}
         for slot in effect.writes:
-            writes[slot.name, slot.key] = joined(
-                taken, lambda path, slot=slot: lifted[id(path)][slot], state.shapes[slot.name].either
-            )
+            values = {path: value[slot] for path, value in lifted.items()}
+            shape = state.shapes[slot.name]
+            writes[slot.name, slot.key] = joined(taken, partial(_value_of, values), shape.either)
     return Step(action, conjunction(enabled), conjunction(facts), writes, state.with_writes(writes), count)
+
+
+def _value_of(values: dict[int, Any], path: Path) -> Any:
+    return values[id(path)]

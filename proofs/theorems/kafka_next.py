@@ -30,11 +30,12 @@ from proofs.logic import (
     same_record,
     value_at,
 )
+from proofs.settings import Replicas
 from proofs.symbolic import Name
 from spec.broker_mutants import BROKER_MUTANTS
 from spec.controller_mutants import CONTROLLER_MUTANTS
 from spec.fetcher import FetchStatus
-from spec.values import NO_EPOCH, NO_LEADER, UNDEFINED_EPOCH_END, BrokerId, Epoch, Error, Offset, PartitionEpoch
+from spec.values import NO_EPOCH, NO_LEADER, UNDEFINED_EPOCH_END, BrokerId, Epoch, Error, Offset, PartitionEpoch, Record
 
 EPOCH, VERSION, FETCH, PROPOSAL = Name("epoch"), Name("version"), Name("fetch"), Name("proposal")
 NOW = Name("now")
@@ -42,8 +43,10 @@ NOW = Name("now")
 NAME = "kafka-next"
 
 
-def unbounded(replicas: int, mutant: str | None = None) -> Model:
+def unbounded(replicas: Replicas, mutant: str | None = None) -> Model:
     """The model for a proof: nothing but the number of replicas is bounded."""
+    if not isinstance(replicas, int):
+        raise TypeError(f"{NAME} is proved for a number of replicas, not for any")
     parameters = resolve(NAME, PARAMETERS, {"replicas": replicas, "values": inf, "mutant": mutant})
     times: Any = {broker: Name(f"when {broker} was caught up") for broker in range(1, replicas + 1)}
     any_number: Any = Numbers([EPOCH], [VERSION], [FETCH], [PROPOSAL], NOW, times)  # type: ignore[list-item,arg-type]
@@ -128,6 +131,16 @@ class View(StateView):
         """A fetch by its number."""
         return self.at("fetch", number)
 
+    @property
+    def next_fetch(self) -> Any:
+        """The number of the next fetch."""
+        return self.at("nextFetch", None)
+
+    @property
+    def next_proposal(self) -> Any:
+        """The number of the next proposal."""
+        return self.at("nextProposal", None)
+
     def reply(self, number: Any) -> Any:
         """The answer to a fetch."""
         return self.at("reply", number)
@@ -203,26 +216,32 @@ class View(StateView):
         return all_of(holds(self.ledger(epoch), offset), self.every(does_not_prevent))
 
     def may_yet_commit(self, epoch: Any, offset: Any, written_in: Any) -> Any:
-        """The same of an epoch that its leader has yet to begin, and of a record at `offset` that was written in some epoch."""
+        """The same of an epoch that its leader has yet to begin, and of a record at `offset` written in some epoch."""
         reign = self.reign(epoch)
 
         def does_not_prevent(broker: Any) -> Any:
             needed = all_of(member(broker, reign.isr), no(reign.leader == broker))
             last = self.fetched(broker, epoch)
             book = self.ledger(last.last_epoch)
-            had = all_of(last.offset > offset, last.last_epoch >= 0, holds(book, offset), epoch_at(book, offset) == written_in)
+            had = all_of(
+                last.offset > offset, last.last_epoch >= 0, holds(book, offset), epoch_at(book, offset) == written_in
+            )
             return implies(needed, any_of(self.epoch(broker) <= epoch, had))
 
         may_begin = self.some(lambda broker: all_of(reign.leader == broker, self.epoch(broker) < epoch))
         return all_of(no(self.term(epoch).begun), may_begin, self.every(does_not_prevent))
 
     def written_by_own_leader(self, broker: Any, asked: Any) -> Any:
-        """Where a fetch's last record comes from: the leader of its epoch wrote it; or the broker opened it, and wrote none."""
+        """Where a fetch's last record comes from: its epoch's leader wrote it; or the broker opened that, and wrote none."""
         written = self.ledger(asked.last_epoch)
         before = asked.offset - 1
         began = self.term(asked.last_epoch).begun
         has = all_of(asked.last_epoch >= 0, began, holds(written, before), epoch_at(written, before) == asked.last_epoch)
-        return any_of(all_of(asked.offset == 0, asked.last_epoch == NO_EPOCH), has, self.opened_only(broker, asked.last_epoch, asked.offset))
+        return any_of(
+            all_of(asked.offset == 0, asked.last_epoch == NO_EPOCH),
+            has,
+            self.opened_only(broker, asked.last_epoch, asked.offset),
+        )
 
     def opened_only(self, broker: Any, epoch: Any, end: Any) -> Any:
         """Whether the broker led in an epoch without writing anything, its log ending at `end`."""
@@ -262,7 +281,9 @@ def last_decision(s: View) -> Any:
             member(broker, last.isr) == member(broker, state.isr), member(broker, reign.isr) == member(broker, state.isr)
         )
     )
-    same = all_of(last.leader == state.leader, last.leader_epoch == state.leader_epoch, reign.leader == state.leader, same_isr)
+    same = all_of(
+        last.leader == state.leader, last.leader_epoch == state.leader_epoch, reign.leader == state.leader, same_isr
+    )
     return all_of(
         state.partition_epoch >= -1,
         state.leader_epoch >= -1,
@@ -379,7 +400,9 @@ def ledger_shape(s: View, epoch: Epoch) -> Any:
         book.start_offset == 0,
         book.end_offset >= 0,
         term.committed >= 0,
-        implies(term.begun, all_of(entered, term.start >= 0, term.start <= book.end_offset, term.committed <= book.end_offset)),
+        implies(
+            term.begun, all_of(entered, term.start >= 0, term.start <= book.end_offset, term.committed <= book.end_offset)
+        ),
         implies(no(term.begun), all_of(term.committed == 0, book.end_offset == 0)),
     )
 
@@ -411,7 +434,9 @@ def leader_keeps_ledger(s: View, leader: BrokerId, offset: Offset) -> Any:
             term.committed <= s.high_watermark(leader),
             log.end_offset == book.end_offset,
             implies(holds(log, offset), same_record(log, book, offset)),
-            any_of(opened == s.epoch(leader), all_of(log.end_offset > 0, epoch_at(log, log.end_offset - 1) == s.epoch(leader))),
+            any_of(
+                opened == s.epoch(leader), all_of(log.end_offset > 0, epoch_at(log, log.end_offset - 1) == s.epoch(leader))
+            ),
         ),
     )
 
@@ -464,7 +489,7 @@ def fetches(s: View, broker: BrokerId, fetch: MessageId) -> Any:
     asked = s.fetch(fetch)
     epoch = asked.epoch
     sent = all_of(
-        fetch < s.at("nextFetch"),
+        fetch < s.next_fetch,
         epoch >= 0,
         epoch <= s.epoch(broker),
         asked.leader == s.reign(epoch).leader,
@@ -478,9 +503,7 @@ def fetches(s: View, broker: BrokerId, fetch: MessageId) -> Any:
     )
     last = s.fetched(broker, epoch)
     growing = implies(s.continues(epoch, asked), s.has_shown(broker, epoch, asked.offset))
-    not_begun = implies(
-        no(s.term(epoch).begun), all_of(last.offset == asked.offset, last.last_epoch == asked.last_epoch)
-    )
+    not_begun = implies(no(s.term(epoch).begun), all_of(last.offset == asked.offset, last.last_epoch == asked.last_epoch))
     return implies(asked.follower == broker, all_of(sent, growing, not_begun))
 
 
@@ -489,7 +512,7 @@ def no_fetch_yet(s: View, fetch: MessageId) -> Any:
     follower = s.fetch(fetch).follower
     unused = all_of(follower == NO_LEADER, no(s.reply(fetch).given))
     somebody = any_of(all_of(follower == NO_LEADER, no(s.reply(fetch).given)), s.some(lambda broker: follower == broker))
-    return all_of(somebody, s.at("nextFetch") >= 0, implies(fetch >= s.at("nextFetch"), unused))
+    return all_of(somebody, s.next_fetch >= 0, implies(fetch >= s.next_fetch, unused))
 
 
 @conjunct("LastFetches", "A replica fetches in epochs up to its own, from who leads them, and from the end of its log.")
@@ -549,7 +572,11 @@ def answers(s: View, fetch: MessageId) -> Any:
         implies(all_of(served, no(parted)), is_record_at(book, asked.offset, record)),
         implies(
             all_of(served, parted),
-            all_of(answer.diverging.end_offset >= 0, answer.diverging.end_offset <= book.end_offset, any_of(asked.offset == 0, no(s.continues(asked.epoch, asked)))),
+            all_of(
+                answer.diverging.end_offset >= 0,
+                answer.diverging.end_offset <= book.end_offset,
+                any_of(asked.offset == 0, no(s.continues(asked.epoch, asked))),
+            ),
         ),
     )
 
@@ -564,8 +591,10 @@ def is_record_at(book: Any, offset: Any, record: Any) -> Any:
     """That a record, if there is one, is the one that a log holds at `offset`."""
     if record is None:
         return True
-    if isinstance(record, tuple):
-        return all_of(holds(book, offset), epoch_at(book, offset) == record.leader_epoch, value_at(book, offset) == record.value)
+    if isinstance(record, Record):
+        return all_of(
+            holds(book, offset), epoch_at(book, offset) == record.leader_epoch, value_at(book, offset) == record.value
+        )
     return implies(present(record), is_record_at(book, offset, record.value))
 
 
@@ -602,7 +631,7 @@ def proposals(s: View, proposal: MessageId, leader: BrokerId) -> Any:
     return implies(
         asked.leader == leader,
         all_of(
-            proposal < s.at("nextProposal"),
+            proposal < s.next_proposal,
             epoch >= 0,
             epoch <= s.epoch(leader),
             s.reign(epoch).leader == leader,
@@ -622,7 +651,7 @@ def no_proposal_yet(s: View, proposal: MessageId) -> Any:
     leader = s.proposed(proposal).leader
     unused = all_of(leader == NO_LEADER, no(s.verdict(proposal).given))
     somebody = any_of(leader == NO_LEADER, s.some(lambda broker: leader == broker))
-    return all_of(somebody, s.at("nextProposal") >= 0, implies(proposal >= s.at("nextProposal"), unused))
+    return all_of(somebody, s.next_proposal >= 0, implies(proposal >= s.next_proposal, unused))
 
 
 @conjunct("ProposedMembers", "Who is proposed for the ISR is in it, or has shown all that the epoch's leader started with.")
@@ -706,7 +735,9 @@ def committed_is_shown(s: View, leader: BrokerId, replica: BrokerId, epoch: Epoc
 @conjunct("MembersStay", "Who is in a later ISR without having entered its epoch never left the ISR.")
 def members_stay(s: View, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
     in_later = all_of(epoch <= later, later <= s.partition.leader_epoch, member(replica, s.reign(later).isr))
-    return implies(all_of(in_later, s.epoch(replica) < later, s.epoch(replica) <= epoch), member(replica, s.reign(epoch).isr))
+    return implies(
+        all_of(in_later, s.epoch(replica) < later, s.epoch(replica) <= epoch), member(replica, s.reign(epoch).isr)
+    )
 
 
 @conjunct("SomeoneMovedOn", "A later epoch begins only after a member of the ISR has left the earlier one behind.")
@@ -732,9 +763,7 @@ def later_members_hold(s: View, replica: BrokerId, epoch: Epoch, later: Epoch, o
         member(replica, s.reign(later).isr),
         s.epoch(replica) > epoch,
     )
-    return implies(
-        all_of(in_later, s.may_commit(epoch, offset)), has_same_record(s.log(replica), s.ledger(epoch), offset)
-    )
+    return implies(all_of(in_later, s.may_commit(epoch, offset)), has_same_record(s.log(replica), s.ledger(epoch), offset))
 
 
 @conjunct("LaterLeadersHoldBefore", "The same of an epoch that begins late, after a later one.")
@@ -852,6 +881,7 @@ KAFKA_NEXT_THEOREM = Theorem(
     view=View,
     conjuncts=INVARIANT,
     consequences=CONSEQUENCES,
+    by_outcome=True,
     properties=(),
     witness=Witness(committed_in_two_epochs, (2, 1)),
     mutants=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)),

@@ -1,4 +1,4 @@
-"""One partition of Kafka with any number of messages in flight: the handlers of `spec`, in the form in which they are proved.
+"""One partition of Kafka with any number of messages in flight: the handlers of `spec`, in a form that can be proved.
 
 Brokers and the KRaft controller run the same handlers as in the model `kafka`. Here nothing is abbreviated to one step:
 every fetch, every answer, every proposal of an ISR and every decision has a number, and is in flight from when it is sent
@@ -20,7 +20,7 @@ __all__ = ["Numbers", "build"]
 
 
 def build(name: str, parameters: dict[str, Any], numbers: Numbers | None = None) -> Model:
-    """The model within the bounds of `parameters`; `numbers` are those of epochs and messages, unless they follow from these."""
+    """The model within the bounds of `parameters`. `numbers` of epochs and messages follow from these, unless given."""
     board = Board(name, parameters, numbers)
     add_control(board)
     add_replication(board)

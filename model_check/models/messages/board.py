@@ -52,8 +52,8 @@ RUN = BrokerEpoch(1)
 class Numbers(NamedTuple):
     """Of what each action is tried: epochs, partition epochs, fetches and proposals. For proofs: any.
 
-    `now` is the time of every action, `caught_up` when the leader last saw each follower caught up. Within bounds every lag is
-    too long; in proofs the two are any, in every action anew.
+    `now` is the time of every action, `caught_up` when the leader last saw each follower caught up. Within bounds every lag
+    is too long; in proofs the two are any, in every action anew.
     """
 
     epochs: Sequence[Epoch]
@@ -65,7 +65,7 @@ class Numbers(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """`awaited[leader]` and `known[follower]` have a slot for each follower and leader; `fetched[replica]` for each epoch."""
+    """`awaited[leader]` has a slot for each follower, `known[follower]` for each leader, `fetched[replica]` by epoch."""
 
     partition: Slot
     decision: dict[int, Slot]
@@ -205,7 +205,7 @@ class Board:
 
     def those_in(self, isr: Iterable[BrokerId]) -> frozenset[BrokerId]:
         """The members of an ISR by themselves."""
-        return frozenset(known for known in self.brokers if known in isr)  # type: ignore[operator]
+        return frozenset(known for known in self.brokers if known in isr)
 
     def controller(self, decision: Decision, first: BrokerId) -> ControllerState:
         """The controller's state after `decision`, with `first` as the preferred replica."""
@@ -225,10 +225,6 @@ class Board:
         return PartitionRegistration(
             tuple(self.brokers), decision.isr, decision.leader, decision.leader_epoch, decision.partition_epoch
         )
-
-    def bounded(self, parameter: str) -> bool:
-        """Whether a parameter is a bound at all."""
-        return bool(self.parameters[parameter] != inf)
 
 
 def decision_of(state: ControllerState) -> Decision:

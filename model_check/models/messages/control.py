@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from model_check.model import CONTROLLER, REFUSED, Effect, Message, Note, then, when
-from model_check.models.messages.board import Board, decision_of
+from model_check.models.messages.board import RUN, Board, decision_of
 from model_check.models.messages.values import (
     NOT_DECIDED,
     NOT_PROPOSED,
@@ -23,9 +23,7 @@ from spec.controller_messages import (
     IsrMember,
 )
 from spec.step import Reply
-from spec.values import BrokerId, Epoch, Error, PartitionEpoch
-
-from model_check.models.messages.board import RUN
+from spec.values import BrokerId, Epoch, PartitionEpoch
 
 
 def add_control(board: Board) -> None:
@@ -119,9 +117,7 @@ def _add_grant(board: Board, proposal: MessageId, version: PartitionEpoch, epoch
             when(lambda before: before.partition_epoch >= 0, slots.partition),
         ],
         effects=[
-            then(
-                (slots.partition, slots.decision[version], slots.reign[epoch], verdict), grant, slots.partition, proposed
-            )
+            then((slots.partition, slots.decision[version], slots.reign[epoch], verdict), grant, slots.partition, proposed)
         ],
     )
 

@@ -3,10 +3,9 @@
 from typing import Any
 
 from model_check.model import CONTROLLER, PRODUCER, REFUSED, Local, Message, Note, then, when
-from model_check.models.messages.board import Board, Log
+from model_check.models.messages.board import RUN, Board, Log
 from model_check.models.messages.values import (
     NO_MESSAGE,
-    NO_REPLY,
     NOT_PROPOSED,
     PARTITION,
     Decision,
@@ -15,14 +14,12 @@ from model_check.models.messages.values import (
     LastFetch,
     MessageId,
     Proposed,
-    Role,
     Term,
     Verdict,
 )
 from spec.controller_messages import AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from spec.fetcher import FetchState, FetchStatus
+from spec.fetcher import FetchState
 from spec.follower import fetch_or_truncate, handle_fetch_answer
-from spec.followers import FollowerState
 from spec.leader import ProduceRequest, consider_shrinking, handle_alter_partition_response, handle_fetch, handle_produce
 from spec.leader_fetch import FetchAnswer, PartitionFetch
 from spec.metadata import LocalChange, local_change
@@ -30,9 +27,7 @@ from spec.partition import Handled, Partition
 from spec.produce import ACKS_LEADER
 from spec.roles import apply_change
 from spec.step import Reply, Send, SendToController
-from spec.values import BrokerId, Epoch, Error, FetchRequest, Offset, PartitionEpoch
-
-from model_check.models.messages.board import RUN
+from spec.values import BrokerId, Epoch, FetchRequest, Offset, PartitionEpoch
 
 
 def add_replication(board: Board) -> None:
@@ -155,7 +150,12 @@ def _add_write(board: Board, leader: BrokerId, epoch: Epoch) -> None:
         before = board.leading(leader, *led)
         request = ProduceRequest(0, ACKS_LEADER, (number,))
         after = handle_produce(board.broker(leader), before, request, board.numbers.now).state
-        return (number + 1, _committed(lived, before.local.high_watermark, after), after.local.log, *board.led(leader, after))
+        return (
+            number + 1,
+            _committed(lived, before.local.high_watermark, after),
+            after.local.log,
+            *board.led(leader, after),
+        )
 
     board.model.action(
         "Produce",
