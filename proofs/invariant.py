@@ -151,6 +151,7 @@ class Theorem:
     - `lemmas`: further tasks, by name, with the obligations that they make of an `Induction`;
     - `any_number`: whether it can be proved for any number of replicas at once;
     - `by_outcome`: whether it is proved one outcome of an action at a time, because there are many ways through the rules;
+    - `replicas`: for how many it is proved unless said otherwise;
     - `holds`: whether it is true; what is not is there to see where the induction fails.
     """
 
@@ -169,4 +170,5 @@ class Theorem:
     consequences: tuple[Conjunct, ...] = ()
     any_number: bool = False
     by_outcome: bool = False
+    replicas: int = 3
     holds: bool = True

@@ -86,7 +86,8 @@ def _steps(action: Action, state: SymbolicState, solver: z3.Solver | None, guard
             solver.pop()
     if not apart:
         return [_joined(action, state, enabled, facts, count, found)]
-    ((effect, paths),) = found
+    ((effect, every),) = found
+    paths = [path.free() for path in every]
     groups: dict[Any, list[Path]] = {}
     for path in paths:
         if path.value is not REFUSED:

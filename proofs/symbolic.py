@@ -6,7 +6,7 @@ path has been seen. The paths of a function, each with its condition and its res
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import permutations
+from itertools import accumulate, permutations
 from typing import Any, NamedTuple
 
 import z3
@@ -340,10 +340,11 @@ def choice(condition: z3.BoolRef, then: Any, otherwise: Any) -> Any:
 
 
 class Decision(NamedTuple):
-    """Which way a run went where both were possible."""
+    """Which way a run went at a comparison; `forced`: by what is known of the state, it could not go the other way."""
 
     term: z3.BoolRef
     answer: bool
+    forced: bool
 
     @property
     def condition(self) -> z3.BoolRef:
@@ -355,12 +356,18 @@ class Path(NamedTuple):
     """One way through a function: taken under its `decisions`, with `value` as the result.
 
     `learned` are what the laws of the log algebra say about values that came up on the way, each with how many decisions
-    had been taken by then. Where only one way was possible there was nothing to decide.
+    had been taken by then.
     """
 
     decisions: tuple[Decision, ...]
     learned: tuple[tuple[int, z3.BoolRef], ...]
     value: Any
+
+    def free(self) -> "Path":
+        """The path without decisions that were forced: what forced them is known anyway."""
+        taken = [0, *accumulate(not decision.forced for decision in self.decisions)]
+        decisions = tuple(decision for decision in self.decisions if not decision.forced)
+        return Path(decisions, tuple((taken[count], fact) for count, fact in self.learned), self.value)
 
     @property
     def condition(self) -> z3.BoolRef:
@@ -473,9 +480,8 @@ class _Run:
             if turn.forks:
                 self.alternatives.append((*self.taken, Turn(False, forks=True)))
         self.taken.append(turn)
-        decision = Decision(term, turn.answer)
-        if turn.forks:
-            self.decisions.append(decision)
+        decision = Decision(term, turn.answer, not turn.forks)
+        self.decisions.append(decision)
         if self.solver is not None:
             self.solver.add(decision.condition)
         return turn.answer

@@ -882,6 +882,7 @@ KAFKA_NEXT_THEOREM = Theorem(
     conjuncts=INVARIANT,
     consequences=CONSEQUENCES,
     by_outcome=True,
+    replicas=2,
     properties=(),
     witness=Witness(committed_in_two_epochs, (2, 1)),
     mutants=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)),
