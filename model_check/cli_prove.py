@@ -137,7 +137,7 @@ def _chosen(theorems: tuple[str, ...], mutant: str | None) -> tuple[str, ...]:
         known_mutants = THEOREMS[name].mutants if name in THEOREMS else ()
         if mutant not in known_mutants:
             raise click.UsageError(f"theorem {name} has no mutant {mutant!r}; it has {', '.join(known_mutants) or 'none'}")
-    having = tuple(name for name, known in THEOREMS.items() if mutant in known.mutants)
+    having = tuple(name for name, known in THEOREMS.items() if mutant in known.mutants and not known.by_outcome)
     if not having:
         names = dict.fromkeys(mutant for known in THEOREMS.values() for mutant in known.mutants)
         raise click.UsageError(f"no theorem has a mutant {mutant!r}; mutants: {', '.join(names)}")

@@ -85,8 +85,8 @@ class InductionOverAnyNumber(Induction):
             raise TypeError(f"actions of two brokers at most can be proved for any number of them; not {left_out or 'all'}")
         return chosen
 
-    def pruning(self) -> z3.Solver:
-        solver = super().pruning()
+    def pruning(self, action: Action | None = None) -> z3.Solver:
+        solver = super().pruning(action)
         for conjunct, instance in self.hypotheses:
             if conjunct.brokers and not conjunct.numbers:
                 solver.add(*self._about(conjunct, instance, [ONE.term, ANOTHER.term, EVERY_OTHER.term]))

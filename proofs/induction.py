@@ -6,7 +6,7 @@ which the action leads to a state in which the conjunct does not. That there is 
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import z3
 
@@ -15,7 +15,7 @@ from proofs.invariant import Conjunct, Instance, StateView, Theorem, instances
 from proofs.relation import Step, as_formula, step
 from proofs.settings import Settings
 from proofs.state import SymbolicState, initial_state, shapes_of, unknown_state
-from proofs.symbolic import FEASIBILITY_TIMEOUT_MS, Brokers, conjunction, negation, truth
+from proofs.symbolic import FEASIBILITY_TIMEOUT_MS, Brokers, Name, conjunction, negation, truth
 
 Status = Literal["proved", "refuted", "unknown"]
 
@@ -90,7 +90,7 @@ class Induction:
 
     def tasks(self) -> list[str]:
         """What can be worked on separately: the start, each action, what the theorem adds, and the properties."""
-        extra = [PROPERTIES] if self.theorem.properties else []
+        extra = [PROPERTIES] if self.theorem.properties or self.theorem.consequences else []
         return [INIT, *self.actions, *(name for name, _ in self.theorem.lemmas), *extra]
 
     def _numbered(self, actions: Sequence[Action]) -> dict[str, Action]:
@@ -121,7 +121,7 @@ class Induction:
 
     def step(self, action: Action) -> Step:
         """The relation of an action, from any state of which what is quantifier-free in the invariant is known."""
-        return step(action, self.before, self.pruning(), self.guard)
+        return step(action, self.before, self.pruning(action), self.guard)
 
     def guard(self, local: Local, state: SymbolicState, solver: z3.Solver | None) -> tuple[z3.BoolRef, z3.BoolRef, int]:
         """A guard as a formula; the laws that it rests on; and how many paths it has."""
@@ -131,12 +131,17 @@ class Induction:
         """The same of a property's term."""
         return as_formula(local, self.before, self.pruning())
 
-    def pruning(self) -> z3.Solver:
-        """A solver that rules paths out."""
+    def pruning(self, action: Action | None = None) -> z3.Solver:
+        """A solver that rules paths out: it knows what the invariant says without quantifiers, and of the arguments."""
         solver = z3.Solver()
         solver.set("timeout", FEASIBILITY_TIMEOUT_MS)
         solver.add(*self.premises)
-        solver.add(*(instance.body for _, instance in self.hypotheses if not instance.variables))
+        names = [term for _, term in names_in(action)] if action is not None else []
+        for _, instance in self.hypotheses:
+            if not instance.variables:
+                solver.add(instance.body)
+            elif len(instance.variables) == 1 and self.brokers.ids is not None:
+                solver.add(*(z3.substitute(instance.body, (instance.variables[0], name)) for name in names))
         return solver
 
     def action_claims(self, label: str, action: Action) -> Iterator[Claim]:
@@ -152,6 +157,9 @@ class Induction:
             yield Claim(label, conjunct.name, (taken.enabled, taken.facts), goal, taken.paths, *about)
 
     def _property_claims(self) -> Iterator[Claim]:
+        for conjunct in self.theorem.consequences:
+            goal = conjunction([instance.body for instance in self.instances(conjunct, self.before)])
+            yield Claim(PROPERTIES, conjunct.name, (), goal, 1)
         for name in self.theorem.properties:
             prop = self.model.property_named(name)
             assert prop is not None, f"model {self.model.name} has no property {name}"
@@ -247,6 +255,12 @@ class Induction:
         if claim.action == INIT or solver.check(*names.values()) != z3.unsat:
             return frozenset()
         return frozenset(str(name) for name in solver.unsat_core())
+
+
+def names_in(action: Action) -> list[tuple[str, z3.ArithRef]]:
+    """The arguments of an action that stand for any number, by name."""
+    values: dict[str, Any] = dict(action.args)
+    return [(name, value.term) for name, value in values.items() if isinstance(value, Name)]
 
 
 def export(settings: Settings, claim: Claim, solver: z3.Solver) -> None:

@@ -12,7 +12,7 @@ from model_check.model import Model
 from proofs.logic import any_of
 from proofs.settings import Replicas
 from proofs.symbolic import Brokers, SymbolicBool, SymbolicInt, SymbolicSet, conjunction, truth
-from spec.values import BrokerId, Epoch, Offset, PartitionEpoch
+from spec.values import BrokerId, Offset
 
 
 class StateView:
@@ -59,8 +59,12 @@ class Conjunct:
         return tuple(brokers), tuple(numbers)
 
 
-NUMBERS = (Offset, Epoch, PartitionEpoch)
 BROKER_SET = frozenset[BrokerId]
+
+
+def _is_number(kind: Any) -> bool:
+    """Whether values of a type are numbers from 0 on: offsets, epochs, numbers of messages; brokers are not."""
+    return kind is not BrokerId and getattr(kind, "__supertype__", None) is int
 
 
 class Instance(NamedTuple):
@@ -80,13 +84,14 @@ def conjunct(name: str, because: str) -> Callable[[Callable[..., Any]], Conjunct
 
     def make(claim: Callable[..., Any]) -> Conjunct:
         kinds = {parameter.name: parameter.annotation for parameter in list(signature(claim).parameters.values())[1:]}
-        unknown = [kind for kind in kinds.values() if kind not in (BrokerId, *NUMBERS, BROKER_SET)]
+        numbers = tuple(parameter for parameter, kind in kinds.items() if _is_number(kind))
+        unknown = [kind for name, kind in kinds.items() if kind not in (BrokerId, BROKER_SET) and name not in numbers]
         assert not unknown, f"{name} speaks of {unknown}: a conjunct speaks of brokers, offsets, epochs and sets of brokers"
 
-        def named(*wanted: Any) -> tuple[str, ...]:
-            return tuple(parameter for parameter, kind in kinds.items() if kind in wanted)
+        def named(wanted: Any) -> tuple[str, ...]:
+            return tuple(parameter for parameter, kind in kinds.items() if kind == wanted)
 
-        return Conjunct(name, because, claim, named(BrokerId), named(*NUMBERS), named(BROKER_SET), tuple(kinds))
+        return Conjunct(name, because, claim, named(BrokerId), numbers, named(BROKER_SET), tuple(kinds))
 
     return make
 
@@ -142,8 +147,11 @@ class Theorem:
     - `realistic`: conjuncts that the proof does not need, and that make counterexamples look like runs of a cluster;
     - `mutants`: the weakened rules against which it can be tried;
     - `premises`: what holds of the arguments of actions;
+    - `consequences`: further claims about every state that follow from the invariant;
     - `lemmas`: further tasks, by name, with the obligations that they make of an `Induction`;
     - `any_number`: whether it can be proved for any number of replicas at once;
+    - `by_outcome`: whether it is proved one outcome of an action at a time, because there are many ways through the rules;
+    - `replicas`: for how many it is proved unless said otherwise;
     - `holds`: whether it is true; what is not is there to see where the induction fails.
     """
 
@@ -159,5 +167,8 @@ class Theorem:
     mutants: tuple[str, ...] = ()
     premises: tuple[SymbolicBool, ...] = ()
     lemmas: tuple[tuple[str, Callable[[Any], Iterator[Any]]], ...] = ()
+    consequences: tuple[Conjunct, ...] = ()
     any_number: bool = False
+    by_outcome: bool = False
+    replicas: int = 3
     holds: bool = True

@@ -8,7 +8,18 @@ from typing import Any
 import z3
 
 from proofs.shapes import SymbolicSetOfSets
-from proofs.symbolic import SymbolicBool, SymbolicInt, SymbolicSet, conjunction, disjunction, negation, number, truth
+from proofs.symbolic import (
+    SymbolicBool,
+    SymbolicEnum,
+    SymbolicInt,
+    SymbolicOptional,
+    SymbolicSet,
+    conjunction,
+    disjunction,
+    negation,
+    number,
+    truth,
+)
 from proofs.symbolic_log import SymbolicLog
 from spec.values import NO_EPOCH
 
@@ -87,3 +98,21 @@ def starts_at_zero(log: Any) -> Truth:
     """That a log starts at offset 0, ends there or later, and has no epoch opened beyond its last record."""
     opened = SymbolicInt(log.opened) if isinstance(log, SymbolicLog) else log.opened_epoch
     return all_of(log.start_offset == 0, log.end_offset >= 0, opened == NO_EPOCH)
+
+
+def opened_epoch(log: Any) -> Any:
+    """The epoch that a log has opened beyond its last record, `NO_EPOCH` if none."""
+    return SymbolicInt(log.opened) if isinstance(log, SymbolicLog) else log.opened_epoch
+
+
+def is_one_of(value: Any, *members: Any) -> Truth:
+    """That a member of an enumeration is one of these."""
+    if isinstance(value, SymbolicEnum):
+        every: list[Any] = list(value.kind)  # type: ignore[call-overload]
+        return SymbolicBool(disjunction([value.position == every.index(one) for one in members]))
+    return value in members
+
+
+def present(value: Any) -> Truth:
+    """That an optional value is there."""
+    return SymbolicBool(value.present) if isinstance(value, SymbolicOptional) else value is not None

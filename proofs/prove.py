@@ -14,6 +14,7 @@ from model_check.exploration import Limits, Trace
 from model_check.model import Model, Property, when
 from model_check.render import trace_table
 from proofs.any_number import InductionOverAnyNumber
+from proofs.by_outcome import InductionByOutcome
 from proofs.counterexample import Counterexample, Search, explored_view, reachable, search_for
 from proofs.induction import Induction, Obligation, Status
 from proofs.invariant import Theorem
@@ -105,6 +106,8 @@ def prove(settings: Settings, workers: int, report: Report = lambda obligations,
 
 def induction_of(theorem: Theorem, settings: Settings) -> Induction:
     """A theorem for a number of replicas, or for any number of them, ready to be proved."""
+    if theorem.by_outcome:
+        return InductionByOutcome(theorem, settings)
     return InductionOverAnyNumber(theorem, settings) if settings.replicas == ANY else Induction(theorem, settings)
 
 

@@ -1,14 +1,15 @@
 """The transition relation of a model's action: its guards and effects, the checker's own, evaluated on a symbolic state."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import z3
 
-from model_check.model import REFUSED, Action, Local, Slot, View
+from model_check.model import REFUSED, Action, Effect, Local, Slot, View
 from proofs.shapes import plain
 from proofs.state import Key, SymbolicState
-from proofs.symbolic import Path, conjunction, disjunction, explore, truth
+from proofs.symbolic import Path, conjunction, explore, facts_of, joined, joined_truth, truth
 
 
 class Step(NamedTuple):
@@ -45,7 +46,7 @@ def paths_of(local: Local, state: SymbolicState, solver: z3.Solver | None) -> li
 def as_formula(local: Local, state: SymbolicState, solver: z3.Solver | None = None) -> tuple[z3.BoolRef, z3.BoolRef, int]:
     """A guard or a property's term as a formula; the laws that it rests on; and how many paths it has."""
     paths = paths_of(local, state, solver)
-    yes = disjunction([conjunction([path.condition, _answer(path.value)]) for path in paths])
+    yes = joined_truth(paths, lambda path: _answer(path.value))
     return yes, facts_of(paths), len(paths)
 
 
@@ -53,45 +54,85 @@ def _answer(value: Any) -> z3.BoolRef:
     return truth(value) if hasattr(value, "term") else z3.BoolVal(bool(value))
 
 
-def facts_of(paths: list[Path]) -> z3.BoolRef:
-    """What the laws say of values that came up, on the paths on which they did."""
-    return conjunction([z3.Implies(path.condition, path.facts) for path in paths if not z3.is_true(path.facts)])
+Guard = Callable[[Local, SymbolicState, z3.Solver | None], tuple[z3.BoolRef, z3.BoolRef, int]]
 
 
-def step(
-    action: Action,
-    state: SymbolicState,
-    solver: z3.Solver | None = None,
-    guard: Callable[[Local, SymbolicState, z3.Solver | None], tuple[z3.BoolRef, z3.BoolRef, int]] = as_formula,
-) -> Step:
+def step(action: Action, state: SymbolicState, solver: z3.Solver | None = None, guard: Guard = as_formula) -> Step:
     """The relation of an action from `state` on. What `solver` knows of the state rules paths out."""
+    (taken,) = _steps(action, state, solver, guard, apart=False)
+    return taken
+
+
+def outcomes(action: Action, state: SymbolicState, solver: z3.Solver | None = None, guard: Guard = as_formula) -> list[Step]:
+    """The same, as one relation for each outcome: all paths that write the same values."""
+    return _steps(action, state, solver, guard, apart=len(action.effects) == 1)
+
+
+def _steps(action: Action, state: SymbolicState, solver: z3.Solver | None, guard: Guard, apart: bool) -> list[Step]:
     if solver is not None:
         solver.push()
     try:
         enabled, facts, count = [], [], 0
         for local in action.guards:
-            condition, laws, paths = guard(local, state, solver)
+            condition, laws, ways = guard(local, state, solver)
             enabled.append(condition)
             facts.append(laws)
-            count += paths
+            count += ways
             if solver is not None:
                 solver.add(condition)
-        writes: dict[tuple[str, Key], Any] = {}
-        for effect in action.effects:
-            taken = [path for path in paths_of(effect.local, state, solver) if path.value is not REFUSED]
-            count += len(taken)
-            enabled.append(disjunction([path.condition for path in taken]))
-            facts.append(facts_of(taken))
-            if not taken:
-                continue
-            for position, slot in enumerate(effect.writes):
-                shape = state.shapes[slot.name]
-                values = [shape.lift(path.value if len(effect.writes) == 1 else path.value[position]) for path in taken]
-                merged = values[-1]
-                for path, value in zip(taken[-2::-1], values[-2::-1], strict=True):
-                    merged = shape.either(path.condition, value, merged)
-                writes[slot.name, slot.key] = merged
+        found = [(effect, paths_of(effect.local, state, solver)) for effect in action.effects]
     finally:
         if solver is not None:
             solver.pop()
+    if not apart:
+        return [_joined(action, state, enabled, facts, count, found)]
+    ((effect, every),) = found
+    paths = [path.free() for path in every]
+    groups: dict[Any, list[Path]] = {}
+    for path in paths:
+        if path.value is not REFUSED:
+            values = _lifted(effect, state, path)
+            groups.setdefault(tuple(state.shapes[slot.name].outline(value) for slot, value in values), []).append(path)
+    return [
+        _joined(action, state, [*enabled, _goes(paths, group)], facts, count, [(effect, group)]) for group in groups.values()
+    ]
+
+
+def _lifted(effect: Effect, state: SymbolicState, path: Path) -> list[tuple[Slot, Any]]:
+    values = (path.value,) if len(effect.writes) == 1 else path.value
+    return [(slot, state.shapes[slot.name].lift(value)) for slot, value in zip(effect.writes, values, strict=True)]
+
+
+def _goes(paths: list[Path], some: list[Path]) -> z3.BoolRef:
+    """That one of some paths is taken."""
+    wanted = {id(path) for path in some}
+    return joined_truth(paths, lambda path: z3.BoolVal(id(path) in wanted))
+
+
+def _joined(
+    action: Action,
+    state: SymbolicState,
+    enabled: list[z3.BoolRef],
+    facts: list[z3.BoolRef],
+    count: int,
+    found: list[tuple[Effect, list[Path]]],
+) -> Step:
+    writes: dict[tuple[str, Key], Any] = {}
+    enabled, facts = [*enabled], [*facts]
+    for effect, paths in found:
+        taken = [path for path in paths if path.value is not REFUSED]
+        count += len(taken)
+        enabled.append(_goes(paths, taken))
+        facts.append(facts_of(taken))
+        if not taken:
+            continue
+        lifted = {id(path): dict(_lifted(effect, state, path)) for path in taken}
+        for slot in effect.writes:
+            values = {path: value[slot] for path, value in lifted.items()}
+            shape = state.shapes[slot.name]
+            writes[slot.name, slot.key] = joined(taken, partial(_value_of, values), shape.either)
     return Step(action, conjunction(enabled), conjunction(facts), writes, state.with_writes(writes), count)
+
+
+def _value_of(values: dict[int, Any], path: Path) -> Any:
+    return values[id(path)]

@@ -22,6 +22,7 @@ from proofs.symbolic import (
     choice,
     conjunction,
     decide,
+    disjunction,
     number,
     truth,
 )
@@ -60,6 +61,10 @@ class Shape:
         """That an unknown value is this Python value."""
         return self.equal(unknown, self.lift(value))
 
+    def outline(self, value: Any) -> Any:
+        """What a lifted value looks like as terms: the same for values that are written the same way."""
+        return z3.simplify(value.term).get_id()
+
     def small(self, value: Any, most: int) -> z3.BoolRef:
         """That nothing in a lifted value is above `most`: what a reader can take in."""
         return z3.And(value.term >= -1, value.term <= most)
@@ -82,6 +87,9 @@ class TruthShape(Shape):
     def lift(self, value: Any) -> Any:
         return SymbolicBool(truth(value))
 
+    def either(self, condition: z3.BoolRef, then: Any, otherwise: Any) -> Any:
+        return SymbolicBool(choice(condition, then.term, otherwise.term))
+
     def equal(self, one: Any, other: Any) -> z3.BoolRef:
         return one.term == other.term
 
@@ -94,6 +102,9 @@ class EnumShape(Shape):
 
     def __init__(self, kind: type[Enum]) -> None:
         self.kind, self.members = kind, list(kind)
+
+    def outline(self, value: Any) -> Any:
+        return z3.simplify(value.position).get_id()
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.And(value.position >= 0, value.position < len(self.members))
@@ -120,6 +131,9 @@ class OptionalShape(Shape):
 
     def __init__(self, inner: Shape) -> None:
         self.inner = inner
+
+    def outline(self, value: Any) -> Any:
+        return z3.simplify(value.present).get_id(), None if value.value is None else self.inner.outline(value.value)
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.BoolVal(True) if value.value is None else self.inner.small(value.value, most)
@@ -157,6 +171,9 @@ class SetShape(Shape):
     def __init__(self, brokers: Brokers) -> None:
         self.brokers = brokers
 
+    def outline(self, value: Any) -> Any:
+        return tuple(z3.simplify(value.has(broker)).get_id() for broker in _known_ids(self.brokers))
+
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.BoolVal(True)
 
@@ -172,7 +189,18 @@ class SetShape(Shape):
         return SymbolicSet.of(value, self.brokers)
 
     def either(self, condition: z3.BoolRef, then: Any, otherwise: Any) -> Any:
-        return SymbolicSet(self.brokers, lambda broker: choice(condition, then.has(broker), otherwise.has(broker)))
+        if then is otherwise:
+            return then
+        if self.brokers.ids is None:
+            return SymbolicSet(self.brokers, lambda broker: choice(condition, then.has(broker), otherwise.has(broker)))
+        flags = {broker: choice(condition, then.has(broker), otherwise.has(broker)) for broker in self.brokers.ids}
+
+        def has(broker: Any) -> z3.BoolRef:
+            if isinstance(broker, int):
+                return flags.get(broker, z3.BoolVal(False))
+            return disjunction([conjunction([broker == known, flag]) for known, flag in flags.items()])
+
+        return SymbolicSet(self.brokers, has)
 
     def equal(self, one: Any, other: Any) -> z3.BoolRef:
         return (one == other).term
@@ -192,6 +220,9 @@ class RecordShape(Shape):
         return conjunction(
             [shape.is_value(getattr(unknown, field), getattr(value, field)) for field, shape in self.fields.items()]
         )
+
+    def outline(self, value: Any) -> Any:
+        return tuple(shape.outline(getattr(value, field)) for field, shape in self.fields.items())
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return conjunction([shape.small(getattr(value, field), most) for field, shape in self.fields.items()])
@@ -218,6 +249,9 @@ class RecordShape(Shape):
         return self.cls(**{field: shape.read(model, getattr(value, field)) for field, shape in self.fields.items()})
 
 
+_ANYWHERE = z3.Int("anywhere in a log")
+
+
 class LogShape(Shape):
     """A log."""
 
@@ -228,6 +262,10 @@ class LogShape(Shape):
             at = z3.IntVal(offset)
             parts += [unknown.epoch(at) == record.leader_epoch, unknown.value(at) == record.value]
         return z3.And(*parts)
+
+    def outline(self, value: Any) -> Any:
+        terms = (value.start, value.end, value.epoch(_ANYWHERE), value.value(_ANYWHERE), value.opened)
+        return tuple(z3.simplify(number(term)).get_id() for term in terms)
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         numbers = [value.start, value.end, value.opened]
@@ -254,7 +292,9 @@ class LogShape(Shape):
 
     def either(self, condition: z3.BoolRef, then: Any, otherwise: Any) -> Any:
         def column(one: Any, other: Any) -> Any:
-            return one if one is other else lambda offset: choice(condition, one(offset), other(offset))
+            if one is other or one(_ANYWHERE).eq(other(_ANYWHERE)):
+                return one
+            return lambda offset: choice(condition, one(offset), other(offset))
 
         return SymbolicLog(
             choice(condition, then.start, otherwise.start),
@@ -283,6 +323,10 @@ class SetOfSetsShape(Shape):
 
     def __init__(self, brokers: Brokers) -> None:
         self.brokers = brokers
+
+    def outline(self, value: Any) -> Any:
+        flags = [z3.Bool(f"broker {broker} in") for broker in _known_ids(self.brokers)]
+        return z3.simplify(value.holds(flags)).get_id()
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.BoolVal(True)

@@ -6,7 +6,7 @@ path has been seen. The paths of a function, each with its condition and its res
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import permutations
+from itertools import accumulate, permutations
 from typing import Any, NamedTuple
 
 import z3
@@ -339,30 +339,129 @@ def choice(condition: z3.BoolRef, then: Any, otherwise: Any) -> Any:
 # ---- paths
 
 
-class Path(NamedTuple):
-    """One way through a function: taken under `condition`, with `value` as the result.
+class Decision(NamedTuple):
+    """Which way a run went at a comparison; `forced`: by what is known of the state, it could not go the other way."""
 
-    `facts` are what the laws of the log algebra say about values that came up on the way.
+    term: z3.BoolRef
+    answer: bool
+    forced: bool
+
+    @property
+    def condition(self) -> z3.BoolRef:
+        """The decision as a formula."""
+        return self.term if self.answer else z3.Not(self.term)
+
+
+class Path(NamedTuple):
+    """One way through a function: taken under its `decisions`, with `value` as the result.
+
+    `learned` are what the laws of the log algebra say about values that came up on the way, each with how many decisions
+    had been taken by then.
     """
 
-    condition: z3.BoolRef
-    facts: z3.BoolRef
+    decisions: tuple[Decision, ...]
+    learned: tuple[tuple[int, z3.BoolRef], ...]
     value: Any
+
+    def free(self) -> "Path":
+        """The path without decisions that were forced: what forced them is known anyway."""
+        taken = [0, *accumulate(not decision.forced for decision in self.decisions)]
+        decisions = tuple(decision for decision in self.decisions if not decision.forced)
+        return Path(decisions, tuple((taken[count], fact) for count, fact in self.learned), self.value)
+
+    @property
+    def condition(self) -> z3.BoolRef:
+        """Under which this path is taken."""
+        return conjunction([decision.condition for decision in self.decisions])
+
+    @property
+    def facts(self) -> z3.BoolRef:
+        """All that is learned on it."""
+        return conjunction([fact for _, fact in self.learned])
+
+
+def facts_of(paths: Sequence[Path]) -> z3.BoolRef:
+    """What the laws say of values that came up, on the paths on which they did; each once."""
+    told: dict[tuple[int, ...], z3.BoolRef] = {}
+    for path in paths:
+        for count, fact in path.learned:
+            if z3.is_true(fact):
+                continue
+            conditions = [decision.condition for decision in path.decisions[:count]]
+            key = (fact.get_id(), *(condition.get_id() for condition in conditions))
+            told.setdefault(key, z3.Implies(conjunction(conditions), fact) if conditions else fact)
+    return conjunction(list(told.values()))
+
+
+def joined(paths: Sequence[Path], of_one: Callable[[Path], Any], either: Callable[[z3.BoolRef, Any, Any], Any]) -> Any:
+    """What all paths come to, as one value: a choice at each fork, and none where both ways come to the same.
+
+    Where a fork has but one way left, because the other is refused, that counts for both.
+    """
+
+    def join(some: Sequence[Path], depth: int) -> Any:
+        if len(some) == 1:
+            return of_one(some[0])
+        term = some[0].decisions[depth].term
+        yes = [path for path in some if path.decisions[depth].answer]
+        otherwise = [path for path in some if not path.decisions[depth].answer]
+        if not yes or not otherwise:
+            return join(some, depth + 1)
+        return either(term, join(yes, depth + 1), join(otherwise, depth + 1))
+
+    return join(paths, 0)
+
+
+def joined_truth(paths: Sequence[Path], of_one: Callable[[Path], z3.BoolRef]) -> z3.BoolRef:
+    """What all paths say, as one formula; it is false where no path goes."""
+
+    def join(some: Sequence[Path], depth: int) -> z3.BoolRef:
+        if not some:
+            return z3.BoolVal(False)
+        if len(some) == 1 and len(some[0].decisions) == depth:
+            return of_one(some[0])
+        term = some[0].decisions[depth].term
+        yes = [path for path in some if path.decisions[depth].answer]
+        otherwise = [path for path in some if not path.decisions[depth].answer]
+        return _either_truth(term, join(yes, depth + 1), join(otherwise, depth + 1))
+
+    return join(paths, 0)
+
+
+def _either_truth(term: z3.BoolRef, then: z3.BoolRef, otherwise: z3.BoolRef) -> z3.BoolRef:
+    if then.eq(otherwise):
+        return then
+    if z3.is_false(otherwise):
+        return conjunction([term, then])
+    if z3.is_false(then):
+        return conjunction([z3.Not(term), otherwise])
+    if z3.is_true(then):
+        return disjunction([term, otherwise])
+    if z3.is_true(otherwise):
+        return disjunction([z3.Not(term), then])
+    return z3.If(term, then, otherwise)
 
 
 class _InfeasibleError(Exception):
     """The path's conditions contradict each other."""
 
 
+class Turn(NamedTuple):
+    """Which way a run goes at a comparison, and whether it might as well go the other way."""
+
+    answer: bool
+    forks: bool
+
+
 class _Run:
     """One run of the function under evaluation."""
 
-    def __init__(self, prefix: tuple[bool, ...], solver: z3.Solver | None) -> None:
+    def __init__(self, prefix: tuple[Turn, ...], solver: z3.Solver | None) -> None:
         self.prefix, self.solver = prefix, solver
-        self.taken: list[bool] = []
-        self.conditions: list[z3.BoolRef] = []
-        self.facts: list[z3.BoolRef] = []
-        self.alternatives: list[tuple[bool, ...]] = []
+        self.taken: list[Turn] = []
+        self.decisions: list[Decision] = []
+        self.learned: list[tuple[int, z3.BoolRef]] = []
+        self.alternatives: list[tuple[Turn, ...]] = []
         self.named = 0
         self.known: dict[Any, Any] = {}
 
@@ -371,20 +470,21 @@ class _Run:
 
     def decide(self, term: z3.BoolRef) -> bool:
         if len(self.taken) < len(self.prefix):
-            answer = self.prefix[len(self.taken)]
+            turn = self.prefix[len(self.taken)]
         else:
             answer = self._feasible(term)
             opposite = self._feasible(z3.Not(term))
             if not answer and not opposite:
                 raise _InfeasibleError
-            if answer and opposite:
-                self.alternatives.append((*self.taken, False))
-        self.taken.append(answer)
-        condition = term if answer else z3.Not(term)
-        self.conditions.append(condition)
+            turn = Turn(answer, answer and opposite)
+            if turn.forks:
+                self.alternatives.append((*self.taken, Turn(False, forks=True)))
+        self.taken.append(turn)
+        decision = Decision(term, turn.answer, not turn.forks)
+        self.decisions.append(decision)
         if self.solver is not None:
-            self.solver.add(condition)
-        return answer
+            self.solver.add(decision.condition)
+        return turn.answer
 
 
 _runs: list[_Run] = []
@@ -404,7 +504,7 @@ def decide(term: z3.BoolRef) -> bool:
 def assume(fact: z3.BoolRef) -> None:
     """What holds of the values of the present run whatever else does."""
     run = _runs[0]
-    run.facts.append(fact)
+    run.learned.append((len(run.decisions), fact))
     if run.solver is not None:
         run.solver.add(fact)
 
@@ -447,7 +547,7 @@ def explore(function: Callable[[], Any], assumptions: Sequence[z3.BoolRef] | z3.
         solver = z3.Solver()
         solver.set("timeout", FEASIBILITY_TIMEOUT_MS)
         solver.add(*assumptions)
-    waiting: list[tuple[bool, ...]] = [()]
+    waiting: list[tuple[Turn, ...]] = [()]
     paths = []
     while waiting:
         run = _Run(waiting.pop(), solver)
@@ -459,7 +559,7 @@ def explore(function: Callable[[], Any], assumptions: Sequence[z3.BoolRef] | z3.
         except _InfeasibleError:
             pass
         else:
-            paths.append(Path(conjunction(run.conditions), conjunction(run.facts), value))
+            paths.append(Path(tuple(run.decisions), tuple(run.learned), value))
         finally:
             _runs.pop()
             if solver is not None:

@@ -144,7 +144,13 @@ def test_a_rules_relation_is_the_rule(rule: Callable[..., Any], data: st.DataObj
     if key not in RELATIONS:
         unknown = {name: shape.unknown(name, 0)() for name, shape in of_parameters.items()}
         found = explore(lambda: rule(**{name: plain(value) for name, value in unknown.items()}, **fixed))
-        RELATIONS[key] = unknown, [path._replace(facts=spelled_out(path.facts, BEYOND)) for path in found]
+        RELATIONS[key] = (
+            unknown,
+            [
+                path._replace(learned=tuple((count, spelled_out(fact, BEYOND)) for count, fact in path.learned))
+                for path in found
+            ],
+        )
     unknown, paths = RELATIONS[key]
     arguments = {name: data.draw(values(shape), label=name) for name, shape in of_parameters.items()}
     known = [shape.is_value(unknown[name], arguments[name]) for name, shape in of_parameters.items()]

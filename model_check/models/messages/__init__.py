@@ -1,0 +1,29 @@
+"""One partition of Kafka with any number of messages in flight: the handlers of `spec`, in a form that can be proved.
+
+Brokers and the KRaft controller run the same handlers as in the model `kafka`. Here nothing is abbreviated to one step:
+every fetch, every answer, every proposal of an ISR and every decision has a number, and is in flight from when it is sent
+for ever: it may be handled at any later time, or never. There are no crashes and no reassignments, and nobody is fenced.
+
+What no broker can see, but proofs speak of, is kept by the model (`history.py`): what the leader of each epoch had in its
+log, what it committed, and what each follower asked last in that epoch.
+"""
+
+from typing import Any
+
+from model_check.model import Model
+from model_check.models.messages.board import Board, Numbers
+from model_check.models.messages.control import add_control
+from model_check.models.messages.properties import add_properties
+from model_check.models.messages.replication import add_replication
+
+__all__ = ["Numbers", "build"]
+
+
+def build(name: str, parameters: dict[str, Any], numbers: Numbers | None = None) -> Model:
+    """The model within the bounds of `parameters`. `numbers` of epochs and messages follow from these, unless given."""
+    board = Board(name, parameters, numbers)
+    add_control(board)
+    add_replication(board)
+    if numbers is None:
+        add_properties(board)
+    return board.model

@@ -1,0 +1,49 @@
+"""What must hold: committed records are on every later leader, and on every member of the ISR."""
+
+from model_check.model import when
+from model_check.models.messages.board import Board, Log
+from model_check.models.messages.values import Decision, Term
+
+
+def add_properties(board: Board) -> None:
+    """Add the properties; within bounds only, for they compare all epochs with one another."""
+    slots, epochs = board.slots, board.numbers.epochs
+    later = [(epoch, later) for epoch in epochs for later in epochs if epoch < later]
+    board.model.always(
+        "LeaderCompleteness",
+        [
+            when(_is_complete, slots.term[epoch], slots.ledger[epoch], slots.term[later], slots.ledger[later])
+            for epoch, later in later
+        ],
+        "what the leader of an epoch committed is in the log of the leader of every later epoch",
+        twin="SomeEpochCommits",
+    )
+    board.model.sometimes(
+        "SomeEpochCommits",
+        [
+            when(lambda lived, next_lived: lived.committed > 0 and next_lived.begun, slots.term[epoch], slots.term[later])
+            for epoch, later in later
+        ],
+        "an epoch commits something, and a later one begins",
+    )
+
+    def candidate(broker: int) -> object:
+        def holds(partition: Decision, log: Log, lived: Term, book: Log) -> bool:
+            return broker not in partition.isr or log.agrees_below(book, lived.committed)
+
+        return holds
+
+    board.model.always(
+        "IsrCompleteness",
+        [
+            when(candidate(broker), slots.partition, slots.log[broker], slots.term[epoch], slots.ledger[epoch])  # type: ignore[arg-type]
+            for broker in board.brokers
+            for epoch in epochs
+        ],
+        "what was ever committed is on every member of the controller's ISR, so on every possible next leader",
+        twin="SomeEpochCommits",
+    )
+
+
+def _is_complete(lived: Term, book: Log, later: Term, later_book: Log) -> bool:
+    return not later.begun or later_book.agrees_below(book, lived.committed)

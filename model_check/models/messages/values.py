@@ -1,0 +1,134 @@
+"""The values of the model's slots: messages with what their receivers read, and the history that proofs speak of."""
+
+from typing import NamedTuple, NewType
+
+from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr
+from spec.metadata import NOBODY
+from spec.values import (
+    NO_EPOCH,
+    NO_LEADER,
+    UNDEFINED_EPOCH_END,
+    UNKNOWN_OFFSET,
+    BrokerId,
+    Epoch,
+    EpochEndOffset,
+    Error,
+    Offset,
+    PartitionEpoch,
+    PartitionId,
+    Record,
+)
+
+PARTITION = PartitionId(0)
+"""The one partition of the model."""
+
+MessageId = NewType("MessageId", int)
+"""The number of a fetch, or of a proposal: a correlation id that is never used again."""
+
+NO_MESSAGE = MessageId(-1)
+
+
+class Decision(NamedTuple):
+    """What the controller has decided about the partition."""
+
+    leader: BrokerId = NO_LEADER
+    leader_epoch: Epoch = NO_EPOCH
+    isr: frozenset[BrokerId] = NOBODY
+    partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
+
+
+NOT_DECIDED = Decision()
+
+
+class Role(NamedTuple):
+    """Whom a replica believes to lead, and of a leader its ISR and where its epoch started."""
+
+    leader: BrokerId = NO_LEADER
+    leader_epoch: Epoch = NO_EPOCH
+    isr: LeaderIsr = LeaderIsr(NOBODY, NO_PARTITION_EPOCH, NOBODY, NO_PARTITION_EPOCH)
+    epoch_start: Offset = UNKNOWN_OFFSET
+
+
+NO_ROLE = Role()
+
+
+class Fetch(NamedTuple):
+    """A follower's fetch: whom it asks, in which epoch, from where on, and in which epoch its last record was written."""
+
+    follower: BrokerId = NO_LEADER
+    leader: BrokerId = NO_LEADER
+    epoch: Epoch = NO_EPOCH
+    offset: Offset = UNKNOWN_OFFSET
+    last_epoch: Epoch = NO_EPOCH
+
+
+NOT_SENT = Fetch()
+
+
+class FetchReply(NamedTuple):
+    """The answer to a fetch, once it is `given`, with at most one record."""
+
+    given: bool = False
+    error: Error = Error.NONE
+    record: Record | None = None
+    high_watermark: Offset = UNKNOWN_OFFSET
+    diverging: EpochEndOffset = UNDEFINED_EPOCH_END
+
+
+NO_REPLY = FetchReply()
+
+
+class Proposed(NamedTuple):
+    """An ISR that a leader asks the controller for (AlterPartition)."""
+
+    leader: BrokerId = NO_LEADER
+    leader_epoch: Epoch = NO_EPOCH
+    partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
+    isr: frozenset[BrokerId] = NOBODY
+
+
+NOT_PROPOSED = Proposed()
+
+
+class Verdict(NamedTuple):
+    """The controller's answer to a proposal, once it is `given`."""
+
+    given: bool = False
+    error: Error = Error.NONE
+    leader_epoch: Epoch = NO_EPOCH
+    isr: frozenset[BrokerId] = NOBODY
+    partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
+
+
+NO_VERDICT = Verdict()
+
+
+class Reign(NamedTuple):
+    """An epoch as the controller opened it, with the ISR that it had last. Only the model knows it as a whole."""
+
+    leader: BrokerId = NO_LEADER
+    isr: frozenset[BrokerId] = NOBODY
+
+
+NO_REIGN = Reign()
+
+
+class Term(NamedTuple):
+    """An epoch as its leader lived it: whether it has `begun`, where its log ended then, up to where it has committed."""
+
+    begun: bool = False
+    start: Offset = Offset(0)
+    committed: Offset = Offset(0)
+
+
+NO_TERM = Term()
+
+
+class LastFetch(NamedTuple):
+    """The last fetch that a replica sent in an epoch: from where on, and in which epoch its last record was written."""
+
+    offset: Offset = UNKNOWN_OFFSET
+    last_epoch: Epoch = NO_EPOCH
+
+
+NO_FETCH = LastFetch()

@@ -1,0 +1,125 @@
+"""Induction one outcome at a time, for actions with many ways through the rules.
+
+All ways that write the same values are one outcome. What has to be shown of each is taken apart (`proofs.pieces`), and each
+piece is proved from instances of the invariant (`proofs.instances`), or else by Z3's own search.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+
+import z3
+
+from model_check.model import Action
+from proofs.induction import INIT, Claim, Induction, Obligation, Status, export, names_in
+from proofs.instances import Instances, Kind
+from proofs.invariant import Conjunct, Theorem
+from proofs.pieces import pieces
+from proofs.relation import outcomes
+from proofs.settings import Settings
+from proofs.symbolic import conjunction, negation, number
+from spec.values import Epoch, Offset, PartitionEpoch
+
+KINDS: dict[object, Kind] = {Offset: "offset", Epoch: "epoch", PartitionEpoch: "version"}
+"""Of which kind the parameters of conjuncts are, by their types; a message's kind is the parameter's name."""
+
+AT_FIRST = 2_000_000
+"""How much Z3 may do with a whole claim before it is taken apart, in its own units: about a second."""
+
+PIECE_MS = 3_000
+"""How long each way to prove a piece may take."""
+
+SEEDS = (0, 1000)
+
+
+class InductionByOutcome(Induction):
+    """A theorem that is proved one outcome at a time."""
+
+    def __init__(self, theorem: Theorem, settings: Settings) -> None:
+        super().__init__(theorem, settings)
+        self.about = {conjunct.name: self._about(conjunct) for conjunct in (*self.conjuncts, *theorem.consequences)}
+        named = {str(variable): kind for about in self.about.values() for kind, variable in about}
+        closed = [instance.closed() for _, instance in self.hypotheses]
+        self.instances_of = Instances([*self.premises, *closed], named)
+
+    def _about(self, conjunct: Conjunct) -> list[tuple[Kind, z3.ExprRef]]:
+        named = zip(conjunct.numbers, conjunct.kinds, conjunct.variables[1], strict=True)
+        return [(KINDS.get(kind, name), variable) for name, kind, variable in named]
+
+    def action_claims(self, label: str, action: Action) -> Iterator[Claim]:
+        """That an action keeps each conjunct, whatever its outcome."""
+        taken = outcomes(action, self.before, self.pruning(action), self.guard)
+        for conjunct in self.conjuncts:
+            for step in taken:
+                changed = [
+                    instance.body
+                    for instance in self.instances(conjunct, step.after)
+                    if not instance.body.eq(self.known[conjunct.name, instance.brokers])
+                ]
+                goal, about = conjunction(changed), conjunct.variables
+                yield Claim(label, conjunct.name, (step.enabled, step.facts), goal, step.paths, *about)
+
+    def prove(
+        self, task: str, on_failure: Callable[[Claim], bool] = lambda claim: False, only: str | None = None
+    ) -> list[Obligation]:
+        """Ask Z3 for each obligation; one is proved if it is for every outcome."""
+        single = super().prove(task, on_failure, only)
+        joined: dict[tuple[str, str], Obligation] = {}
+        for found in single:
+            key = (found.action, found.conjunct)
+            before = joined.get(key)
+            joined[key] = found if before is None else _both(before, found)
+        return list(joined.values())
+
+    def _prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
+        if claim.action == INIT:
+            return super()._prove_claim(solver, claim, on_failure)
+        if self.settings.export is not None:
+            solver.push()
+            solver.add(*claim.premises, negation(claim.goal))
+            export(self.settings, claim, solver)
+            solver.pop()
+        if z3.is_true(claim.goal) or self._searched((*claim.premises, negation(claim.goal)), SEEDS[0], limit=AT_FIRST):
+            return "proved"
+        end = time.perf_counter() + self.settings.timeout
+        action = self.actions.get(claim.action)
+        names = names_in(action) if action else []
+        for premises, part in pieces(claim.goal, [term for _, term in names]):
+            formulas = (*claim.premises, *premises, negation(part))
+            if not self._proves_piece(claim, formulas, names, end):
+                return "refuted" if self.has_time_for_search and on_failure(claim) else "unknown"
+        return "proved"
+
+    def _proves_piece(
+        self, claim: Claim, formulas: tuple[z3.BoolRef, ...], names: list[tuple[Kind, z3.ArithRef]], end: float
+    ) -> bool:
+        brokers = self.brokers.ids or ()
+        logs = [self.before.at("log", broker) for broker in brokers]
+        about = self.about[claim.conjunct]
+        written_in = [("epoch", log.epoch(term)) for kind, term in about if kind == "offset" for log in logs]
+        ends = [("offset", number(log.end_offset - 1)) for log in logs]
+        epochs = [("epoch", number(self.before.at("role", broker).leader_epoch)) for broker in brokers]
+        state = self.before.at("partition", None)
+        latest = [("epoch", number(state.leader_epoch)), ("version", number(state.partition_epoch))]
+        by_instances = self.instances_of.attempts(
+            formulas, [*about, *written_in, *names, *latest], [*ends, *epochs], PIECE_MS
+        )
+        for seed in SEEDS:
+            if next(by_instances, False) or (time.perf_counter() < end and self._searched(formulas, seed)):
+                return True
+        return False
+
+    def _searched(self, formulas: tuple[z3.BoolRef, ...], seed: int, limit: int = 0) -> bool:
+        solver = self.solver()
+        solver.set("random_seed", self.settings.seed + seed)
+        solver.set("timeout", PIECE_MS)
+        if limit:
+            solver.set("rlimit", limit)
+        solver.add(*formulas)
+        return bool(solver.check() == z3.unsat)
+
+
+def _both(one: Obligation, other: Obligation) -> Obligation:
+    """Two parts of one obligation."""
+    found = {one.status, other.status}
+    status: Status = "refuted" if "refuted" in found else "unknown" if "unknown" in found else "proved"
+    return one._replace(status=status, seconds=one.seconds + other.seconds, paths=one.paths + other.paths)

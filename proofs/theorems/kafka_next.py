@@ -1,0 +1,890 @@
+"""Kafka's replication protocol, message by message (`next`: 4.0 with its known defects repaired).
+
+What an epoch's leader committed is in the log of every later epoch's leader, and on every member of the controller's ISR.
+The model is `messages` with its bounds lifted: fetches, answers, proposals and decisions are in flight in any number, late
+for any time, or lost.
+"""
+
+from math import inf
+from typing import Any
+
+from model_check.model import Model
+from model_check.models import messages
+from model_check.models.messages import Numbers
+from model_check.models.messages.settings import PARAMETERS
+from model_check.models.messages.values import MessageId
+from model_check.parameters import resolve
+from proofs.invariant import StateView, Theorem, Witness, conjunct
+from proofs.logic import (
+    all_of,
+    any_of,
+    epoch_at,
+    has_same_record,
+    holds,
+    implies,
+    is_one_of,
+    member,
+    no,
+    opened_epoch,
+    present,
+    same_record,
+    value_at,
+)
+from proofs.settings import Replicas
+from proofs.symbolic import Name
+from spec.broker_mutants import BROKER_MUTANTS
+from spec.controller_mutants import CONTROLLER_MUTANTS
+from spec.fetcher import FetchStatus
+from spec.values import NO_EPOCH, NO_LEADER, UNDEFINED_EPOCH_END, BrokerId, Epoch, Error, Offset, PartitionEpoch, Record
+
+EPOCH, VERSION, FETCH, PROPOSAL = Name("epoch"), Name("version"), Name("fetch"), Name("proposal")
+NOW = Name("now")
+
+NAME = "kafka-next"
+
+
+def unbounded(replicas: Replicas, mutant: str | None = None) -> Model:
+    """The model for a proof: nothing but the number of replicas is bounded."""
+    if not isinstance(replicas, int):
+        raise TypeError(f"{NAME} is proved for a number of replicas, not for any")
+    parameters = resolve(NAME, PARAMETERS, {"replicas": replicas, "values": inf, "mutant": mutant})
+    times: Any = {broker: Name(f"when {broker} was caught up") for broker in range(1, replicas + 1)}
+    any_number: Any = Numbers([EPOCH], [VERSION], [FETCH], [PROPOSAL], NOW, times)  # type: ignore[list-item,arg-type]
+    return messages.build("messages", parameters, any_number)
+
+
+def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = None) -> Model:
+    """The model for exploration."""
+    given = {
+        "replicas": replicas,
+        "values": log_size,
+        "max_epoch": max_epoch,
+        "max_version": max_epoch,
+        "fetches": max_epoch + 1,
+        "proposals": max_epoch + 1,
+        "mutant": mutant,
+    }
+    return messages.build("messages", resolve(NAME, PARAMETERS, given))
+
+
+class View(StateView):
+    """A state as the conjuncts read it."""
+
+    # ---- brokers
+
+    def log(self, broker: Any) -> Any:
+        """The broker's log."""
+        return self.at("log", broker)
+
+    def high_watermark(self, broker: Any) -> Any:
+        """The broker's high watermark (an offset)."""
+        return self.at("highWatermark", broker)
+
+    def role(self, broker: Any) -> Any:
+        """Whom the broker believes to lead, in which epoch."""
+        return self.at("role", broker)
+
+    def epoch(self, broker: Any) -> Any:
+        """The leader epoch that the broker is in."""
+        return self.role(broker).leader_epoch
+
+    def leads(self, broker: Any) -> Any:
+        """Whether the broker leads, as far as it knows."""
+        return self.role(broker).leader == broker
+
+    def leads_in(self, broker: Any, epoch: Any) -> Any:
+        """Whether the broker leads in this epoch, as far as it knows."""
+        return all_of(self.leads(broker), self.epoch(broker) == epoch)
+
+    def counts(self, leader: Any, replica: Any) -> Any:
+        """Whether the high watermark of `leader` waits for `replica`: it is in the maximal ISR."""
+        isr = self.role(leader).isr
+        return any_of(member(replica, isr.isr), member(replica, isr.pending_isr))
+
+    def known_version(self, leader: Any) -> Any:
+        """The partition epoch that a leader's ISR is of."""
+        return self.role(leader).isr.partition_epoch
+
+    def applied(self, broker: Any) -> Any:
+        """The decision that the broker has replayed last."""
+        return self.at("applied", broker)
+
+    def fetcher(self, broker: Any) -> Any:
+        """The broker's fetcher."""
+        return self.at("fetcher", broker)
+
+    def is_fetching(self, broker: Any) -> Any:
+        """Whether the broker fetches."""
+        return is_one_of(self.fetcher(broker).status, FetchStatus.FETCHING)
+
+    def known(self, leader: Any, follower: Any) -> Any:
+        """The end offset that `leader` remembers of `follower`."""
+        return self.at(f"knows of {follower}", leader)
+
+    def awaited(self, follower: Any, leader: Any) -> Any:
+        """The fetch to `leader` whose answer `follower` waits for."""
+        return self.at(f"awaits {leader}", follower)
+
+    # ---- messages
+
+    def fetch(self, number: Any) -> Any:
+        """A fetch by its number."""
+        return self.at("fetch", number)
+
+    @property
+    def next_fetch(self) -> Any:
+        """The number of the next fetch."""
+        return self.at("nextFetch", None)
+
+    @property
+    def next_proposal(self) -> Any:
+        """The number of the next proposal."""
+        return self.at("nextProposal", None)
+
+    def reply(self, number: Any) -> Any:
+        """The answer to a fetch."""
+        return self.at("reply", number)
+
+    def proposed(self, number: Any) -> Any:
+        """A proposal of an ISR by its number."""
+        return self.at("proposed", number)
+
+    def verdict(self, number: Any) -> Any:
+        """The answer to a proposal."""
+        return self.at("verdict", number)
+
+    # ---- the controller
+
+    @property
+    def partition(self) -> Any:
+        """The controller's last decision."""
+        return self.at("partition", None)
+
+    def decision(self, version: Any) -> Any:
+        """A decision by its partition epoch."""
+        return self.at("decision", version)
+
+    # ---- history
+
+    def reign(self, epoch: Any) -> Any:
+        """An epoch's leader, and the ISR that the controller had last in it."""
+        return self.at("reign", epoch)
+
+    def term(self, epoch: Any) -> Any:
+        """What an epoch's leader made of it."""
+        return self.at("term", epoch)
+
+    def ledger(self, epoch: Any) -> Any:
+        """The log of an epoch's leader, as it was when that left the epoch, or as it is."""
+        return self.at("ledger", epoch)
+
+    def fetched(self, broker: Any, epoch: Any) -> Any:
+        """The last fetch that the broker sent in an epoch."""
+        return self.at(f"fetched {broker}", epoch)
+
+    def has_fetched(self, broker: Any, epoch: Any) -> Any:
+        """Whether the broker has sent a fetch in an epoch."""
+        return self.fetched(broker, epoch).offset >= 0
+
+    def every(self, claim: Any) -> Any:
+        """That the claim holds of every broker."""
+        return no(self.some(lambda broker: no(claim(broker))))
+
+    def continues(self, epoch: Any, asked: Any) -> Any:
+        """Whether the leader of an epoch has the record before the offset of a fetch, and of the epoch that it names."""
+        book = self.ledger(epoch)
+        before = asked.offset - 1
+        found = all_of(holds(book, before), epoch_at(book, before) == asked.last_epoch)
+        return all_of(self.term(epoch).begun, any_of(asked.offset == 0, found))
+
+    def has_shown(self, broker: Any, epoch: Any, end: Any) -> Any:
+        """Whether the broker has shown, by a fetch in an epoch, that it holds its leader's log up to `end`."""
+        last = self.fetched(broker, epoch)
+        return all_of(self.continues(epoch, last), last.offset >= end)
+
+    def may_commit(self, epoch: Any, offset: Any) -> Any:
+        """Whether the leader of an epoch may have committed the record at `offset`, or may yet.
+
+        It may not if a replica that it needs has moved on without having shown that it holds the record.
+        """
+        reign = self.reign(epoch)
+
+        def does_not_prevent(broker: Any) -> Any:
+            needed = all_of(member(broker, reign.isr), no(reign.leader == broker))
+            return implies(needed, any_of(self.epoch(broker) <= epoch, self.has_shown(broker, epoch, offset + 1)))
+
+        return all_of(holds(self.ledger(epoch), offset), self.every(does_not_prevent))
+
+    def may_yet_commit(self, epoch: Any, offset: Any, written_in: Any) -> Any:
+        """The same of an epoch that its leader has yet to begin, and of a record at `offset` written in some epoch."""
+        reign = self.reign(epoch)
+
+        def does_not_prevent(broker: Any) -> Any:
+            needed = all_of(member(broker, reign.isr), no(reign.leader == broker))
+            last = self.fetched(broker, epoch)
+            book = self.ledger(last.last_epoch)
+            had = all_of(
+                last.offset > offset, last.last_epoch >= 0, holds(book, offset), epoch_at(book, offset) == written_in
+            )
+            return implies(needed, any_of(self.epoch(broker) <= epoch, had))
+
+        may_begin = self.some(lambda broker: all_of(reign.leader == broker, self.epoch(broker) < epoch))
+        return all_of(no(self.term(epoch).begun), may_begin, self.every(does_not_prevent))
+
+    def written_by_own_leader(self, broker: Any, asked: Any) -> Any:
+        """Where a fetch's last record comes from: its epoch's leader wrote it; or the broker opened that, and wrote none."""
+        written = self.ledger(asked.last_epoch)
+        before = asked.offset - 1
+        began = self.term(asked.last_epoch).begun
+        has = all_of(asked.last_epoch >= 0, began, holds(written, before), epoch_at(written, before) == asked.last_epoch)
+        return any_of(
+            all_of(asked.offset == 0, asked.last_epoch == NO_EPOCH),
+            has,
+            self.opened_only(broker, asked.last_epoch, asked.offset),
+        )
+
+    def opened_only(self, broker: Any, epoch: Any, end: Any) -> Any:
+        """Whether the broker led in an epoch without writing anything, its log ending at `end`."""
+        term = self.term(epoch)
+        led = all_of(epoch >= 0, self.reign(epoch).leader == broker, term.begun)
+        return all_of(led, term.start == end, self.ledger(epoch).end_offset == end)
+
+
+# ---- the controller
+
+
+@conjunct("Decisions", "Each partition epoch up to the controller's has one decision, by the leader of its epoch.")
+def decisions(s: View, version: PartitionEpoch) -> Any:
+    decided = s.decision(version)
+    taken = version <= s.partition.partition_epoch
+    leader = s.some(lambda broker: all_of(decided.leader == broker, member(broker, decided.isr)))
+    in_reign = s.reign(decided.leader_epoch).leader == decided.leader
+    epochs = all_of(decided.leader_epoch >= 0, decided.leader_epoch <= s.partition.leader_epoch)
+    return all_of(
+        implies(taken, all_of(decided.partition_epoch == version, epochs, leader, in_reign)),
+        implies(no(taken), decided.partition_epoch == -1),
+    )
+
+
+@conjunct("DecisionsInOrder", "Leader epochs never go back.")
+def decisions_in_order(s: View, version: PartitionEpoch, later: PartitionEpoch) -> Any:
+    taken = all_of(version <= later, later <= s.partition.partition_epoch)
+    return implies(taken, s.decision(version).leader_epoch <= s.decision(later).leader_epoch)
+
+
+@conjunct("LastDecision", "The controller's state is its last decision.")
+def last_decision(s: View) -> Any:
+    state = s.partition
+    last, reign = s.decision(state.partition_epoch), s.reign(state.leader_epoch)
+    same_isr = s.every(
+        lambda broker: all_of(
+            member(broker, last.isr) == member(broker, state.isr), member(broker, reign.isr) == member(broker, state.isr)
+        )
+    )
+    same = all_of(
+        last.leader == state.leader, last.leader_epoch == state.leader_epoch, reign.leader == state.leader, same_isr
+    )
+    return all_of(
+        state.partition_epoch >= -1,
+        state.leader_epoch >= -1,
+        (state.partition_epoch >= 0) == (state.leader_epoch >= 0),
+        implies(state.partition_epoch >= 0, all_of(same, s.some(lambda broker: state.leader == broker))),
+    )
+
+
+@conjunct("Reigns", "Each epoch up to the controller's has one leader, which is in sync.")
+def reigns(s: View, epoch: Epoch) -> Any:
+    reign, term = s.reign(epoch), s.term(epoch)
+    in_sync = s.some(lambda broker: all_of(reign.leader == broker, member(broker, reign.isr)))
+    opened = epoch <= s.partition.leader_epoch
+    return all_of(implies(opened, in_sync), implies(no(opened), all_of(reign.leader == NO_LEADER, no(term.begun))))
+
+
+@conjunct("LeadersChange", "Without reassignments, a new epoch is a new leader's.")
+def leaders_change(s: View, epoch: Epoch) -> Any:
+    later = s.reign(epoch + 1)
+    return implies(epoch + 1 <= s.partition.leader_epoch, no(s.reign(epoch).leader == later.leader))
+
+
+# ---- brokers and what they know
+
+
+@conjunct("EpochsFromController", "The controller alone opens epochs, so no broker is in a later one than its.")
+def epochs_from_controller(s: View, broker: BrokerId) -> Any:
+    role, applied = s.role(broker), s.applied(broker)
+    return all_of(
+        role.leader_epoch >= NO_EPOCH,
+        role.leader_epoch <= s.partition.leader_epoch,
+        applied.partition_epoch >= -1,
+        applied.partition_epoch <= s.partition.partition_epoch,
+        applied.leader_epoch <= role.leader_epoch,
+        (applied.partition_epoch >= 0) == (role.leader_epoch >= 0),
+        implies(s.leads(broker), member(broker, role.isr.isr)),
+        implies(no(s.leads(broker)), all_of(role.isr.partition_epoch == -1, role.isr.pending_epoch == -1)),
+        implies(role.leader_epoch < 0, role.leader == NO_LEADER),
+        implies(role.leader_epoch >= 0, role.leader == s.reign(role.leader_epoch).leader),
+    )
+
+
+@conjunct("AppliedIsDecided", "What a broker has replayed is a decision.")
+def applied_is_decided(s: View, broker: BrokerId) -> Any:
+    applied = s.applied(broker)
+    decided = s.decision(applied.partition_epoch)
+    return implies(
+        applied.partition_epoch >= 0,
+        all_of(decided.leader_epoch == applied.leader_epoch, applied.leader_epoch == s.epoch(broker)),
+    )
+
+
+@conjunct("LeaderIsrIsDecided", "The ISR that a leader knows is one that the controller decided in its epoch.")
+def leader_isr_is_decided(s: View, leader: BrokerId, replica: BrokerId) -> Any:
+    isr = s.role(leader).isr
+    decided = s.decision(isr.partition_epoch)
+    same = member(replica, isr.isr) == member(replica, decided.isr)
+    version = all_of(
+        isr.partition_epoch >= s.applied(leader).partition_epoch, isr.partition_epoch <= s.partition.partition_epoch
+    )
+    pending = any_of(isr.pending_epoch == -1, isr.pending_epoch == isr.partition_epoch)
+    nothing = implies(isr.pending_epoch == -1, no(member(replica, isr.pending_isr)))
+    return implies(s.leads(leader), all_of(version, decided.leader_epoch == s.epoch(leader), same, pending, nothing))
+
+
+# ---- logs
+
+
+@conjunct("LogShape", "Nothing is deleted at the start of a log.")
+def log_shape(s: View, broker: BrokerId) -> Any:
+    log = s.log(broker)
+    return all_of(
+        log.start_offset == 0,
+        log.end_offset >= 0,
+        s.high_watermark(broker) >= 0,
+        s.high_watermark(broker) <= log.end_offset,
+    )
+
+
+@conjunct("EpochsInOrder", "Epochs grow along a log, and none is later than its broker's.")
+def epochs_in_order(s: View, broker: BrokerId, offset: Offset, later: Offset) -> Any:
+    log = s.log(broker)
+    return implies(
+        all_of(offset <= later, holds(log, later)),
+        all_of(
+            epoch_at(log, offset) >= 0,
+            epoch_at(log, offset) <= epoch_at(log, later),
+            epoch_at(log, later) <= s.epoch(broker),
+        ),
+    )
+
+
+@conjunct("OpenedByItself", "An epoch that a log has no record of was opened by its broker as leader, which wrote none.")
+def opened_by_itself(s: View, broker: BrokerId, offset: Offset) -> Any:
+    log = s.log(broker)
+    opened = opened_epoch(log)
+    last = implies(log.end_offset > 0, opened > epoch_at(log, log.end_offset - 1))
+    return any_of(
+        opened == NO_EPOCH,
+        all_of(
+            opened <= s.epoch(broker),
+            last,
+            s.opened_only(broker, opened, log.end_offset),
+            implies(holds(log, offset), same_record(s.ledger(opened), log, offset)),
+        ),
+    )
+
+
+@conjunct("LedgerShape", "An epoch starts where its leader's log ended; it begins when its leader replays its election.")
+def ledger_shape(s: View, epoch: Epoch) -> Any:
+    book, term = s.ledger(epoch), s.term(epoch)
+    entered = s.some(lambda broker: all_of(s.reign(epoch).leader == broker, s.epoch(broker) >= epoch))
+    return all_of(
+        book.start_offset == 0,
+        book.end_offset >= 0,
+        term.committed >= 0,
+        implies(
+            term.begun, all_of(entered, term.start >= 0, term.start <= book.end_offset, term.committed <= book.end_offset)
+        ),
+        implies(no(term.begun), all_of(term.committed == 0, book.end_offset == 0)),
+    )
+
+
+@conjunct("LedgerInOrder", "A leader writes its own epoch, after all that it had when the epoch began.")
+def ledger_in_order(s: View, epoch: Epoch, offset: Offset, later: Offset) -> Any:
+    book = s.ledger(epoch)
+    own = epoch_at(book, later) == epoch
+    return implies(
+        all_of(offset <= later, holds(book, later)),
+        all_of(
+            epoch_at(book, offset) >= 0,
+            epoch_at(book, offset) <= epoch_at(book, later),
+            epoch_at(book, later) <= epoch,
+            own == (later >= s.term(epoch).start),
+        ),
+    )
+
+
+@conjunct("LeaderKeepsLedger", "While it leads, a leader only appends.")
+def leader_keeps_ledger(s: View, leader: BrokerId, offset: Offset) -> Any:
+    log, book, term = s.log(leader), s.ledger(s.epoch(leader)), s.term(s.epoch(leader))
+    opened = opened_epoch(log)
+    return implies(
+        s.leads(leader),
+        all_of(
+            term.begun,
+            term.start == s.role(leader).epoch_start,
+            term.committed <= s.high_watermark(leader),
+            log.end_offset == book.end_offset,
+            implies(holds(log, offset), same_record(log, book, offset)),
+            any_of(
+                opened == s.epoch(leader), all_of(log.end_offset > 0, epoch_at(log, log.end_offset - 1) == s.epoch(leader))
+            ),
+        ),
+    )
+
+
+@conjunct("WrittenByLeader", "A log is, up to any record, what the leader of the record's epoch had.")
+def written_by_leader(s: View, broker: BrokerId, offset: Offset, earlier: Offset) -> Any:
+    log = s.log(broker)
+    epoch = epoch_at(log, offset)
+    return implies(
+        all_of(earlier <= offset, holds(log, offset)),
+        all_of(s.term(epoch).begun, has_same_record(s.ledger(epoch), log, earlier)),
+    )
+
+
+@conjunct("LedgerWrittenByLeader", "The same of a leader's log at any time.")
+def ledger_written_by_leader(s: View, epoch: Epoch, offset: Offset, earlier: Offset) -> Any:
+    log = s.ledger(epoch)
+    written_in = epoch_at(log, offset)
+    return implies(
+        all_of(earlier <= offset, holds(log, offset)),
+        all_of(s.term(written_in).begun, has_same_record(s.ledger(written_in), log, earlier)),
+    )
+
+
+# ---- following
+
+
+@conjunct("FetcherFollowsLog", "A fetcher fetches on from the end of its log, and names the log's last epoch.")
+def fetcher_follows_log(s: View, broker: BrokerId) -> Any:
+    fetcher, log, role = s.fetcher(broker), s.log(broker), s.role(broker)
+    idle = is_one_of(fetcher.status, FetchStatus.NOT_FETCHING, FetchStatus.FAILED)
+    return all_of(
+        any_of(idle, s.is_fetching(broker)),
+        implies(
+            s.is_fetching(broker),
+            all_of(
+                fetcher.leader_epoch == role.leader_epoch,
+                fetcher.leader == role.leader,
+                role.leader_epoch >= 0,
+                no(s.leads(broker)),
+                fetcher.fetch_offset == log.end_offset,
+                fetcher.last_fetched_epoch == log.latest_epoch,
+            ),
+        ),
+    )
+
+
+@conjunct("Fetches", "A fetch is sent in its sender's epoch to the leader of that.")
+def fetches(s: View, broker: BrokerId, fetch: MessageId) -> Any:
+    asked = s.fetch(fetch)
+    epoch = asked.epoch
+    sent = all_of(
+        fetch < s.next_fetch,
+        epoch >= 0,
+        epoch <= s.epoch(broker),
+        asked.leader == s.reign(epoch).leader,
+        no(asked.leader == broker),
+        asked.offset >= 0,
+        asked.last_epoch >= NO_EPOCH,
+        asked.last_epoch <= epoch,
+        s.written_by_own_leader(broker, asked),
+        s.has_fetched(broker, epoch),
+        any_of(asked.last_epoch < epoch, s.continues(epoch, asked)),
+    )
+    last = s.fetched(broker, epoch)
+    growing = implies(s.continues(epoch, asked), s.has_shown(broker, epoch, asked.offset))
+    not_begun = implies(no(s.term(epoch).begun), all_of(last.offset == asked.offset, last.last_epoch == asked.last_epoch))
+    return implies(asked.follower == broker, all_of(sent, growing, not_begun))
+
+
+@conjunct("NoFetchYet", "Numbers of fetches are used once.")
+def no_fetch_yet(s: View, fetch: MessageId) -> Any:
+    follower = s.fetch(fetch).follower
+    unused = all_of(follower == NO_LEADER, no(s.reply(fetch).given))
+    somebody = any_of(all_of(follower == NO_LEADER, no(s.reply(fetch).given)), s.some(lambda broker: follower == broker))
+    return all_of(somebody, s.next_fetch >= 0, implies(fetch >= s.next_fetch, unused))
+
+
+@conjunct("LastFetches", "A replica fetches in epochs up to its own, from who leads them, and from the end of its log.")
+def last_fetches(s: View, broker: BrokerId, epoch: Epoch) -> Any:
+    last = s.fetched(broker, epoch)
+    return implies(
+        last.offset >= 0,
+        all_of(
+            epoch <= s.epoch(broker),
+            no(s.reign(epoch).leader == broker),
+            last.last_epoch >= NO_EPOCH,
+            last.last_epoch <= epoch,
+            any_of(last.last_epoch < epoch, s.continues(epoch, last)),
+            s.written_by_own_leader(broker, last),
+        ),
+    )
+
+
+@conjunct("FollowerKeepsShown", "Once a fetch continues the leader's log, the follower only appends what the leader has.")
+def follower_keeps_shown(s: View, broker: BrokerId, offset: Offset) -> Any:
+    epoch, log = s.epoch(broker), s.log(broker)
+    last = s.fetched(broker, epoch)
+    shown = all_of(epoch >= 0, last.offset >= 0, s.continues(epoch, last))
+    prefix = implies(holds(log, offset), has_same_record(s.ledger(epoch), log, offset))
+    waits = all_of(epoch >= 0, last.offset >= 0, no(s.term(epoch).begun))
+    as_sent = all_of(last.offset == log.end_offset, last.last_epoch == log.latest_epoch)
+    nothing_opened = any_of(opened_epoch(log) == NO_EPOCH, log.end_offset == 0)
+    return all_of(implies(shown, all_of(log.end_offset >= last.offset, prefix, nothing_opened)), implies(waits, as_sent))
+
+
+@conjunct("AwaitedFetch", "While a follower waits for an answer in its epoch, its log is as when it asked.")
+def awaited_fetch(s: View, follower: BrokerId, leader: BrokerId) -> Any:
+    number = s.awaited(follower, leader)
+    asked, fetcher = s.fetch(number), s.fetcher(follower)
+    last = s.fetched(follower, s.epoch(follower))
+    in_epoch = all_of(number >= 0, asked.epoch == s.epoch(follower), s.is_fetching(follower))
+    same = all_of(
+        asked.offset == fetcher.fetch_offset,
+        asked.last_epoch == fetcher.last_fetched_epoch,
+        last.offset == asked.offset,
+        last.last_epoch == asked.last_epoch,
+    )
+    own = all_of(asked.follower == follower, asked.leader == leader)
+    return all_of(number >= -1, implies(number >= 0, own), implies(in_epoch, same))
+
+
+@conjunct("Answers", "A leader answers by its log as it was in the epoch of the fetch.")
+def answers(s: View, fetch: MessageId) -> Any:
+    asked, answer = s.fetch(fetch), s.reply(fetch)
+    served = all_of(answer.given, is_one_of(answer.error, Error.NONE))
+    parted = diverges(answer)
+    book, record = s.ledger(asked.epoch), answer.record
+    return all_of(
+        implies(answer.given, all_of(asked.offset >= 0, no(is_one_of(answer.error, Error.OFFSET_OUT_OF_RANGE)))),
+        implies(served, all_of(s.term(asked.epoch).begun, answer.high_watermark >= 0)),
+        implies(all_of(served, no(parted)), s.continues(asked.epoch, asked)),
+        implies(all_of(served, no(parted)), is_record_at(book, asked.offset, record)),
+        implies(
+            all_of(served, parted),
+            all_of(
+                answer.diverging.end_offset >= 0,
+                answer.diverging.end_offset <= book.end_offset,
+                any_of(asked.offset == 0, no(s.continues(asked.epoch, asked))),
+            ),
+        ),
+    )
+
+
+def diverges(answer: Any) -> Any:
+    """That an answer tells the follower to truncate."""
+    undefined, end = UNDEFINED_EPOCH_END, answer.diverging
+    return no(all_of(end.leader_epoch == undefined.leader_epoch, end.end_offset == undefined.end_offset))
+
+
+def is_record_at(book: Any, offset: Any, record: Any) -> Any:
+    """That a record, if there is one, is the one that a log holds at `offset`."""
+    if record is None:
+        return True
+    if isinstance(record, Record):
+        return all_of(
+            holds(book, offset), epoch_at(book, offset) == record.leader_epoch, value_at(book, offset) == record.value
+        )
+    return implies(present(record), is_record_at(book, offset, record.value))
+
+
+@conjunct("DivergingAnswers", "Where an answer says that logs part, no record of an epoch that both can have lies beyond.")
+def diverging_answers(s: View, fetch: MessageId, offset: Offset) -> Any:
+    asked, answer = s.fetch(fetch), s.reply(fetch)
+    parted = all_of(answer.given, is_one_of(answer.error, Error.NONE), diverges(answer))
+    book = s.ledger(asked.epoch)
+    epoch = epoch_at(book, offset)
+    sides = all_of(
+        implies(offset < answer.diverging.end_offset, epoch <= answer.diverging.leader_epoch),
+        implies(offset >= answer.diverging.end_offset, epoch > asked.last_epoch),
+    )
+    return implies(all_of(parted, holds(book, offset)), sides)
+
+
+# ---- leading
+
+
+@conjunct("KnownFollowers", "A leader knows of a follower what it has shown in this very epoch.")
+def known_followers(s: View, leader: BrokerId, follower: BrokerId) -> Any:
+    if leader is follower or leader == follower:
+        return True
+    end = s.known(leader, follower)
+    return implies(all_of(s.leads(leader), end >= 0), s.has_shown(follower, s.epoch(leader), end))
+
+
+@conjunct("Proposals", "A leader proposes in its epoch, on top of the ISR that it knows, and not that one.")
+def proposals(s: View, proposal: MessageId, leader: BrokerId) -> Any:
+    asked = s.proposed(proposal)
+    epoch, version = asked.leader_epoch, asked.partition_epoch
+    decided = s.decision(version)
+    another = s.some(lambda broker: no(member(broker, asked.isr) == member(broker, decided.isr)))
+    return implies(
+        asked.leader == leader,
+        all_of(
+            proposal < s.next_proposal,
+            epoch >= 0,
+            epoch <= s.epoch(leader),
+            s.reign(epoch).leader == leader,
+            s.term(epoch).begun,
+            version >= 0,
+            version <= s.partition.partition_epoch,
+            decided.leader_epoch == epoch,
+            implies(s.epoch(leader) == epoch, version <= s.known_version(leader)),
+            member(leader, asked.isr),
+            another,
+        ),
+    )
+
+
+@conjunct("NoProposalYet", "Numbers of proposals are used once.")
+def no_proposal_yet(s: View, proposal: MessageId) -> Any:
+    leader = s.proposed(proposal).leader
+    unused = all_of(leader == NO_LEADER, no(s.verdict(proposal).given))
+    somebody = any_of(leader == NO_LEADER, s.some(lambda broker: leader == broker))
+    return all_of(somebody, s.next_proposal >= 0, implies(proposal >= s.next_proposal, unused))
+
+
+@conjunct("ProposedMembers", "Who is proposed for the ISR is in it, or has shown all that the epoch's leader started with.")
+def proposed_members(s: View, proposal: MessageId, replica: BrokerId) -> Any:
+    asked = s.proposed(proposal)
+    epoch = asked.leader_epoch
+    in_sync = member(replica, s.decision(asked.partition_epoch).isr)
+    joined = s.has_shown(replica, epoch, s.term(epoch).start)
+    proposes = all_of(asked.leader >= 0, member(replica, asked.isr))
+    return implies(proposes, any_of(in_sync, joined))
+
+
+@conjunct("ProposedCount", "Until it knows better, a leader waits for everybody whom it has proposed.")
+def proposed_count(s: View, proposal: MessageId, leader: BrokerId, replica: BrokerId) -> Any:
+    asked = s.proposed(proposal)
+    open_ = all_of(s.leads_in(leader, asked.leader_epoch), asked.partition_epoch == s.known_version(leader))
+    return implies(all_of(asked.leader == leader, open_, member(replica, asked.isr)), s.counts(leader, replica))
+
+
+@conjunct("ProposedHaveCommitted", "Who may be admitted by a proposal has shown all that was committed in the epoch.")
+def proposed_have_committed(s: View, proposal: MessageId, replica: BrokerId) -> Any:
+    asked = s.proposed(proposal)
+    epoch = asked.leader_epoch
+    open_ = all_of(asked.leader >= 0, asked.partition_epoch == s.partition.partition_epoch)
+    another = all_of(member(replica, asked.isr), no(asked.leader == replica))
+    committed = s.term(epoch).committed
+    return implies(all_of(open_, another, committed > 0), s.has_shown(replica, epoch, committed))
+
+
+@conjunct("Verdicts", "The answer to a proposal is the decision that it led to.")
+def verdicts(s: View, proposal: MessageId, replica: BrokerId) -> Any:
+    asked, answer = s.proposed(proposal), s.verdict(proposal)
+    granted = all_of(answer.given, is_one_of(answer.error, Error.NONE))
+    decided = s.decision(answer.partition_epoch)
+    rolls_back = is_one_of(answer.error, Error.INELIGIBLE_REPLICA, Error.OPERATION_NOT_ATTEMPTED)
+    return all_of(
+        implies(answer.given, no(rolls_back)),
+        implies(
+            granted,
+            all_of(
+                answer.partition_epoch > asked.partition_epoch,
+                answer.partition_epoch <= s.partition.partition_epoch,
+                decided.leader_epoch == answer.leader_epoch,
+                asked.leader_epoch == answer.leader_epoch,
+                member(replica, answer.isr) == member(replica, decided.isr),
+            ),
+        ),
+    )
+
+
+@conjunct("NewsIsLast", "After a decision that a leader does not know yet, no proposal of its is granted.")
+def news_is_last(s: View, version: PartitionEpoch, leader: BrokerId, replica: BrokerId) -> Any:
+    decided = s.decision(version)
+    epoch = decided.leader_epoch
+    news = all_of(
+        version <= s.partition.partition_epoch,
+        decided.leader == leader,
+        any_of(s.epoch(leader) < epoch, all_of(s.epoch(leader) == epoch, version > s.known_version(leader))),
+    )
+    return implies(news, member(replica, s.reign(epoch).isr) == member(replica, decided.isr))
+
+
+@conjunct("LeaderCountsIsr", "So a leader waits for every member of the ISR that the controller had last in its epoch.")
+def leader_counts_isr(s: View, leader: BrokerId, replica: BrokerId) -> Any:
+    in_sync = member(replica, s.reign(s.epoch(leader)).isr)
+    return implies(all_of(s.leads(leader), in_sync), s.counts(leader, replica))
+
+
+@conjunct("CommittedIsShown", "A leader commits what all have shown that it waits for.")
+def committed_is_shown(s: View, leader: BrokerId, replica: BrokerId, epoch: Epoch) -> Any:
+    if leader is replica or leader == replica:
+        return True
+    reign, committed = s.reign(epoch), s.term(epoch).committed
+    needed = any_of(member(replica, reign.isr), all_of(s.leads_in(leader, epoch), s.counts(leader, replica)))
+    return implies(all_of(reign.leader == leader, needed, committed > 0), s.has_shown(replica, epoch, committed))
+
+
+# ---- from epoch to epoch
+
+
+@conjunct("MembersStay", "Who is in a later ISR without having entered its epoch never left the ISR.")
+def members_stay(s: View, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
+    in_later = all_of(epoch <= later, later <= s.partition.leader_epoch, member(replica, s.reign(later).isr))
+    return implies(
+        all_of(in_later, s.epoch(replica) < later, s.epoch(replica) <= epoch), member(replica, s.reign(epoch).isr)
+    )
+
+
+@conjunct("SomeoneMovedOn", "A later epoch begins only after a member of the ISR has left the earlier one behind.")
+def someone_moved_on(s: View, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
+    in_later = all_of(epoch < later, later <= s.partition.leader_epoch, member(replica, s.reign(later).isr))
+    moved_on = s.some(lambda broker: all_of(member(broker, s.reign(epoch).isr), s.epoch(broker) > epoch))
+    return implies(all_of(in_later, s.epoch(replica) > epoch), moved_on)
+
+
+@conjunct("LaterLeadersHold", "What an epoch's leader may commit is in the log of every later leader.")
+def later_leaders_hold(s: View, epoch: Epoch, later: Epoch, offset: Offset) -> Any:
+    return implies(
+        all_of(epoch < later, s.term(later).begun, s.may_commit(epoch, offset)),
+        has_same_record(s.ledger(later), s.ledger(epoch), offset),
+    )
+
+
+@conjunct("LaterMembersHold", "And in the log of every member of a later ISR that has left that epoch behind.")
+def later_members_hold(s: View, replica: BrokerId, epoch: Epoch, later: Epoch, offset: Offset) -> Any:
+    in_later = all_of(
+        epoch <= later,
+        later <= s.partition.leader_epoch,
+        member(replica, s.reign(later).isr),
+        s.epoch(replica) > epoch,
+    )
+    return implies(all_of(in_later, s.may_commit(epoch, offset)), has_same_record(s.log(replica), s.ledger(epoch), offset))
+
+
+@conjunct("LaterLeadersHoldBefore", "The same of an epoch that begins late, after a later one.")
+def later_leaders_hold_before(s: View, epoch: Epoch, later: Epoch, offset: Offset, written_in: Epoch) -> Any:
+    return implies(
+        all_of(epoch < later, s.term(later).begun, s.may_yet_commit(epoch, offset, written_in)),
+        holds_record_of(s.ledger(later), offset, written_in),
+    )
+
+
+@conjunct("LaterMembersHoldBefore", "And of members of a later ISR.")
+def later_members_hold_before(
+    s: View, replica: BrokerId, epoch: Epoch, later: Epoch, offset: Offset, written_in: Epoch
+) -> Any:
+    in_later = all_of(
+        epoch <= later,
+        later <= s.partition.leader_epoch,
+        member(replica, s.reign(later).isr),
+        s.epoch(replica) > epoch,
+    )
+    return implies(
+        all_of(in_later, s.may_yet_commit(epoch, offset, written_in)), holds_record_of(s.log(replica), offset, written_in)
+    )
+
+
+def holds_record_of(log: Any, offset: Any, epoch: Any) -> Any:
+    """That a log holds a record of an epoch at `offset`."""
+    return all_of(holds(log, offset), epoch_at(log, offset) == epoch)
+
+
+# ---- what follows
+
+
+@conjunct("LeaderCompleteness", "What an epoch's leader committed is in the log of the leader of every later epoch.")
+def leader_completeness(s: View, epoch: Epoch, later: Epoch, offset: Offset) -> Any:
+    committed = all_of(epoch < later, s.term(later).begun, offset < s.term(epoch).committed)
+    return implies(committed, has_same_record(s.ledger(later), s.ledger(epoch), offset))
+
+
+@conjunct("LeaderCandidateCompleteness", "What was ever committed is on every member of the controller's ISR.")
+def leader_candidate_completeness(s: View, replica: BrokerId, epoch: Epoch, offset: Offset) -> Any:
+    committed = all_of(member(replica, s.partition.isr), offset < s.term(epoch).committed)
+    return implies(committed, has_same_record(s.log(replica), s.ledger(epoch), offset))
+
+
+@conjunct("LogMatching", "Two logs that hold records of one epoch hold the same up to the earlier of them.")
+def log_matching(s: View, one: BrokerId, other: BrokerId, offset: Offset, later: Offset, earlier: Offset) -> Any:
+    log, another = s.log(one), s.log(other)
+    same_epoch = all_of(holds(log, offset), holds(another, later), epoch_at(log, offset) == epoch_at(another, later))
+    return implies(all_of(same_epoch, earlier <= offset, offset <= later), same_record(log, another, earlier))
+
+
+@conjunct("ReplicationQuorumSuperset", "A leader's high watermark waits for every member of the controller's ISR.")
+def replication_quorum_superset(s: View, leader: BrokerId, replica: BrokerId) -> Any:
+    in_office = s.leads_in(leader, s.partition.leader_epoch)
+    return implies(all_of(in_office, member(replica, s.partition.isr)), s.counts(leader, replica))
+
+
+INVARIANT = (
+    decisions,
+    decisions_in_order,
+    last_decision,
+    reigns,
+    leaders_change,
+    epochs_from_controller,
+    applied_is_decided,
+    leader_isr_is_decided,
+    log_shape,
+    epochs_in_order,
+    opened_by_itself,
+    ledger_shape,
+    ledger_in_order,
+    leader_keeps_ledger,
+    written_by_leader,
+    ledger_written_by_leader,
+    fetcher_follows_log,
+    fetches,
+    no_fetch_yet,
+    last_fetches,
+    follower_keeps_shown,
+    awaited_fetch,
+    answers,
+    diverging_answers,
+    known_followers,
+    proposals,
+    no_proposal_yet,
+    proposed_members,
+    proposed_count,
+    proposed_have_committed,
+    verdicts,
+    news_is_last,
+    leader_counts_isr,
+    committed_is_shown,
+    members_stay,
+    someone_moved_on,
+    later_leaders_hold,
+    later_members_hold,
+    later_leaders_hold_before,
+    later_members_hold_before,
+)
+
+CONSEQUENCES = (leader_completeness, leader_candidate_completeness, log_matching, replication_quorum_superset)
+
+
+def committed_in_two_epochs(s: View) -> bool:
+    """A witness: two epochs have committed, the ISR has two members."""
+    return bool(s.term(0).committed > 0 and s.term(1).committed > s.term(0).committed and len(s.partition.isr) > 1)
+
+
+KAFKA_NEXT_THEOREM = Theorem(
+    name=NAME,
+    summary="what was ever committed is on every later leader, and on every member of the ISR",
+    model=unbounded,
+    bounded=bounded,
+    view=View,
+    conjuncts=INVARIANT,
+    consequences=CONSEQUENCES,
+    by_outcome=True,
+    replicas=2,
+    properties=(),
+    witness=Witness(committed_in_two_epochs, (2, 1)),
+    mutants=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)),
+    premises=(NOW >= 0, EPOCH >= 0, VERSION >= 0, FETCH >= 0, PROPOSAL >= 0),  # type: ignore[arg-type]
+)

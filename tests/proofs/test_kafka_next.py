@@ -1,0 +1,105 @@
+"""The message-passing protocol: its model, what its invariant says of reachable states, and proofs of some obligations."""
+
+import random
+from collections.abc import Sequence
+from inspect import signature
+from itertools import product
+from typing import Any
+
+import pytest
+
+from model_check.engines import explorer
+from model_check.exploration import Limits
+from model_check.model import Model, State
+from model_check.models import messages
+from model_check.models.messages.settings import PARAMETERS
+from model_check.models.messages.values import MessageId
+from model_check.parameters import resolve
+from proofs.by_outcome import InductionByOutcome
+from proofs.counterexample import Explored
+from proofs.settings import Settings
+from proofs.symbolic import Brokers
+from proofs.theorems.kafka_next import CONSEQUENCES, INVARIANT, KAFKA_NEXT_THEOREM, View
+from spec.values import BrokerId, Epoch, Offset, PartitionEpoch
+
+BOUNDS = {"max_epoch": 2, "max_version": 3, "fetches": 5, "proposals": 2, "values": 2}
+
+OFTEN = {"HandleFetch": 3, "TakeAnswer": 4, "Follow": 2, "Lead": 2, "SendFetch": 2, "GrantProposal": 3, "TakeVerdict": 2}
+SELDOM = {"LoseConnection": 0.2, "RefuseProposal": 0.2, "ElectLeader": 0.7}
+
+
+def model_of(**given: Any) -> Model:
+    return messages.build("messages", resolve("messages", PARAMETERS, given))
+
+
+def walked(model: Model, steps: int, walks: int) -> set[State]:
+    """States along random walks, that go on with what was begun more often than not."""
+    chance = random.Random(7)
+    steps_of = [(action.name, action.bind()) for action in model.actions]
+    seen: set[State] = set()
+    for _ in range(walks):
+        state = model.initial
+        for _ in range(steps):
+            possible = [(name, after) for name, fire in steps_of if (after := fire(state)) is not None]
+            weights = [(OFTEN | SELDOM).get(name, 1) for name, _ in possible]
+            _, state = chance.choices(possible, weights)[0]
+            seen.add(state)
+    return seen
+
+
+def failing(model: Model, state: State) -> list[str]:
+    """The conjuncts that do not hold of a state, and what else should follow from them."""
+    bounds = model.parameters
+    replicas = range(1, bounds["replicas"] + 1)
+    domains: dict[Any, Sequence[int]] = {
+        BrokerId: replicas,
+        Offset: range(bounds["values"] + 1),
+        Epoch: range(bounds["max_epoch"] + 1),
+        PartitionEpoch: range(bounds["max_version"] + 1),
+        MessageId: range(max(bounds["fetches"], bounds["proposals"])),
+    }
+    view = View(Explored(model, state).at, Brokers(replicas))
+    return [
+        claim.name
+        for claim in (*INVARIANT, *CONSEQUENCES)
+        if not all(
+            claim.claim(view, *values)
+            for values in product(
+                *[domains[kind.annotation] for kind in list(signature(claim.claim).parameters.values())[1:]]
+            )
+        )
+    ]
+
+
+@pytest.mark.parametrize(("replicas", "walks"), [(2, 8), pytest.param(3, 2, marks=pytest.mark.slow)])
+def test_the_invariant_holds_of_states_that_walks_reach(replicas: int, walks: int) -> None:
+    model = model_of(replicas=replicas, **BOUNDS)
+    assert {name for state in walked(model, 30, walks) for name in failing(model, state)} == set()
+
+
+def test_the_invariant_does_not_hold_of_every_weaker_protocol() -> None:
+    model = model_of(replicas=2, mutant="no-divergence-check", **BOUNDS)
+    assert {name for state in walked(model, 30, 12) for name in failing(model, state)} != set()
+
+
+def test_both_engines_find_the_same_states() -> None:
+    model = model_of(fetches=2)
+    limits = Limits(True)
+    found = [explorer(name)(model, model.properties, limits) for name in ("reference", "compiled")]
+    assert [(result.distinct_states, result.depth) for result in found] == [(8653, 16)] * 2
+    assert [verdict.holds for verdict in found[0].verdicts] == [verdict.holds for verdict in found[1].verdicts]
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "Init",
+        "CreatePartition(leader=1, version=version, epoch=epoch)",
+        pytest.param("Property", marks=pytest.mark.slow),
+        pytest.param("LoseConnection(follower=1, leader=2)", marks=pytest.mark.slow),
+        pytest.param("Produce(leader=1, epoch=epoch)", marks=pytest.mark.slow),
+    ],
+)
+def test_obligations_of_a_task_are_proved(task: str) -> None:
+    induction = InductionByOutcome(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 2, timeout=60.0))
+    assert {obligation.status for obligation in induction.prove(task)} == {"proved"}
