@@ -36,6 +36,8 @@ class InductionByOutcome(Induction):
 
     def __init__(self, theorem: Theorem, settings: Settings) -> None:
         super().__init__(theorem, settings)
+        self.exported = 0
+        """How many files were written: an obligation has one for each outcome."""
         self.about = {conjunct.name: self._about(conjunct) for conjunct in (*self.conjuncts, *theorem.consequences)}
         named = {str(variable): kind for about in self.about.values() for kind, variable in about}
         closed = [instance.closed() for _, instance in self.hypotheses]
@@ -76,7 +78,8 @@ class InductionByOutcome(Induction):
         if self.settings.export is not None:
             solver.push()
             solver.add(*claim.premises, negation(claim.goal))
-            export(self.settings, claim, solver)
+            self.exported += 1
+            export(self.settings, claim, solver, part=self.exported)
             solver.pop()
         if z3.is_true(claim.goal) or self._searched((*claim.premises, negation(claim.goal)), SEEDS[0], limit=AT_FIRST):
             return "proved"

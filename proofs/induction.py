@@ -263,10 +263,11 @@ def names_in(action: Action) -> list[tuple[str, z3.ArithRef]]:
     return [(name, value.term) for name, value in values.items() if isinstance(value, Name)]
 
 
-def export(settings: Settings, claim: Claim, solver: z3.Solver) -> None:
+def export(settings: Settings, claim: Claim, solver: z3.Solver, part: int | None = None) -> None:
     """Write an obligation as SMT-LIB 2: unsatisfiable exactly if it is proved."""
     assert settings.export is not None
     name = "-".join("".join(c if c.isalnum() else " " for c in f"{claim.action} {claim.conjunct}").split())
+    name = name if part is None else f"{name}-{part}"
     header = f"; {settings.theorem}, {settings.replicas_in_words}: {claim.action} keeps {claim.conjunct} if unsat\n"
     text = header + "(set-logic ALL)\n" + solver.to_smt2()
     (settings.export / f"{name}.smt2").write_text(text, encoding="utf-8")

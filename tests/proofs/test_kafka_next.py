@@ -2,8 +2,10 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from inspect import signature
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from model_check.models.messages.values import MessageId
 from model_check.parameters import resolve
 from proofs.by_outcome import InductionByOutcome
 from proofs.counterexample import Explored
+from proofs.invariant import conjunct
 from proofs.settings import Settings
 from proofs.symbolic import Brokers
 from proofs.theorems.kafka_next import CONSEQUENCES, INVARIANT, KAFKA_NEXT_THEOREM, View
@@ -80,6 +83,25 @@ def test_the_invariant_holds_of_states_that_walks_reach(replicas: int, walks: in
 def test_the_invariant_does_not_hold_of_every_weaker_protocol() -> None:
     model = model_of(replicas=2, mutant="no-divergence-check", **BOUNDS)
     assert {name for state in walked(model, 30, 12) for name in failing(model, state)} != set()
+
+
+@conjunct("NothingIsWritten", "A claim that is false: a leader that appends breaks it.")
+def nothing_is_written(s: View, broker: BrokerId) -> Any:
+    return s.log(broker).end_offset == 0
+
+
+def test_what_is_false_is_not_proved() -> None:
+    theorem = replace(KAFKA_NEXT_THEOREM, conjuncts=(*INVARIANT[:12], nothing_is_written))
+    induction = InductionByOutcome(theorem, Settings(theorem.name, 2, timeout=0.5))
+    (found,) = induction.prove("Produce(leader=1, epoch=epoch)", only="NothingIsWritten")
+    assert found.status == "unknown"
+
+
+def test_each_outcome_is_exported(tmp_path: Path) -> None:
+    induction = InductionByOutcome(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 2, export=tmp_path))
+    task = "CreatePartition(leader=1, version=version, epoch=epoch)"
+    induction.prove(task)
+    assert len(list(tmp_path.iterdir())) == len(list(induction.claims(task)))
 
 
 def test_both_engines_find_the_same_states() -> None:
