@@ -28,6 +28,30 @@ class StateView:
         return SymbolicBool(self.brokers.some(lambda broker: truth(claim(SymbolicInt(broker)))))
 
 
+class ReplicaView(StateView):
+    """A state of replicas that have a log, a high watermark and a role."""
+
+    def log(self, replica: Any) -> Any:
+        """The replica's log."""
+        return self.at("log", replica)
+
+    def high_watermark(self, replica: Any) -> Any:
+        """The replica's high watermark (an offset)."""
+        return self.at("highWatermark", replica)
+
+    def role(self, replica: Any) -> Any:
+        """Whom the replica believes to lead, in which epoch: the announcement that it accepted last."""
+        return self.at("role", replica)
+
+    def epoch(self, replica: Any) -> Any:
+        """The leader epoch that the replica is in."""
+        return self.role(replica).leader_epoch
+
+    def leads(self, replica: Any) -> Any:
+        """Whether the replica presumes to lead."""
+        return self.role(replica).leader == replica
+
+
 @dataclass(frozen=True, slots=True)
 class Conjunct:
     """One claim about every reachable state.

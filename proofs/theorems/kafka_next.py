@@ -14,7 +14,7 @@ from model_check.models.messages import Numbers
 from model_check.models.messages.settings import PARAMETERS
 from model_check.models.messages.values import MessageId
 from model_check.parameters import resolve
-from proofs.invariant import StateView, Theorem, Witness, conjunct
+from proofs.invariant import ReplicaView, Theorem, Witness, conjunct
 from proofs.logic import (
     all_of,
     any_of,
@@ -67,30 +67,10 @@ def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = N
     return messages.build("messages", resolve(NAME, PARAMETERS, given))
 
 
-class View(StateView):
+class View(ReplicaView):
     """A state as the conjuncts read it."""
 
     # ---- brokers
-
-    def log(self, broker: Any) -> Any:
-        """The broker's log."""
-        return self.at("log", broker)
-
-    def high_watermark(self, broker: Any) -> Any:
-        """The broker's high watermark (an offset)."""
-        return self.at("highWatermark", broker)
-
-    def role(self, broker: Any) -> Any:
-        """Whom the broker believes to lead, in which epoch."""
-        return self.at("role", broker)
-
-    def epoch(self, broker: Any) -> Any:
-        """The leader epoch that the broker is in."""
-        return self.role(broker).leader_epoch
-
-    def leads(self, broker: Any) -> Any:
-        """Whether the broker leads, as far as it knows."""
-        return self.role(broker).leader == broker
 
     def leads_in(self, broker: Any, epoch: Any) -> Any:
         """Whether the broker leads in this epoch, as far as it knows."""

@@ -16,7 +16,7 @@ from model_check.models.gustafson.settings import NAMES, PARAMETERS, TRUNCATION
 from model_check.parameters import resolve
 from proofs import exchange
 from proofs.anyone import ANYONE
-from proofs.invariant import StateView, Theorem, Witness, conjunct
+from proofs.invariant import ReplicaView, Theorem, Witness, conjunct
 from proofs.logic import (
     all_of,
     any_of,
@@ -100,24 +100,8 @@ def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = N
     return with_memory(gustafson.build(protocol.name, protocol, parameters))
 
 
-class View(StateView):
+class View(ReplicaView):
     """A state as the conjuncts read it."""
-
-    def log(self, replica: Any) -> Any:
-        """The replica's log."""
-        return self.at("log", replica)
-
-    def high_watermark(self, replica: Any) -> Any:
-        """The replica's high watermark (an offset)."""
-        return self.at("highWatermark", replica)
-
-    def role(self, replica: Any) -> Any:
-        """The announcement that the replica accepted last."""
-        return self.at("role", replica)
-
-    def epoch(self, replica: Any) -> Any:
-        """The leader epoch that the replica is in."""
-        return self.role(replica).leader_epoch
 
     def leads(self, replica: Any) -> Any:
         """Whether the replica presumes to lead."""
