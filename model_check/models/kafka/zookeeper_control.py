@@ -8,7 +8,7 @@ them and writes before the next is not seen: its write is refused.
 from collections.abc import Callable
 from itertools import combinations
 
-from model_check.model import CONTROLLER, Note
+from model_check.model import CONTROLLER, Argument, Note
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.values import NO_TOPIC, PARTITION, ZkCluster
 from model_check.models.kafka.zookeeper import ZkDecision, decided_by, live_now, partitions_of, zk_state
@@ -55,7 +55,7 @@ def once(board: Board, chosen: BrokerId, outcome: Callable[[BrokerId], ZkDecisio
     return None if decision in [outcome(broker) for broker in board.brokers if broker < chosen] else decision
 
 
-def _add(board: Board, name: str, args: dict, note: str, decides: Decides, spends: str | None = None) -> None:  # type: ignore[type-arg]
+def _add(board: Board, name: str, args: dict[str, Argument], note: str, decides: Decides, spends: str | None = None) -> None:
     decided = board.decided(board.decision(f"{name} {args}", decides, board.slots.cluster))
     board.model.action(
         name,
@@ -135,7 +135,8 @@ def _add_reassignments(board: Board, leader: BrokerId) -> None:
     for count in range(2, len(board.brokers) + 1):
         for some in combinations(board.brokers, count):
             if leader in some:
-                args, begins = {"replicas": some, "successor": leader}, _reassigns(board, leader, frozenset(some))
+                args: dict[str, Argument] = {"replicas": some, "successor": leader}
+                begins = _reassigns(board, leader, frozenset(some))
                 _add(board, "Reassign", args, "begins a reassignment", begins, spends="reassignments")
     _add(board, "ReassignmentOver", {"successor": leader}, "ends the reassignment", _ends_reassignment(board, leader))
 

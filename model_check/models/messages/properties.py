@@ -1,5 +1,7 @@
 """What must hold: committed records are on every later leader, and on every member of the ISR."""
 
+from collections.abc import Callable
+
 from model_check.model import when
 from model_check.models.messages.board import Board, Log
 from model_check.models.messages.values import Decision, Term
@@ -27,16 +29,16 @@ def add_properties(board: Board) -> None:
         "an epoch commits something, and a later one begins",
     )
 
-    def candidate(broker: int) -> object:
+    def candidate(broker: int) -> Callable[[Decision, Log, Term, Log], bool]:
         def holds(partition: Decision, log: Log, lived: Term, book: Log) -> bool:
             return broker not in partition.isr or log.agrees_below(book, lived.committed)
 
         return holds
 
     board.model.always(
-        "IsrCompleteness",
+        "LeaderCandidateCompleteness",
         [
-            when(candidate(broker), slots.partition, slots.log[broker], slots.term[epoch], slots.ledger[epoch])  # type: ignore[arg-type]
+            when(candidate(broker), slots.partition, slots.log[broker], slots.term[epoch], slots.ledger[epoch])
             for broker in board.brokers
             for epoch in epochs
         ],
