@@ -4,10 +4,10 @@ A claim speaks of certain offsets, epochs, partition epochs and messages. A conj
 given what it says of those. Without quantifiers Z3 decides, and soon. What follows from instances follows from the whole.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import z3
 
@@ -40,11 +40,40 @@ MOST_OF_ONE = (150, 600)
 """With more instances, in each round, a conjunct is only asked about what the claim itself is about."""
 
 
-class Quantified(NamedTuple):
+Result = TypeVar("Result")
+
+
+class ByTerm(Generic[Result]):
+    """A function of a term that is asked often of the same ones."""
+
+    def __init__(self, function: Callable[[z3.ExprRef], Result]) -> None:
+        self.function = function
+        self.known: dict[int, tuple[z3.ExprRef, Result]] = {}
+        """Results, with the terms: a term's id is its own only as long as the term is kept."""
+
+    def __call__(self, term: z3.ExprRef) -> Result:
+        key = term.get_id()
+        if key not in self.known:
+            self.known[key] = term, self.function(term)
+        return self.known[key][1]
+
+
+class Asked(NamedTuple):
+    """What a formula asks functions about."""
+
+    ground: tuple[tuple[Kind, z3.ExprRef], ...]
+    bound: tuple[tuple[Kind, z3.ExprRef, frozenset[int]], ...]
+    """Terms about variables that are bound outside of the formula, with the indices of those."""
+
+
+class General(NamedTuple):
     """A formula about any numbers of certain kinds."""
 
     formula: z3.QuantifierRef
     kinds: tuple[Kind | None, ...]
+    asked: Asked
+    nested: bool
+    """Whether more is quantified in its body."""
 
 
 class Terms:
@@ -53,37 +82,17 @@ class Terms:
     def __init__(self, core: About, seeds: About) -> None:
         self.every: dict[Kind, dict[int, z3.ExprRef]] = {}
         self.core: dict[Kind, dict[int, z3.ExprRef]] = {}
-        self._seen: dict[int, z3.ExprRef] = {}
         for kind, term in core:
-            self._add(self.core, kind, term)
-            self._add(self.every, kind, term)
+            for value in _values(term):
+                self.core.setdefault(kind, {})[value.get_id()] = value
+            self.add(kind, term)
         for kind, term in seeds:
-            self._add(self.every, kind, term)
+            self.add(kind, term)
 
-    def _add(self, found: dict[Kind, dict[int, z3.ExprRef]], kind: Kind, term: z3.ExprRef) -> None:
-        if z3.is_app_of(term, z3.Z3_OP_ITE):
-            self._add(found, kind, term.arg(1))
-            self._add(found, kind, term.arg(2))
-            return
-        term = z3.simplify(term)
-        if not (z3.is_int_value(term) and term.as_long() < 0):
-            found.setdefault(kind, {})[term.get_id()] = term
-
-    def collect(self, formula: z3.ExprRef) -> None:
-        """Find what functions are asked about in a formula."""
-        waiting = [formula]
-        while waiting:
-            term = waiting.pop()
-            if term.get_id() in self._seen:
-                continue
-            self._seen[term.get_id()] = term
-            if z3.is_quantifier(term):
-                waiting.append(term.body())
-            elif z3.is_app(term):
-                for kind, argument in zip(kinds_of_arguments(term), term.children(), strict=False):
-                    if kind != "broker" and is_ground(argument):
-                        self._add(self.every, kind, argument)
-                waiting += term.children()
+    def add(self, kind: Kind, term: z3.ExprRef) -> None:
+        """Add a term; of a choice, whatever may be chosen."""
+        for value in _values(term):
+            self.every.setdefault(kind, {})[value.get_id()] = value
 
     def choices(self, kinds: Sequence[Kind | None], most: int) -> list[list[z3.ExprRef]]:
         """What the variables of a formula may be."""
@@ -91,6 +100,15 @@ class Terms:
         if prod(map(len, wide)) <= most:
             return wide
         return [list(self.core.get(kind or "", {}).values()) for kind in kinds]
+
+
+@ByTerm
+def _values(term: z3.ExprRef) -> tuple[z3.ExprRef, ...]:
+    """A term as it is looked up: simplified, each that it may be, and no number below 0, for there is nothing."""
+    if z3.is_app_of(term, z3.Z3_OP_ITE):
+        return *_values(term.arg(1)), *_values(term.arg(2))
+    simple = z3.simplify(term)
+    return () if z3.is_int_value(simple) and simple.as_long() < 0 else (simple,)
 
 
 def kinds_of_arguments(term: z3.ExprRef) -> tuple[Kind, ...]:
@@ -102,97 +120,142 @@ def kinds_of_arguments(term: z3.ExprRef) -> tuple[Kind, ...]:
     return ARGUMENTS.get(name.split("!", 1)[0] if "!" in name else name.split(".", 1)[0].split(" ", 1)[0], ())
 
 
-def is_ground(term: z3.ExprRef) -> bool:
-    """Whether nothing in a term is bound by a quantifier."""
-    return not z3.is_var(term) and not z3.is_quantifier(term) and all(is_ground(child) for child in term.children())
+@ByTerm
+def _variables_in(term: z3.ExprRef) -> frozenset[int] | None:
+    """The indices of the variables in a term that are bound outside of it; nothing is known of a quantifier."""
+    if z3.is_var(term):
+        return frozenset([z3.get_var_index(term)])
+    if z3.is_quantifier(term):
+        return None
+    found: frozenset[int] = frozenset()
+    for child in term.children():
+        inside = _variables_in(child)
+        if inside is None:
+            return None
+        found |= inside
+    return found
 
 
+@ByTerm
 def has_quantifier(term: z3.ExprRef) -> bool:
     """Whether anything in a term is quantified."""
     return z3.is_quantifier(term) or any(has_quantifier(child) for child in term.children())
 
 
-def quantified(formula: z3.QuantifierRef, named: Mapping[str, Kind]) -> Quantified:
-    """A quantifier with the kinds of its variables: by their names, else by what they are arguments of."""
-    count = formula.num_vars()
-    kinds: list[Kind | None] = [named.get(formula.var_name(index)) for index in range(count)][::-1]
+@ByTerm
+def asked_in(formula: z3.ExprRef) -> Asked:
+    """What functions are asked about in a formula; not in what it quantifies."""
     seen: set[int] = set()
-
-    def look(term: z3.ExprRef) -> None:
-        if term.get_id() in seen or z3.is_quantifier(term):
-            return
+    ground, bound = [], []
+    waiting = [formula]
+    while waiting:
+        term = waiting.pop()
+        if term.get_id() in seen or not z3.is_app(term):
+            continue
         seen.add(term.get_id())
-        for position, argument in enumerate(term.children()):
-            known = kinds_of_arguments(term) if z3.is_app(term) else ()
-            if position < len(known) and known[position] != "broker":
-                for variable in _variables_in(argument):
-                    kinds[variable] = kinds[variable] or known[position]
-            look(argument)
+        children = term.children()
+        for kind, argument in zip(kinds_of_arguments(term), children, strict=False):
+            variables = _variables_in(argument)
+            if kind == "broker" or variables is None:
+                continue
+            if variables:
+                bound.append((kind, argument, variables))
+            else:
+                ground.append((kind, argument))
+        waiting += children
+    return Asked(tuple(ground), tuple(bound))
 
-    look(formula.body())
-    return Quantified(formula, tuple(kinds[::-1]))
 
-
-def _variables_in(term: z3.ExprRef) -> list[int]:
-    """The bound variables in an argument that is one, or a few more or less."""
-    if z3.is_var(term):
-        return [z3.get_var_index(term)]
-    if z3.is_add(term) or z3.is_sub(term):
-        return [index for child in term.children() for index in _variables_in(child)]
-    return []
+def general(formula: z3.QuantifierRef, named: Mapping[str, Kind]) -> General:
+    """A quantifier with the kinds of its variables: by their names, else by what they are arguments of."""
+    count, asked = formula.num_vars(), asked_in(formula.body())
+    kinds: list[Kind | None] = [named.get(formula.var_name(index)) for index in range(count)]
+    for kind, argument, variables in asked.bound:
+        if z3.is_var(argument) or z3.is_add(argument) or z3.is_sub(argument):
+            for index in variables:
+                position = count - 1 - index
+                kinds[position] = kinds[position] or kind
+    return General(formula, tuple(kinds), asked, has_quantifier(formula.body()))
 
 
 class Instances:
     """The hypotheses of an induction, ready for proofs by instances. `named`: kinds of variables by name."""
 
     def __init__(self, hypotheses: Iterable[z3.BoolRef], named: Mapping[str, Kind]) -> None:
-        self.named = named
         known = list(hypotheses)
+        self._general = ByTerm(lambda formula: general(formula, named))
+        self._normal = ByTerm(_normal)
         self.ground = [formula for formula in known if not z3.is_quantifier(formula)]
-        self.general = [quantified(formula, named) for formula in known if z3.is_quantifier(formula)]
+        self.general = [self._general(formula) for formula in known if z3.is_quantifier(formula)]
         self._made: dict[tuple[int, ...], tuple[z3.BoolRef, Sequence[z3.ExprRef]]] = {}
-        """Instances, with what they are about: a term's id is its own only as long as the term is kept."""
+        """Instances, with what they are about, so that its ids stay its own."""
 
     def attempts(self, claim: Sequence[z3.BoolRef], core: About, seeds: About, milliseconds: int) -> Iterator[bool]:
         """Whether the formulas of a claim, its goal negated, contradict the hypotheses: by more instances each time."""
-        claimed = _normal(claim)
+        claimed = [part for formula in claim for part in self._normal(formula)]
         terms = Terms(core, seeds)
         for formula in claimed:
-            terms.collect(formula)
+            for kind, term in asked_in(formula).ground:
+                terms.add(kind, term)
         for most in MOST_OF_ONE:
-            if sum(prod(map(len, terms.choices(general.kinds, most))) for general in self.general) > MOST_INSTANCES:
+            if sum(prod(map(len, terms.choices(known.kinds, most))) for known in self.general) > MOST_INSTANCES:
                 return
-            told = [instance for general in self.general for instance in self._instances(general, terms, most)]
+            told = [instance for known in self.general for instance in self._instances(known, terms, most)]
             told += [self._spelled_out(formula, terms, most) for formula in claimed]
             solver = z3.SolverFor("QF_UFLIA")
             solver.set("timeout", milliseconds)
             solver.add(*self.ground, *told)
             yield bool(solver.check() == z3.unsat)
-            for formula in told:
-                terms.collect(formula)
+            quantified = [known for formula in claimed for known in self._quantified_in(formula)]
+            for kind, term in [new for known in (*self.general, *quantified) for new in _asked_of(known, terms, most)]:
+                terms.add(kind, term)
 
-    def _instances(self, general: Quantified, terms: Terms, most: int) -> Iterator[z3.BoolRef]:
-        body = general.formula.body()
-        for chosen in product(*terms.choices(general.kinds, most)):
-            key = (general.formula.get_id(), *(term.get_id() for term in chosen))
+    def _instances(self, known: General, terms: Terms, most: int) -> Iterator[z3.BoolRef]:
+        body, name = known.formula.body(), known.formula.get_id()
+        for chosen in product(*terms.choices(known.kinds, most)):
+            key = (name, *(term.get_id() for term in chosen))
             if key not in self._made:
-                self._made[key] = z3.substitute_vars(body, *reversed(chosen)), (general.formula, *chosen)
+                self._made[key] = z3.substitute_vars(body, *reversed(chosen)), (known.formula, *chosen)
             instance = self._made[key][0]
-            yield self._spelled_out(instance, terms, most) if has_quantifier(instance) else instance
+            yield self._spelled_out(instance, terms, most) if known.nested else instance
 
     def _spelled_out(self, formula: z3.BoolRef, terms: Terms, most: int) -> z3.BoolRef:
         """A formula in negation normal form, with instances in place of each quantifier."""
+        if not has_quantifier(formula):
+            return formula
         if z3.is_quantifier(formula):
-            return z3.And(list(self._instances(quantified(formula, self.named), terms, most)))
+            return z3.And(list(self._instances(self._general(formula), terms, most)))
         if z3.is_and(formula) or z3.is_or(formula):
             children = [self._spelled_out(child, terms, most) for child in formula.children()]
             return z3.And(children) if z3.is_and(formula) else z3.Or(children)
         return formula
 
+    def _quantified_in(self, formula: z3.ExprRef) -> Iterator[General]:
+        if z3.is_quantifier(formula):
+            yield self._general(formula)
+        elif has_quantifier(formula):
+            for child in formula.children():
+                yield from self._quantified_in(child)
 
-def _normal(formulas: Iterable[z3.BoolRef]) -> list[z3.BoolRef]:
-    """Formulas in negation normal form, with names for what exists."""
+
+def _asked_of(known: General, terms: Terms, most: int) -> list[tuple[Kind, z3.ExprRef]]:
+    """What the instances of a formula ask functions about."""
+    choices = terms.choices(known.kinds, most)
+    if not all(choices):
+        return []
+    found = list(known.asked.ground)
+    for kind, argument, variables in known.asked.bound:
+        if z3.is_var(argument):
+            continue
+        count = len(choices)
+        some = [choice if count - 1 - position in variables else choice[:1] for position, choice in enumerate(choices)]
+        found += [(kind, z3.substitute_vars(argument, *reversed(chosen))) for chosen in product(*some)]
+    return found
+
+
+def _normal(formula: z3.ExprRef) -> list[z3.BoolRef]:
+    """A formula in negation normal form, with names for what exists."""
     goal = z3.Goal()
-    goal.add(*formulas)
+    goal.add(formula)
     (after,) = z3.Tactic("nnf")(goal)
     return list(after)

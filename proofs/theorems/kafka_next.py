@@ -553,6 +553,7 @@ def answers(s: View, fetch: MessageId) -> Any:
         implies(
             all_of(served, parted),
             all_of(
+                answer.diverging.leader_epoch >= NO_EPOCH,
                 answer.diverging.end_offset >= 0,
                 answer.diverging.end_offset <= book.end_offset,
                 any_of(asked.offset == 0, no(s.continues(asked.epoch, asked))),
