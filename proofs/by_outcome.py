@@ -5,7 +5,8 @@ piece is proved from instances of the invariant (`proofs.instances`), or else by
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import z3
 
@@ -22,6 +23,9 @@ from spec.values import Epoch, Offset, PartitionEpoch
 
 KINDS: dict[object, Kind] = {Offset: "offset", Epoch: "epoch", PartitionEpoch: "version"}
 """Of which kind the parameters of conjuncts are, by their types; a message's kind is the parameter's name."""
+
+IN_LAWS: dict[str, Kind] = {"any offset": "offset", "any position": "offset", "any epoch": "epoch"}
+"""Of which kind the variables of laws are, by name."""
 
 AT_FIRST = 400_000
 """How much Z3 may do with a whole claim, or a piece, by its own search first, in its own units: a tenth of a second."""
@@ -43,11 +47,21 @@ class InductionByOutcome(Induction):
         self.exported = 0
         """How many files were written: an obligation has one for each outcome."""
         self.about = {conjunct.name: self._about(conjunct) for conjunct in (*self.conjuncts, *theorem.consequences)}
-        named = {str(variable): kind for about in self.about.values() for kind, variable in about}
+        named = IN_LAWS | {str(variable): kind for about in self.about.values() for kind, variable in about}
         closed = [instance.closed() for _, instance in self.hypotheses]
         self.orders = [in_order(self.before.at("log", broker)) for broker in self.brokers.ids or ()]
         """That epochs never go back along the brokers' logs: a premise of laws, and an obligation of its own."""
         self.instances_of = Instances([*self.premises, *closed], named)
+
+    def acting(self, actions: Sequence[Action]) -> Sequence[Action]:
+        """Of actions that are the same but for brokers' names, one: brokers are interchangeable."""
+        assert self.model.interchangeable, f"the brokers of {self.model.name} are not interchangeable"
+        kept: dict[tuple[Any, ...], Action] = {}
+        for action in actions:
+            brokers = [value for value in action.args.values() if isinstance(value, int)]
+            alike = tuple(brokers.index(broker) for broker in brokers)
+            kept.setdefault((action.name, *action.args, alike), action)
+        return list(kept.values())
 
     def _about(self, conjunct: Conjunct) -> list[tuple[Kind, z3.ExprRef]]:
         named = zip(conjunct.numbers, conjunct.kinds, conjunct.variables[1], strict=True)
@@ -116,7 +130,7 @@ class InductionByOutcome(Induction):
         state = self.before.at("partition", None)
         latest = [("epoch", number(state.leader_epoch)), ("version", number(state.partition_epoch))]
         by_instances = self.instances_of.attempts(
-            formulas, [*about, *written_in, *names, *latest], [*ends, *epochs], PIECE_MS
+            formulas, [*about, *written_in, *names, *latest, *epochs], ends, PIECE_MS
         )
         if self._searched(formulas, SEEDS[0], limit=AT_FIRST) or any(by_instances):
             return True

@@ -33,11 +33,14 @@ ARGUMENTS: Mapping[str, tuple[Kind, ...]] = {
 }
 """Of which kind the arguments of a slot's functions are, by the first word of the slot's name."""
 
-MOST_INSTANCES = 6_000
+MOST_INSTANCES = 15_000
 """With more instances of the invariant a claim is left to other ways."""
 
-MOST_OF_ONE = (150, 600)
-"""With more instances, in each round, a conjunct is only asked about what the claim itself is about."""
+MOST_OF_ONE, MOST_OF_ONE_TRIED = 150, 2_000
+"""With more instances a conjunct is only asked about what the claim itself is about."""
+
+MOST_ROUNDS = 20
+"""How often instances are added that a model violates."""
 
 
 Result = TypeVar("Result")
@@ -93,6 +96,17 @@ class Terms:
         """Add a term; of a choice, whatever may be chosen."""
         for value in _values(term):
             self.every.setdefault(kind, {})[value.get_id()] = value
+
+    def told_apart(self, model: z3.ModelRef) -> "Terms":
+        """Of terms that are the same number in a model, one."""
+        apart = Terms((), ())
+        for found, kept in ((self.every, apart.every), (self.core, apart.core)):
+            for kind, terms in found.items():
+                by_value: dict[int, z3.ExprRef] = {}
+                for term in terms.values():
+                    by_value.setdefault(model.eval(term, model_completion=True).get_id(), term)
+                kept[kind] = {term.get_id(): term for term in by_value.values()}
+        return apart
 
     def choices(self, kinds: Sequence[Kind | None], most: int) -> list[list[z3.ExprRef]]:
         """What the variables of a formula may be."""
@@ -197,18 +211,31 @@ class Instances:
         for formula in claimed:
             for kind, term in asked_in(formula).ground:
                 terms.add(kind, term)
-        for most in MOST_OF_ONE:
-            if sum(prod(map(len, terms.choices(known.kinds, most))) for known in self.general) > MOST_INSTANCES:
-                return
-            told = [instance for known in self.general for instance in self._instances(known, terms, most)]
-            told += [self._spelled_out(formula, terms, most) for formula in claimed]
-            solver = z3.SolverFor("QF_UFLIA")
-            solver.set("timeout", milliseconds)
-            solver.add(*self.ground, *told)
-            yield bool(solver.check() == z3.unsat)
-            quantified = [known for formula in claimed for known in self._quantified_in(formula)]
-            for kind, term in [new for known in (*self.general, *quantified) for new in _asked_of(known, terms, most)]:
+        if sum(prod(map(len, terms.choices(known.kinds, MOST_OF_ONE))) for known in self.general) > MOST_INSTANCES:
+            return
+        told = [instance for known in self.general for instance in self._instances(known, terms, MOST_OF_ONE)]
+        told += [self._spelled_out(formula, terms, MOST_OF_ONE) for formula in claimed]
+        solver = z3.SimpleSolver()
+        solver.set("timeout", milliseconds)
+        solver.add(*self.ground, *told)
+        yield bool(solver.check() == z3.unsat)
+        quantified = [known for formula in claimed for known in self._quantified_in(formula)]
+        for known in (*self.general, *quantified):
+            for kind, term in _asked_of(known, terms, MOST_OF_ONE):
                 terms.add(kind, term)
+        for _ in range(MOST_ROUNDS):
+            if solver.check() != z3.sat:
+                break
+            model = solver.model()
+            apart = terms.told_apart(model)
+            possible = [known for known in self.general for known in self._instances(known, apart, MOST_OF_ONE_TRIED)]
+            possible += [self._spelled_out(formula, apart, MOST_OF_ONE_TRIED) for formula in claimed]
+            violated = [instance for instance in possible if z3.is_false(model.eval(instance))]
+            if not violated:
+                break
+            solver.add(*violated)
+        self.last = solver
+        yield bool(solver.check() == z3.unsat)
 
     def _instances(self, known: General, terms: Terms, most: int) -> Iterator[z3.BoolRef]:
         body, name = known.formula.body(), known.formula.get_id()
