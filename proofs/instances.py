@@ -220,6 +220,8 @@ class Instances:
         solver.add(*self.ground, *told)
         yield bool(solver.check() == z3.unsat)
         quantified = [known for formula in claimed for known in self._quantified_in(formula)]
+        for kind, term in [asked for formula in self.ground for asked in asked_in(formula).ground]:
+            terms.add(kind, term)
         for known in (*self.general, *quantified):
             for kind, term in _asked_of(known, terms, MOST_OF_ONE):
                 terms.add(kind, term)
