@@ -61,7 +61,8 @@ class Slot(NamedTuple):
 
     `broker` is the broker whose slot it is, `None` for the controller's and the model's own; `party` is whose it is then.
     `bookkeeping` is not shown to readers of a trace: it is the model's, or repeats what another slot shows. `holds` is
-    the type of the values. `words` tell a value to readers of a trace, where their type alone does not.
+    the type of the values. `words` tell a value to readers of a trace, where their type alone does not. `about` is the
+    broker with whose id the name ends, if it does: what one broker knows of another.
     """
 
     position: int
@@ -72,10 +73,16 @@ class Slot(NamedTuple):
     holds: Any = int
     party: Party = CONTROLLER
     words: Callable[[Any], str] | None = None
+    about: int | None = None
 
     @property
     def label(self) -> str:
         return self.name if self.key is None else f"{self.name}[{self.key}]"
+
+    @property
+    def family(self) -> str:
+        """Its name but for the broker that it is about."""
+        return self.name if self.about is None else self.name.removesuffix(f" {self.about}")
 
 
 class View(NamedTuple):
@@ -293,9 +300,11 @@ class Model:
         holds: Any = None,
         party: Party = CONTROLLER,
         words: Callable[[Any], str] | None = None,
+        about: int | None = None,
     ) -> Slot:
         """A new slot; `holds` is the type of its values, needed where the initial value does not tell it (sets)."""
-        slot = Slot(len(self.slots), name, key, broker, bookkeeping, holds or type(initial), party, words)
+        full = name if about is None else f"{name} {about}"
+        slot = Slot(len(self.slots), full, key, broker, bookkeeping, holds or type(initial), party, words, about)
         self.slots.append(slot)
         self._initial.append(initial)
         return slot
@@ -306,13 +315,17 @@ class Model:
         self.views.append(view)
         return view
 
-    def broker_slots(self, name: str, brokers: Sequence[int], initial: Any) -> dict[int, Slot]:
+    def broker_slots(
+        self, name: str, brokers: Sequence[int], initial: Any, about: int | None = None
+    ) -> dict[int, Slot]:
         """One slot for each broker."""
-        return {broker: self.slot(name, initial, broker, broker) for broker in brokers}
+        return {broker: self.slot(name, initial, broker, broker, about=about) for broker in brokers}
 
-    def numbered_slots(self, name: str, keys: Sequence[int], initial: Any, holds: Any = None) -> dict[int, Slot]:
+    def numbered_slots(
+        self, name: str, keys: Sequence[int], initial: Any, holds: Any = None, about: int | None = None
+    ) -> dict[int, Slot]:
         """One slot of the model's bookkeeping for each key."""
-        return {key: self.slot(name, initial, key, bookkeeping=True, holds=holds) for key in keys}
+        return {key: self.slot(name, initial, key, bookkeeping=True, holds=holds, about=about) for key in keys}
 
     def action(
         self,

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from model_check.audit import reachable_states
 from model_check.exploration import Step, Trace
-from model_check.model import Model, Property, State
+from model_check.model import Model, Property, Slot, State
 from spec.values import BrokerId
 
 Renaming: TypeAlias = Mapping[int, int]
@@ -59,6 +59,16 @@ def _generators(brokers: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     return (*brokers[1::-1], *brokers[2:]), (*brokers[1:], *brokers[:1])
 
 
+def _renamed_place(slot: Slot, renaming: Renaming) -> tuple[str, int | None]:
+    """Where a slot's value goes: to the slot of the same name of the broker's image, or about its image."""
+    name, key = slot.name, slot.key
+    if slot.about is not None:
+        name = f"{slot.family} {renaming.get(slot.about, slot.about)}"
+    if slot.broker is not None and key == slot.broker:
+        key = renaming.get(key, key)
+    return name, key
+
+
 class Symmetry:
     """The permutations of a model's interchangeable brokers, and what they do to its states."""
 
@@ -73,15 +83,7 @@ class Symmetry:
         self.rules = [rename_rule(slot.holds) for slot in model.slots]
         self._known: list[dict[Any, tuple[Any, ...]]] = [{} for _ in model.slots]
         places = {(slot.name, slot.key): slot.position for slot in model.slots}
-        self.moves = [
-            [
-                places[slot.name, renaming.get(slot.broker, slot.key)]
-                if slot.broker is not None and slot.key == slot.broker
-                else slot.position
-                for slot in model.slots
-            ]
-            for renaming in self.renamings
-        ]
+        self.moves = [[places[_renamed_place(slot, renaming)] for slot in model.slots] for renaming in self.renamings]
 
     def images(self, state: State) -> list[State]:
         """The state under every permutation, the identity first."""

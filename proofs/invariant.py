@@ -153,10 +153,14 @@ def holds_in(conjunct: Conjunct, view: Any, brokers: Sequence[int], offsets: int
 
 
 class Witness(NamedTuple):
-    """What shows that a theorem is not empty: a reachable state of which `holds` is true, within these bounds of a model."""
+    """What shows that a theorem is not empty: a reachable state of which `holds` is true, within these bounds of a model.
+
+    `reads` names the slots that it looks at, if not all: then the compiled engine can look for it.
+    """
 
     holds: Callable[[Any], bool]
     bounds: tuple[int, int]
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

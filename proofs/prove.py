@@ -20,9 +20,13 @@ from proofs.induction import Induction, Obligation, Status
 from proofs.invariant import Theorem
 from proofs.refute import MOST_STATES, BoundedExecution, Depth
 from proofs.settings import ANY, Settings
+from proofs.symbolic import Brokers
 from proofs.theorems import REFUTABLE, THEOREMS, by_runs
 
 MOST_REPLICAS_OF_WITNESS = 3
+
+WITNESS_LIMITS = (3_000_000, 60.0)
+"""How many states, and seconds, are spent on a witness."""
 
 REACHABILITY_LIMITS = (300_000, 30.0)
 """How many states, and seconds, are spent on whether a counterexample's start can be reached."""
@@ -115,11 +119,16 @@ def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
     """The shortest run of a small model to a state that shows what the theorem speaks of."""
     model = theorem.bounded(replicas, *theorem.witness.bounds)
 
-    def shown(*values: Any) -> bool:
-        return theorem.witness.holds(explored_view(theorem, model, values, replicas))
+    read = [slot for slot in model.slots if not theorem.witness.reads or slot.name in theorem.witness.reads]
 
-    wanted = Property("Witness", "sometimes", (when(shown, *model.slots),), "the theorem speaks of something")
-    found = explorer("reference")(model, [wanted], Limits(True, *REACHABILITY_LIMITS))
+    def shown(*values: Any) -> bool:
+        known = {(slot.name, slot.key): value for slot, value in zip(read, values, strict=True)}
+        view = theorem.view(lambda name, key=None: known[name, key], Brokers(range(1, replicas + 1)))
+        return theorem.witness.holds(view)
+
+    wanted = Property("Witness", "sometimes", (when(shown, *read),), "the theorem speaks of something")
+    engine = "compiled" if theorem.witness.reads else "reference"
+    found = explorer(engine)(model, [wanted], Limits(True, *WITNESS_LIMITS))
     (verdict,) = found.verdicts
     return (model, verdict.trace) if verdict.trace is not None else None
 

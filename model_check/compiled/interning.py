@@ -41,9 +41,13 @@ class Domain:
 
 
 def domains_of(model: Model) -> list[Domain]:
-    """A domain for each slot, then for each view. Slots of one name that belong to brokers share theirs."""
+    """A domain for each slot, then for each view. Slots of one family that belong to brokers, or are about them, share one."""
     shared: dict[str, Domain] = {}
-    slots = [Domain() if slot.broker is None else shared.setdefault(slot.name, Domain()) for slot in model.slots]
+    alone = [slot.broker is None and slot.about is None for slot in model.slots]
+    slots = [
+        Domain() if by_itself else shared.setdefault(slot.family, Domain())
+        for slot, by_itself in zip(model.slots, alone, strict=True)
+    ]
     return [*slots, *(Domain() for _ in model.views)]
 
 

@@ -26,7 +26,8 @@ _UNKNOWN = -1
 class Orbits(NamedTuple):
     """Renamings of brokers as the kernel reads them; brokers and renamings are numbered from 0.
 
-    `own` are the slots of each broker, in the same order for all; `shared` the other slots that name brokers. `order` lists
+    `own` are the slots of each broker, in the same order for all; `shared` the other slots that name brokers; slots about a
+    broker are in neither. `order` lists
     for each renaming the brokers by their new names, and `renaming_of` finds a renaming by that list. `moves` says where a
     renaming puts each slot. `renamed` has the value numbers that a renaming makes of a slot's, from the slot's
     `renamed_from` on (-1: they stay), `room` for each renaming. `classes` has for each broker and value what remains of the
@@ -62,12 +63,17 @@ class OrbitBook:
             )
         by_broker: dict[int, list[int]] = {broker: [] for broker in self.brokers}
         for slot in slots:
-            if slot.broker in by_broker and slot.key == slot.broker:
+            if slot.broker in by_broker and slot.key == slot.broker and slot.about is None:
                 by_broker[slot.broker].append(slot.position)
         owned = {position for positions in by_broker.values() for position in positions}
         self.own = np.array(list(by_broker.values()), np.int64).reshape(len(self.brokers), -1)
         self.shared = np.array(
-            [slot.position for slot in slots if self.table_of[slot.position] and slot.position not in owned], np.int64
+            [
+                slot.position
+                for slot in slots
+                if self.table_of[slot.position] and slot.position not in owned and slot.about is None
+            ],
+            np.int64,
         )
         renamings = symmetry.renamings
         places = {broker: place for place, broker in enumerate(self.brokers)}

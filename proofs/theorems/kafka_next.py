@@ -59,9 +59,9 @@ def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = N
         "replicas": replicas,
         "values": log_size,
         "max_epoch": max_epoch,
-        "max_version": max_epoch,
+        "max_version": max_epoch + 1,
         "fetches": max_epoch + 1,
-        "proposals": max_epoch + 1,
+        "proposals": max_epoch,
         "mutant": mutant,
     }
     return messages.build("messages", resolve(NAME, PARAMETERS, given))
@@ -849,9 +849,9 @@ INVARIANT = (
 CONSEQUENCES = (leader_completeness, leader_candidate_completeness, log_matching, replication_quorum_superset)
 
 
-def committed_in_two_epochs(s: View) -> bool:
-    """A witness: two epochs have committed, the ISR has two members."""
-    return bool(s.term(0).committed > 0 and s.term(1).committed > s.term(0).committed and len(s.partition.isr) > 1)
+def committed_before_the_last_epoch(s: View) -> bool:
+    """A witness: an epoch has committed, the next one has begun, the ISR has two members."""
+    return bool(s.term(0).committed > 0 and s.term(1).begun and len(s.partition.isr) > 1)
 
 
 KAFKA_NEXT_THEOREM = Theorem(
@@ -865,7 +865,7 @@ KAFKA_NEXT_THEOREM = Theorem(
     by_outcome=True,
     replicas=2,
     properties=(),
-    witness=Witness(committed_in_two_epochs, (2, 1)),
+    witness=Witness(committed_before_the_last_epoch, (1, 1), ("term", "partition")),
     mutants=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)),
     premises=(NOW >= 0, EPOCH >= 0, VERSION >= 0, FETCH >= 0, PROPOSAL >= 0),  # type: ignore[arg-type]
 )

@@ -124,8 +124,8 @@ class Board:
             role=model.broker_slots("role", brokers, NO_ROLE),
             applied=model.broker_slots("applied", brokers, NOT_DECIDED),
             fetcher=model.broker_slots("fetcher", brokers, NOT_FETCHING),
-            known={broker: model.broker_slots(f"knows of {broker}", brokers, UNKNOWN_OFFSET) for broker in brokers},
-            awaited={broker: model.broker_slots(f"awaits {broker}", brokers, NO_MESSAGE) for broker in brokers},
+            known={broker: model.broker_slots("knows of", brokers, UNKNOWN_OFFSET, broker) for broker in brokers},
+            awaited={broker: model.broker_slots("awaits", brokers, NO_MESSAGE, broker) for broker in brokers},
             fetch=model.numbered_slots("fetch", numbers.fetches, NOT_SENT),
             reply=model.numbered_slots("reply", numbers.fetches, NO_REPLY),
             next_fetch=model.slot("nextFetch", 0, bookkeeping=True),
@@ -136,7 +136,7 @@ class Board:
             reign=model.numbered_slots("reign", numbers.epochs, NO_REIGN),
             term=model.numbered_slots("term", numbers.epochs, NO_TERM),
             ledger=model.numbered_slots("ledger", numbers.epochs, EMPTY_LOG),
-            fetched={broker: model.numbered_slots(f"fetched {broker}", numbers.epochs, NO_FETCH) for broker in brokers},
+            fetched={broker: model.numbered_slots("fetched", numbers.epochs, NO_FETCH, about=broker) for broker in brokers},
         )
 
     def others(self, broker: BrokerId) -> list[BrokerId]:
