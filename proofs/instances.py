@@ -79,41 +79,49 @@ class General(NamedTuple):
     """Whether more is quantified in its body."""
 
 
-class Terms:
-    """The ground terms of each kind in some formulas; `core` has those that a claim itself is about."""
+Found = dict[Kind, dict[int, z3.ExprRef]]
+"""Terms by kind and id."""
 
-    def __init__(self, core: About, seeds: About) -> None:
-        self.every: dict[Kind, dict[int, z3.ExprRef]] = {}
-        self.core: dict[Kind, dict[int, z3.ExprRef]] = {}
+
+class Terms:
+    """The ground terms of each kind in some formulas, in circles: the first has those that a claim itself is about."""
+
+    def __init__(self, core: About) -> None:
+        self.circles: list[Found] = [{}]
         for kind, term in core:
-            for value in _values(term):
-                self.core.setdefault(kind, {})[value.get_id()] = value
             self.add(kind, term)
-        for kind, term in seeds:
-            self.add(kind, term)
+
+    def wider(self) -> None:
+        """From now on terms are further away from the claim."""
+        self.circles.append({kind: dict(known) for kind, known in self.circles[-1].items()})
 
     def add(self, kind: Kind, term: z3.ExprRef) -> None:
         """Add a term; of a choice, whatever may be chosen."""
         for value in _values(term):
-            self.every.setdefault(kind, {})[value.get_id()] = value
+            self.circles[-1].setdefault(kind, {})[value.get_id()] = value
 
     def told_apart(self, model: z3.ModelRef) -> "Terms":
         """Of terms that are the same number in a model, one."""
-        apart = Terms((), ())
-        for found, kept in ((self.every, apart.every), (self.core, apart.core)):
-            for kind, terms in found.items():
-                by_value: dict[int, z3.ExprRef] = {}
-                for term in terms.values():
-                    by_value.setdefault(model.eval(term, model_completion=True).get_id(), term)
-                kept[kind] = {term.get_id(): term for term in by_value.values()}
+        apart = Terms(())
+        apart.circles = [
+            {kind: _told_apart(known.values(), model) for kind, known in circle.items()} for circle in self.circles
+        ]
         return apart
 
     def choices(self, kinds: Sequence[Kind | None], most: int) -> list[list[z3.ExprRef]]:
-        """What the variables of a formula may be."""
-        wide = [list(self.every.get(kind or "", {}).values()) for kind in kinds]
-        if prod(map(len, wide)) <= most:
-            return wide
-        return [list(self.core.get(kind or "", {}).values()) for kind in kinds]
+        """What the variables of a formula may be: of the widest circle that does not give too many instances."""
+        for circle in reversed(self.circles):
+            found = [list(circle.get(kind or "", {}).values()) for kind in kinds]
+            if prod(map(len, found)) <= most:
+                break
+        return found
+
+
+def _told_apart(terms: Iterable[z3.ExprRef], model: z3.ModelRef) -> dict[int, z3.ExprRef]:
+    by_value: dict[int, z3.ExprRef] = {}
+    for term in terms:
+        by_value.setdefault(model.eval(term, model_completion=True).get_id(), term)
+    return {term.get_id(): term for term in by_value.values()}
 
 
 @ByTerm
@@ -207,10 +215,10 @@ class Instances:
     def attempts(self, claim: Sequence[z3.BoolRef], core: About, seeds: About, milliseconds: int) -> Iterator[bool]:
         """Whether the formulas of a claim, its goal negated, contradict the hypotheses: by more instances each time."""
         claimed = [part for formula in claim for part in self._normal(formula)]
-        terms = Terms(core, seeds)
-        for formula in claimed:
-            for kind, term in asked_in(formula).ground:
-                terms.add(kind, term)
+        terms = Terms(core)
+        terms.wider()
+        for kind, term in [*seeds, *(asked for formula in claimed for asked in asked_in(formula).ground)]:
+            terms.add(kind, term)
         if sum(prod(map(len, terms.choices(known.kinds, MOST_OF_ONE))) for known in self.general) > MOST_INSTANCES:
             return
         told = [instance for known in self.general for instance in self._instances(known, terms, MOST_OF_ONE)]
@@ -220,6 +228,7 @@ class Instances:
         solver.add(*self.ground, *told)
         yield bool(solver.check() == z3.unsat)
         quantified = [known for formula in claimed for known in self._quantified_in(formula)]
+        terms.wider()
         for kind, term in [asked for formula in self.ground for asked in asked_in(formula).ground]:
             terms.add(kind, term)
         for known in (*self.general, *quantified):
@@ -236,7 +245,6 @@ class Instances:
             if not violated:
                 break
             solver.add(*violated)
-        self.last = solver
         yield bool(solver.check() == z3.unsat)
 
     def _instances(self, known: General, terms: Terms, most: int) -> Iterator[z3.BoolRef]:
