@@ -158,6 +158,15 @@ class View(ReplicaView):
         """The log of an epoch's leader, as it was when that left the epoch, or as it is."""
         return self.at("ledger", epoch)
 
+    @property
+    def settled(self) -> Any:
+        """The epoch whose leader has committed furthest, and up to where."""
+        return self.at("settled", None)
+
+    def is_settled(self, log: Any, offset: Any) -> Any:
+        """Whether a log holds at `offset` what is committed there."""
+        return all_of(offset < self.settled.end, has_same_record(log, self.ledger(self.settled.epoch), offset))
+
     def fetched(self, broker: Any, epoch: Any) -> Any:
         """The last fetch that the broker sent in an epoch."""
         return self.at(f"fetched {broker}", epoch)
@@ -775,6 +784,28 @@ def holds_record_of(log: Any, offset: Any, epoch: Any) -> Any:
     return all_of(holds(log, offset), epoch_at(log, offset) == epoch)
 
 
+# ---- reading
+
+
+@conjunct("Settled", "What some epoch's leader has committed furthest is all that was ever committed.")
+def settled(s: View, epoch: Epoch) -> Any:
+    furthest = s.settled
+    known = all_of(furthest.epoch >= 0, s.term(furthest.epoch).committed == furthest.end)
+    return all_of(furthest.end >= 0, any_of(furthest.end == 0, known), s.term(epoch).committed <= furthest.end)
+
+
+@conjunct("ReadableIsSettled", "What can be read from a replica is committed.")
+def readable_is_settled(s: View, broker: BrokerId, offset: Offset) -> Any:
+    return implies(offset < s.high_watermark(broker), s.is_settled(s.log(broker), offset))
+
+
+@conjunct("ToldIsSettled", "What a leader tells of its high watermark is about what is committed.")
+def told_is_settled(s: View, fetch: MessageId, offset: Offset) -> Any:
+    asked, answer = s.fetch(fetch), s.reply(fetch)
+    served = all_of(answer.given, is_one_of(answer.error, Error.NONE))
+    return implies(all_of(served, offset < answer.high_watermark), s.is_settled(s.ledger(asked.epoch), offset))
+
+
 # ---- what follows
 
 
@@ -801,6 +832,13 @@ def log_matching(s: View, one: BrokerId, other: BrokerId, offset: Offset, later:
 def replication_quorum_superset(s: View, leader: BrokerId, replica: BrokerId) -> Any:
     in_office = s.leads_in(leader, s.partition.leader_epoch)
     return implies(all_of(in_office, member(replica, s.partition.isr)), s.counts(leader, replica))
+
+
+@conjunct("ConsistentRead", "What can be read at an offset is committed, and no epoch ever commits anything else there.")
+def consistent_read(s: View, broker: BrokerId, epoch: Epoch, offset: Offset) -> Any:
+    committed = offset < s.term(epoch).committed
+    same = implies(committed, has_same_record(s.log(broker), s.ledger(epoch), offset))
+    return implies(offset < s.high_watermark(broker), all_of(offset < s.settled.end, same))
 
 
 INVARIANT = (
@@ -844,9 +882,18 @@ INVARIANT = (
     later_members_hold,
     later_leaders_hold_before,
     later_members_hold_before,
+    settled,
+    readable_is_settled,
+    told_is_settled,
 )
 
-CONSEQUENCES = (leader_completeness, leader_candidate_completeness, log_matching, replication_quorum_superset)
+CONSEQUENCES = (
+    leader_completeness,
+    leader_candidate_completeness,
+    log_matching,
+    replication_quorum_superset,
+    consistent_read,
+)
 
 
 def committed_before_the_last_epoch(s: View) -> bool:
