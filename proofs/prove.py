@@ -15,7 +15,7 @@ from model_check.model import Model, Property, when
 from model_check.render import trace_table
 from proofs.any_number import InductionOverAnyNumber
 from proofs.by_outcome import InductionByOutcome
-from proofs.counterexample import Counterexample, Search, explored_view, reachable, search_for
+from proofs.counterexample import Counterexample, Search, reachable, search_for
 from proofs.induction import Induction, Obligation, Status
 from proofs.invariant import Theorem
 from proofs.refute import MOST_STATES, BoundedExecution, Depth
@@ -123,8 +123,11 @@ def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
 
     def shown(*values: Any) -> bool:
         known = {(slot.name, slot.key): value for slot, value in zip(read, values, strict=True)}
-        view = theorem.view(lambda name, key=None: known[name, key], Brokers(range(1, replicas + 1)))
-        return theorem.witness.holds(view)
+
+        def at(name: str, key: Any = None) -> Any:
+            return known[name, key]
+
+        return theorem.witness.holds(theorem.view(at, Brokers(range(1, replicas + 1))))
 
     wanted = Property("Witness", "sometimes", (when(shown, *read),), "the theorem speaks of something")
     engine = "compiled" if theorem.witness.reads else "reference"
@@ -169,6 +172,8 @@ def _results(settings: Settings, tasks: list[str], workers: int) -> Iterator[tup
                 yield futures[future], future.result()
         except BaseException:
             executor.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():  # they would else finish what they are at
+                worker.terminate()
             raise
 
 
