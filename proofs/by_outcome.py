@@ -129,9 +129,7 @@ class InductionByOutcome(Induction):
         epochs = [("epoch", number(self.before.at("role", broker).leader_epoch)) for broker in brokers]
         state = self.before.at("partition", None)
         latest = [("epoch", number(state.leader_epoch)), ("version", number(state.partition_epoch))]
-        by_instances = self.instances_of.attempts(
-            formulas, [*about, *written_in, *names, *latest, *epochs], ends, PIECE_MS
-        )
+        by_instances = self.instances_of.attempts(formulas, [*about, *written_in, *names, *latest, *epochs], ends, PIECE_MS)
         if self._searched(formulas, SEEDS[0], limit=AT_FIRST) or any(by_instances):
             return True
         return any(time.perf_counter() < end and self._searched(formulas, seed) for seed in SEEDS)

@@ -15,7 +15,7 @@ from model_check.model import Model, Property, when
 from model_check.render import trace_table
 from proofs.any_number import InductionOverAnyNumber
 from proofs.by_outcome import InductionByOutcome
-from proofs.counterexample import Counterexample, Search, explored_view, reachable, search_for
+from proofs.counterexample import Counterexample, Search, reachable, search_for
 from proofs.induction import Induction, Obligation, Status
 from proofs.invariant import Theorem
 from proofs.refute import MOST_STATES, BoundedExecution, Depth

@@ -11,6 +11,7 @@ from typing import Any
 from model_check.model import Model
 from model_check.models import messages
 from model_check.models.messages import Numbers
+from model_check.models.messages.board import LATE
 from model_check.models.messages.settings import PARAMETERS
 from model_check.models.messages.values import MessageId
 from model_check.parameters import resolve
@@ -31,7 +32,7 @@ from proofs.logic import (
     value_at,
 )
 from proofs.settings import Replicas
-from proofs.symbolic import Name
+from proofs.symbolic import Name, SymbolicBool
 from spec.broker_mutants import BROKER_MUTANTS
 from spec.controller_mutants import CONTROLLER_MUTANTS
 from spec.fetcher import FetchStatus
@@ -48,9 +49,18 @@ def unbounded(replicas: Replicas, mutant: str | None = None) -> Model:
     if not isinstance(replicas, int):
         raise TypeError(f"{NAME} is proved for a number of replicas, not for any")
     parameters = resolve(NAME, PARAMETERS, {"replicas": replicas, "values": inf, "mutant": mutant})
-    times: Any = {broker: Name(f"when {broker} was caught up") for broker in range(1, replicas + 1)}
+    times: Any = {broker: _caught_up(broker) for broker in range(1, replicas + 1)}
     any_number: Any = Numbers([EPOCH], [VERSION], [FETCH], [PROPOSAL], NOW, times)  # type: ignore[list-item,arg-type]
     return messages.build("messages", parameters, any_number)
+
+
+def _caught_up(broker: int) -> Name:
+    return Name(f"when {broker} was caught up")
+
+
+def every_lag_is_too_long(replicas: int) -> tuple[SymbolicBool, ...]:
+    """What the bounded model says of time: it is late."""
+    return NOW == LATE, *(_caught_up(broker) == 0 for broker in range(1, replicas + 1))
 
 
 def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = None) -> Model:
@@ -868,4 +878,5 @@ KAFKA_NEXT_THEOREM = Theorem(
     witness=Witness(committed_before_the_last_epoch, (1, 1), ("term", "partition")),
     mutants=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)),
     premises=(NOW >= 0, EPOCH >= 0, VERSION >= 0, FETCH >= 0, PROPOSAL >= 0),  # type: ignore[arg-type]
+    in_bounds=every_lag_is_too_long,
 )
