@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import z3
 
 from model_check.exploration import Limits, Step, Trace
-from model_check.model import Action, Model, Property, State, when
+from model_check.model import Action, Model, Property, Slot, State, when
+from model_check.render import action_in_words, field_name, owner, party_name, slot_in_words
 from proofs.finite import spelled_out
 from proofs.induction import INIT, PROPERTIES, Claim, Induction
 from proofs.invariant import Conjunct, StateView, Theorem, holds_in, violations
@@ -30,6 +31,9 @@ SEARCH_S = 20.0
 EVERYTHING = "the invariant"
 """In place of a conjunct in a claim about all of them: any that breaks is a counterexample."""
 
+MOST_REPLICAS = 1_000
+"""More than there are: what is no broker's is shown after them."""
+
 FEW_REPLICAS = (2, 3, 4)
 """With how many replicas a counterexample is looked for where any number is claimed."""
 
@@ -45,6 +49,35 @@ class Counterexample(NamedTuple):
     trace: Trace
     broken: str
     failing: tuple[str, ...] = ()
+
+    def table(self) -> str:
+        """The state, of which only what is not as at the start, the step, and what that changes."""
+        first, *steps = self.trace
+        held = [
+            (slot, "", slot_in_words(slot, value))
+            for slot, value, initial in zip(self.model.slots, first.state, self.model.initial, strict=True)
+            if value != initial
+        ]
+        lines = ["1  a state; what is not shown is as at the start", *_rows(held)]
+        for step in steps:
+            assert step.action is not None
+            changed = [
+                (slot, f"{slot_in_words(slot, before)} -> ", slot_in_words(slot, after))
+                for slot, before, after in zip(self.model.slots, first.state, step.state, strict=True)
+                if before != after
+            ]
+            lines += [f"2  {action_in_words(step.action)}", *_rows(changed)]
+        return "\n".join(lines)
+
+
+def _rows(values: list[tuple[Slot, str, str]]) -> list[str]:
+    """Slots with their values: of brokers first, then the controller's and the messages'."""
+    rows = []
+    for slot, before, after in values:
+        party = "" if slot.bookkeeping and slot.broker is None else party_name(owner(slot))
+        key = "" if slot.key is None or slot.broker is not None else f" {slot.key}"
+        rows.append((slot.broker or MOST_REPLICAS, f"     {party:<11} {field_name(slot) + key:<15} {before}{after}"))
+    return [line for _, line in sorted(rows, key=lambda row: row[0])]
 
 
 class Explored:
@@ -166,12 +199,12 @@ class CounterexampleSearch:
         self.induction = induction
         self.states: dict[tuple[int, bool], SmallStates] = {}
 
-    def find(self, claim: Claim, seconds: float = SEARCH_S) -> Counterexample | None:
+    def find(self, claim: Claim, seconds: float = SEARCH_S, sizes: Sequence[int] = SIZES) -> Counterexample | None:
         """A small counterexample to a claim that Z3 could not prove, if one is found in that time."""
         if claim.action == INIT:
             return self._initial(claim)
         end = time.perf_counter() + seconds
-        for realistic, size in product((True, False) if self.induction.theorem.realistic else (False,), SIZES):
+        for realistic, size in product((True, False) if self.induction.theorem.realistic else (False,), sizes):
             states = self._states(size, realistic)
             numbers = [z3.And(number >= 0, number <= size + 1) for number in claim.numbers]
             found = states.find((*claim.premises, *numbers, negation(claim.goal)), end)
