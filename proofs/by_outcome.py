@@ -129,6 +129,7 @@ class InductionByOutcome(Induction):
         epochs = [("epoch", number(self.before.at("role", broker).leader_epoch)) for broker in brokers]
         state = self.before.at("partition", None)
         latest = [("epoch", number(state.leader_epoch)), ("version", number(state.partition_epoch))]
+        latest.append(("epoch", number(self.before.at("settled", None).epoch)))
         by_instances = self.instances_of.attempts(formulas, [*about, *written_in, *names, *latest, *epochs], ends, PIECE_MS)
         if self._searched(formulas, SEEDS[0], limit=AT_FIRST) or any(by_instances):
             return True

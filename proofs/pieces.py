@@ -53,7 +53,7 @@ def _by_name(goal: z3.BoolRef, premises: tuple[z3.BoolRef, ...], names: Sequence
         if not any(z3.is_false(premise) for premise in after[:-1]) and not z3.is_true(after[-1]):
             yield from _by_name(after[-1], tuple(after[:-1]), names)
 
-    yield from substituted((atom, z3.BoolVal(True)), (variable, name))
+    yield from (((variable == name, *more), part) for more, part in substituted((atom, z3.BoolVal(True)), (variable, name)))
     yield from (((variable != name, *more), part) for more, part in substituted((atom, z3.BoolVal(False))))
 
 

@@ -38,10 +38,6 @@ def _names(tasks: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(task.split("(")[0] for task in tasks))
 
 
-def _by_outcome(settings: Settings) -> bool:
-    return THEOREMS[settings.theorem].by_outcome
-
-
 Report = Callable[[Sequence[Obligation], int, int], None]
 """Called with each task's obligations, how many tasks are done, and how many there are."""
 
@@ -64,7 +60,11 @@ class Outcome:
     @property
     def is_weakened(self) -> bool:
         """Whether only that is looked at which a weakened rule makes different."""
-        return self.settings.mutant is not None and self.settings.theorem in THEOREMS and _by_outcome(self.settings)
+        return (
+            self.settings.mutant is not None
+            and self.settings.theorem in THEOREMS
+            and THEOREMS[self.settings.theorem].by_outcome
+        )
 
     @property
     def status(self) -> Status:

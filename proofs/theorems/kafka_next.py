@@ -131,6 +131,11 @@ class View(ReplicaView):
         """The number of the next proposal."""
         return self.at("nextProposal", None)
 
+    @property
+    def next_value(self) -> Any:
+        """The value of the next record that is written."""
+        return self.at("nextValue", None)
+
     def reply(self, number: Any) -> Any:
         """The answer to a fetch."""
         return self.at("reply", number)
@@ -167,6 +172,15 @@ class View(ReplicaView):
     def ledger(self, epoch: Any) -> Any:
         """The log of an epoch's leader, as it was when that left the epoch, or as it is."""
         return self.at("ledger", epoch)
+
+    @property
+    def settled(self) -> Any:
+        """The epoch whose leader has committed furthest, and up to where."""
+        return self.at("settled", None)
+
+    def is_settled(self, log: Any, offset: Any) -> Any:
+        """Whether a log holds at `offset` what is committed there."""
+        return all_of(offset < self.settled.end, has_same_record(log, self.ledger(self.settled.epoch), offset))
 
     def fetched(self, broker: Any, epoch: Any) -> Any:
         """The last fetch that the broker sent in an epoch."""
@@ -785,6 +799,28 @@ def holds_record_of(log: Any, offset: Any, epoch: Any) -> Any:
     return all_of(holds(log, offset), epoch_at(log, offset) == epoch)
 
 
+# ---- reading
+
+
+@conjunct("Settled", "What some epoch's leader has committed furthest is all that was ever committed.")
+def settled(s: View, epoch: Epoch) -> Any:
+    furthest = s.settled
+    known = all_of(furthest.epoch >= 0, s.term(furthest.epoch).committed == furthest.end)
+    return all_of(furthest.end >= 0, any_of(furthest.end == 0, known), s.term(epoch).committed <= furthest.end)
+
+
+@conjunct("ReadableIsSettled", "What can be read from a replica is committed.")
+def readable_is_settled(s: View, broker: BrokerId, offset: Offset) -> Any:
+    return implies(offset < s.high_watermark(broker), s.is_settled(s.log(broker), offset))
+
+
+@conjunct("ToldIsSettled", "What a leader tells of its high watermark is about what is committed.")
+def told_is_settled(s: View, fetch: MessageId, offset: Offset) -> Any:
+    asked, answer = s.fetch(fetch), s.reply(fetch)
+    served = all_of(answer.given, is_one_of(answer.error, Error.NONE))
+    return implies(all_of(served, offset < answer.high_watermark), s.is_settled(s.ledger(asked.epoch), offset))
+
+
 # ---- what follows
 
 
@@ -811,6 +847,13 @@ def log_matching(s: View, one: BrokerId, other: BrokerId, offset: Offset, later:
 def replication_quorum_superset(s: View, leader: BrokerId, replica: BrokerId) -> Any:
     in_office = s.leads_in(leader, s.partition.leader_epoch)
     return implies(all_of(in_office, member(replica, s.partition.isr)), s.counts(leader, replica))
+
+
+@conjunct("ConsistentRead", "What can be read at an offset is committed, and no epoch ever commits anything else there.")
+def consistent_read(s: View, broker: BrokerId, epoch: Epoch, offset: Offset) -> Any:
+    committed = offset < s.term(epoch).committed
+    same = implies(committed, has_same_record(s.log(broker), s.ledger(epoch), offset))
+    return implies(offset < s.high_watermark(broker), all_of(offset < s.settled.end, same))
 
 
 INVARIANT = (
@@ -854,9 +897,47 @@ INVARIANT = (
     later_members_hold,
     later_leaders_hold_before,
     later_members_hold_before,
+    settled,
+    readable_is_settled,
+    told_is_settled,
 )
 
-CONSEQUENCES = (leader_completeness, leader_candidate_completeness, log_matching, replication_quorum_superset)
+CONSEQUENCES = (
+    leader_completeness,
+    leader_candidate_completeness,
+    log_matching,
+    replication_quorum_superset,
+    consistent_read,
+)
+
+
+# ---- what makes counterexamples look like a cluster
+
+
+@conjunct("AppliedWhole", "What a broker has replayed is a decision as a whole.")
+def applied_whole(s: View, broker: BrokerId, replica: BrokerId) -> Any:
+    applied = s.applied(broker)
+    decided = s.decision(applied.partition_epoch)
+    same = all_of(applied.leader == decided.leader, member(replica, applied.isr) == member(replica, decided.isr))
+    nothing = all_of(applied.leader == NO_LEADER, applied.leader_epoch == NO_EPOCH, no(member(replica, applied.isr)))
+    return all_of(implies(applied.partition_epoch >= 0, same), implies(applied.partition_epoch < 0, nothing))
+
+
+@conjunct("ValuesAreNew", "Each record has a value of its own.")
+def values_are_new(s: View, broker: BrokerId, epoch: Epoch, offset: Offset, later: Offset) -> Any:
+    logs = (s.log(broker), s.ledger(epoch))
+    return all_of(
+        *(
+            all_of(
+                implies(holds(log, later), all_of(value_at(log, later) >= 0, value_at(log, later) < s.next_value)),
+                implies(all_of(offset < later, holds(log, later)), value_at(log, offset) < value_at(log, later)),
+            )
+            for log in logs
+        )
+    )
+
+
+REALISTIC = (applied_whole, values_are_new)
 
 
 def committed_before_the_last_epoch(s: View) -> bool:
@@ -878,5 +959,6 @@ KAFKA_NEXT_THEOREM = Theorem(
     witness=Witness(committed_before_the_last_epoch, (1, 1), ("term", "partition")),
     mutants=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)),
     premises=(NOW >= 0, EPOCH >= 0, VERSION >= 0, FETCH >= 0, PROPOSAL >= 0),  # type: ignore[arg-type]
+    realistic=REALISTIC,
     in_bounds=every_lag_is_too_long,
 )

@@ -16,6 +16,7 @@ from model_check.models.messages.values import (
     NOT_DECIDED,
     NOT_PROPOSED,
     NOT_SENT,
+    NOTHING_SETTLED,
     PARTITION,
     Decision,
     MessageId,
@@ -86,6 +87,7 @@ class Slots(NamedTuple):
     reign: dict[int, Slot]
     term: dict[int, Slot]
     ledger: dict[int, Slot]
+    settled: Slot
     fetched: dict[int, dict[int, Slot]]
 
 
@@ -136,6 +138,7 @@ class Board:
             reign=model.numbered_slots("reign", numbers.epochs, NO_REIGN),
             term=model.numbered_slots("term", numbers.epochs, NO_TERM),
             ledger=model.numbered_slots("ledger", numbers.epochs, EMPTY_LOG),
+            settled=model.slot("settled", NOTHING_SETTLED, bookkeeping=True),
             fetched={broker: model.numbered_slots("fetched", numbers.epochs, NO_FETCH, about=broker) for broker in brokers},
         )
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from model_check.model import when
 from model_check.models.messages.board import Board, Log
 from model_check.models.messages.values import Decision, Term
+from spec.values import Offset
 
 
 def add_properties(board: Board) -> None:
@@ -45,6 +46,20 @@ def add_properties(board: Board) -> None:
         "what was ever committed is on every member of the controller's ISR, so on every possible next leader",
         twin="SomeEpochCommits",
     )
+    board.model.always(
+        "ConsistentRead",
+        [
+            when(_reads_alike, slots.log[one], slots.high_watermark[one], slots.log[other], slots.high_watermark[other])
+            for one, other in board.pairs()
+            if one < other
+        ],
+        "what can be read from two replicas is the same",
+        twin="SomeEpochCommits",
+    )
+
+
+def _reads_alike(log: Log, high_watermark: Offset, other: Log, its_high_watermark: Offset) -> bool:
+    return log.agrees_below(other, min(high_watermark, its_high_watermark))
 
 
 def _is_complete(lived: Term, book: Log, later: Term, later_book: Log) -> bool:

@@ -14,6 +14,7 @@ from model_check.models.messages.values import (
     LastFetch,
     MessageId,
     Proposed,
+    Settled,
     Term,
     Verdict,
 )
@@ -54,10 +55,15 @@ def add_replication(board: Board) -> None:
             _add_answer(board, follower, leader, fetch)
 
 
-def _committed(term: Term, before: Offset, after: Partition[Log]) -> Term:
-    """What the leader of an epoch has committed in it, after a step of its."""
+def _committed(
+    epoch: Epoch, term: Term, settled: Settled, before: Partition[Log], after: Partition[Log]
+) -> tuple[Term, Settled]:
+    """What the leader of an epoch has committed in it, and who has committed furthest, after a step of its."""
     high_watermark = after.local.high_watermark
-    return term._replace(committed=high_watermark) if high_watermark > before else term
+    if high_watermark <= before.local.high_watermark:
+        return term, settled
+    settled = Settled(epoch, high_watermark) if high_watermark > settled.end else settled
+    return term._replace(committed=high_watermark), settled
 
 
 # ---- metadata
@@ -105,7 +111,7 @@ def _add_leading(board: Board, broker: BrokerId, version: PartitionEpoch, epoch:
     slots = board.slots
     led = board.led_slots(broker)
     applied, fetcher, decision = slots.applied[broker], slots.fetcher[broker], slots.decision[version]
-    role, term, ledger = slots.role[broker], slots.term[epoch], slots.ledger[epoch]
+    role, term, ledger, settled = slots.role[broker], slots.term[epoch], slots.ledger[epoch], slots.settled
     guards = [*_replays(board, broker, version, epoch), when(lambda after: after.leader == broker, decision)]
 
     def replay(known: Decision, after: Decision, *led: Any) -> tuple[Partition[Log], Partition[Log]]:
@@ -113,28 +119,29 @@ def _add_leading(board: Board, broker: BrokerId, version: PartitionEpoch, epoch:
         change = _change(board, broker, known, after)
         return before, apply_change(board.broker(broker), before, change, board.numbers.now).state
 
-    def lead(known: Decision, after: Decision, lived: Term, *led: Any) -> object:
+    def lead(known: Decision, after: Decision, lived: Term, settled: Settled, *led: Any) -> object:
         before, state = replay(known, after, *led)
-        begun = _committed(Term(True, state.epoch_start, lived.committed), before.local.high_watermark, state)
-        return (after, state.fetcher, begun, state.local.log, *board.led(broker, state))
+        begun = Term(True, state.epoch_start, lived.committed)
+        begun, settled = _committed(epoch, begun, settled, before, state)
+        return (after, state.fetcher, begun, settled, state.local.log, *board.led(broker, state))
 
-    def learn(known: Decision, after: Decision, lived: Term, *led: Any) -> object:
+    def learn(known: Decision, after: Decision, lived: Term, settled: Settled, *led: Any) -> object:
         before, state = replay(known, after, *led)
-        return (after, _committed(lived, before.local.high_watermark, state), *board.led(broker, state))
+        return (after, *_committed(epoch, lived, settled, before, state), *board.led(broker, state))
 
     board.model.action(
         "Lead",
         {"broker": broker, "version": version, "epoch": epoch},
         events=[Note(broker, "replays metadata: it leads in a new epoch")],
         guards=[*guards, when(lambda own: own.leader_epoch < epoch, role)],
-        effects=[then((applied, fetcher, term, ledger, *led), lead, applied, decision, term, *led)],
+        effects=[then((applied, fetcher, term, settled, ledger, *led), lead, applied, decision, term, settled, *led)],
     )
     board.model.action(
         "LearnIsr",
         {"broker": broker, "version": version, "epoch": epoch},
         events=[Note(broker, "replays metadata: it leads with another ISR")],
         guards=[*guards, when(lambda own: own.leader_epoch == epoch, role)],
-        effects=[then((applied, term, *led), learn, applied, decision, term, *led)],
+        effects=[then((applied, term, settled, *led), learn, applied, decision, term, settled, *led)],
     )
 
 
@@ -144,15 +151,15 @@ def _add_leading(board: Board, broker: BrokerId, version: PartitionEpoch, epoch:
 def _add_write(board: Board, leader: BrokerId, epoch: Epoch) -> None:
     slots = board.slots
     led = board.led_slots(leader)
-    term, ledger, value = slots.term[epoch], slots.ledger[epoch], slots.next_value
+    term, ledger, settled, value = slots.term[epoch], slots.ledger[epoch], slots.settled, slots.next_value
 
-    def write(number: int, lived: Term, *led: Any) -> object:
+    def write(number: int, lived: Term, settled: Settled, *led: Any) -> object:
         before = board.leading(leader, *led)
         request = ProduceRequest(0, ACKS_LEADER, (number,))
         after = handle_produce(board.broker(leader), before, request, board.numbers.now).state
         return (
             number + 1,
-            _committed(lived, before.local.high_watermark, after),
+            *_committed(epoch, lived, settled, before, after),
             after.local.log,
             *board.led(leader, after),
         )
@@ -165,7 +172,7 @@ def _add_write(board: Board, leader: BrokerId, epoch: Epoch) -> None:
             when(lambda role: role.leader == leader and role.leader_epoch == epoch, slots.role[leader]),
             when(lambda number: number < board.parameters["values"], value),
         ],
-        effects=[then((value, term, ledger, *led), write, value, term, *led)],
+        effects=[then((value, term, settled, ledger, *led), write, value, term, settled, *led)],
     )
 
 
@@ -233,17 +240,17 @@ def _add_handling(
     slots = board.slots
     led = board.led_slots(leader)
     sent, reply, term = slots.fetch[fetch], slots.reply[fetch], slots.term[epoch]
-    proposed, next_proposal = slots.proposed[proposal], slots.next_proposal
+    proposed, next_proposal, settled = slots.proposed[proposal], slots.next_proposal, slots.settled
 
-    def handle(asked: Fetch, lived: Term, empty: Proposed, *led: Any) -> object:
+    def handle(asked: Fetch, lived: Term, settled: Settled, empty: Proposed, *led: Any) -> object:
         before = board.leading(leader, *led)
         request = FetchRequest(asked.epoch, asked.offset, asked.last_epoch)
         message = PartitionFetch(follower, request, RUN, max_records=1)
         step = handle_fetch(board.broker(leader), before, message, board.numbers.now)
         new = _proposal(step, empty)
         following = proposal + 1 if new is not empty else proposal
-        lived = _committed(lived, before.local.high_watermark, step.state)
-        return (_reply(step), lived, new, following, *board.led(leader, step.state))
+        lived, settled = _committed(epoch, lived, settled, before, step.state)
+        return (_reply(step), lived, settled, new, following, *board.led(leader, step.state))
 
     board.model.action(
         "HandleFetch",
@@ -254,7 +261,9 @@ def _add_handling(
             when(lambda answer: not answer.given, reply),
             when(lambda number: number == proposal, next_proposal),
         ],
-        effects=[then((reply, term, proposed, next_proposal, *led), handle, sent, term, proposed, *led)],
+        effects=[
+            then((reply, term, settled, proposed, next_proposal, *led), handle, sent, term, settled, proposed, *led)
+        ],
     )
 
 
@@ -316,9 +325,10 @@ def _add_shrink(board: Board, leader: BrokerId, proposal: MessageId) -> None:
 def _add_verdict(board: Board, leader: BrokerId, proposal: MessageId, epoch: Epoch) -> None:
     slots = board.slots
     led = board.led_slots(leader)
-    proposed, verdict, term = slots.proposed[proposal], slots.verdict[proposal], slots.term[epoch]
+    proposed, verdict = slots.proposed[proposal], slots.verdict[proposal]
+    term, settled = slots.term[epoch], slots.settled
 
-    def take(asked: Proposed, answer: Verdict, lived: Term, *led: Any) -> object:
+    def take(asked: Proposed, answer: Verdict, lived: Term, settled: Settled, *led: Any) -> object:
         before = board.leading(leader, *led)
         isr = frozenset(IsrMember(member, RUN) for member in board.those_in(asked.isr))
         request = AlterPartitionRequest(leader, RUN, PARTITION, asked.leader_epoch, asked.partition_epoch, isr)
@@ -326,7 +336,7 @@ def _add_verdict(board: Board, leader: BrokerId, proposal: MessageId, epoch: Epo
             answer.error, PARTITION, leader, answer.leader_epoch, answer.isr, answer.partition_epoch
         )
         step = handle_alter_partition_response(board.broker(leader), before, request, response, board.numbers.now)
-        return (_committed(lived, before.local.high_watermark, step.state), *board.led(leader, step.state))
+        return (*_committed(epoch, lived, settled, before, step.state), *board.led(leader, step.state))
 
     board.model.action(
         "TakeVerdict",
@@ -337,5 +347,5 @@ def _add_verdict(board: Board, leader: BrokerId, proposal: MessageId, epoch: Epo
             when(lambda answer: answer.given, verdict),
             when(lambda role: role.leader == leader and role.leader_epoch == epoch, slots.role[leader]),
         ],
-        effects=[then((term, *led), take, proposed, verdict, term, *led)],
+        effects=[then((term, settled, *led), take, proposed, verdict, term, settled, *led)],
     )

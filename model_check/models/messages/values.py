@@ -124,6 +124,16 @@ class Term(NamedTuple):
 NO_TERM = Term()
 
 
+class Settled(NamedTuple):
+    """The epoch whose leader has committed furthest of all, and up to where (an offset)."""
+
+    epoch: Epoch = NO_EPOCH
+    end: Offset = Offset(0)
+
+
+NOTHING_SETTLED = Settled()
+
+
 class LastFetch(NamedTuple):
     """The last fetch that a replica sent in an epoch: from where on, and in which epoch its last record was written."""
 
