@@ -15,7 +15,7 @@ from proofs.induction import INIT, PROPERTIES, Claim, Induction, Obligation, Sta
 from proofs.instances import Instances, Kind
 from proofs.invariant import Conjunct, Theorem
 from proofs.pieces import pieces
-from proofs.relation import outcomes
+from proofs.relation import Step, outcomes
 from proofs.settings import Settings
 from proofs.symbolic import conjunction, negation, number
 from proofs.symbolic_log import in_order
@@ -67,9 +67,13 @@ class InductionByOutcome(Induction):
         named = zip(conjunct.numbers, conjunct.kinds, conjunct.variables[1], strict=True)
         return [(KINDS.get(kind, name), variable) for name, kind, variable in named]
 
+    def outcomes(self, label: str, action: Action) -> list[Step]:
+        """The outcomes of an action that have to be looked at."""
+        return outcomes(action, self.before, self.pruning(action), self.guard)
+
     def action_claims(self, label: str, action: Action) -> Iterator[Claim]:
         """That an action keeps each conjunct, whatever its outcome."""
-        taken = outcomes(action, self.before, self.pruning(action), self.guard)
+        taken = self.outcomes(label, action)
         known = [(order, z3.BoolVal(True)) for order in self.orders]
         for conjunct in self.conjuncts:
             for step in taken:

@@ -154,11 +154,11 @@ def induction_of(theorem: Theorem, settings: Settings) -> Induction:
 
 def _changed(induction: WeakenedInduction, outcome: Outcome, report: Report) -> list[str]:
     """The tasks that a weakened rule makes different, up to the first of which there is a counterexample."""
-    tasks, changed = induction.tasks(), []
+    tasks = induction.tasks()
+    changed: list[str] = []
     for done, task in enumerate(tasks, start=1):
         started = time.perf_counter()
-        paths = sum(claim.paths for claim in induction.claims(task))
-        if not list(induction.claims(task)):
+        if not induction.differs(task):
             outcome.unchanged += (task,)
             report([], done, len(tasks))
             continue
@@ -166,6 +166,7 @@ def _changed(induction: WeakenedInduction, outcome: Outcome, report: Report) -> 
         found = induction.counterexample(task) if induction.has_time_for_search else None
         if found is not None:
             seconds = time.perf_counter() - started
+            paths = sum(step.paths for step in induction.outcomes(task, induction.actions[task]))
             outcome.obligations = [Obligation(task, name, "refuted", seconds, paths) for name in found.failing]
             outcome.counterexample, outcome.left_out = found, tuple(tasks[done:])
             outcome.reachability = reachable(found, induction.theorem, induction.settings.mutant, REACHABILITY_LIMITS)

@@ -1,55 +1,78 @@
 """A theorem by outcome of a protocol with one rule weakened: only what the rule makes different has to be looked at.
 
-An obligation that is also one of the protocol as it is has been proved there. Of the others a counterexample is looked for
-first, in one question for all conjuncts of an outcome: there the weakened rule usually breaks the induction.
+An outcome that an action has with the rule as it is, too, has been proved there. Of the others a counterexample is looked
+for first, in one question for all conjuncts: there the weakened rule usually breaks the induction.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
 import z3
 
+from model_check.model import Action
 from proofs.by_outcome import InductionByOutcome
 from proofs.counterexample import EVERYTHING, SEARCH_S, SIZES, Counterexample, CounterexampleSearch
-from proofs.induction import Claim
+from proofs.induction import INIT, PROPERTIES, Claim
 from proofs.invariant import Theorem
+from proofs.relation import Step
 from proofs.settings import Settings
 from proofs.symbolic import conjunction
 
-Key = tuple[str, tuple[int, ...]]
-"""A claim by its conjunct and the ids of its formulas, which are their own as long as those are kept."""
+
+class Unweakened:
+    """The outcomes of a theorem's actions, with every rule as it is."""
+
+    def __init__(self, theorem: Theorem, settings: Settings) -> None:
+        self.induction = InductionByOutcome(theorem, replace(settings, mutant=None, export=None))
+        self._outcomes: dict[str, list[Step]] = {}
+
+    def outcomes(self, label: str) -> list[Step]:
+        """Of one action. They are kept, for their terms are told by ids, which are their own only so long."""
+        if label not in self._outcomes:
+            self._outcomes[label] = self.induction.outcomes(label, self.induction.actions[label])
+        return self._outcomes[label]
 
 
 class WeakenedInduction(InductionByOutcome):
     """What a theorem by outcome has to show anew where one rule is weakened."""
 
-    def __init__(self, theorem: Theorem, settings: Settings) -> None:
+    def __init__(self, theorem: Theorem, settings: Settings, unweakened: Unweakened | None = None) -> None:
         super().__init__(theorem, settings)
-        self.unweakened = InductionByOutcome(theorem, replace(settings, mutant=None, export=None))
-        self.new: dict[str, list[Claim]] = {}
+        self.unweakened = unweakened or Unweakened(theorem, settings)
         self.search = CounterexampleSearch(self)
+        self._new: dict[str, list[Step]] = {}
 
-    def claims(self, task: str) -> Iterator[Claim]:
-        """Those obligations of a task that the protocol does not have with the rule as it is."""
-        if task not in self.new:
-            own = list(self.unweakened.claims(task))
-            known = set(map(_key, own))
-            self.new[task] = [claim for claim in super().claims(task) if _key(claim) not in known]
-        yield from self.new[task]
+    def outcomes(self, label: str, action: Action) -> list[Step]:
+        """Those that the action has with the weakened rule alone."""
+        if label not in self._new:
+            taken = super().outcomes(label, action)
+            known = set(map(self._as_key, self.unweakened.outcomes(label)))
+            self._new[label] = [step for step in taken if self._as_key(step) not in known]
+        return self._new[label]
+
+    def differs(self, task: str) -> bool:
+        """Whether there is anything new to show. The start, and what follows from the invariant, know no rules."""
+        if task in self.actions:
+            return bool(self.outcomes(task, self.actions[task]))
+        return task not in (INIT, PROPERTIES)
+
+    def _as_key(self, step: Step) -> Hashable:
+        written = {place: self.shapes[place[0]].outline(value) for place, value in step.writes.items()}
+        return step.enabled.get_id(), step.facts.get_id(), frozenset(written.items())
 
     def counterexample(self, task: str, seconds: float = SEARCH_S) -> Counterexample | None:
         """A small counterexample to what a task has to show anew, if one is found in that time."""
+        everything = list(self._everything(task))
         end = time.perf_counter() + seconds
-        outcomes = list(self._outcomes(task))
         for size in SIZES:
-            for claim in outcomes:
+            for claim in everything:
                 found = self.search.find(claim, end - time.perf_counter(), (size,))
                 if found is not None:
                     return found
         return None
 
-    def _outcomes(self, task: str) -> Iterator[Claim]:
+    def _everything(self, task: str) -> Iterator[Claim]:
         """All that is claimed of an outcome, as one claim."""
         together: dict[tuple[int, ...], list[Claim]] = {}
         for claim in self.claims(task):
@@ -59,7 +82,3 @@ class WeakenedInduction(InductionByOutcome):
             numbers = {str(number): number for claim in claims for number in claim.numbers}
             goal = conjunction([claim.goal for claim in claims])
             yield claims[0]._replace(conjunct=EVERYTHING, goal=goal, numbers=tuple(numbers.values()))
-
-
-def _key(claim: Claim) -> Key:
-    return claim.conjunct, tuple(formula.get_id() for formula in (*claim.premises, claim.goal))

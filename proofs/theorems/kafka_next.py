@@ -937,7 +937,17 @@ def values_are_new(s: View, broker: BrokerId, epoch: Epoch, offset: Offset, late
     )
 
 
-REALISTIC = (applied_whole, values_are_new)
+@conjunct("LedgerOpened", "A leader notes its epoch before it has written a record in it.")
+def ledger_opened(s: View, epoch: Epoch) -> Any:
+    book, begun = s.ledger(epoch), s.term(epoch).begun
+    wrote = book.end_offset > s.term(epoch).start
+    return all_of(
+        implies(all_of(begun, no(wrote)), opened_epoch(book) == epoch),
+        implies(any_of(no(begun), wrote), opened_epoch(book) == NO_EPOCH),
+    )
+
+
+REALISTIC = (applied_whole, values_are_new, ledger_opened)
 
 
 def committed_before_the_last_epoch(s: View) -> bool:
