@@ -7,7 +7,6 @@ functions, and the invariant is evaluated before and after. Only what survives t
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Any, NamedTuple
 
 import z3
@@ -25,8 +24,9 @@ from proofs.symbolic import Brokers, Name, negation, truth
 SIZES = (1, 2, 3)
 """Lengths of logs, and last epochs, that are tried in turn."""
 
-SEARCH_S = 20.0
-"""How long is looked for a counterexample to a claim."""
+SEARCH_S, SIMPLER_S, AT_ONCE_S = 20.0, 8.0, 0.5
+"""How long is looked for a counterexample to a claim, for a simpler one, and for one simpler in one thing; in seconds of
+this process's own time."""
 
 EVERYTHING = "the invariant"
 """In place of a conjunct in a claim about all of them: any that breaks is a counterexample."""
@@ -109,17 +109,19 @@ class SmallStates:
     So Z3 gets to know only those of the instances of the invariant that matter, a few out of many thousands.
     """
 
-    def __init__(self, induction: Induction, size: int, realistic: bool) -> None:
+    def __init__(self, induction: Induction, size: int) -> None:
         self.induction, self.size = induction, size
         settings, theorem = induction.settings, induction.theorem
         self.model = theorem.bounded(settings.number_of_replicas, size + 1, size + 1, settings.mutant)
-        self.conjuncts = [*induction.conjuncts, *(theorem.realistic if realistic else ())]
+        self.realistic = z3.FreshBool("as in a cluster")
         self.instances = {
             (conjunct.name, instance.brokers): instance
-            for conjunct in self.conjuncts
+            for conjunct in (*induction.conjuncts, *theorem.realistic)
             for instance in induction.instances(conjunct, induction.before)
         }
         self.solver = z3.SimpleSolver()
+        self.solver.set("arith.solver", 2)  # the older one: many times as fast where numbers are few and small
+        self.solver.set("relevancy", 0)
         self.solver.add(*induction.premises, *map(truth, theorem.in_bounds(settings.number_of_replicas)))
         named = {value for action in induction.model.actions for value in action.args.values() if isinstance(value, Name)}
         self.solver.add(*(INT.small(name, size + 1) for name in named))
@@ -144,30 +146,33 @@ class SmallStates:
         self.solver.add(*(z3.Implies(wanted, spelled_out(formula, numbers)) for formula in formulas))
         found = self._checked([wanted], end)
         if found is not None:
-            found = self._simpler(found, [wanted], end)
+            found = self._simpler(found, [wanted], time.process_time() + SIMPLER_S)
         self.solver.add(z3.Not(wanted))
         return found
 
     def _simpler(self, found: tuple[z3.ModelRef, State], wanted: list[z3.BoolRef], end: float) -> tuple[z3.ModelRef, State]:
-        """The same, with as much as possible as it is at the start."""
+        """The same, as in a cluster if there is such a one, and with as much as possible as it is at the start."""
+        more = self._checked([*wanted, self.realistic], end) if self.induction.theorem.realistic else None
+        if more is not None:
+            found, wanted = more, [*wanted, self.realistic]
         for slot, value in zip(self.model.slots, self.model.initial, strict=True):
             as_at_start = z3.FreshBool("as at the start")
             held = self.induction.before.at(slot.name, slot.key)
             self.solver.add(z3.Implies(as_at_start, self.induction.shapes[slot.name].is_value(held, value)))
-            simpler = self._checked([*wanted, as_at_start], end)
+            simpler = self._checked([*wanted, as_at_start], min(end, time.process_time() + AT_ONCE_S))
             if simpler is not None:
                 found = simpler
                 wanted = [*wanted, as_at_start]
         return found
 
     def _checked(self, assumed: Sequence[z3.BoolRef], end: float) -> tuple[z3.ModelRef, State] | None:
-        while (left := end - time.perf_counter()) > 0:
+        while (left := end - time.process_time()) > 0:
             self.solver.set("timeout", max(int(left * 1000), 1))
             if self.solver.check(*assumed) != z3.sat:
                 return None
             found = self.solver.model()
             state = self._read(found)
-            violated = list(self._violated(state))
+            violated = list(self._violated(state, realistic=self.realistic in assumed))
             if not violated:
                 return found, state
             new = [formula for formula in violated if not z3.is_true(found.eval(formula, model_completion=True))]
@@ -180,16 +185,17 @@ class SmallStates:
         shapes, before = self.induction.shapes, self.induction.before
         return tuple(shapes[slot.name].read(found, before.at(slot.name, slot.key)) for slot in self.model.slots)
 
-    def _violated(self, state: State) -> Iterator[z3.BoolRef]:
+    def _violated(self, state: State, realistic: bool) -> Iterator[z3.BoolRef]:
         """What the invariant says of those brokers and numbers of which it does not hold in a state."""
         replicas, most = self.induction.settings.number_of_replicas, self.size + 1
         view = explored_view(self.induction.theorem, self.model, state, replicas)
-        for conjunct in self.conjuncts:
+        for conjunct in (*self.induction.conjuncts, *(self.induction.theorem.realistic if realistic else ())):
             for values in violations(conjunct, view, range(1, replicas + 1), most, most):
                 instance = self.instances[conjunct.name, tuple(values[name] for name in conjunct.brokers)]
                 about = [z3.IntVal(values[name]) for name in conjunct.numbers]
                 about += [z3.BoolVal(each in values[name]) for name in conjunct.sets for each in range(1, replicas + 1)]
-                yield z3.substitute(instance.body, *zip(instance.variables, about, strict=True))
+                told = z3.substitute(instance.body, *zip(instance.variables, about, strict=True))
+                yield told if conjunct in self.induction.conjuncts else z3.Implies(self.realistic, told)
 
 
 class CounterexampleSearch:
@@ -197,15 +203,15 @@ class CounterexampleSearch:
 
     def __init__(self, induction: Induction) -> None:
         self.induction = induction
-        self.states: dict[tuple[int, bool], SmallStates] = {}
+        self.states: dict[int, SmallStates] = {}
 
     def find(self, claim: Claim, seconds: float = SEARCH_S, sizes: Sequence[int] = SIZES) -> Counterexample | None:
         """A small counterexample to a claim that Z3 could not prove, if one is found in that time."""
         if claim.action == INIT:
             return self._initial(claim)
-        end = time.perf_counter() + seconds
-        for realistic, size in product((True, False) if self.induction.theorem.realistic else (False,), sizes):
-            states = self._states(size, realistic)
+        end = time.process_time() + seconds
+        for size in sizes:
+            states = self._states(size)
             numbers = [z3.And(number >= 0, number <= size + 1) for number in claim.numbers]
             found = states.find((*claim.premises, *numbers, negation(claim.goal)), end)
             shown = None if found is None else self._replayed(claim, states.model, *found, size)
@@ -213,13 +219,13 @@ class CounterexampleSearch:
                 return shown
         return None
 
-    def _states(self, size: int, realistic: bool) -> SmallStates:
-        if (size, realistic) not in self.states:
-            self.states[size, realistic] = SmallStates(self.induction, size, realistic)
-        return self.states[size, realistic]
+    def _states(self, size: int) -> SmallStates:
+        if size not in self.states:
+            self.states[size] = SmallStates(self.induction, size)
+        return self.states[size]
 
     def _initial(self, claim: Claim) -> Counterexample | None:
-        model = self._states(1, False).model
+        model = self._states(1).model
         if claim.conjunct not in self._failing(model, model.initial, 1):
             return None
         return Counterexample(model, 1, (Step(None, model.initial),), claim.conjunct)

@@ -5,8 +5,9 @@ for first, in one question for all conjuncts: there the weakened rule usually br
 """
 
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 import z3
 
@@ -18,6 +19,9 @@ from proofs.invariant import Theorem
 from proofs.relation import Step
 from proofs.settings import Settings
 from proofs.symbolic import conjunction
+
+SLICES_S = (0.5, 2.0, 8.0)
+"""How long is looked for a counterexample to one outcome, in each round."""
 
 
 class Unweakened:
@@ -61,15 +65,17 @@ class WeakenedInduction(InductionByOutcome):
         written = {place: self.shapes[place[0]].outline(value) for place, value in step.writes.items()}
         return step.enabled.get_id(), step.facts.get_id(), frozenset(written.items())
 
-    def counterexample(self, task: str, seconds: float = SEARCH_S) -> Counterexample | None:
-        """A small counterexample to what a task has to show anew, if one is found in that time."""
+    def counterexample(self, task: str, seconds: float = SEARCH_S, sizes: Sequence[int] = SIZES) -> Counterexample | None:
+        """A small counterexample to what a task has to show anew, if one is found in that time.
+
+        Some outcomes are decided at once, and others hardly ever. So each gets a little time first, and then more.
+        """
         everything = list(self._everything(task))
-        end = time.perf_counter() + seconds
-        for size in SIZES:
-            for claim in everything:
-                found = self.search.find(claim, end - time.perf_counter(), (size,))
-                if found is not None:
-                    return found
+        end = time.process_time() + seconds
+        for each, size, claim in product(SLICES_S, sizes, everything):
+            found = self.search.find(claim, min(each, end - time.process_time()), (size,))
+            if found is not None:
+                return found
         return None
 
     def _everything(self, task: str) -> Iterator[Claim]:
