@@ -14,6 +14,9 @@ from proofs.settings import Settings
 from proofs.theorems import THEOREMS
 from proofs.weakened import Unweakened, WeakenedInduction
 
+SEARCH_S = 120.0
+"""How long is looked for a counterexample to a task."""
+
 
 class Found(NamedTuple):
     """Of a mutant: the tasks that it makes different, and where the induction breaks first."""
@@ -39,7 +42,7 @@ def found(theorem: str, mutants: Sequence[str]) -> Iterator[Found]:
 def _found(mutant: str, induction: WeakenedInduction) -> Found:
     different = [task for task in induction.tasks() if induction.differs(task)]
     for task in different:
-        broken = induction.counterexample(task)
+        broken = induction.counterexample(task, SEARCH_S)
         if broken is not None:
             return Found(mutant, tuple(different), task, broken.failing, broken.size)
     return Found(mutant, tuple(different))

@@ -259,8 +259,9 @@ def _explain(outcome: Outcome, by_task: dict[str, list[Obligation]]) -> None:
     task, obligation = min(refuted, key=lambda found: outcome.obligations.index(found[1]))
     settings = outcome.settings
     induction = induction_of(THEOREMS[settings.theorem], settings)
-    claim = next(claim for claim in induction.claims(task) if claim.conjunct == obligation.conjunct)
-    found = outcome.counterexample = search_for(induction).find(claim)
+    search = search_for(induction)
+    claims = (claim for claim in induction.claims(task) if claim.conjunct == obligation.conjunct)
+    found = outcome.counterexample = next(filter(None, map(search.find, claims)), None)
     if found is not None:
         outcome.reachability = reachable(found, induction.theorem, settings.mutant, REACHABILITY_LIMITS)
 
