@@ -183,8 +183,11 @@ def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
 
     def shown(*values: Any) -> bool:
         known = {(slot.name, slot.key): value for slot, value in zip(read, values, strict=True)}
-        view = theorem.view(lambda name, key=None: known[name, key], Brokers(range(1, replicas + 1)))
-        return theorem.witness.holds(view)
+
+        def at(name: str, key: Any = None) -> Any:
+            return known[name, key]
+
+        return theorem.witness.holds(theorem.view(at, Brokers(range(1, replicas + 1))))
 
     wanted = Property("Witness", "sometimes", (when(shown, *read),), "the theorem speaks of something")
     engine = "compiled" if theorem.witness.reads else "reference"
