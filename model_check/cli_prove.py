@@ -137,11 +137,13 @@ def _chosen(theorems: tuple[str, ...], mutant: str | None) -> tuple[str, ...]:
         known_mutants = THEOREMS[name].mutants if name in THEOREMS else ()
         if mutant not in known_mutants:
             raise click.UsageError(f"theorem {name} has no mutant {mutant!r}; it has {', '.join(known_mutants) or 'none'}")
+    if theorems:
+        return theorems
     having = tuple(name for name, known in THEOREMS.items() if mutant in known.mutants and not known.by_outcome)
     if not having:
         names = dict.fromkeys(mutant for known in THEOREMS.values() for mutant in known.mutants)
         raise click.UsageError(f"no theorem has a mutant {mutant!r}; mutants: {', '.join(names)}")
-    return theorems or having
+    return having
 
 
 def jobs(

@@ -1,7 +1,8 @@
 """Induction one outcome at a time, for actions with many ways through the rules.
 
 All ways that write the same values are one outcome. What has to be shown of each is taken apart (`proofs.pieces`), and each
-piece is proved from instances of the invariant (`proofs.instances`), or else by Z3's own search.
+piece is proved by Z3's own search, if that finds a proof at once, or else from instances of the invariant
+(`proofs.instances`).
 """
 
 import time
@@ -15,7 +16,7 @@ from proofs.induction import INIT, PROPERTIES, Claim, Induction, Obligation, Sta
 from proofs.instances import Instances, Kind
 from proofs.invariant import Conjunct, Theorem
 from proofs.pieces import pieces
-from proofs.relation import outcomes
+from proofs.relation import Step, outcomes
 from proofs.settings import Settings
 from proofs.symbolic import conjunction, negation, number
 from proofs.symbolic_log import in_order
@@ -68,9 +69,13 @@ class InductionByOutcome(Induction):
         named = zip(conjunct.numbers, conjunct.kinds, conjunct.variables[1], strict=True)
         return [(KINDS.get(kind, name), variable) for name, kind, variable in named]
 
+    def outcomes(self, label: str, action: Action) -> list[Step]:
+        """The outcomes of an action that have to be looked at."""
+        return outcomes(action, self.before, self.pruning(action), self.guard)
+
     def action_claims(self, label: str, action: Action) -> Iterator[Claim]:
         """That an action keeps each conjunct, whatever its outcome."""
-        taken = outcomes(action, self.before, self.pruning(action), self.guard)
+        taken = self.outcomes(label, action)
         known = [(order, z3.BoolVal(True)) for order in self.orders]
         for conjunct in self.conjuncts:
             for step in taken:

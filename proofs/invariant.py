@@ -140,6 +140,11 @@ def instances(conjunct: Conjunct, view: Any, brokers: Brokers) -> Iterator[Insta
 
 def holds_in(conjunct: Conjunct, view: Any, brokers: Sequence[int], offsets: int, epochs: int) -> bool:
     """Whether the conjunct holds of an explored state, in which offsets and epochs go up to these bounds."""
+    return next(violations(conjunct, view, brokers, offsets, epochs), None) is None
+
+
+def violations(conjunct: Conjunct, view: Any, brokers: Sequence[int], offsets: int, epochs: int) -> Iterator[dict[str, Any]]:
+    """Of which brokers, offsets, epochs and sets, by name, the conjunct does not hold in an explored state."""
     hints = signature(conjunct.claim).parameters
     subsets = [frozenset(chosen) for size in range(len(brokers) + 1) for chosen in combinations(brokers, size)]
 
@@ -148,8 +153,9 @@ def holds_in(conjunct: Conjunct, view: Any, brokers: Sequence[int], offsets: int
             return brokers
         return subsets if name in conjunct.sets else range((offsets if hints[name].annotation is Offset else epochs) + 1)
 
-    domains = [domain(name) for name in conjunct.order]
-    return all(conjunct.claim(view, *values) for values in product(*domains))
+    for values in product(*map(domain, conjunct.order)):
+        if not conjunct.claim(view, *values):
+            yield dict(zip(conjunct.order, values, strict=True))
 
 
 class Witness(NamedTuple):
@@ -175,6 +181,7 @@ class Theorem:
     - `realistic`: conjuncts that the proof does not need, and that make counterexamples look like runs of a cluster;
     - `mutants`: the weakened rules against which it can be tried;
     - `premises`: what holds of the arguments of actions;
+    - `in_bounds`: what the bounded model takes arguments of actions to be that it does not name, for a number of replicas;
     - `consequences`: further claims about every state that follow from the invariant;
     - `lemmas`: further tasks, by name, with the obligations that they make of an `Induction`;
     - `any_number`: whether it can be proved for any number of replicas at once;
@@ -194,6 +201,7 @@ class Theorem:
     realistic: tuple[Conjunct, ...] = ()
     mutants: tuple[str, ...] = ()
     premises: tuple[SymbolicBool, ...] = ()
+    in_bounds: Callable[[int], tuple[SymbolicBool, ...]] = lambda replicas: ()
     lemmas: tuple[tuple[str, Callable[[Any], Iterator[Any]]], ...] = ()
     consequences: tuple[Conjunct, ...] = ()
     any_number: bool = False

@@ -1,6 +1,7 @@
 """Proving theorems: obligations spread over processes, results as they come, counterexamples for what fails."""
 
 import multiprocessing
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from proofs.refute import MOST_STATES, BoundedExecution, Depth
 from proofs.settings import ANY, Settings
 from proofs.symbolic import Brokers
 from proofs.theorems import REFUTABLE, THEOREMS, by_runs
+from proofs.weakened import WeakenedInduction
 
 MOST_REPLICAS_OF_WITNESS = 3
 
@@ -30,6 +32,11 @@ WITNESS_LIMITS = (3_000_000, 60.0)
 
 REACHABILITY_LIMITS = (300_000, 30.0)
 """How many states, and seconds, are spent on whether a counterexample's start can be reached."""
+
+
+def _names(tasks: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(task.split("(")[0] for task in tasks))
+
 
 Report = Callable[[Sequence[Obligation], int, int], None]
 """Called with each task's obligations, how many tasks are done, and how many there are."""
@@ -45,6 +52,19 @@ class Outcome:
     reachability: str = ""
     witness: tuple[Model, Trace] | None = None
     """A run to a state that the theorem speaks of, so that it is not empty."""
+    unchanged: tuple[str, ...] = ()
+    """Where a rule is weakened: the tasks whose obligations are all the theorem's own, and so are not proved again."""
+    left_out: tuple[str, ...] = ()
+    """Tasks that were not looked at, because another one is refuted."""
+
+    @property
+    def is_weakened(self) -> bool:
+        """Whether only that is looked at which a weakened rule makes different."""
+        return (
+            self.settings.mutant is not None
+            and self.settings.theorem in THEOREMS
+            and THEOREMS[self.settings.theorem].by_outcome
+        )
 
     @property
     def status(self) -> Status:
@@ -62,6 +82,8 @@ class Outcome:
             "status": self.status,
             "obligations": [obligation._asdict() for obligation in self.obligations],
         }
+        if self.is_weakened:
+            described |= {"unchanged": list(self.unchanged), "left_out": list(self.left_out)}
         if self.witness is not None:
             described["witness"] = {"trace": trace_as_json(*self.witness)}
         if self.counterexample is not None:
@@ -75,9 +97,11 @@ class Outcome:
     def as_text(self) -> str:
         """The outcome in words; the obligations have been told one by one."""
         counts = {status: sum(o.status == status for o in self.obligations) for status in ("proved", "refuted", "unknown")}
-        told = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+        told = ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "nothing is asked anew"
         weakened = f" with {self.settings.mutant}" if self.settings.mutant else ""
         lines = [f"{self.settings.theorem}{weakened}, {self.settings.replicas_in_words}: {self.status} ({told})"]
+        if self.is_weakened:
+            lines += self._unchanged_in_words()
         if self.status == "proved":
             lines.append(f"  {THEOREMS[self.settings.theorem].summary}")
         if self.witness is not None:
@@ -86,8 +110,16 @@ class Outcome:
         first = next((o for o in self.obligations if o.status == "refuted"), None)
         if self.counterexample is not None and first is not None:
             shown = f"{first.action}: {self.counterexample.broken} breaks; {self.reachability}"
-            lines += [shown, trace_table(self.counterexample.model, self.counterexample.trace)]
+            by_runs_found = by_runs(self.settings.theorem, self.settings.runs_from)
+            table = trace_table(self.counterexample.model, self.counterexample.trace)
+            lines += [shown, table if by_runs_found else self.counterexample.table()]
         return "\n".join(lines)
+
+    def _unchanged_in_words(self) -> list[str]:
+        """What is as without the weakened rule, and what was not looked at."""
+        as_it_is = f"  with the same obligations as {self.settings.theorem} itself, so not proved again: "
+        lines = [as_it_is + ", ".join(_names(self.unchanged))] if self.unchanged else []
+        return lines + ([f"  not looked at: {', '.join(_names(self.left_out))}"] if self.left_out else [])
 
 
 def prove(settings: Settings, workers: int, report: Report = lambda obligations, done, tasks: None) -> Outcome:
@@ -95,14 +127,19 @@ def prove(settings: Settings, workers: int, report: Report = lambda obligations,
     if by_runs(settings.theorem, settings.runs_from):
         return _refute(settings, report)
     outcome = Outcome(settings)
-    tasks = induction_of(THEOREMS[settings.theorem], settings).tasks()
+    induction = induction_of(THEOREMS[settings.theorem], settings)
+    tasks = induction.tasks()
+    if isinstance(induction, WeakenedInduction):
+        tasks = _changed(induction, outcome, report)
+        if outcome.counterexample is not None:
+            return outcome
     by_task: dict[str, list[Obligation]] = {}
     for done, (task, obligations) in enumerate(_results(settings, tasks, workers), start=1):
         by_task[task] = obligations
         report(obligations, done, len(tasks))
     outcome.obligations = [obligation for task in tasks for obligation in by_task[task]]
     _explain(outcome, by_task)
-    if outcome.status == "proved":
+    if outcome.status == "proved" and not outcome.is_weakened:
         size = MOST_REPLICAS_OF_WITNESS if settings.replicas == ANY else settings.number_of_replicas
         outcome.witness = witness(THEOREMS[settings.theorem], min(size, MOST_REPLICAS_OF_WITNESS))
     return outcome
@@ -111,8 +148,31 @@ def prove(settings: Settings, workers: int, report: Report = lambda obligations,
 def induction_of(theorem: Theorem, settings: Settings) -> Induction:
     """A theorem for a number of replicas, or for any number of them, ready to be proved."""
     if theorem.by_outcome:
-        return InductionByOutcome(theorem, settings)
+        return InductionByOutcome(theorem, settings) if settings.mutant is None else WeakenedInduction(theorem, settings)
     return InductionOverAnyNumber(theorem, settings) if settings.replicas == ANY else Induction(theorem, settings)
+
+
+def _changed(induction: WeakenedInduction, outcome: Outcome, report: Report) -> list[str]:
+    """The tasks that a weakened rule makes different, up to the first of which there is a counterexample."""
+    tasks = induction.tasks()
+    changed: list[str] = []
+    for done, task in enumerate(tasks, start=1):
+        started = time.perf_counter()
+        if not induction.differs(task):
+            outcome.unchanged += (task,)
+            report([], done, len(tasks))
+            continue
+        changed.append(task)
+        found = induction.counterexample(task) if induction.has_time_for_search else None
+        if found is not None:
+            seconds = time.perf_counter() - started
+            paths = sum(step.paths for step in induction.outcomes(task, induction.actions[task]))
+            outcome.obligations = [Obligation(task, name, "refuted", seconds, paths) for name in found.failing]
+            outcome.counterexample, outcome.left_out = found, tuple(tasks[done:])
+            outcome.reachability = reachable(found, induction.theorem, induction.settings.mutant, REACHABILITY_LIMITS)
+            report(outcome.obligations, done, len(tasks))
+            break
+    return changed
 
 
 def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
@@ -204,8 +264,9 @@ def _explain(outcome: Outcome, by_task: dict[str, list[Obligation]]) -> None:
     task, obligation = min(refuted, key=lambda found: outcome.obligations.index(found[1]))
     settings = outcome.settings
     induction = induction_of(THEOREMS[settings.theorem], settings)
-    claim = next(claim for claim in induction.claims(task) if claim.conjunct == obligation.conjunct)
-    found = outcome.counterexample = search_for(induction).find(claim)
+    search = search_for(induction)
+    claims = (claim for claim in induction.claims(task) if claim.conjunct == obligation.conjunct)
+    found = outcome.counterexample = next(filter(None, map(search.find, claims)), None)
     if found is not None:
         outcome.reachability = reachable(found, induction.theorem, settings.mutant, REACHABILITY_LIMITS)
 

@@ -9,7 +9,7 @@ import z3
 from model_check.model import REFUSED, Action, Effect, Local, Slot, View
 from proofs.shapes import plain
 from proofs.state import Key, SymbolicState
-from proofs.symbolic import Path, conjunction, explore, facts_of, joined, joined_truth, truth
+from proofs.symbolic import Path, conjunction, explore, facts_of, joined, joined_truth, numbered_anew, truth
 
 
 class Step(NamedTuple):
@@ -64,8 +64,12 @@ def step(action: Action, state: SymbolicState, solver: z3.Solver | None = None, 
 
 
 def outcomes(action: Action, state: SymbolicState, solver: z3.Solver | None = None, guard: Guard = as_formula) -> list[Step]:
-    """The same, as one relation for each outcome: all paths that write the same values."""
-    return _steps(action, state, solver, guard, apart=len(action.effects) == 1)
+    """The same, as one relation for each outcome: all paths that write the same values.
+
+    What comes up in it is named as whenever the action is looked at: the same relation is the same formulas.
+    """
+    with numbered_anew():
+        return _steps(action, state, solver, guard, apart=len(action.effects) == 1)
 
 
 def _steps(action: Action, state: SymbolicState, solver: z3.Solver | None, guard: Guard, apart: bool) -> list[Step]:

@@ -37,6 +37,24 @@ Unknown = Callable[..., Any]
 """A family of values: one for each key."""
 
 
+class Written:
+    """A simplified term as a key: equal to another that is written the same way.
+
+    The term is kept. Its id alone would be no key: Z3 gives the id of a term that is gone to the next one.
+    """
+
+    __slots__ = ("term",)
+
+    def __init__(self, term: Any) -> None:
+        self.term: z3.ExprRef = z3.simplify(number(term) if isinstance(term, int) else term)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Written) and bool(self.term.eq(other.term))
+
+    def __hash__(self) -> int:
+        return int(self.term.hash())
+
+
 class Shape:
     """What the prover knows of a type. This one is a whole number's; the others override it."""
 
@@ -63,7 +81,7 @@ class Shape:
 
     def outline(self, value: Any) -> Any:
         """What a lifted value looks like as terms: the same for values that are written the same way."""
-        return z3.simplify(value.term).get_id()
+        return Written(value.term)
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         """That nothing in a lifted value is above `most`: what a reader can take in."""
@@ -104,7 +122,7 @@ class EnumShape(Shape):
         self.kind, self.members = kind, list(kind)
 
     def outline(self, value: Any) -> Any:
-        return z3.simplify(value.position).get_id()
+        return Written(value.position)
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.And(value.position >= 0, value.position < len(self.members))
@@ -133,7 +151,7 @@ class OptionalShape(Shape):
         self.inner = inner
 
     def outline(self, value: Any) -> Any:
-        return z3.simplify(value.present).get_id(), None if value.value is None else self.inner.outline(value.value)
+        return Written(value.present), None if value.value is None else self.inner.outline(value.value)
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.BoolVal(True) if value.value is None else self.inner.small(value.value, most)
@@ -172,7 +190,7 @@ class SetShape(Shape):
         self.brokers = brokers
 
     def outline(self, value: Any) -> Any:
-        return tuple(z3.simplify(value.has(broker)).get_id() for broker in _known_ids(self.brokers))
+        return tuple(Written(value.has(broker)) for broker in _known_ids(self.brokers))
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.BoolVal(True)
@@ -265,12 +283,16 @@ class LogShape(Shape):
 
     def outline(self, value: Any) -> Any:
         terms = (value.start, value.end, value.epoch(_ANYWHERE), value.value(_ANYWHERE), value.opened)
-        return tuple(z3.simplify(number(term)).get_id() for term in terms)
+        return tuple(map(Written, terms))
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
-        numbers = [value.start, value.end, value.opened]
-        numbers += [column(z3.IntVal(offset)) for offset in range(most) for column in (value.epoch, value.value)]
-        return z3.And(value.start >= 0, value.end >= value.start, *(z3.And(n >= -1, n <= most) for n in numbers))
+        ends = z3.And(value.start >= 0, value.end >= value.start, value.end <= most)
+        records = []
+        for offset in map(z3.IntVal, range(-1, most + 3)):
+            columns = value.epoch(offset), value.value(offset)
+            inside = z3.And(*(z3.And(number >= -1, number <= most) for number in columns))
+            records.append(z3.If(value.holds(offset), inside, z3.And(*(number == -1 for number in columns))))
+        return z3.And(ends, value.opened >= -1, value.opened <= most, *records)
 
     def unknown(self, name: str, keys: int) -> Unknown:
         start, end, opened = (_column(f"{name}.{part}", keys, z3.IntSort()) for part in ("start", "end", "opened"))
@@ -326,7 +348,7 @@ class SetOfSetsShape(Shape):
 
     def outline(self, value: Any) -> Any:
         flags = [z3.Bool(f"broker {broker} in") for broker in _known_ids(self.brokers)]
-        return z3.simplify(value.holds(flags)).get_id()
+        return Written(value.holds(flags))
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.BoolVal(True)

@@ -6,6 +6,7 @@ path has been seen. The paths of a function, each with its condition and its res
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate, permutations
 from typing import Any, NamedTuple
 
@@ -499,6 +500,17 @@ def decide(term: z3.BoolRef) -> bool:
     if not _runs:
         raise TypeError(f"a condition on symbolic values outside an exploration: {term}")
     return _runs[-1].decide(term)
+
+
+@contextmanager
+def numbered_anew() -> Iterator[None]:
+    """Fresh values are numbered from 1 on, so that the same functions, explored again, have the same names for theirs."""
+    global _explorations  # noqa: PLW0603
+    before, _explorations = _explorations, 0
+    try:
+        yield
+    finally:
+        _explorations = max(before, _explorations)
 
 
 def assume(fact: z3.BoolRef) -> None:

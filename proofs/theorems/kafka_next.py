@@ -11,6 +11,7 @@ from typing import Any
 from model_check.model import Model
 from model_check.models import messages
 from model_check.models.messages import Numbers
+from model_check.models.messages.board import LATE
 from model_check.models.messages.settings import PARAMETERS
 from model_check.models.messages.values import MessageId
 from model_check.parameters import resolve
@@ -31,7 +32,7 @@ from proofs.logic import (
     value_at,
 )
 from proofs.settings import Replicas
-from proofs.symbolic import Name
+from proofs.symbolic import Name, SymbolicBool
 from spec.broker_mutants import BROKER_MUTANTS
 from spec.controller_mutants import CONTROLLER_MUTANTS
 from spec.fetcher import FetchStatus
@@ -48,9 +49,18 @@ def unbounded(replicas: Replicas, mutant: str | None = None) -> Model:
     if not isinstance(replicas, int):
         raise TypeError(f"{NAME} is proved for a number of replicas, not for any")
     parameters = resolve(NAME, PARAMETERS, {"replicas": replicas, "values": inf, "mutant": mutant})
-    times: Any = {broker: Name(f"when {broker} was caught up") for broker in range(1, replicas + 1)}
+    times: Any = {broker: _caught_up(broker) for broker in range(1, replicas + 1)}
     any_number: Any = Numbers([EPOCH], [VERSION], [FETCH], [PROPOSAL], NOW, times)  # type: ignore[list-item,arg-type]
     return messages.build("messages", parameters, any_number)
+
+
+def _caught_up(broker: int) -> Name:
+    return Name(f"when {broker} was caught up")
+
+
+def every_lag_is_too_long(replicas: int) -> tuple[SymbolicBool, ...]:
+    """What the bounded model says of time: it is late."""
+    return NOW == LATE, *(_caught_up(broker) == 0 for broker in range(1, replicas + 1))
 
 
 def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = None) -> Model:
@@ -120,6 +130,11 @@ class View(ReplicaView):
     def next_proposal(self) -> Any:
         """The number of the next proposal."""
         return self.at("nextProposal", None)
+
+    @property
+    def next_value(self) -> Any:
+        """The value of the next record that is written."""
+        return self.at("nextValue", None)
 
     def reply(self, number: Any) -> Any:
         """The answer to a fetch."""
@@ -896,6 +911,45 @@ CONSEQUENCES = (
 )
 
 
+# ---- what makes counterexamples look like a cluster
+
+
+@conjunct("AppliedWhole", "What a broker has replayed is a decision as a whole.")
+def applied_whole(s: View, broker: BrokerId, replica: BrokerId) -> Any:
+    applied = s.applied(broker)
+    decided = s.decision(applied.partition_epoch)
+    same = all_of(applied.leader == decided.leader, member(replica, applied.isr) == member(replica, decided.isr))
+    nothing = all_of(applied.leader == NO_LEADER, applied.leader_epoch == NO_EPOCH, no(member(replica, applied.isr)))
+    return all_of(implies(applied.partition_epoch >= 0, same), implies(applied.partition_epoch < 0, nothing))
+
+
+@conjunct("ValuesAreNew", "Each record has a value of its own.")
+def values_are_new(s: View, broker: BrokerId, epoch: Epoch, offset: Offset, later: Offset) -> Any:
+    logs = (s.log(broker), s.ledger(epoch))
+    return all_of(
+        *(
+            all_of(
+                implies(holds(log, later), all_of(value_at(log, later) >= 0, value_at(log, later) < s.next_value)),
+                implies(all_of(offset < later, holds(log, later)), value_at(log, offset) < value_at(log, later)),
+            )
+            for log in logs
+        )
+    )
+
+
+@conjunct("LedgerOpened", "A leader notes its epoch before it has written a record in it.")
+def ledger_opened(s: View, epoch: Epoch) -> Any:
+    book, begun = s.ledger(epoch), s.term(epoch).begun
+    wrote = book.end_offset > s.term(epoch).start
+    return all_of(
+        implies(all_of(begun, no(wrote)), opened_epoch(book) == epoch),
+        implies(any_of(no(begun), wrote), opened_epoch(book) == NO_EPOCH),
+    )
+
+
+REALISTIC = (applied_whole, values_are_new, ledger_opened)
+
+
 def committed_before_the_last_epoch(s: View) -> bool:
     """A witness: an epoch has committed, the next one has begun, the ISR has two members."""
     return bool(s.term(0).committed > 0 and s.term(1).begun and len(s.partition.isr) > 1)
@@ -915,4 +969,6 @@ KAFKA_NEXT_THEOREM = Theorem(
     witness=Witness(committed_before_the_last_epoch, (1, 1), ("term", "partition")),
     mutants=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)),
     premises=(NOW >= 0, EPOCH >= 0, VERSION >= 0, FETCH >= 0, PROPOSAL >= 0),  # type: ignore[arg-type]
+    realistic=REALISTIC,
+    in_bounds=every_lag_is_too_long,
 )

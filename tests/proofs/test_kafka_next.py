@@ -1,5 +1,6 @@
 """The message-passing protocol: its model, what its invariant says of reachable states, and proofs of some obligations."""
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from model_check.engines import explorer
 from model_check.exploration import Limits
 from model_check.model import Model, State
 from model_check.models import messages
+from model_check.models.messages import board
 from model_check.models.messages.settings import PARAMETERS
 from model_check.models.messages.values import MessageId
 from model_check.parameters import resolve
@@ -22,8 +24,15 @@ from proofs.counterexample import Explored
 from proofs.invariant import conjunct
 from proofs.settings import Settings
 from proofs.symbolic import Brokers
-from proofs.theorems.kafka_next import CONSEQUENCES, INVARIANT, KAFKA_NEXT_THEOREM, View
+from proofs.theorems.kafka_next import CONSEQUENCES, INVARIANT, KAFKA_NEXT_THEOREM, REALISTIC, View
+from proofs.weakened import Unweakened, WeakenedInduction
+from spec.broker_mutants import BROKER_MUTANTS
+from spec.broker_versions import BROKER_NEXT
+from spec.controller_mutants import CONTROLLER_MUTANTS
+from spec.controller_versions import KRAFT_NEXT
+from spec.mutants import Mutant
 from spec.values import BrokerId, Epoch, Offset, PartitionEpoch
+from tests.model_check.commands import Command
 
 BOUNDS = {"max_epoch": 2, "max_version": 3, "fetches": 5, "proposals": 2, "values": 2}
 
@@ -50,6 +59,11 @@ def walked(model: Model, steps: int, walks: int) -> set[State]:
     return seen
 
 
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(monkeypatch, capsys)
+
+
 def failing(model: Model, state: State) -> list[str]:
     """The conjuncts that do not hold of a state, and what else should follow from them."""
     bounds = model.parameters
@@ -64,7 +78,7 @@ def failing(model: Model, state: State) -> list[str]:
     view = View(Explored(model, state).at, Brokers(replicas))
     return [
         claim.name
-        for claim in (*INVARIANT, *CONSEQUENCES)
+        for claim in (*INVARIANT, *CONSEQUENCES, *REALISTIC)
         if not all(
             claim.claim(view, *values)
             for values in product(
@@ -133,3 +147,79 @@ def test_both_engines_find_the_same_states() -> None:
 def test_obligations_of_a_task_are_proved(task: str) -> None:
     induction = InductionByOutcome(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 2, timeout=60.0))
     assert {obligation.status for obligation in induction.prove(task)} == {"proved"}
+
+
+# ---- weakened rules
+
+
+MUTANTS = {row["mutant"]: row for row in json.loads((Path(__file__).parent / "kafka_next_mutants.json").read_text())}
+"""Made by `python -m proofs.mutants kafka-next --write tests/proofs/kafka_next_mutants.json`."""
+
+BROKEN = [name for name, row in MUTANTS.items() if row["action"]]
+HEAVY = ("HandleFetch", "TakeAnswer")
+"""Actions with so many ways through the rules that two of the mutants have to do for all."""
+
+TRIED = [
+    name
+    for name in BROKEN
+    if not MUTANTS[name]["action"].startswith(HEAVY) or name in ("no-divergence-check", "take-answer-of-other-epoch")
+]
+
+UNCHANGED = [name for name, row in MUTANTS.items() if not row["different"]]
+
+
+def test_every_mutant_is_in_the_table() -> None:
+    assert sorted(MUTANTS) == sorted(KAFKA_NEXT_THEOREM.mutants)
+    assert (len(BROKEN), len(UNCHANGED)) == (18, 19)
+
+
+@pytest.fixture(scope="module")
+def unweakened() -> Unweakened:
+    return Unweakened(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", TRIED)
+def test_a_weakened_rule_breaks_the_induction(mutant: str, unweakened: Unweakened) -> None:
+    """The counterexample's states are Python values, and the step is the model's own: only such a one is found."""
+    row = MUTANTS[mutant]
+    induction = WeakenedInduction(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 2, mutant), unweakened)
+    found = induction.counterexample(row["action"], sizes=(row["size"],))
+    assert found is not None
+    before, after = found.trace
+    assert after.action is not None
+    assert after.action.name == row["action"].partition("(")[0]
+    assert after.action.bind()(before.state) == after.state
+    assert found.failing
+
+
+@pytest.mark.slow
+def test_a_weakened_rule_is_told_in_words(command: Command) -> None:
+    done = command("prove", "kafka-next", "--mutant", "stale-partition-epoch-accepted", "--workers", "1", "--quiet")
+    assert done.status == 1
+    assert "kafka-next with stale-partition-epoch-accepted, 2 replicas: refuted" in done.stdout
+    assert "not looked at: RefuseProposal" in done.stdout
+
+
+def together(protocol: Any, mutants: Sequence[Mutant]) -> tuple[Any, list[Mutant]]:
+    """A protocol with several rules weakened at once, and the mutants that are left: each rule is weakened in one way."""
+    weakened: dict[str, Mutant] = {}
+    for mutant in mutants:
+        weakened.setdefault(mutant.field, mutant)
+    return replace(protocol, **{field: mutant.rule for field, mutant in weakened.items()}), [
+        mutant for mutant in mutants if weakened[mutant.field] is not mutant
+    ]
+
+
+@pytest.mark.slow
+def test_rules_that_do_not_matter_here_make_no_difference(unweakened: Unweakened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them weakened at once: an action has the outcomes that it has without."""
+    brokers = [mutant for mutant in BROKER_MUTANTS if mutant.name in UNCHANGED]
+    controllers = [mutant for mutant in CONTROLLER_MUTANTS if mutant.name in UNCHANGED]
+    while brokers or controllers:
+        rules, brokers = together(BROKER_NEXT, brokers)
+        control, controllers = together(KRAFT_NEXT, controllers)
+        monkeypatch.setattr(board, "BROKER_NEXT", rules)
+        monkeypatch.setattr(board, "KRAFT_NEXT", control)
+        induction = WeakenedInduction(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 2), unweakened)
+        assert [task for task in induction.tasks() if induction.differs(task)] == []
