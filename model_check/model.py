@@ -315,9 +315,7 @@ class Model:
         self.views.append(view)
         return view
 
-    def broker_slots(
-        self, name: str, brokers: Sequence[int], initial: Any, about: int | None = None
-    ) -> dict[int, Slot]:
+    def broker_slots(self, name: str, brokers: Sequence[int], initial: Any, about: int | None = None) -> dict[int, Slot]:
         """One slot for each broker."""
         return {broker: self.slot(name, initial, broker, broker, about=about) for broker in brokers}
 

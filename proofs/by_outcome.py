@@ -27,13 +27,14 @@ KINDS: dict[object, Kind] = {Offset: "offset", Epoch: "epoch", PartitionEpoch: "
 IN_LAWS: dict[str, Kind] = {"any offset": "offset", "any position": "offset", "any epoch": "epoch"}
 """Of which kind the variables of laws are, by name."""
 
-AT_FIRST = 400_000
-"""How much Z3 may do with a whole claim, or a piece, by its own search first, in its own units: a tenth of a second."""
+AT_FIRST, AT_FIRST_MS = 400_000, 500
+"""How much Z3 may do with a whole claim, or a piece, by its own search first, in its own units: a tenth of a second.
 
-PIECE_MS = 3_000
-"""How long each way to prove a piece may take."""
+Not all that it does counts in its units, so there is a limit in milliseconds, too.
+"""
 
-SEEDS = (0, 1000)
+BY_INSTANCES, BY_INSTANCES_MS = 6_000_000, 8_000
+"""How much it may do with instances each time: a few seconds."""
 
 IN_ORDER = "LogsInOrder"
 """What the laws of the log algebra presume: in a log, epochs never go back."""
@@ -111,40 +112,37 @@ class InductionByOutcome(Induction):
             self.exported += 1
             export(self.settings, claim, solver, part=self.exported)
             solver.pop()
-        if z3.is_true(claim.goal) or self._searched((*claim.premises, negation(claim.goal)), SEEDS[0], limit=AT_FIRST):
+        if z3.is_true(claim.goal) or self._searched((*claim.premises, negation(claim.goal))):
             return "proved"
         end = time.perf_counter() + self.settings.timeout
         action = self.actions.get(claim.action)
         names = names_in(action) if action else []
         for premises, part in pieces(claim.goal, [term for _, term in names]):
             formulas = (*claim.premises, *premises, negation(part))
-            if not self._proves_piece(claim, formulas, names, end):
+            if time.perf_counter() > end or not self._proves_piece(claim, formulas, names):
                 return "refuted" if self.has_time_for_search and on_failure(claim) else "unknown"
         return "proved"
 
-    def _proves_piece(
-        self, claim: Claim, formulas: tuple[z3.BoolRef, ...], names: list[tuple[Kind, z3.ArithRef]], end: float
-    ) -> bool:
+    def _proves_piece(self, claim: Claim, formulas: tuple[z3.BoolRef, ...], names: list[tuple[Kind, z3.ArithRef]]) -> bool:
         brokers = self.brokers.ids or ()
         logs = [self.before.at("log", broker) for broker in brokers]
         about = self.about.get(claim.conjunct, [])
         written_in = [("epoch", log.epoch(term)) for kind, term in about if kind == "offset" for log in logs]
-        ends = [("offset", number(log.end_offset - 1)) for log in logs]
+        ends = [("offset", z3.IntVal(0)), *(("offset", number(log.end_offset - 1)) for log in logs)]
         epochs = [("epoch", number(self.before.at("role", broker).leader_epoch)) for broker in brokers]
         state = self.before.at("partition", None)
         latest = [("epoch", number(state.leader_epoch)), ("version", number(state.partition_epoch))]
         latest.append(("epoch", number(self.before.at("settled", None).epoch)))
-        by_instances = self.instances_of.attempts(formulas, [*about, *written_in, *names, *latest, *epochs], ends, PIECE_MS)
-        if self._searched(formulas, SEEDS[0], limit=AT_FIRST) or any(by_instances):
-            return True
-        return any(time.perf_counter() < end and self._searched(formulas, seed) for seed in SEEDS)
+        by_instances = self.instances_of.attempts(
+            formulas, [*about, *written_in, *names, *latest, *epochs], ends, (BY_INSTANCES, BY_INSTANCES_MS)
+        )
+        return self._searched(formulas) or any(by_instances)
 
-    def _searched(self, formulas: tuple[z3.BoolRef, ...], seed: int, limit: int = 0) -> bool:
+    def _searched(self, formulas: tuple[z3.BoolRef, ...]) -> bool:
+        """Whether Z3's own search finds the contradiction soon."""
         solver = self.solver()
-        solver.set("random_seed", self.settings.seed + seed)
-        solver.set("timeout", PIECE_MS)
-        if limit:
-            solver.set("rlimit", limit)
+        solver.set("rlimit", AT_FIRST)
+        solver.set("timeout", AT_FIRST_MS)
         solver.add(*formulas)
         return bool(solver.check() == z3.unsat)
 

@@ -5,7 +5,7 @@ given what it says of those. Without quantifiers Z3 decides, and soon. What foll
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import accumulate, product
 from math import prod
 from typing import Generic, NamedTuple, TypeVar
 
@@ -33,8 +33,8 @@ ARGUMENTS: Mapping[str, tuple[Kind, ...]] = {
 }
 """Of which kind the arguments of a slot's functions are, by the first word of the slot's name."""
 
-MOST_INSTANCES = 15_000
-"""With more instances of the invariant a claim is left to other ways."""
+MOST_INSTANCES = 6_000
+"""How many instances of the invariant a claim is tried with at first."""
 
 MOST_OF_ONE, MOST_OF_ONE_TRIED = 150, 2_000
 """With more instances a conjunct is only asked about what the claim itself is about."""
@@ -212,19 +212,22 @@ class Instances:
         self._made: dict[tuple[int, ...], tuple[z3.BoolRef, Sequence[z3.ExprRef]]] = {}
         """Instances, with what they are about, so that its ids stay its own."""
 
-    def attempts(self, claim: Sequence[z3.BoolRef], core: About, seeds: About, milliseconds: int) -> Iterator[bool]:
-        """Whether the formulas of a claim, its goal negated, contradict the hypotheses: by more instances each time."""
+    def attempts(self, claim: Sequence[z3.BoolRef], core: About, seeds: About, limits: tuple[int, int]) -> Iterator[bool]:
+        """Whether the formulas of a claim, its goal negated, contradict the hypotheses: by more instances each time.
+
+        `core` and `seeds` are what the claim is about, and what else to begin with; `limits` are for each question to Z3,
+        in its own units and in milliseconds.
+        """
         claimed = [part for formula in claim for part in self._normal(formula)]
         terms = Terms(core)
         terms.wider()
         for kind, term in [*seeds, *(asked for formula in claimed for asked in asked_in(formula).ground)]:
             terms.add(kind, term)
-        if sum(prod(map(len, terms.choices(known.kinds, MOST_OF_ONE))) for known in self.general) > MOST_INSTANCES:
-            return
-        told = [instance for known in self.general for instance in self._instances(known, terms, MOST_OF_ONE)]
+        told = [instance for known in self._first(terms) for instance in self._instances(known, terms, MOST_OF_ONE)]
         told += [self._spelled_out(formula, terms, MOST_OF_ONE) for formula in claimed]
         solver = z3.SimpleSolver()
-        solver.set("timeout", milliseconds)
+        solver.set("rlimit", limits[0])
+        solver.set("timeout", limits[1])
         solver.add(*self.ground, *told)
         yield bool(solver.check() == z3.unsat)
         quantified = [known for formula in claimed for known in self._quantified_in(formula)]
@@ -246,6 +249,13 @@ class Instances:
                 break
             solver.add(*violated)
         yield bool(solver.check() == z3.unsat)
+
+    def _first(self, terms: Terms) -> list[General]:
+        """The hypotheses to begin with: those with the fewest instances. The others wait until a model violates them."""
+        counted = [(prod(map(len, terms.choices(known.kinds, MOST_OF_ONE))), known) for known in self.general]
+        counted.sort(key=lambda pair: pair[0])
+        totals = accumulate(count for count, _ in counted)
+        return [known for (_, known), total in zip(counted, totals, strict=True) if total <= MOST_INSTANCES]
 
     def _instances(self, known: General, terms: Terms, most: int) -> Iterator[z3.BoolRef]:
         body, name = known.formula.body(), known.formula.get_id()

@@ -232,6 +232,8 @@ def _results(settings: Settings, tasks: list[str], workers: int) -> Iterator[tup
                 yield futures[future], future.result()
         except BaseException:
             executor.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():  # they would else finish what they are at
+                worker.terminate()
             raise
 
 

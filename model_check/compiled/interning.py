@@ -41,7 +41,7 @@ class Domain:
 
 
 def domains_of(model: Model) -> list[Domain]:
-    """A domain for each slot, then for each view. Slots of one family that belong to brokers, or are about them, share one."""
+    """A domain for each slot, then for each view. Those of a family that belong to brokers, or are about them, share one."""
     shared: dict[str, Domain] = {}
     alone = [slot.broker is None and slot.about is None for slot in model.slots]
     slots = [

@@ -261,9 +261,7 @@ def _add_handling(
             when(lambda answer: not answer.given, reply),
             when(lambda number: number == proposal, next_proposal),
         ],
-        effects=[
-            then((reply, term, settled, proposed, next_proposal, *led), handle, sent, term, settled, proposed, *led)
-        ],
+        effects=[then((reply, term, settled, proposed, next_proposal, *led), handle, sent, term, settled, proposed, *led)],
     )
 
 
