@@ -8,6 +8,8 @@ for any time, or lost.
 from math import inf
 from typing import Any
 
+import z3
+
 from model_check.model import Model
 from model_check.models import messages
 from model_check.models.messages import Numbers
@@ -50,7 +52,8 @@ def unbounded(replicas: Replicas, mutant: str | None = None) -> Model:
         raise TypeError(f"{NAME} is proved for a number of replicas, not for any")
     parameters = resolve(NAME, PARAMETERS, {"replicas": replicas, "values": inf, "mutant": mutant})
     times: Any = {broker: _caught_up(broker) for broker in range(1, replicas + 1)}
-    any_number: Any = Numbers([EPOCH], [VERSION], [FETCH], [PROPOSAL], NOW, times)  # type: ignore[list-item,arg-type]
+    fenced: Any = {broker: SymbolicBool(z3.Bool(f"{broker} is believed to be fenced")) for broker in times}
+    any_number: Any = Numbers([EPOCH], [VERSION], [FETCH], [PROPOSAL], NOW, times, fenced)  # type: ignore[list-item,arg-type]
     return messages.build("messages", parameters, any_number)
 
 
@@ -144,6 +147,10 @@ class View(ReplicaView):
         """A proposal of an ISR by its number."""
         return self.at("proposed", number)
 
+    def latest(self, leader: Any) -> Any:
+        """The proposal that a broker has made last."""
+        return self.at("latest", leader)
+
     def verdict(self, number: Any) -> Any:
         """The answer to a proposal."""
         return self.at("verdict", number)
@@ -155,9 +162,17 @@ class View(ReplicaView):
         """The controller's last decision."""
         return self.at("partition", None)
 
+    def is_fenced(self, broker: Any) -> Any:
+        """Whether the controller has fenced the broker."""
+        return self.at("fenced", broker)
+
     def decision(self, version: Any) -> Any:
         """A decision by its partition epoch."""
         return self.at("decision", version)
+
+    def leads_in_sync(self, decided: Any) -> Any:
+        """Whether the leader of a decision or a reign is a broker, and in sync."""
+        return self.some(lambda broker: all_of(decided.leader == broker, member(broker, decided.isr)))
 
     # ---- history
 
@@ -257,11 +272,13 @@ class View(ReplicaView):
 # ---- the controller
 
 
-@conjunct("Decisions", "Each partition epoch up to the controller's has one decision, by the leader of its epoch.")
+@conjunct(
+    "Decisions", "Each partition epoch up to the controller's has one decision, with its epoch's leader, if it has one."
+)
 def decisions(s: View, version: PartitionEpoch) -> Any:
     decided = s.decision(version)
     taken = version <= s.partition.partition_epoch
-    leader = s.some(lambda broker: all_of(decided.leader == broker, member(broker, decided.isr)))
+    leader = any_of(decided.leader == NO_LEADER, s.leads_in_sync(decided))
     in_reign = s.reign(decided.leader_epoch).leader == decided.leader
     epochs = all_of(decided.leader_epoch >= 0, decided.leader_epoch <= s.partition.leader_epoch)
     return all_of(
@@ -292,16 +309,31 @@ def last_decision(s: View) -> Any:
         state.partition_epoch >= -1,
         state.leader_epoch >= -1,
         (state.partition_epoch >= 0) == (state.leader_epoch >= 0),
-        implies(state.partition_epoch >= 0, all_of(same, s.some(lambda broker: state.leader == broker))),
+        implies(state.partition_epoch >= 0, same),
+        any_of(state.leader == NO_LEADER, s.some(lambda broker: state.leader == broker)),
     )
 
 
-@conjunct("Reigns", "Each epoch up to the controller's has one leader, which is in sync.")
+@conjunct(
+    "Reigns", "Each epoch up to the controller's has one leader, which is in sync, or none. Somebody is always in sync."
+)
 def reigns(s: View, epoch: Epoch) -> Any:
     reign, term = s.reign(epoch), s.term(epoch)
-    in_sync = s.some(lambda broker: all_of(reign.leader == broker, member(broker, reign.isr)))
+    in_sync = any_of(reign.leader == NO_LEADER, s.leads_in_sync(reign))
+    somebody = s.some(lambda broker: member(broker, reign.isr))
     opened = epoch <= s.partition.leader_epoch
-    return all_of(implies(opened, in_sync), implies(no(opened), all_of(reign.leader == NO_LEADER, no(term.begun))))
+    return all_of(
+        implies(opened, all_of(in_sync, somebody)),
+        implies(no(opened), all_of(reign.leader == NO_LEADER, no(term.begun))),
+    )
+
+
+@conjunct("LeaderIsUp", "Who is fenced leaves the ISR, but for the last one; then nobody leads.")
+def leader_is_up(s: View, broker: BrokerId) -> Any:
+    state = s.partition
+    alone = s.every(lambda other: any_of(other == broker, no(member(other, state.isr))))
+    last_one = all_of(state.leader == NO_LEADER, alone)
+    return implies(all_of(s.is_fenced(broker), state.partition_epoch >= 0, member(broker, state.isr)), last_one)
 
 
 @conjunct("LeadersChange", "Without reassignments, a new epoch is a new leader's.")
@@ -654,7 +686,8 @@ def proposals(s: View, proposal: MessageId, leader: BrokerId) -> Any:
 @conjunct("NoProposalYet", "Numbers of proposals are used once.")
 def no_proposal_yet(s: View, proposal: MessageId) -> Any:
     leader = s.proposed(proposal).leader
-    unused = all_of(leader == NO_LEADER, no(s.verdict(proposal).given))
+    answer = s.verdict(proposal)
+    unused = all_of(leader == NO_LEADER, no(answer.given), no(answer.for_good))
     somebody = any_of(leader == NO_LEADER, s.some(lambda broker: leader == broker))
     return all_of(somebody, s.next_proposal >= 0, implies(proposal >= s.next_proposal, unused))
 
@@ -673,17 +706,43 @@ def proposed_members(s: View, proposal: MessageId, replica: BrokerId) -> Any:
 def proposed_count(s: View, proposal: MessageId, leader: BrokerId, replica: BrokerId) -> Any:
     asked = s.proposed(proposal)
     open_ = all_of(s.leads_in(leader, asked.leader_epoch), asked.partition_epoch == s.known_version(leader))
-    return implies(all_of(asked.leader == leader, open_, member(replica, asked.isr)), s.counts(leader, replica))
+    may_be_granted = all_of(open_, no(s.verdict(proposal).for_good))
+    return implies(all_of(asked.leader == leader, may_be_granted, member(replica, asked.isr)), s.counts(leader, replica))
 
 
 @conjunct("ProposedHaveCommitted", "Who may be admitted by a proposal has shown all that was committed in the epoch.")
 def proposed_have_committed(s: View, proposal: MessageId, replica: BrokerId) -> Any:
     asked = s.proposed(proposal)
     epoch = asked.leader_epoch
-    open_ = all_of(asked.leader >= 0, asked.partition_epoch == s.partition.partition_epoch)
+    refused = s.verdict(proposal).for_good
+    open_ = all_of(asked.leader >= 0, asked.partition_epoch == s.partition.partition_epoch, no(refused))
     another = all_of(member(replica, asked.isr), no(asked.leader == replica))
     committed = s.term(epoch).committed
     return implies(all_of(open_, another, committed > 0), s.has_shown(replica, epoch, committed))
+
+
+@conjunct("LatestProposal", "A leader makes a proposal after it has been told that the one before is not carried out.")
+def latest_proposal(s: View, proposal: MessageId, leader: BrokerId) -> Any:
+    asked, answer = s.proposed(proposal), s.verdict(proposal)
+    isr, latest = s.role(leader).isr, s.latest(leader)
+    same = all_of(s.leads_in(leader, asked.leader_epoch), asked.partition_epoch == isr.partition_epoch)
+    given_up = all_of(answer.for_good, no(answer.given))
+    pending = isr.pending_epoch >= 0
+    last = s.proposed(latest)
+    awaited = all_of(
+        latest >= 0,
+        last.leader == leader,
+        last.leader_epoch == s.epoch(leader),
+        last.partition_epoch == isr.partition_epoch,
+        s.every(lambda broker: member(broker, last.isr) == member(broker, isr.pending_isr)),
+        any_of(no(s.verdict(latest).for_good), s.verdict(latest).given),
+    )
+    return all_of(
+        latest >= -1,
+        latest < s.next_proposal,
+        implies(all_of(asked.leader == leader, same), any_of(given_up, all_of(proposal == latest, pending))),
+        implies(all_of(s.leads(leader), pending), awaited),
+    )
 
 
 @conjunct("Verdicts", "The answer to a proposal is the decision that it led to.")
@@ -693,7 +752,7 @@ def verdicts(s: View, proposal: MessageId, replica: BrokerId) -> Any:
     decided = s.decision(answer.partition_epoch)
     rolls_back = is_one_of(answer.error, Error.INELIGIBLE_REPLICA, Error.OPERATION_NOT_ATTEMPTED)
     return all_of(
-        implies(answer.given, no(rolls_back)),
+        answer.for_good == rolls_back,
         implies(
             granted,
             all_of(
@@ -707,7 +766,7 @@ def verdicts(s: View, proposal: MessageId, replica: BrokerId) -> Any:
     )
 
 
-@conjunct("NewsIsLast", "After a decision that a leader does not know yet, no proposal of its is granted.")
+@conjunct("NewsIsLast", "After a decision that a leader does not know yet, the ISR of its epoch does not grow.")
 def news_is_last(s: View, version: PartitionEpoch, leader: BrokerId, replica: BrokerId) -> Any:
     decided = s.decision(version)
     epoch = decided.leader_epoch
@@ -716,13 +775,15 @@ def news_is_last(s: View, version: PartitionEpoch, leader: BrokerId, replica: Br
         decided.leader == leader,
         any_of(s.epoch(leader) < epoch, all_of(s.epoch(leader) == epoch, version > s.known_version(leader))),
     )
-    return implies(news, member(replica, s.reign(epoch).isr) == member(replica, decided.isr))
+    return implies(all_of(news, member(replica, s.reign(epoch).isr)), member(replica, decided.isr))
 
 
 @conjunct("LeaderCountsIsr", "So a leader waits for every member of the ISR that the controller had last in its epoch.")
 def leader_counts_isr(s: View, leader: BrokerId, replica: BrokerId) -> Any:
     in_sync = member(replica, s.reign(s.epoch(leader)).isr)
-    return implies(all_of(s.leads(leader), in_sync), s.counts(leader, replica))
+    isr = s.role(leader).isr
+    proposed = all_of(member(replica, isr.pending_isr), no(s.verdict(s.latest(leader)).for_good))
+    return implies(all_of(s.leads(leader), in_sync), any_of(member(replica, isr.isr), proposed))
 
 
 @conjunct("CommittedIsShown", "A leader commits what all have shown that it waits for.")
@@ -861,6 +922,7 @@ INVARIANT = (
     decisions_in_order,
     last_decision,
     reigns,
+    leader_is_up,
     leaders_change,
     epochs_from_controller,
     applied_is_decided,
@@ -887,6 +949,7 @@ INVARIANT = (
     proposed_members,
     proposed_count,
     proposed_have_committed,
+    latest_proposal,
     verdicts,
     news_is_last,
     leader_counts_isr,

@@ -39,7 +39,15 @@ from tests.model_check.commands import Command
 BOUNDS = {"max_epoch": 2, "max_version": 3, "fetches": 5, "proposals": 2, "values": 2}
 
 OFTEN = {"HandleFetch": 3, "TakeAnswer": 4, "Follow": 2, "Lead": 2, "SendFetch": 2, "GrantProposal": 3, "TakeVerdict": 2}
-SELDOM = {"LoseConnection": 0.2, "RefuseProposal": 0.2, "ElectLeader": 0.7}
+SELDOM = {
+    "LoseConnection": 0.2,
+    "FenceQuietly": 0.3,
+    "Fence": 0.4,
+    "Unfence": 2,
+    "UnfenceQuietly": 0.5,
+    "RefuseProposal": 0.2,
+    "ElectLeader": 0.7,
+}
 
 
 def model_of(**given: Any) -> Model:

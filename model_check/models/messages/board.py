@@ -22,6 +22,7 @@ from model_check.models.messages.values import (
     MessageId,
     Role,
 )
+from spec.broker_control import Session
 from spec.broker_mutants import BROKER_MUTANTS
 from spec.broker_versions import BROKER_NEXT
 from spec.controller import ControllerState
@@ -53,8 +54,9 @@ RUN = BrokerEpoch(1)
 class Numbers(NamedTuple):
     """Of what each action is tried: epochs, partition epochs, fetches and proposals. For proofs: any.
 
-    `now` is the time of every action, `caught_up` when the leader last saw each follower caught up. Within bounds every lag
-    is too long; in proofs the two are any, in every action anew.
+    `now` is the time of every action, `caught_up` when the leader last saw each follower caught up, `believed_fenced` which
+    brokers a leader believes to be fenced. Within bounds every lag is too long, and nobody is believed to be fenced; in
+    proofs they are any, in every action anew.
     """
 
     epochs: Sequence[Epoch]
@@ -63,6 +65,7 @@ class Numbers(NamedTuple):
     proposals: Sequence[MessageId]
     now: int = LATE
     caught_up: Mapping[BrokerId, int] = {}
+    believed_fenced: Mapping[BrokerId, bool] = {}
 
 
 class Slots(NamedTuple):
@@ -70,6 +73,7 @@ class Slots(NamedTuple):
 
     partition: Slot
     decision: dict[int, Slot]
+    fenced: dict[int, Slot]
     log: dict[int, Slot]
     high_watermark: dict[int, Slot]
     role: dict[int, Slot]
@@ -83,6 +87,7 @@ class Slots(NamedTuple):
     proposed: dict[int, Slot]
     verdict: dict[int, Slot]
     next_proposal: Slot
+    latest: dict[int, Slot]
     next_value: Slot
     reign: dict[int, Slot]
     term: dict[int, Slot]
@@ -121,6 +126,7 @@ class Board:
         return Slots(
             partition=model.slot("partition", NOT_DECIDED),
             decision=model.numbered_slots("decision", numbers.versions, NOT_DECIDED),
+            fenced=model.broker_slots("fenced", brokers, False),
             log=model.broker_slots("log", brokers, EMPTY_LOG),
             high_watermark=model.broker_slots("highWatermark", brokers, Offset(0)),
             role=model.broker_slots("role", brokers, NO_ROLE),
@@ -134,6 +140,7 @@ class Board:
             proposed=model.numbered_slots("proposed", numbers.proposals, NOT_PROPOSED),
             verdict=model.numbered_slots("verdict", numbers.proposals, NO_VERDICT),
             next_proposal=model.slot("nextProposal", 0, bookkeeping=True),
+            latest=model.broker_slots("latest", brokers, NO_MESSAGE),
             next_value=model.slot("nextValue", 0, bookkeeping=True),
             reign=model.numbered_slots("reign", numbers.epochs, NO_REIGN),
             term=model.numbered_slots("term", numbers.epochs, NO_TERM),
@@ -152,14 +159,16 @@ class Board:
 
     # ---- brokers
 
-    def registrations(self) -> tuple[BrokerRegistration, ...]:
-        """All brokers, active and in their first run."""
-        return tuple(BrokerRegistration(broker, RUN, Incarnation(1), fenced=False) for broker in self.brokers)
+    def registrations(self, fenced: Sequence[bool]) -> tuple[BrokerRegistration, ...]:
+        """All brokers, in their first run."""
+        known = zip(self.brokers, fenced, strict=True)
+        return tuple(BrokerRegistration(broker, RUN, Incarnation(1), fenced=is_fenced) for broker, is_fenced in known)
 
     def broker(self, broker: BrokerId) -> Broker:
         """What the handlers know of the broker that they run in."""
         settings = Settings(self.min_isr, max_lag=1, back_off=0)
-        return Broker(broker, self.rules, RUN, self.registrations(), settings)
+        believed = [self.numbers.believed_fenced.get(other, False) for other in self.brokers]
+        return Broker(broker, self.rules, RUN, self.registrations(believed), settings)
 
     def led_slots(self, leader: BrokerId) -> list[Slot]:
         """What makes up a leader."""
@@ -210,12 +219,15 @@ class Board:
         """The members of an ISR by themselves."""
         return frozenset(known for known in self.brokers if known in isr)
 
-    def controller(self, decision: Decision, first: BrokerId) -> ControllerState:
-        """The controller's state after `decision`, with `first` as the preferred replica."""
-        image = MetadataImage(Offset(1), self.registrations())
+    def controller(
+        self, decision: Decision, first: BrokerId, fenced: Sequence[bool], silent: BrokerId = NO_LEADER
+    ) -> ControllerState:
+        """The controller's state after `decision`; `first` is the preferred replica, `silent` a broker not heard of for long."""
+        image = MetadataImage(Offset(1), self.registrations(fenced))
         if decision.partition_epoch >= 0:
             image = image._replace(partitions=(PartitionRecord(PARTITION, self.registration(decision, first)),))
-        return ControllerState(Epoch(0), image, ())
+        sessions = tuple(Session(broker, 0 if broker == silent else LATE) for broker in self.brokers)
+        return ControllerState(Epoch(0), image, sessions)
 
     def registration(self, decision: Decision, first: BrokerId) -> PartitionRegistration:
         """The partition as the rules have it: every broker has a replica."""
@@ -232,5 +244,7 @@ class Board:
 
 def decision_of(state: ControllerState) -> Decision:
     """What the controller has decided by now."""
+    if not state.image.partitions:
+        return NOT_DECIDED
     partition = state.image.partitions[0].registration
     return Decision(partition.leader, partition.leader_epoch, partition.isr, partition.partition_epoch)

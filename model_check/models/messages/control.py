@@ -1,9 +1,10 @@
-"""What the controller decides: the partition's creation, elections, and the ISRs that leaders propose."""
+"""What the controller decides: the partition's creation, elections, who is fenced, and the ISRs that leaders propose."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from model_check.model import CONTROLLER, REFUSED, Effect, Message, Note, then, when
-from model_check.models.messages.board import RUN, Board, decision_of
+from model_check.model import CONTROLLER, REFUSED, Effect, Message, Note, Slot, then, when
+from model_check.models.messages.board import LATE, RUN, Board, decision_of
 from model_check.models.messages.values import (
     NOT_DECIDED,
     NOT_PROPOSED,
@@ -14,10 +15,19 @@ from model_check.models.messages.values import (
     Reign,
     Verdict,
 )
-from spec.controller import ControllerStep, handle_alter_partition, handle_create_partition, handle_elect_leaders
+from spec.alter_partition import AfterError
+from spec.controller import (
+    ControllerStep,
+    handle_alter_partition,
+    handle_create_partition,
+    handle_elect_leaders,
+    handle_heartbeat,
+    handle_session_timeout,
+)
 from spec.controller_messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
+    BrokerHeartbeatRequest,
     CreatePartitionRequest,
     ElectLeadersRequest,
     IsrMember,
@@ -33,32 +43,43 @@ def add_control(board: Board) -> None:
             for leader in board.brokers:
                 _add_creation(board, leader, version, epoch)
                 _add_election(board, leader, version, epoch)
+                _add_fencing(board, leader, version, epoch)
+                _add_unfencing(board, leader, version, epoch)
             for proposal in board.numbers.proposals:
                 _add_grant(board, proposal, version, epoch)
+    for broker in board.brokers:
+        _add_quiet_changes(board, broker)
     for proposal in board.numbers.proposals:
         _add_refusal(board, proposal)
 
 
-Decides = Callable[[Decision], Decision]
+Decides = Callable[..., Decision]
+"""What the controller decides, by its last decision and by who is fenced."""
 
 
-def _decided(board: Board, version: PartitionEpoch, epoch: Epoch, decide: Decides) -> Effect:
-    """The effect of a decision: the partition is changed, everybody will hear of it, and the epoch is as it says."""
+def _decided(
+    board: Board, version: PartitionEpoch, epoch: Epoch, decide: Decides, also: tuple[tuple[Slot, bool], ...] = ()
+) -> Effect:
+    """The effect of a decision: the partition is changed, everybody will hear of it, and the epoch is as it says.
+
+    `also`: what else is written.
+    """
     slots = board.slots
 
-    def decided(before: Decision) -> object:
-        after = decide(before)
+    def decided(before: Decision, *fenced: bool) -> object:
+        after = decide(before, fenced)
         if after == before or after.partition_epoch != version or after.leader_epoch != epoch:
             return REFUSED
-        return after, after, Reign(after.leader, after.isr)
+        return after, after, Reign(after.leader, after.isr), *(value for _, value in also)
 
-    return then((slots.partition, slots.decision[version], slots.reign[epoch]), decided, slots.partition)
+    written = (slots.partition, slots.decision[version], slots.reign[epoch], *(slot for slot, _ in also))
+    return then(written, decided, slots.partition, *slots.fenced.values())
 
 
 def _add_creation(board: Board, leader: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
-    def create(before: Decision) -> Decision:
+    def create(before: Decision, fenced: Sequence[bool]) -> Decision:
         request = CreatePartitionRequest(PARTITION, (leader, *board.others(leader)))
-        return decision_of(handle_create_partition(board.controller(before, leader), request).state)
+        return decision_of(handle_create_partition(board.controller(before, leader, fenced), request).state)
 
     board.model.action(
         "CreatePartition",
@@ -70,9 +91,9 @@ def _add_creation(board: Board, leader: BrokerId, version: PartitionEpoch, epoch
 
 
 def _add_election(board: Board, leader: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
-    def elect(before: Decision) -> Decision:
+    def elect(before: Decision, fenced: Sequence[bool]) -> Decision:
         request = ElectLeadersRequest(PARTITION)
-        state = board.controller(before, leader)
+        state = board.controller(before, leader, fenced)
         return decision_of(handle_elect_leaders(board.control, board.settings, state, request).state)
 
     board.model.action(
@@ -84,29 +105,104 @@ def _add_election(board: Board, leader: BrokerId, version: PartitionEpoch, epoch
     )
 
 
-def _handled(board: Board, before: Decision, proposed: Proposed) -> ControllerStep:
+# ---- who is fenced
+
+
+def _fence(board: Board, broker: BrokerId, before: Decision, fenced: Sequence[bool]) -> Decision:
+    """What is decided when a broker has not been heard of for long."""
+    state = board.controller(before, board.brokers[0], fenced, silent=broker)
+    return decision_of(handle_session_timeout(board.control, board.settings, state, LATE).state)
+
+
+def _unfence(board: Board, broker: BrokerId, before: Decision, fenced: Sequence[bool]) -> Decision:
+    """What is decided when a fenced broker sends a heartbeat, having replayed all metadata."""
+    state = board.controller(before, board.brokers[0], fenced)
+    request = BrokerHeartbeatRequest(broker, RUN, state.image.end_offset)
+    return decision_of(handle_heartbeat(board.control, board.settings, state, request, LATE).state)
+
+
+def _add_fencing(board: Board, broker: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
+    fenced = board.slots.fenced[broker]
+    board.model.action(
+        "Fence",
+        {"broker": broker, "version": version, "epoch": epoch},
+        events=[Note(CONTROLLER, f"fences {broker}, which leaves the ISR or leads no more")],
+        guards=[
+            when(lambda before: before.partition_epoch >= 0, board.slots.partition),
+            when(lambda is_fenced: not is_fenced, fenced),
+        ],
+        effects=[_decided(board, version, epoch, partial(_fence, board, broker), ((fenced, True),))],
+    )
+
+
+def _add_unfencing(board: Board, broker: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
+    fenced = board.slots.fenced[broker]
+    board.model.action(
+        "Unfence",
+        {"broker": broker, "version": version, "epoch": epoch},
+        events=[Note(CONTROLLER, f"unfences {broker}, which leads again")],
+        guards=[
+            when(lambda before: before.partition_epoch >= 0, board.slots.partition),
+            when(lambda is_fenced: bool(is_fenced), fenced),
+        ],
+        effects=[_decided(board, version, epoch, partial(_unfence, board, broker), ((fenced, False),))],
+    )
+
+
+def _add_quiet_changes(board: Board, broker: BrokerId) -> None:
+    """A broker is fenced or unfenced, and nothing is decided about the partition."""
+    slots = board.slots
+    for name, decide, fences in (("FenceQuietly", _fence, True), ("UnfenceQuietly", _unfence, False)):
+        board.model.action(
+            name,
+            {"broker": broker},
+            events=[Note(CONTROLLER, f"{'fences' if fences else 'unfences'} {broker}")],
+            guards=[
+                when(lambda is_fenced, fences=fences: is_fenced != fences, slots.fenced[broker]),
+                when(partial(_decides_nothing, board, broker, decide), slots.partition, *slots.fenced.values()),
+            ],
+            effects=[then(slots.fenced[broker], lambda fences=fences: fences)],
+        )
+
+
+def _decides_nothing(
+    board: Board,
+    broker: BrokerId,
+    decide: Callable[[Board, BrokerId, Decision, Sequence[bool]], Decision],
+    before: Decision,
+    *fenced: bool,
+) -> bool:
+    return decide(board, broker, before, fenced) == before
+
+
+# ---- proposals
+
+
+def _handled(board: Board, before: Decision, proposed: Proposed, fenced: Sequence[bool]) -> ControllerStep:
     leader = board.one_of(proposed.leader)
     isr = frozenset(IsrMember(member, RUN) for member in board.those_in(proposed.isr))
     request = AlterPartitionRequest(leader, RUN, PARTITION, proposed.leader_epoch, proposed.partition_epoch, isr)
-    return handle_alter_partition(board.control, board.settings, board.controller(before, board.brokers[0]), request)
+    state = board.controller(before, board.brokers[0], fenced)
+    return handle_alter_partition(board.control, board.settings, state, request)
 
 
-def _verdict(step: ControllerStep) -> Verdict:
+def _verdict(board: Board, step: ControllerStep) -> Verdict:
     response = next(effect.message for effect in step.effects if isinstance(effect, Reply))
     assert isinstance(response, AlterPartitionResponse)
-    return Verdict(True, response.error, response.leader_epoch, response.isr, response.partition_epoch)
+    for_good = board.rules.on_isr_error(response.error) == AfterError.ROLL_BACK
+    return Verdict(True, for_good, response.error, response.leader_epoch, response.isr, response.partition_epoch)
 
 
 def _add_grant(board: Board, proposal: MessageId, version: PartitionEpoch, epoch: Epoch) -> None:
     slots = board.slots
     proposed, verdict = slots.proposed[proposal], slots.verdict[proposal]
 
-    def grant(before: Decision, asked: Proposed) -> object:
-        step = _handled(board, before, asked)
+    def grant(before: Decision, asked: Proposed, *fenced: bool) -> object:
+        step = _handled(board, before, asked, fenced)
         after = decision_of(step.state)
         if after == before or after.partition_epoch != version or after.leader_epoch != epoch:
             return REFUSED
-        return after, after, Reign(after.leader, after.isr), _verdict(step)
+        return after, after, Reign(after.leader, after.isr), _verdict(board, step)
 
     board.model.action(
         "GrantProposal",
@@ -114,10 +210,17 @@ def _add_grant(board: Board, proposal: MessageId, version: PartitionEpoch, epoch
         events=[Message("leader", CONTROLLER, "AlterPartition"), Note(CONTROLLER, "writes the ISR")],
         guards=[
             when(lambda asked: asked.leader != NOT_PROPOSED.leader, proposed),
+            when(lambda answer: not answer.for_good, verdict),
             when(lambda before: before.partition_epoch >= 0, slots.partition),
         ],
         effects=[
-            then((slots.partition, slots.decision[version], slots.reign[epoch], verdict), grant, slots.partition, proposed)
+            then(
+                (slots.partition, slots.decision[version], slots.reign[epoch], verdict),
+                grant,
+                slots.partition,
+                proposed,
+                *slots.fenced.values(),
+            )
         ],
     )
 
@@ -126,9 +229,9 @@ def _add_refusal(board: Board, proposal: MessageId) -> None:
     slots = board.slots
     proposed, verdict = slots.proposed[proposal], slots.verdict[proposal]
 
-    def refuse(before: Decision, asked: Proposed) -> object:
-        step = _handled(board, before, asked)
-        return REFUSED if decision_of(step.state) != before else _verdict(step)
+    def refuse(before: Decision, asked: Proposed, *fenced: bool) -> object:
+        step = _handled(board, before, asked, fenced)
+        return REFUSED if decision_of(step.state) != before else _verdict(board, step)
 
     board.model.action(
         "RefuseProposal",
@@ -136,7 +239,8 @@ def _add_refusal(board: Board, proposal: MessageId) -> None:
         events=[Message("leader", CONTROLLER, "AlterPartition"), Note(CONTROLLER, "changes nothing")],
         guards=[
             when(lambda asked: asked.leader != NOT_PROPOSED.leader, proposed),
+            when(lambda answer: not answer.for_good, verdict),
             when(lambda before: before.partition_epoch >= 0, slots.partition),
         ],
-        effects=[then(verdict, refuse, slots.partition, proposed)],
+        effects=[then(verdict, refuse, slots.partition, proposed, *slots.fenced.values())],
     )

@@ -241,16 +241,17 @@ def _add_handling(
     led = board.led_slots(leader)
     sent, reply, term = slots.fetch[fetch], slots.reply[fetch], slots.term[epoch]
     proposed, next_proposal, settled = slots.proposed[proposal], slots.next_proposal, slots.settled
+    latest = slots.latest[leader]
 
-    def handle(asked: Fetch, lived: Term, settled: Settled, empty: Proposed, *led: Any) -> object:
+    def handle(asked: Fetch, lived: Term, settled: Settled, empty: Proposed, last: MessageId, *led: Any) -> object:
         before = board.leading(leader, *led)
         request = FetchRequest(asked.epoch, asked.offset, asked.last_epoch)
         message = PartitionFetch(follower, request, RUN, max_records=1)
         step = handle_fetch(board.broker(leader), before, message, board.numbers.now)
         new = _proposal(step, empty)
-        following = proposal + 1 if new is not empty else proposal
+        following, last = (proposal, last) if new is empty else (proposal + 1, proposal)
         lived, settled = _committed(epoch, lived, settled, before, step.state)
-        return (_reply(step), lived, settled, new, following, *board.led(leader, step.state))
+        return (_reply(step), lived, settled, new, following, last, *board.led(leader, step.state))
 
     board.model.action(
         "HandleFetch",
@@ -261,7 +262,13 @@ def _add_handling(
             when(lambda answer: not answer.given, reply),
             when(lambda number: number == proposal, next_proposal),
         ],
-        effects=[then((reply, term, settled, proposed, next_proposal, *led), handle, sent, term, settled, proposed, *led)],
+        effects=[
+            then(
+                (reply, term, settled, proposed, next_proposal, latest, *led),
+                handle,
+                *(sent, term, settled, proposed, latest, *led),
+            )
+        ],
     )
 
 
@@ -306,7 +313,7 @@ def _add_shrink(board: Board, leader: BrokerId, proposal: MessageId) -> None:
         new = _proposal(step, NOT_PROPOSED)
         if new is NOT_PROPOSED:
             return REFUSED
-        return board.led(leader, step.state)[2], new, proposal + 1
+        return board.led(leader, step.state)[2], new, proposal + 1, proposal
 
     board.model.action(
         "ProposeShrink",
@@ -316,7 +323,7 @@ def _add_shrink(board: Board, leader: BrokerId, proposal: MessageId) -> None:
             when(lambda role: role.leader == leader, role),
             when(lambda number: number == proposal, next_proposal),
         ],
-        effects=[then((role, slots.proposed[proposal], next_proposal), shrink, *led)],
+        effects=[then((role, slots.proposed[proposal], next_proposal, slots.latest[leader]), shrink, *led)],
     )
 
 
@@ -334,7 +341,8 @@ def _add_verdict(board: Board, leader: BrokerId, proposal: MessageId, epoch: Epo
             answer.error, PARTITION, leader, answer.leader_epoch, answer.isr, answer.partition_epoch
         )
         step = handle_alter_partition_response(board.broker(leader), before, request, response, board.numbers.now)
-        return (*_committed(epoch, lived, settled, before, step.state), *board.led(leader, step.state))
+        taken = answer._replace(given=False)
+        return (taken, *_committed(epoch, lived, settled, before, step.state), *board.led(leader, step.state))
 
     board.model.action(
         "TakeVerdict",
@@ -345,5 +353,5 @@ def _add_verdict(board: Board, leader: BrokerId, proposal: MessageId, epoch: Epo
             when(lambda answer: answer.given, verdict),
             when(lambda role: role.leader == leader and role.leader_epoch == epoch, slots.role[leader]),
         ],
-        effects=[then((term, settled, *led), take, proposed, verdict, term, settled, *led)],
+        effects=[then((verdict, term, settled, *led), take, proposed, verdict, term, settled, *led)],
     )

@@ -91,9 +91,13 @@ NOT_PROPOSED = Proposed()
 
 
 class Verdict(NamedTuple):
-    """The controller's answer to a proposal, once it is `given`."""
+    """The controller's answer to a proposal, while it is `given` and not yet taken.
+
+    `for_good`: it says that the proposal was not and will not be carried out; then no copy of the request is still on its way.
+    """
 
     given: bool = False
+    for_good: bool = False
     error: Error = Error.NONE
     leader_epoch: Epoch = NO_EPOCH
     isr: frozenset[BrokerId] = NOBODY
