@@ -94,6 +94,22 @@ class View(ReplicaView):
         isr = self.role(leader).isr
         return any_of(member(replica, isr.isr), member(replica, isr.pending_isr))
 
+    def counts_for_sure(self, leader: Any, replica: Any) -> Any:
+        """Whether it does, and will if an answer tells it that its proposal is refused."""
+        isr = self.role(leader).isr
+        proposed = all_of(member(replica, isr.pending_isr), no(self.verdict(self.latest(leader)).for_good))
+        return any_of(member(replica, isr.isr), proposed)
+
+    def is_news(self, version: Any, leader: Any) -> Any:
+        """Whether a decision makes `leader` lead, or tells it another ISR, and it does not know that yet."""
+        decided = self.decision(version)
+        unknown = all_of(self.epoch(leader) == decided.leader_epoch, version > self.known_version(leader))
+        return all_of(
+            version <= self.partition.partition_epoch,
+            decided.leader == leader,
+            any_of(self.epoch(leader) < decided.leader_epoch, unknown),
+        )
+
     def known_version(self, leader: Any) -> Any:
         """The partition epoch that a leader's ISR is of."""
         return self.role(leader).isr.partition_epoch
@@ -766,24 +782,32 @@ def verdicts(s: View, proposal: MessageId, replica: BrokerId) -> Any:
     )
 
 
-@conjunct("NewsIsLast", "After a decision that a leader does not know yet, the ISR of its epoch does not grow.")
+@conjunct("NewsShrinks", "After a decision that a leader does not know yet, the ISR of its epoch does not grow.")
+def news_shrinks(s: View, version: PartitionEpoch, later: PartitionEpoch, leader: BrokerId, replica: BrokerId) -> Any:
+    decided, after = s.decision(version), s.decision(later)
+    same_epoch = all_of(later <= s.partition.partition_epoch, after.leader_epoch == decided.leader_epoch)
+    grows = all_of(member(replica, after.isr), no(member(replica, decided.isr)))
+    return implies(all_of(s.is_news(version, leader), version <= later, same_epoch), no(grows))
+
+
+@conjunct("NewsIsLast", "The ISR that the epoch has in the end is no larger, either.")
 def news_is_last(s: View, version: PartitionEpoch, leader: BrokerId, replica: BrokerId) -> Any:
     decided = s.decision(version)
-    epoch = decided.leader_epoch
-    news = all_of(
-        version <= s.partition.partition_epoch,
-        decided.leader == leader,
-        any_of(s.epoch(leader) < epoch, all_of(s.epoch(leader) == epoch, version > s.known_version(leader))),
-    )
-    return implies(all_of(news, member(replica, s.reign(epoch).isr)), member(replica, decided.isr))
+    at_last = member(replica, s.reign(decided.leader_epoch).isr)
+    return implies(all_of(s.is_news(version, leader), at_last), member(replica, decided.isr))
+
+
+@conjunct("NewsIsCounted", "A leader waits for every member of an ISR of its epoch that it does not know yet.")
+def news_is_counted(s: View, version: PartitionEpoch, leader: BrokerId, replica: BrokerId) -> Any:
+    decided = s.decision(version)
+    news = all_of(s.is_news(version, leader), s.leads_in(leader, decided.leader_epoch))
+    return implies(all_of(news, member(replica, decided.isr)), s.counts_for_sure(leader, replica))
 
 
 @conjunct("LeaderCountsIsr", "So a leader waits for every member of the ISR that the controller had last in its epoch.")
 def leader_counts_isr(s: View, leader: BrokerId, replica: BrokerId) -> Any:
     in_sync = member(replica, s.reign(s.epoch(leader)).isr)
-    isr = s.role(leader).isr
-    proposed = all_of(member(replica, isr.pending_isr), no(s.verdict(s.latest(leader)).for_good))
-    return implies(all_of(s.leads(leader), in_sync), any_of(member(replica, isr.isr), proposed))
+    return implies(all_of(s.leads(leader), in_sync), s.counts_for_sure(leader, replica))
 
 
 @conjunct("CommittedIsShown", "A leader commits what all have shown that it waits for.")
@@ -951,7 +975,9 @@ INVARIANT = (
     proposed_have_committed,
     latest_proposal,
     verdicts,
+    news_shrinks,
     news_is_last,
+    news_is_counted,
     leader_counts_isr,
     committed_is_shown,
     members_stay,
