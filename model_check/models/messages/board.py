@@ -222,7 +222,7 @@ class Board:
     def controller(
         self, decision: Decision, first: BrokerId, fenced: Sequence[bool], silent: BrokerId = NO_LEADER
     ) -> ControllerState:
-        """The controller's state after `decision`; `first` is the preferred replica, `silent` a broker not heard of for long."""
+        """The controller's state after `decision`; `first` is the preferred replica, `silent` one that is not heard of."""
         image = MetadataImage(Offset(1), self.registrations(fenced))
         if decision.partition_epoch >= 0:
             image = image._replace(partitions=(PartitionRecord(PARTITION, self.registration(decision, first)),))

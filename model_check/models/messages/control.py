@@ -143,7 +143,7 @@ def _add_unfencing(board: Board, broker: BrokerId, version: PartitionEpoch, epoc
         events=[Note(CONTROLLER, f"unfences {broker}, which leads again")],
         guards=[
             when(lambda before: before.partition_epoch >= 0, board.slots.partition),
-            when(lambda is_fenced: bool(is_fenced), fenced),
+            when(bool, fenced),
         ],
         effects=[_decided(board, version, epoch, partial(_unfence, board, broker), ((fenced, False),))],
     )

@@ -93,7 +93,7 @@ NOT_PROPOSED = Proposed()
 class Verdict(NamedTuple):
     """The controller's answer to a proposal, while it is `given` and not yet taken.
 
-    `for_good`: it says that the proposal was not and will not be carried out; then no copy of the request is still on its way.
+    `for_good`: it says that the proposal was not and will not be carried out, for no copy of it is still on its way.
     """
 
     given: bool = False
