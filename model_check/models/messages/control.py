@@ -43,8 +43,9 @@ def add_control(board: Board) -> None:
             for leader in board.brokers:
                 _add_creation(board, leader, version, epoch)
                 _add_election(board, leader, version, epoch)
-                _add_fencing(board, leader, version, epoch)
-                _add_unfencing(board, leader, version, epoch)
+                for broker in board.brokers:
+                    _add_fencing(board, broker, leader, version, epoch)
+                    _add_unfencing(board, broker, leader, version, epoch)
             for proposal in board.numbers.proposals:
                 _add_grant(board, proposal, version, epoch)
     for broker in board.brokers:
@@ -108,44 +109,44 @@ def _add_election(board: Board, leader: BrokerId, version: PartitionEpoch, epoch
 # ---- who is fenced
 
 
-def _fence(board: Board, broker: BrokerId, before: Decision, fenced: Sequence[bool]) -> Decision:
+def _fence(board: Board, broker: BrokerId, preferred: BrokerId, before: Decision, fenced: Sequence[bool]) -> Decision:
     """What is decided when a broker has not been heard of for long."""
-    state = board.controller(before, board.brokers[0], fenced, silent=broker)
+    state = board.controller(before, preferred, fenced, silent=broker)
     return decision_of(handle_session_timeout(board.control, board.settings, state, LATE).state)
 
 
-def _unfence(board: Board, broker: BrokerId, before: Decision, fenced: Sequence[bool]) -> Decision:
+def _unfence(board: Board, broker: BrokerId, preferred: BrokerId, before: Decision, fenced: Sequence[bool]) -> Decision:
     """What is decided when a fenced broker sends a heartbeat, having replayed all metadata."""
-    state = board.controller(before, board.brokers[0], fenced)
+    state = board.controller(before, preferred, fenced)
     request = BrokerHeartbeatRequest(broker, RUN, state.image.end_offset)
     return decision_of(handle_heartbeat(board.control, board.settings, state, request, LATE).state)
 
 
-def _add_fencing(board: Board, broker: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
+def _add_fencing(board: Board, broker: BrokerId, preferred: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
     fenced = board.slots.fenced[broker]
     board.model.action(
         "Fence",
-        {"broker": broker, "version": version, "epoch": epoch},
+        {"broker": broker, "preferred": preferred, "version": version, "epoch": epoch},
         events=[Note(CONTROLLER, f"fences {broker}, which leaves the ISR or leads no more")],
         guards=[
             when(lambda before: before.partition_epoch >= 0, board.slots.partition),
             when(lambda is_fenced: not is_fenced, fenced),
         ],
-        effects=[_decided(board, version, epoch, partial(_fence, board, broker), ((fenced, True),))],
+        effects=[_decided(board, version, epoch, partial(_fence, board, broker, preferred), ((fenced, True),))],
     )
 
 
-def _add_unfencing(board: Board, broker: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
+def _add_unfencing(board: Board, broker: BrokerId, preferred: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
     fenced = board.slots.fenced[broker]
     board.model.action(
         "Unfence",
-        {"broker": broker, "version": version, "epoch": epoch},
+        {"broker": broker, "preferred": preferred, "version": version, "epoch": epoch},
         events=[Note(CONTROLLER, f"unfences {broker}, which leads again")],
         guards=[
             when(lambda before: before.partition_epoch >= 0, board.slots.partition),
             when(bool, fenced),
         ],
-        effects=[_decided(board, version, epoch, partial(_unfence, board, broker), ((fenced, False),))],
+        effects=[_decided(board, version, epoch, partial(_unfence, board, broker, preferred), ((fenced, False),))],
     )
 
 
@@ -168,11 +169,11 @@ def _add_quiet_changes(board: Board, broker: BrokerId) -> None:
 def _decides_nothing(
     board: Board,
     broker: BrokerId,
-    decide: Callable[[Board, BrokerId, Decision, Sequence[bool]], Decision],
+    decide: Callable[[Board, BrokerId, BrokerId, Decision, Sequence[bool]], Decision],
     before: Decision,
     *fenced: bool,
 ) -> bool:
-    return decide(board, broker, before, fenced) == before
+    return decide(board, broker, broker, before, fenced) == before
 
 
 # ---- proposals
