@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("theorem", choices=[name for name, theorem in THEOREMS.items() if theorem.by_outcome])
     parser.add_argument("mutants", nargs="*", metavar="MUTANT")
     parser.add_argument("--write", type=Path, metavar="FILE")
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     rows: dict[str, Any] = {}
     for row in found(asked.theorem, asked.mutants or THEOREMS[asked.theorem].mutants):
         broken = f"{_name(row.action)}: {', '.join(row.conjuncts)}" if row.action else "no counterexample"

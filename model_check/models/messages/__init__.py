@@ -2,10 +2,11 @@
 
 Brokers and the KRaft controller run the same handlers as in the model `kafka`. Here nothing is abbreviated to one step:
 every fetch, every answer, every proposal of an ISR and every decision has a number, and is in flight from when it is sent
-for ever: it may be handled at any later time, or never. There are no crashes and no reassignments, and nobody is fenced.
+for ever: it may be handled at any later time, or never. The controller fences and unfences brokers. There are no crashes and
+no reassignments.
 
-What no broker can see, but proofs speak of, is kept by the model (`history.py`): what the leader of each epoch had in its
-log, what it committed, and what each follower asked last in that epoch.
+What no broker can see, but proofs speak of, is kept by the model: what the leader of each epoch had in its log, what it
+committed, who committed furthest, and what each follower asked last in each epoch.
 """
 
 from typing import Any
