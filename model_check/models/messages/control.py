@@ -37,7 +37,7 @@ from spec.values import BrokerId, Epoch, PartitionEpoch
 
 
 def add_control(board: Board) -> None:
-    """Add creation, elections and the handling of proposals."""
+    """Add creation, elections, fencing and unfencing, and the handling of proposals."""
     for version in board.numbers.versions:
         for epoch in board.numbers.epochs:
             for leader in board.brokers:
@@ -45,7 +45,6 @@ def add_control(board: Board) -> None:
                 _add_election(board, leader, version, epoch)
                 for broker in board.brokers:
                     _add_fencing(board, broker, leader, version, epoch)
-                    _add_unfencing(board, broker, leader, version, epoch)
             for proposal in board.numbers.proposals:
                 _add_grant(board, proposal, version, epoch)
     for broker in board.brokers:
@@ -123,31 +122,19 @@ def _unfence(board: Board, broker: BrokerId, preferred: BrokerId, before: Decisi
 
 
 def _add_fencing(board: Board, broker: BrokerId, preferred: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
+    """A broker is fenced and leaves the ISR, or leads no more; or it is unfenced and leads again."""
     fenced = board.slots.fenced[broker]
-    board.model.action(
-        "Fence",
-        {"broker": broker, "preferred": preferred, "version": version, "epoch": epoch},
-        events=[Note(CONTROLLER, f"fences {broker}, which leaves the ISR or leads no more")],
-        guards=[
-            when(lambda before: before.partition_epoch >= 0, board.slots.partition),
-            when(lambda is_fenced: not is_fenced, fenced),
-        ],
-        effects=[_decided(board, version, epoch, partial(_fence, board, broker, preferred), ((fenced, True),))],
-    )
-
-
-def _add_unfencing(board: Board, broker: BrokerId, preferred: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
-    fenced = board.slots.fenced[broker]
-    board.model.action(
-        "Unfence",
-        {"broker": broker, "preferred": preferred, "version": version, "epoch": epoch},
-        events=[Note(CONTROLLER, f"unfences {broker}, which leads again")],
-        guards=[
-            when(lambda before: before.partition_epoch >= 0, board.slots.partition),
-            when(bool, fenced),
-        ],
-        effects=[_decided(board, version, epoch, partial(_unfence, board, broker, preferred), ((fenced, False),))],
-    )
+    for name, decide, fences in (("Fence", _fence, True), ("Unfence", _unfence, False)):
+        board.model.action(
+            name,
+            {"broker": broker, "preferred": preferred, "version": version, "epoch": epoch},
+            events=[Note(CONTROLLER, f"{'fences' if fences else 'unfences'} {broker}, and decides anew")],
+            guards=[
+                when(lambda before: before.partition_epoch >= 0, board.slots.partition),
+                when(lambda is_fenced, fences=fences: is_fenced != fences, fenced),
+            ],
+            effects=[_decided(board, version, epoch, partial(decide, board, broker, preferred), ((fenced, fences),))],
+        )
 
 
 def _add_quiet_changes(board: Board, broker: BrokerId) -> None:
