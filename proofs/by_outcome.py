@@ -25,6 +25,9 @@ from spec.values import Epoch, Offset, PartitionEpoch
 KINDS: dict[object, Kind] = {Offset: "offset", Epoch: "epoch", PartitionEpoch: "version"}
 """Of which kind the parameters of conjuncts are, by their types; a message's kind is the parameter's name."""
 
+ARGUMENTS: dict[str, Kind] = {"survives": "offset", "checkpointed": "offset"}
+"""Of which kind the arguments of actions are, by name; of others the kind is the name."""
+
 IN_LAWS: dict[str, Kind] = {"any offset": "offset", "any position": "offset", "any epoch": "epoch"}
 """Of which kind the variables of laws are, by name."""
 
@@ -117,7 +120,7 @@ class InductionByOutcome(Induction):
             return "proved"
         end = time.perf_counter() + self.settings.timeout
         action = self.actions.get(claim.action)
-        names = names_in(action) if action else []
+        names = [(ARGUMENTS.get(name, name), term) for name, term in (names_in(action) if action else [])]
         for premises, part in pieces(claim.goal, [term for _, term in names]):
             formulas = (*claim.premises, *premises, negation(part))
             if time.perf_counter() > end or not self._proves_piece(claim, formulas, names):

@@ -27,6 +27,7 @@ ARGUMENTS: Mapping[str, tuple[Kind, ...]] = {
     "fetch": ("fetch",),
     "reply": ("fetch",),
     "proposed": ("proposal", "broker"),
+    "named": ("proposal",),
     "verdict": ("proposal", "broker"),
     "named epoch": ("epoch",),
     "its end": ("epoch",),

@@ -3,12 +3,19 @@
 from proofs.invariant import Theorem
 from proofs.refute import Refutable
 from proofs.theorems.async_isr import ASYNC_ISR_THEOREM
-from proofs.theorems.kafka_next import KAFKA_NEXT_THEOREM
+from proofs.theorems.kafka_next import KAFKA_NEXT_POWER_LOSS_THEOREM, KAFKA_NEXT_THEOREM
 from proofs.theorems.kip_320 import KIP_279_CLAIM, KIP_320_FIRST_TRY_CLAIM, KIP_320_THEOREM
 
 THEOREMS: dict[str, Theorem] = {
     theorem.name: theorem
-    for theorem in (KIP_320_THEOREM, ASYNC_ISR_THEOREM, KAFKA_NEXT_THEOREM, KIP_279_CLAIM, KIP_320_FIRST_TRY_CLAIM)
+    for theorem in (
+        KIP_320_THEOREM,
+        ASYNC_ISR_THEOREM,
+        KAFKA_NEXT_THEOREM,
+        KAFKA_NEXT_POWER_LOSS_THEOREM,
+        KIP_279_CLAIM,
+        KIP_320_FIRST_TRY_CLAIM,
+    )
 }
 """What is proved by induction, and two claims of which the induction fails."""
 

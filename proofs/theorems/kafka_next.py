@@ -5,6 +5,9 @@ The model is `messages` with its bounds lifted: fetches, answers, proposals and 
 for any time, or lost.
 """
 
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
 from math import inf
 from typing import Any
 
@@ -15,7 +18,7 @@ from model_check.models import messages
 from model_check.models.messages import Numbers
 from model_check.models.messages.board import LATE
 from model_check.models.messages.settings import PARAMETERS
-from model_check.models.messages.values import MessageId
+from model_check.models.messages.values import FIRST_RUN, MessageId
 from model_check.parameters import resolve
 from proofs.invariant import ReplicaView, Theorem, Witness, conjunct
 from proofs.logic import (
@@ -38,23 +41,35 @@ from proofs.symbolic import Name, SymbolicBool
 from spec.broker_mutants import BROKER_MUTANTS
 from spec.controller_mutants import CONTROLLER_MUTANTS
 from spec.fetcher import FetchStatus
-from spec.values import NO_EPOCH, NO_LEADER, UNDEFINED_EPOCH_END, BrokerId, Epoch, Error, Offset, PartitionEpoch, Record
+from spec.values import (
+    NO_BROKER_EPOCH,
+    NO_EPOCH,
+    NO_LEADER,
+    UNDEFINED_EPOCH_END,
+    BrokerId,
+    Epoch,
+    Error,
+    Offset,
+    PartitionEpoch,
+    Record,
+)
 
 EPOCH, VERSION, FETCH, PROPOSAL = Name("epoch"), Name("version"), Name("fetch"), Name("proposal")
-NOW = Name("now")
+NOW, SURVIVES, CHECKPOINTED, RUN = Name("now"), Name("survives"), Name("checkpointed"), Name("run")
 
 NAME = "kafka-next"
 
 
-def unbounded(replicas: Replicas, mutant: str | None = None) -> Model:
+def unbounded(min_isr: int, replicas: Replicas, mutant: str | None = None) -> Model:
     """The model for a proof: nothing but the number of replicas is bounded."""
     if not isinstance(replicas, int):
         raise TypeError(f"{NAME} is proved for a number of replicas, not for any")
-    parameters = resolve(NAME, PARAMETERS, {"replicas": replicas, "values": inf, "mutant": mutant})
+    given = {"replicas": replicas, "values": inf, "stops": inf, "min_isr": min_isr, "mutant": mutant}
+    parameters = resolve(NAME, PARAMETERS, given)
     times: Any = {broker: _caught_up(broker) for broker in range(1, replicas + 1)}
     fenced: Any = {broker: SymbolicBool(z3.Bool(f"{broker} is believed to be fenced")) for broker in times}
-    any_number: Any = Numbers([EPOCH], [VERSION], [FETCH], [PROPOSAL], NOW, times, fenced)  # type: ignore[list-item,arg-type]
-    return messages.build("messages", parameters, any_number)
+    names: Any = ([EPOCH], [VERSION], [FETCH], [PROPOSAL], [SURVIVES], [CHECKPOINTED], [RUN], NOW, times, fenced)
+    return messages.build("messages", parameters, Numbers(*names))
 
 
 def _caught_up(broker: int) -> Name:
@@ -66,10 +81,12 @@ def every_lag_is_too_long(replicas: int) -> tuple[SymbolicBool, ...]:
     return NOW == LATE, *(_caught_up(broker) == 0 for broker in range(1, replicas + 1))
 
 
-def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = None) -> Model:
+def bounded(min_isr: int, replicas: int, log_size: int, max_epoch: int, mutant: str | None = None) -> Model:
     """The model for exploration."""
     given = {
         "replicas": replicas,
+        "min_isr": min_isr,
+        "stops": 1,
         "values": log_size,
         "max_epoch": max_epoch,
         "max_version": max_epoch + 1,
@@ -81,13 +98,36 @@ def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = N
 
 
 class View(ReplicaView):
-    """A state as the conjuncts read it."""
+    """A state as the conjuncts read it, with one replica in sync being enough; then a broker that stops loses nothing."""
+
+    min_isr = 1
 
     # ---- brokers
 
+    def epoch(self, replica: Any) -> Any:
+        """The latest leader epoch that the broker ever entered, whatever it remembers."""
+        return self.at("entered", replica)
+
+    def run(self, broker: Any) -> Any:
+        """The broker epoch of a broker's process; -1 from when it stops until its next run is registered."""
+        return self.at("run", broker)
+
+    def since(self, broker: Any) -> Any:
+        """The controller's last decision when the broker's run registered."""
+        return self.at("since", broker)
+
+    def is_intact(self, broker: Any, epoch: Any) -> Any:
+        """Whether the broker has all that it had when it was listed in the ISR or ELR of an epoch.
+
+        Who may have lost records is not listed any more from the epoch on in which its next run registers.
+        """
+        if self.min_isr == 1:
+            return True
+        return all_of(self.run(broker) >= 0, epoch >= self.since(broker).leader_epoch)
+
     def leads_in(self, broker: Any, epoch: Any) -> Any:
         """Whether the broker leads in this epoch, as far as it knows."""
-        return all_of(self.leads(broker), self.epoch(broker) == epoch)
+        return all_of(self.leads(broker), self.role(broker).leader_epoch == epoch)
 
     def counts(self, leader: Any, replica: Any) -> Any:
         """Whether the high watermark of `leader` waits for `replica`: it is in the maximal ISR."""
@@ -103,7 +143,7 @@ class View(ReplicaView):
     def is_news(self, version: Any, leader: Any) -> Any:
         """Whether a decision makes `leader` lead, or tells it another ISR, and it does not know that yet."""
         decided = self.decision(version)
-        unknown = all_of(self.epoch(leader) == decided.leader_epoch, version > self.known_version(leader))
+        unknown = all_of(self.leads_in(leader, decided.leader_epoch), version > self.known_version(leader))
         return all_of(
             version <= self.partition.partition_epoch,
             decided.leader == leader,
@@ -127,8 +167,18 @@ class View(ReplicaView):
         return is_one_of(self.fetcher(broker).status, FetchStatus.FETCHING)
 
     def known(self, leader: Any, follower: Any) -> Any:
-        """The end offset that `leader` remembers of `follower`."""
+        """What `leader` remembers of `follower`: its end offset, and the run that fetched."""
         return self.at(f"knows of {follower}", leader)
+
+    def heard(self, broker: Any, other: Any) -> Any:
+        """Which run of another broker a broker has heard to be registered."""
+        return self.at(f"has heard of {other}", broker)
+
+    def is_under_min(self, leader: Any) -> Any:
+        """Whether a leader commits nothing, because too few are in sync by the ISR that it knows."""
+        isr = self.role(leader).isr.isr
+        too_many = combinations(self.brokers.ids or (), self.min_isr)
+        return all_of(*(no(all_of(*(member(broker, isr) for broker in some))) for some in too_many))
 
     def awaited(self, follower: Any, leader: Any) -> Any:
         """The fetch to `leader` whose answer `follower` waits for."""
@@ -163,6 +213,16 @@ class View(ReplicaView):
         """A proposal of an ISR by its number."""
         return self.at("proposed", number)
 
+    def named(self, proposal: Any, replica: Any) -> Any:
+        """The run of a member that a proposal names."""
+        return self.at(f"named {replica}", proposal)
+
+    def stands(self, proposal: Any, replica: Any) -> Any:
+        """Whether a proposed member was in sync before, or fetched in a run that is its last in the epoch."""
+        asked = self.proposed(proposal)
+        in_sync = member(replica, self.decision(asked.partition_epoch).isr)
+        return any_of(in_sync, self.named(proposal, replica) == self.fetched(replica, asked.leader_epoch).run)
+
     def latest(self, leader: Any) -> Any:
         """The proposal that a broker has made last."""
         return self.at("latest", leader)
@@ -178,9 +238,19 @@ class View(ReplicaView):
         """The controller's last decision."""
         return self.at("partition", None)
 
-    def is_fenced(self, broker: Any) -> Any:
-        """Whether the controller has fenced the broker."""
-        return self.at("fenced", broker)
+    def registered(self, broker: Any) -> Any:
+        """The broker's registration: which run, and whether it is fenced."""
+        return self.at("registered", broker)
+
+    @property
+    def next_run(self) -> Any:
+        """The broker epoch of the next run that registers."""
+        return self.at("nextRun", None)
+
+    def is_listed(self, broker: Any, decided: Any) -> Any:
+        """Whether a broker is in the ISR or ELR of a decision or a reign: one that may be elected from it."""
+        in_sync = member(broker, decided.isr)
+        return in_sync if self.min_isr == 1 else any_of(in_sync, member(broker, decided.elr))
 
     def decision(self, version: Any) -> Any:
         """A decision by its partition epoch."""
@@ -245,7 +315,7 @@ class View(ReplicaView):
         reign = self.reign(epoch)
 
         def does_not_prevent(broker: Any) -> Any:
-            needed = all_of(member(broker, reign.isr), no(reign.leader == broker))
+            needed = all_of(self.is_listed(broker, reign), no(reign.leader == broker))
             return implies(needed, any_of(self.epoch(broker) <= epoch, self.has_shown(broker, epoch, offset + 1)))
 
         return all_of(holds(self.ledger(epoch), offset), self.every(does_not_prevent))
@@ -255,7 +325,7 @@ class View(ReplicaView):
         reign = self.reign(epoch)
 
         def does_not_prevent(broker: Any) -> Any:
-            needed = all_of(member(broker, reign.isr), no(reign.leader == broker))
+            needed = all_of(self.is_listed(broker, reign), no(reign.leader == broker))
             last = self.fetched(broker, epoch)
             book = self.ledger(last.last_epoch)
             had = all_of(
@@ -265,6 +335,11 @@ class View(ReplicaView):
 
         may_begin = self.some(lambda broker: all_of(reign.leader == broker, self.epoch(broker) < epoch))
         return all_of(no(self.term(epoch).begun), may_begin, self.every(does_not_prevent))
+
+    def is_intact_member(self, replica: Any, epoch: Any, later: Any) -> Any:
+        """Whether a replica is listed in an epoch, has left an earlier one behind, and has all that it had then."""
+        listed = all_of(later <= self.partition.leader_epoch, self.is_listed(replica, self.reign(later)))
+        return all_of(epoch <= later, listed, self.epoch(replica) > epoch, self.is_intact(replica, later))
 
     def written_by_own_leader(self, broker: Any, asked: Any) -> Any:
         """Where a fetch's last record comes from: its epoch's leader wrote it; or the broker opened that, and wrote none."""
@@ -313,13 +388,12 @@ def decisions_in_order(s: View, version: PartitionEpoch, later: PartitionEpoch) 
 def last_decision(s: View) -> Any:
     state = s.partition
     last, reign = s.decision(state.partition_epoch), s.reign(state.leader_epoch)
-    same_isr = s.every(
-        lambda broker: all_of(
-            member(broker, last.isr) == member(broker, state.isr), member(broker, reign.isr) == member(broker, state.isr)
-        )
-    )
+    same_isr = s.every(lambda broker: all_of(_same(broker, last.isr, state.isr), _same(broker, reign.isr, state.isr)))
+    same_elr = s.every(lambda broker: all_of(_same(broker, last.elr, state.elr), _same(broker, reign.elr, state.elr)))
+    nobody = s.every(lambda broker: no(member(broker, state.elr)))
     same = all_of(
-        last.leader == state.leader, last.leader_epoch == state.leader_epoch, reign.leader == state.leader, same_isr
+        *(last.leader == state.leader, last.leader_epoch == state.leader_epoch, reign.leader == state.leader),
+        *(same_isr, nobody if s.min_isr == 1 else same_elr),
     )
     return all_of(
         state.partition_epoch >= -1,
@@ -330,13 +404,18 @@ def last_decision(s: View) -> Any:
     )
 
 
+def _same(broker: Any, some: Any, others: Any) -> Any:
+    """That a broker is in both sets or in none."""
+    return member(broker, some) == member(broker, others)
+
+
 @conjunct(
-    "Reigns", "Each epoch up to the controller's has one leader, which is in sync, or none. Somebody is always in sync."
+    "Reigns", "Each epoch up to the controller's has one leader, which is in sync, or none. The last one in sync stays so."
 )
 def reigns(s: View, epoch: Epoch) -> Any:
     reign, term = s.reign(epoch), s.term(epoch)
     in_sync = any_of(reign.leader == NO_LEADER, s.leads_in_sync(reign))
-    somebody = s.some(lambda broker: member(broker, reign.isr))
+    somebody = any_of(s.min_isr > 1, s.some(lambda broker: member(broker, reign.isr)))
     opened = epoch <= s.partition.leader_epoch
     return all_of(
         implies(opened, all_of(in_sync, somebody)),
@@ -348,8 +427,8 @@ def reigns(s: View, epoch: Epoch) -> Any:
 def leader_is_up(s: View, broker: BrokerId) -> Any:
     state = s.partition
     alone = s.every(lambda other: any_of(other == broker, no(member(other, state.isr))))
-    last_one = all_of(state.leader == NO_LEADER, alone)
-    return implies(all_of(s.is_fenced(broker), state.partition_epoch >= 0, member(broker, state.isr)), last_one)
+    last_one = all_of(s.min_isr == 1, state.leader == NO_LEADER, alone)
+    return implies(all_of(s.registered(broker).fenced, state.partition_epoch >= 0, member(broker, state.isr)), last_one)
 
 
 @conjunct("LeadersChange", "Without reassignments, a new epoch is a new leader's.")
@@ -365,8 +444,9 @@ def leaders_change(s: View, epoch: Epoch) -> Any:
 def epochs_from_controller(s: View, broker: BrokerId) -> Any:
     role, applied = s.role(broker), s.applied(broker)
     return all_of(
-        role.leader_epoch >= NO_EPOCH,
-        role.leader_epoch <= s.partition.leader_epoch,
+        s.epoch(broker) >= NO_EPOCH,
+        s.epoch(broker) <= s.partition.leader_epoch,
+        any_of(role.leader_epoch == NO_EPOCH, role.leader_epoch == s.epoch(broker)),
         applied.partition_epoch >= -1,
         applied.partition_epoch <= s.partition.partition_epoch,
         applied.leader_epoch <= role.leader_epoch,
@@ -378,13 +458,51 @@ def epochs_from_controller(s: View, broker: BrokerId) -> Any:
     )
 
 
+@conjunct("Runs", "A broker's run is the one that is registered; what it knows is from then or later.")
+def runs(s: View, broker: BrokerId) -> Any:
+    run, known, since, role = s.run(broker), s.registered(broker), s.since(broker), s.role(broker)
+    down, idle = run == NO_BROKER_EPOCH, role.leader_epoch == NO_EPOCH
+    return all_of(
+        *(known.run >= FIRST_RUN, known.run < s.next_run, any_of(down, run == known.run)),
+        implies(down, idle),
+        implies(all_of(idle, no(down)), s.epoch(broker) <= since.leader_epoch),
+        any_of(
+            idle, all_of(role.leader_epoch >= since.leader_epoch, s.applied(broker).partition_epoch >= since.partition_epoch)
+        ),
+    )
+
+
+@conjunct("RegisteredSince", "A run registers upon a decision by which its broker does not lead.")
+def registered_since(s: View, broker: BrokerId) -> Any:
+    since = s.since(broker)
+    decided = s.decision(since.partition_epoch)
+    begun = all_of(
+        *(since.partition_epoch <= s.partition.partition_epoch, decided.leader_epoch == since.leader_epoch),
+        no(decided.leader == broker),
+        no(s.reign(since.leader_epoch).leader == broker),
+    )
+    return all_of(
+        *(since.partition_epoch >= -1, since.leader_epoch >= NO_EPOCH),
+        (since.partition_epoch >= 0) == (since.leader_epoch >= 0),
+        implies(since.partition_epoch >= 0, begun),
+        since.leader_epoch <= s.partition.leader_epoch,
+    )
+
+
+@conjunct("HeardOfRuns", "Who hears of a run hears what is registered, or was.")
+def heard_of_runs(s: View, broker: BrokerId, other: BrokerId) -> Any:
+    if broker is other or broker == other:
+        return True
+    return all_of(s.heard(broker, other) >= FIRST_RUN, s.heard(broker, other) <= s.registered(other).run)
+
+
 @conjunct("AppliedIsDecided", "What a broker has replayed is a decision.")
 def applied_is_decided(s: View, broker: BrokerId) -> Any:
     applied = s.applied(broker)
     decided = s.decision(applied.partition_epoch)
     return implies(
         applied.partition_epoch >= 0,
-        all_of(decided.leader_epoch == applied.leader_epoch, applied.leader_epoch == s.epoch(broker)),
+        all_of(decided.leader_epoch == applied.leader_epoch, applied.leader_epoch == s.role(broker).leader_epoch),
     )
 
 
@@ -550,13 +668,14 @@ def fetches(s: View, broker: BrokerId, fetch: MessageId) -> Any:
         asked.last_epoch >= NO_EPOCH,
         asked.last_epoch <= epoch,
         s.written_by_own_leader(broker, asked),
-        s.has_fetched(broker, epoch),
         any_of(asked.last_epoch < epoch, s.continues(epoch, asked)),
     )
     last = s.fetched(broker, epoch)
+    by_run = all_of(asked.run >= FIRST_RUN, asked.run <= last.run, any_of(last.anew, asked.run == last.run))
     growing = implies(s.continues(epoch, asked), s.has_shown(broker, epoch, asked.offset))
     not_begun = implies(no(s.term(epoch).begun), all_of(last.offset == asked.offset, last.last_epoch == asked.last_epoch))
-    return implies(asked.follower == broker, all_of(sent, growing, not_begun))
+    noted = all_of(s.has_fetched(broker, epoch), growing, not_begun)
+    return implies(asked.follower == broker, all_of(sent, by_run, implies(asked.run == last.run, noted)))
 
 
 @conjunct("NoFetchYet", "Numbers of fetches are used once.")
@@ -569,8 +688,16 @@ def no_fetch_yet(s: View, fetch: MessageId) -> Any:
 
 @conjunct("LastFetches", "A replica fetches in epochs up to its own, from who leads them, and from the end of its log.")
 def last_fetches(s: View, broker: BrokerId, epoch: Epoch) -> Any:
-    last = s.fetched(broker, epoch)
-    return implies(
+    last, since = s.fetched(broker, epoch), s.since(broker).leader_epoch
+    by_run = all_of(
+        *(last.run >= NO_BROKER_EPOCH, last.run <= s.registered(broker).run),
+        implies(last.offset >= 0, last.run >= FIRST_RUN),
+        implies(epoch > since, all_of(no(last.anew), any_of(last.run == s.registered(broker).run, last.offset < 0))),
+        implies(epoch == since, all_of(last.anew, last.run == s.registered(broker).run)),
+        implies(epoch > s.partition.leader_epoch, last.run == NO_BROKER_EPOCH),
+        any_of(last.run >= FIRST_RUN, no(last.anew)),
+    )
+    sent = implies(
         last.offset >= 0,
         all_of(
             epoch <= s.epoch(broker),
@@ -581,6 +708,7 @@ def last_fetches(s: View, broker: BrokerId, epoch: Epoch) -> Any:
             s.written_by_own_leader(broker, last),
         ),
     )
+    return all_of(by_run, sent)
 
 
 @conjunct("FollowerKeepsShown", "Once a fetch continues the leader's log, the follower only appends what the leader has.")
@@ -592,7 +720,9 @@ def follower_keeps_shown(s: View, broker: BrokerId, offset: Offset) -> Any:
     waits = all_of(epoch >= 0, last.offset >= 0, no(s.term(epoch).begun))
     as_sent = all_of(last.offset == log.end_offset, last.last_epoch == log.latest_epoch)
     nothing_opened = any_of(opened_epoch(log) == NO_EPOCH, log.end_offset == 0)
-    return all_of(implies(shown, all_of(log.end_offset >= last.offset, prefix, nothing_opened)), implies(waits, as_sent))
+    keeps = implies(all_of(shown, s.is_intact(broker, epoch)), log.end_offset >= last.offset)
+    waits = all_of(waits, s.role(broker).leader_epoch == epoch)
+    return all_of(keeps, implies(shown, all_of(prefix, nothing_opened)), implies(waits, as_sent))
 
 
 @conjunct("AwaitedFetch", "While a follower waits for an answer in its epoch, its log is as when it asked.")
@@ -607,7 +737,7 @@ def awaited_fetch(s: View, follower: BrokerId, leader: BrokerId) -> Any:
         last.offset == asked.offset,
         last.last_epoch == asked.last_epoch,
     )
-    own = all_of(asked.follower == follower, asked.leader == leader)
+    own = all_of(asked.follower == follower, asked.leader == leader, asked.run == s.run(follower))
     return all_of(number >= -1, implies(number >= 0, own), implies(in_epoch, same))
 
 
@@ -671,8 +801,20 @@ def diverging_answers(s: View, fetch: MessageId, offset: Offset) -> Any:
 def known_followers(s: View, leader: BrokerId, follower: BrokerId) -> Any:
     if leader is follower or leader == follower:
         return True
-    end = s.known(leader, follower)
-    return implies(all_of(s.leads(leader), end >= 0), s.has_shown(follower, s.epoch(leader), end))
+    known, last = s.known(leader, follower), s.fetched(follower, s.epoch(leader))
+    by_run = all_of(known.run >= FIRST_RUN, known.run <= last.run, any_of(last.anew, known.run == last.run))
+    shown = implies(known.run == last.run, s.has_shown(follower, s.epoch(leader), known.end_offset))
+    return implies(all_of(s.leads(leader), known.end_offset >= 0), all_of(by_run, shown))
+
+
+@conjunct("NewRunsAreKnown", "Who is in sync again after a new run of it has registered is known by that run.")
+def new_runs_are_known(s: View, leader: BrokerId, follower: BrokerId) -> Any:
+    if leader is follower or leader == follower:
+        return True
+    epoch = s.epoch(leader)
+    last, known = s.fetched(follower, epoch), s.known(leader, follower)
+    admitted = all_of(s.leads(leader), last.anew, s.is_listed(follower, s.reign(epoch)))
+    return implies(admitted, all_of(s.heard(leader, follower) >= last.run, known.end_offset >= 0, known.run == last.run))
 
 
 @conjunct("Proposals", "A leader proposes in its epoch, on top of the ISR that it knows, and not that one.")
@@ -692,7 +834,7 @@ def proposals(s: View, proposal: MessageId, leader: BrokerId) -> Any:
             version >= 0,
             version <= s.partition.partition_epoch,
             decided.leader_epoch == epoch,
-            implies(s.epoch(leader) == epoch, version <= s.known_version(leader)),
+            implies(s.leads_in(leader, epoch), version <= s.known_version(leader)),
             member(leader, asked.isr),
             another,
         ),
@@ -713,9 +855,23 @@ def proposed_members(s: View, proposal: MessageId, replica: BrokerId) -> Any:
     asked = s.proposed(proposal)
     epoch = asked.leader_epoch
     in_sync = member(replica, s.decision(asked.partition_epoch).isr)
-    joined = s.has_shown(replica, epoch, s.term(epoch).start)
+    named, last = s.named(proposal, replica), s.fetched(replica, epoch)
+    joined = implies(named == last.run, s.has_shown(replica, epoch, s.term(epoch).start))
+    by_run = all_of(named >= FIRST_RUN, named <= last.run)
     proposes = all_of(asked.leader >= 0, member(replica, asked.isr))
-    return implies(proposes, any_of(in_sync, joined))
+    return implies(proposes, any_of(in_sync, all_of(by_run, joined)))
+
+
+@conjunct("ProposedRuns", "Whom a leader proposes to admit it knows by the run that it names, or by a later one.")
+def proposed_runs(s: View, proposal: MessageId, leader: BrokerId, replica: BrokerId) -> Any:
+    if leader is replica or leader == replica:
+        return True
+    asked, named, known = s.proposed(proposal), s.named(proposal, replica), s.known(leader, replica)
+    admits = all_of(member(replica, asked.isr), no(member(replica, s.decision(asked.partition_epoch).isr)))
+    return implies(
+        all_of(asked.leader == leader, s.leads_in(leader, asked.leader_epoch), admits),
+        all_of(s.heard(leader, replica) >= named, known.run >= named, known.end_offset >= 0),
+    )
 
 
 @conjunct("ProposedCount", "Until it knows better, a leader waits for everybody whom it has proposed.")
@@ -732,7 +888,7 @@ def proposed_have_committed(s: View, proposal: MessageId, replica: BrokerId) -> 
     epoch = asked.leader_epoch
     refused = s.verdict(proposal).for_good
     open_ = all_of(asked.leader >= 0, asked.partition_epoch == s.partition.partition_epoch, no(refused))
-    another = all_of(member(replica, asked.isr), no(asked.leader == replica))
+    another = all_of(member(replica, asked.isr), no(asked.leader == replica), s.stands(proposal, replica))
     committed = s.term(epoch).committed
     return implies(all_of(open_, another, committed > 0), s.has_shown(replica, epoch, committed))
 
@@ -786,28 +942,36 @@ def verdicts(s: View, proposal: MessageId, replica: BrokerId) -> Any:
 def news_shrinks(s: View, version: PartitionEpoch, later: PartitionEpoch, leader: BrokerId, replica: BrokerId) -> Any:
     decided, after = s.decision(version), s.decision(later)
     same_epoch = all_of(later <= s.partition.partition_epoch, after.leader_epoch == decided.leader_epoch)
-    grows = all_of(member(replica, after.isr), no(member(replica, decided.isr)))
+    grows = all_of(s.is_listed(replica, after), no(s.is_listed(replica, decided)))
     return implies(all_of(s.is_news(version, leader), version <= later, same_epoch), no(grows))
 
 
 @conjunct("NewsIsLast", "The ISR that the epoch has in the end is no larger, either.")
 def news_is_last(s: View, version: PartitionEpoch, leader: BrokerId, replica: BrokerId) -> Any:
     decided = s.decision(version)
-    at_last = member(replica, s.reign(decided.leader_epoch).isr)
-    return implies(all_of(s.is_news(version, leader), at_last), member(replica, decided.isr))
+    at_last = s.is_listed(replica, s.reign(decided.leader_epoch))
+    return implies(all_of(s.is_news(version, leader), at_last), s.is_listed(replica, decided))
 
 
 @conjunct("NewsIsCounted", "A leader waits for every member of an ISR of its epoch that it does not know yet.")
 def news_is_counted(s: View, version: PartitionEpoch, leader: BrokerId, replica: BrokerId) -> Any:
     decided = s.decision(version)
     news = all_of(s.is_news(version, leader), s.leads_in(leader, decided.leader_epoch))
-    return implies(all_of(news, member(replica, decided.isr)), s.counts_for_sure(leader, replica))
+    return implies(news, counts_listed(s, leader, replica, decided))
+
+
+def counts_listed(s: View, leader: Any, replica: Any, decided: Any) -> Any:
+    """That a leader waits for a replica if it is in an ISR; and if it is in an ELR, or else commits nothing."""
+    counts = s.counts_for_sure(leader, replica)
+    in_sync = implies(member(replica, decided.isr), counts)
+    if s.min_isr == 1:
+        return in_sync
+    return all_of(in_sync, implies(member(replica, decided.elr), any_of(counts, s.is_under_min(leader))))
 
 
 @conjunct("LeaderCountsIsr", "So a leader waits for every member of the ISR that the controller had last in its epoch.")
 def leader_counts_isr(s: View, leader: BrokerId, replica: BrokerId) -> Any:
-    in_sync = member(replica, s.reign(s.epoch(leader)).isr)
-    return implies(all_of(s.leads(leader), in_sync), s.counts_for_sure(leader, replica))
+    return implies(s.leads(leader), counts_listed(s, leader, replica, s.reign(s.epoch(leader))))
 
 
 @conjunct("CommittedIsShown", "A leader commits what all have shown that it waits for.")
@@ -815,8 +979,8 @@ def committed_is_shown(s: View, leader: BrokerId, replica: BrokerId, epoch: Epoc
     if leader is replica or leader == replica:
         return True
     reign, committed = s.reign(epoch), s.term(epoch).committed
-    needed = any_of(member(replica, reign.isr), all_of(s.leads_in(leader, epoch), s.counts(leader, replica)))
-    return implies(all_of(reign.leader == leader, needed, committed > 0), s.has_shown(replica, epoch, committed))
+    needed = all_of(reign.leader == leader, s.is_listed(replica, reign))
+    return implies(all_of(needed, committed > 0), s.has_shown(replica, epoch, committed))
 
 
 # ---- from epoch to epoch
@@ -824,16 +988,16 @@ def committed_is_shown(s: View, leader: BrokerId, replica: BrokerId, epoch: Epoc
 
 @conjunct("MembersStay", "Who is in a later ISR without having entered its epoch never left the ISR.")
 def members_stay(s: View, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
-    in_later = all_of(epoch <= later, later <= s.partition.leader_epoch, member(replica, s.reign(later).isr))
+    in_later = all_of(epoch <= later, later <= s.partition.leader_epoch, s.is_listed(replica, s.reign(later)))
     return implies(
-        all_of(in_later, s.epoch(replica) < later, s.epoch(replica) <= epoch), member(replica, s.reign(epoch).isr)
+        all_of(in_later, s.epoch(replica) < later, s.epoch(replica) <= epoch), s.is_listed(replica, s.reign(epoch))
     )
 
 
 @conjunct("SomeoneMovedOn", "A later epoch begins only after a member of the ISR has left the earlier one behind.")
 def someone_moved_on(s: View, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
-    in_later = all_of(epoch < later, later <= s.partition.leader_epoch, member(replica, s.reign(later).isr))
-    moved_on = s.some(lambda broker: all_of(member(broker, s.reign(epoch).isr), s.epoch(broker) > epoch))
+    in_later = all_of(epoch < later, later <= s.partition.leader_epoch, s.is_listed(replica, s.reign(later)))
+    moved_on = s.some(lambda broker: all_of(s.is_listed(broker, s.reign(epoch)), s.epoch(broker) > epoch))
     return implies(all_of(in_later, s.epoch(replica) > epoch), moved_on)
 
 
@@ -847,12 +1011,7 @@ def later_leaders_hold(s: View, epoch: Epoch, later: Epoch, offset: Offset) -> A
 
 @conjunct("LaterMembersHold", "And in the log of every member of a later ISR that has left that epoch behind.")
 def later_members_hold(s: View, replica: BrokerId, epoch: Epoch, later: Epoch, offset: Offset) -> Any:
-    in_later = all_of(
-        epoch <= later,
-        later <= s.partition.leader_epoch,
-        member(replica, s.reign(later).isr),
-        s.epoch(replica) > epoch,
-    )
+    in_later = s.is_intact_member(replica, epoch, later)
     return implies(all_of(in_later, s.may_commit(epoch, offset)), has_same_record(s.log(replica), s.ledger(epoch), offset))
 
 
@@ -868,12 +1027,7 @@ def later_leaders_hold_before(s: View, epoch: Epoch, later: Epoch, offset: Offse
 def later_members_hold_before(
     s: View, replica: BrokerId, epoch: Epoch, later: Epoch, offset: Offset, written_in: Epoch
 ) -> Any:
-    in_later = all_of(
-        epoch <= later,
-        later <= s.partition.leader_epoch,
-        member(replica, s.reign(later).isr),
-        s.epoch(replica) > epoch,
-    )
+    in_later = s.is_intact_member(replica, epoch, later)
     return implies(
         all_of(in_later, s.may_yet_commit(epoch, offset, written_in)), holds_record_of(s.log(replica), offset, written_in)
     )
@@ -915,9 +1069,11 @@ def leader_completeness(s: View, epoch: Epoch, later: Epoch, offset: Offset) -> 
     return implies(committed, has_same_record(s.ledger(later), s.ledger(epoch), offset))
 
 
-@conjunct("LeaderCandidateCompleteness", "What was ever committed is on every member of the controller's ISR.")
+@conjunct("LeaderCandidateCompleteness", "What was ever committed is on every member of the controller's ISR or ELR.")
 def leader_candidate_completeness(s: View, replica: BrokerId, epoch: Epoch, offset: Offset) -> Any:
-    committed = all_of(member(replica, s.partition.isr), offset < s.term(epoch).committed)
+    """One that has stopped and may have lost records cannot lead before its next run registers, which takes it out."""
+    candidate = all_of(s.is_listed(replica, s.partition), any_of(s.min_isr == 1, s.run(replica) >= 0))
+    committed = all_of(candidate, offset < s.term(epoch).committed)
     return implies(committed, has_same_record(s.log(replica), s.ledger(epoch), offset))
 
 
@@ -949,6 +1105,9 @@ INVARIANT = (
     leader_is_up,
     leaders_change,
     epochs_from_controller,
+    runs,
+    registered_since,
+    heard_of_runs,
     applied_is_decided,
     leader_isr_is_decided,
     log_shape,
@@ -968,9 +1127,11 @@ INVARIANT = (
     answers,
     diverging_answers,
     known_followers,
+    new_runs_are_known,
     proposals,
     no_proposal_yet,
     proposed_members,
+    proposed_runs,
     proposed_count,
     proposed_have_committed,
     latest_proposal,
@@ -1044,11 +1205,14 @@ def committed_before_the_last_epoch(s: View) -> bool:
     return bool(s.term(0).committed > 0 and s.term(1).begun and len(s.partition.isr) > 1)
 
 
+PREMISES: Any = tuple(name >= 0 for name in (NOW, EPOCH, VERSION, FETCH, PROPOSAL, SURVIVES, CHECKPOINTED, RUN))
+"""What holds of the arguments of actions."""
+
 KAFKA_NEXT_THEOREM = Theorem(
     name=NAME,
     summary="what was ever committed is on every later leader, and on every member of the ISR",
-    model=unbounded,
-    bounded=bounded,
+    model=partial(unbounded, 1),
+    bounded=partial(bounded, 1),
     view=View,
     conjuncts=INVARIANT,
     consequences=CONSEQUENCES,
@@ -1057,7 +1221,25 @@ KAFKA_NEXT_THEOREM = Theorem(
     properties=(),
     witness=Witness(committed_before_the_last_epoch, (1, 1), ("term", "partition")),
     mutants=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)),
-    premises=(NOW >= 0, EPOCH >= 0, VERSION >= 0, FETCH >= 0, PROPOSAL >= 0),  # type: ignore[arg-type]
+    premises=PREMISES,
     realistic=REALISTIC,
     in_bounds=every_lag_is_too_long,
+)
+
+
+class LossyView(View):
+    """A state as the conjuncts read it, where two replicas have to be in sync before anything is committed."""
+
+    min_isr = 2
+
+
+POWER_LOSS = f"{NAME}-power-loss"
+
+KAFKA_NEXT_POWER_LOSS_THEOREM = replace(
+    KAFKA_NEXT_THEOREM,
+    name=POWER_LOSS,
+    summary="the same with min ISR 2 and eligible leader replicas, where a broker that stops loses what it has not flushed",
+    model=partial(unbounded, LossyView.min_isr),
+    bounded=partial(bounded, LossyView.min_isr),
+    view=LossyView,
 )

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from model_check.model import Model, Slot
 from model_check.models.messages.values import (
+    FIRST_RUN,
+    FROM_THE_START,
     NO_FETCH,
     NO_MESSAGE,
     NO_REIGN,
@@ -14,12 +16,16 @@ from model_check.models.messages.values import (
     NO_TERM,
     NO_VERDICT,
     NOT_DECIDED,
+    NOT_FENCED,
     NOT_PROPOSED,
     NOT_SENT,
     NOTHING_SETTLED,
     PARTITION,
+    UNKNOWN,
     Decision,
+    KnownFollower,
     MessageId,
+    Registered,
     Role,
 )
 from spec.broker_control import Session
@@ -34,10 +40,27 @@ from spec.follower import fetch_or_truncate
 from spec.followers import UNKNOWN_FOLLOWER, Follower, FollowerState
 from spec.local_log import LocalLog
 from spec.log import EMPTY_LOG, RecordLog
-from spec.metadata import BrokerRegistration, MetadataImage, PartitionRecord, PartitionRegistration
+from spec.metadata import (
+    NOBODY,
+    BrokerRegistration,
+    MetadataImage,
+    PartitionRecord,
+    PartitionRegistration,
+    broker_of,
+)
 from spec.mutants import weaken
 from spec.partition import Broker, Partition, Settings
-from spec.values import NO_LEADER, UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Epoch, Incarnation, Offset, PartitionEpoch
+from spec.values import (
+    NO_BROKER_EPOCH,
+    NO_EPOCH,
+    NO_LEADER,
+    BrokerEpoch,
+    BrokerId,
+    Epoch,
+    Incarnation,
+    Offset,
+    PartitionEpoch,
+)
 
 Log = RecordLog
 
@@ -47,8 +70,8 @@ LATE = 1_000_000
 NEVER = inf
 """An offset that no fetch reaches."""
 
-RUN = BrokerEpoch(1)
-"""The broker epoch of every broker: none ever stops."""
+ANOTHER_PROCESS = Incarnation(2)
+"""The incarnation of a run that registers: another one than that of the run before."""
 
 
 class Numbers(NamedTuple):
@@ -56,35 +79,50 @@ class Numbers(NamedTuple):
 
     `now` is the time of every action, `caught_up` when the leader last saw each follower caught up, `believed_fenced` which
     brokers a leader believes to be fenced. Within bounds every lag is too long, and nobody is believed to be fenced; in
-    proofs they are any, in every action anew.
+    proofs they are any, in every action anew. When a broker stops, `survives` is where its log ends after that, and
+    `checkpointed` its high watermark as the file has it; `runs` are broker epochs.
     """
 
     epochs: Sequence[Epoch]
     versions: Sequence[PartitionEpoch]
     fetches: Sequence[MessageId]
     proposals: Sequence[MessageId]
+    survives: Sequence[Offset]
+    checkpointed: Sequence[Offset]
+    runs: Sequence[BrokerEpoch]
     now: int = LATE
     caught_up: Mapping[BrokerId, int] = {}
     believed_fenced: Mapping[BrokerId, bool] = {}
 
 
 class Slots(NamedTuple):
-    """`awaited[leader]` has a slot for each follower, `known[follower]` for each leader, `fetched[replica]` by epoch."""
+    """`awaited[leader]` has a slot for each follower, `known[follower]` and `heard[follower]` for each leader.
+
+    `heard`: which run of the follower the leader has heard to be registered. `fetched[replica]` has a slot for each epoch,
+    `named[replica]` one for each proposal: which run of the replica that names, if it is a member.
+    """
 
     partition: Slot
     decision: dict[int, Slot]
-    fenced: dict[int, Slot]
+    registered: dict[int, Slot]
+    next_run: Slot
+    run: dict[int, Slot]
+    since: dict[int, Slot]
+    entered: dict[int, Slot]
+    stops: Slot
     log: dict[int, Slot]
     high_watermark: dict[int, Slot]
     role: dict[int, Slot]
     applied: dict[int, Slot]
     fetcher: dict[int, Slot]
     known: dict[int, dict[int, Slot]]
+    heard: dict[int, dict[int, Slot]]
     awaited: dict[int, dict[int, Slot]]
     fetch: dict[int, Slot]
     reply: dict[int, Slot]
     next_fetch: Slot
     proposed: dict[int, Slot]
+    named: dict[int, dict[int, Slot]]
     verdict: dict[int, Slot]
     next_proposal: Slot
     latest: dict[int, Slot]
@@ -116,9 +154,15 @@ class Board:
             [PartitionEpoch(version) for version in range(parameters["max_version"] + 1)],
             [MessageId(fetch) for fetch in range(parameters["fetches"])],
             [MessageId(proposal) for proposal in range(parameters["proposals"])],
+            [Offset(offset) for offset in range(parameters["values"] + 1)],
+            [Offset(offset) for offset in range(parameters["values"] + 1)],
+            [BrokerEpoch(FIRST_RUN + run) for run in range(parameters["stops"] + 1)],
         )
+        self.stops = parameters["stops"] > 0
         self.min_isr = parameters["min_isr"]
-        self.settings = ControllerSettings(self.min_isr)
+        self.loses = self.min_isr > 1
+        """Whether a broker that stops may lose what it has not flushed. With fewer than two in sync nobody else has it."""
+        self.settings = ControllerSettings(self.min_isr, eligible_leader_replicas=self.loses, last_known_leader=False)
         self.slots = self._slots()
 
     def _slots(self) -> Slots:
@@ -126,18 +170,27 @@ class Board:
         return Slots(
             partition=model.slot("partition", NOT_DECIDED),
             decision=model.numbered_slots("decision", numbers.versions, NOT_DECIDED),
-            fenced=model.broker_slots("fenced", brokers, False),
+            registered=model.broker_slots("registered", brokers, NOT_FENCED),
+            next_run=model.slot("nextRun", BrokerEpoch(FIRST_RUN + 1), bookkeeping=True),
+            run=model.broker_slots("run", brokers, FIRST_RUN),
+            since=model.broker_slots("since", brokers, FROM_THE_START),
+            entered=model.broker_slots("entered", brokers, NO_EPOCH),
+            stops=model.slot("stops", 0, bookkeeping=True),
             log=model.broker_slots("log", brokers, EMPTY_LOG),
             high_watermark=model.broker_slots("highWatermark", brokers, Offset(0)),
             role=model.broker_slots("role", brokers, NO_ROLE),
             applied=model.broker_slots("applied", brokers, NOT_DECIDED),
             fetcher=model.broker_slots("fetcher", brokers, NOT_FETCHING),
-            known={broker: model.broker_slots("knows of", brokers, UNKNOWN_OFFSET, broker) for broker in brokers},
+            known={broker: model.broker_slots("knows of", brokers, UNKNOWN, broker) for broker in brokers},
+            heard={broker: model.broker_slots("has heard of", brokers, FIRST_RUN, broker) for broker in brokers},
             awaited={broker: model.broker_slots("awaits", brokers, NO_MESSAGE, broker) for broker in brokers},
             fetch=model.numbered_slots("fetch", numbers.fetches, NOT_SENT),
             reply=model.numbered_slots("reply", numbers.fetches, NO_REPLY),
             next_fetch=model.slot("nextFetch", 0, bookkeeping=True),
             proposed=model.numbered_slots("proposed", numbers.proposals, NOT_PROPOSED),
+            named={
+                broker: model.numbered_slots("named", numbers.proposals, NO_BROKER_EPOCH, about=broker) for broker in brokers
+            },
             verdict=model.numbered_slots("verdict", numbers.proposals, NO_VERDICT),
             next_proposal=model.slot("nextProposal", 0, bookkeeping=True),
             latest=model.broker_slots("latest", brokers, NO_MESSAGE),
@@ -157,18 +210,25 @@ class Board:
         """Every broker with every other one."""
         return [(one, other) for one in self.brokers for other in self.others(one)]
 
+    def asked(self, proposal: MessageId) -> tuple[Slot, ...]:
+        """A proposal, and the runs of the members that it names."""
+        return (self.slots.proposed[proposal], *(self.slots.named[broker][proposal] for broker in self.brokers))
+
     # ---- brokers
 
-    def registrations(self, fenced: Sequence[bool]) -> tuple[BrokerRegistration, ...]:
-        """All brokers, in their first run."""
-        known = zip(self.brokers, fenced, strict=True)
-        return tuple(BrokerRegistration(broker, RUN, Incarnation(1), fenced=is_fenced) for broker, is_fenced in known)
+    def registrations(self, registered: Iterable[Registered]) -> tuple[BrokerRegistration, ...]:
+        """All brokers, as they are registered."""
+        known = zip(self.brokers, registered, strict=True)
+        return tuple(BrokerRegistration(broker, run, Incarnation(1), fenced=fenced) for broker, (run, fenced) in known)
 
-    def broker(self, broker: BrokerId) -> Broker:
-        """What the handlers know of the broker that they run in."""
+    def broker(self, broker: BrokerId, run: BrokerEpoch, heard: Sequence[BrokerEpoch] = ()) -> Broker:
+        """What the handlers know of the broker that they run in; `heard`: the runs that it takes others to be in."""
         settings = Settings(self.min_isr, max_lag=1, back_off=0)
-        believed = [self.numbers.believed_fenced.get(other, False) for other in self.brokers]
-        return Broker(broker, self.rules, RUN, self.registrations(believed), settings)
+        runs = dict(zip(self.others(broker), heard, strict=False))
+        believed = [
+            Registered(runs.get(other, run), self.numbers.believed_fenced.get(other, False)) for other in self.brokers
+        ]
+        return Broker(broker, self.rules, run, self.registrations(believed), settings)
 
     def led_slots(self, leader: BrokerId) -> list[Slot]:
         """What makes up a leader."""
@@ -176,28 +236,35 @@ class Board:
         known = [slots.known[other][leader] for other in self.others(leader)]
         return [slots.log[leader], slots.high_watermark[leader], slots.role[leader], *known]
 
-    def leading(self, leader: BrokerId, log: Log, high_watermark: Offset, role: Role, *known: Offset) -> Partition[Log]:
-        """The partition as its leader has it, from `led_slots`."""
-        others = zip(self.others(leader), known, strict=True)
-        followers = tuple(Follower(other, self._known(other, end_offset)) for other, end_offset in others)
+    def as_leader(self, leader: BrokerId) -> list[Slot]:
+        """All that a leader reads: `led_slots`, its own run, and the runs of others of which it has heard."""
+        heard = [self.slots.heard[other][leader] for other in self.others(leader)]
+        return [*self.led_slots(leader), self.slots.run[leader], *heard]
+
+    def leading(self, leader: BrokerId, *own: Any) -> tuple[Broker, Partition[Log]]:
+        """A leader and its partition, from `as_leader`."""
+        log, high_watermark, role, *rest = own
+        others = self.others(leader)
+        known, run, heard = rest[: len(others)], rest[len(others)], rest[len(others) + 1 :]
+        followers = tuple(Follower(other, self._known(other, state)) for other, state in zip(others, known, strict=True))
         local = LocalLog(log, high_watermark)
-        return Partition(PARTITION, local, role.leader, role.leader_epoch, role.isr, role.epoch_start, followers)
+        partition = Partition(PARTITION, local, role.leader, role.leader_epoch, role.isr, role.epoch_start, followers)
+        return self.broker(leader, run, heard), partition
 
     def led(self, leader: BrokerId, after: Partition[Log]) -> tuple[Any, ...]:
         """The values of `led_slots` after a step."""
         leads = after.leader == leader
         role = Role(after.leader, after.leader_epoch, after.isr if leads else NO_ROLE.isr, after.epoch_start)
         states = {follower.broker: follower.state for follower in after.followers}
-        known = [states.get(other, UNKNOWN_FOLLOWER).end_offset for other in self.others(leader)]
-        return (after.local.log, after.local.high_watermark, role, *known)
+        known = [states.get(other, UNKNOWN_FOLLOWER) for other in self.others(leader)]
+        noted = (KnownFollower(state.end_offset, state.broker_epoch) for state in known)
+        return (after.local.log, after.local.high_watermark, role, *noted)
 
-    def _known(self, follower: BrokerId, end_offset: Offset) -> FollowerState:
-        """What a leader knows of a follower. No fetch but one from the leader's end makes it count as caught up.
-
-        A broker that never stops has one broker epoch; it is named in its own fetches only.
-        """
+    def _known(self, follower: BrokerId, known: KnownFollower) -> FollowerState:
+        """What a leader knows of a follower. No fetch but one from the leader's end makes it count as caught up."""
         caught_up = self.numbers.caught_up.get(follower, 0)
-        return FollowerState(end_offset, leader_end_offset=NEVER, caught_up_time=caught_up)  # type: ignore[arg-type]
+        never: Any = NEVER
+        return FollowerState(known.end_offset, leader_end_offset=never, caught_up_time=caught_up, broker_epoch=known.run)
 
     def following(self, log: Log, high_watermark: Offset, fetcher: FetchState) -> Partition[Log]:
         """The partition as a fetcher has it."""
@@ -206,7 +273,7 @@ class Board:
     def followed(self, follower: BrokerId, after: Partition[Log]) -> tuple[Log, Offset, FetchState]:
         """What a follower keeps after a step. A log without any epoch needs no answer; delays may be over at any time."""
         if needs_no_answer(after.fetcher, after.local.log):
-            after = fetch_or_truncate(self.broker(follower), after, self.numbers.now).state
+            after = fetch_or_truncate(self.broker(follower, FIRST_RUN), after, self.numbers.now).state
         return after.local.log, after.local.high_watermark, after.fetcher._replace(delayed_until=NOT_DELAYED)
 
     # ---- the controller
@@ -220,10 +287,19 @@ class Board:
         return frozenset(known for known in self.brokers if known in isr)
 
     def controller(
-        self, decision: Decision, first: BrokerId, fenced: Sequence[bool], silent: BrokerId = NO_LEADER
+        self,
+        decision: Decision,
+        first: BrokerId,
+        registered: Sequence[Registered],
+        silent: BrokerId = NO_LEADER,
+        next_run: BrokerEpoch = FIRST_RUN,
     ) -> ControllerState:
-        """The controller's state after `decision`; `first` is the preferred replica, `silent` one that is not heard of."""
-        image = MetadataImage(Offset(1), self.registrations(fenced))
+        """The controller's state after `decision`.
+
+        `first` is the preferred replica, `silent` one that is not heard of; `next_run` the broker epoch of the next run that
+        registers, for which the metadata log ends there.
+        """
+        image = MetadataImage(Offset(next_run), self.registrations(registered))
         if decision.partition_epoch >= 0:
             image = image._replace(partitions=(PartitionRecord(PARTITION, self.registration(decision, first)),))
         sessions = tuple(Session(broker, 0 if broker == silent else LATE) for broker in self.brokers)
@@ -233,7 +309,8 @@ class Board:
         """The partition as the rules have it: every broker has a replica."""
         replicas = (first, *self.others(first))
         isr, leader = self.those_in(decision.isr), self.one_of(decision.leader)
-        return PartitionRegistration(replicas, isr, leader, decision.leader_epoch, decision.partition_epoch)
+        elr = self.those_in(decision.elr) if self.loses else NOBODY
+        return PartitionRegistration(replicas, isr, leader, decision.leader_epoch, decision.partition_epoch, elr=elr)
 
     def announced(self, decision: Decision) -> PartitionRegistration:
         """The partition as brokers read it; they do not look at who is preferred."""
@@ -247,4 +324,12 @@ def decision_of(state: ControllerState) -> Decision:
     if not state.image.partitions:
         return NOT_DECIDED
     partition = state.image.partitions[0].registration
-    return Decision(partition.leader, partition.leader_epoch, partition.isr, partition.partition_epoch)
+    epochs = partition.leader_epoch, partition.partition_epoch
+    return Decision(partition.leader, epochs[0], partition.isr, epochs[1], partition.elr)
+
+
+def registered_of(state: ControllerState, broker: BrokerId) -> Registered:
+    """What the controller knows of a broker by now."""
+    registration = broker_of(state.image.brokers, broker)
+    assert registration is not None, "all brokers are registered"
+    return Registered(registration.broker_epoch, registration.fenced)

@@ -3,10 +3,10 @@
 from typing import Any
 
 from model_check.model import CONTROLLER, PRODUCER, REFUSED, Local, Message, Note, then, when
-from model_check.models.messages.board import RUN, Board, Log
+from model_check.models.messages.board import Board, Log
 from model_check.models.messages.values import (
     NO_MESSAGE,
-    NOT_PROPOSED,
+    NOT_DECIDED,
     PARTITION,
     Decision,
     Fetch,
@@ -23,12 +23,14 @@ from spec.fetcher import FetchState
 from spec.follower import fetch_or_truncate, handle_fetch_answer
 from spec.leader import ProduceRequest, consider_shrinking, handle_alter_partition_response, handle_fetch, handle_produce
 from spec.leader_fetch import FetchAnswer, PartitionFetch
+from spec.local_log import LocalLog
 from spec.metadata import LocalChange, local_change
 from spec.partition import Handled, Partition
 from spec.produce import ACKS_LEADER
+from spec.recovery import Checkpoints, after_kill, after_power_loss, opened, recover
 from spec.roles import apply_change
 from spec.step import Reply, Send, SendToController
-from spec.values import BrokerId, Epoch, FetchRequest, Offset, PartitionEpoch
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, FetchRequest, Offset, PartitionEpoch
 
 
 def add_replication(board: Board) -> None:
@@ -53,6 +55,8 @@ def add_replication(board: Board) -> None:
                 for proposal in numbers.proposals:
                     _add_handling(board, follower, leader, fetch, epoch, proposal)
             _add_answer(board, follower, leader, fetch)
+    if board.stops:
+        add_stops(board)
 
 
 def _committed(
@@ -81,49 +85,57 @@ def _replays(board: Board, broker: BrokerId, version: PartitionEpoch, epoch: Epo
     return [
         when(lambda after: after.partition_epoch == version and after.leader_epoch == epoch, decision),
         when(lambda known: known.partition_epoch < version, slots.applied[broker]),
+        *_is_up(board, broker),
+        when(lambda since: since.partition_epoch <= version, slots.since[broker]),
     ]
+
+
+def _is_up(board: Board, broker: BrokerId) -> list[Local]:
+    return [when(lambda run: run != NO_BROKER_EPOCH, board.slots.run[broker])]
 
 
 def _add_following(board: Board, broker: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
     """A broker replays decisions up to one by which another leads."""
     slots = board.slots
-    led = board.led_slots(broker)
+    led, entered = board.led_slots(broker), slots.entered[broker]
     applied, fetcher, decision = slots.applied[broker], slots.fetcher[broker], slots.decision[version]
 
     def follow(known: Decision, fetching: FetchState, after: Decision, *led: Any) -> object:
-        before = board.leading(broker, *led)._replace(fetcher=fetching)
-        step = apply_change(board.broker(broker), before, _change(board, broker, known, after), board.numbers.now)
+        own, before = board.leading(broker, *led)
+        change = _change(board, broker, known, after)
+        step = apply_change(own, before._replace(fetcher=fetching), change, board.numbers.now)
         log, high_watermark, fetching = board.followed(broker, step.state)
         local = step.state.local._replace(log=log, high_watermark=high_watermark)
-        return (after, fetching, *board.led(broker, step.state._replace(local=local)))
+        return (after, after.leader_epoch, fetching, *board.led(broker, step.state._replace(local=local)))
 
     board.model.action(
         "Follow",
         {"broker": broker, "version": version, "epoch": epoch},
         events=[Note(broker, "replays metadata: another broker leads")],
         guards=[*_replays(board, broker, version, epoch), when(lambda after: after.leader != broker, decision)],
-        effects=[then((applied, fetcher, *led), follow, applied, fetcher, decision, *led)],
+        effects=[then((applied, entered, fetcher, *led), follow, applied, fetcher, decision, *board.as_leader(broker))],
     )
 
 
 def _add_leading(board: Board, broker: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
     """A broker replays decisions up to one by which it leads: in a new epoch, or on with another ISR."""
     slots = board.slots
-    led = board.led_slots(broker)
+    led, reads = board.led_slots(broker), board.as_leader(broker)
     applied, fetcher, decision = slots.applied[broker], slots.fetcher[broker], slots.decision[version]
+    entered = slots.entered[broker]
     role, term, ledger, settled = slots.role[broker], slots.term[epoch], slots.ledger[epoch], slots.settled
     guards = [*_replays(board, broker, version, epoch), when(lambda after: after.leader == broker, decision)]
 
     def replay(known: Decision, after: Decision, *led: Any) -> tuple[Partition[Log], Partition[Log]]:
-        before = board.leading(broker, *led)
+        own, before = board.leading(broker, *led)
         change = _change(board, broker, known, after)
-        return before, apply_change(board.broker(broker), before, change, board.numbers.now).state
+        return before, apply_change(own, before, change, board.numbers.now).state
 
     def lead(known: Decision, after: Decision, lived: Term, settled: Settled, *led: Any) -> object:
         before, state = replay(known, after, *led)
         begun = Term(True, state.epoch_start, lived.committed)
         begun, settled = _committed(epoch, begun, settled, before, state)
-        return (after, state.fetcher, begun, settled, state.local.log, *board.led(broker, state))
+        return (after, epoch, state.fetcher, begun, settled, state.local.log, *board.led(broker, state))
 
     def learn(known: Decision, after: Decision, lived: Term, settled: Settled, *led: Any) -> object:
         before, state = replay(known, after, *led)
@@ -134,14 +146,20 @@ def _add_leading(board: Board, broker: BrokerId, version: PartitionEpoch, epoch:
         {"broker": broker, "version": version, "epoch": epoch},
         events=[Note(broker, "replays metadata: it leads in a new epoch")],
         guards=[*guards, when(lambda own: own.leader_epoch < epoch, role)],
-        effects=[then((applied, fetcher, term, settled, ledger, *led), lead, applied, decision, term, settled, *led)],
+        effects=[
+            then(
+                (applied, entered, fetcher, term, settled, ledger, *led),
+                lead,
+                *(applied, decision, term, settled, *reads),
+            )
+        ],
     )
     board.model.action(
         "LearnIsr",
         {"broker": broker, "version": version, "epoch": epoch},
         events=[Note(broker, "replays metadata: it leads with another ISR")],
         guards=[*guards, when(lambda own: own.leader_epoch == epoch, role)],
-        effects=[then((applied, term, settled, *led), learn, applied, decision, term, settled, *led)],
+        effects=[then((applied, term, settled, *led), learn, applied, decision, term, settled, *reads)],
     )
 
 
@@ -154,9 +172,9 @@ def _add_write(board: Board, leader: BrokerId, epoch: Epoch) -> None:
     term, ledger, settled, value = slots.term[epoch], slots.ledger[epoch], slots.settled, slots.next_value
 
     def write(number: int, lived: Term, settled: Settled, *led: Any) -> object:
-        before = board.leading(leader, *led)
+        own, before = board.leading(leader, *led)
         request = ProduceRequest(0, ACKS_LEADER, (number,))
-        after = handle_produce(board.broker(leader), before, request, board.numbers.now).state
+        after = handle_produce(own, before, request, board.numbers.now).state
         return (
             number + 1,
             *_committed(epoch, lived, settled, before, after),
@@ -172,7 +190,7 @@ def _add_write(board: Board, leader: BrokerId, epoch: Epoch) -> None:
             when(lambda role: role.leader == leader and role.leader_epoch == epoch, slots.role[leader]),
             when(lambda number: number < board.parameters["values"], value),
         ],
-        effects=[then((value, term, settled, ledger, *led), write, value, term, settled, *led)],
+        effects=[then((value, term, settled, ledger, *led), write, value, term, settled, *board.as_leader(leader))],
     )
 
 
@@ -184,15 +202,15 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, fetch: Messag
     own = (slots.log[follower], slots.high_watermark[follower], slots.fetcher[follower])
     awaited, fetched = slots.awaited[leader][follower], slots.fetched[follower][epoch]
 
-    def send(log: Log, high_watermark: Offset, fetcher: FetchState) -> object:
+    def send(last: LastFetch, run: BrokerEpoch, log: Log, high_watermark: Offset, fetcher: FetchState) -> object:
         before = board.following(log, high_watermark, fetcher)
-        step = fetch_or_truncate(board.broker(follower), before, board.numbers.now)
+        step = fetch_or_truncate(board.broker(follower, run), before, board.numbers.now)
         asked = next((effect.message for effect in step.effects if isinstance(effect, Send)), None)
         if not isinstance(asked, PartitionFetch):
             return REFUSED
         offset, last_epoch = asked.fetch.fetch_offset, asked.fetch.last_fetched_epoch
-        sent = Fetch(follower, leader, asked.fetch.current_leader_epoch, offset, last_epoch)
-        return sent, fetch, fetch + 1, LastFetch(offset, last_epoch)
+        sent = Fetch(follower, leader, asked.fetch.current_leader_epoch, offset, last_epoch, asked.broker_epoch)
+        return sent, fetch, fetch + 1, LastFetch(offset, last_epoch, asked.broker_epoch, last.anew)
 
     board.model.action(
         "SendFetch",
@@ -203,7 +221,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, fetch: Messag
             when(lambda fetcher: fetcher.leader == leader and fetcher.leader_epoch == epoch, slots.fetcher[follower]),
             when(lambda message: message == NO_MESSAGE, awaited),
         ],
-        effects=[then((slots.fetch[fetch], awaited, slots.next_fetch, fetched), send, *own)],
+        effects=[then((slots.fetch[fetch], awaited, slots.next_fetch, fetched), send, fetched, slots.run[follower], *own)],
     )
 
 
@@ -225,12 +243,15 @@ def _reply(step: Handled[Log]) -> FetchReply:
     return FetchReply(True, answer.error, record, answer.high_watermark, answer.diverging)
 
 
-def _proposal(step: Handled[Log], otherwise: Proposed) -> Proposed:
+def _proposal(board: Board, step: Handled[Log]) -> tuple[Any, ...] | None:
+    """What a leader proposes, with the runs of the members that it names; `None` if nothing."""
     request = next((effect.message for effect in step.effects if isinstance(effect, SendToController)), None)
     if request is None:
-        return otherwise
-    isr = frozenset(member.broker for member in request.isr)
-    return Proposed(request.broker, request.leader_epoch, request.partition_epoch, isr)
+        return None
+    runs = {member.broker: member.broker_epoch for member in request.isr}
+    epochs = request.leader_epoch, request.partition_epoch
+    proposed = Proposed(request.broker, *epochs, frozenset(runs), request.broker_epoch)
+    return (proposed, *(runs.get(broker, NO_BROKER_EPOCH) for broker in board.brokers))
 
 
 def _add_handling(
@@ -238,20 +259,21 @@ def _add_handling(
 ) -> None:
     """A leader handles a fetch, whenever it comes, and may propose to admit the follower."""
     slots = board.slots
-    led = board.led_slots(leader)
+    led, reads = board.led_slots(leader), board.as_leader(leader)
     sent, reply, term = slots.fetch[fetch], slots.reply[fetch], slots.term[epoch]
-    proposed, next_proposal, settled = slots.proposed[proposal], slots.next_proposal, slots.settled
-    latest = slots.latest[leader]
+    empty, next_proposal, settled = board.asked(proposal), slots.next_proposal, slots.settled
+    latest, count = slots.latest[leader], len(empty)
 
-    def handle(asked: Fetch, lived: Term, settled: Settled, empty: Proposed, last: MessageId, *led: Any) -> object:
-        before = board.leading(leader, *led)
+    def handle(asked: Fetch, lived: Term, settled: Settled, last: MessageId, *known: Any) -> object:
+        own, before = board.leading(leader, *known[count:])
         request = FetchRequest(asked.epoch, asked.offset, asked.last_epoch)
-        message = PartitionFetch(follower, request, RUN, max_records=1)
-        step = handle_fetch(board.broker(leader), before, message, board.numbers.now)
-        new = _proposal(step, empty)
-        following, last = (proposal, last) if new is empty else (proposal + 1, proposal)
+        message = PartitionFetch(follower, request, asked.run, max_records=1)
+        step = handle_fetch(own, before, message, board.numbers.now)
+        new = _proposal(board, step)
+        following, last = (proposal, last) if new is None else (proposal + 1, proposal)
         lived, settled = _committed(epoch, lived, settled, before, step.state)
-        return (_reply(step), lived, settled, new, following, last, *board.led(leader, step.state))
+        proposed = known[:count] if new is None else new
+        return (_reply(step), lived, settled, *proposed, following, last, *board.led(leader, step.state))
 
     board.model.action(
         "HandleFetch",
@@ -261,12 +283,13 @@ def _add_handling(
             when(lambda asked: asked.leader == leader and asked.follower == follower and asked.epoch == epoch, sent),
             when(lambda answer: not answer.given, reply),
             when(lambda number: number == proposal, next_proposal),
+            *_is_up(board, leader),
         ],
         effects=[
             then(
-                (reply, term, settled, proposed, next_proposal, latest, *led),
+                (reply, term, settled, *empty, next_proposal, latest, *led),
                 handle,
-                *(sent, term, settled, proposed, latest, *led),
+                *(sent, term, settled, latest, *empty, *reads),
             )
         ],
     )
@@ -283,7 +306,7 @@ def _add_answer(board: Board, follower: BrokerId, leader: BrokerId, fetch: Messa
         given = FetchAnswer(
             answer.error, asked.offset, records, answer.high_watermark, Offset(0), answer.high_watermark, answer.diverging
         )
-        own = board.broker(follower)
+        own = board.broker(follower, asked.run)
         step = handle_fetch_answer(own, before, asked.epoch, asked.offset, given, board.numbers.now)
         return (NO_MESSAGE, *board.followed(follower, step.state))
 
@@ -304,16 +327,13 @@ def _add_answer(board: Board, follower: BrokerId, leader: BrokerId, fetch: Messa
 
 def _add_shrink(board: Board, leader: BrokerId, proposal: MessageId) -> None:
     slots = board.slots
-    led = board.led_slots(leader)
     role, next_proposal = slots.role[leader], slots.next_proposal
 
     def shrink(*led: Any) -> object:
-        before = board.leading(leader, *led)
-        step = consider_shrinking(board.broker(leader), before, board.numbers.now)
-        new = _proposal(step, NOT_PROPOSED)
-        if new is NOT_PROPOSED:
-            return REFUSED
-        return board.led(leader, step.state)[2], new, proposal + 1, proposal
+        own, before = board.leading(leader, *led)
+        step = consider_shrinking(own, before, board.numbers.now)
+        new = _proposal(board, step)
+        return REFUSED if new is None else (board.led(leader, step.state)[2], *new, proposal + 1, proposal)
 
     board.model.action(
         "ProposeShrink",
@@ -323,7 +343,9 @@ def _add_shrink(board: Board, leader: BrokerId, proposal: MessageId) -> None:
             when(lambda role: role.leader == leader, role),
             when(lambda number: number == proposal, next_proposal),
         ],
-        effects=[then((role, slots.proposed[proposal], next_proposal, slots.latest[leader]), shrink, *led)],
+        effects=[
+            then((role, *board.asked(proposal), next_proposal, slots.latest[leader]), shrink, *board.as_leader(leader))
+        ],
     )
 
 
@@ -334,13 +356,13 @@ def _add_verdict(board: Board, leader: BrokerId, proposal: MessageId, epoch: Epo
     term, settled = slots.term[epoch], slots.settled
 
     def take(asked: Proposed, answer: Verdict, lived: Term, settled: Settled, *led: Any) -> object:
-        before = board.leading(leader, *led)
-        isr = frozenset(IsrMember(member, RUN) for member in board.those_in(asked.isr))
-        request = AlterPartitionRequest(leader, RUN, PARTITION, asked.leader_epoch, asked.partition_epoch, isr)
+        own, before = board.leading(leader, *led)
+        isr = frozenset(IsrMember(member) for member in board.those_in(asked.isr))
+        request = AlterPartitionRequest(leader, asked.run, PARTITION, asked.leader_epoch, asked.partition_epoch, isr)
         response = AlterPartitionResponse(
             answer.error, PARTITION, leader, answer.leader_epoch, answer.isr, answer.partition_epoch
         )
-        step = handle_alter_partition_response(board.broker(leader), before, request, response, board.numbers.now)
+        step = handle_alter_partition_response(own, before, request, response, board.numbers.now)
         taken = answer._replace(given=False)
         return (taken, *_committed(epoch, lived, settled, before, step.state), *board.led(leader, step.state))
 
@@ -353,5 +375,68 @@ def _add_verdict(board: Board, leader: BrokerId, proposal: MessageId, epoch: Epo
             when(lambda answer: answer.given, verdict),
             when(lambda role: role.leader == leader and role.leader_epoch == epoch, slots.role[leader]),
         ],
-        effects=[then((verdict, term, settled, *led), take, proposed, verdict, term, settled, *led)],
+        effects=[then((verdict, term, settled, *led), take, proposed, verdict, term, settled, *board.as_leader(leader))],
+    )
+
+
+# ---- stopping
+
+
+def add_stops(board: Board) -> None:
+    """Brokers stop without warning, and later hear of one another's new runs. How they register is the controller's side."""
+    for broker in board.brokers:
+        for checkpointed in board.numbers.checkpointed:
+            if not board.loses:
+                _add_stop(board, broker, checkpointed, None)
+            for survives in board.numbers.survives if board.loses else ():
+                _add_stop(board, broker, checkpointed, survives)
+    for broker, other in board.pairs():
+        for run in board.numbers.runs:
+            _add_news_of_run(board, broker, other, run)
+
+
+def _add_stop(board: Board, broker: BrokerId, checkpointed: Offset, survives: Offset | None) -> None:
+    """A broker is killed, and loses nothing of its log; or, where `survives` is given, all from there on that it has.
+
+    It knows nothing any more, and waits for nothing; what it has sent stays on its way.
+    """
+    slots = board.slots
+    led, awaited = board.led_slots(broker), [slots.awaited[leader][broker] for leader in board.others(broker)]
+    memory = (slots.run[broker], slots.applied[broker], slots.fetcher[broker], slots.latest[broker], slots.stops)
+    lost = {} if survives is None else {"survives": survives}
+
+    def stop(stops: int, log: Log, high_watermark: Offset) -> object:
+        before, files = LocalLog(log, high_watermark), Checkpoints(high_watermark=checkpointed)
+        survived = after_kill(before, files) if survives is None else after_power_loss(before, files, survives)
+        after = opened(PARTITION, recover(survived))
+        waits = (NO_MESSAGE for _ in awaited)
+        return (NO_BROKER_EPOCH, NOT_DECIDED, after.fetcher, NO_MESSAGE, stops + 1, *waits, *board.led(broker, after))
+
+    board.model.action(
+        "Stop",
+        {"broker": broker, "checkpointed": checkpointed, **lost},
+        events=[Note(broker, "stops without warning" + ("" if survives is None else ", and loses what was not flushed"))],
+        guards=[
+            when(lambda before: before.partition_epoch >= 0, slots.partition),
+            when(lambda stops: stops < board.parameters["stops"], slots.stops),
+            *_is_up(board, broker),
+            when(lambda high_watermark: checkpointed <= high_watermark, slots.high_watermark[broker]),
+            *([] if survives is None else [when(lambda log: survives <= log.end_offset, slots.log[broker])]),
+        ],
+        effects=[then((*memory, *awaited, *led), stop, slots.stops, slots.log[broker], slots.high_watermark[broker])],
+    )
+
+
+def _add_news_of_run(board: Board, broker: BrokerId, other: BrokerId, run: BrokerEpoch) -> None:
+    """A broker replays the registration of another's run: the present one, or one before."""
+    heard = board.slots.heard[other][broker]
+    board.model.action(
+        "HearOfRun",
+        {"broker": broker, "other": other, "run": run},
+        events=[Note(broker, f"replays metadata: a new run of {other}")],
+        guards=[
+            when(lambda known: known < run, heard),
+            when(lambda known: run <= known.run, board.slots.registered[other]),
+        ],
+        effects=[then(heard, lambda: run)],
     )

@@ -3,12 +3,15 @@
 from typing import NamedTuple, NewType
 
 from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr
+from spec.followers import NEVER_FETCHED
 from spec.metadata import NOBODY
 from spec.values import (
+    NO_BROKER_EPOCH,
     NO_EPOCH,
     NO_LEADER,
     UNDEFINED_EPOCH_END,
     UNKNOWN_OFFSET,
+    BrokerEpoch,
     BrokerId,
     Epoch,
     EpochEndOffset,
@@ -35,9 +38,34 @@ class Decision(NamedTuple):
     leader_epoch: Epoch = NO_EPOCH
     isr: frozenset[BrokerId] = NOBODY
     partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
+    elr: frozenset[BrokerId] = NOBODY
 
 
 NOT_DECIDED = Decision()
+
+
+FIRST_RUN = BrokerEpoch(1)
+"""The broker epoch of every broker's first run."""
+
+
+class Registered(NamedTuple):
+    """What the controller knows of a broker: the broker epoch of the run that is registered, and whether it is fenced."""
+
+    run: BrokerEpoch = FIRST_RUN
+    fenced: bool = False
+
+
+NOT_FENCED = Registered()
+
+
+class Since(NamedTuple):
+    """The decision that was the controller's last when a broker's present run registered."""
+
+    partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
+    leader_epoch: Epoch = NO_EPOCH
+
+
+FROM_THE_START = Since()
 
 
 class Role(NamedTuple):
@@ -52,14 +80,28 @@ class Role(NamedTuple):
 NO_ROLE = Role()
 
 
+class KnownFollower(NamedTuple):
+    """What a leader knows of a follower: where its log ended when it fetched last, and which run of it that was."""
+
+    end_offset: Offset = UNKNOWN_OFFSET
+    run: BrokerEpoch = NEVER_FETCHED
+
+
+UNKNOWN = KnownFollower()
+
+
 class Fetch(NamedTuple):
-    """A follower's fetch: whom it asks, in which epoch, from where on, and in which epoch its last record was written."""
+    """A follower's fetch: whom it asks, in which epoch, from where on, and in which epoch its last record was written.
+
+    `run` is the sender's broker epoch.
+    """
 
     follower: BrokerId = NO_LEADER
     leader: BrokerId = NO_LEADER
     epoch: Epoch = NO_EPOCH
     offset: Offset = UNKNOWN_OFFSET
     last_epoch: Epoch = NO_EPOCH
+    run: BrokerEpoch = NO_BROKER_EPOCH
 
 
 NOT_SENT = Fetch()
@@ -79,12 +121,13 @@ NO_REPLY = FetchReply()
 
 
 class Proposed(NamedTuple):
-    """An ISR that a leader asks the controller for (AlterPartition)."""
+    """An ISR that a leader asks the controller for (AlterPartition). `run` is the leader's broker epoch."""
 
     leader: BrokerId = NO_LEADER
     leader_epoch: Epoch = NO_EPOCH
     partition_epoch: PartitionEpoch = NO_PARTITION_EPOCH
     isr: frozenset[BrokerId] = NOBODY
+    run: BrokerEpoch = NO_BROKER_EPOCH
 
 
 NOT_PROPOSED = Proposed()
@@ -108,10 +151,11 @@ NO_VERDICT = Verdict()
 
 
 class Reign(NamedTuple):
-    """An epoch as the controller opened it, with the ISR that it had last. Only the model knows it as a whole."""
+    """An epoch as the controller opened it, with its last ISR and ELR. Only the model knows it as a whole."""
 
     leader: BrokerId = NO_LEADER
     isr: frozenset[BrokerId] = NOBODY
+    elr: frozenset[BrokerId] = NOBODY
 
 
 NO_REIGN = Reign()
@@ -139,10 +183,15 @@ NOTHING_SETTLED = Settled()
 
 
 class LastFetch(NamedTuple):
-    """The last fetch that a replica sent in an epoch: from where on, and in which epoch its last record was written."""
+    """The last fetch that a replica sent in an epoch: from where on, and in which epoch its last record was written.
+
+    `run` is the run that sent it. `anew`: that run registered in this very epoch, so an earlier one may have fetched in it.
+    """
 
     offset: Offset = UNKNOWN_OFFSET
     last_epoch: Epoch = NO_EPOCH
+    run: BrokerEpoch = NO_BROKER_EPOCH
+    anew: bool = False
 
 
 NO_FETCH = LastFetch()
