@@ -34,6 +34,10 @@ class IsrMember(NamedTuple):
     broker: BrokerId
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
 
+    def __hash__(self) -> int:
+        """By broker alone: a proposal names each once, and in proofs the broker epoch is any."""
+        return hash(self.broker)
+
 
 class AlterPartitionRequest(NamedTuple):
     """A leader proposes an ISR, on top of a partition epoch, in its leader epoch. Kafka: `AlterPartitionRequest`.

@@ -174,9 +174,8 @@ class View(ReplicaView):
         """Which run of another broker a broker has heard to be registered."""
         return self.at(f"has heard of {other}", broker)
 
-    def is_under_min(self, leader: Any) -> Any:
-        """Whether a leader commits nothing, because too few are in sync by the ISR that it knows."""
-        isr = self.role(leader).isr.isr
+    def is_under_min(self, isr: Any) -> Any:
+        """Whether an ISR is too small for anything to be committed."""
         too_many = combinations(self.brokers.ids or (), self.min_isr)
         return all_of(*(no(all_of(*(member(broker, isr) for broker in some))) for some in too_many))
 
@@ -431,6 +430,13 @@ def leader_is_up(s: View, broker: BrokerId) -> Any:
     return implies(all_of(s.registered(broker).fenced, state.partition_epoch >= 0, member(broker, state.isr)), last_one)
 
 
+@conjunct("EligibleWhileTooFew", "There are eligible leader replicas only while too few are in sync.")
+def eligible_while_too_few(s: View, version: PartitionEpoch, replica: BrokerId) -> Any:
+    decided = s.decision(version)
+    eligible = all_of(s.min_isr > 1, version <= s.partition.partition_epoch, member(replica, decided.elr))
+    return implies(eligible, all_of(s.is_under_min(decided.isr), no(member(replica, decided.isr))))
+
+
 @conjunct("LeadersChange", "Without reassignments, a new epoch is a new leader's.")
 def leaders_change(s: View, epoch: Epoch) -> Any:
     later = s.reign(epoch + 1)
@@ -487,6 +493,17 @@ def registered_since(s: View, broker: BrokerId) -> Any:
         implies(since.partition_epoch >= 0, begun),
         since.leader_epoch <= s.partition.leader_epoch,
     )
+
+
+@conjunct(
+    "NewRunsComeBack", "Where records may be lost, a new run is listed once it has entered the epoch that it registered in."
+)
+def new_runs_come_back(s: View, broker: BrokerId, epoch: Epoch) -> Any:
+    if s.min_isr == 1:
+        return True
+    since = s.since(broker).leader_epoch
+    listed = all_of(s.is_listed(broker, s.reign(epoch)), since <= epoch, epoch <= s.partition.leader_epoch)
+    return implies(listed, s.epoch(broker) >= since)
 
 
 @conjunct("HeardOfRuns", "Who hears of a run hears what is registered, or was.")
@@ -696,6 +713,7 @@ def last_fetches(s: View, broker: BrokerId, epoch: Epoch) -> Any:
         implies(epoch == since, all_of(last.anew, last.run == s.registered(broker).run)),
         implies(epoch > s.partition.leader_epoch, last.run == NO_BROKER_EPOCH),
         any_of(last.run >= FIRST_RUN, no(last.anew)),
+        implies(all_of(s.run(broker) >= 0, epoch >= since, last.offset >= 0), epoch <= s.role(broker).leader_epoch),
     )
     sent = implies(
         last.offset >= 0,
@@ -942,15 +960,19 @@ def verdicts(s: View, proposal: MessageId, replica: BrokerId) -> Any:
 def news_shrinks(s: View, version: PartitionEpoch, later: PartitionEpoch, leader: BrokerId, replica: BrokerId) -> Any:
     decided, after = s.decision(version), s.decision(later)
     same_epoch = all_of(later <= s.partition.partition_epoch, after.leader_epoch == decided.leader_epoch)
-    grows = all_of(s.is_listed(replica, after), no(s.is_listed(replica, decided)))
-    return implies(all_of(s.is_news(version, leader), version <= later, same_epoch), no(grows))
+    return implies(all_of(s.is_news(version, leader), version <= later, same_epoch), no_larger(s, replica, after, decided))
+
+
+def no_larger(s: View, replica: Any, after: Any, before: Any) -> Any:
+    """That a replica which is in sync, or listed, was so before."""
+    in_sync = implies(member(replica, after.isr), member(replica, before.isr))
+    return in_sync if s.min_isr == 1 else all_of(in_sync, implies(s.is_listed(replica, after), s.is_listed(replica, before)))
 
 
 @conjunct("NewsIsLast", "The ISR that the epoch has in the end is no larger, either.")
 def news_is_last(s: View, version: PartitionEpoch, leader: BrokerId, replica: BrokerId) -> Any:
     decided = s.decision(version)
-    at_last = s.is_listed(replica, s.reign(decided.leader_epoch))
-    return implies(all_of(s.is_news(version, leader), at_last), s.is_listed(replica, decided))
+    return implies(s.is_news(version, leader), no_larger(s, replica, s.reign(decided.leader_epoch), decided))
 
 
 @conjunct("NewsIsCounted", "A leader waits for every member of an ISR of its epoch that it does not know yet.")
@@ -966,7 +988,7 @@ def counts_listed(s: View, leader: Any, replica: Any, decided: Any) -> Any:
     in_sync = implies(member(replica, decided.isr), counts)
     if s.min_isr == 1:
         return in_sync
-    return all_of(in_sync, implies(member(replica, decided.elr), any_of(counts, s.is_under_min(leader))))
+    return all_of(in_sync, implies(member(replica, decided.elr), any_of(counts, s.is_under_min(s.role(leader).isr.isr))))
 
 
 @conjunct("LeaderCountsIsr", "So a leader waits for every member of the ISR that the controller had last in its epoch.")
@@ -1103,10 +1125,12 @@ INVARIANT = (
     last_decision,
     reigns,
     leader_is_up,
+    eligible_while_too_few,
     leaders_change,
     epochs_from_controller,
     runs,
     registered_since,
+    new_runs_come_back,
     heard_of_runs,
     applied_is_decided,
     leader_isr_is_decided,
