@@ -609,23 +609,19 @@ def ledger_in_order(s: View, epoch: Epoch, offset: Offset, later: Offset) -> Any
     )
 
 
-@conjunct("LeaderKeepsLedger", "While it leads, a leader only appends.")
+@conjunct("LeaderKeepsLedger", "While it leads, a leader only appends. One that has stopped has that log until it starts.")
 def leader_keeps_ledger(s: View, leader: BrokerId, offset: Offset) -> Any:
-    log, book, term = s.log(leader), s.ledger(s.epoch(leader)), s.term(s.epoch(leader))
-    opened = opened_epoch(log)
-    return implies(
-        s.leads(leader),
-        all_of(
-            term.begun,
-            term.start == s.role(leader).epoch_start,
-            term.committed <= s.high_watermark(leader),
-            log.end_offset == book.end_offset,
-            implies(holds(log, offset), same_record(log, book, offset)),
-            any_of(
-                opened == s.epoch(leader), all_of(log.end_offset > 0, epoch_at(log, log.end_offset - 1) == s.epoch(leader))
-            ),
-        ),
+    epoch, log = s.epoch(leader), s.log(leader)
+    book, term, opened = s.ledger(epoch), s.term(epoch), opened_epoch(log)
+    has_led = all_of(s.min_isr == 1, epoch >= 0, s.reign(epoch).leader == leader)
+    wrote = all_of(log.end_offset > 0, epoch_at(log, log.end_offset - 1) == epoch)
+    kept = all_of(term.begun, log.end_offset == book.end_offset, implies(holds(log, offset), same_record(log, book, offset)))
+    leading = all_of(
+        term.start == s.role(leader).epoch_start,
+        term.committed <= s.high_watermark(leader),
+        any_of(opened == epoch, wrote),
     )
+    return all_of(implies(any_of(s.leads(leader), has_led), kept), implies(s.leads(leader), leading))
 
 
 @conjunct("WrittenByLeader", "A log is, up to any record, what the leader of the record's epoch had.")
@@ -733,14 +729,20 @@ def last_fetches(s: View, broker: BrokerId, epoch: Epoch) -> Any:
 def follower_keeps_shown(s: View, broker: BrokerId, offset: Offset) -> Any:
     epoch, log = s.epoch(broker), s.log(broker)
     last = s.fetched(broker, epoch)
-    shown = all_of(epoch >= 0, last.offset >= 0, s.continues(epoch, last))
+    fetched = all_of(epoch >= 0, last.offset >= 0, s.is_intact(broker, epoch))
     prefix = implies(holds(log, offset), has_same_record(s.ledger(epoch), log, offset))
-    waits = all_of(epoch >= 0, last.offset >= 0, no(s.term(epoch).begun))
-    as_sent = all_of(last.offset == log.end_offset, last.last_epoch == log.latest_epoch)
     nothing_opened = any_of(opened_epoch(log) == NO_EPOCH, log.end_offset == 0)
-    keeps = implies(all_of(shown, s.is_intact(broker, epoch)), log.end_offset >= last.offset)
-    waits = all_of(waits, s.role(broker).leader_epoch == epoch)
-    return all_of(keeps, implies(shown, all_of(prefix, nothing_opened)), implies(waits, as_sent))
+    keeps = all_of(log.end_offset >= last.offset, prefix, nothing_opened)
+    forgotten = all_of(
+        s.role(broker).leader_epoch < epoch,
+        s.opened_only(broker, last.last_epoch, last.offset),
+        implies(holds(log, offset), same_record(s.ledger(last.last_epoch), log, offset)),
+    )
+    as_sent = all_of(last.offset == log.end_offset, any_of(last.last_epoch == log.latest_epoch, forgotten))
+    return all_of(
+        implies(all_of(fetched, s.continues(epoch, last)), keeps),
+        implies(all_of(fetched, no(s.term(epoch).begun)), as_sent),
+    )
 
 
 @conjunct("AwaitedFetch", "While a follower waits for an answer in its epoch, its log is as when it asked.")
@@ -823,6 +825,13 @@ def known_followers(s: View, leader: BrokerId, follower: BrokerId) -> Any:
     by_run = all_of(known.run >= FIRST_RUN, known.run <= last.run, any_of(last.anew, known.run == last.run))
     shown = implies(known.run == last.run, s.has_shown(follower, s.epoch(leader), known.end_offset))
     return implies(all_of(s.leads(leader), known.end_offset >= 0), all_of(by_run, shown))
+
+
+@conjunct("AdmittedByLeader", "Who registers anew is listed again in the same epoch only by a proposal of its leader.")
+def admitted_by_leader(s: View, replica: BrokerId, epoch: Epoch) -> Any:
+    """But for the last one in sync, which stays where it is if nobody leads and nothing is lost."""
+    listed = all_of(s.fetched(replica, epoch).anew, s.is_listed(replica, s.reign(epoch)))
+    return implies(listed, any_of(s.term(epoch).begun, all_of(s.min_isr == 1, s.reign(epoch).leader == NO_LEADER)))
 
 
 @conjunct("NewRunsAreKnown", "Who is in sync again after a new run of it has registered is known by that run.")
@@ -1151,6 +1160,7 @@ INVARIANT = (
     answers,
     diverging_answers,
     known_followers,
+    admitted_by_leader,
     new_runs_are_known,
     proposals,
     no_proposal_yet,
