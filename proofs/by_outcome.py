@@ -14,7 +14,7 @@ import z3
 from model_check.model import Action
 from proofs.induction import INIT, PROPERTIES, Claim, Induction, Obligation, Status, export, names_in
 from proofs.instances import Instances, Kind
-from proofs.invariant import Conjunct, Theorem
+from proofs.invariant import Conjunct, ReplicaView, Theorem
 from proofs.pieces import pieces
 from proofs.relation import Step, outcomes
 from proofs.settings import Settings
@@ -54,7 +54,10 @@ class InductionByOutcome(Induction):
         self.about = {conjunct.name: self._about(conjunct) for conjunct in (*self.conjuncts, *theorem.consequences)}
         named = IN_LAWS | {str(variable): kind for about in self.about.values() for kind, variable in about}
         closed = [instance.closed() for _, instance in self.hypotheses]
-        self.orders = [in_order(self.before.at("log", broker)) for broker in self.brokers.ids or ()]
+        view = theorem.view(self.before.at, self.brokers)
+        assert isinstance(view, ReplicaView), f"{theorem.name} is not about replicas with logs"
+        self._view = view
+        self.orders = [in_order(view.log(broker)) for broker in self.brokers.ids or ()]
         """That epochs never go back along the brokers' logs: a premise of laws, and an obligation of its own."""
         self.instances_of = Instances([*self.premises, *closed], named)
 
@@ -129,16 +132,13 @@ class InductionByOutcome(Induction):
 
     def _proves_piece(self, claim: Claim, formulas: tuple[z3.BoolRef, ...], names: list[tuple[Kind, z3.ArithRef]]) -> bool:
         brokers = self.brokers.ids or ()
-        logs = [self.before.at("log", broker) for broker in brokers]
+        logs = [self._view.log(broker) for broker in brokers]
         about = self.about.get(claim.conjunct, [])
         written_in = [("epoch", log.epoch(term)) for kind, term in about if kind == "offset" for log in logs]
         ends = [("offset", z3.IntVal(0)), *(("offset", number(log.end_offset - 1)) for log in logs)]
-        epochs = [("epoch", number(self.before.at("role", broker).leader_epoch)) for broker in brokers]
-        state = self.before.at("partition", None)
-        latest = [("epoch", number(state.leader_epoch)), ("version", number(state.partition_epoch))]
-        latest.append(("epoch", number(self.before.at("settled", None).epoch)))
+        landmarks = [(kind, number(value)) for kind, value in self.theorem.landmarks(self._view)]
         by_instances = self.instances_of.attempts(
-            formulas, [*about, *written_in, *names, *latest, *epochs], ends, (BY_INSTANCES, BY_INSTANCES_MS)
+            formulas, [*about, *written_in, *names, *landmarks], ends, (BY_INSTANCES, BY_INSTANCES_MS)
         )
         return self._searched(formulas) or any(by_instances)
 

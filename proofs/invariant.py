@@ -183,6 +183,7 @@ class Theorem:
     - `premises`: what holds of the arguments of actions;
     - `in_bounds`: what the bounded model takes arguments of actions to be that it does not name, for a number of replicas;
     - `consequences`: further claims about every state that follow from the invariant;
+    - `landmarks`: the epochs and partition epochs of a state that proofs by instances begin with, each with its kind;
     - `lemmas`: further tasks, by name, with the obligations that they make of an `Induction`;
     - `any_number`: whether it can be proved for any number of replicas at once;
     - `by_outcome`: whether it is proved one outcome of an action at a time, because there are many ways through the rules;
@@ -202,6 +203,7 @@ class Theorem:
     mutants: tuple[str, ...] = ()
     premises: tuple[SymbolicBool, ...] = ()
     in_bounds: Callable[[int], tuple[SymbolicBool, ...]] = lambda replicas: ()
+    landmarks: Callable[[Any], tuple[tuple[str, Any], ...]] = lambda view: ()
     lemmas: tuple[tuple[str, Callable[[Any], Iterator[Any]]], ...] = ()
     consequences: tuple[Conjunct, ...] = ()
     any_number: bool = False

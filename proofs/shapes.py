@@ -33,6 +33,9 @@ from spec.values import BrokerId, Epoch, Offset, Record
 Keys = tuple[Any, ...]
 """Which one of many values of a kind: nothing for a value of which there is one, or a broker, or an epoch."""
 
+LEAST = -2
+"""The least number that means something: `NEVER_FETCHED`."""
+
 Unknown = Callable[..., Any]
 """A family of values: one for each key."""
 
@@ -84,8 +87,8 @@ class Shape:
         return Written(value.term)
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
-        """That nothing in a lifted value is above `most`: what a reader can take in."""
-        return z3.And(value.term >= -1, value.term <= most)
+        """That nothing in a lifted value is above `most`: what a reader can take in. Numbers below 0 stand for nothing."""
+        return z3.And(value.term >= LEAST, value.term <= most)
 
     def read(self, model: z3.ModelRef, value: Any) -> Any:
         """The Python value that a lifted one has in a model."""

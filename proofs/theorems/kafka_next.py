@@ -5,6 +5,7 @@ The model is `messages` with its bounds lifted: fetches, answers, proposals and 
 for any time, or lost.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -67,18 +68,23 @@ def unbounded(min_isr: int, replicas: Replicas, mutant: str | None = None) -> Mo
     given = {"replicas": replicas, "values": inf, "stops": inf, "min_isr": min_isr, "mutant": mutant}
     parameters = resolve(NAME, PARAMETERS, given)
     times: Any = {broker: _caught_up(broker) for broker in range(1, replicas + 1)}
-    fenced: Any = {broker: SymbolicBool(z3.Bool(f"{broker} is believed to be fenced")) for broker in times}
+    fenced: Any = {broker: _believed(broker) for broker in times}
     names: Any = ([EPOCH], [VERSION], [FETCH], [PROPOSAL], [SURVIVES], [CHECKPOINTED], [RUN], NOW, times, fenced)
     return messages.build("messages", parameters, Numbers(*names))
+
+
+def _believed(broker: int) -> SymbolicBool:
+    return SymbolicBool(z3.Bool(f"{broker} is believed to be fenced"))
 
 
 def _caught_up(broker: int) -> Name:
     return Name(f"when {broker} was caught up")
 
 
-def every_lag_is_too_long(replicas: int) -> tuple[SymbolicBool, ...]:
-    """What the bounded model says of time: it is late."""
-    return NOW == LATE, *(_caught_up(broker) == 0 for broker in range(1, replicas + 1))
+def as_within_bounds(replicas: int) -> tuple[SymbolicBool, ...]:
+    """What the bounded model says of time and of leaders' beliefs: it is late, and nobody is believed to be fenced."""
+    brokers = range(1, replicas + 1)
+    return NOW == LATE, *(_caught_up(broker) == 0 for broker in brokers), *(no(_believed(broker)) for broker in brokers)
 
 
 def bounded(min_isr: int, replicas: int, log_size: int, max_epoch: int, mutant: str | None = None) -> Model:
@@ -86,7 +92,7 @@ def bounded(min_isr: int, replicas: int, log_size: int, max_epoch: int, mutant: 
     given = {
         "replicas": replicas,
         "min_isr": min_isr,
-        "stops": 1,
+        "stops": max_epoch,
         "values": log_size,
         "max_epoch": max_epoch,
         "max_version": max_epoch + 1,
@@ -174,10 +180,14 @@ class View(ReplicaView):
         """Which run of another broker a broker has heard to be registered."""
         return self.at(f"has heard of {other}", broker)
 
+    def are_too_few(self, belongs: Callable[[Any], Any]) -> Any:
+        """Whether fewer than min ISR brokers belong to something."""
+        enough = combinations(self.brokers.ids or (), self.min_isr)
+        return all_of(*(no(all_of(*map(belongs, some))) for some in enough))
+
     def is_under_min(self, isr: Any) -> Any:
         """Whether an ISR is too small for anything to be committed."""
-        too_many = combinations(self.brokers.ids or (), self.min_isr)
-        return all_of(*(no(all_of(*(member(broker, isr) for broker in some))) for some in too_many))
+        return self.are_too_few(lambda broker: member(broker, isr))
 
     def awaited(self, follower: Any, leader: Any) -> Any:
         """The fetch to `leader` whose answer `follower` waits for."""
@@ -435,6 +445,20 @@ def eligible_while_too_few(s: View, version: PartitionEpoch, replica: BrokerId) 
     decided = s.decision(version)
     eligible = all_of(s.min_isr > 1, version <= s.partition.partition_epoch, member(replica, decided.elr))
     return implies(eligible, all_of(s.is_under_min(decided.isr), no(member(replica, decided.isr))))
+
+
+@conjunct(
+    "SomebodyIsLeft", "With power loss, who leaves ISR and ELR for good has registered anew, or min ISR others are there."
+)
+def somebody_is_left(s: View, version: PartitionEpoch) -> Any:
+    """So while fewer than min ISR brokers have stopped and are not back on a list, somebody can be elected.
+
+    That is if the partition began with enough of them in sync.
+    """
+    first, now = s.decision(version), s.partition
+    began = all_of(version == 0, s.min_isr > 1, now.partition_epoch >= 0, no(s.is_under_min(first.isr)))
+    accounted = s.are_too_few(lambda broker: any_of(s.is_listed(broker, now), s.since(broker).partition_epoch >= 0))
+    return implies(began, no(accounted))
 
 
 @conjunct("LeadersChange", "Without reassignments, a new epoch is a new leader's.")
@@ -1135,6 +1159,7 @@ INVARIANT = (
     reigns,
     leader_is_up,
     eligible_while_too_few,
+    somebody_is_left,
     leaders_change,
     epochs_from_controller,
     runs,
@@ -1234,6 +1259,13 @@ def ledger_opened(s: View, epoch: Epoch) -> Any:
 REALISTIC = (applied_whole, values_are_new, ledger_opened)
 
 
+def landmarks(s: View) -> tuple[tuple[str, Any], ...]:
+    """The epochs that brokers are in, and the controller; and of who has committed furthest."""
+    state = s.partition
+    controller = (("epoch", state.leader_epoch), ("version", state.partition_epoch), ("epoch", s.settled.epoch))
+    return *controller, *(("epoch", s.role(broker).leader_epoch) for broker in s.brokers.ids or ())
+
+
 def committed_before_the_last_epoch(s: View) -> bool:
     """A witness: an epoch has committed, the next one has begun, the ISR has two members."""
     return bool(s.term(0).committed > 0 and s.term(1).begun and len(s.partition.isr) > 1)
@@ -1257,7 +1289,8 @@ KAFKA_NEXT_THEOREM = Theorem(
     mutants=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)),
     premises=PREMISES,
     realistic=REALISTIC,
-    in_bounds=every_lag_is_too_long,
+    in_bounds=as_within_bounds,
+    landmarks=landmarks,
 )
 
 

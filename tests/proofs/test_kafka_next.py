@@ -18,7 +18,7 @@ from model_check.model import Model, State
 from model_check.models import messages
 from model_check.models.messages import board
 from model_check.models.messages.settings import PARAMETERS
-from model_check.models.messages.values import MessageId
+from model_check.models.messages.values import FIRST_RUN, MessageId
 from model_check.parameters import resolve
 from model_check.symmetry import Symmetry
 from proofs.by_outcome import InductionByOutcome
@@ -26,7 +26,14 @@ from proofs.counterexample import Explored
 from proofs.invariant import conjunct
 from proofs.settings import Settings
 from proofs.symbolic import Brokers
-from proofs.theorems.kafka_next import CONSEQUENCES, INVARIANT, KAFKA_NEXT_THEOREM, REALISTIC, View
+from proofs.theorems.kafka_next import (
+    CONSEQUENCES,
+    INVARIANT,
+    KAFKA_NEXT_THEOREM,
+    REALISTIC,
+    LossyView,
+    View,
+)
 from proofs.weakened import Unweakened, WeakenedInduction
 from spec.broker_mutants import BROKER_MUTANTS
 from spec.broker_versions import BROKER_NEXT
@@ -37,6 +44,7 @@ from spec.values import BrokerId, Epoch, Offset, PartitionEpoch
 from tests.model_check.commands import Command
 
 BOUNDS = {"max_epoch": 2, "max_version": 3, "fetches": 5, "proposals": 2, "values": 2}
+WITH_STOPS = BOUNDS | {"max_epoch": 4, "max_version": 6, "stops": 3}
 
 OFTEN = {"HandleFetch": 3, "TakeAnswer": 4, "Follow": 2, "Lead": 2, "SendFetch": 2, "GrantProposal": 3, "TakeVerdict": 2}
 SELDOM = {
@@ -47,6 +55,8 @@ SELDOM = {
     "UnfenceQuietly": 0.5,
     "RefuseProposal": 0.2,
     "ElectLeader": 0.7,
+    "Stop": 0.1,
+    "HearOfRun": 0.3,
 }
 
 
@@ -85,7 +95,8 @@ def failing(model: Model, state: State) -> list[str]:
         PartitionEpoch: range(bounds["max_version"] + 1),
         MessageId: range(max(bounds["fetches"], bounds["proposals"])),
     }
-    view = View(Explored(model, state).at, Brokers(replicas))
+    of = View if bounds["min_isr"] == 1 else LossyView
+    view = of(Explored(model, state).at, Brokers(replicas))
     return [
         claim.name
         for claim in (*INVARIANT, *CONSEQUENCES, *REALISTIC)
@@ -98,18 +109,35 @@ def failing(model: Model, state: State) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(("replicas", "walks"), [(2, 8), pytest.param(3, 2, marks=pytest.mark.slow)])
-def test_the_invariant_holds_of_states_that_walks_reach(replicas: int, walks: int) -> None:
-    model = model_of(replicas=replicas, **BOUNDS)
-    assert {name for state in walked(model, 30, walks) for name in failing(model, state)} == set()
+@pytest.mark.parametrize(
+    ("replicas", "walks", "bounds"),
+    [
+        (2, 6, BOUNDS),
+        (2, 6, WITH_STOPS | {"min_isr": 1}),
+        (2, 6, WITH_STOPS | {"min_isr": 2}),
+        pytest.param(3, 2, BOUNDS, marks=pytest.mark.slow),
+        pytest.param(3, 8, WITH_STOPS | {"min_isr": 2}, marks=pytest.mark.slow),
+    ],
+)
+def test_the_invariant_holds_of_states_that_walks_reach(replicas: int, walks: int, bounds: dict[str, int]) -> None:
+    model = model_of(replicas=replicas, **bounds)
+    seen = walked(model, 30, walks)
+    assert {name for state in seen for name in failing(model, state)} == set()
+    assert "stops" not in bounds or {broker for state in seen for broker in registered_again(model, state)} != set()
+
+
+def registered_again(model: Model, state: State) -> list[int]:
+    """The brokers whose first run is over, and whose next one is registered."""
+    at = Explored(model, state).at
+    return [broker for broker in range(1, model.parameters["replicas"] + 1) if at("run", broker) > FIRST_RUN]
 
 
 def test_actions_of_one_broker_stand_for_those_of_all() -> None:
     """The model tells no brokers apart, so the prover looks at one action of those that are the same but for names."""
-    model = model_of(replicas=3, **BOUNDS)
+    model = model_of(replicas=3, stops=1)
     Symmetry(model).check(model.properties)
     induction = InductionByOutcome(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 3))
-    twice = ["Fence", "Unfence"]  # the preferred replica is the broker itself, or another
+    twice = ["Fence", "Unfence", "Register"]  # the preferred replica is the broker itself, or another
     names = {action.name for action in model.actions}
     assert sorted(action.name for action in induction.actions.values()) == sorted([*names, *twice])
 

@@ -44,7 +44,7 @@ class Decision(NamedTuple):
 NOT_DECIDED = Decision()
 
 
-FIRST_RUN = BrokerEpoch(1)
+FIRST_RUN = BrokerEpoch(0)
 """The broker epoch of every broker's first run."""
 
 
