@@ -7,6 +7,7 @@ piece is proved by Z3's own search, if that finds a proof at once, or else from 
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import z3
@@ -53,6 +54,7 @@ class InductionByOutcome(Induction):
         """How many files were written: an obligation has one for each outcome."""
         self.about = {conjunct.name: self._about(conjunct) for conjunct in (*self.conjuncts, *theorem.consequences)}
         named = IN_LAWS | {str(variable): kind for about in self.about.values() for kind, variable in about}
+        self.named = named
         closed = [instance.closed() for _, instance in self.hypotheses]
         view = theorem.view(self.before.at, self.brokers)
         assert isinstance(view, ReplicaView), f"{theorem.name} is not about replicas with logs"
@@ -122,33 +124,65 @@ class InductionByOutcome(Induction):
         if z3.is_true(claim.goal) or self._searched((*claim.premises, negation(claim.goal))):
             return "proved"
         end = time.perf_counter() + self.settings.timeout
-        action = self.actions.get(claim.action)
-        names = [(ARGUMENTS.get(name, name), term) for name, term in (names_in(action) if action else [])]
-        for premises, part in pieces(claim.goal, [term for _, term in names]):
-            formulas = (*claim.premises, *premises, negation(part))
+        for formulas, names in self._pieces(claim):
             if time.perf_counter() > end or not self._proves_piece(claim, formulas, names):
                 return "refuted" if self.has_time_for_search and on_failure(claim) else "unknown"
         return "proved"
 
+    def _pieces(self, claim: Claim) -> Iterator[tuple[tuple[z3.BoolRef, ...], list[tuple[Kind, z3.ArithRef]]]]:
+        """The formulas of each piece of a claim, its goal negated, with the arguments of the action."""
+        action = self.actions.get(claim.action)
+        names = [(ARGUMENTS.get(name, name), term) for name, term in (names_in(action) if action else [])]
+        for premises, part in pieces(claim.goal, [term for _, term in names]):
+            yield (*claim.premises, *premises, negation(part)), names
+
+    def _core(self, claim: Claim) -> frozenset[str]:
+        """The conjuncts on which a proof of a claim rests, piece by piece."""
+        if claim.action == INIT:
+            return frozenset()
+        found: set[str] = set()
+        for formulas, names in self._pieces(claim):
+            if self._searched(formulas, self.labelled) or any(self._by_instances(self.labelled, claim, formulas, names)):
+                found |= self.labelled.core
+            else:
+                raise ValueError(f"no proof was found that {claim.action} keeps {claim.conjunct}")
+        return frozenset(found)
+
+    @cached_property
+    def labelled(self) -> Instances:
+        """The hypotheses, each under the name of its conjunct."""
+        under = [(z3.Bool(conjunct.name), instance.closed()) for conjunct, instance in self.hypotheses]
+        return Instances(self.premises, self.named, under)
+
     def _proves_piece(self, claim: Claim, formulas: tuple[z3.BoolRef, ...], names: list[tuple[Kind, z3.ArithRef]]) -> bool:
+        return self._searched(formulas) or any(self._by_instances(self.instances_of, claim, formulas, names))
+
+    def _by_instances(
+        self,
+        hypotheses: Instances,
+        claim: Claim,
+        formulas: tuple[z3.BoolRef, ...],
+        names: list[tuple[Kind, z3.ArithRef]],
+    ) -> Iterator[bool]:
         brokers = self.brokers.ids or ()
         logs = [self._view.log(broker) for broker in brokers]
         about = self.about.get(claim.conjunct, [])
         written_in = [("epoch", log.epoch(term)) for kind, term in about if kind == "offset" for log in logs]
         ends = [("offset", z3.IntVal(0)), *(("offset", number(log.end_offset - 1)) for log in logs)]
         landmarks = [(kind, number(value)) for kind, value in self.theorem.landmarks(self._view)]
-        by_instances = self.instances_of.attempts(
-            formulas, [*about, *written_in, *names, *landmarks], ends, (BY_INSTANCES, BY_INSTANCES_MS)
-        )
-        return self._searched(formulas) or any(by_instances)
+        core = [*about, *written_in, *names, *landmarks]
+        return hypotheses.attempts(formulas, core, ends, (BY_INSTANCES, BY_INSTANCES_MS))
 
-    def _searched(self, formulas: tuple[z3.BoolRef, ...]) -> bool:
-        """Whether Z3's own search finds the contradiction soon."""
-        solver = self.solver()
+    def _searched(self, formulas: tuple[z3.BoolRef, ...], labelled: Instances | None = None) -> bool:
+        """Whether Z3's own search finds the contradiction soon; `labelled`: what it is told under labels, if it is."""
+        solver = self.solver() if labelled is None else z3.Solver()
         solver.set("rlimit", AT_FIRST)
         solver.set("timeout", AT_FIRST_MS)
         solver.add(*formulas)
-        return bool(solver.check() == z3.unsat)
+        if labelled is None:
+            return bool(solver.check() == z3.unsat)
+        solver.add(*labelled.ground, *(known.told(known.formula) for known in labelled.general))
+        return labelled.contradicts(solver)
 
 
 def _both(one: Obligation, other: Obligation) -> Obligation:

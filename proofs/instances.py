@@ -71,13 +71,19 @@ class Asked(NamedTuple):
 
 
 class General(NamedTuple):
-    """A formula about any numbers of certain kinds."""
+    """A formula about any numbers of certain kinds. `label`: what it is told under, if anything."""
 
     formula: z3.QuantifierRef
     kinds: tuple[Kind | None, ...]
     asked: Asked
     nested: bool
     """Whether more is quantified in its body."""
+
+    label: z3.BoolRef | None = None
+
+    def told(self, instance: z3.BoolRef) -> z3.BoolRef:
+        """An instance under its label."""
+        return instance if self.label is None else z3.Implies(self.label, instance)
 
 
 Found = dict[Kind, dict[int, z3.ExprRef]]
@@ -202,14 +208,28 @@ def general(formula: z3.QuantifierRef, named: Mapping[str, Kind]) -> General:
 
 
 class Instances:
-    """The hypotheses of an induction, ready for proofs by instances. `named`: kinds of variables by name."""
+    """The hypotheses of an induction, ready for proofs by instances. `named`: kinds of variables by name.
 
-    def __init__(self, hypotheses: Iterable[z3.BoolRef], named: Mapping[str, Kind]) -> None:
-        known = list(hypotheses)
+    A hypothesis may have a label. Then the `core` of a proof are the labels of what it rests on.
+    """
+
+    def __init__(
+        self,
+        hypotheses: Iterable[z3.BoolRef],
+        named: Mapping[str, Kind],
+        labelled: Iterable[tuple[z3.BoolRef, z3.BoolRef]] = (),
+    ) -> None:
+        known, under = list(hypotheses), list(labelled)
         self._general = ByTerm(lambda formula: general(formula, named))
         self._normal = ByTerm(_normal)
+        self.labels = list({label.get_id(): label for label, _ in under}.values())
+        self.core: frozenset[str] = frozenset()
         self.ground = [formula for formula in known if not z3.is_quantifier(formula)]
+        self.ground += [z3.Implies(label, formula) for label, formula in under if not z3.is_quantifier(formula)]
         self.general = [self._general(formula) for formula in known if z3.is_quantifier(formula)]
+        self.general += [
+            self._general(formula)._replace(label=label) for label, formula in under if z3.is_quantifier(formula)
+        ]
         self._made: dict[tuple[int, ...], tuple[z3.BoolRef, Sequence[z3.ExprRef]]] = {}
         """Instances, with what they are about, so that its ids stay its own."""
 
@@ -224,13 +244,14 @@ class Instances:
         terms.wider()
         for kind, term in [*seeds, *(asked for formula in claimed for asked in asked_in(formula).ground)]:
             terms.add(kind, term)
-        told = [instance for known in self._first(terms) for instance in self._instances(known, terms, MOST_OF_ONE)]
+        first = self._first(terms)
+        told = [known.told(instance) for known in first for instance in self._instances(known, terms, MOST_OF_ONE)]
         told += [self._spelled_out(formula, terms, MOST_OF_ONE) for formula in claimed]
         solver = z3.SimpleSolver()
         solver.set("rlimit", limits[0])
         solver.set("timeout", limits[1])
         solver.add(*self.ground, *told)
-        yield bool(solver.check() == z3.unsat)
+        yield self.contradicts(solver)
         quantified = [known for formula in claimed for known in self._quantified_in(formula)]
         terms.wider()
         for kind, term in [asked for formula in self.ground for asked in asked_in(formula).ground]:
@@ -239,17 +260,30 @@ class Instances:
             for kind, term in _asked_of(known, terms, MOST_OF_ONE):
                 terms.add(kind, term)
         for _ in range(MOST_ROUNDS):
-            if solver.check() != z3.sat:
+            if solver.check(*self.labels) != z3.sat:
                 break
             model = solver.model()
             apart = terms.told_apart(model)
-            possible = [known for known in self.general for known in self._instances(known, apart, MOST_OF_ONE_TRIED)]
+            possible = [
+                known.told(instance)
+                for known in self.general
+                for instance in self._instances(known, apart, MOST_OF_ONE_TRIED)
+            ]
             possible += [self._spelled_out(formula, apart, MOST_OF_ONE_TRIED) for formula in claimed]
             violated = [instance for instance in possible if z3.is_false(model.eval(instance))]
             if not violated:
                 break
             solver.add(*violated)
-        yield bool(solver.check() == z3.unsat)
+        yield self.contradicts(solver)
+
+    def contradicts(self, solver: z3.Solver) -> bool:
+        """Whether what a solver knows contradicts itself; then the labels of what it rests on are noted."""
+        if self.labels:
+            solver.set("core.minimize", True)
+        found = bool(solver.check(*self.labels) == z3.unsat)
+        if found and self.labels:
+            self.core = frozenset(map(str, solver.unsat_core()))
+        return found
 
     def _first(self, terms: Terms) -> list[General]:
         """The hypotheses to begin with: those with the fewest instances. The others wait until a model violates them."""

@@ -1294,6 +1294,13 @@ KAFKA_NEXT_THEOREM = Theorem(
 )
 
 
+def committed_and_lost(s: View) -> bool:
+    """A witness: an epoch has committed, the next one has begun, and a broker that lost what was committed is back."""
+    committed = s.term(0).committed
+    back = s.some(lambda broker: all_of(s.run(broker) > FIRST_RUN, s.log(broker).end_offset < committed))
+    return bool(all_of(committed > 0, s.term(1).begun, back))
+
+
 class LossyView(View):
     """A state as the conjuncts read it, where two replicas have to be in sync before anything is committed."""
 
@@ -1309,4 +1316,5 @@ KAFKA_NEXT_POWER_LOSS_THEOREM = replace(
     model=partial(unbounded, LossyView.min_isr),
     bounded=partial(bounded, LossyView.min_isr),
     view=LossyView,
+    witness=Witness(committed_and_lost, (1, 1), ("term", "run", "log")),
 )

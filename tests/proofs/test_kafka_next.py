@@ -23,12 +23,13 @@ from model_check.parameters import resolve
 from model_check.symmetry import Symmetry
 from proofs.by_outcome import InductionByOutcome
 from proofs.counterexample import Explored
-from proofs.invariant import conjunct
+from proofs.invariant import Theorem, conjunct
 from proofs.settings import Settings
 from proofs.symbolic import Brokers
 from proofs.theorems.kafka_next import (
     CONSEQUENCES,
     INVARIANT,
+    KAFKA_NEXT_POWER_LOSS_THEOREM,
     KAFKA_NEXT_THEOREM,
     REALISTIC,
     LossyView,
@@ -182,30 +183,40 @@ def test_each_outcome_is_exported(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == len(list(induction.claims(task)))
 
 
-def test_both_engines_find_the_same_states() -> None:
-    model = model_of(fetches=1)
+@pytest.mark.parametrize(
+    ("bounds", "counts"),
+    [({}, (6704, 15)), ({"stops": 1, "values": 0, "min_isr": 2}, (12124, 17))],
+)
+def test_both_engines_find_the_same_states(bounds: dict[str, int], counts: tuple[int, int]) -> None:
+    model = model_of(fetches=1, **bounds)
     limits = Limits(True)
     found = [explorer(name)(model, model.properties, limits) for name in ("reference", "compiled")]
-    assert [(result.distinct_states, result.depth) for result in found] == [(6704, 15)] * 2
+    assert [(result.distinct_states, result.depth) for result in found] == [counts] * 2
     assert [verdict.holds for verdict in found[0].verdicts] == [verdict.holds for verdict in found[1].verdicts]
 
 
-@pytest.mark.parametrize(
-    "task",
-    [
-        "Init",
-        "CreatePartition(leader=1, version=version, epoch=epoch)",
-        pytest.param("Property", marks=pytest.mark.slow),
-        pytest.param("ProposeShrink(leader=1, proposal=proposal)", marks=pytest.mark.slow),
-        pytest.param("Produce(leader=1, epoch=epoch)", marks=pytest.mark.slow),
-        pytest.param("ElectLeader(leader=1, version=version, epoch=epoch)", marks=pytest.mark.slow),
-        pytest.param("GrantProposal(proposal=proposal, version=version, epoch=epoch)", marks=pytest.mark.slow),
-        pytest.param("SendFetch(follower=1, leader=2, fetch=fetch, epoch=epoch)", marks=pytest.mark.slow),
-        pytest.param("TakeAnswer(follower=1, leader=2, fetch=fetch)", marks=pytest.mark.slow),
-    ],
-)
-def test_obligations_of_a_task_are_proved(task: str) -> None:
-    induction = InductionByOutcome(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 2, timeout=60.0))
+LITTLE = [
+    (KAFKA_NEXT_THEOREM, "Init"),
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "Init"),
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "Stop(broker=1, checkpointed=checkpointed, survives=survives)"),
+]
+MORE = [
+    (KAFKA_NEXT_THEOREM, "CreatePartition(leader=1, version=version, epoch=epoch)"),
+    (KAFKA_NEXT_THEOREM, "Property"),
+    (KAFKA_NEXT_THEOREM, "Stop(broker=1, checkpointed=checkpointed)"),
+    (KAFKA_NEXT_THEOREM, "GrantProposal(proposal=proposal, version=version, epoch=epoch)"),
+    (KAFKA_NEXT_THEOREM, "TakeAnswer(follower=1, leader=2, fetch=fetch)"),
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "Property"),
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "ProposeShrink(leader=1, proposal=proposal)"),
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "RegisterQuietly(broker=1, epoch=epoch)"),
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "RefuseProposal(proposal=proposal)"),
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "SendFetch(follower=1, leader=2, fetch=fetch, epoch=epoch)"),
+]
+
+
+@pytest.mark.parametrize(("theorem", "task"), [*LITTLE, *(pytest.param(*each, marks=pytest.mark.slow) for each in MORE)])
+def test_obligations_of_a_task_are_proved(theorem: Theorem, task: str) -> None:
+    induction = InductionByOutcome(theorem, Settings(theorem.name, 2, timeout=60.0))
     assert {obligation.status for obligation in induction.prove(task)} == {"proved"}
 
 

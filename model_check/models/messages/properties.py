@@ -5,7 +5,7 @@ from collections.abc import Callable
 from model_check.model import when
 from model_check.models.messages.board import Board, Log
 from model_check.models.messages.values import Decision, Term
-from spec.values import Offset
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, Offset
 
 
 def add_properties(board: Board) -> None:
@@ -30,20 +30,29 @@ def add_properties(board: Board) -> None:
         "an epoch commits something, and a later one begins",
     )
 
-    def candidate(broker: int) -> Callable[[Decision, Log, Term, Log], bool]:
-        def holds(partition: Decision, log: Log, lived: Term, book: Log) -> bool:
-            return broker not in partition.isr or log.agrees_below(book, lived.committed)
+    def candidate(broker: int) -> Callable[[Decision, BrokerEpoch, Log, Term, Log], bool]:
+        def holds(partition: Decision, run: BrokerEpoch, log: Log, lived: Term, book: Log) -> bool:
+            may_have_lost = board.loses and run == NO_BROKER_EPOCH
+            listed = broker in partition.isr or broker in partition.elr
+            return may_have_lost or not listed or log.agrees_below(book, lived.committed)
 
         return holds
 
     board.model.always(
         "LeaderCandidateCompleteness",
         [
-            when(candidate(broker), slots.partition, slots.log[broker], slots.term[epoch], slots.ledger[epoch])
+            when(
+                candidate(broker),
+                slots.partition,
+                slots.run[broker],
+                slots.log[broker],
+                slots.term[epoch],
+                slots.ledger[epoch],
+            )
             for broker in board.brokers
             for epoch in epochs
         ],
-        "what was ever committed is on every member of the controller's ISR, so on every possible next leader",
+        "what was ever committed is on every member of the controller's ISR or ELR, so on every possible next leader",
         twin="SomeEpochCommits",
     )
     board.model.always(

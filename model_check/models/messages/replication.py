@@ -398,7 +398,8 @@ def add_stops(board: Board) -> None:
 def _add_stop(board: Board, broker: BrokerId, checkpointed: Offset, survives: Offset | None) -> None:
     """A broker is killed, and loses nothing of its log; or, where `survives` is given, all from there on that it has.
 
-    It knows nothing any more, and waits for nothing; what it has sent stays on its way.
+    It knows nothing any more, and waits for nothing; what it has sent stays on its way. Which runs of others it has heard of
+    is kept, for its next run replays no less of the metadata.
     """
     slots = board.slots
     led, awaited = board.led_slots(broker), [slots.awaited[leader][broker] for leader in board.others(broker)]
