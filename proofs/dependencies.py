@@ -1,9 +1,12 @@
 """Which conjunct rests on which, and what fails without each: a page of the documentation, made by Z3.
 
-`python -m proofs.dependencies DIR [THEOREM]...` writes a page for each theorem that holds.
+`python -m proofs.dependencies DIR [THEOREM]...` writes a page for each theorem that holds. What is proved by outcome is done
+only if it is named, for it takes many minutes, and without looking what fails without each.
 """
 
+import multiprocessing
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +28,25 @@ Rests = dict[tuple[str, str], frozenset[str]]
 
 def settings_of(theorem: Theorem, replicas: Replicas | None = None, **more: Any) -> Settings:
     """For how many replicas a theorem is looked at."""
-    return Settings(theorem.name, replicas or (ANY if theorem.any_number else REPLICAS), **more)
+    usual = theorem.replicas if theorem.by_outcome else ANY if theorem.any_number else REPLICAS
+    return Settings(theorem.name, replicas or usual, **more)
 
 
 def rests_on(theorem: Theorem, replicas: Replicas | None = None) -> Rests:
     """What each obligation's proof rests on, from Z3's unsatisfiable cores."""
+    tasks = induction_of(theorem, settings_of(theorem, replicas)).tasks()
+    if not theorem.by_outcome:
+        return {place: core for task in tasks for place, core in _rests_of(theorem.name, replicas, task).items()}
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as executor:
+        found = [executor.submit(_rests_of, theorem.name, replicas, task) for task in tasks]
+        return {place: core for each in found for place, core in each.result().items()}
+
+
+def _rests_of(name: str, replicas: Replicas | None, task: str) -> Rests:
+    """The same of one task."""
+    theorem = THEOREMS[name]
     induction = induction_of(theorem, settings_of(theorem, replicas))
-    return {(task, name): core for task in induction.tasks() for name, core in induction.cores(task).items()}
+    return {(task, conjunct): core for conjunct, core in induction.cores(task).items()}
 
 
 def first_failure_without(theorem: Theorem, conjunct: str, rests: Rests, seconds: float = SECONDS_WITHOUT) -> str | None:
@@ -67,18 +82,16 @@ def page(theorem: Theorem) -> str:
     ]
     for conjunct in theorem.conjuncts:
         needed = sorted({other for (_, name), core in rests.items() if name == conjunct.name for other in core})
-        failing = first_failure_without(theorem, conjunct.name, rests) or "everything is proved all the same"
-        lines += [
-            f"## {conjunct.name}",
-            "",
-            conjunct.because,
-            "",
-            f"- Rests on: {', '.join(needed) or 'nothing else'}.",
-            f"- Without it: {failing}.",
-            "",
-        ]
+        lines += [f"## {conjunct.name}", "", conjunct.because, "", f"- Rests on: {', '.join(needed) or 'nothing else'}."]
+        if not theorem.by_outcome:
+            failing = first_failure_without(theorem, conjunct.name, rests) or "everything is proved all the same"
+            lines.append(f"- Without it: {failing}.")
+        else:
+            resting = sorted({name for (_, name), core in rests.items() if conjunct.name in core and name != conjunct.name})
+            lines.append(f"- What rests on it: {', '.join(resting) or 'nothing else'}.")
+        lines.append("")
     lines += ["## Properties", ""]
-    for name in theorem.properties:
+    for name in (*theorem.properties, *(claim.name for claim in theorem.consequences)):
         needed = sorted({other for (_, proved), core in rests.items() if proved == name for other in core})
         lines.append(f"- {name} rests on: {', '.join(needed) or 'nothing'}.")
     return "\n".join(lines) + "\n"

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from proofs.dependencies import first_failure_without, rests_on
+from proofs.prove import induction_of
+from proofs.settings import Settings
 from proofs.theorems import HOLDING, THEOREMS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -20,6 +22,25 @@ def test_the_page_speaks_of_each_conjunct_and_none_is_redundant(name: str) -> No
     assert all(conjunct.because in page for conjunct in THEOREMS[name].conjuncts)
     assert page.count("- Without it: ") == len(THEOREMS[name].conjuncts)
     assert "everything is proved all the same" not in page
+
+
+@pytest.mark.parametrize("name", ["kafka-next-power-loss"])
+def test_the_page_of_a_theorem_by_outcome_speaks_of_each_conjunct(name: str) -> None:
+    page = (DOCS / f"proofs-{name}.md").read_text(encoding="utf-8")
+    headings = [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
+    assert headings == [*(conjunct.name for conjunct in THEOREMS[name].conjuncts), "Properties"]
+    assert all(conjunct.because in page for conjunct in THEOREMS[name].conjuncts)
+    assert "What rests on it: nothing else" not in page
+    assert all(f"- {claim.name} rests on: " in page for claim in THEOREMS[name].consequences)
+
+
+def test_a_proof_by_instances_rests_on_named_conjuncts() -> None:
+    theorem = THEOREMS["kafka-next-power-loss"]
+    cores = induction_of(theorem, Settings(theorem.name, 2)).cores(
+        "Stop(broker=1, checkpointed=checkpointed, survives=survives)"
+    )
+    assert cores["WrittenByLeader"] >= {"WrittenByLeader"}
+    assert cores["Decisions"] == frozenset()
 
 
 @pytest.mark.slow
