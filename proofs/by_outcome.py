@@ -136,6 +136,13 @@ class InductionByOutcome(Induction):
         for premises, part in pieces(claim.goal, [term for _, term in names]):
             yield (*claim.premises, *premises, negation(part)), names
 
+    def cores(self, task: str) -> dict[str, frozenset[str]]:
+        """For each conjunct: the conjuncts on which the proofs of all outcomes rest."""
+        found: dict[str, frozenset[str]] = {}
+        for claim in self.claims(task):
+            found[claim.conjunct] = found.get(claim.conjunct, frozenset()) | self._core(claim)
+        return found
+
     def _core(self, claim: Claim) -> frozenset[str]:
         """The conjuncts on which a proof of a claim rests, piece by piece."""
         if claim.action == INIT:

@@ -24,16 +24,6 @@ def test_the_page_speaks_of_each_conjunct_and_none_is_redundant(name: str) -> No
     assert "everything is proved all the same" not in page
 
 
-@pytest.mark.parametrize("name", ["kafka-next-power-loss"])
-def test_the_page_of_a_theorem_by_outcome_speaks_of_each_conjunct(name: str) -> None:
-    page = (DOCS / f"proofs-{name}.md").read_text(encoding="utf-8")
-    headings = [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
-    assert headings == [*(conjunct.name for conjunct in THEOREMS[name].conjuncts), "Properties"]
-    assert all(conjunct.because in page for conjunct in THEOREMS[name].conjuncts)
-    assert "What rests on it: nothing else" not in page
-    assert all(f"- {claim.name} rests on: " in page for claim in THEOREMS[name].consequences)
-
-
 def test_a_proof_by_instances_rests_on_named_conjuncts() -> None:
     theorem = THEOREMS["kafka-next-power-loss"]
     cores = induction_of(theorem, Settings(theorem.name, 2)).cores(
