@@ -36,7 +36,7 @@ class IsrMember(NamedTuple):
 
     def __hash__(self) -> int:
         """By broker alone: a proposal names each once, and in proofs the broker epoch is any."""
-        return hash(self.broker)
+        return self.broker
 
 
 class AlterPartitionRequest(NamedTuple):
