@@ -1,6 +1,7 @@
 """Which conjunct rests on which: the pages, and how they find a conjunct that is not needed."""
 
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,17 @@ def test_a_proof_by_instances_rests_on_named_conjuncts() -> None:
     )
     assert cores["WrittenByLeader"] >= {"WrittenByLeader"}
     assert cores["Decisions"] == frozenset()
+
+
+def test_a_conjunct_rests_on_what_the_proofs_of_all_outcomes_rest_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    theorem = THEOREMS["kafka-next-power-loss"]
+    induction = induction_of(theorem, Settings(theorem.name, 2))
+    task = "Stop(broker=1, checkpointed=checkpointed, survives=survives)"
+    outcomes = len(list(induction.claims(task))) // len(theorem.conjuncts)
+    numbers = map(str, count())
+    monkeypatch.setattr(induction, "_core", lambda claim: frozenset({next(numbers)}))
+    assert outcomes > 1
+    assert {len(core) for core in induction.cores(task).values()} == {outcomes}
 
 
 @pytest.mark.slow

@@ -396,7 +396,7 @@ def add_stops(board: Board) -> None:
 
 
 def _add_stop(board: Board, broker: BrokerId, checkpointed: Offset, survives: Offset | None) -> None:
-    """A broker is killed, and loses nothing of its log; or, where `survives` is given, all from there on that it has.
+    """A broker is killed, its log being as it was; or, where `survives` is given, loses power, its log ending there.
 
     It knows nothing any more, and waits for nothing; what it has sent stays on its way. Which runs of others it has heard of
     is kept, for its next run replays no less of the metadata.
