@@ -134,7 +134,7 @@ def _chosen(theorems: tuple[str, ...], mutant: str | None) -> tuple[str, ...]:
     if mutant is None:
         return theorems or HOLDING
     for name in theorems:
-        known_mutants = THEOREMS[name].mutants if name in THEOREMS else ()
+        known_mutants = tuple(THEOREMS[name].mutants if name in THEOREMS else ())
         if mutant not in known_mutants:
             raise click.UsageError(f"theorem {name} has no mutant {mutant!r}; it has {', '.join(known_mutants) or 'none'}")
     if theorems:

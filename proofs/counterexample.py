@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import z3
+from z3 import z3util
 
 from model_check.exploration import Limits, Step, Trace
 from model_check.model import Action, Model, Property, Slot, State, when
@@ -122,9 +123,12 @@ class SmallStates:
         self.solver = z3.SimpleSolver()
         self.solver.set("arith.solver", 2)  # the older one: many times as fast where numbers are few and small
         self.solver.set("relevancy", 0)
-        self.solver.add(*induction.premises, *map(truth, theorem.in_bounds(settings.number_of_replicas)))
-        named = {value for action in induction.model.actions for value in action.args.values() if isinstance(value, Name)}
-        self.solver.add(*(INT.small(name, size + 1) for name in named))
+        in_bounds = [truth(formula) for formula in theorem.in_bounds(settings.number_of_replicas)]
+        self.solver.add(*induction.premises, *in_bounds)
+        bound = {str(variable) for formula in in_bounds for variable in z3util.get_vars(formula)}
+        arguments: set[Any] = {value for action in induction.model.actions for value in action.args.values()}
+        named = [value for value in arguments if isinstance(value, Name)]
+        self.solver.add(*(INT.small(name, size + 1) for name in named if str(name.term) not in bound))
         self.solver.add(*self._slots())
 
     def _slots(self) -> Iterator[z3.BoolRef]:

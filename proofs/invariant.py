@@ -1,7 +1,7 @@
 """Invariants: conjuncts with names and reasons, and the theorems that they prove."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from inspect import signature
 from itertools import combinations, product
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from model_check.model import Model
 from proofs.logic import any_of
 from proofs.settings import Replicas
 from proofs.symbolic import Brokers, SymbolicBool, SymbolicInt, SymbolicSet, conjunction, truth
+from spec.mutants import AnyProtocol, Mutant
 from spec.values import BrokerId, Offset
 
 
@@ -179,7 +180,7 @@ class Theorem:
     - `properties`: the model's own properties that follow from the invariant;
     - `witness`: what a reachable state shows, so that the theorem speaks of something;
     - `realistic`: conjuncts that the proof does not need, and that make counterexamples look like runs of a cluster;
-    - `mutants`: the weakened rules against which it can be tried;
+    - `mutants`: against what it can be tried, by name, each with the rule that it weakens, as that is;
     - `premises`: what holds of the arguments of actions;
     - `in_bounds`: what the bounded model takes arguments of actions to be that it does not name, for a number of replicas;
     - `consequences`: further claims about every state that follow from the invariant;
@@ -200,7 +201,7 @@ class Theorem:
     properties: tuple[str, ...]
     witness: Witness
     realistic: tuple[Conjunct, ...] = ()
-    mutants: tuple[str, ...] = ()
+    mutants: Mapping[str, Any] = field(default_factory=dict)
     premises: tuple[SymbolicBool, ...] = ()
     in_bounds: Callable[[int], tuple[SymbolicBool, ...]] = lambda replicas: ()
     landmarks: Callable[[Any], tuple[tuple[str, Any], ...]] = lambda view: ()
@@ -210,3 +211,8 @@ class Theorem:
     by_outcome: bool = False
     replicas: int = 3
     holds: bool = True
+
+
+def weakened_rules(protocol: AnyProtocol, mutants: Iterable[Mutant]) -> dict[str, Any]:
+    """The rule that each mutant weakens, as the protocol has it."""
+    return {mutant.name: getattr(protocol, mutant.field) for mutant in mutants}

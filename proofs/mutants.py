@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, metavar="FILE")
     asked = parser.parse_intermixed_args()
     rows: dict[str, Any] = {}
-    for row in found(asked.theorem, asked.mutants or THEOREMS[asked.theorem].mutants):
+    for row in found(asked.theorem, asked.mutants or list(THEOREMS[asked.theorem].mutants)):
         different = ", ".join(map(_name, row.different)) or "nothing"
         print(f"{row.mutant}: {different} differs; {_in_words(row)}", flush=True)
         rows[row.mutant] = row._asdict()

@@ -1,13 +1,17 @@
 """A theorem by outcome of a protocol with one rule weakened: only what the rule makes different has to be looked at.
 
-An outcome that an action has with the rule as it is, too, has been proved there. Of the others a counterexample is looked
-for first, in one question for all conjuncts: there the weakened rule usually breaks the induction.
+An action that never asks the rule is as it was. An outcome that an action has with the rule as it is, too, has been proved
+there. Of the others a counterexample is looked for first, in one question for all conjuncts: there the weakened rule usually
+breaks the induction.
 """
 
+import sys
 import time
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, product
+from types import CodeType, FrameType
 
 import z3
 
@@ -30,12 +34,39 @@ class Unweakened:
     def __init__(self, theorem: Theorem, settings: Settings) -> None:
         self.induction = InductionByOutcome(theorem, replace(settings, mutant=None, export=None))
         self._outcomes: dict[str, list[Step]] = {}
+        self._called: dict[str, set[CodeType]] = {}
+        """What was called to find the outcomes of an action."""
 
     def outcomes(self, label: str) -> list[Step]:
         """Of one action. They are kept, for their terms are told by ids, which are their own only so long."""
         if label not in self._outcomes:
-            self._outcomes[label] = self.induction.outcomes(label, self.induction.actions[label])
+            with calls() as self._called[label]:
+                self._outcomes[label] = self.induction.outcomes(label, self.induction.actions[label])
         return self._outcomes[label]
+
+    def asks(self, label: str, mutant: str | None) -> bool:
+        """Whether an action asks the rule that a mutant weakens, in any outcome; without a mutant it may ask anything."""
+        rule = self.induction.theorem.mutants[mutant] if mutant is not None else None
+        code = getattr(rule, "__code__", None)
+        self.outcomes(label)
+        return code is None or code in self._called[label]
+
+
+@contextmanager
+def calls() -> Iterator[set[CodeType]]:
+    """Note every Python function that is called."""
+    called: set[CodeType] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            called.add(frame.f_code)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield called
+    finally:
+        sys.setprofile(before)
 
 
 class WeakenedInduction(InductionByOutcome):
@@ -49,6 +80,8 @@ class WeakenedInduction(InductionByOutcome):
 
     def outcomes(self, label: str, action: Action) -> list[Step]:
         """Those that the action has with the weakened rule alone."""
+        if label not in self._new and not self.unweakened.asks(label, self.settings.mutant):
+            self._new[label] = []
         if label not in self._new:
             taken = super().outcomes(label, action)
             known = set(map(self._as_key, self.unweakened.outcomes(label)))

@@ -16,7 +16,7 @@ from model_check.models.gustafson.settings import NAMES, PARAMETERS, TRUNCATION
 from model_check.parameters import resolve
 from proofs import exchange
 from proofs.anyone import ANYONE
-from proofs.invariant import ReplicaView, Theorem, Witness, conjunct
+from proofs.invariant import ReplicaView, Theorem, Witness, conjunct, weakened_rules
 from proofs.logic import (
     all_of,
     any_of,
@@ -404,7 +404,7 @@ KIP_320_THEOREM = Theorem(
     properties=("StrongIsr", "CommittedOnNextLeader", "LogMatching", "FollowersMatchLeader"),
     witness=Witness(committed_across_epochs, (2, 1)),
     realistic=(records_were_written, followers_know_the_announced_isr, leader_is_in_its_isr),
-    mutants=tuple(mutant.name for mutant in MUTANTS),
+    mutants=weakened_rules(KIP_320, MUTANTS),
     premises=(ANY_EPOCH >= 0,),  # type: ignore[arg-type]
     lemmas=((exchange.TASK, exchange.lemma(KIP_320)),),
     any_number=True,
@@ -418,7 +418,7 @@ def claimed_of(protocol: Protocol) -> Theorem:
         name=protocol.name,
         model=partial(unbounded, protocol=protocol),
         bounded=partial(bounded, protocol=protocol),
-        mutants=(),
+        mutants={},
         lemmas=(),
         holds=False,
     )

@@ -25,6 +25,20 @@ def test_the_page_speaks_of_each_conjunct_and_none_is_redundant(name: str) -> No
     assert "everything is proved all the same" not in page
 
 
+CLAIMED = {"SomebodyIsLeft"}
+"""Conjuncts that nothing else rests on: that somebody can be elected is no matter of safety."""
+
+
+def test_the_page_of_a_theorem_by_outcome_speaks_of_each_conjunct() -> None:
+    theorem = THEOREMS["kafka-next-power-loss"]
+    page = (DOCS / f"proofs-{theorem.name}.md").read_text(encoding="utf-8")
+    sections = {section.splitlines()[0]: section for section in page.split("\n## ")[1:]}
+    assert list(sections) == [*(conjunct.name for conjunct in theorem.conjuncts), "Properties"]
+    assert all(conjunct.because in sections[conjunct.name] for conjunct in theorem.conjuncts)
+    assert {name for name, section in sections.items() if "- What rests on it: nothing" in section} == CLAIMED
+    assert all(f"- {claim.name} rests on: " in sections["Properties"] for claim in theorem.consequences)
+
+
 def test_a_proof_by_instances_rests_on_named_conjuncts() -> None:
     theorem = THEOREMS["kafka-next-power-loss"]
     cores = induction_of(theorem, Settings(theorem.name, 2)).cores(

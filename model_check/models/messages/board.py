@@ -67,6 +67,9 @@ Log = RecordLog
 LATE = 1_000_000
 """A time at which every delay is over and every lag too long."""
 
+LONG_AGO = 0
+"""When a follower was caught up that lags too much."""
+
 NEVER = inf
 """An offset that no fetch reaches."""
 
@@ -77,10 +80,12 @@ ANOTHER_PROCESS = Incarnation(2)
 class Numbers(NamedTuple):
     """Of what each action is tried: epochs, partition epochs, fetches and proposals. For proofs: any.
 
+    When a broker stops, `survives` is where its log ends after that, and `checkpointed` its high watermark as the file has
+    it; `runs` are broker epochs. `last_caught_up` is when the leader saw the follower caught up that now fetches.
+
     `now` is the time of every action, `caught_up` when the leader last saw each follower caught up, `believed_fenced` which
-    brokers a leader believes to be fenced. Within bounds every lag is too long, and nobody is believed to be fenced; in
-    proofs they are any, in every action anew. When a broker stops, `survives` is where its log ends after that, and
-    `checkpointed` its high watermark as the file has it; `runs` are broker epochs.
+    brokers a leader believes to be fenced. Within bounds every lag is too long (but that of who fetches, if it matters), and
+    nobody is believed to be fenced; in proofs they are any, in every action anew.
     """
 
     epochs: Sequence[Epoch]
@@ -90,6 +95,7 @@ class Numbers(NamedTuple):
     survives: Sequence[Offset]
     checkpointed: Sequence[Offset]
     runs: Sequence[BrokerEpoch]
+    last_caught_up: Sequence[int]
     now: int = LATE
     caught_up: Mapping[BrokerId, int] = {}
     believed_fenced: Mapping[BrokerId, bool] = {}
@@ -149,6 +155,12 @@ class Board:
                 self.control = weaken(self.control, mutant)
         self.brokers = [BrokerId(broker) for broker in range(1, parameters["replicas"] + 1)]
         self.model.interchangeable = tuple(self.brokers)
+        self.stops = parameters["stops"] > 0
+        self.min_isr = parameters["min_isr"]
+        self.loses = self.min_isr > 1
+        """Whether a broker that stops may lose what it has not flushed. With fewer than two in sync nobody else has it."""
+        self.asks_for_lag = self.min_isr > 1
+        """Whether it matters, when a follower fetches, how far it lags: below min ISR, who lags does not join."""
         self.numbers = numbers or Numbers(
             [Epoch(epoch) for epoch in range(parameters["max_epoch"] + 1)],
             [PartitionEpoch(version) for version in range(parameters["max_version"] + 1)],
@@ -157,11 +169,8 @@ class Board:
             [Offset(offset) for offset in range(parameters["values"] + 1)],
             [Offset(offset) for offset in range(parameters["values"] + 1)],
             [BrokerEpoch(FIRST_RUN + run) for run in range(parameters["stops"] + 1)],
+            [LONG_AGO, LATE] if self.asks_for_lag else [LONG_AGO],
         )
-        self.stops = parameters["stops"] > 0
-        self.min_isr = parameters["min_isr"]
-        self.loses = self.min_isr > 1
-        """Whether a broker that stops may lose what it has not flushed. With fewer than two in sync nobody else has it."""
         self.settings = ControllerSettings(self.min_isr, eligible_leader_replicas=self.loses, last_known_leader=False)
         self.slots = self._slots()
 
@@ -241,12 +250,16 @@ class Board:
         heard = [self.slots.heard[other][leader] for other in self.others(leader)]
         return [*self.led_slots(leader), self.slots.run[leader], *heard]
 
-    def leading(self, leader: BrokerId, *own: Any) -> tuple[Broker, Partition[Log]]:
-        """A leader and its partition, from `as_leader`."""
+    def leading(
+        self, leader: BrokerId, *own: Any, caught_up: Mapping[BrokerId, int] | None = None
+    ) -> tuple[Broker, Partition[Log]]:
+        """A leader and its partition, from `as_leader`; `caught_up`: when it last saw some followers caught up."""
         log, high_watermark, role, *rest = own
         others = self.others(leader)
         known, run, heard = rest[: len(others)], rest[len(others)], rest[len(others) + 1 :]
-        followers = tuple(Follower(other, self._known(other, state)) for other, state in zip(others, known, strict=True))
+        times = {**self.numbers.caught_up, **(caught_up or {})}
+        states = (self._known(state, times.get(other, LONG_AGO)) for other, state in zip(others, known, strict=True))
+        followers = tuple(map(Follower, others, states))
         local = LocalLog(log, high_watermark)
         partition = Partition(PARTITION, local, role.leader, role.leader_epoch, role.isr, role.epoch_start, followers)
         return self.broker(leader, run, heard), partition
@@ -260,9 +273,8 @@ class Board:
         noted = (KnownFollower(state.end_offset, state.broker_epoch) for state in known)
         return (after.local.log, after.local.high_watermark, role, *noted)
 
-    def _known(self, follower: BrokerId, known: KnownFollower) -> FollowerState:
-        """What a leader knows of a follower. No fetch but one from the leader's end makes it count as caught up."""
-        caught_up = self.numbers.caught_up.get(follower, 0)
+    def _known(self, known: KnownFollower, caught_up: int) -> FollowerState:
+        """What a leader knows of a follower. No fetch but one from the leader's end makes it count as caught up now."""
         never: Any = NEVER
         return FollowerState(known.end_offset, leader_end_offset=never, caught_up_time=caught_up, broker_epoch=known.run)
 

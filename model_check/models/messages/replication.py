@@ -53,7 +53,8 @@ def add_replication(board: Board) -> None:
             for epoch in numbers.epochs:
                 _add_fetch(board, follower, leader, fetch, epoch)
                 for proposal in numbers.proposals:
-                    _add_handling(board, follower, leader, fetch, epoch, proposal)
+                    for caught_up in numbers.last_caught_up:
+                        _add_handling(board, follower, leader, fetch, epoch, proposal, caught_up)
             _add_answer(board, follower, leader, fetch)
     if board.stops:
         add_stops(board)
@@ -255,7 +256,13 @@ def _proposal(board: Board, step: Handled[Log]) -> tuple[Any, ...] | None:
 
 
 def _add_handling(
-    board: Board, follower: BrokerId, leader: BrokerId, fetch: MessageId, epoch: Epoch, proposal: MessageId
+    board: Board,
+    follower: BrokerId,
+    leader: BrokerId,
+    fetch: MessageId,
+    epoch: Epoch,
+    proposal: MessageId,
+    caught_up: int,
 ) -> None:
     """A leader handles a fetch, whenever it comes, and may propose to admit the follower."""
     slots = board.slots
@@ -265,7 +272,7 @@ def _add_handling(
     latest, count = slots.latest[leader], len(empty)
 
     def handle(asked: Fetch, lived: Term, settled: Settled, last: MessageId, *known: Any) -> object:
-        own, before = board.leading(leader, *known[count:])
+        own, before = board.leading(leader, *known[count:], caught_up={follower: caught_up})
         request = FetchRequest(asked.epoch, asked.offset, asked.last_epoch)
         message = PartitionFetch(follower, request, asked.run, max_records=1)
         step = handle_fetch(own, before, message, board.numbers.now)
@@ -275,9 +282,10 @@ def _add_handling(
         proposed = known[:count] if new is None else new
         return (_reply(step), lived, settled, *proposed, following, last, *board.led(leader, step.state))
 
+    args = {"follower": follower, "leader": leader, "fetch": fetch, "epoch": epoch, "proposal": proposal}
     board.model.action(
         "HandleFetch",
-        {"follower": follower, "leader": leader, "fetch": fetch, "epoch": epoch, "proposal": proposal},
+        args | ({"caught_up": caught_up} if board.asks_for_lag else {}),
         events=[Message(follower, leader, "Fetch")],
         guards=[
             when(lambda asked: asked.leader == leader and asked.follower == follower and asked.epoch == epoch, sent),
