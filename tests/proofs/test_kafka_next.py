@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from inspect import signature
@@ -26,7 +27,7 @@ from proofs.by_outcome import InductionByOutcome
 from proofs.counterexample import Explored
 from proofs.invariant import Theorem, conjunct
 from proofs.settings import Settings
-from proofs.symbolic import Brokers
+from proofs.symbolic import Brokers, truth
 from proofs.theorems.kafka_next import (
     CONSEQUENCES,
     INVARIANT,
@@ -36,7 +37,7 @@ from proofs.theorems.kafka_next import (
     LossyView,
     View,
 )
-from proofs.weakened import Unweakened, WeakenedInduction
+from proofs.weakened import Unweakened, WeakenedInduction, calls
 from spec.broker_mutants import BROKER_MUTANTS
 from spec.broker_versions import BROKER_NEXT
 from spec.controller_mutants import CONTROLLER_MUTANTS
@@ -277,14 +278,32 @@ TRIED = [
 def test_every_mutant_is_in_the_tables() -> None:
     assert sorted(POWER_LOSS) == sorted(KAFKA_NEXT_THEOREM.mutants)
     assert sorted(NO_LOSS) == sorted(set(POWER_LOSS) - set(broken(POWER_LOSS)))
-    assert (len(broken(POWER_LOSS)), len(unchanged(POWER_LOSS))) == (24, 16)
-    assert [name for name, row in NO_LOSS.items() if row["left_open"]] == []
+    assert (len(broken(POWER_LOSS)), len(unchanged(POWER_LOSS))) == (26, 16)
+    assert [row["mutant"] for rows in (POWER_LOSS, NO_LOSS) for row in rows.values() if row["left_open"]] == []
 
 
 @pytest.fixture(scope="module")
 def unweakened() -> dict[str, Unweakened]:
     theorems = (KAFKA_NEXT_THEOREM, KAFKA_NEXT_POWER_LOSS_THEOREM)
     return {theorem.name: Unweakened(theorem, Settings(theorem.name, 2)) for theorem in theorems}
+
+
+def test_an_action_is_as_it_was_if_it_never_asks_the_weakened_rule(unweakened: dict[str, Unweakened]) -> None:
+    theorem, task = KAFKA_NEXT_THEOREM, "ProposeShrink(leader=1, proposal=proposal)"
+    known = unweakened[theorem.name]
+    assert [mutant for mutant in theorem.mutants if known.asks(task, mutant)] == ["shrink-before-confirmation"]
+    assert known.asks(task, None)
+    for mutant, differs in (("no-epoch-entry", False), ("shrink-before-confirmation", True)):
+        induction = WeakenedInduction(theorem, Settings(theorem.name, 2, mutant), known)
+        assert induction.differs(task) is differs
+
+
+def test_what_is_called_is_noted_and_profiling_goes_on_as_before() -> None:
+    before = sys.getprofile()
+    with calls() as called:
+        truth(True)
+    assert truth.__code__ in called
+    assert sys.getprofile() is before
 
 
 @pytest.mark.slow

@@ -7,7 +7,8 @@ warning, and start again as another run, which registers; what the run before ha
 reassignments and no unclean elections.
 
 Where one replica in sync is enough (min ISR 1), a broker that stops loses nothing of its log. From 2 on there are eligible
-leader replicas (KIP-966), and whoever stops loses any part of its log.
+leader replicas (KIP-966), and whoever stops loses any part of its log. Below min ISR only a follower that was caught up
+lately may join; whether the one that fetches was so is a choice. Else every lag counts as too long.
 
 What no broker can see, but proofs speak of, is kept by the model: what the leader of each epoch had in its log, what it
 committed, who committed furthest, what each follower asked last in each epoch, and the last epoch that a broker entered.
