@@ -91,7 +91,7 @@ def page(theorem: Theorem) -> str:
             lines.append(f"- Without it: {failing}.")
         else:
             resting = sorted({name for (_, name), core in rests.items() if conjunct.name in core and name != conjunct.name})
-            lines.append(f"- What rests on it: {', '.join(resting) or 'nothing; it is claimed for its own sake'}.")
+            lines.append(f"- What rests on it: {', '.join(resting) or 'nothing else'}.")
         lines.append("")
     lines += ["## Properties", ""]
     for name in (*theorem.properties, *(claim.name for claim in theorem.consequences)):

@@ -35,7 +35,7 @@ def test_the_page_of_a_theorem_by_outcome_speaks_of_each_conjunct() -> None:
     sections = {section.splitlines()[0]: section for section in page.split("\n## ")[1:]}
     assert list(sections) == [*(conjunct.name for conjunct in theorem.conjuncts), "Properties"]
     assert all(conjunct.because in sections[conjunct.name] for conjunct in theorem.conjuncts)
-    assert {name for name, section in sections.items() if "- What rests on it: nothing" in section} == CLAIMED
+    assert {name for name, section in sections.items() if "- What rests on it: nothing else." in section} == CLAIMED
     assert all(f"- {claim.name} rests on: " in sections["Properties"] for claim in theorem.consequences)
 
 

@@ -253,6 +253,7 @@ HEAVY = ("HandleFetch", "TakeAnswer", "Follow", "GrantProposal")
 
 TRIED_OF_HEAVY = (
     "no-divergence-check",
+    "join-before-epoch-start",
     "take-answer-of-other-epoch",
     "truncate-to-high-watermark",
     "stale-broker-epoch-accepted",
