@@ -7,9 +7,9 @@ from typing import Any
 
 from model_check.exploration import Trace
 from model_check.model import Model, State
-from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr, PartitionIsr
-from spec.log import RecordLog
-from spec.values import NO_EPOCH, NO_LEADER, LeaderAndIsr, Record
+from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
+from spec.log.record_log import RecordLog
+from spec.values import NO_EPOCH, NO_LEADER, NO_PARTITION_EPOCH, LeaderAndIsr, Record
 
 
 def as_json(value: Any) -> Any:

@@ -16,7 +16,7 @@ from model_check.models import MODELS
 from model_check.models.kafka.settings import controller_of, versions_of
 from model_check.retrace import retrace
 from model_check.symmetry import Symmetry
-from spec.broker_versions import BROKER_VERSIONS
+from spec.releases.broker import BROKER_VERSIONS
 
 CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "two elections": {"brokers": 3, "values": 2, "elections": 2},

@@ -24,7 +24,9 @@ from model_check.model import Model, State
 from model_check.models import MODELS
 from model_check.render import action_in_words, changes, field_name, owner, party_name, steps
 from model_check.retrace import retrace
-from spec import broker_versions, controller_versions, zookeeper_rules
+from spec.releases import broker as broker_versions
+from spec.releases import kraft as controller_versions
+from spec.releases import zookeeper as zookeeper_releases
 
 WRITTEN = "Written by `kspec matrix --write docs/versions`."
 
@@ -158,7 +160,7 @@ def _notes(name: str) -> list[str]:
         f"- {party}: {note}"
         for party, module in (
             ("broker", broker_versions),
-            ("controller", zookeeper_rules),
+            ("controller", zookeeper_releases),
             ("controller", controller_versions),
         )
         if (note := _docs_of_versions(module).get(name))

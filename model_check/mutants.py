@@ -15,9 +15,9 @@ from model_check.extras import need
 from model_check.graph import state_graph
 from model_check.models import MODELS
 from model_check.symmetry import Symmetry
-from spec.broker_mutants import BROKER_MUTANTS
-from spec.controller_mutants import CONTROLLER_MUTANTS
-from spec.mutants import Mutant
+from spec.mutation import Mutant
+from spec.releases.broker_mutants import BROKER_MUTANTS
+from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 
 if TYPE_CHECKING:
     from model_check.liveness import Lasso

@@ -15,8 +15,8 @@ from model_check.models.gustafson.exchange import ask
 from proofs.induction import Claim, Induction
 from proofs.symbolic import SymbolicInt, assume, conjunction, explore, number
 from proofs.symbolic_log import SymbolicLog
-from spec.protocol import Protocol
-from spec.truncation import truncate_to_common_epoch
+from spec.published.truncation import truncate_to_common_epoch
+from spec.published.versions import Protocol
 
 TASK = "truncate_to_common_epoch"
 

@@ -12,7 +12,7 @@ from model_check.model import Model
 from proofs.logic import any_of
 from proofs.settings import Replicas
 from proofs.symbolic import Brokers, SymbolicBool, SymbolicInt, SymbolicSet, conjunction, truth
-from spec.mutants import AnyProtocol, Mutant
+from spec.mutation import AnyProtocol, Mutant
 from spec.values import BrokerId, Offset
 
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Generic, TypeVar
 
-from spec.log import Log
-from spec.truncation import truncate_to_common_epoch
+from spec.log.algebra import Log
+from spec.published.truncation import truncate_to_common_epoch
 from spec.values import NO_EPOCH, NO_VALUE, UNDEFINED_EPOCH_END, Epoch, Offset, Record
 
 LogT = TypeVar("LogT", bound=Log)

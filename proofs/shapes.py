@@ -27,7 +27,7 @@ from proofs.symbolic import (
     truth,
 )
 from proofs.symbolic_log import SymbolicLog
-from spec.log import RecordLog
+from spec.log.record_log import RecordLog
 from spec.values import BrokerId, Epoch, Offset, Record
 
 Keys = tuple[Any, ...]

@@ -27,7 +27,7 @@ from proofs.symbolic import (
     number,
     remembered,
 )
-from spec.log import RecordLog
+from spec.log.record_log import RecordLog
 from spec.values import NO_EPOCH, NO_VALUE, EpochEndOffset, Record
 
 Column = Callable[[Any], z3.ArithRef]

@@ -11,8 +11,6 @@ from enum import Enum
 from functools import reduce
 from typing import NamedTuple, TypeAlias
 
-from spec.alter_partition import next_partition_epoch
-from spec.election import next_epoch
 from spec.values import (
     NO_LEADER,
     UNKNOWN_OFFSET,
@@ -23,6 +21,8 @@ from spec.values import (
     Offset,
     PartitionEpoch,
     PartitionId,
+    next_epoch,
+    next_partition_epoch,
 )
 
 NO_LEADER_CHANGE = BrokerId(-2)

@@ -10,20 +10,26 @@ from typing import NamedTuple, NewType
 BrokerId = NewType("BrokerId", int)
 """A replica is named by the id of the broker that hosts it (`node.id`)."""
 
+
 Offset = NewType("Offset", int)
 """A position in a log, counted in records from 0."""
+
 
 Epoch = NewType("Epoch", int)
 """A leader epoch: grows by one with every leader (or controller-side ISR) change of the partition."""
 
+
 PartitionEpoch = NewType("PartitionEpoch", int)
 """The version of a partition's registration: grows with every change of it, ISR changes included."""
+
 
 BrokerEpoch = NewType("BrokerEpoch", int)
 """The number of one registration of a broker: the offset of its record in the metadata log."""
 
+
 Incarnation = NewType("Incarnation", int)
 """One run of a broker process. Kafka: the incarnation id, a random UUID; here a number."""
+
 
 PartitionId = NewType("PartitionId", int)
 """Names a partition among all that a broker or controller knows. Kafka: topic id and partition index."""
@@ -114,33 +120,14 @@ class LeaderAndIsr(NamedTuple):
     isr: frozenset[BrokerId]
 
 
-class FetchRequest(NamedTuple):
-    """A follower's fetch, and at the same time all that its leader remembers of that follower.
-
-    `fetch_offset` is the follower's log end offset, `last_fetched_epoch` the leader epoch of the record before it
-    (`NO_EPOCH` for an empty log), `current_leader_epoch` the epoch in which the follower follows.
-    Kafka: `FetchRequestData.FetchPartition`; remembered in `Replica.updateFetchStateOrThrow`.
-    """
-
-    current_leader_epoch: Epoch
-    fetch_offset: Offset
-    last_fetched_epoch: Epoch
+def next_epoch(leader_epoch: Epoch) -> Epoch:
+    """The leader epoch after this one. **Kafka:** `LeaderAndIsr.newEpoch`, `PartitionRegistration.merge`."""
+    return Epoch(leader_epoch + 1)
 
 
-NO_FETCH = FetchRequest(NO_EPOCH, UNKNOWN_OFFSET, NO_EPOCH)
-"""What a leader remembers of a follower that has not fetched from it: nothing."""
+NO_PARTITION_EPOCH = PartitionEpoch(-1)
 
 
-class FetchResponse(NamedTuple):
-    """The leader's answer: records from the fetch offset on, and the leader's high watermark (an offset)."""
-
-    error: Error
-    records: tuple[Record, ...]
-    high_watermark: Offset
-
-
-class EpochEndOffsetResponse(NamedTuple):
-    """The leader's answer to OffsetForLeaderEpoch: an error, else the epoch and its end offset."""
-
-    error: Error
-    end: EpochEndOffset
+def next_partition_epoch(partition_epoch: PartitionEpoch) -> PartitionEpoch:
+    """The partition epoch after this one. **Kafka:** `PartitionRegistration.merge`; in ZooKeeper the node's version."""
+    return PartitionEpoch(partition_epoch + 1)

@@ -10,7 +10,7 @@ from model_check.models.gustafson.settings import PARAMETERS, QUIRKS, TRUNCATION
 from model_check.models.kafka.settings import PARAMETERS as KAFKA_PARAMETERS
 from model_check.models.kafka.settings import default_bounds
 from model_check.parameters import Parameter, resolve
-from spec.protocol import ASYNC_ISR, KIP_101, KIP_279, KIP_320, KIP_320_FIRST_TRY, TRUNCATE_TO_HW, Protocol
+from spec.published.versions import ASYNC_ISR, KIP_101, KIP_279, KIP_320, KIP_320_FIRST_TRY, TRUNCATE_TO_HW, Protocol
 
 
 def _no_other_defaults(given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -13,23 +13,19 @@ from typing import Any, NamedTuple
 from model_check.model import CONTROLLER, PRODUCER, Argument, Event, Local, Message, Model, Note, Slot, then, when
 from model_check.parameters import Parameter
 from model_check.temporal import Case, LivenessProperty, weak
-from spec.alter_partition import (
-    NO_PARTITION_EPOCH,
-    LeaderIsr,
-    PartitionIsr,
-    apply_partition,
+from spec.broker.rules.isr.announcement import apply_partition, is_newer_partition
+from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, maximal_isr, nothing_pending
+from spec.mutation import weaken
+from spec.published.async_isr import (
     change_isr,
     check_alter_partition,
     high_watermark_of,
-    is_newer_partition,
-    maximal_isr,
     may_propose_expand,
     may_propose_shrink,
-    nothing_pending,
 )
-from spec.mutants import ISR_MUTANTS, weaken
-from spec.protocol import IsrProtocol
-from spec.values import BrokerId, Error, Offset, PartitionEpoch
+from spec.published.mutants import ISR_MUTANTS
+from spec.published.versions import IsrProtocol
+from spec.values import NO_PARTITION_EPOCH, BrokerId, Error, Offset, PartitionEpoch
 
 LEADER = BrokerId(1)
 FIRST_VERSION = PartitionEpoch(0)

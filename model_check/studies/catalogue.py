@@ -8,14 +8,16 @@ from typing import Any
 
 from model_check.studies.messages import MESSAGE_STUDIES
 from model_check.studies.study import Configuration, Study
-from spec.alter_partition import maximal_isr, propose
-from spec.election import may_elect_cleanly, may_lead_next
-from spec.fetch import fetch_fenced_by_leader_epoch
-from spec.high_watermark import replicated_by_leader_epoch
-from spec.isr import join_after_epoch_start
-from spec.produce import acknowledged_on_commit, check_produce
-from spec.replica import start_leading_with_epoch_entry
-from spec.truncation import answer_in_epoch, look_up_as_designed, truncate_to_common_epoch, truncate_to_epoch_end
+from spec.broker.rules.epoch_lookup import look_up_as_designed
+from spec.broker.rules.isr.proposal import maximal_isr, propose
+from spec.broker.rules.leadership import start_leading_with_epoch_entry
+from spec.broker.rules.produce import check_produce
+from spec.published.election import may_elect_cleanly, may_lead_next
+from spec.published.fetch import fetch_fenced_by_leader_epoch
+from spec.published.high_watermark import replicated_by_leader_epoch
+from spec.published.isr import join_after_epoch_start
+from spec.published.produce import acknowledged_on_commit
+from spec.published.truncation import answer_in_epoch, truncate_to_common_epoch, truncate_to_epoch_end
 
 
 def _bounds(replicas: int, log_size: int, max_records: int, max_epoch: int) -> dict[str, Any]:

@@ -6,16 +6,20 @@ Where a released version has the fault alone within the bounds, the release is s
 from typing import Any
 
 from model_check.studies.study import Configuration, Study
-from spec.alter_partition import apply_news, maximal_isr, roll_back_if_ineligible
-from spec.broker_control import new_run_is_clean_if_it_says_so
-from spec.fetcher import keep_high_watermark, keep_last_epoch_if_empty, take_up_to_epoch, takes_same_epoch
-from spec.followers import check_broker_epoch, eligible_in_its_broker_epoch, knows_followers_if_no_epoch_was_missed
-from spec.high_watermark import advance_at_min_isr
-from spec.isr_proposals import active_is_eligible, same_run_is_eligible
-from spec.leader_fetch import count_unless_diverging
-from spec.list_offsets import lags_behind_epoch_start
-from spec.partition_change import with_assigned_eligible_leaders
-from spec.truncation import truncation_step
+from spec.broker.rules.divergence import count_unless_diverging
+from spec.broker.rules.fencing import check_broker_epoch
+from spec.broker.rules.fetcher import keep_high_watermark, keep_last_epoch_if_empty, take_up_to_epoch, takes_same_epoch
+from spec.broker.rules.followers import knows_followers_if_no_epoch_was_missed
+from spec.broker.rules.high_watermark import advance_at_min_isr
+from spec.broker.rules.isr.announcement import apply_news
+from spec.broker.rules.isr.errors import roll_back_if_ineligible
+from spec.broker.rules.isr.membership import eligible_in_its_broker_epoch
+from spec.broker.rules.isr.proposal import maximal_isr
+from spec.broker.rules.offsets import lags_behind_epoch_start
+from spec.broker.rules.truncation import truncation_step
+from spec.controller.rules.brokers import new_run_is_clean_if_it_says_so
+from spec.controller.rules.isr_proposals import active_is_eligible, same_run_is_eligible
+from spec.controller.rules.partition_change import with_assigned_eligible_leaders
 
 TWO_IN_ONE_DELTA: dict[str, Any] = {"elections": 1, "fencings": 1}
 THREE_ELECTIONS_LATE: dict[str, Any] = {"elections": 3, "late_fetches": 1}

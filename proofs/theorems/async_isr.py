@@ -16,8 +16,8 @@ from proofs.invariant import StateView, Theorem, Witness, conjunct, weakened_rul
 from proofs.logic import all_of, among, any_of, implies, member
 from proofs.settings import Replicas
 from proofs.symbolic import Name
-from spec.mutants import ISR_MUTANTS
-from spec.protocol import ASYNC_ISR
+from spec.published.mutants import ISR_MUTANTS
+from spec.published.versions import ASYNC_ISR
 from spec.values import BrokerId, PartitionEpoch
 
 ANY_VERSION, NEXT_VERSION = Name("version"), Name("next version")

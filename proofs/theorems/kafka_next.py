@@ -39,11 +39,11 @@ from proofs.logic import (
 )
 from proofs.settings import Replicas
 from proofs.symbolic import Name, SymbolicBool
-from spec.broker_mutants import BROKER_MUTANTS
-from spec.broker_versions import BROKER_NEXT
-from spec.controller_mutants import CONTROLLER_MUTANTS
-from spec.controller_versions import KRAFT_NEXT
-from spec.fetcher import FetchStatus
+from spec.broker.rules.fetcher import FetchStatus
+from spec.releases.broker import BROKER_NEXT
+from spec.releases.broker_mutants import BROKER_MUTANTS
+from spec.releases.kraft import KRAFT_NEXT
+from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 from spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,

@@ -32,10 +32,10 @@ from proofs.logic import (
 )
 from proofs.settings import ANY, Replicas
 from proofs.symbolic import Name
-from spec.log import EMPTY_LOG, RecordLog
-from spec.mutants import MUTANTS
-from spec.protocol import KIP_279, KIP_320, KIP_320_FIRST_TRY, Protocol
-from spec.replica import leads
+from spec.log.record_log import EMPTY_LOG, RecordLog
+from spec.published.mutants import MUTANTS
+from spec.published.replica import leads
+from spec.published.versions import KIP_279, KIP_320, KIP_320_FIRST_TRY, Protocol
 from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
 
 ANY_EPOCH = Name("epoch")

@@ -620,7 +620,7 @@ def test_another_version_is_refused(
         run(model, of_kip_101, resume=True)
 
 
-@pytest.mark.parametrize("edited", ["spec/high_watermark.py", "model_check/models/gustafson/leader.py"])
+@pytest.mark.parametrize("edited", ["spec/broker/rules/high_watermark.py", "model_check/models/gustafson/leader.py"])
 def test_other_sources_are_refused(edited: str, of_kip_101: Path, tmp_path: Path) -> None:
     for package in (spec, model_check):
         shutil.copytree(package.__path__[0], tmp_path / package.__name__)

@@ -12,7 +12,7 @@ import itf_py
 import pytest
 
 from model_check.models import MODELS
-from spec.mutants import ISR_MUTANTS, MUTANTS
+from spec.published.mutants import ISR_MUTANTS, MUTANTS
 
 SMALL = ["--replicas", "2", "--max-epoch", "1"]
 

@@ -8,7 +8,7 @@ from model_check import reference
 from model_check.compiled import engine, explore, tables
 from model_check.exploration import Exploration, Limits
 from model_check.model import Model
-from spec.mutants import ISR_MUTANTS, MUTANTS
+from spec.published.mutants import ISR_MUTANTS, MUTANTS
 from tests.model_check.engines import SMALL_MODELS, assert_replays, model_of, numbers_of
 
 EVERYTHING = Limits(stop_at_first=False)

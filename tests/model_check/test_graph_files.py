@@ -14,7 +14,7 @@ from model_check.encode import as_json
 from model_check.graph import StateGraph, state_graph
 from model_check.graph_files import GraphFileError, as_dot, write_graph
 from model_check.graph_tables import arrow_type, column_name
-from spec.log import RecordLog
+from spec.log.record_log import RecordLog
 from spec.values import BrokerId, Error
 from tests.model_check.commands import Command
 from tests.model_check.engines import model_of

@@ -13,8 +13,8 @@ from model_check.models.kafka.reading import Reading, image_for, with_image
 from model_check.models.kafka.settings import KIP_279_BOUNDS, KIP_320_BOUNDS
 from model_check.models.kafka.values import Cluster, Topic
 from model_check.symmetry import Symmetry
-from spec.controller_versions import KRAFT_VERSIONS
 from spec.metadata import BrokerRegistration
+from spec.releases.kraft import KRAFT_VERSIONS
 from spec.values import BrokerEpoch, BrokerId, Epoch, Incarnation, PartitionEpoch
 from tests.model_check.commands import Command
 from tests.model_check.engines import assert_replays, numbers_of

@@ -12,17 +12,16 @@ from model_check.models.kafka.metadata import whole
 from model_check.models.kafka.party import LATE, STRANGER, Rules, broker
 from model_check.models.kafka.reading import image_for, is_same_to
 from model_check.models.kafka.values import PARTITION, Cluster, Process
-from spec.alter_partition import NO_PARTITION_EPOCH
-from spec.broker_lifecycle import BrokerState
-from spec.broker_protocol import BrokerProtocol
-from spec.broker_versions import BROKER_VERSIONS
-from spec.fetcher import NOT_FETCHING
-from spec.local_log import LocalLog
-from spec.log import EMPTY_LOG, RecordLog
+from spec.broker.lifecycle import BrokerState
+from spec.broker.partition import Handled, Partition
+from spec.broker.protocol import BrokerProtocol
+from spec.broker.roles import apply_change
+from spec.broker.rules.fetcher import NOT_FETCHING
+from spec.log.local_log import LocalLog
+from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.metadata import NOBODY, UNCHANGED, LeaderRecoveryState, LocalChange, LocalRole, PartitionRegistration, local_change
-from spec.partition import Handled, Partition
-from spec.roles import apply_change
-from spec.values import BrokerId, Epoch, Offset, Record
+from spec.releases.broker import BROKER_VERSIONS
+from spec.values import NO_PARTITION_EPOCH, BrokerId, Epoch, Offset, Record
 
 BROKERS = (BrokerId(1), BrokerId(2), BrokerId(3))
 TWO_RECORDS = LocalLog(EMPTY_LOG.append((Record(1, Epoch(0)), Record(2, Epoch(0)))), Offset(1))

@@ -26,17 +26,17 @@ from model_check.models.kafka.values import (
     Under,
 )
 from model_check.models.kafka.words import reading_in_words
-from spec.alter_partition import LeaderIsr
-from spec.broker_lifecycle import BrokerLifecycle, BrokerState
-from spec.controller_messages import IsrMember
-from spec.fetcher import NOT_FETCHING, FetchState, FetchStatus
-from spec.followers import Follower, FollowerState
-from spec.leader_fetch import FetchAnswer
-from spec.local_log import LocalLog
-from spec.log import EMPTY_LOG
+from spec.broker.lifecycle import BrokerLifecycle, BrokerState
+from spec.broker.partition import WaitingProduce
+from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
+from spec.broker.rules.followers import Follower, FollowerState
+from spec.broker.rules.isr.proposal import LeaderIsr
+from spec.broker.rules.produce import AppendedRecords
+from spec.log.local_log import LocalLog
+from spec.log.record_log import EMPTY_LOG
+from spec.messages.alter_partition import IsrMember
+from spec.messages.fetch import FetchAnswer, FetchRequest
 from spec.metadata import BrokerRegistration, LeaderRecoveryState
-from spec.partition import WaitingProduce
-from spec.produce import AppendedRecords
 from spec.values import (
     NO_LEADER,
     BrokerEpoch,
@@ -44,7 +44,6 @@ from spec.values import (
     Epoch,
     EpochEndOffset,
     Error,
-    FetchRequest,
     Incarnation,
     Offset,
     PartitionEpoch,

@@ -27,8 +27,9 @@ from model_check.models.kafka.values import (
 from model_check.models.kafka.zookeeper import ZkControl, ZkDecision, order_of, with_mail
 from model_check.models.kafka.zookeeper_broker import handled
 from model_check.symmetry import Symmetry
-from spec.broker_lifecycle import BrokerLifecycle, BrokerState
-from spec.controller_messages import LeaderAndIsrRequest, StopReplicaRequest
+from spec.broker.lifecycle import BrokerLifecycle, BrokerState
+from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
+from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
 from spec.metadata import BrokerRegistration
 from spec.values import (
     NO_BROKER_EPOCH,
@@ -39,7 +40,7 @@ from spec.values import (
     PartitionEpoch,
     PartitionId,
 )
-from spec.zookeeper_rules import LiveBroker
+from spec.zookeeper.protocol import LiveBroker
 from tests.model_check.engines import assert_replays, numbers_of
 from tests.model_check.test_kafka import explored, kafka, steps, violated
 

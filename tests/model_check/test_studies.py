@@ -15,10 +15,10 @@ from model_check.parameters import resolve
 from model_check.reference import explore
 from model_check.studies import STUDIES, Study, Telling, UnfinishedError, as_markdown, as_text, tell
 from model_check.studies.hazards import HAZARDS
-from spec.fetch import fetch_fenced_by_leader_epoch
-from spec.log import RecordLog
-from spec.protocol import KIP_279, Protocol
-from spec.truncation import answer_in_epoch
+from spec.log.record_log import RecordLog
+from spec.published.fetch import fetch_fenced_by_leader_epoch
+from spec.published.truncation import answer_in_epoch
+from spec.published.versions import KIP_279, Protocol
 
 
 class Expected(NamedTuple):
@@ -188,7 +188,7 @@ def test_command_spells_switches_and_choices() -> None:
 
 def test_text_shows_kafkas_class_and_the_times(loss: Telling) -> None:
     text = as_text(loss)
-    assert "  spec/truncation.py: truncate_to_epoch_end\n" in text
+    assert "  spec/published/truncation.py: truncate_to_epoch_end\n" in text
     assert "Kafka: `ReplicaFetcherThread.maybeTruncate` after KIP-101, 0.11 to 1.1." in text
     assert "  failing check   855 distinct states, depth" in text
     assert "  repaired check  913 distinct states, depth 13, " in text

@@ -10,8 +10,8 @@ from model_check.model import Property, when
 from model_check.models import MODELS
 from model_check.reference import explore
 from model_check.symmetry import AsymmetryError, Symmetry, rename_rule
-from spec.alter_partition import LeaderIsr
-from spec.log import RecordLog
+from spec.broker.rules.isr.proposal import LeaderIsr
+from spec.log.record_log import RecordLog
 from spec.values import BrokerId, Epoch, LeaderAndIsr, PartitionEpoch
 from tests.model_check.engines import numbers_of
 from tests.model_check.test_reference import replays

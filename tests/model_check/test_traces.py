@@ -11,9 +11,9 @@ from model_check.model import Model
 from model_check.models import MODELS
 from model_check.reference import explore
 from model_check.render import parties, sequence_text, trace_table
-from spec.alter_partition import LeaderIsr, PartitionIsr
-from spec.log import EMPTY_LOG, RecordLog
-from spec.replica import NO_ROLE
+from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
+from spec.log.record_log import EMPTY_LOG, RecordLog
+from spec.published.replica import NO_ROLE
 from spec.values import NO_LEADER, BrokerId, Epoch, Error, LeaderAndIsr, Offset, PartitionEpoch, Record
 
 ISR = frozenset({BrokerId(2), BrokerId(1)})

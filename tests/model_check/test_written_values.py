@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from model_check import reference
 from model_check.compiled.written_values import UnknownValueError, value_as_text, value_from_text
 from model_check.exploration import Limits
-from spec.log import RecordLog
+from spec.log.record_log import RecordLog
 from spec.values import NO_LEADER, BrokerId, Epoch, Error, LeaderAndIsr, Record
 from tests.model_check.engines import SMALL_MODELS, model_of
 
@@ -81,7 +81,7 @@ def test_states_are_read_back(name: str, parameters: dict[str, Any]) -> None:
 
 def test_what_is_written_can_be_read_by_people() -> None:
     log = RecordLog((Record(7, Epoch(2)),))
-    assert value_as_text(log) == '{"spec.log:RecordLog":[[{"spec.values:Record":[7,2]}],0,-1]}'
+    assert value_as_text(log) == '{"spec.log.record_log:RecordLog":[[{"spec.values:Record":[7,2]}],0,-1]}'
     assert (
         value_as_text(LeaderAndIsr(NO_LEADER, Epoch(1), frozenset({BrokerId(3)})))
         == '{"spec.values:LeaderAndIsr":[-1,1,{"set":[3]}]}'

@@ -38,11 +38,11 @@ from proofs.theorems.kafka_next import (
     View,
 )
 from proofs.weakened import Unweakened, WeakenedInduction, calls
-from spec.broker_mutants import BROKER_MUTANTS
-from spec.broker_versions import BROKER_NEXT
-from spec.controller_mutants import CONTROLLER_MUTANTS
-from spec.controller_versions import KRAFT_NEXT
-from spec.mutants import Mutant
+from spec.mutation import Mutant
+from spec.releases.broker import BROKER_NEXT
+from spec.releases.broker_mutants import BROKER_MUTANTS
+from spec.releases.kraft import KRAFT_NEXT
+from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 from spec.values import BrokerId, Epoch, Offset, PartitionEpoch
 from tests.model_check.commands import Command
 

@@ -21,11 +21,31 @@ from proofs.relation import Step, step
 from proofs.shapes import RecordShape, Shape, in_model, plain, shape_of
 from proofs.state import SymbolicState, shapes_of, unknown_state
 from proofs.symbolic import Brokers, Path, explore
-from spec.log import Log, RecordLog
-from spec.values import BrokerId, Error, FetchResponse, Offset, Record
+from spec.log.algebra import Log
+from spec.log.record_log import RecordLog
+from spec.published.fetch import FetchResponse
+from spec.values import BrokerId, Error, Offset, Record
 from tests.spec import strategies
 
-RULES = ("alter_partition", "election", "fetch", "high_watermark", "isr", "produce", "replica", "truncation")
+RULES = (
+    "broker.rules.epoch_lookup",
+    "broker.rules.fencing",
+    "broker.rules.high_watermark",
+    "broker.rules.isr.announcement",
+    "broker.rules.isr.errors",
+    "broker.rules.isr.proposal",
+    "broker.rules.leadership",
+    "broker.rules.produce",
+    "broker.rules.truncation",
+    "published.async_isr",
+    "published.election",
+    "published.fetch",
+    "published.high_watermark",
+    "published.isr",
+    "published.produce",
+    "published.replica",
+    "published.truncation",
+)
 BROKERS = Brokers([1, 2, 3, 4])
 BEYOND = range(-1, 9)
 """Offsets and epochs that cover every log drawn here."""

@@ -2,23 +2,23 @@
 
 from typing import Any
 
-from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr
-from spec.broker_protocol import BrokerProtocol
-from spec.broker_versions import BROKER_4_0
-from spec.fetcher import FetchState, FetchStatus
-from spec.followers import Follower, FollowerState
-from spec.leader_fetch import CONSUMER, PartitionFetch
-from spec.local_log import LocalLog
-from spec.log import EMPTY_LOG, RecordLog
+from spec.broker.partition import Broker, Partition, Settings
+from spec.broker.protocol import BrokerProtocol
+from spec.broker.rules.fetcher import FetchState, FetchStatus
+from spec.broker.rules.followers import Follower, FollowerState
+from spec.broker.rules.isr.proposal import LeaderIsr
+from spec.log.local_log import LocalLog
+from spec.log.record_log import EMPTY_LOG, RecordLog
+from spec.messages.fetch import CONSUMER, FetchRequest, PartitionFetch
 from spec.metadata import BrokerRegistration, PartitionRegistration
-from spec.partition import Broker, Partition, Settings
+from spec.releases.broker import BROKER_4_0
 from spec.step import Reply, Step
 from spec.values import (
     NO_EPOCH,
+    NO_PARTITION_EPOCH,
     BrokerEpoch,
     BrokerId,
     Epoch,
-    FetchRequest,
     Incarnation,
     Offset,
     PartitionEpoch,

@@ -1,31 +1,18 @@
 """One value of each class that the broker's side of the specification has, made from the types of its fields."""
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NewType, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from spec.log import EMPTY_LOG
+import spec
+from spec.log.record_log import EMPTY_LOG
 
-MODULES = (
-    "broker_protocol",
-    "checkpoint_files",
-    "fetcher",
-    "followers",
-    "isr_requests",
-    "leader",
-    "leader_fetch",
-    "list_offsets",
-    "local_log",
-    "log",
-    "partition",
-    "produce",
-    "producer_state",
-    "recovery",
-    "zookeeper_broker",
-)
+FOLDERS = ("broker", "log", "messages", "zookeeper/broker.py")
+"""Where the broker's side lies in `spec/`."""
 
 
 def sample(hint: Any) -> Any:
@@ -49,12 +36,20 @@ def sample(hint: Any) -> Any:
     return kind()
 
 
+def _modules() -> Iterator[str]:
+    top = Path(spec.__path__[0])
+    for folder in FOLDERS:
+        place = top / folder
+        for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            yield ".".join(("spec", *file.relative_to(top).with_suffix("").parts))
+
+
 def _classes() -> list[type]:
     found = [
         value
-        for module in MODULES
-        for value in vars(import_module(f"spec.{module}")).values()
-        if isinstance(value, type) and value.__module__ == f"spec.{module}"
+        for module in _modules()
+        for value in vars(import_module(module)).values()
+        if isinstance(value, type) and value.__module__ == module
     ]
     return [cls for cls in found if not getattr(cls, "_is_protocol", False) and not issubclass(cls, Enum)]
 

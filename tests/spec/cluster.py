@@ -10,44 +10,33 @@ from itertools import takewhile
 from random import Random
 from typing import Any, Generic
 
-from spec.broker_protocol import BrokerProtocol
-from spec.controller_messages import AlterPartitionRequest, AlterPartitionResponse
-from spec.controller_protocol import ControllerProtocol
-from spec.follower import (
+from spec.broker.effects import AnswerProducer, FollowerRequest
+from spec.broker.follower import (
     fetch_or_truncate,
     handle_epoch_end_response,
     handle_fetch_answer,
     handle_listed_offset,
     handle_no_answer,
 )
-from spec.leader import (
-    ProduceRequest,
-    consider_shrinking,
-    handle_alter_partition_response,
-    handle_epoch_end,
-    handle_fetch,
-    handle_list_offsets,
-    handle_produce,
-)
-from spec.leader_fetch import FetchAnswer, PartitionFetch
-from spec.list_offsets import ListedOffset, ListOffsetsRequest
-from spec.local_log import LocalLog, LogT
+from spec.broker.leader.fetch import handle_fetch
+from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
+from spec.broker.leader.offsets import handle_epoch_end, handle_list_offsets
+from spec.broker.leader.produce import handle_produce
+from spec.broker.partition import Broker, Handled, Partition, Settings, leads
+from spec.broker.protocol import BrokerProtocol
+from spec.broker.recovery import Checkpoints, after_clean_stop, after_kill, checkpoint, opened, recover
+from spec.broker.roles import apply_change
+from spec.controller.protocol import ControllerProtocol
+from spec.log.algebra import LogT
+from spec.log.local_log import LocalLog
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from spec.messages.fetch import FetchAnswer, PartitionFetch
+from spec.messages.list_offsets import ListedOffset, ListOffsetsRequest
+from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse, EpochEndRequest
+from spec.messages.produce import ACKS_ALL, ProduceRequest
 from spec.metadata import EMPTY_IMAGE, MetadataImage, local_change, partition_of
-from spec.partition import (
-    AnswerProducer,
-    Broker,
-    EpochEndRequest,
-    FollowerRequest,
-    Handled,
-    Partition,
-    Settings,
-    leads,
-)
-from spec.produce import ACKS_ALL
-from spec.recovery import Checkpoints, after_clean_stop, after_kill, checkpoint, opened, recover
-from spec.roles import apply_change
 from spec.step import Reply, Send, SendToController
-from spec.values import BrokerEpoch, BrokerId, Epoch, EpochEndOffsetResponse, Error, Offset, Record
+from spec.values import BrokerEpoch, BrokerId, Epoch, Error, Offset, Record
 from tests.spec.controller_driver import PARTITION, Driver, answer_of, cluster
 
 IDS = (BrokerId(1), BrokerId(2), BrokerId(3))

@@ -5,34 +5,24 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from spec.controller import (
-    AppendRecords,
-    ControllerState,
-    ControllerStep,
-    activate,
-    check_append,
+from spec.controller.brokers import handle_heartbeat, handle_registration, handle_session_timeout, handle_unregistration
+from spec.controller.partitions import (
     handle_alter_partition,
     handle_balance,
     handle_create_partition,
     handle_elect_leaders,
-    handle_heartbeat,
     handle_min_isr_change,
     handle_reassignment,
-    handle_registration,
-    handle_session_timeout,
     handle_unclean_elections,
-    handle_unregistration,
 )
-from spec.controller_messages import (
-    AlterPartitionReassignmentRequest,
-    AlterPartitionRequest,
-    BrokerHeartbeatRequest,
-    BrokerRegistrationRequest,
-    CreatePartitionRequest,
-    ElectLeadersRequest,
-    IsrMember,
-)
-from spec.controller_protocol import ControllerProtocol, ControllerSettings
+from spec.controller.protocol import ControllerProtocol, ControllerSettings
+from spec.controller.state import AppendRecords, ControllerState, ControllerStep, activate, check_append
+from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
+from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentRequest
+from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
+from spec.messages.broker_registration import BrokerRegistrationRequest
+from spec.messages.create_topics import CreatePartitionRequest
+from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.metadata import EMPTY_IMAGE, MetadataImage, MetadataRecord, PartitionRegistration, partition_of, replay_all
 from spec.step import Reply
 from spec.values import (

@@ -2,28 +2,21 @@
 
 from typing import Any
 
-from spec.broker_control import Session
-from spec.broker_lifecycle import BrokerLifecycle, CleanShutdown
-from spec.controller import AppendRecords, activate
-from spec.controller_messages import (
-    AlterPartitionReassignmentRequest,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    CreatePartitionRequest,
-    ElectLeadersRequest,
-    ErrorResponse,
-    IsrMember,
-    LeaderAndIsrRequest,
-    StopReplicaRequest,
-)
-from spec.controller_protocol import ControllerSettings
-from spec.controller_versions import KRAFT_4_0
+from spec.broker.lifecycle import BrokerLifecycle, CleanShutdown
+from spec.controller.protocol import ControllerSettings
+from spec.controller.rules.brokers import Session
+from spec.controller.rules.partition_change import NOBODY_ELECTED, unchanged
+from spec.controller.state import AppendRecords, activate
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
+from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentRequest
+from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from spec.messages.create_topics import CreatePartitionRequest
+from spec.messages.elect_leaders import ElectLeadersRequest
+from spec.messages.error_response import ErrorResponse
+from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
+from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
 from spec.metadata import (
     EMPTY_IMAGE,
     UNCHANGED,
@@ -35,12 +28,13 @@ from spec.metadata import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from spec.partition_change import NOBODY_ELECTED, unchanged
+from spec.releases.kraft import KRAFT_4_0
+from spec.releases.zookeeper import ZK_0_10
 from spec.step import Reply, Send, SendToController, Step
 from spec.values import BrokerEpoch, BrokerId, Epoch, Error, Incarnation, LeaderAndIsr, Offset, PartitionEpoch, PartitionId
-from spec.zookeeper import ConditionalWrite, NodeCreation, PartitionNode, write_partition
-from spec.zookeeper_controller import ZkControllerState, ZkPartition
-from spec.zookeeper_rules import ZK_0_10, LiveBroker
+from spec.zookeeper.controller import ZkControllerState, ZkPartition
+from spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, write_partition
+from spec.zookeeper.protocol import LiveBroker
 
 B, E, P = BrokerId(1), BrokerEpoch(10), PartitionId(0)
 PARTITION = PartitionRegistration((B,), frozenset({B}), B, Epoch(0), PartitionEpoch(0))

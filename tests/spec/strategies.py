@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from spec.log import RecordLog
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, FetchRequest, LeaderAndIsr, Offset, Record
+from spec.log.record_log import RecordLog
+from spec.messages.fetch import FetchRequest
+from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
 
 MAX_EPOCH = 4
 MAX_RECORDS = 5

@@ -2,11 +2,12 @@
 
 import pytest
 
-from spec.broker_mutants import BROKER_MUTANTS
-from spec.broker_versions import BROKER_4_0, BROKER_NEXT
-from spec.controller_versions import KRAFT_4_0, KRAFT_NEXT
-from spec.log import EMPTY_EPOCH_LOG, EMPTY_LOG, RecordLog
-from spec.mutants import weaken
+from spec.log.epoch_log import EMPTY_EPOCH_LOG
+from spec.log.record_log import EMPTY_LOG, RecordLog
+from spec.mutation import weaken
+from spec.releases.broker import BROKER_4_0, BROKER_NEXT
+from spec.releases.broker_mutants import BROKER_MUTANTS
+from spec.releases.kraft import KRAFT_4_0, KRAFT_NEXT
 from tests.spec.cluster import Cluster
 
 

@@ -15,20 +15,21 @@ from typing import Any, get_origin, get_type_hints
 import pytest
 
 import spec
-from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr, PartitionIsr, propose
-from spec.epochs import NO_ENTRY, EpochHistory
-from spec.log import EMPTY_LOG, RecordLog
-from spec.mutants import MUTANTS
-from spec.protocol import ASYNC_ISR, KIP_320
-from spec.truncation import truncation_step
+from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, propose
+from spec.broker.rules.truncation import truncation_step
+from spec.log.epoch_history import NO_ENTRY, EpochHistory
+from spec.log.record_log import EMPTY_LOG, RecordLog
+from spec.messages.fetch import NO_FETCH
+from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse
+from spec.published.fetch import FetchResponse
+from spec.published.mutants import MUTANTS
+from spec.published.versions import ASYNC_ISR, KIP_320
 from spec.values import (
     NO_EPOCH,
-    NO_FETCH,
+    NO_PARTITION_EPOCH,
     UNDEFINED_EPOCH_END,
     BrokerId,
-    EpochEndOffsetResponse,
     Error,
-    FetchResponse,
     LeaderAndIsr,
     Offset,
     PartitionEpoch,
@@ -36,11 +37,15 @@ from spec.values import (
 )
 from tests.spec.broker_values import BROKER_VALUES
 from tests.spec.controller_values import CONTROLLER_VALUES
-from tests.spec.test_protocol import VERSIONS
+from tests.spec.published.test_versions import VERSIONS
 
 FOLDER = Path(spec.__path__[0])
 FILES = sorted(FOLDER.rglob("*.py"))
-MODULES = [import_module(f"spec.{file.stem}") for file in FILES if file.stem != "__init__"]
+MODULES = [
+    import_module(".".join(("spec", *file.relative_to(FOLDER).with_suffix("").parts)))
+    for file in FILES
+    if file.stem != "__init__"
+]
 
 PURE_MODULES = {"bisect", "collections", "dataclasses", "enum", "functools", "itertools", "math", "operator", "typing"}
 """Of the standard library: what knows no clock, chance, file, socket, thread or process."""
@@ -98,7 +103,7 @@ def _problems_of_comparison(operators: list[ast.cmpop], operands: list[ast.expr]
                 yield f"asks for {value}"
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(FOLDER)))
 def test_nothing_impure_in(file: Path) -> None:
     assert list(complaints(file.read_text(encoding="utf-8"))) == []
 
@@ -132,7 +137,9 @@ def test_the_check_finds(source: str, complaint: str) -> None:
     assert [found.split(":")[0] for found in complaints(source)] == [complaint]
 
 
-@pytest.mark.parametrize("source", ["a is None", "a is not None", "from spec.log import Log", "x == 1", "def f(): return 1"])
+@pytest.mark.parametrize(
+    "source", ["a is None", "a is not None", "from spec.log.algebra import Log", "x == 1", "def f(): return 1"]
+)
 def test_the_check_passes(source: str) -> None:
     assert list(complaints(source)) == []
 

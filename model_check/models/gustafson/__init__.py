@@ -20,8 +20,9 @@ from model_check.models.gustafson.properties import add_properties
 from model_check.models.gustafson.roles import add_roles
 from model_check.models.gustafson.settings import repaired
 from model_check.parameters import ParameterError
-from spec.mutants import MUTANTS, weaken
-from spec.protocol import Protocol
+from spec.mutation import weaken
+from spec.published.mutants import MUTANTS
+from spec.published.versions import Protocol
 from spec.values import BrokerId, Epoch
 
 

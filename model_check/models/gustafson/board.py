@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 from model_check.model import Model, Slot, View, when
 from model_check.models.gustafson.exchange import committed, following, leading
 from model_check.models.gustafson.settings import NAMES
-from spec.election import next_epoch
-from spec.log import EMPTY_LOG
-from spec.produce import ACKS_ALL, ACKS_LEADER
-from spec.protocol import Protocol
-from spec.replica import NO_ROLE, is_newer, leads
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
+from spec.log.record_log import EMPTY_LOG
+from spec.messages.produce import ACKS_ALL, ACKS_LEADER
+from spec.published.replica import NO_ROLE, is_newer, leads
+from spec.published.versions import Protocol
+from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record, next_epoch
 
 
 class Acknowledged(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from model_check.model import CONTROLLER, Note, then, when
 from model_check.models.gustafson.board import Board
-from spec.election import elect_cleanly, elect_uncleanly, may_elect_cleanly, may_elect_uncleanly, may_fail
+from spec.published.election import elect_cleanly, elect_uncleanly, may_elect_cleanly, may_elect_uncleanly, may_fail
 from spec.values import BrokerId, LeaderAndIsr
 
 

@@ -3,7 +3,7 @@
 from model_check.model import Note, then, when
 from model_check.models.gustafson.board import Board
 from model_check.models.gustafson.exchange import truncated
-from spec.replica import NO_ROLE, leads, restart
+from spec.published.replica import NO_ROLE, leads, restart
 from spec.values import Offset
 
 

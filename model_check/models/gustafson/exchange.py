@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from spec.fetch import fetch_request
-from spec.high_watermark import high_watermark_after_truncation
-from spec.log import EMPTY_LOG, RecordLog
-from spec.protocol import Protocol
-from spec.replica import NO_ROLE, leads
-from spec.truncation import handle_offset_for_leader_epoch
-from spec.values import NO_FETCH, BrokerId, Epoch, EpochEndOffset, Error, FetchRequest, LeaderAndIsr, Offset
+from spec.broker.rules.epoch_lookup import handle_offset_for_leader_epoch
+from spec.log.local_log import high_watermark_after_truncation
+from spec.log.record_log import EMPTY_LOG, RecordLog
+from spec.messages.fetch import NO_FETCH, FetchRequest
+from spec.published.fetch import fetch_request
+from spec.published.replica import NO_ROLE, leads
+from spec.published.versions import Protocol
+from spec.values import BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset
 
 if TYPE_CHECKING:
     from model_check.models.gustafson.board import Board

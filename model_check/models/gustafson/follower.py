@@ -7,11 +7,11 @@ from model_check.model import Message, then, when
 from model_check.models.gustafson.board import Board
 from model_check.models.gustafson.exchange import Following, Leading, ask, truncated
 from model_check.models.gustafson.settings import TRUNCATION
-from spec.fetch import apply_fetch_response, handle_fetch
-from spec.log import RecordLog
-from spec.replica import leads
-from spec.truncation import keep_whole_log, truncate_to_common_epoch
-from spec.values import BrokerId, Error, FetchResponse, Offset
+from spec.log.record_log import RecordLog
+from spec.published.fetch import FetchResponse, apply_fetch_response, handle_fetch
+from spec.published.replica import leads
+from spec.published.truncation import keep_whole_log, truncate_to_common_epoch
+from spec.values import BrokerId, Error, Offset
 
 MAX_RECORDS_PER_FETCH = 1
 

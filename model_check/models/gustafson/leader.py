@@ -6,17 +6,12 @@ from functools import partial
 from model_check.model import CONTROLLER, PRODUCER, Effect, Local, Message, Note, then, when
 from model_check.models.gustafson.board import Acknowledged, Board
 from model_check.models.gustafson.exchange import Following, Leading, Role, following, has_replicated
-from spec.high_watermark import has_record_to_commit, holds_back_high_watermark
-from spec.isr import check_isr_update, may_join_isr, may_leave_isr, with_replica, without_replica
-from spec.log import RecordLog
-from spec.produce import (
-    ACKS_ALL,
-    ACKS_LEADER,
-    acknowledged_on_append,
-    acknowledged_on_commit,
-    append_as_leader,
-    check_produce,
-)
+from spec.broker.rules.produce import check_produce
+from spec.log.record_log import RecordLog
+from spec.messages.produce import ACKS_ALL, ACKS_LEADER
+from spec.published.high_watermark import has_record_to_commit, holds_back_high_watermark
+from spec.published.isr import check_isr_update, may_join_isr, may_leave_isr, with_replica, without_replica
+from spec.published.produce import acknowledged_on_append, acknowledged_on_commit, append_as_leader
 from spec.values import BrokerId, Error, Offset, Record
 
 

@@ -7,10 +7,10 @@ published.
 from model_check.model import Local, when
 from model_check.models.gustafson.board import Board
 from model_check.temporal import Case, Condition, LivenessProperty, strong, weak
-from spec.election import may_elect_cleanly
-from spec.isr import check_isr_update
-from spec.log import RecordLog
-from spec.replica import leads
+from spec.log.record_log import RecordLog
+from spec.published.election import may_elect_cleanly
+from spec.published.isr import check_isr_update
+from spec.published.replica import leads
 from spec.values import NO_LEADER, BrokerId, Epoch, Error, LeaderAndIsr, Offset
 
 

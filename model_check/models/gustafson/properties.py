@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from model_check.model import Local, Model, Slot, when
 from model_check.models.gustafson.exchange import Leading, committed
-from spec.election import may_lead_next
-from spec.log import EMPTY_LOG, RecordLog
-from spec.replica import NO_ROLE, leads
+from spec.log.record_log import EMPTY_LOG, RecordLog
+from spec.published.election import may_lead_next
+from spec.published.replica import NO_ROLE, leads
 from spec.values import NO_EPOCH, NO_LEADER, BrokerId, LeaderAndIsr
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from model_check.model import CONTROLLER, REFUSED, Effect, Event, Local, Message
 from model_check.models.gustafson.board import NOT_ANNOUNCED, Board
 from model_check.models.gustafson.exchange import ask, truncated
 from model_check.models.gustafson.settings import TRUNCATION
-from spec.log import EMPTY_LOG, RecordLog
-from spec.truncation import clamped, keep_whole_log, truncate_to_common_epoch, truncate_to_high_watermark
+from spec.log.record_log import EMPTY_LOG, RecordLog
+from spec.published.truncation import clamped, keep_whole_log, truncate_to_common_epoch, truncate_to_high_watermark
 from spec.values import NO_LEADER, BrokerId, Epoch, Error, Offset
 
 

@@ -4,11 +4,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from model_check.parameters import Parameter
-from spec.election import fail_broker
-from spec.mutants import MUTANTS
-from spec.protocol import Protocol
-from spec.replica import NO_ROLE, start_leading_with_epoch_entry
-from spec.truncation import answer_as_leader, look_up_as_released
+from spec.broker.rules.epoch_lookup import look_up_as_released
+from spec.broker.rules.leadership import start_leading_with_epoch_entry
+from spec.published.election import fail_broker
+from spec.published.mutants import MUTANTS
+from spec.published.replica import NO_ROLE
+from spec.published.truncation import answer_as_leader
+from spec.published.versions import Protocol
 from spec.values import NO_EPOCH, BrokerId, Error
 
 QUIRKS = {

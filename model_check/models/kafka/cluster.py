@@ -8,9 +8,9 @@ batch, and a broker takes whole batches.
 from typing import NamedTuple
 
 from model_check.models.kafka.values import NO_TOPIC, PARTITION, AnyCluster, Cluster, Topic
-from spec.broker_control import Session
-from spec.controller import AppendRecords, ControllerState, ControllerStep
-from spec.controller_protocol import ControllerProtocol, ControllerSettings
+from spec.controller.protocol import ControllerProtocol, ControllerSettings
+from spec.controller.rules.brokers import Session
+from spec.controller.state import AppendRecords, ControllerState, ControllerStep
 from spec.metadata import BrokerRegistration, MetadataImage, PartitionRecord, PartitionRegistration
 from spec.step import Reply
 from spec.values import NO_BROKER_EPOCH, NO_LEADER, UNKNOWN_OFFSET, BrokerId, Epoch, Offset

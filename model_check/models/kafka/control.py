@@ -14,21 +14,18 @@ from model_check.models.kafka.cluster import (
     registered,
 )
 from model_check.models.kafka.values import NO_TOPIC, PARTITION, Cluster, Process
-from spec.controller import (
-    ControllerStep,
+from spec.controller.brokers import handle_heartbeat, handle_session_timeout
+from spec.controller.partitions import (
     handle_create_partition,
     handle_elect_leaders,
-    handle_heartbeat,
     handle_reassignment,
-    handle_session_timeout,
     handle_unclean_elections,
 )
-from spec.controller_messages import (
-    AlterPartitionReassignmentRequest,
-    BrokerHeartbeatRequest,
-    CreatePartitionRequest,
-    ElectLeadersRequest,
-)
+from spec.controller.state import ControllerStep
+from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentRequest
+from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
+from spec.messages.create_topics import CreatePartitionRequest
+from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.values import NO_LEADER, BrokerId, Offset
 
 

@@ -23,13 +23,13 @@ from model_check.models.kafka.values import (
 )
 from model_check.models.kafka.zookeeper import decided_by, isr_verdict
 from model_check.models.kafka.zookeeper_isr import add_isr_writes
-from spec.alter_partition import AfterError
-from spec.controller import handle_alter_partition
-from spec.controller_messages import AlterPartitionResponse
-from spec.leader import consider_shrinking, handle_alter_partition_response
-from spec.local_log import LocalLog
-from spec.log import EMPTY_LOG, RecordLog
-from spec.partition import Partition
+from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
+from spec.broker.partition import Partition
+from spec.broker.rules.isr.errors import AfterError
+from spec.controller.partitions import handle_alter_partition
+from spec.log.local_log import LocalLog
+from spec.log.record_log import EMPTY_LOG, RecordLog
+from spec.messages.alter_partition import AlterPartitionResponse
 from spec.values import BrokerId, Error
 
 

@@ -28,10 +28,12 @@ from model_check.models.kafka.values import (
     Role,
     Under,
 )
-from spec.fetcher import FetchState
-from spec.leader_fetch import FetchAnswer, PartitionFetch, leaving_now
-from spec.log import RecordLog
-from spec.partition import FollowerRequest, Partition
+from spec.broker.effects import FollowerRequest
+from spec.broker.partition import Partition
+from spec.broker.rules.fetcher import FetchState
+from spec.broker.rules.reading import leaving_now
+from spec.log.record_log import RecordLog
+from spec.messages.fetch import FetchAnswer, PartitionFetch
 from spec.step import Send
 from spec.values import BrokerId
 

@@ -33,7 +33,7 @@ from model_check.models.kafka.values import (
     Process,
     Role,
 )
-from spec.broker_lifecycle import (
+from spec.broker.lifecycle import (
     BrokerLifecycle,
     BrokerState,
     begin_controlled_shutdown,
@@ -43,10 +43,12 @@ from spec.broker_lifecycle import (
     set_ready_to_unfence,
     start_again,
 )
-from spec.controller import ControllerStep, handle_registration
-from spec.controller_messages import BrokerHeartbeatResponse, BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.fetcher import FetchState
-from spec.recovery import after_clean_stop, recover
+from spec.broker.recovery import after_clean_stop, recover
+from spec.broker.rules.fetcher import FetchState
+from spec.controller.brokers import handle_registration
+from spec.controller.state import ControllerStep
+from spec.messages.broker_heartbeat import BrokerHeartbeatResponse
+from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from spec.step import SendToController
 from spec.values import NO_BROKER_EPOCH, BrokerId, Error, Offset
 

@@ -12,8 +12,8 @@ from model_check.models.kafka.cluster import is_current_run, registered
 from model_check.models.kafka.party import Log
 from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Memory, Process, Role
 from model_check.temporal import Case, LivenessProperty, weak
-from spec.alter_partition import nothing_pending
-from spec.broker_lifecycle import BrokerState
+from spec.broker.lifecycle import BrokerState
+from spec.broker.rules.isr.proposal import nothing_pending
 from spec.values import BrokerId
 
 HEALING = (

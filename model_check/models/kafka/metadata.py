@@ -19,10 +19,10 @@ from model_check.models.kafka.values import (
     Role,
     Topic,
 )
-from spec.fetcher import FetchState
-from spec.log import EMPTY_LOG
+from spec.broker.roles import apply_change
+from spec.broker.rules.fetcher import FetchState
+from spec.log.record_log import EMPTY_LOG
 from spec.metadata import PartitionRegistration, local_change
-from spec.roles import apply_change
 from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Offset, Record
 
 TWO_RECORDS = EMPTY_LOG.append((Record(1, Epoch(0)), Record(2, Epoch(0))))

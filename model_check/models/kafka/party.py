@@ -20,21 +20,21 @@ from model_check.models.kafka.values import (
     Role,
     Under,
 )
-from spec.alter_partition import PartitionIsr, is_pending
-from spec.broker_lifecycle import BrokerLifecycle, BrokerState
-from spec.broker_protocol import BrokerProtocol
-from spec.fetcher import NOT_DELAYED, FetchState, forget_last_epoch_if_first_is_empty, needs_no_answer
-from spec.follower import fetch_or_truncate
-from spec.followers import Follower, FollowerState
-from spec.isr_requests import WriteIsr
-from spec.leader import handle_list_offsets
-from spec.leader_fetch import Isolation
-from spec.list_offsets import ListedOffset, ListOffsetsRequest, Wanted
-from spec.local_log import LocalLog
-from spec.log import RecordLog
+from spec.broker.effects import AnswerProducer, Effect, FollowerRequest, WriteIsr
+from spec.broker.follower import fetch_or_truncate
+from spec.broker.leader.offsets import handle_list_offsets
+from spec.broker.lifecycle import BrokerLifecycle, BrokerState
+from spec.broker.partition import Broker, Handled, Partition, Settings
+from spec.broker.protocol import BrokerProtocol
+from spec.broker.rules.fetcher import NOT_DELAYED, FetchState, forget_last_epoch_if_first_is_empty, needs_no_answer
+from spec.broker.rules.followers import Follower, FollowerState
+from spec.broker.rules.isr.proposal import PartitionIsr, is_pending
+from spec.log.local_log import LocalLog
+from spec.log.producers import ProducerBatch, ProducerEpoch, ProducerId, Producers, rebuilt_from
+from spec.log.record_log import RecordLog
+from spec.messages.fetch import Isolation
+from spec.messages.list_offsets import ListedOffset, ListOffsetsRequest, Wanted
 from spec.metadata import BrokerRegistration
-from spec.partition import AnswerProducer, Broker, Effect, FollowerRequest, Handled, Partition, Settings
-from spec.producer_state import ProducerBatch, ProducerEpoch, ProducerId, Producers, rebuilt_from
 from spec.step import Reply, Send, SendToController
 from spec.values import NO_LEADER, NO_VALUE, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset
 

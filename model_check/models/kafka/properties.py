@@ -10,13 +10,14 @@ from model_check.models.kafka.cluster import registered
 from model_check.models.kafka.party import Log, latest_offset
 from model_check.models.kafka.settings import versions_of
 from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Cluster, Process, Role, Topic
-from spec.alter_partition import maximal_isr
-from spec.broker_versions import BROKER_VERSIONS
-from spec.list_offsets import ListedOffset, never_lags
-from spec.log import EMPTY_LOG, RecordLog
+from spec.broker.rules.isr.proposal import maximal_isr
+from spec.broker.rules.offsets import never_lags
+from spec.log.record_log import EMPTY_LOG, RecordLog
+from spec.messages.list_offsets import ListedOffset
 from spec.metadata import NOBODY
+from spec.releases.broker import BROKER_VERSIONS
 from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Error
-from spec.zookeeper_rules import LiveBroker
+from spec.zookeeper.protocol import LiveBroker
 
 
 def add_properties(board: Board) -> None:

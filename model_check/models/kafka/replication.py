@@ -26,16 +26,20 @@ from model_check.models.kafka.party import (
     seen,
 )
 from model_check.models.kafka.values import Clients, Exchange, Memory, Process, Role
-from spec.fetcher import FetchState
-from spec.follower import handle_epoch_end_response, handle_fetch_answer, handle_listed_offset
-from spec.leader import ProduceRequest, handle_epoch_end, handle_fetch, handle_list_offsets, handle_produce
-from spec.leader_fetch import FetchAnswer, PartitionFetch
-from spec.list_offsets import ListedOffset, ListOffsetsRequest
-from spec.log import RecordLog
-from spec.partition import EpochEndRequest, FollowerRequest, Handled, Partition
-from spec.produce import ACKS_ALL, ACKS_LEADER
+from spec.broker.effects import FollowerRequest
+from spec.broker.follower import handle_epoch_end_response, handle_fetch_answer, handle_listed_offset
+from spec.broker.leader.fetch import handle_fetch
+from spec.broker.leader.offsets import handle_epoch_end, handle_list_offsets
+from spec.broker.leader.produce import handle_produce
+from spec.broker.partition import Handled, Partition
+from spec.broker.rules.fetcher import FetchState
+from spec.log.record_log import RecordLog
+from spec.messages.fetch import FetchAnswer, PartitionFetch
+from spec.messages.list_offsets import ListedOffset, ListOffsetsRequest
+from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse, EpochEndRequest
+from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ProduceRequest
 from spec.step import Send
-from spec.values import BrokerId, Epoch, EpochEndOffsetResponse, Offset
+from spec.values import BrokerId, Epoch, Offset
 
 Led = tuple[Log, Role, Memory, Exchange, Clients]
 

@@ -9,14 +9,14 @@ from model_check.models.kafka.cluster import Control
 from model_check.models.kafka.party import Rules
 from model_check.models.kafka.zookeeper import ZkControl
 from model_check.parameters import Parameter, ParameterError
-from spec.broker_mutants import BROKER_MUTANTS
-from spec.broker_versions import BROKER_VERSIONS
-from spec.controller_mutants import CONTROLLER_MUTANTS
-from spec.controller_protocol import ControllerSettings
-from spec.controller_versions import KRAFT_VERSIONS
-from spec.isr_requests import write_isr
-from spec.mutants import Mutant, weaken
-from spec.zookeeper_rules import ZK_VERSIONS
+from spec.broker.rules.isr.request import write_isr
+from spec.controller.protocol import ControllerSettings
+from spec.mutation import Mutant, weaken
+from spec.releases.broker import BROKER_VERSIONS
+from spec.releases.broker_mutants import BROKER_MUTANTS
+from spec.releases.kraft import KRAFT_VERSIONS
+from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from spec.releases.zookeeper import ZK_VERSIONS
 
 VERSIONS = tuple(version.name for version in BROKER_VERSIONS)
 

@@ -6,29 +6,29 @@ Sets stand where the protocol has lists in the order of ids, and nothing is opti
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr
-from spec.broker_lifecycle import BrokerLifecycle
-from spec.controller_messages import AlterPartitionRequest, AlterPartitionResponse
-from spec.followers import Follower
-from spec.leader_fetch import FetchAnswer, PartitionFetch
+from spec.broker.lifecycle import BrokerLifecycle
+from spec.broker.partition import WaitingProduce
+from spec.broker.rules.followers import Follower
+from spec.broker.rules.isr.proposal import LeaderIsr
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from spec.messages.fetch import FetchAnswer, FetchRequest, PartitionFetch
 from spec.metadata import NOBODY, BrokerRegistration, LeaderRecoveryState
-from spec.partition import WaitingProduce
 from spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
     NO_LEADER,
+    NO_PARTITION_EPOCH,
     UNKNOWN_OFFSET,
     BrokerEpoch,
     BrokerId,
     Epoch,
     Error,
-    FetchRequest,
     Offset,
     PartitionEpoch,
     PartitionId,
     Record,
 )
-from spec.zookeeper_rules import LiveBroker
+from spec.zookeeper.protocol import LiveBroker
 
 PARTITION = PartitionId(0)
 """The one partition of the model."""

@@ -30,11 +30,11 @@ from model_check.models.kafka.values import (
     Under,
     ZkCluster,
 )
-from spec.broker_lifecycle import BrokerState
-from spec.fetcher import NOT_FETCHING, FetchState, FetchStatus
-from spec.followers import Follower
-from spec.leader_fetch import FetchAnswer
-from spec.local_log import LocalLog
+from spec.broker.lifecycle import BrokerState
+from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
+from spec.broker.rules.followers import Follower
+from spec.log.local_log import LocalLog
+from spec.messages.fetch import FetchAnswer
 from spec.metadata import BrokerRegistration, LeaderRecoveryState
 from spec.values import (
     NO_BROKER_EPOCH,

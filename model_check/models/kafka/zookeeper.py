@@ -18,24 +18,15 @@ from model_check.models.kafka.values import (
     Topic,
     ZkCluster,
 )
-from spec.controller_messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    LeaderAndIsrRequest,
-    StopReplicaRequest,
-)
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
+from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
 from spec.metadata import BrokerRegistration
 from spec.step import Reply, Send
 from spec.values import NO_LEADER, BrokerId, Error, LeaderAndIsr
-from spec.zookeeper import ConditionalWrite, NodeCreation, PartitionNode, write_partition
-from spec.zookeeper_controller import (
-    ZkControllerState,
-    ZkPartition,
-    ZkStep,
-    handle_isr_proposal,
-    refuse_isr_proposal,
-)
-from spec.zookeeper_rules import LiveBroker, ZkControllerProtocol
+from spec.zookeeper.controller import ZkControllerState, ZkPartition, ZkStep, handle_isr_proposal, refuse_isr_proposal
+from spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, write_partition
+from spec.zookeeper.protocol import LiveBroker, ZkControllerProtocol
 
 
 class ZkControl(NamedTuple):

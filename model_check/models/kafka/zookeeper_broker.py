@@ -31,16 +31,17 @@ from model_check.models.kafka.values import (
 )
 from model_check.models.kafka.zookeeper import ZkDecision, decided_by, leader_and_isr, stop_replica, zk_answer_of, zk_state
 from model_check.models.kafka.zookeeper_control import once
-from spec.broker_lifecycle import BrokerState, begin_controlled_shutdown, start_again
-from spec.controller_messages import ControlledShutdownRequest, ControlledShutdownResponse, ErrorResponse
-from spec.fetcher import FetchState
+from spec.broker.lifecycle import BrokerState, begin_controlled_shutdown, start_again
+from spec.broker.recovery import after_clean_stop, recover
+from spec.broker.rules.fetcher import FetchState
+from spec.messages.error_response import ErrorResponse
+from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from spec.metadata import BrokerRegistration
-from spec.recovery import after_clean_stop, recover
 from spec.step import Reply, Step
 from spec.values import BrokerEpoch, BrokerId, Epoch, Error
-from spec.zookeeper_broker import ZkReplica, handle_leader_and_isr, handle_stop_replica
-from spec.zookeeper_controller import handle_controlled_shutdown
-from spec.zookeeper_rules import LiveBroker
+from spec.zookeeper.broker import ZkReplica, handle_leader_and_isr, handle_stop_replica
+from spec.zookeeper.controller import handle_controlled_shutdown
+from spec.zookeeper.protocol import LiveBroker
 
 
 def add_zookeeper_brokers(board: Board) -> None:

@@ -12,10 +12,9 @@ from model_check.model import CONTROLLER, Argument, Note
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.values import NO_TOPIC, PARTITION, ZkCluster
 from model_check.models.kafka.zookeeper import ZkDecision, decided_by, live_now, partitions_of, zk_state
-from spec.election import next_epoch
 from spec.metadata import NOBODY
-from spec.values import BrokerId
-from spec.zookeeper_controller import (
+from spec.values import BrokerId, next_epoch
+from spec.zookeeper.controller import (
     create_partition,
     handle_broker_change,
     handle_preferred_election,

@@ -22,13 +22,13 @@ from model_check.models.kafka.values import (
     ZkCluster,
 )
 from model_check.models.kafka.zookeeper import node_of
-from spec.leader import handle_alter_partition_response
-from spec.local_log import LocalLog
-from spec.log import EMPTY_LOG
-from spec.partition import Partition
+from spec.broker.leader.isr import handle_alter_partition_response
+from spec.broker.partition import Partition
+from spec.log.local_log import LocalLog
+from spec.log.record_log import EMPTY_LOG
 from spec.values import BrokerId, Error
-from spec.zookeeper import ConditionalWrite, was_written, write_partition
-from spec.zookeeper_broker import ZkReplica, outcome_of, write_of
+from spec.zookeeper.broker import ZkReplica, outcome_of, write_of
+from spec.zookeeper.node import ConditionalWrite, was_written, write_partition
 
 NO_PARTITION = Partition(PARTITION, LocalLog(EMPTY_LOG))
 

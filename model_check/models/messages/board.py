@@ -28,18 +28,15 @@ from model_check.models.messages.values import (
     Registered,
     Role,
 )
-from spec.broker_control import Session
-from spec.broker_mutants import BROKER_MUTANTS
-from spec.broker_versions import BROKER_NEXT
-from spec.controller import ControllerState
-from spec.controller_mutants import CONTROLLER_MUTANTS
-from spec.controller_protocol import ControllerSettings
-from spec.controller_versions import KRAFT_NEXT
-from spec.fetcher import NOT_DELAYED, NOT_FETCHING, FetchState, needs_no_answer
-from spec.follower import fetch_or_truncate
-from spec.followers import UNKNOWN_FOLLOWER, Follower, FollowerState
-from spec.local_log import LocalLog
-from spec.log import EMPTY_LOG, RecordLog
+from spec.broker.follower import fetch_or_truncate
+from spec.broker.partition import Broker, Partition, Settings
+from spec.broker.rules.fetcher import NOT_DELAYED, NOT_FETCHING, FetchState, needs_no_answer
+from spec.broker.rules.followers import UNKNOWN_FOLLOWER, Follower, FollowerState
+from spec.controller.protocol import ControllerSettings
+from spec.controller.rules.brokers import Session
+from spec.controller.state import ControllerState
+from spec.log.local_log import LocalLog
+from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.metadata import (
     NOBODY,
     BrokerRegistration,
@@ -48,8 +45,11 @@ from spec.metadata import (
     PartitionRegistration,
     broker_of,
 )
-from spec.mutants import weaken
-from spec.partition import Broker, Partition, Settings
+from spec.mutation import weaken
+from spec.releases.broker import BROKER_NEXT
+from spec.releases.broker_mutants import BROKER_MUTANTS
+from spec.releases.kraft import KRAFT_NEXT
+from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 from spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,

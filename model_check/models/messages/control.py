@@ -19,25 +19,15 @@ from model_check.models.messages.values import (
     Since,
     Verdict,
 )
-from spec.alter_partition import AfterError
-from spec.controller import (
-    ControllerState,
-    handle_alter_partition,
-    handle_create_partition,
-    handle_elect_leaders,
-    handle_heartbeat,
-    handle_registration,
-    handle_session_timeout,
-)
-from spec.controller_messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    BrokerHeartbeatRequest,
-    BrokerRegistrationRequest,
-    CreatePartitionRequest,
-    ElectLeadersRequest,
-    IsrMember,
-)
+from spec.broker.rules.isr.errors import AfterError
+from spec.controller.brokers import handle_heartbeat, handle_registration, handle_session_timeout
+from spec.controller.partitions import handle_alter_partition, handle_create_partition, handle_elect_leaders
+from spec.controller.state import ControllerState
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
+from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
+from spec.messages.broker_registration import BrokerRegistrationRequest
+from spec.messages.create_topics import CreatePartitionRequest
+from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.step import Reply
 from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, PartitionEpoch
 

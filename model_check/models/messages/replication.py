@@ -18,19 +18,21 @@ from model_check.models.messages.values import (
     Term,
     Verdict,
 )
-from spec.controller_messages import AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from spec.fetcher import FetchState
-from spec.follower import fetch_or_truncate, handle_fetch_answer
-from spec.leader import ProduceRequest, consider_shrinking, handle_alter_partition_response, handle_fetch, handle_produce
-from spec.leader_fetch import FetchAnswer, PartitionFetch
-from spec.local_log import LocalLog
+from spec.broker.follower import fetch_or_truncate, handle_fetch_answer
+from spec.broker.leader.fetch import handle_fetch
+from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
+from spec.broker.leader.produce import handle_produce
+from spec.broker.partition import Handled, Partition
+from spec.broker.recovery import Checkpoints, after_kill, after_power_loss, opened, recover
+from spec.broker.roles import apply_change
+from spec.broker.rules.fetcher import FetchState
+from spec.log.local_log import LocalLog
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
+from spec.messages.fetch import FetchAnswer, FetchRequest, PartitionFetch
+from spec.messages.produce import ACKS_LEADER, ProduceRequest
 from spec.metadata import LocalChange, local_change
-from spec.partition import Handled, Partition
-from spec.produce import ACKS_LEADER
-from spec.recovery import Checkpoints, after_kill, after_power_loss, opened, recover
-from spec.roles import apply_change
 from spec.step import Reply, Send, SendToController
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, FetchRequest, Offset, PartitionEpoch
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, Offset, PartitionEpoch
 
 
 def add_replication(board: Board) -> None:

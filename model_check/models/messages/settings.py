@@ -1,8 +1,8 @@
 """The parameters of the model `messages`."""
 
 from model_check.parameters import Parameter
-from spec.broker_mutants import BROKER_MUTANTS
-from spec.controller_mutants import CONTROLLER_MUTANTS
+from spec.releases.broker_mutants import BROKER_MUTANTS
+from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 
 PARAMETERS = (
     Parameter("replicas", 2, "replicas of the partition, ids 1 to N", minimum=2),

@@ -2,13 +2,14 @@
 
 from typing import NamedTuple, NewType
 
-from spec.alter_partition import NO_PARTITION_EPOCH, LeaderIsr
-from spec.followers import NEVER_FETCHED
+from spec.broker.rules.followers import NEVER_FETCHED
+from spec.broker.rules.isr.proposal import LeaderIsr
 from spec.metadata import NOBODY
 from spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
     NO_LEADER,
+    NO_PARTITION_EPOCH,
     UNDEFINED_EPOCH_END,
     UNKNOWN_OFFSET,
     BrokerEpoch,

@@ -1,0 +1,5 @@
+"""What a broker runs: a partition's state, its handlers by role, and the rules that they ask, by subject.
+
+Start with `partition` (the state) and `leader` or `follower` (the handlers). `protocol` lists the rules in which releases
+differ.
+"""

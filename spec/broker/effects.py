@@ -1,0 +1,115 @@
+"""What a broker's handlers ask to be done: store, send, answer."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from spec.messages.alter_partition import AlterPartitionRequest
+from spec.messages.delete_records import Deletion
+from spec.messages.fetch import FetchAnswer, PartitionFetch
+from spec.messages.list_offsets import ListedOffset, ListOffsetsRequest
+from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse, EpochEndRequest
+from spec.messages.produce import ProduceResponse
+from spec.step import Reply, Send, SendToController
+from spec.values import Epoch, Offset, Record
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsAppended:
+    """Write these records at the end of the log; before the first of them there may be a gap."""
+
+    base_offset: Offset
+    records: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogTruncated:
+    """Cut the log, and the epoch history with it, at this offset."""
+
+    end_offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class LogRestarted:
+    """Throw the whole log away, epochs included; start an empty one here."""
+
+    offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class LogStartMoved:
+    """What lies before this offset may be deleted, and must not be read any more."""
+
+    start_offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class EpochOpened:
+    """Note in the epoch history that this epoch starts here. Kafka writes the checkpoint file through to the disk."""
+
+    leader_epoch: Epoch
+    start_offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class LogDeleted:
+    """The broker no longer has a replica of the partition."""
+
+
+LogChange: TypeAlias = RecordsAppended | LogTruncated | LogRestarted | LogStartMoved | EpochOpened | LogDeleted
+
+
+@dataclass(frozen=True, slots=True)
+class Persist:
+    """Change what is stored, before any later effect. In Kafka: in the page cache, not through to the disk."""
+
+    change: LogChange
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildProducers:
+    """Hand the batches that are left in the log to `spec.roles.producers_rebuilt`, before any other message."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerProducer:
+    """Answer a produce request, this one or an earlier one, by its number."""
+
+    request: int
+    response: ProduceResponse
+
+
+@dataclass(frozen=True, slots=True)
+class CloseConnection:
+    """The only way to tell a producer with acks=0 of a failure."""
+
+    request: int
+
+
+FollowerRequest: TypeAlias = PartitionFetch | EpochEndRequest | ListOffsetsRequest
+
+
+LeaderAnswer: TypeAlias = FetchAnswer | EpochEndOffsetResponse | ListedOffset | Deletion
+
+
+class WriteIsr(NamedTuple):
+    """Write the partition's state to ZooKeeper if it is as the leader knows it; the answer comes before any other message.
+
+    Kafka: `ReplicationUtils.updateLeaderAndIsr`, a conditional write under the partition's lock.
+    """
+
+    request: AlterPartitionRequest
+
+
+IsrRequest: TypeAlias = WriteIsr | SendToController[AlterPartitionRequest]
+
+
+Effect: TypeAlias = (
+    Persist
+    | RebuildProducers
+    | AnswerProducer
+    | CloseConnection
+    | Send[FollowerRequest]
+    | SendToController[AlterPartitionRequest]
+    | WriteIsr
+    | Reply[LeaderAnswer]
+)

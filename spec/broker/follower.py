@@ -1,0 +1,220 @@
+"""What a follower does: its next request, and what it makes of each answer.
+
+One request is under way at a time. Its answer is handed in with what was asked, for by then the follower may follow
+somebody else. Kafka: `AbstractFetcherThread`, `ReplicaFetcherThread`.
+"""
+
+from spec.broker.effects import (
+    Effect,
+    FollowerRequest,
+    LogRestarted,
+    LogStartMoved,
+    LogTruncated,
+    Persist,
+    RebuildProducers,
+    RecordsAppended,
+)
+from spec.broker.partition import Broker, Handled, Partition
+from spec.broker.rules.divergence import is_diverging
+from spec.broker.rules.fetcher import (
+    FetchState,
+    FetchStatus,
+    OnError,
+    Reset,
+    Truncation,
+    after_records,
+    after_reset,
+    after_truncation,
+    awake,
+    backing_off,
+    failed,
+    is_fetching,
+    may_truncate_by,
+    needs_no_answer,
+    on_fetch_error,
+    reset_by_leader_end,
+    reset_by_leader_start,
+)
+from spec.log.algebra import LogT
+from spec.log.local_log import append_fetched, move_start, restart, set_high_watermark
+from spec.messages.fetch import FetchAnswer, PartitionFetch
+from spec.messages.list_offsets import ListedOffset, ListOffsetsRequest, Wanted
+from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse, EpochEndRequest
+from spec.step import Send, Step
+from spec.values import Epoch, EpochEndOffset, Error, Offset
+
+# ---- asking
+
+
+def fetch_or_truncate(broker: Broker, partition: Partition[LogT], now: int) -> Handled[LogT]:
+    """The follower's next request to its leader; a log without any epoch is truncated without asking.
+
+    **Kafka:** `AbstractFetcherThread.doWork`.
+    """
+    partition = _with_fetcher(partition, awake(partition.fetcher, now))
+    fetcher = partition.fetcher
+    if not is_fetching(fetcher) or fetcher.delayed_until > now:
+        return Step(partition)
+    if needs_no_answer(fetcher, partition.local.log):
+        return truncated(broker, partition, Truncation(fetcher.fetch_offset, FetchStatus.FETCHING))
+    return Step(partition, (Send(fetcher.leader, next_request(broker, partition)),))
+
+
+def next_request(broker: Broker, partition: Partition[LogT]) -> FollowerRequest:
+    """What the follower asks next. **Kafka:** `buildFetch`, `fetchTruncatingPartitions`, `fetchOffsetAndTruncate`."""
+    fetcher, log = partition.fetcher, partition.local.log
+    fetch = broker.protocol.names_epochs(fetcher)
+    if fetcher.status == FetchStatus.TRUNCATING:
+        return EpochEndRequest(fetch.current_leader_epoch, log.latest_epoch)
+    if fetcher.status == FetchStatus.FINDING_END:
+        return ListOffsetsRequest(Wanted.LATEST, fetch.current_leader_epoch)
+    if fetcher.status == FetchStatus.FINDING_START:
+        return ListOffsetsRequest(Wanted.EARLIEST, fetch.current_leader_epoch)
+    run = broker.protocol.names_run(broker.broker_epoch)
+    return PartitionFetch(broker.self_id, fetch, run, log.start_offset)
+
+
+def _with_fetcher(partition: Partition[LogT], fetcher: FetchState) -> Partition[LogT]:
+    return partition if fetcher == partition.fetcher else partition._replace(fetcher=fetcher)
+
+
+# ---- truncating
+
+
+def truncated(broker: Broker, partition: Partition[LogT], truncation: Truncation) -> Handled[LogT]:
+    """The follower with its log cut as the truncation says. **Kafka:** `ReplicaFetcherThread.truncate`."""
+    local = broker.protocol.truncate(partition.local, truncation.offset)
+    fetcher = after_truncation(partition.fetcher, truncation, local.log)
+    after = partition._replace(local=local, fetcher=fetcher)
+    return Step(after, () if local == partition.local else _cut(local.log.end_offset))
+
+
+def _cut(end_offset: Offset) -> tuple[Effect, ...]:
+    return (Persist(LogTruncated(end_offset)), RebuildProducers())
+
+
+def handle_epoch_end_response(
+    broker: Broker, partition: Partition[LogT], asked_in: Epoch, response: EpochEndOffsetResponse, now: int
+) -> Handled[LogT]:
+    """Truncate by where an epoch ends in the leader's log. `asked_in`: the epoch in which the follower then followed.
+
+    **Kafka:** `AbstractFetcherThread.truncateToEpochEndOffsets`, `maybeTruncateToEpochEndOffsets`.
+    """
+    if not may_truncate_by(partition.fetcher, asked_in):
+        return Step(partition)
+    if response.error != Error.NONE:
+        return _after_error(broker, partition, response.error, asked_in, now)
+    return truncate_by(broker, partition, response.end)
+
+
+def truncate_by(broker: Broker, partition: Partition[LogT], end: EpochEndOffset) -> Handled[LogT]:
+    """Truncate by an epoch's end, asked for or told in the answer to a fetch; a partition that is gone stays as it is.
+
+    **Kafka:** `AbstractFetcherThread.truncateOnFetchResponse`.
+    """
+    if not is_fetching(partition.fetcher):
+        return Step(partition)
+    return truncated(broker, partition, broker.protocol.truncation(partition.fetcher, partition.local.log, end))
+
+
+# ---- fetching
+
+
+def handle_fetch_answer(
+    broker: Broker, partition: Partition[LogT], asked_in: Epoch, asked_at: Offset, answer: FetchAnswer, now: int
+) -> Handled[LogT]:
+    """Append what the leader sent, or truncate as it says; take its high watermark and log start.
+
+    Parameters: the epoch in which the follower followed, and the offset that it asked for, when it sent the fetch.
+
+    **Kafka:** `AbstractFetcherThread.processFetchRequest`.
+    """
+    if not broker.protocol.takes_answer(partition.fetcher, asked_at, asked_in):
+        return Step(partition)
+    if answer.error != Error.NONE:
+        return _after_error(broker, partition, answer.error, asked_in, now)
+    if is_diverging(answer):
+        local, hw_rule = partition.local, broker.protocol.high_watermark_when_diverging
+        local = local._replace(high_watermark=hw_rule(local.log, local.high_watermark, answer.high_watermark))
+        return truncate_by(broker, partition._replace(local=local), answer.diverging)
+    return process_records(broker, partition, asked_in, answer)
+
+
+def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch, answer: FetchAnswer) -> Handled[LogT]:
+    """Append, then take the high watermark as far as the log goes, then the log start.
+
+    A follower whose log is not where its fetcher is, or which the leader sends what it has or what cannot be deleted,
+    gives the partition up.
+
+    **Kafka:** `ReplicaFetcherThread.processPartitionData`.
+    """
+    fetcher, before = partition.fetcher, partition.local
+    records = broker.protocol.takes_records(answer.records, asked_in)
+    appended = append_fetched(before, answer.base_offset, records)
+    if fetcher.fetch_offset != before.log.end_offset or appended.error != Error.NONE:
+        return Step(partition._replace(fetcher=failed(fetcher)))
+    local = set_high_watermark(appended.local, answer.high_watermark)
+    effects: tuple[Effect, ...] = (Persist(RecordsAppended(answer.base_offset, records)),) if records else ()
+    if appended.restarted:
+        effects = (Persist(LogRestarted(answer.base_offset)), *effects)
+    moved = move_start(local, answer.log_start_offset)
+    if moved.error != Error.NONE:
+        return Step(partition._replace(local=local, fetcher=failed(fetcher)), effects)
+    if moved.local != local:
+        effects = (*effects, Persist(LogStartMoved(answer.log_start_offset)))
+    last_epoch = broker.protocol.last_epoch(fetcher, records)
+    fetching = after_records(fetcher, moved.local.log.end_offset, last_epoch)
+    return Step(partition._replace(local=moved.local, fetcher=fetching), effects)
+
+
+# ---- errors
+
+
+def handle_no_answer(broker: Broker, partition: Partition[LogT], now: int) -> Handled[LogT]:
+    """Back off after a request that failed, whoever it was meant for; also after records that are corrupt.
+
+    **Kafka:** `AbstractFetcherThread.processFetchRequest`, `handlePartitionsWithErrors`.
+    """
+    if not is_fetching(partition.fetcher):
+        return Step(partition)
+    return Step(_with_fetcher(partition, backing_off(partition.fetcher, now + broker.settings.back_off)))
+
+
+def _after_error(broker: Broker, partition: Partition[LogT], error: Error, asked_in: Epoch, now: int) -> Handled[LogT]:
+    what = on_fetch_error(partition.fetcher, error, asked_in)
+    if what == OnError.FAIL:
+        return Step(partition._replace(fetcher=failed(partition.fetcher)))
+    if what == OnError.BACK_OFF:
+        return handle_no_answer(broker, partition, now)
+    return Step(partition._replace(fetcher=partition.fetcher._replace(status=FetchStatus.FINDING_END)))
+
+
+# ---- an offset outside the leader's log
+
+
+def handle_listed_offset(
+    broker: Broker, partition: Partition[LogT], asked_in: Epoch, answer: ListedOffset, now: int
+) -> Handled[LogT]:
+    """Go on from where the leader's log ends or starts, whichever was asked. Only the epoch counts in which it was asked.
+
+    **Kafka:** `AbstractFetcherThread.fetchOffsetAndTruncate`, which holds the lock of the partition meanwhile.
+    """
+    fetcher, log = partition.fetcher, partition.local.log
+    finding = fetcher.status in (FetchStatus.FINDING_END, FetchStatus.FINDING_START)
+    if not finding or fetcher.leader_epoch != asked_in:
+        return Step(partition)
+    if answer.error != Error.NONE:
+        restarted = partition._replace(fetcher=fetcher._replace(status=FetchStatus.FETCHING))
+        return _after_error(broker, restarted, answer.error, asked_in, now)
+    by = reset_by_leader_end if fetcher.status == FetchStatus.FINDING_END else reset_by_leader_start
+    return _reset(broker, partition, by(log, answer.offset))
+
+
+def _reset(broker: Broker, partition: Partition[LogT], reset: Reset) -> Handled[LogT]:
+    local = partition.local
+    effects: tuple[Effect, ...] = ()
+    if reset.restarted:
+        local, effects = restart(local, reset.offset), (Persist(LogRestarted(reset.offset)), RebuildProducers())
+    elif reset.offset < local.log.end_offset:
+        local, effects = broker.protocol.truncate(local, reset.offset), _cut(reset.offset)
+    return Step(partition._replace(local=local, fetcher=after_reset(partition.fetcher, reset, local.log)), effects)

@@ -1,0 +1,1 @@
+"""The handlers of a partition's leader; those for questions are also asked of followers."""

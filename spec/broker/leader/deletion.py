@@ -1,0 +1,52 @@
+"""Deleting records from the start of a log: by request, and by retention."""
+
+from spec.broker.effects import LogStartMoved, Persist
+from spec.broker.partition import Broker, Handled, Partition, leads
+from spec.broker.rules.offsets import check_deletion, deletion_offset, low_watermark
+from spec.log.algebra import LogT
+from spec.log.local_log import move_start, retention_offset
+from spec.messages.delete_records import Deletion
+from spec.step import Reply, Step
+from spec.values import Error, Offset
+
+
+def handle_delete_records(broker: Broker, partition: Partition[LogT], requested: Offset) -> Handled[LogT]:
+    """Delete up to `requested`; the client is answered once the low watermark has reached the offset, see `is_deleted`.
+
+    Errors: `NOT_LEADER_OR_FOLLOWER`, `POLICY_VIOLATION`, `OFFSET_OUT_OF_RANGE`.
+
+    **Kafka:** `Partition.deleteRecordsOnLeader`.
+    """
+    high_watermark = partition.local.high_watermark
+    offset = deletion_offset(requested, high_watermark)
+    deletes = broker.settings.deletes_records
+    error = check_deletion(leads(broker, partition), deletes, offset, high_watermark)
+    if error != Error.NONE:
+        return Step(partition, (Reply(Deletion(error)),))
+    moved = delete_records(partition, offset)
+    deletion = Deletion(error, offset, low_watermark_of(broker, moved.state))
+    return Step(moved.state, (*moved.effects, Reply(deletion)))
+
+
+def low_watermark_of(broker: Broker, partition: Partition[LogT]) -> Offset:
+    """Below this offset no live replica has records, as the leader knows. **Kafka:** `Partition.lowWatermarkIfLeader`."""
+    return low_watermark(partition.local.log.start_offset, partition.followers, broker.brokers)
+
+
+def delete_records(partition: Partition[LogT], offset: Offset) -> Handled[LogT]:
+    """Let the log start at `offset`, unless it starts later or that is not committed. Followers learn it by fetching.
+
+    **Kafka:** `UnifiedLog.maybeIncrementLogStartOffset`.
+    """
+    moved = move_start(partition.local, offset)
+    if moved.local == partition.local:
+        return Step(partition)
+    return Step(partition._replace(local=moved.local), (Persist(LogStartMoved(offset)),))
+
+
+def apply_retention(partition: Partition[LogT], wanted: Offset) -> Handled[LogT]:
+    """Delete what time or size no longer allow, as far as it is committed; on leader and follower alike.
+
+    **Kafka:** `UnifiedLog.deleteOldSegments`.
+    """
+    return delete_records(partition, retention_offset(partition.local, wanted))

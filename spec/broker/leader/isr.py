@@ -1,0 +1,92 @@
+"""When a leader asks for another ISR, and what it makes of the answer."""
+
+from spec.broker.partition import Broker, Handled, Partition, advance, complete_waiting, is_under_min_isr, leads
+from spec.broker.rules.followers import follower_of, is_caught_up
+from spec.broker.rules.isr.announcement import apply_partition, may_take_granted
+from spec.broker.rules.isr.errors import AfterError
+from spec.broker.rules.isr.membership import out_of_sync
+from spec.broker.rules.isr.proposal import PartitionIsr, is_pending, isr_with, isr_without, nothing_pending, roll_back
+from spec.broker.rules.isr.request import members
+from spec.log.algebra import LogT
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from spec.step import Step
+from spec.values import BrokerId, Error
+
+
+def may_join(broker: Broker, partition: Partition[LogT], replica: BrokerId, now: int) -> bool:
+    """Whether a leader asks to admit a follower that has just fetched.
+
+    **Kafka:** `Partition.needsExpandIsr`, `canAddReplicaToIsr`, `isFollowerInSync`.
+    """
+    state, local = follower_of(partition.followers, replica), partition.local
+    if state is None or replica in partition.isr.isr or not nothing_pending(partition.isr):
+        return False
+    caught_up = is_caught_up(state, local.log.end_offset, now, broker.settings.max_lag)
+    return (
+        broker.protocol.is_eligible(broker.brokers, replica, state.broker_epoch)
+        and broker.protocol.has_reached(state, local.high_watermark, partition.epoch_start)
+        and broker.protocol.joins(caught_up, is_under_min_isr(broker, partition))
+    )
+
+
+def consider_joining(broker: Broker, partition: Partition[LogT], replica: BrokerId, now: int) -> Handled[LogT]:
+    """Ask to admit a follower to the ISR, if it may join. **Kafka:** `Partition.maybeExpandIsr`."""
+    if not may_join(broker, partition, replica, now):
+        return Step(partition)
+    return _propose(broker, partition, isr_with(partition.isr, replica))
+
+
+def consider_shrinking(broker: Broker, partition: Partition[LogT], now: int) -> Handled[LogT]:
+    """Ask to drop those who have fallen behind; called every half of `max_lag`. **Kafka:** `Partition.maybeShrinkIsr`."""
+    if not leads(broker, partition) or not nothing_pending(partition.isr):
+        return Step(partition)
+    end_offset, max_lag = partition.local.log.end_offset, broker.settings.max_lag
+    leaving = out_of_sync(partition.isr.isr, broker.self_id, partition.followers, end_offset, now, max_lag)
+    return _propose(broker, partition, isr_without(partition.isr, leaving)) if leaving else Step(partition)
+
+
+def _propose(broker: Broker, partition: Partition[LogT], isr: frozenset[BrokerId]) -> Handled[LogT]:
+    proposal = broker.protocol.propose(partition.isr, isr)
+    request = AlterPartitionRequest(
+        broker.self_id,
+        broker.broker_epoch,
+        partition.partition,
+        partition.leader_epoch,
+        proposal.request.partition_epoch,
+        members(isr, broker.self_id, broker.broker_epoch, partition.followers),
+    )
+    return Step(partition._replace(isr=proposal.leader), (broker.protocol.asks_for_isr(request),))
+
+
+def handle_alter_partition_response(
+    broker: Broker, partition: Partition[LogT], request: AlterPartitionRequest, response: AlterPartitionResponse, now: int
+) -> Handled[LogT]:
+    """Take the ISR as the controller has it now; or, after an error, forget the proposal, wait for news, or ask again.
+
+    An answer to another proposal than the pending one is ignored.
+
+    **Kafka:** `Partition.submitAlterPartition`, `handleAlterPartitionUpdate`, `handleAlterPartitionError`.
+    """
+    if not is_pending(partition.isr, _as_proposed(request)):
+        return Step(partition)
+    if response.error == Error.NONE:
+        return _take_granted(broker, partition, response, now)
+    what = broker.protocol.on_isr_error(response.error)
+    if what == AfterError.ROLL_BACK:
+        return Step(partition._replace(isr=roll_back(partition.isr)))
+    if what == AfterError.RETRY:
+        again = request._replace(broker_epoch=broker.broker_epoch)
+        return Step(partition, (broker.protocol.asks_for_isr(again),))
+    return Step(partition)
+
+
+def _as_proposed(request: AlterPartitionRequest) -> PartitionIsr:
+    return PartitionIsr(frozenset(member.broker for member in request.isr), request.partition_epoch)
+
+
+def _take_granted(broker: Broker, partition: Partition[LogT], response: AlterPartitionResponse, now: int) -> Handled[LogT]:
+    granted = PartitionIsr(response.isr, response.partition_epoch)
+    if not may_take_granted(partition.isr, partition.leader_epoch, granted, response.leader_epoch):
+        return Step(partition)
+    taken = partition._replace(isr=apply_partition(partition.isr, granted))
+    return complete_waiting(broker, advance(broker, taken, now))

@@ -1,0 +1,56 @@
+"""Where an epoch ends, where the log starts and ends: questions that a replica answers."""
+
+from spec.broker.partition import Broker, Handled, Partition, last_stable_offset_of, role_of
+from spec.broker.rules.epoch_lookup import handle_offset_for_leader_epoch
+from spec.broker.rules.offsets import latest_offset, offset_found
+from spec.broker.rules.reading import visible_end
+from spec.log.algebra import LogT
+from spec.messages.list_offsets import NOT_FOUND, ListedOffset, ListOffsetsRequest, Wanted
+from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse, EpochEndRequest
+from spec.step import Reply, Step
+from spec.values import Error
+
+
+def handle_epoch_end(
+    broker: Broker, partition: Partition[LogT], request: EpochEndRequest, leader_only: bool = True
+) -> Handled[LogT]:
+    """Where an epoch ends in this replica's log. Errors: those of the release's fence.
+
+    **Kafka:** `Partition.lastOffsetForLeaderEpoch`.
+    """
+    claimed = request.current_leader_epoch
+    error = broker.protocol.serves(broker.self_id, role_of(partition), claimed, leader_only)
+    end = broker.protocol.epoch_lookup(partition.local.log, request.leader_epoch)
+    response: EpochEndOffsetResponse = handle_offset_for_leader_epoch(error, end)
+    return Step(partition, (Reply(response),))
+
+
+def handle_list_offsets(
+    broker: Broker,
+    partition: Partition[LogT],
+    request: ListOffsetsRequest,
+    leader_only: bool = True,
+    found: ListedOffset = NOT_FOUND,
+) -> Handled[LogT]:
+    """Where the log starts or ends for who asks, or the record that was `found` in it by its timestamp.
+
+    Errors: those of the release's fence; `OFFSET_NOT_AVAILABLE`.
+
+    **Kafka:** `Partition.fetchOffsetForTimestamp`.
+    """
+    error = broker.protocol.serves(broker.self_id, role_of(partition), request.current_leader_epoch, leader_only)
+    if error != Error.NONE:
+        return Step(partition, (Reply(ListedOffset(error)),))
+    return Step(partition, (Reply(_listed(broker, partition, request, found)),))
+
+
+def _listed(broker: Broker, partition: Partition[LogT], request: ListOffsetsRequest, found: ListedOffset) -> ListedOffset:
+    log, high_watermark = partition.local.log, partition.local.high_watermark
+    last_stable = last_stable_offset_of(partition)
+    lag = broker.protocol.latest_offset_lags(request.isolation, high_watermark, partition.epoch_start)
+    if request.wanted == Wanted.EARLIEST:
+        return ListedOffset(Error.NONE, log.start_offset, log.epoch_at(log.start_offset))
+    if request.wanted == Wanted.LATEST:
+        epoch = partition.leader_epoch
+        return latest_offset(request.isolation, log.end_offset, high_watermark, last_stable, epoch, lag)
+    return offset_found(found, visible_end(request.isolation, log.end_offset, high_watermark, last_stable), lag)

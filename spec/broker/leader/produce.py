@@ -1,0 +1,83 @@
+"""What a leader does with a producer's batch."""
+
+from spec.broker.effects import AnswerProducer, CloseConnection, Effect, Persist, RecordsAppended
+from spec.broker.partition import (
+    Broker,
+    Handled,
+    Partition,
+    WaitingProduce,
+    advance,
+    complete_waiting,
+    leads,
+    min_isr_of,
+    role_of,
+)
+from spec.broker.rules.produce import AppendedRecords, check_produce
+from spec.log.algebra import LogT
+from spec.log.producers import NO_PRODUCER_ID, ProducerBatch, duplicate_of, entry_of, remember
+from spec.messages.produce import ACKS_ALL, ACKS_NONE, ProduceRequest, ProduceResponse
+from spec.step import Step
+from spec.values import Error, Offset, Record
+
+
+def handle_produce(broker: Broker, partition: Partition[LogT], request: ProduceRequest, now: int) -> Handled[LogT]:
+    """Append a producer's records and answer, or let it wait until they are committed.
+
+    The acks are looked at first, then whether this broker leads, then the size of the ISR, then whether the batch is a
+    duplicate of one in the log, then its producer epoch and sequence. A duplicate is answered as its first try.
+
+    Errors: `INVALID_REQUIRED_ACKS`, `NOT_LEADER_OR_FOLLOWER`, `NOT_ENOUGH_REPLICAS`, `INVALID_PRODUCER_EPOCH`,
+    `OUT_OF_ORDER_SEQUENCE_NUMBER`; later `NOT_ENOUGH_REPLICAS_AFTER_APPEND`, `REQUEST_TIMED_OUT`.
+
+    **Kafka:** `ReplicaManager.appendRecords`, `Partition.appendRecordsToLeader`, `UnifiedLog.append`. **Leaves out:**
+    everything about a batch but its producer, sequence and size; transactions.
+    """
+    error = check_produce(role_of(partition), request.acks, min_isr_of(broker, partition))
+    if error != Error.INVALID_REQUIRED_ACKS and not leads(broker, partition):
+        error = Error.NOT_LEADER_OR_FOLLOWER
+    if error != Error.NONE:
+        return Step(partition, (_refusal(request, error),))
+    batch = _batch(request, partition.local.log.end_offset)
+    entry = entry_of(partition.producers, batch.producer_id)
+    known = duplicate_of(entry, batch) if batch.producer_id != NO_PRODUCER_ID else None
+    if known is not None:
+        return _acknowledge(broker, partition, request, known, ())
+    if batch.producer_id != NO_PRODUCER_ID:
+        error = broker.protocol.check_sequences(entry, batch)
+    if error != Error.NONE:
+        return Step(partition, (_refusal(request, error),))
+    records = tuple(Record(value, partition.leader_epoch) for value in request.values)
+    appended = partition._replace(
+        local=partition.local._replace(log=partition.local.log.append(records)),
+        producers=remember(partition.producers, batch),
+    )
+    stored = Persist(RecordsAppended(batch.base_offset, records))
+    return _acknowledge(broker, advance(broker, appended, now), request, batch, (stored,))
+
+
+def _batch(request: ProduceRequest, base_offset: Offset) -> ProducerBatch:
+    return ProducerBatch(
+        request.producer_id, request.producer_epoch, request.first_sequence, len(request.values), base_offset
+    )
+
+
+def _refusal(request: ProduceRequest, error: Error) -> Effect:
+    if request.acks == ACKS_NONE:
+        return CloseConnection(request.request)
+    return AnswerProducer(request.request, ProduceResponse(error))
+
+
+def _acknowledge(
+    broker: Broker, partition: Partition[LogT], request: ProduceRequest, batch: ProducerBatch, stored: tuple[Effect, ...]
+) -> Handled[LogT]:
+    """Answer as the acks ask for, and whoever waits for what may be committed by now.
+
+    **Kafka:** `ReplicaManager.maybeAddDelayedProduce`.
+    """
+    if request.acks == ACKS_ALL:
+        waiting = AppendedRecords(batch.base_offset, Offset(batch.last_offset + 1), request.deadline)
+        partition = partition._replace(waiting=(*partition.waiting, WaitingProduce(request.request, waiting)))
+    elif request.acks != ACKS_NONE:
+        stored = (*stored, AnswerProducer(request.request, ProduceResponse(Error.NONE, batch.base_offset)))
+    completed = complete_waiting(broker, partition)
+    return Step(completed.state, stored + completed.effects)

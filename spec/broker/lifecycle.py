@@ -1,0 +1,148 @@
+"""A broker's own view of its way in and out: register, catch up, be unfenced, shut down in order.
+
+The controller's side is `spec.broker_control`. A run of a broker process asks again until it is answered, so the controller
+may get a request twice; an answer to an earlier run must not reach this one.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from spec.step import SendToController, Step
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Incarnation, Offset
+
+
+class BrokerState(Enum):
+    """How far a broker is. Kafka: `BrokerState`."""
+
+    STARTING = "registers, and catches up with the metadata"
+    RECOVERY = "has caught up, and waits to be unfenced"
+    RUNNING = "takes part"
+    PENDING_CONTROLLED_SHUTDOWN = "waits for leave to stop"
+    SHUTTING_DOWN = "stops"
+
+
+class BrokerLifecycle(NamedTuple):
+    """One run of a broker. Kafka: `BrokerLifecycleManager`.
+
+    `broker_epoch` is unknown until it is registered. `previous_broker_epoch` is what the run before left behind when it shut
+    down cleanly (`NO_BROKER_EPOCH` otherwise). `ready_to_unfence`: its logs are recovered and its metadata published.
+    """
+
+    broker: BrokerId
+    incarnation: Incarnation
+    state: BrokerState = BrokerState.STARTING
+    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
+    previous_broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
+    ready_to_unfence: bool = False
+
+
+class CleanShutdown(NamedTuple):
+    """Flush all logs, then write the clean-shutdown file with this broker epoch, then stop.
+
+    Kafka: `LogManager.shutdown`, `CleanShutdownFileHandler`.
+    """
+
+    broker_epoch: BrokerEpoch
+
+
+LifecycleEffect: TypeAlias = (
+    SendToController[BrokerRegistrationRequest] | SendToController[BrokerHeartbeatRequest] | CleanShutdown
+)
+LifecycleStep: TypeAlias = Step[BrokerLifecycle, LifecycleEffect]
+
+
+def answers_this_run(run: BrokerLifecycle, response: BrokerRegistrationResponse) -> bool:
+    """Whether an answer is to the registration of this run.
+
+    **Kafka:** the connection and its correlation id; a restarted process has new ones.
+    """
+    return response.incarnation == run.incarnation
+
+
+def next_communication(run: BrokerLifecycle, metadata_offset: Offset) -> LifecycleStep:
+    """What a run sends when its time has come: its registration until it is registered, then heartbeats.
+
+    Parameters: the offset of the last metadata record that it has applied.
+
+    **Kafka:** `BrokerLifecycleManager.CommunicationEvent`, `sendBrokerRegistration`, `sendBrokerHeartbeat`.
+    """
+    if run.broker_epoch == NO_BROKER_EPOCH:
+        request = BrokerRegistrationRequest(run.broker, run.incarnation, run.previous_broker_epoch)
+        return Step(run, (SendToController(request),))
+    heartbeat = BrokerHeartbeatRequest(
+        run.broker,
+        run.broker_epoch,
+        metadata_offset,
+        want_fence=not run.ready_to_unfence,
+        want_shutdown=run.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+    )
+    return Step(run, (SendToController(heartbeat),))
+
+
+def handle_registration_response(
+    accepts: Callable[[BrokerLifecycle, BrokerRegistrationResponse], bool],
+    run: BrokerLifecycle,
+    response: BrokerRegistrationResponse,
+) -> LifecycleStep:
+    """The run learns its broker epoch. After an error it asks again later.
+
+    Parameters: `accepts`: which answers it listens to (`answers_this_run`).
+
+    **Kafka:** `BrokerLifecycleManager.BrokerRegistrationResponseEvent`.
+    """
+    if response.error != Error.NONE or not accepts(run, response):
+        return Step(run)
+    return Step(run._replace(broker_epoch=response.broker_epoch))
+
+
+def handle_heartbeat_response(run: BrokerLifecycle, response: BrokerHeartbeatResponse) -> LifecycleStep:
+    """What the controller says takes the run one state further. After an error it asks again later.
+
+    **Kafka:** `BrokerLifecycleManager.BrokerHeartbeatResponseEvent`.
+    """
+    if response.error != Error.NONE:
+        return Step(run)
+    if run.state == BrokerState.STARTING and response.is_caught_up:
+        return Step(run._replace(state=BrokerState.RECOVERY))
+    if run.state == BrokerState.RECOVERY and not response.is_fenced:
+        return Step(run._replace(state=BrokerState.RUNNING))
+    if run.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN and response.should_shut_down:
+        return stop(run)
+    return Step(run)
+
+
+def set_ready_to_unfence(run: BrokerLifecycle) -> LifecycleStep:
+    """The run has recovered its logs and applied the metadata. **Kafka:** `BrokerLifecycleManager.setReadyToUnfence`."""
+    return Step(run._replace(ready_to_unfence=True))
+
+
+def begin_controlled_shutdown(run: BrokerLifecycle) -> LifecycleStep:
+    """The run is to stop: one that takes part asks for leave first, any other stops at once.
+
+    **Kafka:** `BrokerLifecycleManager.BeginControlledShutdownEvent`.
+    """
+    if run.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+        return Step(run)
+    if run.state == BrokerState.RUNNING:
+        return Step(run._replace(state=BrokerState.PENDING_CONTROLLED_SHUTDOWN))
+    return stop(run)
+
+
+def stop(run: BrokerLifecycle) -> LifecycleStep:
+    """The run stops cleanly, also one that has not been given leave in time.
+
+    **Kafka:** `BrokerLifecycleManager.beginShutdown`, `BrokerServer.shutdown`.
+    """
+    return Step(run._replace(state=BrokerState.SHUTTING_DOWN), (CleanShutdown(run.broker_epoch),))
+
+
+def start_again(run: BrokerLifecycle, previous_broker_epoch: BrokerEpoch) -> BrokerLifecycle:
+    """The next run of the broker, with what the clean-shutdown file says, if there is one.
+
+    **Kafka:** `LogManager.readBrokerEpochFromCleanShutdownFiles`, `BrokerServer.startup`.
+    """
+    following = Incarnation(run.incarnation + 1)
+    return BrokerLifecycle(run.broker, following, previous_broker_epoch=previous_broker_epoch)

@@ -1,0 +1,180 @@
+"""A partition on one broker: its state, and what the parts of it mean together.
+
+`spec.leader` has what a leader does with it, `spec.follower` what a follower does, `spec.roles` how it becomes one or the
+other. Kafka: `Partition`, with the partition's share of `ReplicaManager` and of the fetcher thread.
+"""
+
+from typing import Generic, NamedTuple, TypeAlias
+
+from spec.broker.effects import AnswerProducer, Effect
+from spec.broker.protocol import BrokerProtocol
+from spec.broker.rules.fetcher import NOT_FETCHING, FetchState
+from spec.broker.rules.followers import Brokers, Follower, is_caught_up
+from spec.broker.rules.high_watermark import last_stable_offset, leader_high_watermark
+from spec.broker.rules.isr.proposal import LeaderIsr
+from spec.broker.rules.produce import AppendedRecords, completion, expiry
+from spec.log.algebra import LogT
+from spec.log.local_log import LocalLog, raise_high_watermark
+from spec.log.producers import Producers
+from spec.messages.produce import ProduceResponse
+from spec.step import Step
+from spec.values import (
+    NO_EPOCH,
+    NO_LEADER,
+    NO_PARTITION_EPOCH,
+    UNKNOWN_OFFSET,
+    BrokerEpoch,
+    BrokerId,
+    Epoch,
+    Error,
+    LeaderAndIsr,
+    Offset,
+    PartitionId,
+)
+
+
+class Settings(NamedTuple):
+    """What is configured. Times in milliseconds. Kafka's names beside.
+
+    `min_isr`: min.insync.replicas; `max_lag`: replica.lag.time.max.ms; `back_off`: replica.fetch.backoff.ms;
+    `deletes_records`: cleanup.policy contains "delete".
+    """
+
+    min_isr: int = 1
+    max_lag: int = 30_000
+    back_off: int = 1_000
+    deletes_records: bool = True
+
+
+class Broker(NamedTuple):
+    """What a partition's handlers know of the broker that they run in: who it is, its version, its view of the others."""
+
+    self_id: BrokerId
+    protocol: BrokerProtocol
+    broker_epoch: BrokerEpoch = BrokerEpoch(-1)
+    brokers: Brokers = ()
+    settings: Settings = Settings()
+    shutting_down: bool = False
+
+
+class WaitingProduce(NamedTuple):
+    """An acks=all request that waits, by the number which its connection gave it. Kafka: an entry of the purgatory."""
+
+    request: int
+    appended: AppendedRecords
+
+
+class Partition(NamedTuple, Generic[LogT]):
+    """The state of one replica. `leader`, `leader_epoch` and `isr.partition_epoch` are those of the last announcement taken.
+
+    Of a leader only: `isr` (its members and a pending proposal), `epoch_start` (where its log ended when its epoch began),
+    `followers`, `waiting`. Of a follower only: `fetcher`. `first_unstable_offset`: the first one of an open transaction.
+    """
+
+    partition: PartitionId
+    local: LocalLog[LogT]
+    leader: BrokerId = NO_LEADER
+    leader_epoch: Epoch = NO_EPOCH
+    isr: LeaderIsr = LeaderIsr(frozenset(), NO_PARTITION_EPOCH, frozenset(), NO_PARTITION_EPOCH)
+    epoch_start: Offset = UNKNOWN_OFFSET
+    followers: tuple[Follower, ...] = ()
+    waiting: tuple[WaitingProduce, ...] = ()
+    fetcher: FetchState = NOT_FETCHING
+    producers: Producers = ()
+    first_unstable_offset: Offset = UNKNOWN_OFFSET
+
+
+Handled: TypeAlias = Step[Partition[LogT], Effect]
+
+
+# ---- what several handlers need
+
+
+def leads(broker: Broker, partition: Partition[LogT]) -> bool:
+    """Whether this broker believes that it leads. **Kafka:** `Partition.isLeader`."""
+    return partition.leader == broker.self_id
+
+
+def role_of(partition: Partition[LogT]) -> LeaderAndIsr:
+    """The announcement that the replica goes by; of a follower without the ISR."""
+    return LeaderAndIsr(partition.leader, partition.leader_epoch, partition.isr.isr)
+
+
+def min_isr_of(broker: Broker, partition: Partition[LogT]) -> int:
+    """How many in-sync replicas acks=all asks for. **Kafka:** `Partition.effectiveMinIsr`."""
+    return broker.protocol.min_isr(broker.settings.min_isr, len(partition.followers) + 1)
+
+
+def is_under_min_isr(broker: Broker, partition: Partition[LogT]) -> bool:
+    """Whether a leader's committed ISR is too small for acks=all. **Kafka:** `Partition.isUnderMinIsr`."""
+    return leads(broker, partition) and len(partition.isr.isr) < min_isr_of(broker, partition)
+
+
+def last_stable_offset_of(partition: Partition[LogT]) -> Offset:
+    """Up to where committed transactions may be read. **Kafka:** `UnifiedLog.lastStableOffset`."""
+    return last_stable_offset(partition.local.high_watermark, partition.first_unstable_offset)
+
+
+def awaited_offsets(broker: Broker, partition: Partition[LogT], now: int) -> tuple[Offset, ...]:
+    """The log end offsets, as far as known, of all followers that the high watermark waits for.
+
+    **Kafka:** `Partition.maybeIncrementLeaderHW`.
+    """
+    maybe_in_sync = broker.protocol.counted_isr(partition.isr)
+    end_offset, max_lag = partition.local.log.end_offset, broker.settings.max_lag
+    return tuple(
+        follower.state.end_offset
+        for follower in partition.followers
+        if broker.protocol.awaits(
+            follower.broker in maybe_in_sync,
+            is_caught_up(follower.state, end_offset, now, max_lag),
+            broker.protocol.is_eligible(broker.brokers, follower.broker, follower.state.broker_epoch),
+        )
+    )
+
+
+def advance(broker: Broker, partition: Partition[LogT], now: int) -> Partition[LogT]:
+    """A leader's state with its high watermark where it may be now. **Kafka:** `Partition.maybeIncrementLeaderHW`."""
+    local = partition.local
+    may_advance = broker.protocol.may_advance(len(partition.isr.isr), min_isr_of(broker, partition))
+    awaited = awaited_offsets(broker, partition, now)
+    high_watermark = leader_high_watermark(local.high_watermark, local.log.end_offset, awaited, may_advance)
+    if high_watermark == local.high_watermark:
+        return partition
+    return partition._replace(local=raise_high_watermark(local, high_watermark))
+
+
+def complete_waiting(broker: Broker, partition: Partition[LogT]) -> Handled[LogT]:
+    """Answer the acks=all requests that need not wait any longer.
+
+    **Kafka:** `Partition.tryCompleteDelayedRequests`, `DelayedProduce.tryComplete`.
+    """
+    high_watermark, isr_size = partition.local.high_watermark, len(broker.protocol.counted_isr(partition.isr))
+    verdicts = [
+        completion(
+            leads(broker, partition),
+            high_watermark,
+            waiting.appended.required_offset,
+            isr_size,
+            min_isr_of(broker, partition),
+        )
+        for waiting in partition.waiting
+    ]
+    return _answer(partition, verdicts)
+
+
+def expire_waiting(partition: Partition[LogT], now: int) -> Handled[LogT]:
+    """Answer the acks=all requests whose time is up. **Kafka:** `DelayedProduce.onExpiration`."""
+    return _answer(partition, [expiry(waiting.appended, now) for waiting in partition.waiting])
+
+
+def _answer(partition: Partition[LogT], verdicts: list[Error | None]) -> Handled[LogT]:
+    decided = list(zip(partition.waiting, verdicts, strict=True))
+    answers = tuple(
+        AnswerProducer(waiting.request, ProduceResponse(error, waiting.appended.base_offset))
+        for waiting, error in decided
+        if error is not None
+    )
+    if not answers:
+        return Step(partition)
+    return Step(partition._replace(waiting=tuple(waiting for waiting, error in decided if error is None)), answers)

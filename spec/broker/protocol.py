@@ -1,0 +1,113 @@
+"""The rules of a broker that differ between Kafka's releases, as a record. `spec.broker_versions` has the releases."""
+
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spec.broker.effects import IsrRequest
+from spec.broker.lifecycle import BrokerLifecycle
+from spec.broker.rules.divergence import Divergence
+from spec.broker.rules.fetcher import FetchState, Start, Truncation
+from spec.broker.rules.followers import Brokers, FollowerState
+from spec.broker.rules.isr.errors import OnIsrError
+from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, Proposal
+from spec.broker.rules.leadership import StartLeading
+from spec.log.algebra import Log, LogT
+from spec.log.local_log import LocalLog
+from spec.log.producers import ProducerBatch, ProducerEntry
+from spec.messages.alter_partition import AlterPartitionRequest
+from spec.messages.broker_registration import BrokerRegistrationResponse
+from spec.messages.fetch import FetchRequest, Isolation
+from spec.values import BrokerEpoch, BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset, PartitionEpoch, Record
+
+
+class Truncate(typing.Protocol):
+    """How a log is cut, whatever carries it."""
+
+    def __call__(self, local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
+        """The log up to `offset`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerProtocol:
+    """The rules in which the brokers of Kafka's releases differ.
+
+    Becoming leader or follower:
+
+    - `takes_registration`: which answers tell a starting broker its broker epoch;
+    - `acts_on_metadata`: from when on a broker that has just started acts on what it reads;
+    - `takes_announcement`: which announcements of the partition a replica takes;
+    - `announced_isr`: what a leader makes of an announced ISR;
+    - `start_leading`: what a new leader notes in its log;
+    - `knows_followers`: when a leader relies in a new epoch on what it knew of its followers;
+    - `restarts_fetching`: when a follower starts to follow anew;
+    - `start_following`: from where, and whether it truncates first.
+
+    As leader:
+
+    - `check_sequences`: which batches of idempotent producers it appends;
+    - `min_isr`: how many in-sync replicas acks=all asks for;
+    - `serves`: whose requests it answers;
+    - `epoch_lookup`: where an epoch ends in its log;
+    - `divergence`: what it says of a follower's log;
+    - `counts_fetch`: which fetches tell it what the follower holds;
+    - `check_run`: of which runs of a broker;
+    - `awaits`: for whom it waits with the high watermark;
+    - `may_advance`: whether the ISR is large enough for that;
+    - `latest_offset_lags`: when clients must not yet see the latest offset.
+
+    The ISR:
+
+    - `is_eligible`: who may be in sync at all;
+    - `has_reached`: what a follower must hold in order to join;
+    - `joins`: when else it may join;
+    - `propose`: what the leader assumes while its proposal is unanswered;
+    - `counted_isr`: which replicas may be in sync then;
+    - `asks_for_isr`: how it asks for another ISR, and what it says of the members;
+    - `on_isr_error`: what the leader does when it was not granted.
+
+    As follower:
+
+    - `names_run`: the broker epoch that a fetch carries;
+    - `names_epochs`: the leader epochs that it carries;
+    - `truncate`, `truncation`: how the log is cut, and where;
+    - `takes_answer`: which answers to a fetch count;
+    - `takes_records`: which of their records are appended;
+    - `last_epoch`: which last epoch the next fetch names;
+    - `high_watermark_when_diverging`: the high watermark of a follower that is told to truncate.
+    """
+
+    name: str
+    takes_registration: Callable[[BrokerLifecycle, BrokerRegistrationResponse], bool]
+    acts_on_metadata: Callable[[Offset, Offset], bool]
+    takes_announcement: Callable[[Epoch, LeaderIsr, Epoch, PartitionEpoch], bool]
+    announced_isr: Callable[[LeaderIsr, PartitionIsr], LeaderIsr]
+    start_leading: StartLeading
+    knows_followers: Callable[[bool, Epoch, Epoch], bool]
+    restarts_fetching: Callable[[BrokerId, Epoch, BrokerId, Epoch], bool]
+    start_following: Callable[[Log, Offset], Start]
+    check_sequences: Callable[[ProducerEntry, ProducerBatch], Error]
+    min_isr: Callable[[int, int], int]
+    serves: Callable[[BrokerId, LeaderAndIsr, Epoch, bool], Error]
+    epoch_lookup: Callable[[Log, Epoch], EpochEndOffset]
+    divergence: Callable[[Log, FetchRequest], Divergence]
+    counts_fetch: Callable[[bool], bool]
+    check_run: Callable[[Brokers, BrokerId, BrokerEpoch], Error]
+    awaits: Callable[[bool, bool, bool], bool]
+    may_advance: Callable[[int, int], bool]
+    latest_offset_lags: Callable[[Isolation, Offset, Offset], Error]
+    is_eligible: Callable[[Brokers, BrokerId, BrokerEpoch], bool]
+    has_reached: Callable[[FollowerState, Offset, Offset], bool]
+    joins: Callable[[bool, bool], bool]
+    propose: Callable[[LeaderIsr, frozenset[BrokerId]], Proposal]
+    counted_isr: Callable[[LeaderIsr], frozenset[BrokerId]]
+    asks_for_isr: Callable[[AlterPartitionRequest], IsrRequest]
+    on_isr_error: OnIsrError
+    names_run: Callable[[BrokerEpoch], BrokerEpoch]
+    names_epochs: Callable[[FetchState], FetchRequest]
+    truncate: Truncate
+    truncation: Callable[[FetchState, Log, EpochEndOffset], Truncation]
+    takes_answer: Callable[[FetchState, Offset, Epoch], bool]
+    takes_records: Callable[[tuple[Record, ...], Epoch], tuple[Record, ...]]
+    last_epoch: Callable[[FetchState, tuple[Record, ...]], Epoch]
+    high_watermark_when_diverging: Callable[[Log, Offset, Offset], Offset]

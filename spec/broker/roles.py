@@ -1,0 +1,133 @@
+"""Becoming leader or follower of a partition, by what the metadata says; leaving it; and its state after a start."""
+
+from spec.broker.effects import Effect, EpochOpened, LogDeleted, LogTruncated, Persist, RebuildProducers
+from spec.broker.partition import Broker, Handled, Partition, advance, complete_waiting, leads
+from spec.broker.rules.fetcher import NOT_FETCHING, started
+from spec.broker.rules.followers import Follower, assign, reset_follower
+from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
+from spec.log.algebra import LogT
+from spec.log.local_log import restart
+from spec.log.producers import ProducerBatch, rebuilt_from
+from spec.metadata import LocalChange, LocalRole, PartitionRegistration, has_leader
+from spec.step import Step
+from spec.values import NO_LEADER, NO_PARTITION_EPOCH, UNKNOWN_OFFSET, Offset
+
+
+def apply_change(broker: Broker, partition: Partition[LogT], change: LocalChange, now: int) -> Handled[LogT]:
+    """Do what the difference of two metadata images asks of this broker, however many records it merges.
+
+    **Kafka:** `ReplicaManager.applyDelta`.
+    """
+    if change.role == LocalRole.DELETED:
+        return leave(broker, partition)
+    if change.registration is None:
+        return Step(partition)
+    if change.role == LocalRole.LEADER:
+        return become_leader(broker, partition, change.registration, now)
+    return become_follower(broker, partition, change.registration)
+
+
+def _takes(broker: Broker, partition: Partition[LogT], announced: PartitionRegistration) -> bool:
+    return broker.protocol.takes_announcement(
+        partition.leader_epoch, partition.isr, announced.leader_epoch, announced.partition_epoch
+    )
+
+
+def become_leader(broker: Broker, partition: Partition[LogT], announced: PartitionRegistration, now: int) -> Handled[LogT]:
+    """Lead, or go on leading, as announced.
+
+    The assignment is taken as announced, and the ISR. A pending proposal is dropped, in `next` only if there is news. Only
+    in a new leader epoch: the epoch starts at the log's end, and what is known of the followers is reset. Then the high
+    watermark may move, for the ISR may be smaller.
+
+    **Kafka:** `Partition.makeLeader`. A partition that recovers from an unclean election counts as recovered from here on;
+    the next AlterPartition says so.
+    """
+    if not _takes(broker, partition, announced):
+        return Step(partition)
+    followers = assign(partition.followers if leads(broker, partition) else (), broker.self_id, announced.replicas)
+    isr = broker.protocol.announced_isr(partition.isr, PartitionIsr(announced.isr, announced.partition_epoch))
+    after = partition._replace(leader=broker.self_id, isr=isr, followers=followers, fetcher=NOT_FETCHING)
+    effects: tuple[Effect, ...] = ()
+    if announced.leader_epoch > partition.leader_epoch:
+        opened = _open_epoch(broker, partition, after, announced, now)
+        after, effects = opened.state, opened.effects
+    completed = complete_waiting(broker, advance(broker, after, now))
+    return Step(completed.state, effects + completed.effects)
+
+
+def _open_epoch(
+    broker: Broker, before: Partition[LogT], after: Partition[LogT], announced: PartitionRegistration, now: int
+) -> Handled[LogT]:
+    epoch, log = announced.leader_epoch, after.local.log
+    end_offset = log.end_offset
+    knows_followers = broker.protocol.knows_followers(leads(broker, before), before.leader_epoch, epoch)
+    followers = tuple(
+        Follower(
+            follower.broker,
+            reset_follower(follower.state, now, follower.broker in announced.isr, end_offset, knows_followers),
+        )
+        for follower in after.followers
+    )
+    opened = broker.protocol.start_leading(log, epoch)
+    effects = (Persist(EpochOpened(epoch, end_offset)),) if opened != log else ()
+    local = after.local._replace(log=opened)
+    return Step(after._replace(local=local, leader_epoch=epoch, epoch_start=end_offset, followers=followers), effects)
+
+
+def become_follower(broker: Broker, partition: Partition[LogT], announced: PartitionRegistration) -> Handled[LogT]:
+    """Follow as announced: another leader, or nobody. Whoever waits for a commit is told that this broker does not lead.
+
+    The log is not truncated here, except up to 0.10. **Kafka:** `Partition.makeFollower`,
+    `ReplicaManager.applyLocalFollowersDelta`, up to 3.9 also `makeFollowers`.
+    """
+    if not _takes(broker, partition, announced):
+        return Step(partition)
+    restarts = broker.protocol.restarts_fetching(
+        partition.leader, partition.leader_epoch, announced.leader, announced.leader_epoch
+    )
+    isr = LeaderIsr(frozenset(), announced.partition_epoch, frozenset(), NO_PARTITION_EPOCH)
+    after = partition._replace(
+        leader=announced.leader, leader_epoch=announced.leader_epoch, isr=isr, epoch_start=UNKNOWN_OFFSET, followers=()
+    )
+    completed = complete_waiting(broker, after)
+    if not has_leader(announced) or _stops_fetching(broker, announced):
+        return Step(completed.state._replace(fetcher=NOT_FETCHING), completed.effects)
+    if not restarts:
+        return completed
+    following = _start_following(broker, completed.state)
+    return Step(following.state, completed.effects + following.effects)
+
+
+def _stops_fetching(broker: Broker, announced: PartitionRegistration) -> bool:
+    """Whether a broker in controlled shutdown stops here already: out of the ISR, it would only be let in again.
+
+    **Kafka:** `ReplicaManager.applyLocalFollowersDelta`.
+    """
+    return broker.shutting_down and broker.self_id not in announced.isr
+
+
+def _start_following(broker: Broker, partition: Partition[LogT]) -> Handled[LogT]:
+    start = broker.protocol.start_following(partition.local.log, partition.local.high_watermark)
+    local = partition.local
+    effects: tuple[Effect, ...] = ()
+    if start.kept_end < local.log.end_offset:
+        local = broker.protocol.truncate(local, start.kept_end)
+        effects = (Persist(LogTruncated(start.kept_end)), RebuildProducers())
+    fetcher = started(partition.fetcher, partition.leader, partition.leader_epoch, start)
+    return Step(partition._replace(local=local, fetcher=fetcher), effects)
+
+
+def leave(broker: Broker, partition: Partition[LogT]) -> Handled[LogT]:
+    """Have no replica of the partition any more. Whoever waits is told that this broker does not lead.
+
+    **Kafka:** `ReplicaManager.stopPartitions`, `Partition.delete`.
+    """
+    gone = complete_waiting(broker, partition._replace(leader=NO_LEADER, followers=(), epoch_start=UNKNOWN_OFFSET))
+    empty = Partition(partition.partition, restart(partition.local, Offset(0)))
+    return Step(empty, (*gone.effects, Persist(LogDeleted())))
+
+
+def producers_rebuilt(partition: Partition[LogT], batches: tuple[ProducerBatch, ...]) -> Partition[LogT]:
+    """The partition once the batches left in its log have been read. **Kafka:** `UnifiedLog.rebuildProducerState`."""
+    return partition._replace(producers=rebuilt_from(batches))

@@ -1,0 +1,66 @@
+"""Where a leader epoch ends in a replica's log: what OffsetForLeaderEpoch is answered."""
+
+from spec.log.algebra import Log
+from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse
+from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Error, Offset
+
+
+def look_up_as_released(log: Log, epoch: Epoch) -> EpochEndOffset:
+    """Where `epoch` ends in a leader's log, undefined (-1, -1) for an epoch above all that the log knows.
+
+    **Kafka:** `UnifiedLog.endOffsetForEpoch`.
+    """
+    return log.end_offset_for_epoch(epoch)
+
+
+def look_up_within_history(log: Log, epoch: Epoch) -> EpochEndOffset:
+    """As `look_up_as_released`, but undefined also for an epoch below all that the log knows.
+
+    The follower then truncates to its high watermark, though the leader's log starts later.
+
+    **Kafka:** `LeaderEpochFileCache.endOffsetFor`, 2.0.
+    """
+    end = log.end_offset_for_epoch(epoch)
+    has_it = epoch == log.latest_epoch or log.epoch_at(Offset(end.end_offset - 1)) == epoch
+    asked_below_all = end.leader_epoch == epoch and not has_it
+    return UNDEFINED_EPOCH_END if asked_below_all else end
+
+
+def look_up_end_only(log: Log, epoch: Epoch) -> EpochEndOffset:
+    """As `look_up_within_history`, but the answer does not say which epoch it is that ends there.
+
+    **Kafka:** `LeaderEpochFileCache.endOffsetFor` (KIP-101), 0.11 to 1.1.
+    """
+    return EpochEndOffset(NO_EPOCH, look_up_within_history(log, epoch).end_offset)
+
+
+def look_up_as_designed(log: Log, epoch: Epoch) -> EpochEndOffset:
+    """Where the largest epoch up to `epoch` ends in a leader's log; always defined.
+
+    **Kafka:** the text of KIP-279. The released lookup gives the same truncation offsets once a leader notes the start
+    of its own epoch (`start_leading_with_epoch_entry`).
+    """
+    return log.largest_epoch_up_to(epoch)
+
+
+def handle_offset_for_leader_epoch(verdict: Error, end: EpochEndOffset) -> EpochEndOffsetResponse:
+    """A leader's answer to "where does this epoch end in your log?".
+
+    Parameters: the `verdict` of the protocol version's fence; the `end` that its lookup gives. An epoch that the log
+    cannot place is no error: the end is then undefined.
+
+    **Kafka:** `Partition.lastOffsetForLeaderEpoch`.
+    """
+    return EpochEndOffsetResponse(verdict, end if verdict == Error.NONE else UNDEFINED_EPOCH_END)
+
+
+def offset_for_leader_epoch_without_log(known_topic: bool) -> EpochEndOffsetResponse:
+    """The answer of a broker that has no log of the partition.
+
+    Errors: `NOT_LEADER_OR_FOLLOWER` for a partition in its metadata (the client should look for the leader again), else
+    `UNKNOWN_TOPIC_OR_PARTITION`.
+
+    **Kafka:** `ReplicaManager.lastOffsetForLeaderEpoch`.
+    """
+    error = Error.NOT_LEADER_OR_FOLLOWER if known_topic else Error.UNKNOWN_TOPIC_OR_PARTITION
+    return EpochEndOffsetResponse(error, UNDEFINED_EPOCH_END)

@@ -1,0 +1,94 @@
+"""Which requests a replica answers: by leader epoch, by role, by the sender's broker epoch."""
+
+from spec.broker.rules.followers import Brokers, Follower
+from spec.broker.rules.reading import is_follower
+from spec.messages.fetch import PartitionFetch
+from spec.metadata import broker_of
+from spec.values import NO_BROKER_EPOCH, NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Error, LeaderAndIsr
+
+
+def check_leader_epoch(role: LeaderAndIsr, claimed: Epoch) -> Error:
+    """Whether a request made in epoch `claimed` is answered by a replica in the epoch of `role`.
+
+    A request without an epoch (`NO_EPOCH`) is not checked.
+
+    Errors: `FENCED_LEADER_EPOCH` if the sender's epoch is older, `UNKNOWN_LEADER_EPOCH` if it is newer.
+
+    **Kafka:** `Partition.checkCurrentLeaderEpoch` (KIP-320).
+    """
+    if claimed in (NO_EPOCH, role.leader_epoch):
+        return Error.NONE
+    return Error.FENCED_LEADER_EPOCH if claimed < role.leader_epoch else Error.UNKNOWN_LEADER_EPOCH
+
+
+def check_serves(self_id: BrokerId, role: LeaderAndIsr, claimed: Epoch, leader_only: bool) -> Error:
+    """Whether a replica answers a request made in epoch `claimed`: the epoch is looked at first, then the role.
+
+    Errors: as `check_leader_epoch`; `NOT_LEADER_OR_FOLLOWER`.
+
+    **Kafka:** `Partition.getLocalLog`, `checkCurrentLeaderEpoch` (KIP-320, since 2.1).
+    """
+    error = check_leader_epoch(role, claimed)
+    if error != Error.NONE:
+        return error
+    return Error.NOT_LEADER_OR_FOLLOWER if leader_only and role.leader != self_id else Error.NONE
+
+
+def check_serves_unfenced(self_id: BrokerId, role: LeaderAndIsr, claimed: Epoch, leader_only: bool) -> Error:
+    """Whether a replica answers a request, whatever epoch that was made in.
+
+    Errors: `NOT_LEADER_OR_FOLLOWER`.
+
+    **Kafka:** `Partition.leaderReplicaIfLocal` up to 2.0.
+    """
+    return check_serves(self_id, role, NO_EPOCH, leader_only)
+
+
+def check_assigned(followers: tuple[Follower, ...], request: PartitionFetch) -> Error:
+    """Whether a fetching follower is a replica of the partition, as far as the leader knows.
+
+    Errors, which all make the follower try again: `UNKNOWN_LEADER_EPOCH` if it names its epoch, for the leader may not have
+    heard of the new assignment; else `NOT_LEADER_OR_FOLLOWER`.
+
+    **Kafka:** `Partition.followerReplicaOrThrow`.
+    """
+    if not is_follower(request) or any(follower.broker == request.replica for follower in followers):
+        return Error.NONE
+    named = request.fetch.current_leader_epoch != NO_EPOCH
+    return Error.UNKNOWN_LEADER_EPOCH if named else Error.NOT_LEADER_OR_FOLLOWER
+
+
+# ---- the broker epoch of a follower's fetch
+
+
+def check_broker_epoch(brokers: Brokers, replica: BrokerId, broker_epoch: BrokerEpoch) -> Error:
+    """Whether a fetch comes from a replica's present run, as far as the leader's metadata says.
+
+    A fetch without a broker epoch is not checked, nor one from a broker that the leader does not know.
+
+    Errors: `NOT_LEADER_OR_FOLLOWER` for a fetch of an earlier run.
+
+    **Kafka:** `Replica.updateFetchStateOrThrow` (KIP-903, since 3.5).
+    """
+    registration = broker_of(brokers, replica)
+    if broker_epoch == NO_BROKER_EPOCH or registration is None or registration.broker_epoch <= broker_epoch:
+        return Error.NONE
+    return Error.NOT_LEADER_OR_FOLLOWER
+
+
+def accept_any_run(brokers: Brokers, replica: BrokerId, broker_epoch: BrokerEpoch) -> Error:
+    """Take a fetch of whichever run of the broker. **Kafka:** `Replica.updateFetchState` up to 3.4."""
+    return Error.NONE
+
+
+# ---- the broker epoch that a follower's fetch carries
+
+
+def name_no_run(broker_epoch: BrokerEpoch) -> BrokerEpoch:
+    """A fetch does not say which run of its broker sends it. **Kafka:** Fetch up to version 14, 3.4."""
+    return NO_BROKER_EPOCH
+
+
+def name_run(broker_epoch: BrokerEpoch) -> BrokerEpoch:
+    """A fetch says which run of its broker sends it. **Kafka:** Fetch version 15 (KIP-903), since 3.5."""
+    return broker_epoch

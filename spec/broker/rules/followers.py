@@ -1,0 +1,148 @@
+"""What a leader remembers of a follower, and whether that is caught up.
+
+All of it rests on the follower's own fetches. Times are milliseconds of the leader's clock, and come in as arguments.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+from spec.metadata import BrokerRegistration
+from spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Epoch, Offset
+
+NEVER_FETCHED = BrokerEpoch(-2)
+"""The broker epoch of a follower that has not fetched yet. Kafka has no value there; -1 means a fetch that carried none."""
+
+
+class FollowerState(NamedTuple):
+    """A follower as its leader knows it.
+
+    Offsets: `end_offset` is where it fetched last, so where its log ended then; `start_offset` where its log started.
+    `leader_end_offset` is the largest log end offset that the leader had at any of its fetches. Times, in milliseconds:
+    `fetch_time` of its last fetch; `caught_up_time`, the last time of which the leader knows that the follower had all
+    that the leader had. Kafka: `ReplicaState`.
+    """
+
+    end_offset: Offset = UNKNOWN_OFFSET
+    start_offset: Offset = UNKNOWN_OFFSET
+    leader_end_offset: Offset = Offset(0)
+    fetch_time: int = 0
+    caught_up_time: int = 0
+    broker_epoch: BrokerEpoch = NEVER_FETCHED
+
+
+UNKNOWN_FOLLOWER = FollowerState()
+"""A replica that has just been assigned."""
+
+
+class Follower(NamedTuple):
+    """A follower's id with what its leader knows of it. Kafka: `Replica`."""
+
+    broker: BrokerId
+    state: FollowerState = UNKNOWN_FOLLOWER
+
+
+Brokers: TypeAlias = tuple[BrokerRegistration, ...]
+"""What a broker's metadata says of all brokers, fenced ones included."""
+
+
+def after_fetch(
+    follower: FollowerState,
+    now: int,
+    end_offset: Offset,
+    start_offset: Offset,
+    leader_end: Offset,
+    broker_epoch: BrokerEpoch,
+) -> FollowerState:
+    """What the leader knows of a follower after a fetch at time `now` from `end_offset`, its own log ending at `leader_end`.
+
+    A fetch from the leader's end: the follower has all, now. A fetch from where the leader ended at an *earlier* fetch:
+    it had all then. The end offset may also go down, for a follower may have truncated.
+
+    **Kafka:** `Replica.updateFetchStateOrThrow`.
+    """
+    caught_up_time = follower.caught_up_time
+    if end_offset >= leader_end:
+        caught_up_time = max(caught_up_time, now)
+    elif end_offset >= follower.leader_end_offset:
+        caught_up_time = max(caught_up_time, follower.fetch_time)
+    seen_end = max(leader_end, follower.leader_end_offset)
+    return FollowerState(end_offset, start_offset, seen_end, now, caught_up_time, broker_epoch)
+
+
+def is_caught_up(follower: FollowerState, leader_end: Offset, now: int, max_lag: int) -> bool:
+    """Whether a follower is not behind, or has not been for longer than `max_lag` milliseconds.
+
+    A follower with all that the leader has counts as caught up however old its last fetch is.
+
+    **Kafka:** `ReplicaState.isCaughtUp`; `max_lag` is `replica.lag.time.max.ms`.
+    """
+    return follower.end_offset == leader_end or now - follower.caught_up_time <= max_lag
+
+
+# ---- when the leader epoch grows
+
+
+def forget(follower: FollowerState, now: int, in_isr: bool) -> FollowerState:
+    """What a new leader knows: nothing, except that a member of the ISR gets the whole time to show itself.
+
+    **Kafka:** `Replica.resetReplicaState` with `isNewLeader`.
+    """
+    return FollowerState(leader_end_offset=UNKNOWN_OFFSET, caught_up_time=now if in_isr else 0)
+
+
+def keep_offsets(follower: FollowerState, now: int, in_isr: bool, leader_end: Offset) -> FollowerState:
+    """What a leader knows that led before and goes on leading in the next epoch: the offsets of earlier fetches, still.
+
+    **Kafka:** `Replica.resetReplicaState` without `isNewLeader`.
+    """
+    time = now if in_isr else 0
+    return follower._replace(leader_end_offset=leader_end, fetch_time=time, caught_up_time=time)
+
+
+def knows_followers_if_it_led(led_before: bool, epoch_before: Epoch, epoch: Epoch) -> bool:
+    """Whether a leader of `epoch` may rely on what it knew of its followers: if it led when it last heard of the partition.
+
+    It may have missed epochs in which others led, and in which its followers have truncated.
+
+    **Kafka:** `Partition.makeLeader`, `isNewLeader` (from 0.9 to 4.0 at least, KAFKA-2721).
+    """
+    return led_before
+
+
+def knows_followers_if_no_epoch_was_missed(led_before: bool, epoch_before: Epoch, epoch: Epoch) -> bool:
+    """Whether a leader of `epoch` may rely on what it knew of its followers: if it led in the very epoch before.
+
+    **Kafka:** no release; the repair of `knows_followers_if_it_led`.
+    """
+    return led_before and epoch == epoch_before + 1
+
+
+def reset_follower(
+    follower: FollowerState, now: int, in_isr: bool, leader_end: Offset, knows_followers: bool
+) -> FollowerState:
+    """What a leader knows of a follower when its leader epoch has grown, its own log ending at `leader_end`.
+
+    **Kafka:** `Replica.resetReplicaState`.
+    """
+    return keep_offsets(follower, now, in_isr, leader_end) if knows_followers else forget(follower, now, in_isr)
+
+
+# ---- the set of followers
+
+
+def follower_of(followers: tuple[Follower, ...], replica: BrokerId) -> FollowerState | None:
+    """What the leader knows of `replica`, `None` unless it is assigned. **Kafka:** `Partition.getReplica`."""
+    return next((follower.state for follower in followers if follower.broker == replica), None)
+
+
+def with_follower(followers: tuple[Follower, ...], replica: BrokerId, state: FollowerState) -> tuple[Follower, ...]:
+    """The followers with another state of one of them."""
+    return tuple(Follower(replica, state) if follower.broker == replica else follower for follower in followers)
+
+
+def assign(followers: tuple[Follower, ...], self_id: BrokerId, replicas: tuple[BrokerId, ...]) -> tuple[Follower, ...]:
+    """The followers after a change of the assignment, in order of their ids: known ones stay known, others are new or go.
+
+    **Kafka:** `Partition.updateAssignmentAndIsr`.
+    """
+    known = {follower.broker: follower for follower in followers}
+    return tuple(known.get(replica, Follower(replica)) for replica in sorted(replicas) if replica != self_id)

@@ -1,0 +1,78 @@
+"""Who may join the in-sync replicas, and who drops out."""
+
+from spec.broker.rules.followers import Brokers, Follower, FollowerState, is_caught_up
+from spec.metadata import broker_of, is_active
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Offset
+
+
+def any_replica_is_eligible(brokers: Brokers, replica: BrokerId, broker_epoch: BrokerEpoch) -> bool:
+    """Every replica may be in sync, alive or not. **Kafka:** `Partition.maybeExpandIsr` up to 3.2."""
+    return True
+
+
+def eligible_while_active(brokers: Brokers, replica: BrokerId, broker_epoch: BrokerEpoch) -> bool:
+    """A replica may be in sync unless its broker is fenced or shutting down.
+
+    **Kafka:** `Partition.isReplicaIsrEligible` (KIP-841, since 3.3).
+    """
+    return is_active(brokers, replica)
+
+
+def eligible_in_its_broker_epoch(brokers: Brokers, replica: BrokerId, broker_epoch: BrokerEpoch) -> bool:
+    """A replica may be in sync if its broker is active, and it is the broker's present run that has fetched.
+
+    **Kafka:** `Partition.isReplicaIsrEligible`, `isBrokerEpochIsrEligible` (KIP-903, since 3.5).
+    """
+    registration = broker_of(brokers, replica)
+    if registration is None or not is_active(brokers, replica):
+        return False
+    return broker_epoch in (NO_BROKER_EPOCH, registration.broker_epoch)
+
+
+def has_reached_high_watermark(follower: FollowerState, high_watermark: Offset, epoch_start: Offset) -> bool:
+    """Whether a follower has all that its leader knows to be committed. **Kafka:** `Partition.maybeExpandIsr` up to 2.0."""
+    return follower.end_offset >= high_watermark
+
+
+def has_reached_epoch_start(follower: FollowerState, high_watermark: Offset, epoch_start: Offset) -> bool:
+    """Whether a follower has all that its leader knows to be committed, and all that an earlier leader can have committed.
+
+    The latter lies before `epoch_start`, where the leader's log ended when its epoch began. Lag in time does not matter.
+
+    **Kafka:** `Partition.isFollowerInSync` (KAFKA-7128, since 2.1).
+    """
+    return has_reached_high_watermark(follower, high_watermark, epoch_start) and follower.end_offset >= epoch_start
+
+
+def joins_at_any_isr_size(caught_up: bool, under_min_isr: bool) -> bool:
+    """Whoever has reached the high watermark may join, however far it is behind, and however small the ISR is.
+
+    Below min ISR the high watermark stands still, so a follower joins and drops out again and again (KAFKA-19996).
+
+    **Kafka:** `Partition.maybeExpandIsr`, up to 4.0 at least.
+    """
+    return True
+
+
+def joins_under_min_isr_if_caught_up(caught_up: bool, under_min_isr: bool) -> bool:
+    """Below min ISR a follower joins only if it also counts as caught up.
+
+    **Kafka:** no release; proposed for KAFKA-19996.
+    """
+    return caught_up or not under_min_isr
+
+
+def out_of_sync(
+    isr: frozenset[BrokerId],
+    self_id: BrokerId,
+    followers: tuple[Follower, ...],
+    leader_end: Offset,
+    now: int,
+    max_lag: int,
+) -> frozenset[BrokerId]:
+    """Which members of the ISR have dropped out: not caught up for `max_lag` milliseconds, or not known at all.
+
+    **Kafka:** `Partition.getOutOfSyncReplicas`, asked every half of `replica.lag.time.max.ms`.
+    """
+    caught_up = {follower.broker for follower in followers if is_caught_up(follower.state, leader_end, now, max_lag)}
+    return frozenset(replica for replica in isr if replica != self_id and replica not in caught_up)

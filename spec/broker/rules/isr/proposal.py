@@ -1,0 +1,91 @@
+"""A leader's ISR, and its proposals for another (KIP-497).
+
+Between proposal and answer the leader does not know its ISR. It then counts every replica that *may* be in sync: the ISR
+it knows of, and the one it has proposed.
+"""
+
+from typing import NamedTuple
+
+from spec.values import NO_PARTITION_EPOCH, BrokerId, PartitionEpoch
+
+
+class PartitionIsr(NamedTuple):
+    """An ISR and the partition epoch it belongs to: the controller's state, a request, and an announcement.
+
+    A request carries the partition epoch that its sender knew. Kafka: `PartitionRegistration`, `AlterPartitionRequest`.
+    """
+
+    isr: frozenset[BrokerId]
+    partition_epoch: PartitionEpoch
+
+
+class LeaderIsr(NamedTuple):
+    """The leader's side: the ISR it knows to be committed, and what it has proposed on top of that (empty if nothing).
+
+    Kafka: `PartitionState`: `CommittedPartitionState`, `PendingExpandIsr`, `PendingShrinkIsr`.
+    """
+
+    isr: frozenset[BrokerId]
+    partition_epoch: PartitionEpoch
+    pending_isr: frozenset[BrokerId]
+    pending_epoch: PartitionEpoch
+
+
+class Proposal(NamedTuple):
+    """A leader's state after proposing, and the AlterPartition request that it sends."""
+
+    leader: LeaderIsr
+    request: PartitionIsr
+
+
+def maximal_isr(leader: LeaderIsr) -> frozenset[BrokerId]:
+    """Every replica that may be in sync, whichever way a pending proposal ends. **Kafka:** `PartitionState.maximalIsr`."""
+    return leader.isr | leader.pending_isr
+
+
+def committed_isr(leader: LeaderIsr) -> frozenset[BrokerId]:
+    """The ISR last confirmed by the controller. **Kafka:** `PartitionState.isr`."""
+    return leader.isr
+
+
+def propose(leader: LeaderIsr, isr: frozenset[BrokerId]) -> Proposal:
+    """Ask the controller for `isr`; until it answers, all of it counts as possibly in sync.
+
+    **Kafka:** `Partition.prepareIsrExpand`, `prepareIsrShrink`.
+    """
+    pending = LeaderIsr(leader.isr, leader.partition_epoch, leader.pending_isr | isr, leader.partition_epoch)
+    return Proposal(pending, PartitionIsr(isr, leader.partition_epoch))
+
+
+def propose_as_if_granted(leader: LeaderIsr, isr: frozenset[BrokerId]) -> Proposal:
+    """Ask the controller for `isr`, and behave as if it had agreed. **Kafka:** no release does; see KIP-497."""
+    assumed = LeaderIsr(isr, leader.partition_epoch, leader.pending_isr, leader.pending_epoch)
+    return Proposal(assumed, PartitionIsr(isr, leader.partition_epoch))
+
+
+def isr_with(leader: LeaderIsr, replica: BrokerId) -> frozenset[BrokerId]:
+    """The ISR that a leader proposes in order to admit `replica`. **Kafka:** `Partition.prepareIsrExpand`."""
+    return leader.isr | {replica}
+
+
+def isr_without(leader: LeaderIsr, replicas: frozenset[BrokerId]) -> frozenset[BrokerId]:
+    """The ISR that a leader proposes in order to drop `replicas`. **Kafka:** `Partition.prepareIsrShrink`."""
+    return leader.isr - replicas
+
+
+def nothing_pending(leader: LeaderIsr) -> bool:
+    """Whether no proposal of the leader is unanswered. **Kafka:** `PartitionState.isInflight`, asked before proposing."""
+    return leader.pending_epoch == NO_PARTITION_EPOCH
+
+
+def roll_back(leader: LeaderIsr) -> LeaderIsr:
+    """The leader's state without its proposal. **Kafka:** `PendingPartitionChange.lastCommittedState`."""
+    return LeaderIsr(leader.isr, leader.partition_epoch, frozenset(), NO_PARTITION_EPOCH)
+
+
+def is_pending(leader: LeaderIsr, request: PartitionIsr) -> bool:
+    """Whether an answer to `request` still matters: the leader's proposal is that very one.
+
+    **Kafka:** `Partition.submitAlterPartition`, which compares the state that it sent with the state that it has.
+    """
+    return leader.pending_epoch == request.partition_epoch and leader.pending_isr == request.isr

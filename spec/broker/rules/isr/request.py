@@ -1,0 +1,48 @@
+"""How a leader asks for another ISR, and what it says of the members: by release."""
+
+from spec.broker.effects import IsrRequest, WriteIsr
+from spec.broker.rules.followers import NEVER_FETCHED, Follower, follower_of
+from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
+from spec.step import SendToController
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId
+
+
+def members(
+    isr: frozenset[BrokerId], self_id: BrokerId, own_epoch: BrokerEpoch, followers: tuple[Follower, ...]
+) -> frozenset[IsrMember]:
+    """The proposed members, each with the broker epoch in which it fetched, as its leader knows; none if it has not yet.
+
+    **Kafka:** `Partition.addBrokerEpochToIsr`.
+    """
+    return frozenset(IsrMember(replica, _run_of(replica, self_id, own_epoch, followers)) for replica in isr)
+
+
+def _run_of(replica: BrokerId, self_id: BrokerId, own_epoch: BrokerEpoch, followers: tuple[Follower, ...]) -> BrokerEpoch:
+    if replica == self_id:
+        return own_epoch
+    follower = follower_of(followers, replica)
+    return NO_BROKER_EPOCH if follower is None or follower.broker_epoch == NEVER_FETCHED else follower.broker_epoch
+
+
+def _without_runs(request: AlterPartitionRequest) -> AlterPartitionRequest:
+    return request._replace(isr=frozenset(IsrMember(member.broker) for member in request.isr))
+
+
+def write_isr(request: AlterPartitionRequest) -> IsrRequest:
+    """By a write to ZooKeeper. **Kafka:** `Partition.updateIsr` up to 2.6."""
+    return WriteIsr(_without_runs(request))
+
+
+def ask_for_isr(request: AlterPartitionRequest) -> IsrRequest:
+    """By a request to the controller. **Kafka:** `AlterIsrManager` (KIP-497), 2.7 to 3.2."""
+    return SendToController(_without_runs(request)._replace(understands_ineligible_replica=False))
+
+
+def ask_for_eligible_isr(request: AlterPartitionRequest) -> IsrRequest:
+    """By a request that may be refused for a member that is down. **Kafka:** AlterPartition version 2, 3.3 and 3.4."""
+    return SendToController(_without_runs(request))
+
+
+def ask_for_isr_of_runs(request: AlterPartitionRequest) -> IsrRequest:
+    """By a request that says in which run of its broker each member fetched. **Kafka:** version 3 (KIP-903), since 3.5."""
+    return SendToController(request)

@@ -1,0 +1,91 @@
+"""Which offsets a replica names: latest, found by timestamp, and up to where records may be deleted."""
+
+from spec.broker.rules.followers import Brokers, Follower
+from spec.broker.rules.reading import visible_end
+from spec.messages.delete_records import TO_HIGH_WATERMARK, Deletion
+from spec.messages.fetch import Isolation
+from spec.messages.list_offsets import ListedOffset
+from spec.metadata import broker_of
+from spec.values import UNKNOWN_OFFSET, BrokerId, Epoch, Error, Offset
+
+
+def lags_behind_epoch_start(isolation: Isolation, high_watermark: Offset, epoch_start: Offset) -> Error:
+    """Whether a new leader's high watermark is still below its epoch start, so that a client could see offsets go back.
+
+    Followers are not affected. Errors: `OFFSET_NOT_AVAILABLE`; before version 5 of the request `LEADER_NOT_AVAILABLE`.
+
+    **Kafka:** `Partition.fetchOffsetForTimestamp` (KIP-207, since 2.2).
+    """
+    lags = isolation != Isolation.LOG_END and epoch_start > high_watermark
+    return Error.OFFSET_NOT_AVAILABLE if lags else Error.NONE
+
+
+def never_lags(isolation: Isolation, high_watermark: Offset, epoch_start: Offset) -> Error:
+    """The latest offset is whatever the high watermark is. **Kafka:** `Partition.fetchOffsetForTimestamp` up to 2.1."""
+    return Error.NONE
+
+
+def latest_offset(
+    isolation: Isolation, log_end: Offset, high_watermark: Offset, last_stable: Offset, leader_epoch: Epoch, lag: Error
+) -> ListedOffset:
+    """The latest offset that the sender may see. `lag` is the verdict of `lags_behind_epoch_start`.
+
+    **Kafka:** `Partition.fetchOffsetForTimestamp` for the latest timestamp.
+    """
+    if lag != Error.NONE:
+        return ListedOffset(lag)
+    return ListedOffset(Error.NONE, visible_end(isolation, log_end, high_watermark, last_stable), leader_epoch)
+
+
+def offset_found(found: ListedOffset, fetchable_end: Offset, lag: Error) -> ListedOffset:
+    """The offset of the first record at or after a timestamp, if the sender may see it; else none, or the lag as an error.
+
+    Parameters: what was `found` in the whole log (`UNKNOWN_OFFSET`: nothing); the offset before which the sender sees
+    records; the verdict of `lags_behind_epoch_start`.
+
+    **Kafka:** `Partition.fetchOffsetForTimestamp` for any other timestamp.
+    """
+    if found.offset != UNKNOWN_OFFSET and found.offset < fetchable_end:
+        return found
+    return ListedOffset(lag)
+
+
+def is_deleted(deletion: Deletion, low_watermark: Offset) -> bool:
+    """Whether no live replica has the records any more. **Kafka:** `DelayedDeleteRecords.tryComplete`."""
+    return low_watermark >= deletion.offset
+
+
+def deletion_offset(requested: Offset, high_watermark: Offset) -> Offset:
+    """Up to where a client wants to delete. **Kafka:** `Partition.deleteRecordsOnLeader`."""
+    return high_watermark if requested == TO_HIGH_WATERMARK else requested
+
+
+def check_deletion(leads: bool, deletion_enabled: bool, offset: Offset, high_watermark: Offset) -> Error:
+    """Whether a leader deletes what lies before `offset`: only committed records, and only if the topic deletes at all.
+
+    Errors: `NOT_LEADER_OR_FOLLOWER`, `POLICY_VIOLATION` (`cleanup.policy`), `OFFSET_OUT_OF_RANGE`.
+
+    **Kafka:** `Partition.deleteRecordsOnLeader`, `UnifiedLog.maybeIncrementLogStartOffset`.
+    """
+    if not leads:
+        return Error.NOT_LEADER_OR_FOLLOWER
+    if not deletion_enabled:
+        return Error.POLICY_VIOLATION
+    return Error.NONE if 0 <= offset <= high_watermark else Error.OFFSET_OUT_OF_RANGE
+
+
+def low_watermark(start_offset: Offset, followers: tuple[Follower, ...], brokers: Brokers) -> Offset:
+    """Below this offset no live replica has records any more; a deletion is answered once it reaches the offset asked for.
+
+    A live follower of which nothing is known yet holds it at `UNKNOWN_OFFSET`.
+
+    **Kafka:** `Partition.lowWatermarkIfLeader`, `DelayedDeleteRecords.tryComplete`.
+    """
+    live = [follower.state.start_offset for follower in followers if is_alive(brokers, follower.broker)]
+    return min((start_offset, *live))
+
+
+def is_alive(brokers: Brokers, broker: BrokerId) -> bool:
+    """Whether a broker is registered and not fenced. **Kafka:** `KRaftMetadataCache.hasAliveBroker`."""
+    registration = broker_of(brokers, broker)
+    return registration is not None and not registration.fenced

@@ -1,0 +1,85 @@
+"""What is visible to whom, when a fetch is answered, and from where."""
+
+from spec.broker.rules.divergence import is_diverging
+from spec.broker.rules.followers import Follower
+from spec.log.algebra import Log
+from spec.messages.fetch import CONSUMER, FetchAnswer, Isolation, PartitionFetch
+from spec.values import BrokerId, Error, Offset
+
+
+def is_follower(request: PartitionFetch) -> bool:
+    """Whether a fetch comes from a follower. **Kafka:** `FetchParams.isFromFollower`."""
+    return request.replica != CONSUMER
+
+
+def needs_leader(request: PartitionFetch) -> bool:
+    """Whether only the leader may answer: every follower's fetch, and a consumer's that says nothing of where it is.
+
+    **Kafka:** `FetchParams.fetchOnlyLeader` (KIP-392).
+    """
+    return is_follower(request) or not request.has_client_metadata
+
+
+def isolation_of(request: PartitionFetch) -> Isolation:
+    """Up to where a fetch may read. **Kafka:** `FetchIsolation.of`."""
+    if is_follower(request):
+        return Isolation.LOG_END
+    return Isolation.COMMITTED_TRANSACTIONS if request.read_committed else Isolation.HIGH_WATERMARK
+
+
+def visible_end(isolation: Isolation, log_end: Offset, high_watermark: Offset, last_stable: Offset) -> Offset:
+    """The offset before which a reader sees records. **Kafka:** `UnifiedLog.read`."""
+    if isolation == Isolation.LOG_END:
+        return log_end
+    return last_stable if isolation == Isolation.COMMITTED_TRANSACTIONS else high_watermark
+
+
+# ---- when to answer, and from where
+
+
+def leaving_now(answer: FetchAnswer, log: Log) -> FetchAnswer | None:
+    """An answer made earlier as it leaves the broker now: its records are read only then. `None`: it cannot be sent.
+
+    The answer says which stretch of the log it carries. If the log has been cut and has grown again meanwhile, other
+    records lie there, of a later epoch; if it has become shorter, the connection is closed.
+
+    **Kafka:** `FileRecords.writeTo`, which hands the file to the socket (KAFKA-18723).
+    """
+    records = log.read(answer.base_offset, len(answer.records))
+    return answer._replace(records=records) if len(records) == len(answer.records) else None
+
+
+def answers_at_once(answer: FetchAnswer, min_records: int, may_wait: bool, has_preferred_replica: bool) -> bool:
+    """Whether a fetch is answered now rather than when there is more to read.
+
+    `min_records` stands for `fetch.min.bytes`.
+
+    **Kafka:** `ReplicaManager.fetchMessages`; a fetch that waits is looked at again by `DelayedFetch.tryComplete`.
+    """
+    decided = answer.error != Error.NONE or is_diverging(answer) or has_preferred_replica
+    return decided or not may_wait or len(answer.records) >= min_records
+
+
+def may_throttle(throttled: bool, quota_exceeded: bool, in_isr: bool) -> bool:
+    """Whether a leader answers a follower's fetch with no records, to save bandwidth: never a member of the ISR.
+
+    Such a fetch counts as any other.
+
+    **Kafka:** `ReplicaManager.shouldLeaderThrottle`.
+    """
+    return throttled and quota_exceeded and not in_isr
+
+
+def readable_replicas(
+    self_id: BrokerId, isr: frozenset[BrokerId], followers: tuple[Follower, ...], fetch_offset: Offset
+) -> frozenset[BrokerId]:
+    """The replicas to which a leader may send a consumer: itself, and in-sync ones that hold the fetch offset, as it knows.
+
+    **Kafka:** `ReplicaManager.findPreferredReadReplica` (KIP-392). **Leaves out:** which of them is nearest.
+    """
+    holding = [
+        follower.broker
+        for follower in followers
+        if follower.broker in isr and follower.state.start_offset <= fetch_offset <= follower.state.end_offset
+    ]
+    return frozenset({self_id, *holding})

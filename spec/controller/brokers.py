@@ -1,0 +1,137 @@
+"""What the controller does about brokers: registration, heartbeats, sessions that end."""
+
+from spec.controller.decisions import (
+    leads_any,
+    partitions_eligible,
+    partitions_in_sync,
+    records_of_control,
+    records_of_departure,
+    records_of_fencing,
+    update_leader_and_isr,
+)
+from spec.controller.protocol import ControllerProtocol, ControllerSettings
+from spec.controller.rules.brokers import (
+    ControlState,
+    Session,
+    check_broker_epoch,
+    check_registration,
+    current_control_state,
+    have_replayed,
+    is_fenced_state,
+    is_shutting_down,
+    new_registration,
+    next_control_state,
+)
+from spec.controller.state import ControllerState, ControllerStep, _decide, is_alive, session_of
+from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from spec.messages.error_response import ErrorResponse
+from spec.metadata import MetadataRecord, RegisterBrokerRecord, UnregisterBrokerRecord, broker_of
+from spec.step import Reply, Step
+from spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Error, Offset
+
+
+def handle_registration(
+    rules: ControllerProtocol,
+    settings: ControllerSettings,
+    state: ControllerState,
+    request: BrokerRegistrationRequest,
+    now_ms: int,
+) -> ControllerStep:
+    """A broker registers. A new run is fenced, and gets a broker epoch that no run has had.
+
+    Errors: `DUPLICATE_BROKER_REGISTRATION`.
+
+    **Kafka:** `ClusterControlManager.registerBroker`.
+    """
+    existing = broker_of(state.image.brokers, request.broker)
+    alive = existing is not None and is_alive(state, existing, now_ms, settings.session_timeout_ms)
+    error = check_registration(existing, request, alive)
+    if error != Error.NONE:
+        return Step(state, (Reply(BrokerRegistrationResponse(error, request.incarnation)),))
+    broker_epoch = BrokerEpoch(state.image.end_offset)
+    updates: tuple[MetadataRecord, ...] = ()
+    if existing is not None and existing.incarnation == request.incarnation:
+        registration = rules.register_again(existing, request, broker_epoch)
+    else:
+        registration = new_registration(request, broker_epoch)
+        departure = rules.departure(existing, request, rules.elr_enabled(settings))
+        updates = records_of_departure(rules, settings, state.image, request.broker, departure)
+    answer = BrokerRegistrationResponse(Error.NONE, request.incarnation, registration.broker_epoch)
+    records = (*updates, RegisterBrokerRecord(registration._replace(registered_at=UNKNOWN_OFFSET)))
+    return _decide(state, records, answer, Session(request.broker, now_ms))
+
+
+def handle_heartbeat(
+    rules: ControllerProtocol,
+    settings: ControllerSettings,
+    state: ControllerState,
+    request: BrokerHeartbeatRequest,
+    now_ms: int,
+) -> ControllerStep:
+    """A broker is alive, and may come in or go out.
+
+    Errors: `STALE_BROKER_EPOCH`.
+
+    **Kafka:** `ReplicationControlManager.processBrokerHeartbeat`, `QuorumController.processBrokerHeartbeat`.
+    """
+    image = state.image
+    registration = broker_of(image.brokers, request.broker)
+    error = check_broker_epoch(registration, request.broker_epoch)
+    if registration is None or error != Error.NONE:
+        return Step(state, (Reply(BrokerHeartbeatResponse(error)),))
+    session = session_of(state, request.broker)
+    current = current_control_state(registration, session)
+    caught_up = rules.caught_up(image, registration, request.metadata_offset)
+    others = have_replayed(state.sessions, image, session.controlled_shutdown_offset)
+    following = next_control_state(current, request, caught_up, leads_any(image, request.broker), others)
+    records = records_of_control(rules, settings, image, registration, current, following)
+    touched = Session(request.broker, now_ms, request.metadata_offset, session.controlled_shutdown_offset)
+    if is_fenced_state(following):
+        touched = touched._replace(controlled_shutdown_offset=UNKNOWN_OFFSET)
+    elif following == ControlState.CONTROLLED_SHUTDOWN and not is_shutting_down(session):
+        touched = touched._replace(controlled_shutdown_offset=Offset(image.end_offset + len(records) - 1))
+    answer = BrokerHeartbeatResponse(
+        Error.NONE,
+        is_caught_up=caught_up,
+        is_fenced=is_fenced_state(following),
+        should_shut_down=following == ControlState.SHUTDOWN_NOW,
+    )
+    return _decide(state, records, answer, touched)
+
+
+def handle_session_timeout(
+    rules: ControllerProtocol, settings: ControllerSettings, state: ControllerState, now_ms: int
+) -> ControllerStep:
+    """Fence the unfenced broker that has been silent longest, if that is too long. One at a tick.
+
+    **Kafka:** `ReplicationControlManager.maybeFenceOneStaleBroker`, `BrokerHeartbeatManager.findOneStaleBroker`.
+    """
+    timeout_ms = settings.session_timeout_ms
+    unfenced = [registration for registration in state.image.brokers if not registration.fenced]
+    stale = [registration for registration in unfenced if not is_alive(state, registration, now_ms, timeout_ms)]
+    if not stale:
+        return Step(state)
+    longest = min(stale, key=lambda registration: session_of(state, registration.broker).last_contact_ms)
+    records = records_of_fencing(rules, settings, state.image, longest)
+    session = session_of(state, longest.broker)._replace(controlled_shutdown_offset=UNKNOWN_OFFSET)
+    return _decide(state, records, None, session)
+
+
+def handle_unregistration(
+    rules: ControllerProtocol, settings: ControllerSettings, state: ControllerState, broker: BrokerId
+) -> ControllerStep:
+    """A broker is struck off, and out of every ISR. Where it was eligible, it stays so until a new run of it registers.
+
+    Errors: `BROKER_ID_NOT_REGISTERED`.
+
+    **Kafka:** `ReplicationControlManager.unregisterBroker`, `handleBrokerUnregistered`.
+    """
+    registration = broker_of(state.image.brokers, broker)
+    if registration is None:
+        return Step(state, (Reply(ErrorResponse(Error.BROKER_ID_NOT_REGISTERED)),))
+    listed = (*partitions_in_sync(state.image, broker), *partitions_eligible(state.image, broker))
+    updates = update_leader_and_isr(rules, settings, state.image, listed, leaving=frozenset({broker}))
+    records: tuple[MetadataRecord, ...] = (*updates, UnregisterBrokerRecord(broker, registration.broker_epoch))
+    without = state._replace(sessions=tuple(session for session in state.sessions if session.broker != broker))
+    return _decide(without, records, ErrorResponse(Error.NONE))

@@ -1,0 +1,203 @@
+"""What the controller does about partitions: ISR proposals, elections, creation, reassignment."""
+
+from spec.controller.decisions import (
+    acceptable_leaders,
+    change_partition,
+    elect_leader,
+    election_allowed,
+    partitions_without_leader,
+)
+from spec.controller.protocol import ControllerProtocol, ControllerSettings
+from spec.controller.rules.brokers import check_broker_epoch
+from spec.controller.rules.isr_proposals import check_proposal, ineligible_error, proposed_isr
+from spec.controller.rules.partition_change import Election, unchanged
+from spec.controller.rules.reassignment import check_assignment, check_reassignment, reassigned, reverted
+from spec.controller.state import ControllerState, ControllerStep, _decide
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentRequest
+from spec.messages.create_topics import CreatePartitionRequest
+from spec.messages.elect_leaders import ElectLeadersRequest
+from spec.messages.error_response import ErrorResponse
+from spec.metadata import (
+    NO_LEADER_CHANGE,
+    NOBODY,
+    MetadataImage,
+    PartitionChangeRecord,
+    PartitionRecord,
+    PartitionRegistration,
+    broker_of,
+    has_leader,
+    is_active,
+    merge,
+    partition_of,
+)
+from spec.step import Reply, Step
+from spec.values import Epoch, Error, PartitionEpoch, PartitionId
+
+
+def handle_alter_partition(
+    rules: ControllerProtocol, settings: ControllerSettings, state: ControllerState, request: AlterPartitionRequest
+) -> ControllerStep:
+    """A leader proposes an ISR.
+
+    Errors, the first that applies: `STALE_BROKER_EPOCH`, `UNKNOWN_TOPIC_OR_PARTITION`, those of `check_controller_ahead`,
+    `check_proposer` and `check_proposal`, then `INELIGIBLE_REPLICA` or `OPERATION_NOT_ATTEMPTED`. If the proposal ends a
+    reassignment and thereby the proposer's leadership, it is carried out, and answered `NEW_LEADER_ELECTED`.
+
+    **Kafka:** `ReplicationControlManager.alterPartition`.
+    """
+    error = check_alter_partition_request(rules, state.image, request)
+    partition = partition_of(state.image, request.partition)
+    if partition is None or error != Error.NONE:
+        return Step(state, (Reply(AlterPartitionResponse(error, request.partition)),))
+    target = unchanged(partition)._replace(isr=proposed_isr(request), recovery=request.recovery)
+    acceptable = acceptable_leaders(rules, state.image.brokers, NOBODY, NOBODY)
+    before = PartitionRecord(request.partition, partition)
+    change = change_partition(rules, settings, before, target, acceptable, election_allowed(settings))
+    if change is None:
+        return _decide(state, (), _as_it_is(request.partition, partition))
+    if change.leader not in (NO_LEADER_CHANGE, request.broker):
+        return _decide(state, (change,), AlterPartitionResponse(rules.moved_away(request), request.partition))
+    return _decide(state, (change,), _as_it_is(request.partition, merge(partition, change)))
+
+
+def check_alter_partition_request(rules: ControllerProtocol, image: MetadataImage, request: AlterPartitionRequest) -> Error:
+    """The first error of a proposal, in Kafka's order (see `handle_alter_partition`), `NONE` if there is none.
+
+    **Kafka:** `ReplicationControlManager.alterPartition`, `validateAlterPartitionData`.
+    """
+    error = check_broker_epoch(broker_of(image.brokers, request.broker), request.broker_epoch)
+    if error != Error.NONE:
+        return error
+    partition = partition_of(image, request.partition)
+    if partition is None:
+        return Error.UNKNOWN_TOPIC_OR_PARTITION
+    for check in (rules.check_controller_ahead, rules.check_proposer, check_proposal):
+        error = check(partition, request)
+        if error != Error.NONE:
+            return error
+    eligible = all(rules.eligible_for_isr(image.brokers, member) for member in request.isr)
+    return Error.NONE if eligible else ineligible_error(request)
+
+
+def _as_it_is(partition: PartitionId, registration: PartitionRegistration) -> AlterPartitionResponse:
+    return AlterPartitionResponse(
+        Error.NONE,
+        partition,
+        registration.leader,
+        registration.leader_epoch,
+        registration.isr,
+        registration.partition_epoch,
+        registration.recovery,
+    )
+
+
+def check_election_request(partition: PartitionRegistration | None, unclean: bool) -> Error:
+    """Whether an election is needed: the preferred replica does not lead; or for an unclean one, nobody does.
+
+    Errors: `UNKNOWN_TOPIC_OR_PARTITION`, `ELECTION_NOT_NEEDED`.
+
+    **Kafka:** `ReplicationControlManager.electLeader`, since 3.2.
+    """
+    if partition is None:
+        return Error.UNKNOWN_TOPIC_OR_PARTITION
+    needless = has_leader(partition) if unclean else partition.leader == partition.replicas[0]
+    return Error.ELECTION_NOT_NEEDED if needless else Error.NONE
+
+
+def handle_elect_leaders(
+    rules: ControllerProtocol, settings: ControllerSettings, state: ControllerState, request: ElectLeadersRequest
+) -> ControllerStep:
+    """Somebody asks for the preferred leader, or for any leader; an unclean one even where the topic does not allow it.
+
+    Errors: those of `check_election_request`, then `PREFERRED_LEADER_NOT_AVAILABLE` or `ELIGIBLE_LEADERS_NOT_AVAILABLE`.
+
+    **Kafka:** `ReplicationControlManager.electLeader`. **Leaves out:** other errors in 3.0 and 3.1.
+    """
+    partition = partition_of(state.image, request.partition)
+    error = check_election_request(partition, request.unclean)
+    if partition is None or error != Error.NONE:
+        return Step(state, (Reply(ErrorResponse(error)),))
+    election = Election.UNCLEAN if request.unclean else Election.PREFERRED
+    change = elect_leader(rules, settings, state.image, PartitionRecord(request.partition, partition), election)
+    if change is None:
+        nobody = Error.ELIGIBLE_LEADERS_NOT_AVAILABLE if request.unclean else Error.PREFERRED_LEADER_NOT_AVAILABLE
+        return Step(state, (Reply(ErrorResponse(nobody)),))
+    return _decide(state, (change,), ErrorResponse(Error.NONE))
+
+
+def handle_balance(rules: ControllerProtocol, settings: ControllerSettings, state: ControllerState) -> ControllerStep:
+    """Give leadership to preferred replicas where they do not have it and can.
+
+    **Kafka:** `ReplicationControlManager.maybeBalancePartitionLeaders`; `auto.leader.rebalance.enable`.
+    """
+    imbalanced = [
+        record for record in state.image.partitions if record.registration.leader != record.registration.replicas[0]
+    ]
+    changes = [elect_leader(rules, settings, state.image, before, Election.PREFERRED) for before in imbalanced]
+    return _decide(state, tuple(change for change in changes if change is not None), None)
+
+
+def handle_unclean_elections(
+    rules: ControllerProtocol, settings: ControllerSettings, state: ControllerState
+) -> ControllerStep:
+    """Find leaders for partitions without one, in sync or not, if the setting allows it.
+
+    **Kafka:** `ReplicationControlManager.maybeElectUncleanLeaders`; `unclean.leader.election.interval.ms`, since 3.9.
+    """
+    if not settings.unclean_election:
+        return Step(state)
+    leaderless = partitions_without_leader(state.image)
+    changes = [elect_leader(rules, settings, state.image, before, Election.UNCLEAN) for before in leaderless]
+    return _decide(state, tuple(change for change in changes if change is not None), None)
+
+
+def handle_create_partition(state: ControllerState, request: CreatePartitionRequest) -> ControllerStep:
+    """A new partition: its active replicas are in sync, and the first of them leads.
+
+    Errors: `INVALID_REPLICA_ASSIGNMENT` if no replica is active, or the assignment is none.
+
+    **Kafka:** `ReplicationControlManager.createTopic`, `buildPartitionRegistration`.
+    """
+    active = [replica for replica in request.replicas if is_active(state.image.brokers, replica)]
+    if not active or check_assignment(state.image.brokers, request.replicas) != Error.NONE:
+        return Step(state, (Reply(ErrorResponse(Error.INVALID_REPLICA_ASSIGNMENT)),))
+    created = PartitionRegistration(request.replicas, frozenset(active), active[0], Epoch(0), PartitionEpoch(0))
+    return _decide(state, (PartitionRecord(request.partition, created),), ErrorResponse(Error.NONE))
+
+
+def handle_reassignment(
+    rules: ControllerProtocol,
+    settings: ControllerSettings,
+    state: ControllerState,
+    request: AlterPartitionReassignmentRequest,
+) -> ControllerStep:
+    """Move a partition to other replicas, or cancel that. Who is only being added cannot be elected by it.
+
+    Errors: see `check_reassignment`.
+
+    **Kafka:** `ReplicationControlManager.alterPartitionReassignment`. **Leaves out:** that since 3.7 Kafka answers an error,
+    and does nothing, where it would elect a replica that is only being added (`LeaderAcceptor` asks for its directory).
+    """
+    partition = partition_of(state.image, request.partition)
+    error = check_reassignment(settings, state.image.brokers, partition, request.replicas)
+    if partition is None or error != Error.NONE:
+        return Step(state, (Reply(ErrorResponse(error)),))
+    acceptable = acceptable_leaders(rules, state.image.brokers, NOBODY, NOBODY) & frozenset(partition.replicas)
+    before = PartitionRecord(request.partition, partition)
+    if request.replicas is None:
+        election, target = election_allowed(settings), reverted(partition)
+    else:
+        election, target = Election.ONLINE, reassigned(partition, request.replicas)
+    change = change_partition(rules, settings, before, target, acceptable, election)
+    return _decide(state, () if change is None else (change,), ErrorResponse(Error.NONE))
+
+
+def handle_min_isr_change(state: ControllerState) -> ControllerStep:
+    """`min.insync.replicas` has been changed: who was eligible under the old value is so no longer.
+
+    **Kafka:** `ReplicationControlManager.replay` of `ClearElrRecord`.
+    """
+    listed = [record for record in state.image.partitions if record.registration.elr or record.registration.last_known_elr]
+    cleared = [PartitionChangeRecord(record.partition, elr=NOBODY, last_known_elr=NOBODY) for record in listed]
+    return _decide(state, tuple(cleared), None)

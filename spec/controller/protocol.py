@@ -1,0 +1,81 @@
+"""The rules of the KRaft controller in which Kafka's versions differ, and its settings."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spec.controller.rules.brokers import Departure
+from spec.controller.rules.partition_change import Elected, Election, Target
+from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
+from spec.messages.broker_registration import BrokerRegistrationRequest
+from spec.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
+from spec.values import BrokerEpoch, BrokerId, Error, Offset
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """What a cluster configures; a model gives a topic's and the cluster's settings in one.
+
+    - `min_isr`: `min.insync.replicas`, in replicas;
+    - `unclean_election`: `unclean.leader.election.enable`;
+    - `eligible_leader_replicas`: the feature `eligible.leader.replicas.version`;
+    - `last_known_leader`: whether the leader that was last is remembered, rather than all that were eligible; a constant
+      in Kafka (`useLastKnownLeaderInBalancedRecovery`);
+    - `session_timeout_ms`: `broker.session.timeout.ms`.
+    """
+
+    min_isr: int = 1
+    unclean_election: bool = False
+    eligible_leader_replicas: bool = False
+    last_known_leader: bool = True
+    session_timeout_ms: int = 9000
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerProtocol:
+    """The rules in which Kafka's KRaft controllers differ.
+
+    - `may_lead`: whether a broker may be elected, by its registration;
+    - `elr_enabled`: whether eligible leader replicas are in use;
+    - `eligible_leaders`: which replicas are eligible leader replicas, where they are in use;
+    - `complete_reassignment`: when a reassignment is over;
+    - `elect`: who leads;
+    - `last_known_leader`: whether the leader that was last may be elected;
+    - `marks_recovering`: whether an unclean election makes the partition recovering;
+    - `opens_epoch`: whether a change that keeps the leader opens a new leader epoch;
+    - `check_controller_ahead`: what a proposal with epochs above the controller's is answered;
+    - `check_proposer`: whether a proposal comes from the leader, in its epoch, on top of the present state;
+    - `eligible_for_isr`: whether a proposed member may be in the ISR;
+    - `moved_away`: how a leader hears that its proposal cost it the leadership;
+    - `register_again`: what a second registration of the same run does;
+    - `departure`: what a new run means for partitions that list the run before;
+    - `caught_up`: what a broker must have replayed before it is unfenced;
+    - `marks_shutdown`: whether the beginning of a controlled shutdown goes into the metadata.
+    """
+
+    name: str
+    may_lead: Callable[[tuple[BrokerRegistration, ...], BrokerId], bool]
+    elr_enabled: Callable[[ControllerSettings], bool]
+    eligible_leaders: Callable[[PartitionRegistration, Target, int, frozenset[BrokerId]], Target]
+    complete_reassignment: Callable[[Target], Target]
+    elect: Callable[[PartitionRegistration, Target, frozenset[BrokerId], Election, bool], Elected]
+    last_known_leader: Callable[[PartitionRegistration, Target, frozenset[BrokerId], bool], bool]
+    marks_recovering: Callable[[PartitionRegistration], bool]
+    opens_epoch: Callable[[PartitionRegistration, Target], bool]
+    check_controller_ahead: Callable[[PartitionRegistration, AlterPartitionRequest], Error]
+    check_proposer: Callable[[PartitionRegistration, AlterPartitionRequest], Error]
+    eligible_for_isr: Callable[[tuple[BrokerRegistration, ...], IsrMember], bool]
+    moved_away: Callable[[AlterPartitionRequest], Error]
+    register_again: Callable[[BrokerRegistration, BrokerRegistrationRequest, BrokerEpoch], BrokerRegistration]
+    departure: Callable[[BrokerRegistration | None, BrokerRegistrationRequest, bool], Departure]
+    caught_up: Callable[[MetadataImage, BrokerRegistration, Offset], bool]
+    marks_shutdown: Callable[[BrokerRegistration], bool]
+
+
+def without_eligible_leaders(settings: ControllerSettings) -> bool:
+    """There are no eligible leader replicas. **Kafka:** up to 3.9."""
+    return False
+
+
+def eligible_leaders_as_configured(settings: ControllerSettings) -> bool:
+    """Eligible leader replicas are a setting. **Kafka:** `ReplicationControlManager.isElrEnabled`, since 4.0 (KIP-966)."""
+    return settings.eligible_leader_replicas

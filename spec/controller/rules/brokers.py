@@ -1,0 +1,226 @@
+"""How the controller keeps track of brokers: sessions, registration, fencing, shutdown.
+
+What is in the metadata log survives the controller. Sessions do not: they are what the active controller remembers of
+heartbeats, and a new controller starts with fresh ones.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
+from spec.messages.broker_registration import BrokerRegistrationRequest
+from spec.metadata import BrokerRegistration, MetadataImage
+from spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Error, Offset
+
+
+class Session(NamedTuple):
+    """What the active controller remembers of a broker's heartbeats.
+
+    `last_contact_ms`: time of the last one; `metadata_offset`: what it said the broker has replayed;
+    `controlled_shutdown_offset`: the end of the metadata log when the broker's controlled shutdown began, unknown if it has
+    not. Kafka: `BrokerHeartbeatManager.BrokerHeartbeatState`.
+    """
+
+    broker: BrokerId
+    last_contact_ms: int
+    metadata_offset: Offset = UNKNOWN_OFFSET
+    controlled_shutdown_offset: Offset = UNKNOWN_OFFSET
+
+
+class ControlState(Enum):
+    """Where a broker is on its way in and out. Kafka: `BrokerControlState`."""
+
+    FENCED = "fenced"
+    UNFENCED = "unfenced"
+    CONTROLLED_SHUTDOWN = "controlled shutdown"
+    SHUTDOWN_NOW = "shut down now"
+
+
+def is_valid_session(session: Session, fenced: bool, now_ms: int, timeout_ms: int) -> bool:
+    """Whether a broker counts as alive: not fenced, and heard of within the session timeout (milliseconds).
+
+    **Kafka:** `BrokerHeartbeatManager.hasValidSession`; `broker.session.timeout.ms`.
+    """
+    return not fenced and session.last_contact_ms + timeout_ms >= now_ms
+
+
+def is_shutting_down(session: Session) -> bool:
+    """Whether the broker is in controlled shutdown. **Kafka:** `BrokerHeartbeatState.shuttingDown`."""
+    return session.controlled_shutdown_offset != UNKNOWN_OFFSET
+
+
+# ---- registration
+
+
+def check_broker_epoch(registration: BrokerRegistration | None, broker_epoch: BrokerEpoch) -> Error:
+    """Whether a request comes from the registered run of a broker.
+
+    Errors: `STALE_BROKER_EPOCH` also for a broker that is not registered.
+
+    **Kafka:** `ClusterControlManager.checkBrokerEpoch`.
+    """
+    if registration is None or registration.broker_epoch != broker_epoch:
+        return Error.STALE_BROKER_EPOCH
+    return Error.NONE
+
+
+def check_registration(
+    existing: BrokerRegistration | None, request: BrokerRegistrationRequest, session_valid: bool
+) -> Error:
+    """Whether a broker may register: not while another run with its id counts as alive.
+
+    Errors: `DUPLICATE_BROKER_REGISTRATION`.
+
+    **Kafka:** `ClusterControlManager.registerBroker`. **Leaves out:** cluster id, features, log directories.
+    """
+    other_run = existing is not None and existing.incarnation != request.incarnation
+    return Error.DUPLICATE_BROKER_REGISTRATION if other_run and session_valid else Error.NONE
+
+
+def new_registration(request: BrokerRegistrationRequest, broker_epoch: BrokerEpoch) -> BrokerRegistration:
+    """The registration of a new run: fenced, with a new broker epoch. **Kafka:** `ClusterControlManager.registerBroker`."""
+    return BrokerRegistration(request.broker, broker_epoch, request.incarnation, fenced=True)
+
+
+def register_again_anew(
+    existing: BrokerRegistration, request: BrokerRegistrationRequest, broker_epoch: BrokerEpoch
+) -> BrokerRegistration:
+    """A run that registers twice is fenced again, with another broker epoch, whatever became of it in between.
+
+    It stays in the ISRs that it is in. **Kafka:** `ClusterControlManager.registerBroker` up to 3.6.
+    """
+    return new_registration(request, broker_epoch)
+
+
+def register_again_with_new_epoch(
+    existing: BrokerRegistration, request: BrokerRegistrationRequest, broker_epoch: BrokerEpoch
+) -> BrokerRegistration:
+    """A run that registers twice stays fenced or unfenced, with another broker epoch. **Kafka:** in 3.7 and 3.8."""
+    return existing._replace(broker_epoch=broker_epoch)
+
+
+def register_again_as_is(
+    existing: BrokerRegistration, request: BrokerRegistrationRequest, broker_epoch: BrokerEpoch
+) -> BrokerRegistration:
+    """A run that registers twice keeps its registration and its broker epoch. **Kafka:** since 3.9."""
+    return existing
+
+
+class Departure(Enum):
+    """What a new run of a broker means for the partitions that list the run before.
+
+    Kafka: `ReplicationControlManager.handleBrokerUncleanShutdown`, later `handleBrokerShutdown`.
+    """
+
+    IGNORED = "the broker stays where it is listed"
+    LIKE_FENCING = "it leaves every ISR"
+    UNCLEAN = "it leaves every ISR, and is not eligible to lead"
+
+
+def new_run_is_ignored(
+    existing: BrokerRegistration | None, request: BrokerRegistrationRequest, elr_enabled: bool
+) -> Departure:
+    """A new run changes no partition: fencing is supposed to have done so.
+
+    But a session that has expired is no obstacle to registration and need not have led to fencing yet. Then the new run
+    takes the place in the ISR of one whose records it may not have (KAFKA-18106).
+
+    **Kafka:** `ClusterControlManager.registerBroker` up to 3.9.
+    """
+    return Departure.IGNORED
+
+
+def new_run_is_unclean(
+    existing: BrokerRegistration | None, request: BrokerRegistrationRequest, elr_enabled: bool
+) -> Departure:
+    """A new run ends all that the run before was listed for; with eligible leader replicas it counts as unclean.
+
+    **Kafka:** `ClusterControlManager.registerBroker`, `ReplicationControlManager.handleBrokerShutdown` in 4.0 (KAFKA-18106).
+    """
+    return Departure.UNCLEAN if elr_enabled else Departure.LIKE_FENCING
+
+
+def new_run_is_clean_if_it_says_so(
+    existing: BrokerRegistration | None, request: BrokerRegistrationRequest, elr_enabled: bool
+) -> Departure:
+    """As `new_run_is_unclean`, except that a run which names its predecessor's broker epoch had shut down cleanly.
+
+    **Kafka:** `ClusterControlManager.registerBroker` with KAFKA-18635; `clean_shutdown` files of the broker.
+    """
+    clean = existing is not None and request.previous_broker_epoch == existing.broker_epoch
+    return Departure.UNCLEAN if elr_enabled and not clean else Departure.LIKE_FENCING
+
+
+# ---- heartbeats
+
+
+def caught_up_with_all(image: MetadataImage, registration: BrokerRegistration, metadata_offset: Offset) -> bool:
+    """Whether a broker has replayed all of the metadata log. **Kafka:** `processBrokerHeartbeat` up to 3.2.
+
+    **Leaves out:** that Kafka asks for what is committed; here that is all.
+    """
+    return metadata_offset >= image.end_offset - 1
+
+
+def caught_up_with_registration(image: MetadataImage, registration: BrokerRegistration, metadata_offset: Offset) -> bool:
+    """Whether a broker has replayed its own registration. **Kafka:** `processBrokerHeartbeat` since 3.3."""
+    return metadata_offset >= registration.registered_at
+
+
+def current_control_state(registration: BrokerRegistration, session: Session) -> ControlState:
+    """Where a broker is before its next heartbeat. **Kafka:** `BrokerHeartbeatManager.currentBrokerState`."""
+    if is_shutting_down(session):
+        return ControlState.CONTROLLED_SHUTDOWN
+    return ControlState.FENCED if registration.fenced else ControlState.UNFENCED
+
+
+def next_control_state(
+    current: ControlState, request: BrokerHeartbeatRequest, caught_up: bool, leads: bool, others_caught_up: bool
+) -> ControlState:
+    """Where a heartbeat takes a broker.
+
+    A fenced one shuts down at will, and is unfenced when it wishes so and is `caught_up`. An unfenced one is fenced, or
+    shuts down, at will; if it `leads` a partition it enters controlled shutdown first. That ends when it leads nothing and
+    `others_caught_up`: all active brokers have replayed the metadata log beyond the beginning of the shutdown.
+
+    **Kafka:** `BrokerHeartbeatManager.calculateNextBrokerState`.
+    """
+    if current == ControlState.FENCED:
+        if request.want_shutdown:
+            return ControlState.SHUTDOWN_NOW
+        return ControlState.UNFENCED if caught_up and not request.want_fence else ControlState.FENCED
+    if current == ControlState.CONTROLLED_SHUTDOWN:
+        return ControlState.SHUTDOWN_NOW if others_caught_up and not leads else ControlState.CONTROLLED_SHUTDOWN
+    if request.want_fence:
+        return ControlState.SHUTDOWN_NOW if request.want_shutdown else ControlState.FENCED
+    if request.want_shutdown:
+        return ControlState.CONTROLLED_SHUTDOWN if leads else ControlState.SHUTDOWN_NOW
+    return ControlState.UNFENCED
+
+
+def is_fenced_state(state: ControlState) -> bool:
+    """Whether a broker in this state takes no part. **Kafka:** `BrokerControlState.fenced`."""
+    return state in (ControlState.FENCED, ControlState.SHUTDOWN_NOW)
+
+
+def have_replayed(sessions: tuple[Session, ...], image: MetadataImage, offset: Offset) -> bool:
+    """Whether all brokers that are unfenced and not shutting down have replayed the metadata log up to `offset`.
+
+    **Kafka:** `BrokerHeartbeatManager.lowestActiveOffset`.
+    """
+    unfenced = {registration.broker for registration in image.brokers if not registration.fenced}
+    active = [session for session in sessions if session.broker in unfenced and not is_shutting_down(session)]
+    return all(session.metadata_offset >= offset for session in active)
+
+
+def marks_shutdown_never(registration: BrokerRegistration) -> bool:
+    """The metadata do not say that a broker is in controlled shutdown, so it may rejoin an ISR. **Kafka:** up to 3.2."""
+    return False
+
+
+def marks_shutdown_once(registration: BrokerRegistration) -> bool:
+    """The metadata say that a broker is in controlled shutdown, from its beginning on (KIP-841).
+
+    **Kafka:** `ReplicationControlManager.handleBrokerInControlledShutdown`, since 3.3.
+    """
+    return not registration.in_controlled_shutdown

@@ -1,0 +1,113 @@
+"""What the controller checks before it takes an ISR that a leader proposes (AlterPartition).
+
+The order of the checks is part of the protocol: a leader reacts differently to each error.
+"""
+
+from spec.broker.rules.isr.proposal import PartitionIsr
+from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
+from spec.metadata import BrokerRegistration, LeaderRecoveryState, PartitionRegistration, broker_of, is_active
+from spec.published.async_isr import check_alter_partition
+from spec.values import NO_BROKER_EPOCH, BrokerId, Error
+
+
+def proposed_isr(request: AlterPartitionRequest) -> frozenset[BrokerId]:
+    """The broker ids of a proposed ISR. **Kafka:** `PartitionChangeBuilder.setTargetIsrWithBrokerStates`."""
+    return frozenset(member.broker for member in request.isr)
+
+
+def controller_may_be_behind(partition: PartitionRegistration, request: AlterPartitionRequest) -> Error:
+    """No verdict on what the future may hold; the leader looks for the controller again.
+
+    Errors: `NOT_CONTROLLER` for a leader epoch or partition epoch above the controller's own.
+
+    **Kafka:** `ReplicationControlManager.validateAlterPartitionData`, since 3.3.
+    """
+    ahead = request.leader_epoch > partition.leader_epoch or request.partition_epoch > partition.partition_epoch
+    return Error.NOT_CONTROLLER if ahead else Error.NONE
+
+
+def controller_knows_best(partition: PartitionRegistration, request: AlterPartitionRequest) -> Error:
+    """Epochs above the controller's own are like any other wrong epoch. **Kafka:** `alterIsr`, up to 3.2."""
+    return Error.NONE
+
+
+def check_proposer(partition: PartitionRegistration, request: AlterPartitionRequest) -> Error:
+    """Whether the proposal comes from the leader, in its epoch, on top of the present state; in this order.
+
+    Errors: `FENCED_LEADER_EPOCH`, `INVALID_REQUEST`, `INVALID_UPDATE_VERSION`.
+
+    **Kafka:** `ReplicationControlManager.validateAlterPartitionData`.
+    """
+    if request.leader_epoch != partition.leader_epoch:
+        return Error.FENCED_LEADER_EPOCH
+    if request.broker != partition.leader:
+        return Error.INVALID_REQUEST
+    present = PartitionIsr(partition.isr, partition.partition_epoch)
+    return check_alter_partition(present, PartitionIsr(proposed_isr(request), request.partition_epoch))
+
+
+def check_proposal(partition: PartitionRegistration, request: AlterPartitionRequest) -> Error:
+    """Whether the proposed ISR makes sense: replicas of the partition, its leader among them, and alone while recovering.
+
+    Errors: `INVALID_REQUEST`, also for a leader that has recovered and claims to be recovering.
+
+    **Kafka:** `ReplicationControlManager.validateAlterPartitionData`, `Replicas.validateIsr`.
+    """
+    isr = proposed_isr(request)
+    recovering = request.recovery == LeaderRecoveryState.RECOVERING
+    if not isr <= frozenset(partition.replicas) or partition.leader not in isr or len(isr) != len(request.isr):
+        return Error.INVALID_REQUEST
+    if recovering and (len(isr) > 1 or partition.recovery == LeaderRecoveryState.RECOVERED):
+        return Error.INVALID_REQUEST
+    return Error.NONE
+
+
+def anybody_is_eligible(brokers: tuple[BrokerRegistration, ...], member: IsrMember) -> bool:
+    """A leader may propose whomever it likes, fenced or not. **Kafka:** up to 3.2."""
+    return True
+
+
+def active_is_eligible(brokers: tuple[BrokerRegistration, ...], member: IsrMember) -> bool:
+    """Whether a proposed member is registered, not fenced, and not in controlled shutdown (KIP-841).
+
+    **Kafka:** `ReplicationControlManager.ineligibleReplicasForIsr` in 3.3 and 3.4.
+    """
+    return is_active(brokers, member.broker)
+
+
+def same_run_is_eligible(brokers: tuple[BrokerRegistration, ...], member: IsrMember) -> bool:
+    """As `active_is_eligible`, and the run that is registered must be the one that fetched (KIP-903).
+
+    A member without a broker epoch is not checked for it.
+
+    **Kafka:** `ReplicationControlManager.ineligibleReplicasForIsr`, since 3.5.
+    """
+    registration = broker_of(brokers, member.broker)
+    if registration is None or not active_is_eligible(brokers, member):
+        return False
+    return member.broker_epoch in (NO_BROKER_EPOCH, registration.broker_epoch)
+
+
+def ineligible_error(request: AlterPartitionRequest) -> Error:
+    """How an ineligible member is refused, according to what the leader understands.
+
+    Errors: `INELIGIBLE_REPLICA`, or `OPERATION_NOT_ATTEMPTED` for a leader before 3.3.
+
+    **Kafka:** `ReplicationControlManager.validateAlterPartitionData`.
+    """
+    return Error.INELIGIBLE_REPLICA if request.understands_ineligible_replica else Error.OPERATION_NOT_ATTEMPTED
+
+
+def moved_away_as_new_leader(request: AlterPartitionRequest) -> Error:
+    """How a leader hears that its proposal was taken and cost it the leadership, according to what it understands.
+
+    Errors: `NEW_LEADER_ELECTED`, or `FENCED_LEADER_EPOCH` for a leader before 3.3.
+
+    **Kafka:** `ReplicationControlManager.alterPartition`, since 3.3.
+    """
+    return Error.NEW_LEADER_ELECTED if request.understands_ineligible_replica else Error.FENCED_LEADER_EPOCH
+
+
+def moved_away_as_fenced(request: AlterPartitionRequest) -> Error:
+    """As `moved_away_as_new_leader`, in the words of `alterIsr`. **Kafka:** up to 3.2."""
+    return Error.FENCED_LEADER_EPOCH

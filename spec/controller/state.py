@@ -1,0 +1,124 @@
+"""The state of a KRaft controller, what it is asked, and what it asks to be done."""
+
+from typing import NamedTuple, TypeAlias
+
+from spec.controller.rules.brokers import Session, is_valid_session
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentRequest
+from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from spec.messages.create_topics import CreatePartitionRequest
+from spec.messages.elect_leaders import ElectLeadersRequest
+from spec.messages.error_response import ErrorResponse
+from spec.metadata import BrokerRegistration, MetadataImage, MetadataRecord, replay_all
+from spec.step import Reply, Step
+from spec.values import BrokerId, Epoch, Error, Offset
+
+Answer: TypeAlias = AlterPartitionResponse | BrokerRegistrationResponse | BrokerHeartbeatResponse | ErrorResponse
+
+
+ControllerRequest: TypeAlias = (
+    AlterPartitionReassignmentRequest
+    | AlterPartitionRequest
+    | BrokerHeartbeatRequest
+    | BrokerRegistrationRequest
+    | CreatePartitionRequest
+    | ElectLeadersRequest
+)
+
+
+class AppendRecords(NamedTuple):
+    """Append to the metadata log, and wait until it is committed; only in this controller epoch, and only at this offset.
+
+    If the log refuses, no later effect happens, and the controller is no longer active. Kafka: `RaftClient.prepareAppend`.
+    """
+
+    controller_epoch: Epoch
+    base_offset: Offset
+    records: tuple[MetadataRecord, ...]
+
+
+ControllerEffect: TypeAlias = AppendRecords | Reply[Answer]
+
+
+class ControllerState(NamedTuple):
+    """What a controller holds: the image of the metadata log, and the brokers' sessions while it is active.
+
+    `controller_epoch` is the term in which the quorum elected it. Kafka: `QuorumController`, `BrokerHeartbeatManager`.
+    """
+
+    controller_epoch: Epoch
+    image: MetadataImage
+    sessions: tuple[Session, ...] = ()
+
+
+ControllerStep: TypeAlias = Step[ControllerState, ControllerEffect]
+
+
+def check_append(log_epoch: Epoch, end_offset: Offset, append: AppendRecords) -> Error:
+    """Whether the metadata log takes records: from the controller of its current epoch, at its end.
+
+    Errors: `NOT_CONTROLLER`.
+
+    **Kafka:** `KafkaRaftClient.prepareAppend`. **Leaves out:** the quorum; the log stands for what it commits.
+    """
+    current = append.controller_epoch == log_epoch and append.base_offset == end_offset
+    return Error.NONE if current else Error.NOT_CONTROLLER
+
+
+def activate(controller_epoch: Epoch, image: MetadataImage, now_ms: int) -> ControllerState:
+    """A new controller: all that is committed, and a fresh session for every broker (time in milliseconds).
+
+    What was not in the log is forgotten: which brokers were about to be fenced, and who was in controlled shutdown since
+    when.
+
+    **Kafka:** `QuorumController.claim`, `ClusterControlManager.activate`.
+    """
+    sessions = tuple(Session(registration.broker, now_ms) for registration in image.brokers)
+    return ControllerState(controller_epoch, image, sessions)
+
+
+def refuse_as_inactive(state: ControllerState, request: ControllerRequest) -> ControllerStep:
+    """Whatever a controller that is not active is asked, it refuses; the sender looks for the active one.
+
+    Errors: `NOT_CONTROLLER`.
+
+    **Kafka:** `QuorumController.ControllerWriteEvent`, `ControllerExceptions.newWrongControllerException`.
+    """
+    answer: Answer = ErrorResponse(Error.NOT_CONTROLLER)
+    match request:
+        case AlterPartitionRequest(partition=partition):
+            answer = AlterPartitionResponse(Error.NOT_CONTROLLER, partition)
+        case BrokerRegistrationRequest(incarnation=incarnation):
+            answer = BrokerRegistrationResponse(Error.NOT_CONTROLLER, incarnation)
+        case BrokerHeartbeatRequest():
+            answer = BrokerHeartbeatResponse(Error.NOT_CONTROLLER)
+    return Step(state, (Reply(answer),))
+
+
+def _decide(
+    state: ControllerState, records: tuple[MetadataRecord, ...], answer: Answer | None, *sessions: Session
+) -> ControllerStep:
+    """Append records, if any; then answer, if asked. `sessions` take the place of those of the same brokers."""
+    replaced = {session.broker for session in sessions}
+    kept = tuple(session for session in state.sessions if session.broker not in replaced)
+    effects: tuple[ControllerEffect, ...] = () if answer is None else (Reply(answer),)
+    if records:
+        effects = (AppendRecords(state.controller_epoch, state.image.end_offset, records), *effects)
+    elif not sessions:
+        return Step(state, effects)
+    after = replay_all(state.image, records)
+    by_broker = tuple(sorted((*kept, *sessions), key=lambda session: session.broker))
+    return Step(ControllerState(state.controller_epoch, after, by_broker), effects)
+
+
+def session_of(state: ControllerState, broker: BrokerId) -> Session:
+    """The session of a registered broker: the active controller has one. **Kafka:** `heartbeatStateOrThrow`."""
+    found = [session for session in state.sessions if session.broker == broker]
+    assert found, f"the active controller has no session of the registered broker {broker}"
+    return found[0]
+
+
+def is_alive(state: ControllerState, registration: BrokerRegistration, now_ms: int, timeout_ms: int) -> bool:
+    """Whether a registered broker counts as alive. **Kafka:** `BrokerHeartbeatManager.hasValidSession`."""
+    return is_valid_session(session_of(state, registration.broker), registration.fenced, now_ms, timeout_ms)

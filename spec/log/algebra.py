@@ -1,0 +1,90 @@
+"""The log algebra: the few operations through which every rule touches a log.
+
+A rule is written against `Log` and does not know what carries it. `RecordLog`, a tuple of records, is the carrier in
+models; `EpochLog`, an epoch history between two offsets, is the carrier in a broker, whose records lie in files. The
+laws that every carrier obeys are listed in `proofs/laws.py`.
+"""
+
+from typing import Protocol, Self, TypeVar
+
+from spec.values import Epoch, EpochEndOffset, Offset, Record
+
+
+class Log(Protocol):
+    """What a rule may ask of a log and do to it. All values are immutable: a change returns a new log."""
+
+    @property
+    def start_offset(self) -> Offset:
+        """Offset of the first record kept. **Kafka:** `UnifiedLog.logStartOffset`."""
+
+    @property
+    def end_offset(self) -> Offset:
+        """Offset that the next record will get. **Kafka:** `UnifiedLog.logEndOffset`."""
+
+    @property
+    def latest_epoch(self) -> Epoch:
+        """The latest epoch of the log's epoch history, `NO_EPOCH` if it has none. **Kafka:** `UnifiedLog.latestEpoch`."""
+
+    def epoch_at(self, offset: Offset) -> Epoch:
+        """Leader epoch of the record at `offset`, `NO_EPOCH` where the log holds none."""
+
+    def end_offset_for_epoch(self, epoch: Epoch) -> EpochEndOffset:
+        """The largest epoch up to `epoch` and its end. **Kafka:** `UnifiedLog.endOffsetForEpoch`."""
+
+    def largest_epoch_up_to(self, epoch: Epoch) -> EpochEndOffset:
+        """The largest epoch up to `epoch` and its end, as KIP-279 designed it: defined for every epoch."""
+
+    def read(self, start: Offset, limit: int) -> tuple[Record, ...]:
+        """At most `limit` records from `start` on. **Kafka:** `UnifiedLog.read`."""
+
+    def append(self, records: tuple[Record, ...]) -> Self:
+        """The log with `records` at its end. **Kafka:** `UnifiedLog.append`."""
+
+    def append_at(self, base_offset: Offset, records: tuple[Record, ...]) -> Self:
+        """The log with `records` from `base_offset` on, not before its end; what lies in between holds no record.
+
+        Such a gap is where compaction has removed records from the leader's log. **Kafka:** `UnifiedLog.appendAsFollower`.
+        """
+
+    def truncate_to(self, offset: Offset) -> Self:
+        """The log without what lies at or after `offset`, and without an opened epoch that has no record (KAFKA-10706).
+
+        **Kafka:** `UnifiedLog.truncateTo`.
+        """
+
+    def start_at(self, offset: Offset) -> Self:
+        """The log without what lies before `offset`, which is within it; the epoch in force there stays known.
+
+        **Kafka:** `UnifiedLog.updateLogStartOffset` with `LeaderEpochFileCache.truncateFromStart`.
+        """
+
+    def restart_at(self, offset: Offset) -> Self:
+        """An empty log without any epoch, that starts and ends at `offset`.
+
+        **Kafka:** `UnifiedLog.truncateFullyAndStartAt`.
+        """
+
+    def open_epoch(self, epoch: Epoch) -> Self:
+        """The log with `epoch` starting at its end, even before any record; unchanged if that is its latest epoch.
+
+        **Kafka:** `UnifiedLog.assignEpochStartOffset`.
+        """
+
+    def without_values(self) -> Self:
+        """The log with `NO_VALUE` in every record: what its epochs alone tell."""
+
+    def holds_as(self, other: Self, offset: Offset) -> bool:
+        """Whether both logs hold a record at `offset`, and the same one."""
+
+    def agrees_below(self, other: Self, end: Offset) -> bool:
+        """Whether both logs hold the same records at all offsets from 0 up to `end`, which is exclusive."""
+
+    def agreement_end(self, other: Self) -> Offset:
+        """The offset after the last one at which both logs hold the same record; their lower start if there is none.
+
+        No broker can see this, for it compares two replicas' logs: it abbreviates a whole exchange of messages, and
+        properties are stated with it.
+        """
+
+
+LogT = TypeVar("LogT", bound=Log)

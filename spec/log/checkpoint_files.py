@@ -1,0 +1,128 @@
+"""The text of Kafka's checkpoint files: a version, a count, and that many lines.
+
+Whoever writes such a file writes another one beside it, flushes that to the disk, and renames it. A file of no bytes is an
+empty checkpoint. Anything else that is not of the format makes the log directory unusable: nothing is guessed.
+"""
+
+from typing import NamedTuple
+
+from spec.log.epoch_history import EpochEntry, EpochHistory
+from spec.values import Epoch, Error, Offset
+
+VERSION = "0"
+
+
+class OffsetEntry(NamedTuple):
+    """One partition's offset in a checkpoint of a whole log directory. Kafka: a line of `OffsetCheckpointFile`."""
+
+    topic: str
+    partition: int
+    offset: Offset
+
+
+class Lines(NamedTuple):
+    """What a checkpoint file holds: an error, or its entries, each split at white space."""
+
+    error: Error
+    entries: tuple[tuple[str, ...], ...] = ()
+
+
+class Epochs(NamedTuple):
+    """What `leader-epoch-checkpoint` holds."""
+
+    error: Error
+    history: EpochHistory = EpochHistory()
+
+
+class Offsets(NamedTuple):
+    """What one of the three files of offsets holds, in order of topic and partition."""
+
+    error: Error
+    entries: tuple[OffsetEntry, ...] = ()
+
+
+UNUSABLE = Lines(Error.KAFKA_STORAGE_ERROR)
+
+
+def to_text(entries: tuple[tuple[object, ...], ...]) -> str:
+    """The text of a checkpoint with these entries. **Kafka:** `CheckpointFile.write`."""
+    lines = [VERSION, str(len(entries)), *(" ".join(str(field) for field in entry) for entry in entries)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def from_text(text: str, fields: int) -> Lines:
+    """The entries of a checkpoint, each of so many fields.
+
+    A version alone counts as empty, too.
+
+    Errors: `KAFKA_STORAGE_ERROR` for another version, a line that is no entry, or another number of entries than promised.
+
+    **Kafka:** `CheckpointFile.read`.
+    """
+    lines = text.splitlines()
+    if not lines or lines == [VERSION]:
+        return Lines(Error.NONE)
+    if lines[0] != VERSION or not _is_number(lines[1]):
+        return UNUSABLE
+    entries = tuple(tuple(line.split()) for line in lines[2:])
+    right = len(entries) == int(lines[1]) and all(len(entry) == fields for entry in entries)
+    return Lines(Error.NONE, entries) if right else UNUSABLE
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal() and text.isascii()
+
+
+def epochs_to_text(history: EpochHistory) -> str:
+    """The text of `leader-epoch-checkpoint`: epoch and start offset a line. **Kafka:** `LeaderEpochCheckpointFile`."""
+    return to_text(history.entries)
+
+
+def epochs_from_text(text: str) -> Epochs:
+    """The epoch history that `leader-epoch-checkpoint` holds, entry assigned after entry.
+
+    Errors: `KAFKA_STORAGE_ERROR`.
+
+    **Kafka:** `LeaderEpochCheckpointFile.read`, `LeaderEpochFileCache`.
+    """
+    lines = from_text(text, fields=2)
+    numbers = [field for entry in lines.entries for field in entry]
+    if lines.error != Error.NONE or not all(field.isdecimal() and field.isascii() for field in numbers):
+        return Epochs(Error.KAFKA_STORAGE_ERROR)
+    history = EpochHistory()
+    for entry in (EpochEntry(Epoch(int(epoch)), Offset(int(offset))) for epoch, offset in lines.entries):
+        history = history.assign(entry.leader_epoch, entry.start_offset)
+    return Epochs(Error.NONE, history)
+
+
+def offsets_to_text(entries: tuple[OffsetEntry, ...]) -> str:
+    """The text of a file of offsets: topic, partition and offset a line.
+
+    The files are `replication-offset-checkpoint` (high watermarks), `recovery-point-offset-checkpoint` and
+    `log-start-offset-checkpoint`.
+
+    **Kafka:** `OffsetCheckpointFile`.
+    """
+    return to_text(tuple(sorted(entries)))
+
+
+def offsets_from_text(text: str) -> Offsets:
+    """The entries of a file of offsets; the last one of a partition counts. Errors: `KAFKA_STORAGE_ERROR`.
+
+    **Kafka:** `OffsetCheckpointFile.read`.
+    """
+    lines = from_text(text, fields=3)
+    numbers = [field for entry in lines.entries for field in entry[1:]]
+    if lines.error != Error.NONE or not all(_is_number(field) for field in numbers):
+        return Offsets(Error.KAFKA_STORAGE_ERROR)
+    last = {(topic, int(partition)): Offset(int(offset)) for topic, partition, offset in lines.entries}
+    return Offsets(Error.NONE, tuple(sorted(OffsetEntry(*key, offset) for key, offset in last.items())))
+
+
+def offset_of(offsets: Offsets, topic: str, partition: int) -> Offset:
+    """A partition's offset in a file; 0 if it is not in there, or if the file is unusable and may be ignored.
+
+    The files of recovery points and log starts may be ignored. **Kafka:** `LogManager.loadLogs`.
+    """
+    found = [entry.offset for entry in offsets.entries if (entry.topic, entry.partition) == (topic, partition)]
+    return found[0] if found else Offset(0)

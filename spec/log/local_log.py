@@ -1,0 +1,186 @@
+"""A replica's log together with its high watermark: what one may do to both, and how they stay consistent.
+
+Always: log start offset <= high watermark <= log end offset. Kafka: `UnifiedLog`.
+"""
+
+from typing import Generic, NamedTuple
+
+from spec.log.algebra import Log, LogT
+from spec.values import Error, Offset, Record
+
+
+class LocalLog(NamedTuple, Generic[LogT]):
+    """A log and the high watermark (offset) that its broker knows. Kafka: `UnifiedLog`."""
+
+    log: LogT
+    high_watermark: Offset = Offset(0)
+
+
+class Appended(NamedTuple, Generic[LogT]):
+    """The outcome of an append: an error and the log as it was, or the log with the records.
+
+    `restarted_at`: where the log had to be started anew first, if `restarted`.
+    """
+
+    error: Error
+    local: LocalLog[LogT]
+    restarted: bool = False
+
+
+def append_in_order(local: LocalLog[LogT], base_offset: Offset, records: tuple[Record, ...]) -> Appended[LogT]:
+    """The log with records that a leader sent, the first of which lies at `base_offset`, not before the log's end.
+
+    A gap before them is fine, for the leader's log may have been compacted.
+
+    Errors: `UNEXPECTED_APPEND_OFFSET`.
+
+    **Kafka:** `UnifiedLog.appendAsFollower`.
+    """
+    if not records:
+        return Appended(Error.NONE, local)
+    if base_offset < local.log.end_offset:
+        return Appended(Error.UNEXPECTED_APPEND_OFFSET, local)
+    return Appended(Error.NONE, local._replace(log=local.log.append_at(base_offset, records)))
+
+
+def append_fetched(local: LocalLog[LogT], base_offset: Offset, records: tuple[Record, ...]) -> Appended[LogT]:
+    """A follower's log with the records that its leader sent.
+
+    As `append_in_order`; but if the follower has nothing, and its end lies within the records, its log starts anew with
+    them, *before* where it started.
+
+    Errors: `UNEXPECTED_APPEND_OFFSET` if it has some of the records already.
+
+    **Kafka:** `Partition.appendRecordsToFollowerOrFutureReplica`.
+    """
+    appended, log = append_in_order(local, base_offset, records), local.log
+    is_empty = log.start_offset == log.end_offset
+    if appended.error == Error.NONE or not is_empty or base_offset + len(records) <= log.end_offset:
+        return appended
+    return Appended(Error.NONE, LocalLog(log.restart_at(base_offset).append(records), base_offset), restarted=True)
+
+
+def truncate(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
+    """The log up to `offset`, and without an opened epoch that has no record, even if it ends there already.
+
+    It may go below the high watermark, which then follows, and below the log start.
+
+    **Kafka:** `UnifiedLog.truncateTo` (KAFKA-10706, since 2.7).
+    """
+    log = local.log.truncate_to(offset)
+    return LocalLog(log, high_watermark_after_truncation(local.high_watermark, log.end_offset))
+
+
+def truncate_if_longer(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
+    """The log up to `offset`; a log that ends there or before stays as it is, with an opened epoch that has no record.
+
+    The follower then asks about that epoch for ever, without truncating anything.
+
+    **Kafka:** `Log.truncateTo` up to 2.6.0.
+    """
+    return local if offset >= local.log.end_offset else truncate(local, offset)
+
+
+def restart(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
+    """An empty log from `offset` on; the high watermark is there too, even if it was lower.
+
+    **Kafka:** `UnifiedLog.truncateFullyAndStartAt`.
+    """
+    return LocalLog(local.log.restart_at(offset), offset)
+
+
+class StartMoved(NamedTuple, Generic[LogT]):
+    """The outcome of moving the log start: an error and the log as it was, or the log from there on."""
+
+    error: Error
+    local: LocalLog[LogT]
+
+
+def move_start(local: LocalLog[LogT], offset: Offset) -> StartMoved[LogT]:
+    """The log without what lies before `offset`; unchanged if it starts there or later.
+
+    Errors: `OFFSET_OUT_OF_RANGE` for an offset above the high watermark: only committed records are deleted.
+
+    **Kafka:** `UnifiedLog.maybeIncrementLogStartOffset`.
+    """
+    if offset > local.high_watermark:
+        return StartMoved(Error.OFFSET_OUT_OF_RANGE, local)
+    if offset <= local.log.start_offset:
+        return StartMoved(Error.NONE, local)
+    return StartMoved(Error.NONE, local._replace(log=local.log.start_at(offset)))
+
+
+def raise_high_watermark(local: LocalLog[LogT], high_watermark: Offset) -> LocalLog[LogT]:
+    """The log with a leader's new high watermark, never a lower one. **Kafka:** `UnifiedLog.maybeIncrementHighWatermark`."""
+    assert high_watermark <= local.log.end_offset, f"high watermark {high_watermark} beyond the end {local.log.end_offset}"
+    return local._replace(high_watermark=max(local.high_watermark, high_watermark))
+
+
+def set_high_watermark(local: LocalLog[LogT], high_watermark: Offset) -> LocalLog[LogT]:
+    """The log with another high watermark, as far as the log goes; it may be lower than before.
+
+    **Kafka:** `UnifiedLog.updateHighWatermark`, `maybeUpdateHighWatermark`.
+    """
+    return local._replace(high_watermark=follower_high_watermark(local.log, high_watermark))
+
+
+class Read(NamedTuple):
+    """The outcome of reading: an error, or the records from the offset on that are visible."""
+
+    error: Error
+    records: tuple[Record, ...] = ()
+
+
+def read(log: Log, offset: Offset, visible_end: Offset, max_records: int) -> Read:
+    """At most `max_records` records from `offset` on and before `visible_end`; nothing, from there to the log end.
+
+    Errors: `OFFSET_OUT_OF_RANGE` outside the log.
+
+    **Kafka:** `LocalLog.read`.
+    """
+    error = check_fetch_offset(log, offset)
+    if error != Error.NONE or offset >= visible_end:
+        return Read(error)
+    return Read(error, log.read(offset, min(max_records, visible_end - offset)))
+
+
+def retention_offset(local: LocalLog[LogT], wanted: Offset) -> Offset:
+    """Up to where retention deletes when time or size would allow `wanted`: committed records only.
+
+    **Kafka:** `UnifiedLog.deletableSegments`. **Leaves out:** that Kafka deletes whole segments, the active one
+    only when all of it may go.
+    """
+    return max(local.log.start_offset, min(wanted, local.high_watermark))
+
+
+def check_fetch_offset(log: Log, fetch_offset: Offset) -> Error:
+    """Whether a log can be read from an offset on: from its start to its end, the latter giving nothing.
+
+    Errors: `OFFSET_OUT_OF_RANGE`.
+
+    **Kafka:** `LocalLog.read`.
+    """
+    return Error.NONE if log.start_offset <= fetch_offset <= log.end_offset else Error.OFFSET_OUT_OF_RANGE
+
+
+def follower_high_watermark(log: Log, leader_high_watermark: Offset) -> Offset:
+    """A follower's high watermark: the leader's, as far as its own log goes in both directions (offsets).
+
+    **Kafka:** `ReplicaFetcherThread.processPartitionData`, `UnifiedLog.maybeUpdateHighWatermark`.
+    """
+    return max(log.start_offset, min(leader_high_watermark, log.end_offset))
+
+
+def high_watermark_after_truncation(high_watermark: Offset, end_offset: Offset) -> Offset:
+    """The high watermark never exceeds the log end (offsets). **Kafka:** `UnifiedLog.truncateTo`."""
+    return min(high_watermark, end_offset)
+
+
+def high_watermark_from_checkpoint(log: Log, checkpointed: Offset) -> Offset:
+    """The high watermark of a replica that has just opened its log: what the checkpoint file says, within the log.
+
+    A replica that is not in the file counts as 0.
+
+    **Kafka:** `Partition.createLog`, `UnifiedLog.updateHighWatermark`.
+    """
+    return follower_high_watermark(log, checkpointed)

@@ -1,0 +1,13 @@
+"""AlterPartitionReassignments (KIP-455): move a partition to other replicas."""
+
+from dataclasses import dataclass
+
+from spec.values import BrokerId, PartitionId
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionReassignmentRequest:
+    """Move a partition to other replicas; `None`: cancel the move under way. Kafka: `AlterPartitionReassignmentsRequest`."""
+
+    partition: PartitionId
+    replicas: tuple[BrokerId, ...] | None = None

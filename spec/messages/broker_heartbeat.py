@@ -1,0 +1,27 @@
+"""BrokerHeartbeat: a registered broker is alive, and says what it wants."""
+
+from typing import NamedTuple
+
+from spec.values import BrokerEpoch, BrokerId, Error, Offset
+
+
+class BrokerHeartbeatRequest(NamedTuple):
+    """A registered broker is alive, has replayed metadata up to an offset, and may wish something.
+
+    `metadata_offset` is the offset of the last metadata record that it has applied. Kafka: `BrokerHeartbeatRequest`.
+    """
+
+    broker: BrokerId
+    broker_epoch: BrokerEpoch
+    metadata_offset: Offset
+    want_fence: bool = False
+    want_shutdown: bool = False
+
+
+class BrokerHeartbeatResponse(NamedTuple):
+    """What the controller tells a broker about itself. Kafka: `BrokerHeartbeatResponse`."""
+
+    error: Error
+    is_caught_up: bool = False
+    is_fenced: bool = True
+    should_shut_down: bool = False

@@ -1,0 +1,28 @@
+"""BrokerRegistration: a starting broker makes itself known to the controller."""
+
+from typing import NamedTuple
+
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Incarnation
+
+
+class BrokerRegistrationRequest(NamedTuple):
+    """A starting broker makes itself known. Kafka: `BrokerRegistrationRequest`.
+
+    `previous_broker_epoch` is the epoch of the run that shut down cleanly before this one, `NO_BROKER_EPOCH` if the last one
+    did not (KIP-966, since 3.7).
+    """
+
+    broker: BrokerId
+    incarnation: Incarnation
+    previous_broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
+
+
+class BrokerRegistrationResponse(NamedTuple):
+    """The answer: an error, else the broker epoch of this run. Kafka: `BrokerRegistrationResponse`.
+
+    `incarnation` repeats the request's. In Kafka the connection tells it: an answer reaches only the process that asked.
+    """
+
+    error: Error
+    incarnation: Incarnation
+    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH

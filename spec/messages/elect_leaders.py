@@ -1,0 +1,13 @@
+"""ElectLeaders: elect the preferred leader, or any."""
+
+from dataclasses import dataclass
+
+from spec.values import PartitionId
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeadersRequest:
+    """Elect the preferred leader, or with `unclean` any replica for want of a leader. Kafka: `ElectLeadersRequest`."""
+
+    partition: PartitionId
+    unclean: bool = False

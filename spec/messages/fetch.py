@@ -1,0 +1,80 @@
+"""Fetch: what a follower or a consumer asks of a partition, and the answer."""
+
+from enum import Enum
+from typing import NamedTuple
+
+from spec.values import (
+    NO_BROKER_EPOCH,
+    NO_EPOCH,
+    UNDEFINED_EPOCH_END,
+    UNKNOWN_OFFSET,
+    BrokerEpoch,
+    BrokerId,
+    Epoch,
+    EpochEndOffset,
+    Error,
+    Offset,
+    Record,
+)
+
+
+class FetchRequest(NamedTuple):
+    """A follower's fetch, and at the same time all that its leader remembers of that follower.
+
+    `fetch_offset` is the follower's log end offset, `last_fetched_epoch` the leader epoch of the record before it
+    (`NO_EPOCH` for an empty log), `current_leader_epoch` the epoch in which the follower follows.
+    Kafka: `FetchRequestData.FetchPartition`; remembered in `Replica.updateFetchStateOrThrow`.
+    """
+
+    current_leader_epoch: Epoch
+    fetch_offset: Offset
+    last_fetched_epoch: Epoch
+
+
+NO_FETCH = FetchRequest(NO_EPOCH, UNKNOWN_OFFSET, NO_EPOCH)
+"""What a leader remembers of a follower that has not fetched from it: nothing."""
+
+CONSUMER = BrokerId(-1)
+"""The replica id of a fetch that does not come from a broker. Kafka: `FetchRequest.CONSUMER_REPLICA_ID`."""
+
+NO_LIMIT = 2**31 - 1
+
+
+class Isolation(Enum):
+    """Up to where a fetch may read. Kafka: `FetchIsolation`."""
+
+    LOG_END = "log end"
+    HIGH_WATERMARK = "high watermark"
+    COMMITTED_TRANSACTIONS = "committed transactions"
+
+
+class PartitionFetch(NamedTuple):
+    """A fetch of one partition, by a follower or a consumer. Kafka: `FetchParams` and `FetchRequest.PartitionData`.
+
+    `fetch` holds the epochs and the offset. `replica` is the follower, or `CONSUMER`; `start_offset` where the follower's
+    log starts; `has_client_metadata`: the consumer says where it is, and may be served by a follower (KIP-392).
+    `max_records` stands for Kafka's limits in bytes.
+    """
+
+    replica: BrokerId
+    fetch: FetchRequest
+    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
+    start_offset: Offset = Offset(0)
+    max_records: int = NO_LIMIT
+    read_committed: bool = False
+    has_client_metadata: bool = False
+
+
+class FetchAnswer(NamedTuple):
+    """The answer to a fetch. `diverging`: the follower has to truncate to here first, undefined if it does not.
+
+    `base_offset` is where the records start. Kafka: `FetchResponseData.PartitionData`, `LogReadInfo`.
+    """
+
+    error: Error
+    base_offset: Offset = UNKNOWN_OFFSET
+    records: tuple[Record, ...] = ()
+    high_watermark: Offset = UNKNOWN_OFFSET
+    log_start_offset: Offset = UNKNOWN_OFFSET
+    last_stable_offset: Offset = UNKNOWN_OFFSET
+    diverging: EpochEndOffset = UNDEFINED_EPOCH_END

@@ -1,0 +1,1 @@
+"""What only the six published TLA+ models do. No broker runs anything in here."""

@@ -1,0 +1,109 @@
+"""Kafka's history as data: a version of the protocol is a record of rules.
+
+A later version is an earlier one with some rules replaced, so the diff of two records is what the KIPs between them
+changed. Settings (unclean election, acks, min.insync.replicas) are not rules and do not appear here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from spec.broker.rules.epoch_lookup import look_up_as_designed, look_up_as_released
+from spec.broker.rules.isr.proposal import LeaderIsr, Proposal, maximal_isr, propose
+from spec.broker.rules.leadership import StartLeading, start_leading
+from spec.log.algebra import Log
+from spec.messages.fetch import FetchRequest
+from spec.published.election import fail_broker_emptying_isr
+from spec.published.fetch import fetch_fenced_by_last_epoch, fetch_fenced_by_leader_epoch, fetch_without_fencing
+from spec.published.high_watermark import replicated_by_last_epoch, replicated_by_leader_epoch, replicated_by_offset
+from spec.published.isr import join_after_epoch_start, join_at_high_watermark
+from spec.published.truncation import (
+    Ask,
+    answer_anyone,
+    answer_in_epoch,
+    keep_whole_log,
+    truncate_to_common_epoch,
+    truncate_to_epoch_end,
+    truncate_to_high_watermark,
+)
+from spec.values import BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """The rules in which Kafka's versions differ.
+
+    - `truncation`: up to which offset a new follower keeps its log;
+    - `epoch_lookup`: what a replica answers when asked where an epoch ends in its log;
+    - `truncation_fencing`: whose OffsetForLeaderEpoch requests a replica answers;
+    - `fetch_fencing`: whose fetches a leader serves;
+    - `has_replicated`: when a leader believes that a follower has replicated up to an offset;
+    - `may_join`: what else must hold before a follower joins the ISR;
+    - `start_leading`: what a new leader notes in its log;
+    - `fail_broker`: how the controller takes a failed broker out of the partition.
+    """
+
+    name: str
+    truncation: Callable[[Log, Offset, Ask], Offset]
+    epoch_lookup: Callable[[Log, Epoch], EpochEndOffset]
+    truncation_fencing: Callable[[BrokerId, LeaderAndIsr, Epoch], Error]
+    fetch_fencing: Callable[[LeaderAndIsr, Log, FetchRequest], Error]
+    has_replicated: Callable[[LeaderAndIsr, Log, FetchRequest, Offset], bool]
+    may_join: Callable[[LeaderAndIsr, Log, Offset], bool]
+    start_leading: StartLeading
+    fail_broker: Callable[[LeaderAndIsr, BrokerId], LeaderAndIsr]
+
+
+@dataclass(frozen=True, slots=True)
+class IsrProtocol:
+    """The rules of ISR changes by request (KIP-497).
+
+    - `counted_isr`: which replicas the high watermark waits for;
+    - `propose`: what a leader assumes while a proposal of its is unanswered.
+    """
+
+    name: str
+    counted_isr: Callable[[LeaderIsr], frozenset[BrokerId]]
+    propose: Callable[[LeaderIsr, frozenset[BrokerId]], Proposal]
+
+
+TRUNCATE_TO_HW = Protocol(
+    name="truncate-to-hw",
+    truncation=truncate_to_high_watermark,
+    epoch_lookup=look_up_as_released,
+    truncation_fencing=answer_anyone,
+    fetch_fencing=fetch_without_fencing,
+    has_replicated=replicated_by_offset,
+    may_join=join_at_high_watermark,
+    start_leading=start_leading,
+    fail_broker=fail_broker_emptying_isr,
+)
+"""Up to 0.10: a new follower keeps what lies below its high watermark."""
+
+KIP_101 = replace(TRUNCATE_TO_HW, name="kip-101", truncation=truncate_to_epoch_end)
+"""0.11: a new follower asks where the epoch of its last record ends."""
+
+KIP_279 = replace(KIP_101, name="kip-279", truncation=truncate_to_common_epoch, epoch_lookup=look_up_as_designed)
+"""2.0: the leader names the largest epoch it shares, and the follower asks until one is common."""
+
+KIP_320_FIRST_TRY = replace(
+    KIP_279,
+    name="kip-320-first-try",
+    truncation=keep_whole_log,
+    fetch_fencing=fetch_fenced_by_last_epoch,
+    has_replicated=replicated_by_last_epoch,
+    may_join=join_after_epoch_start,
+)
+"""Refuted: fetches are fenced by the epoch of the follower's last record, and a follower truncates when refused."""
+
+KIP_320 = replace(
+    KIP_279,
+    name="kip-320",
+    truncation_fencing=answer_in_epoch,
+    fetch_fencing=fetch_fenced_by_leader_epoch,
+    has_replicated=replicated_by_leader_epoch,
+    may_join=join_after_epoch_start,
+)
+"""2.1: whatever a follower asks or fetches carries its leader epoch, and counts in that epoch only."""
+
+ASYNC_ISR = IsrProtocol(name="async-isr", counted_isr=maximal_isr, propose=propose)
+"""2.7 (KIP-497): ISR changes are requests, and the high watermark waits for every replica that may be in sync."""

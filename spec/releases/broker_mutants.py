@@ -1,0 +1,142 @@
+"""Mutants of the broker: one of its rules weakened, to show that the rule is needed.
+
+Many are what an older release did; the rest never were in any.
+"""
+
+from spec.broker.lifecycle import BrokerLifecycle
+from spec.broker.rules.divergence import count_every_fetch, diverges, no_divergence_check
+from spec.broker.rules.epoch_lookup import look_up_as_designed, look_up_end_only
+from spec.broker.rules.fencing import accept_any_run, check_serves_unfenced
+from spec.broker.rules.fetcher import (
+    FetchState,
+    forget_last_epoch_if_first_is_empty,
+    is_fetching,
+    restarts_with_leader,
+    start_at_high_watermark,
+    take_all,
+    take_high_watermark_first,
+    takes_same_offset_when_ready,
+)
+from spec.broker.rules.followers import FollowerState, knows_followers_if_it_led
+from spec.broker.rules.high_watermark import advance_at_any_isr_size, awaited_if_caught_up, awaited_if_in_isr
+from spec.broker.rules.isr.announcement import apply_partition
+from spec.broker.rules.isr.errors import roll_back_always
+from spec.broker.rules.isr.membership import (
+    any_replica_is_eligible,
+    eligible_while_active,
+    has_reached_high_watermark,
+    joins_at_any_isr_size,
+)
+from spec.broker.rules.isr.proposal import LeaderIsr, committed_isr, propose_as_if_granted
+from spec.broker.rules.leadership import acts_on_any_metadata, start_leading
+from spec.broker.rules.offsets import never_lags
+from spec.log.local_log import truncate_if_longer
+from spec.log.producers import append_unchecked
+from spec.messages.broker_registration import BrokerRegistrationResponse
+from spec.mutation import Mutant
+from spec.values import UNKNOWN_OFFSET, Epoch, Offset, PartitionEpoch
+
+
+def takes_any_registration(run: BrokerLifecycle, response: BrokerRegistrationResponse) -> bool:
+    """Take every answer to a registration, be it another run's. **Kafka:** no release."""
+    return True
+
+
+def takes_any_announcement(leader_epoch: Epoch, leader: LeaderIsr, epoch: Epoch, partition_epoch: PartitionEpoch) -> bool:
+    """Take every announcement of the partition, be it older than what is known. **Kafka:** no release."""
+    return True
+
+
+def takes_any_offset(fetcher: FetchState, offset: Offset, asked_in: Epoch) -> bool:
+    """Take every answer to a fetch, from whichever offset that was. **Kafka:** no release."""
+    return is_fetching(fetcher)
+
+
+def has_fetched(follower: FollowerState, high_watermark: Offset, epoch_start: Offset) -> bool:
+    """A follower may join as soon as it has fetched. **Kafka:** no release."""
+    return follower.end_offset != UNKNOWN_OFFSET
+
+
+def one_is_enough(min_isr: int, replicas: int) -> int:
+    """One in-sync replica is enough for acks=all. **Kafka:** the default of `min.insync.replicas`."""
+    return 1
+
+
+BROKER_MUTANTS = (
+    Mutant(
+        "take-registration-of-earlier-run",
+        "takes_registration",
+        takes_any_registration,
+        "a starting broker takes the answer to an earlier run for its own",
+    ),
+    Mutant("act-on-old-metadata", "acts_on_metadata", acts_on_any_metadata, "a starting broker acts on its past"),
+    Mutant("take-old-announcement", "takes_announcement", takes_any_announcement, "older announcements are taken"),
+    Mutant(
+        "forget-proposal-on-old-news",
+        "announced_isr",
+        apply_partition,
+        "an announcement that tells nothing new drops a proposal made since",
+    ),
+    Mutant("no-epoch-entry", "start_leading", start_leading, "a new leader does not note its epoch (KAFKA-7415)"),
+    Mutant(
+        "keep-followers-over-missed-epochs",
+        "knows_followers",
+        knows_followers_if_it_led,
+        "a leader relies on fetches made before epochs that it has missed",
+    ),
+    Mutant(
+        "do-not-restart-fetcher", "restarts_fetching", restarts_with_leader, "a follower goes on in a new epoch (KAFKA-7164)"
+    ),
+    Mutant(
+        "truncate-to-high-watermark",
+        "start_following",
+        start_at_high_watermark,
+        "a follower keeps what it knows is committed",
+    ),
+    Mutant("no-sequence-check", "check_sequences", append_unchecked, "an idempotent producer's batches are not checked"),
+    Mutant("min-isr-of-one", "min_isr", one_is_enough, "acks=all does not ask for enough in-sync replicas"),
+    Mutant("unfenced-requests", "serves", check_serves_unfenced, "requests of any epoch are answered"),
+    Mutant("epoch-lookup-as-designed", "epoch_lookup", look_up_as_designed, "the epoch lookup as KIP-279 first had it"),
+    Mutant("epoch-lookup-by-end", "epoch_lookup", look_up_end_only, "the answer does not name the epoch that ends"),
+    Mutant("no-divergence-check", "divergence", no_divergence_check, "a leader does not say where logs part"),
+    Mutant("diverging-before-start", "divergence", diverges, "a leader tells of offsets before its log (KAFKA-12996)"),
+    Mutant(
+        "count-diverging-fetch", "counts_fetch", count_every_fetch, "a fetch counts that is about to be cut (KAFKA-13141)"
+    ),
+    Mutant("count-fetch-of-earlier-run", "check_run", accept_any_run, "a fetch of an earlier run counts (KIP-903)"),
+    Mutant("await-isr-only", "awaits", awaited_if_in_isr, "the high watermark overtakes who is about to join"),
+    Mutant(
+        "await-ineligible", "awaits", awaited_if_caught_up, "the high watermark waits for who may not join (KAFKA-15021)"
+    ),
+    Mutant(
+        "advance-below-min-isr", "may_advance", advance_at_any_isr_size, "the high watermark moves below min ISR (KIP-966)"
+    ),
+    Mutant(
+        "latest-offset-goes-back", "latest_offset_lags", never_lags, "a new leader shows a lower latest offset (KIP-207)"
+    ),
+    Mutant("admit-anybody", "is_eligible", any_replica_is_eligible, "fenced and departing replicas join (KIP-841)"),
+    Mutant(
+        "admit-earlier-run", "is_eligible", eligible_while_active, "a replica joins by a fetch of an earlier run (KIP-903)"
+    ),
+    Mutant("join-before-epoch-start", "has_reached", has_reached_high_watermark, "a follower joins too early (KAFKA-7128)"),
+    Mutant("join-before-high-watermark", "has_reached", has_fetched, "a follower joins without what is committed"),
+    Mutant("join-under-min-isr", "joins", joins_at_any_isr_size, "a slow follower joins and leaves (KAFKA-19996)"),
+    Mutant("shrink-before-confirmation", "propose", propose_as_if_granted, "a proposal counts as granted"),
+    Mutant(
+        "high-watermark-over-committed-isr", "counted_isr", committed_isr, "a pending admission does not count (KIP-497)"
+    ),
+    Mutant("roll-back-on-any-error", "on_isr_error", roll_back_always, "a proposal is forgotten that may have been applied"),
+    Mutant("truncate-only-if-longer", "truncate", truncate_if_longer, "an epoch opened in vain stays (KAFKA-10706)"),
+    Mutant("take-answer-of-other-epoch", "takes_answer", takes_same_offset_when_ready, "a late answer counts (KAFKA-18991)"),
+    Mutant("take-answer-of-other-offset", "takes_answer", takes_any_offset, "an answer to another fetch counts"),
+    Mutant("take-later-epochs", "takes_records", take_all, "records of a later epoch are appended (KAFKA-18723)"),
+    Mutant(
+        "forget-last-epoch", "last_epoch", forget_last_epoch_if_first_is_empty, "the next fetch names no epoch (KAFKA-15510)"
+    ),
+    Mutant(
+        "high-watermark-before-truncation",
+        "high_watermark_when_diverging",
+        take_high_watermark_first,
+        "the leader's high watermark is taken over records that are not the leader's (KAFKA-14704)",
+    ),
+)

@@ -1,0 +1,115 @@
+"""Mutants of the controller: one of its rules weakened, to show that the rule is needed."""
+
+from spec.controller.rules.brokers import new_run_is_ignored, register_again_anew
+from spec.controller.rules.isr_proposals import active_is_eligible, anybody_is_eligible, check_proposer
+from spec.controller.rules.partition_change import (
+    Elected,
+    Election,
+    Target,
+    complete_when_added_are_in_sync,
+    elect,
+    elect_any,
+    last_known_leader_up_or_down,
+    with_eligible_leaders,
+)
+from spec.messages.alter_partition import AlterPartitionRequest
+from spec.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
+from spec.mutation import Mutant
+from spec.values import NO_LEADER, BrokerId, Error, Offset
+
+
+def elect_anybody(
+    partition: PartitionRegistration,
+    target: Target,
+    acceptable: frozenset[BrokerId],
+    election: Election,
+    last_known: bool,
+) -> Elected:
+    """As `elect`, and any acceptable replica if nobody is in sync or eligible, as if that were clean."""
+    elected = elect(partition, target, acceptable, election, last_known)
+    return elected if elected.leader != NO_LEADER else elect_any(target, acceptable)._replace(unclean=False)
+
+
+def check_leader_only(partition: PartitionRegistration, request: AlterPartitionRequest) -> Error:
+    """As `check_proposer`, whatever partition epoch the proposal was made on."""
+    return check_proposer(partition, request._replace(partition_epoch=partition.partition_epoch))
+
+
+def opens_epoch_never(partition: PartitionRegistration, target: Target) -> bool:
+    """A change that keeps the leader opens no leader epoch."""
+    return False
+
+
+def caught_up_at_once(image: MetadataImage, registration: BrokerRegistration, metadata_offset: Offset) -> bool:
+    """A broker may be unfenced without having replayed its registration."""
+    return True
+
+
+CONTROLLER_MUTANTS = (
+    Mutant(
+        "stale-broker-epoch-accepted",
+        "eligible_for_isr",
+        active_is_eligible,
+        "a replica joins the ISR by what an earlier run of it has fetched (KIP-903)",
+    ),
+    Mutant(
+        "fenced-replica-admitted",
+        "eligible_for_isr",
+        anybody_is_eligible,
+        "a replica joins the ISR whatever state its broker is in (KIP-841)",
+    ),
+    Mutant(
+        "stale-partition-epoch-accepted",
+        "check_proposer",
+        check_leader_only,
+        "a proposal is taken though the partition has changed since it was made (KIP-497)",
+    ),
+    Mutant(
+        "unclean-replica-keeps-its-place",
+        "departure",
+        new_run_is_ignored,
+        "a broker that comes back without its records stays in the ISR and eligible (KIP-966, KAFKA-18106)",
+    ),
+    Mutant(
+        "election-outside-isr-and-elr",
+        "elect",
+        elect_anybody,
+        "a replica that is neither in sync nor eligible is elected as if it were",
+    ),
+    Mutant(
+        "last-known-leader-while-down",
+        "last_known_leader",
+        last_known_leader_up_or_down,
+        "the leader that was last is elected whether it is up or not (KAFKA-19522)",
+    ),
+    Mutant(
+        "eligible-without-assignment",
+        "eligible_leaders",
+        with_eligible_leaders,
+        "a replica stays eligible after a reassignment has emptied it",
+    ),
+    Mutant(
+        "reassignment-over-too-early",
+        "complete_reassignment",
+        complete_when_added_are_in_sync,
+        "a reassignment ends while replicas that stay are not in sync",
+    ),
+    Mutant(
+        "no-epoch-for-a-smaller-assignment",
+        "opens_epoch",
+        opens_epoch_never,
+        "a replica is removed without a new leader epoch",
+    ),
+    Mutant(
+        "unfenced-before-caught-up",
+        "caught_up",
+        caught_up_at_once,
+        "a broker takes part before it knows the metadata up to its own registration",
+    ),
+    Mutant(
+        "second-registration-fences",
+        "register_again",
+        register_again_anew,
+        "a registration that is sent twice fences the broker, and leaves it in the ISR",
+    ),
+)

@@ -1,0 +1,118 @@
+"""What a broker of the ZooKeeper era does with the controller's requests, and with its own writes of the ISR."""
+
+from typing import Generic, NamedTuple, TypeAlias
+
+from spec.broker.effects import Effect
+from spec.broker.partition import Broker, Handled, Partition
+from spec.broker.roles import become_follower, become_leader, leave
+from spec.broker.rules.fetcher import NOT_FETCHING
+from spec.log.algebra import LogT
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from spec.messages.error_response import ErrorResponse
+from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
+from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
+from spec.metadata import PartitionRegistration
+from spec.step import Reply, Step
+from spec.values import NO_LEADER, Epoch, Error, LeaderAndIsr, PartitionId, next_partition_epoch
+from spec.zookeeper.node import ConditionalWrite, isr_write
+from spec.zookeeper.rules import check_controller_epoch, check_request_epoch
+
+
+class ZkReplica(NamedTuple, Generic[LogT]):
+    """A replica, and the epoch of the latest controller that its broker has heard of.
+
+    Kafka: `ReplicaManager.controllerEpoch`.
+    """
+
+    controller_epoch: Epoch
+    partition: Partition[LogT]
+
+
+ZkHandled: TypeAlias = Step[ZkReplica[LogT], Effect | Reply[ErrorResponse]]
+
+
+def check_request(broker: Broker, replica: ZkReplica[LogT], request: LeaderAndIsrRequest | StopReplicaRequest) -> Error:
+    """Whether a broker does what a controller asks: it is meant for this run, and the controller is not an old one.
+
+    Errors: `STALE_BROKER_EPOCH`, `STALE_CONTROLLER_EPOCH`.
+
+    **Kafka:** `KafkaApis.handleLeaderAndIsrRequest`, `handleStopReplicaRequest`.
+    """
+    error = check_request_epoch(broker.broker_epoch, request.broker_epoch)
+    return error if error != Error.NONE else check_controller_epoch(replica.controller_epoch, request.controller_epoch)
+
+
+def handle_leader_and_isr(
+    broker: Broker, replica: ZkReplica[LogT], request: LeaderAndIsrRequest, now: int
+) -> ZkHandled[LogT]:
+    """Lead or follow as the controller announces, if that is news. That nobody leads is news that it does nothing about.
+
+    So its leader epoch stays, and so does its fetcher; who leads then, and cannot know that it leads no more, goes on.
+
+    Errors: those of `check_request`; `STALE_CONTROLLER_EPOCH` for an announcement that is no news.
+
+    **Kafka:** `ReplicaManager.becomeLeaderOrFollower`; `makeFollowers`, which looks for the leader among the brokers that
+    are alive. **Leaves out:** that the brokers which are alive come by another request of the controller
+    (`UpdateMetadata`), always before who leads.
+    """
+    error, before = check_request(broker, replica, request), replica.partition
+    news = broker.protocol.takes_announcement(before.leader_epoch, before.isr, request.leader_epoch, request.partition_epoch)
+    if error != Error.NONE:
+        return Step(replica, (Reply(ErrorResponse(error)),))
+    if not news:
+        heard = replica._replace(controller_epoch=request.controller_epoch)
+        return Step(heard, (Reply(ErrorResponse(Error.STALE_CONTROLLER_EPOCH)),))
+    if request.leader == NO_LEADER:
+        return _done(request.controller_epoch, Step(before))
+    announced = registration_of(request)
+    if request.leader == broker.self_id:
+        return _done(request.controller_epoch, become_leader(broker, before, announced, now))
+    return _done(request.controller_epoch, become_follower(broker, before, announced))
+
+
+def registration_of(request: LeaderAndIsrRequest) -> PartitionRegistration:
+    """The partition as the controller announces it."""
+    return PartitionRegistration(
+        request.replicas,
+        request.isr,
+        request.leader,
+        request.leader_epoch,
+        request.partition_epoch,
+        adding=request.adding,
+        removing=request.removing,
+    )
+
+
+def handle_stop_replica(broker: Broker, replica: ZkReplica[LogT], request: StopReplicaRequest) -> ZkHandled[LogT]:
+    """Stop fetching, or give the replica up altogether. Errors: those of `check_request`.
+
+    **Kafka:** `ReplicaManager.stopReplicas`.
+    """
+    error = check_request(broker, replica, request)
+    if error != Error.NONE:
+        return Step(replica, (Reply(ErrorResponse(error)),))
+    stopped: Handled[LogT] = Step(replica.partition._replace(fetcher=NOT_FETCHING))
+    return _done(request.controller_epoch, leave(broker, replica.partition) if request.delete else stopped)
+
+
+def _done(controller_epoch: Epoch, step: Handled[LogT]) -> ZkHandled[LogT]:
+    return Step(ZkReplica(controller_epoch, step.state), (*step.effects, Reply(ErrorResponse(Error.NONE))))
+
+
+# ---- the leader's own writes
+
+
+def write_of(replica: ZkReplica[LogT], request: AlterPartitionRequest) -> ConditionalWrite:
+    """The write to ZooKeeper that a leader makes for another ISR. **Kafka:** `Partition.updateIsr`."""
+    isr = frozenset(member.broker for member in request.isr)
+    role = LeaderAndIsr(request.broker, request.leader_epoch, isr)
+    return isr_write(request.partition, role, replica.controller_epoch, request.partition_epoch)
+
+
+def outcome_of(request: AlterPartitionRequest, write: ConditionalWrite, written: bool) -> AlterPartitionResponse:
+    """The outcome of that write, as the answer to a request would tell it. **Kafka:** `Partition.updateIsr`."""
+    partition: PartitionId = request.partition
+    if not written:
+        return AlterPartitionResponse(Error.INVALID_UPDATE_VERSION, partition)
+    epoch = next_partition_epoch(write.expected_partition_epoch)
+    return AlterPartitionResponse(Error.NONE, partition, request.broker, request.leader_epoch, write.state.isr, epoch)

@@ -1,0 +1,438 @@
+"""The controller that keeps its state in ZooKeeper, and tells brokers by request (Kafka 0.10 to 2.8).
+
+It decides on what it has read of a partition's node, and writes on condition that the node is still the same. If it is not,
+the runner reads the node again (`refresh`) and gives the handler the same event again: neither the new state nor the
+effects after the refused write ever happen. A decision is written before it is announced.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+from spec.controller.rules.isr_proposals import proposed_isr
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from spec.messages.error_response import ErrorResponse
+from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
+from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
+from spec.metadata import NOBODY
+from spec.step import Reply, Send, Step
+from spec.values import NO_BROKER_EPOCH, BrokerId, Epoch, Error, LeaderAndIsr, PartitionEpoch, PartitionId, next_epoch
+from spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, written_node
+from spec.zookeeper.protocol import LiveBroker, ZkControllerProtocol
+from spec.zookeeper.rules import (
+    check_request_epoch,
+    elect_for_reassignment,
+    elect_for_shutdown,
+    elect_offline,
+    elect_preferred,
+)
+
+
+class ZkPartition(NamedTuple):
+    """A partition as the controller has read it: assignment, and node. Kafka: `ControllerContext`."""
+
+    partition: PartitionId
+    replicas: tuple[BrokerId, ...]
+    node: PartitionNode
+    adding: frozenset[BrokerId] = NOBODY
+    removing: frozenset[BrokerId] = NOBODY
+
+
+class ZkControllerState(NamedTuple):
+    """What the controller holds. A broker in controlled shutdown is live, but not *online*. Kafka: `ControllerContext`."""
+
+    controller_epoch: Epoch
+    live: tuple[LiveBroker, ...] = ()
+    shutting_down: frozenset[BrokerId] = NOBODY
+    partitions: tuple[ZkPartition, ...] = ()
+
+
+ZkEffect: TypeAlias = (
+    NodeCreation
+    | ConditionalWrite
+    | Send[LeaderAndIsrRequest]
+    | Send[StopReplicaRequest]
+    | Reply[ControlledShutdownResponse]
+    | Reply[AlterPartitionResponse]
+    | Reply[ErrorResponse]
+)
+ZkStep: TypeAlias = Step[ZkControllerState, ZkEffect]
+
+
+# ---- reading the state
+
+
+def live_brokers(state: ZkControllerState) -> frozenset[BrokerId]:
+    """Brokers with an ephemeral node. **Kafka:** `ControllerContext.liveOrShuttingDownBrokerIds`."""
+    return frozenset(broker.broker for broker in state.live)
+
+
+def online_brokers(state: ZkControllerState) -> frozenset[BrokerId]:
+    """Live brokers that do not shut down. **Kafka:** `ControllerContext.liveBrokerIds`."""
+    return live_brokers(state) - state.shutting_down
+
+
+def zk_partition_of(state: ZkControllerState, partition: PartitionId) -> ZkPartition:
+    """A partition that exists, as the controller has read it last. **Kafka:** `ControllerContext`."""
+    found = [entry for entry in state.partitions if entry.partition == partition]
+    assert found, f"the controller has not read partition {partition}"
+    return found[0]
+
+
+def refresh(state: ZkControllerState, partition: PartitionId, node: PartitionNode) -> ZkControllerState:
+    """The controller has read a partition's node again. **Kafka:** `KafkaController.updateLeaderAndIsrCache`."""
+    return with_partition(state, zk_partition_of(state, partition)._replace(node=node))
+
+
+def with_partition(state: ZkControllerState, changed: ZkPartition) -> ZkControllerState:
+    """The state with one partition replaced."""
+    return state._replace(
+        partitions=tuple(changed if entry.partition == changed.partition else entry for entry in state.partitions)
+    )
+
+
+# ---- effects
+
+
+def _announce(
+    rules: ZkControllerProtocol, state: ZkControllerState, partition: PartitionId, to: tuple[BrokerId, ...]
+) -> tuple[ZkEffect, ...]:
+    """Tell the live ones of these brokers about a partition. **Kafka:** `addLeaderAndIsrRequestForBrokers`."""
+    entry = zk_partition_of(state, partition)
+    role = entry.node.state
+    request = LeaderAndIsrRequest(
+        state.controller_epoch,
+        NO_BROKER_EPOCH,
+        partition,
+        role.leader,
+        role.leader_epoch,
+        role.isr,
+        entry.node.partition_epoch,
+        entry.replicas,
+        entry.adding,
+        entry.removing,
+    )
+    live = [broker for broker in state.live if broker.broker in to]
+    return tuple(Send(broker.broker, request._replace(broker_epoch=rules.epoch_of(broker))) for broker in live)
+
+
+def _stop(
+    rules: ZkControllerProtocol, state: ZkControllerState, partition: PartitionId, to: BrokerId, delete: bool
+) -> tuple[ZkEffect, ...]:
+    """End a broker's replica, or its fetching, if it is live. **Kafka:** `addStopReplicaRequestForBrokers`."""
+    epoch = zk_partition_of(state, partition).node.state.leader_epoch
+    return tuple(
+        Send(to, StopReplicaRequest(state.controller_epoch, rules.epoch_of(broker), partition, epoch, delete))
+        for broker in state.live
+        if broker.broker == to
+    )
+
+
+def _decide(
+    rules: ZkControllerProtocol,
+    state: ZkControllerState,
+    partition: PartitionId,
+    decided: LeaderAndIsr | None,
+    to: tuple[BrokerId, ...],
+) -> ZkStep:
+    """Write what is decided, then announce it; nothing if nobody could be elected, or another controller has been here.
+
+    **Kafka:** `PartitionStateMachine.doElectLeaderForPartitions`, `ReplicaStateMachine.doHandleStateChanges`.
+    """
+    entry = zk_partition_of(state, partition)
+    if decided is None or entry.node.controller_epoch > state.controller_epoch:
+        return Step(state)
+    checked = rules.checked_epoch(state.controller_epoch)
+    write = ConditionalWrite(partition, decided, state.controller_epoch, entry.node.partition_epoch, checked)
+    after = with_partition(state, entry._replace(node=written_node(write)))
+    return Step(after, (write, *_announce(rules, after, partition, to)))
+
+
+def _then(step: ZkStep, following: ZkStep) -> ZkStep:
+    """One step after another: the second was made from the state of the first."""
+    return Step(following.state, (*step.effects, *following.effects))
+
+
+# ---- handlers
+
+
+def create_partition(
+    rules: ZkControllerProtocol, state: ZkControllerState, partition: PartitionId, replicas: tuple[BrokerId, ...]
+) -> ZkStep:
+    """A new partition: its online replicas are in sync, and the first of them leads. If there is none, it waits.
+
+    **Kafka:** `PartitionStateMachine.initializeLeaderAndIsrForPartitions`, formerly `initializeLeaderAndIsrForPartition`.
+    """
+    online = tuple(replica for replica in replicas if replica in online_brokers(state))
+    if not online:
+        return Step(state)
+    node = PartitionNode(LeaderAndIsr(online[0], Epoch(0), frozenset(online)), state.controller_epoch, PartitionEpoch(0))
+    created = state._replace(partitions=(*state.partitions, ZkPartition(partition, replicas, node)))
+    return Step(created, (NodeCreation(partition, node), *_announce(rules, created, partition, online)))
+
+
+def take_over(
+    rules: ZkControllerProtocol,
+    unclean: bool,
+    controller_epoch: Epoch,
+    live: tuple[LiveBroker, ...],
+    partitions: tuple[ZkPartition, ...],
+) -> ZkStep:
+    """A new controller: it announces all that it has read, then finds leaders for partitions whose leader is gone.
+
+    Parameters: whether `unclean` elections are allowed; its epoch, one above the last controller's; what ZooKeeper holds.
+
+    **Kafka:** `KafkaController.onControllerFailover`, `ReplicaStateMachine.startup`, `PartitionStateMachine.startup`.
+    """
+    state = ZkControllerState(controller_epoch, live, NOBODY, partitions)
+    step: ZkStep = Step(state)
+    for entry in partitions:
+        step = _then(step, Step(step.state, _announce(rules, step.state, entry.partition, entry.replicas)))
+    return _then(step, elect_where_leader_is_gone(rules, unclean, step.state, live_brokers(step.state)))
+
+
+def elect_where_leader_is_gone(
+    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, there: frozenset[BrokerId]
+) -> ZkStep:
+    """Find an online leader for every partition whose leader is not `there`.
+
+    **Kafka:** `PartitionStateMachine.triggerOnlinePartitionStateChange`.
+    """
+    step: ZkStep = Step(state)
+    online = online_brokers(state)
+    for entry in state.partitions:
+        if entry.node.state.leader not in there:
+            decided = elect_offline(entry.replicas, entry.node.state, online, unclean)
+            to = tuple(replica for replica in entry.replicas if replica in online)
+            step = _then(step, _decide(rules, step.state, entry.partition, decided, to))
+    return step
+
+
+def take_replica_offline(
+    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, partition: PartitionId, broker: BrokerId
+) -> ZkStep:
+    """A replica is offline: it stops, if it can hear that, and leaves the ISR, and the leadership if it still has it.
+
+    **Kafka:** `ReplicaStateMachine.doHandleStateChanges` to `OfflineReplica`, `doRemoveReplicasFromIsr`.
+    """
+    entry = zk_partition_of(state, partition)
+    others = tuple(replica for replica in entry.replicas if replica != broker)
+    step: ZkStep = Step(state, _stop(rules, state, partition, broker, delete=False))
+    if broker not in entry.node.state.isr:
+        return _then(step, Step(state, _announce(rules, state, partition, others)))
+    decided = rules.remove_from_isr(entry.node.state, broker, unclean)
+    return _then(step, _decide(rules, state, partition, decided, others))
+
+
+def fail_brokers(rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, gone: tuple[BrokerId, ...]) -> ZkStep:
+    """Brokers are gone: partitions that they led get other leaders, then they leave every ISR, in the order given.
+
+    Partitions led by a broker in controlled shutdown, which did not find another leader before, try again.
+
+    **Kafka:** `KafkaController.onBrokerFailure`, `onReplicasBecomeOffline`; the order is that of a hash map.
+    """
+    live = tuple(broker for broker in state.live if broker.broker not in gone)
+    without = state._replace(live=live, shutting_down=state.shutting_down - frozenset(gone))
+    step = elect_where_leader_is_gone(rules, unclean, without, online_brokers(without))
+    for broker in gone:
+        for entry in state.partitions:
+            if broker in entry.replicas:
+                step = _then(step, take_replica_offline(rules, unclean, step.state, entry.partition, broker))
+    return step
+
+
+def start_brokers(
+    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, new: tuple[LiveBroker, ...]
+) -> ZkStep:
+    """Brokers have come: they are told of their partitions, then may lead those without a leader.
+
+    **Kafka:** `KafkaController.onBrokerStartup`.
+    """
+    live = tuple(sorted((*state.live, *new), key=lambda broker: broker.broker))
+    step: ZkStep = Step(state._replace(live=live))
+    for entry in state.partitions:
+        to = tuple(broker.broker for broker in new if broker.broker in entry.replicas)
+        step = _then(step, Step(step.state, _announce(rules, step.state, entry.partition, to)))
+    return _then(step, elect_where_leader_is_gone(rules, unclean, step.state, live_brokers(step.state)))
+
+
+def handle_broker_change(
+    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, now: tuple[LiveBroker, ...]
+) -> ZkStep:
+    """The controller looks at which brokers there are: some are new, some restarted, some gone; in this order.
+
+    Parameters: whether `unclean` elections are allowed; the ephemeral nodes `now`. Of several that are gone (or restarted)
+    the one that the state lists first is the first to leave the ISRs.
+
+    **Kafka:** `KafkaController.processBrokerChange`.
+    """
+    present = frozenset(broker.broker for broker in now)
+    known = live_brokers(state)
+    gone = tuple(broker.broker for broker in state.live if broker.broker not in present)
+    restarted = tuple(
+        after.broker
+        for before in state.live
+        for after in now
+        if before.broker == after.broker and rules.has_bounced(before, after)
+    )
+    step: ZkStep = Step(state)
+    new = tuple(broker for broker in now if broker.broker not in known)
+    if new:
+        step = _then(step, start_brokers(rules, unclean, step.state, new))
+    if restarted:
+        step = _then(step, fail_brokers(rules, unclean, step.state, restarted))
+        back = tuple(broker for broker in now if broker.broker in restarted)
+        step = _then(step, start_brokers(rules, unclean, step.state, back))
+    if gone:
+        step = _then(step, fail_brokers(rules, unclean, step.state, gone))
+    return step
+
+
+def handle_controlled_shutdown(
+    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, request: ControlledShutdownRequest
+) -> ZkStep:
+    """A broker wants to stop: others lead for it where they can, and it leaves the ISRs that it only follows in.
+
+    The answer names what it leads still; it may stop when there is nothing. Partitions with one replica are left alone.
+
+    Errors: `STALE_BROKER_EPOCH`; `BROKER_ID_NOT_REGISTERED` for a broker that is not live (in Kafka
+    `BROKER_NOT_AVAILABLE`).
+
+    **Kafka:** `KafkaController.doControlledShutdown`.
+    """
+    broker = request.broker
+    live = next((entry for entry in state.live if entry.broker == broker), None)
+    if live is None:
+        return Step(state, (Reply(ControlledShutdownResponse(Error.BROKER_ID_NOT_REGISTERED)),))
+    if check_request_epoch(live.broker_epoch, request.broker_epoch) != Error.NONE:
+        return Step(state, (Reply(ControlledShutdownResponse(Error.STALE_BROKER_EPOCH)),))
+    step: ZkStep = Step(state._replace(shutting_down=state.shutting_down | {broker}))
+    replicated = [entry for entry in state.partitions if broker in entry.replicas and len(entry.replicas) > 1]
+    for entry in replicated:
+        if entry.node.state.leader == broker:
+            shutting_down = step.state.shutting_down
+            decided = elect_for_shutdown(entry.replicas, entry.node.state, live_brokers(state), shutting_down)
+            step = _then(step, _decide(rules, step.state, entry.partition, decided, entry.replicas))
+    for entry in replicated:
+        if entry.node.state.leader != broker:
+            step = _then(step, take_replica_offline(rules, unclean, step.state, entry.partition, broker))
+    led = [entry for entry in step.state.partitions if entry.node.state.leader == broker and len(entry.replicas) > 1]
+    answer = ControlledShutdownResponse(Error.NONE, frozenset(entry.partition for entry in led))
+    return _then(step, Step(step.state, (Reply(answer),)))
+
+
+def handle_preferred_election(rules: ZkControllerProtocol, state: ZkControllerState, partition: PartitionId) -> ZkStep:
+    """Give a partition to its preferred replica.
+
+    Errors: `ELECTION_NOT_NEEDED`, `PREFERRED_LEADER_NOT_AVAILABLE`.
+
+    **Kafka:** `KafkaController.onReplicaElection`; `processReplicaLeaderElection` since 2.4.
+    """
+    entry = zk_partition_of(state, partition)
+    if entry.node.state.leader == entry.replicas[0]:
+        return Step(state, (Reply(ErrorResponse(Error.ELECTION_NOT_NEEDED)),))
+    decided = elect_preferred(entry.replicas, entry.node.state, online_brokers(state))
+    if decided is None:
+        return Step(state, (Reply(ErrorResponse(Error.PREFERRED_LEADER_NOT_AVAILABLE)),))
+    step = _decide(rules, state, partition, decided, entry.replicas)
+    return _then(step, Step(step.state, (Reply(ErrorResponse(Error.NONE)),)))
+
+
+def handle_isr_proposal(rules: ZkControllerProtocol, state: ZkControllerState, request: AlterPartitionRequest) -> ZkStep:
+    """A leader proposes an ISR instead of writing it. Who proposes, and whom, is not checked, nor who is alive.
+
+    Errors: `STALE_BROKER_EPOCH`, `FENCED_LEADER_EPOCH`. A proposal that is already so is answered with what is. One on top
+    of another partition epoch is refused by ZooKeeper: `refuse_isr_proposal`.
+
+    **Kafka:** `KafkaController.processAlterIsr` in 2.7 and 2.8.
+    """
+    live = next((entry for entry in state.live if entry.broker == request.broker), None)
+    if live is None or live.broker_epoch != request.broker_epoch:
+        return Step(state, (Reply(AlterPartitionResponse(Error.STALE_BROKER_EPOCH, request.partition)),))
+    entry = zk_partition_of(state, request.partition)
+    node = entry.node
+    if request.leader_epoch < node.state.leader_epoch:
+        return Step(state, (Reply(AlterPartitionResponse(Error.FENCED_LEADER_EPOCH, request.partition)),))
+    proposed = LeaderAndIsr(request.broker, request.leader_epoch, proposed_isr(request))
+    if proposed == node.state:
+        return Step(state, (Reply(_as_it_is(request.partition, node)),))
+    checked = rules.checked_epoch(state.controller_epoch)
+    write = ConditionalWrite(request.partition, proposed, state.controller_epoch, request.partition_epoch, checked)
+    written = written_node(write)
+    after = with_partition(state, entry._replace(node=written))
+    return Step(after, (write, Reply(_as_it_is(request.partition, written))))
+
+
+def refuse_isr_proposal(request: AlterPartitionRequest) -> AlterPartitionResponse:
+    """The answer when ZooKeeper has refused the write of a proposal: it was made on top of another partition epoch.
+
+    Errors: `INVALID_UPDATE_VERSION`.
+
+    **Kafka:** `KafkaController.processAlterIsr`.
+    """
+    return AlterPartitionResponse(Error.INVALID_UPDATE_VERSION, request.partition)
+
+
+def _as_it_is(partition: PartitionId, node: PartitionNode) -> AlterPartitionResponse:
+    role = node.state
+    return AlterPartitionResponse(Error.NONE, partition, role.leader, role.leader_epoch, role.isr, node.partition_epoch)
+
+
+def handle_reassignment(
+    rules: ZkControllerProtocol,
+    unclean: bool,
+    state: ZkControllerState,
+    partition: PartitionId,
+    replicas: tuple[BrokerId, ...],
+) -> ZkStep:
+    """Move a partition to other replicas: announce old and new ones together, in a new leader epoch.
+
+    If the new ones are in sync already, the move is over at once.
+
+    **Kafka:** `KafkaController.onPartitionReassignment`, phase A; `updateLeaderEpochAndSendRequest`.
+    """
+    entry = zk_partition_of(state, partition)
+    old = tuple(replica for replica in entry.replicas if replica not in replicas)
+    moving = entry._replace(
+        replicas=(*replicas, *old),
+        adding=frozenset(replicas) - frozenset(entry.replicas),
+        removing=frozenset(old),
+    )
+    moved = with_partition(state, moving)
+    if frozenset(replicas) <= entry.node.state.isr:
+        return handle_reassignment_progress(rules, unclean, moved, partition)
+    return _open_epoch(rules, moved, partition, moving.replicas)
+
+
+def _open_epoch(
+    rules: ZkControllerProtocol, state: ZkControllerState, partition: PartitionId, to: tuple[BrokerId, ...]
+) -> ZkStep:
+    """A new leader epoch with the same leader, so that all replicas take notice. **Kafka:** `updateLeaderEpoch`."""
+    role = zk_partition_of(state, partition).node.state
+    return _decide(rules, state, partition, role._replace(leader_epoch=next_epoch(role.leader_epoch)), to)
+
+
+def handle_reassignment_progress(
+    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, partition: PartitionId
+) -> ZkStep:
+    """The ISR of a partition on the move has changed: when all new replicas are in sync, the old ones go.
+
+    First the leadership moves if the leader goes or is offline; else a new epoch tells the new assignment. Then the old
+    replicas stop and leave the ISR.
+
+    **Kafka:** `KafkaController.onPartitionReassignment`, phase B; `isReassignmentComplete`,
+    `moveReassignedPartitionLeaderIfRequired`, `stopRemovedReplicasOfReassignedPartition`.
+    """
+    entry = zk_partition_of(state, partition)
+    targets = tuple(replica for replica in entry.replicas if replica not in entry.removing)
+    if not frozenset(targets) <= entry.node.state.isr:
+        return Step(state)
+    over = with_partition(state, entry._replace(replicas=targets, adding=NOBODY, removing=NOBODY))
+    if entry.node.state.leader in frozenset(targets) & online_brokers(state):
+        step = _open_epoch(rules, over, partition, targets)
+    else:
+        decided = elect_for_reassignment(targets, entry.node.state, online_brokers(state))
+        step = _decide(rules, over, partition, decided, targets)
+    for broker in sorted(entry.removing):
+        step = _then(step, take_replica_offline(rules, unclean, step.state, partition, broker))
+        step = _then(step, Step(step.state, _stop(rules, step.state, partition, broker, delete=True)))
+    return step

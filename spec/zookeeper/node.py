@@ -1,0 +1,87 @@
+"""Partition state in ZooKeeper: who may change it, and how (Kafka up to 3.9, before the metadata log).
+
+ZooKeeper keeps a version with each node, and writes a node only if the writer names the version that is there. That is the
+partition epoch (formerly `zkVersion`). The controller writes leaders; up to 2.6 a partition's leader writes its ISR itself.
+"""
+
+from typing import NamedTuple
+
+from spec.values import NO_EPOCH, Epoch, Error, LeaderAndIsr, PartitionEpoch, PartitionId, next_partition_epoch
+
+
+class PartitionNode(NamedTuple):
+    """What ZooKeeper holds of a partition, with its version, and the epoch of the controller that decided it.
+
+    Kafka: `LeaderIsrAndControllerEpoch`, at `/brokers/topics/TOPIC/partitions/N/state`.
+    """
+
+    state: LeaderAndIsr
+    controller_epoch: Epoch
+    partition_epoch: PartitionEpoch
+
+
+class ConditionalWrite(NamedTuple):
+    """Write a partition's node if its version is the one given. If it is not, no later effect happens.
+
+    `checked_controller_epoch`: also only while this is the epoch of the current controller (`NO_EPOCH`: not asked).
+    Kafka: `KafkaZkClient.updateLeaderAndIsr`, `conditionalUpdatePath`.
+    """
+
+    partition: PartitionId
+    state: LeaderAndIsr
+    controller_epoch: Epoch
+    expected_partition_epoch: PartitionEpoch
+    checked_controller_epoch: Epoch = NO_EPOCH
+
+
+class NodeCreation(NamedTuple):
+    """Write the first node of a new partition. Kafka: `KafkaZkClient.createTopicPartitionStatesRaw`."""
+
+    partition: PartitionId
+    node: PartitionNode
+
+
+class WriteResult(NamedTuple):
+    """Whether a node was written, and what it is now."""
+
+    error: Error
+    node: PartitionNode
+
+
+def write_partition(node: PartitionNode, current_controller_epoch: Epoch, write: ConditionalWrite) -> WriteResult:
+    """ZooKeeper's side of a conditional write.
+
+    Errors: `STALE_CONTROLLER_EPOCH` (in Kafka `ControllerMovedException`), `INVALID_UPDATE_VERSION` (`BadVersion`).
+
+    **Kafka:** `KafkaZkClient.setTopicPartitionStatesRaw`, a transaction that also checks `/controller_epoch`.
+    """
+    if write.checked_controller_epoch not in (NO_EPOCH, current_controller_epoch):
+        return WriteResult(Error.STALE_CONTROLLER_EPOCH, node)
+    if write.expected_partition_epoch != node.partition_epoch:
+        return WriteResult(Error.INVALID_UPDATE_VERSION, node)
+    return WriteResult(Error.NONE, written_node(write))
+
+
+def written_node(write: ConditionalWrite) -> PartitionNode:
+    """The node as a successful write leaves it. **Kafka:** `LeaderAndIsr.withZkVersion`, the next version."""
+    return PartitionNode(write.state, write.controller_epoch, next_partition_epoch(write.expected_partition_epoch))
+
+
+def was_written(node: PartitionNode, write: ConditionalWrite) -> bool:
+    """Whether a write that seems refused had been done after all, and only its confirmation was lost.
+
+    **Kafka:** `ReplicationUtils.checkLeaderAndIsrZkData`.
+    """
+    return node.state == write.state and node.controller_epoch == write.controller_epoch
+
+
+def isr_write(
+    partition: PartitionId, role: LeaderAndIsr, controller_epoch: Epoch, partition_epoch: PartitionEpoch
+) -> ConditionalWrite:
+    """A leader's own write of its ISR: in the epoch of the controller that made it leader, on the version it knows.
+
+    Parameters: `role` with the new ISR.
+
+    **Kafka:** `Partition.updateIsr`, `ReplicationUtils.updateLeaderAndIsr`, up to 2.6.
+    """
+    return ConditionalWrite(partition, role, controller_epoch, partition_epoch)

@@ -1,0 +1,31 @@
+"""The rules of the ZooKeeper controller in which releases differ."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from spec.values import BrokerEpoch, BrokerId, Epoch, LeaderAndIsr
+
+
+class LiveBroker(NamedTuple):
+    """A broker's ephemeral node; its broker epoch is the ZooKeeper transaction that made it. Kafka: `BrokerIdZNode`."""
+
+    broker: BrokerId
+    broker_epoch: BrokerEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class ZkControllerProtocol:
+    """The rules in which the controllers of the ZooKeeper era differ.
+
+    - `remove_from_isr`: how a replica that is offline leaves the partition (the flag: unclean elections are allowed);
+    - `checked_epoch`: under which controller epoch a write is accepted;
+    - `epoch_of`: the broker epoch that a request to a broker carries;
+    - `has_bounced`: whether a broker has been restarted since the controller saw it last.
+    """
+
+    name: str
+    remove_from_isr: Callable[[LeaderAndIsr, BrokerId, bool], LeaderAndIsr]
+    checked_epoch: Callable[[Epoch], Epoch]
+    epoch_of: Callable[[LiveBroker], BrokerEpoch]
+    has_bounced: Callable[[LiveBroker, LiveBroker], bool]

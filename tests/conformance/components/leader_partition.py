@@ -1,0 +1,418 @@
+"""`leader_partition`: a partition on one broker, with the handlers that a broker calls. Kafka: `Partition`."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from spec.broker.effects import AnswerProducer, CloseConnection
+from spec.broker.leader.fetch import after_noted_fetch, handle_fetch, note_fetch, read_partition
+from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
+from spec.broker.leader.offsets import handle_epoch_end, handle_list_offsets
+from spec.broker.leader.produce import handle_produce
+from spec.broker.partition import Broker, Handled, Partition, Settings, is_under_min_isr, leads, min_isr_of, role_of
+from spec.broker.roles import become_follower, become_leader
+from spec.broker.rules.fencing import accept_any_run
+from spec.broker.rules.isr.membership import any_replica_is_eligible, out_of_sync
+from spec.broker.rules.isr.proposal import maximal_isr, nothing_pending
+from spec.broker.rules.isr.request import ask_for_eligible_isr
+from spec.broker.rules.offsets import low_watermark
+from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
+from spec.log.local_log import LocalLog, append_fetched, move_start, restart, set_high_watermark
+from spec.log.producers import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, ProducerEpoch, ProducerId
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from spec.messages.fetch import CONSUMER, FetchAnswer, FetchRequest, Isolation, PartitionFetch
+from spec.messages.list_offsets import NOT_FOUND, ListedOffset, ListOffsetsRequest, Wanted
+from spec.messages.offset_for_leader_epoch import EpochEndRequest
+from spec.messages.produce import ProduceRequest
+from spec.metadata import BrokerRegistration, PartitionRegistration
+from spec.releases.broker import BROKER_3_9
+from spec.step import Reply, SendToController
+from spec.values import (
+    NO_BROKER_EPOCH,
+    NO_EPOCH,
+    NO_LEADER,
+    NO_VALUE,
+    UNKNOWN_OFFSET,
+    BrokerEpoch,
+    BrokerId,
+    Epoch,
+    Error,
+    Incarnation,
+    Offset,
+    PartitionEpoch,
+    PartitionId,
+)
+from tests.conformance.components import Answer, refused
+from tests.conformance.components.logs import batch, entries_of, follower_json
+from tests.conformance.outcomes import UnsupportedError
+
+WITHOUT_METADATA = replace(
+    BROKER_3_9,
+    name="3.9 without metadata",
+    is_eligible=any_replica_is_eligible,
+    check_run=accept_any_run,
+    asks_for_isr=ask_for_eligible_isr,
+)
+"""Kafka's test of `Partition` by default has a metadata cache that knows nothing of brokers: whatever it asks is allowed."""
+
+START_OF_TIME = 1_700_000_000_000
+DEFAULT_BROKER_EPOCH = 1000
+"""A broker's epoch in its fetches is its id and this, unless the operation says otherwise."""
+
+ISOLATION = {
+    None: Isolation.LOG_END,
+    "read_uncommitted": Isolation.HIGH_WATERMARK,
+    "read_committed": Isolation.COMMITTED_TRANSACTIONS,
+}
+
+
+def epoch_or_none(epoch: int | None) -> Epoch:
+    return NO_EPOCH if epoch is None else Epoch(epoch)
+
+
+class LeaderPartition:
+    """`leader_partition`: one replica, the requests that its leader would have sent, and a clock."""
+
+    def __init__(self) -> None:
+        self.now = START_OF_TIME
+        self.broker = Broker(BrokerId(101), WITHOUT_METADATA)
+        self.partition: Partition[EpochLog] = Partition(PartitionId(0), LocalLog(EMPTY_EPOCH_LOG))
+        self.replicas: tuple[BrokerId, ...] = ()
+        self.proposals: list[AlterPartitionRequest] = []
+        self.last_proposal: AlterPartitionRequest | None = None
+        self.timestamps: dict[int, int] = {}
+        self.epoch_race: tuple[BrokerId, BrokerEpoch] | None = None
+        self.requests = 0
+
+    # ---- surroundings
+
+    def config(
+        self,
+        local_broker: int = 101,
+        replica_lag_time_max_ms: int = 30_000,
+        min_insync_replicas: int = 1,
+        kraft_metadata: bool = False,
+        delete_enabled: bool = True,
+    ) -> None:
+        settings = Settings(min_insync_replicas, replica_lag_time_max_ms, deletes_records=delete_enabled)
+        protocol = BROKER_3_9 if kraft_metadata else WITHOUT_METADATA
+        self.broker = Broker(BrokerId(local_broker), protocol, settings=settings)
+
+    def broker_epochs(self, epochs: dict[str, int]) -> None:
+        for broker, epoch in epochs.items():
+            self._register(BrokerId(int(broker)), broker_epoch=BrokerEpoch(epoch))
+
+    def broker_state(self, broker: int, fenced: bool | None = None, shutting_down: bool | None = None) -> None:
+        changes = {"fenced": fenced, "in_controlled_shutdown": shutting_down}
+        self._register(BrokerId(broker), **{name: value for name, value in changes.items() if value is not None})
+
+    def race_broker_epoch_after_fetch_update(self, broker: int, epoch: int) -> None:
+        self.epoch_race = BrokerId(broker), BrokerEpoch(epoch)
+
+    def _register(self, broker: BrokerId, **changes: Any) -> None:
+        known = {registration.broker: registration for registration in self.broker.brokers}
+        new = BrokerRegistration(broker, BrokerEpoch(broker + DEFAULT_BROKER_EPOCH), Incarnation(0), fenced=False)
+        known[broker] = known.get(broker, new)._replace(**changes)
+        own_epoch = known[self.broker.self_id].broker_epoch if self.broker.self_id in known else NO_BROKER_EPOCH
+        self.broker = self.broker._replace(brokers=tuple(known.values()), broker_epoch=own_epoch)
+
+    def sleep(self, ms: int) -> None:
+        self.now += ms
+
+    def seed_log(self, records: int, leader_epoch: int, batch_size: int = 1) -> None:
+        self._seed(records, leader_epoch)
+
+    def seed_batches(self, batches: list[list[int]]) -> None:
+        for base_offset, count, epoch in batches:
+            log = self.partition.local.log.append_at(Offset(base_offset), batch(count, epoch))
+            self.partition = self.partition._replace(local=self.partition.local._replace(log=log))
+
+    def _seed(self, count: int, leader_epoch: int) -> None:
+        self.seed_batches([[self.partition.local.log.end_offset, count, leader_epoch]])
+
+    def update_hw(self, offset: int) -> None:
+        self.partition = self.partition._replace(local=set_high_watermark(self.partition.local, Offset(offset)))
+
+    def increment_log_start(self, offset: int) -> Answer:
+        moved = move_start(self.partition.local, Offset(offset))
+        self.partition = self.partition._replace(local=moved.local)
+        return refused(moved.error)
+
+    def truncate_fully(self, offset: int) -> None:
+        self.partition = self.partition._replace(local=restart(self.partition.local, Offset(offset)))
+
+    def append_follower(self, base_offset: int, count: int, leader_epoch: int) -> Answer:
+        appended = append_fetched(self.partition.local, Offset(base_offset), batch(count, leader_epoch))
+        self.partition = self.partition._replace(local=appended.local)
+        return refused(appended.error)
+
+    # ---- roles
+
+    def make_leader(
+        self, leader_epoch: int, isr: list[int], replicas: list[int], partition_epoch: int, is_new: bool = False
+    ) -> Answer:
+        led = leads(self.broker, self.partition)
+        announced = self._announced(self.broker.self_id, leader_epoch, isr, replicas, partition_epoch)
+        taken = self._take(announced, lambda: become_leader(self.broker, self.partition, announced, self.now))
+        return Answer(named={"is_new_leader": taken and not led})
+
+    def make_follower(
+        self,
+        leader_epoch: int,
+        leader: int,
+        isr: list[int],
+        replicas: list[int],
+        partition_epoch: int,
+        is_new: bool = False,
+    ) -> Answer:
+        epoch_before = self.partition.leader_epoch
+        announced = self._announced(BrokerId(leader), leader_epoch, isr, replicas, partition_epoch)
+        taken = self._take(announced, lambda: become_follower(self.broker, self.partition, announced))
+        return Answer(named={"new_epoch": taken and leader_epoch > epoch_before})
+
+    def _announced(
+        self, leader: BrokerId, leader_epoch: int, isr: list[int], replicas: list[int], partition_epoch: int
+    ) -> PartitionRegistration:
+        members = frozenset(BrokerId(replica) for replica in isr)
+        assigned = tuple(BrokerId(replica) for replica in replicas)
+        return PartitionRegistration(assigned, members, leader, Epoch(leader_epoch), PartitionEpoch(partition_epoch))
+
+    def _take(self, announced: PartitionRegistration, handle: Callable[[], Handled[EpochLog]]) -> bool:
+        before = self.partition
+        takes = self.broker.protocol.takes_announcement
+        epochs = announced.leader_epoch, announced.partition_epoch
+        taken = takes(before.leader_epoch, before.isr, *epochs)
+        self._run(handle())
+        self.replicas = announced.replicas if taken else self.replicas
+        return taken
+
+    def _run(self, step: Handled[EpochLog]) -> Any:
+        """Carry out what a handler returned; the answer to the request that it handled, if it answered."""
+        self.partition = step.state
+        answer = None
+        for effect in step.effects:
+            match effect:
+                case SendToController(message):
+                    self.proposals.append(message)
+                    self.last_proposal = message
+                case Reply(message):
+                    answer = message
+        return answer
+
+    # ---- requests
+
+    def produce(
+        self,
+        acks: int = 1,
+        count: int | None = None,
+        timestamps: list[int] | None = None,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        first_seq: int = NO_SEQUENCE,
+    ) -> Answer:
+        times = timestamps if timestamps is not None else [-1] * (1 if count is None else count)
+        producer = ProducerId(producer_id), ProducerEpoch(producer_epoch), first_seq
+        self.requests += 1
+        request = ProduceRequest(self.requests, acks, (NO_VALUE,) * len(times), -1, *producer)
+        base_offset = self.partition.local.log.end_offset
+        step = handle_produce(self.broker, self.partition, request, self.now)
+        self._run(step)
+        if self.partition.local.log.end_offset > base_offset:
+            self.timestamps |= {base_offset + position: time for position, time in enumerate(times)}
+        for effect in step.effects:
+            match effect:
+                case AnswerProducer(self.requests, response):
+                    return Answer(response.error.name, named={"base_offset": response.base_offset})
+                case CloseConnection():
+                    return Answer("CONNECTION_CLOSED")
+        return Answer(named={"base_offset": base_offset})
+
+    def fetch_follower(
+        self,
+        replica: int,
+        fetch_offset: int,
+        current_leader_epoch: int | None = None,
+        last_fetched_epoch: int | None = None,
+        log_start: int = 0,
+        broker_epoch: int | None = None,
+    ) -> Answer:
+        run = BrokerEpoch(replica + DEFAULT_BROKER_EPOCH if broker_epoch is None else broker_epoch)
+        epochs = epoch_or_none(current_leader_epoch), epoch_or_none(last_fetched_epoch)
+        fetch = FetchRequest(epochs[0], Offset(fetch_offset), epochs[1])
+        request = PartitionFetch(BrokerId(replica), fetch, run, Offset(log_start))
+        if self.epoch_race is not None:
+            return _fetched(self._fetch_during_race(request, *self.epoch_race))
+        return _fetched(self._run(handle_fetch(self.broker, self.partition, request, self.now)))
+
+    def _fetch_during_race(self, request: PartitionFetch, broker: BrokerId, epoch: BrokerEpoch) -> FetchAnswer:
+        """The parts of a fetch one by one, with other metadata between what is noted and what follows from it."""
+        answer = read_partition(self.broker, self.partition, request)
+        noted = note_fetch(self.partition, request, self.now)
+        self._register(broker, broker_epoch=epoch)
+        self.epoch_race = None
+        self._run(after_noted_fetch(self.broker, self.partition, noted, request.replica, self.now))
+        return answer
+
+    def fetch_consumer(
+        self,
+        fetch_offset: int,
+        current_leader_epoch: int | None = None,
+        client_metadata: bool = False,
+        isolation: str = "read_uncommitted",
+        last_fetched_epoch: int | None = None,
+    ) -> Answer:
+        epochs = epoch_or_none(current_leader_epoch), epoch_or_none(last_fetched_epoch)
+        request = PartitionFetch(
+            CONSUMER,
+            FetchRequest(epochs[0], Offset(fetch_offset), epochs[1]),
+            read_committed=isolation == "read_committed",
+            has_client_metadata=client_metadata,
+        )
+        return _fetched(self._run(handle_fetch(self.broker, self.partition, request, self.now)))
+
+    def list_offsets(
+        self,
+        timestamp: str | int = 0,
+        isolation: str | None = None,
+        current_leader_epoch: int | str | None = None,
+        only_leader: bool = True,
+    ) -> Answer:
+        if isolation not in ISOLATION:
+            raise UnsupportedError(f"isolation {isolation}")
+        wanted = {"latest": Wanted.LATEST, "earliest": Wanted.EARLIEST, "earliest_local": Wanted.EARLIEST}
+        local_epoch = current_leader_epoch == "local"
+        epoch = self.partition.leader_epoch if local_epoch else epoch_or_none(_number(current_leader_epoch))
+        request = ListOffsetsRequest(wanted.get(str(timestamp), Wanted.BY_TIMESTAMP), epoch, ISOLATION[isolation])
+        found = self._found(timestamp) if request.wanted == Wanted.BY_TIMESTAMP else NOT_FOUND
+        listed = self._run(handle_list_offsets(self.broker, self.partition, request, only_leader, found))
+        offset = None if listed.offset == UNKNOWN_OFFSET else listed.offset
+        named = {
+            "offset": offset,
+            "leader_epoch": None if listed.leader_epoch == NO_EPOCH else listed.leader_epoch,
+            "timestamp": self.timestamps.get(listed.offset, -1) if request.wanted == Wanted.BY_TIMESTAMP else -1,
+        }
+        return Answer(listed.error.name, offset, named)
+
+    def _found(self, timestamp: str | int) -> ListedOffset:
+        """The first record with at least this timestamp."""
+        if isinstance(timestamp, str):
+            raise UnsupportedError(f"timestamp {timestamp}")
+        offsets = [offset for offset, time in sorted(self.timestamps.items()) if time >= timestamp]
+        if not offsets:
+            return NOT_FOUND
+        return ListedOffset(Error.NONE, Offset(offsets[0]), self.partition.local.log.epoch_at(Offset(offsets[0])))
+
+    def offset_for_leader_epoch(
+        self, leader_epoch: int, current_leader_epoch: int | None = None, only_leader: bool = True
+    ) -> Answer:
+        request = EpochEndRequest(epoch_or_none(current_leader_epoch), Epoch(leader_epoch))
+        response = self._run(handle_epoch_end(self.broker, self.partition, request, only_leader))
+        epoch, end_offset = response.end
+        return Answer(response.error.name, [epoch, end_offset], {"epoch": epoch, "end_offset": end_offset})
+
+    def offset_snapshot(self, current_leader_epoch: int | None = None, only_leader: bool = True) -> Answer:
+        claimed = epoch_or_none(current_leader_epoch)
+        serves = self.broker.protocol.serves
+        error = serves(self.broker.self_id, role_of(self.partition), claimed, only_leader)
+        local = self.partition.local
+        offsets = {"log_start": local.log.start_offset, "leo": local.log.end_offset, "hw": local.high_watermark}
+        return Answer(error.name, named=offsets)
+
+    # ---- ISR
+
+    def maybe_shrink_isr(self) -> None:
+        self._run(consider_shrinking(self.broker, self.partition, self.now))
+
+    def alter_partition_complete(self, new_partition_epoch: int, isr: list[int] | None = None) -> None:
+        request = self._next_proposal()
+        members = [member.broker for member in request.isr] if isr is None else [BrokerId(replica) for replica in isr]
+        epochs = request.leader_epoch, frozenset(members), PartitionEpoch(new_partition_epoch)
+        self._answer(request, AlterPartitionResponse(Error.NONE, request.partition, self.broker.self_id, *epochs))
+
+    def alter_partition_fail(self, error: str) -> None:
+        request = self._next_proposal()
+        known = Error.__members__.get(error, Error.KAFKA_STORAGE_ERROR)
+        self._answer(request, AlterPartitionResponse(known, request.partition))
+
+    def _next_proposal(self) -> AlterPartitionRequest:
+        if not self.proposals:
+            raise UnsupportedError("an answer to an ISR proposal that nobody made")
+        return self.proposals.pop(0)
+
+    def _answer(self, request: AlterPartitionRequest, response: AlterPartitionResponse) -> None:
+        self._run(handle_alter_partition_response(self.broker, self.partition, request, response, self.now))
+
+    # ---- what can be seen
+
+    def final_state(self) -> dict[str, Any]:
+        partition, log = self.partition, self.partition.local.log
+        return {
+            "hw": partition.local.high_watermark,
+            "leo": log.end_offset,
+            "log_start": log.start_offset,
+            "lso": partition.local.high_watermark,
+            "leader": None if partition.leader == NO_LEADER else partition.leader,
+            "leader_epoch": partition.leader_epoch,
+            "partition_epoch": partition.isr.partition_epoch,
+            "leader_epoch_start": None if partition.epoch_start == UNKNOWN_OFFSET else partition.epoch_start,
+            "is_leader": leads(self.broker, partition),
+            "low_watermark": low_watermark(log.start_offset, partition.followers, self.broker.brokers),
+            **entries_of(log.epoch_history),
+            **self._isr_state(),
+            **self._replica_state(),
+        }
+
+    def _isr_state(self) -> dict[str, Any]:
+        isr = self.partition.isr
+        sent = self.last_proposal
+        kind = "PendingShrinkIsr" if isr.pending_isr < isr.isr else "PendingExpandIsr"
+        leading, size = leads(self.broker, self.partition), len(isr.isr)
+        return {
+            "isr": sorted(isr.isr),
+            "maximal_isr": sorted(maximal_isr(isr)),
+            "inflight": not nothing_pending(isr),
+            "pending": "CommittedPartitionState" if nothing_pending(isr) else kind,
+            "pending_alter": len(self.proposals),
+            "sent_isr": None if sent is None else sorted(member.broker for member in sent.isr),
+            "sent_broker_epochs": None
+            if sent is None
+            else {str(member.broker): member.broker_epoch for member in sorted(sent.isr)},
+            "at_min_isr": leading and size == min_isr_of(self.broker, self.partition),
+            "under_min_isr": is_under_min_isr(self.broker, self.partition),
+            "under_replicated": leading and len(self.replicas) > size,
+        }
+
+    def _replica_state(self) -> dict[str, Any]:
+        followers, isr = self.partition.followers, self.partition.isr
+        lag = self.broker.settings.max_lag
+        end = self.partition.local.log.end_offset
+        fallen_behind = out_of_sync(isr.isr, self.broker.self_id, followers, end, self.now, lag)
+        states = {str(follower.broker): follower_json(follower.state) for follower in followers}
+        for state in states.values():
+            state["last_caught_up_rel"] = state["last_caught_up"] - START_OF_TIME
+            state["last_fetch_time_rel"] = state["last_fetch_time"] - START_OF_TIME
+        return {
+            "replicas": states,
+            "remote_replicas": sorted(follower.broker for follower in followers),
+            "out_of_sync": sorted(fallen_behind) if nothing_pending(isr) else [],
+        }
+
+
+def _number(epoch: int | str | None) -> int | None:
+    if isinstance(epoch, str):
+        raise UnsupportedError(f"epoch {epoch}")
+    return epoch
+
+
+def _fetched(answer: FetchAnswer) -> Answer:
+    diverging = None if answer.diverging.leader_epoch == NO_EPOCH else list(answer.diverging)
+    named = {
+        "diverging_epoch": diverging,
+        "diverging": diverging,
+        "records": len(answer.records),
+        "count": len(answer.records),
+        "hw": answer.high_watermark,
+        "log_start": answer.log_start_offset,
+        "lso": answer.last_stable_offset,
+    }
+    return Answer(answer.error.name, "nonempty" if answer.records else "empty", named)

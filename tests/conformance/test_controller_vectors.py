@@ -1,0 +1,75 @@
+"""What Apache Kafka's unit tests expect of the controller, replayed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.controller_vectors import CONTROLLER_COMPONENTS
+from tests.conformance.vectors import Outcome, Vector, load, replay
+
+VECTORS = load(Path(__file__).parent / "data" / "kafka-controller-vectors.json")
+REGISTRATION = {"replicas": [2, 1, 3], "isr": [2, 1, 3], "leader": 1, "leader_epoch": 100, "partition_epoch": 200}
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=[vector["id"] for vector in VECTORS])
+def test_kafka(vector: Vector) -> None:
+    assert replay(vector) == Outcome(vector["id"], "pass")
+
+
+def test_every_component_has_vectors() -> None:
+    assert {vector["component"] for vector in VECTORS} == set(CONTROLLER_COMPONENTS)
+    assert len({vector["id"] for vector in VECTORS}) == len(VECTORS) == 13
+
+
+def outcome(op: str, expect: Any, **given: Any) -> Outcome:
+    operation = {"op": op, "registration": REGISTRATION, "acceptable": [1, 2, 4], "expect": expect} | given
+    return replay({"id": "example", "component": "controller_partition_change", "setup": [operation], "expect": {}})
+
+
+@pytest.mark.parametrize(
+    ("given", "expect"),
+    [
+        ({"election": "PREFERRED"}, [2, False]),
+        ({}, [1, False]),
+        ({"election": "unclean"}, {"leader": 1, "unclean": False}),
+        ({"target_isr": [1, 3]}, {"node": 1}),
+        ({"target_isr": [3]}, -1),
+        ({"target_isr": [3], "election": "UNCLEAN"}, [2, True]),
+        ({"target_isr": [4], "election": "UNCLEAN", "target_replicas": [2, 1, 3, 4]}, [4, False]),
+    ],
+)
+def test_elections(given: dict[str, Any], expect: Any) -> None:
+    """What `PartitionChangeBuilderTest.testElectLeader` expects, in each way an expectation may be written."""
+    assert outcome("elect_leader", expect, **given).verdict == "pass"
+
+
+@pytest.mark.parametrize("expect", [[1, True], 2, {"leader": 2}, {"leader": 1, "unclean": True}, {}, "1"])
+def test_a_wrong_election_fails(expect: Any) -> None:
+    assert outcome("elect_leader", expect).verdict == "fail"
+
+
+@pytest.mark.parametrize(
+    ("given", "expect"),
+    [
+        ({"target_isr": [2, 1]}, {"isr": [1, 2]}),
+        ({"target_isr": [2, 1], "metadata_version": "3.5-IV2"}, {"isr": [2, 1], "leader": 1}),
+        ({"target_replicas": [3, 2, 1]}, {"replicas": [3, 2, 1]}),
+        ({"target_replicas": [1, 2, 3, 4], "target_adding": [4]}, {"replicas": [1, 2, 3, 4], "adding": [4]}),
+        ({"target_isr": [3], "election": "UNCLEAN"}, {"isr": [2], "leader": 2, "recovery": "RECOVERING"}),
+        ({"target_isr": [3], "election": "UNCLEAN", "metadata_version": "3.1"}, {"isr": [2], "leader": 2}),
+        ({"target_recovery": "RECOVERING"}, {"leader_recovery": "RECOVERING"}),
+    ],
+)
+def test_changes(given: dict[str, Any], expect: Any) -> None:
+    assert outcome("build_change", expect, **given).verdict == "pass"
+
+
+@pytest.mark.parametrize("expect", [None, {}, {"isr": [2]}, {"isr": [2, 1], "leader": 1}, [2, 1]])
+def test_a_wrong_change_fails(expect: Any) -> None:
+    assert outcome("build_change", expect, target_isr=[2, 1]).verdict == "fail"
+
+
+def test_what_nobody_reads_is_unsupported() -> None:
+    assert outcome("build_change", None, rack="a") == Outcome("example", "unsupported", "argument rack")
+    assert outcome("elect_leader", None, election="DESIGNATED") == Outcome("example", "unsupported", "election DESIGNATED")

@@ -1,0 +1,132 @@
+"""What Apache Kafka's unit tests expect, and the adapter that replays it."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.controller_vectors import CONTROLLER_COMPONENTS
+from tests.conformance.vectors import COMPONENTS, KAFKA_VECTORS, Outcome, Vector, load, main, replay
+
+VECTORS = load(KAFKA_VECTORS)
+ASSIGN: Vector = {
+    "id": "example",
+    "component": "epoch_cache",
+    "setup": [
+        {"op": "assign", "epoch": 2, "start_offset": 10},
+        {"op": "end_offset_for", "epoch": 2, "log_end_offset": 11, "expect": [2, 11]},
+    ],
+    "expect": {"entries": [[2, 10]]},
+}
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=[vector["id"] for vector in VECTORS])
+def test_kafka(vector: Vector) -> None:
+    assert replay(vector) == Outcome(vector["id"], "pass")
+
+
+def test_every_component_has_vectors() -> None:
+    assert {vector["component"] for vector in VECTORS} == set(COMPONENTS) - set(CONTROLLER_COMPONENTS)
+    assert len({vector["id"] for vector in VECTORS}) == len(VECTORS) == 110
+
+
+def changed(**changes: object) -> Vector:
+    return copy.deepcopy(ASSIGN) | changes
+
+
+def test_a_wrong_answer_fails() -> None:
+    wrong = changed()
+    wrong["setup"][1]["expect"] = [2, 12]
+    reason = "operation 2, end_offset_for: expected [2, 12], got [2, 11]"
+    assert replay(wrong) == Outcome("example", "fail", reason)
+
+
+def test_an_expected_null_is_compared_too() -> None:
+    wrong = changed()
+    wrong["setup"][1]["expect"] = None
+    assert replay(wrong).verdict == "fail"
+
+
+def test_a_wrong_final_state_fails() -> None:
+    outcome = replay(changed(expect={"entries": []}))
+    assert outcome == Outcome("example", "fail", "final entries: expected [], got [[2, 10]]")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"component": "cluster"}, "component cluster"),
+        ({"setup": [{"op": "compact"}]}, "operation 1, compact"),
+        ({"setup": [{"op": "clear", "at": 3}]}, "operation 1, clear"),
+        ({"setup": [{"op": "latest_epoch", "expect": None, "expect_age": 3}]}, "operation 1, latest_epoch, expect_age"),
+        ({"setup": [{"op": "state", "expect": {"flushed": True}}]}, "operation 1, state flushed"),
+        ({"expect": {"flushed": True}}, "final flushed"),
+        ({"component": "fetcher", "setup": [{"op": "leader_error", "api": "ping", "error": "NONE"}]}, "error NONE of ping"),
+        ({"component": "log", "setup": [{"op": "read", "offset": 0, "isolation": "dirty"}]}, "isolation dirty"),
+    ],
+)
+def test_what_no_component_does_is_unsupported(changes: dict[str, object], reason: str) -> None:
+    assert replay(changed(**changes)) == Outcome("example", "unsupported", reason)
+
+
+def log_vector(*operations: dict[str, object], **expect: object) -> Vector:
+    return {"id": "log", "component": "log", "setup": list(operations), "expect": expect}
+
+
+def test_an_error_that_is_not_expected_fails() -> None:
+    moved = {"op": "increment_log_start", "offset": 1}
+    assert (
+        replay(log_vector(moved)).reason
+        == 'operation 1, increment_log_start, error: expected "NONE", got "OFFSET_OUT_OF_RANGE"'
+    )
+    assert replay(log_vector(moved | {"expect_error": "OFFSET_OUT_OF_RANGE"})).verdict == "pass"
+
+
+def test_an_expected_error_that_does_not_come_fails() -> None:
+    appended = {"op": "append_leader", "count": 1, "leader_epoch": 0}
+    assert replay(log_vector(appended | {"expect_error": "NOT_LEADER_OR_FOLLOWER"})).verdict == "fail"
+    assert replay(log_vector(appended | {"expect_status": "NONE"}, leo=1)).verdict == "pass"
+
+
+def test_a_state_in_between_is_compared_where_a_vector_speaks_of_it() -> None:
+    appended = {"op": "append_leader", "count": 2, "leader_epoch": 0}
+    assert replay(log_vector(appended, {"op": "state", "expect": {"leo": 2}})).verdict == "pass"
+    wrong = replay(log_vector(appended, {"op": "state", "expect": {"leo": 3}}))
+    assert wrong == Outcome("log", "fail", "operation 2, state leo: expected 3, got 2")
+
+
+def test_every_mode_has_to_pass() -> None:
+    def follower(*modes: bool) -> Vector:
+        setup = [
+            {"op": "mode", "truncate_on_fetch": list(modes)},
+            {"op": "follower", "log": [[0, 1, 0]], "leader_epoch": 0, "hw": 0},
+            {"op": "add_partition", "init_offset": 1, "leader_epoch": 0},
+        ]
+        return {"id": "modes", "component": "fetcher", "setup": setup, "expect": {"fetch_state": "Fetching"}}
+
+    assert [replay(follower(*modes)).verdict for modes in ((True,), (False,), (True, False))] == ["pass", "fail", "fail"]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "status", "last_line"),
+    [
+        ([ASSIGN], 0, "1 vectors: 1 pass, 0 fail, 0 unsupported"),
+        ([ASSIGN, changed(component="cluster")], 0, "2 vectors: 1 pass, 0 fail, 1 unsupported"),
+        ([changed(expect={"entries": []}), ASSIGN], 1, "2 vectors: 1 pass, 1 fail, 0 unsupported"),
+    ],
+)
+def test_the_exit_status_tells_failures(
+    vectors: list[Vector], status: int, last_line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "vectors.json"
+    file.write_text(json.dumps(vectors), encoding="utf-8")
+    assert main([str(file)]) == status
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in printed[:-1]] == [replay(vector).verdict for vector in vectors]
+    assert printed[-1] == last_line
+
+
+def test_without_a_file_the_usage_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "usage" in capsys.readouterr().err

@@ -1,0 +1,141 @@
+"""A broker's own view of registration, heartbeats and shutdown (rules D4, L6, L10, L11)."""
+
+import pytest
+
+from spec.broker.lifecycle import (
+    BrokerLifecycle,
+    BrokerState,
+    CleanShutdown,
+    LifecycleStep,
+    answers_this_run,
+    begin_controlled_shutdown,
+    handle_heartbeat_response,
+    handle_registration_response,
+    next_communication,
+    set_ready_to_unfence,
+    start_again,
+    stop,
+)
+from spec.controller.brokers import handle_heartbeat, handle_registration
+from spec.controller.protocol import ControllerProtocol
+from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from spec.releases.kraft import KRAFT_NEXT, KRAFT_VERSIONS
+from spec.step import SendToController, Step
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Incarnation, Offset
+from tests.spec.controller_driver import Driver, answer_of, cluster
+
+NEW = BrokerLifecycle(BrokerId(1), Incarnation(2), previous_broker_epoch=BrokerEpoch(5))
+REGISTERED = NEW._replace(broker_epoch=BrokerEpoch(7))
+
+
+def in_state(state: BrokerState) -> BrokerLifecycle:
+    return REGISTERED._replace(state=state, ready_to_unfence=True)
+
+
+def test_a_run_registers_until_it_is_registered() -> None:
+    request = BrokerRegistrationRequest(BrokerId(1), Incarnation(2), BrokerEpoch(5))
+    assert next_communication(NEW, Offset(3)) == Step(NEW, (SendToController(request),))
+
+
+@pytest.mark.parametrize(
+    ("run", "want_fence", "want_shutdown"),
+    [
+        (REGISTERED, True, False),
+        (in_state(BrokerState.RUNNING), False, False),
+        (in_state(BrokerState.PENDING_CONTROLLED_SHUTDOWN), False, True),
+    ],
+)
+def test_heartbeats(run: BrokerLifecycle, want_fence: bool, want_shutdown: bool) -> None:
+    request = BrokerHeartbeatRequest(BrokerId(1), BrokerEpoch(7), Offset(3), want_fence, want_shutdown)
+    assert next_communication(run, Offset(3)) == Step(run, (SendToController(request),))
+
+
+@pytest.mark.parametrize(
+    ("error", "incarnation", "epoch"),
+    [
+        pytest.param(Error.NONE, 2, 7, id="registered"),
+        pytest.param(Error.DUPLICATE_BROKER_REGISTRATION, 2, NO_BROKER_EPOCH, id="refused"),
+        pytest.param(Error.NONE, 1, NO_BROKER_EPOCH, id="an answer to the run before"),
+    ],
+)
+def test_answers_to_a_registration(error: Error, incarnation: int, epoch: int) -> None:
+    response = BrokerRegistrationResponse(error, Incarnation(incarnation), BrokerEpoch(7))
+    run = handle_registration_response(answers_this_run, NEW, response).state
+    assert run == NEW._replace(broker_epoch=BrokerEpoch(epoch))
+
+
+@pytest.mark.parametrize(
+    ("before", "response", "after"),
+    [
+        ("STARTING", (Error.NONE, True, True, False), "RECOVERY"),
+        ("STARTING", (Error.NONE, False, True, False), "STARTING"),
+        ("RECOVERY", (Error.NONE, True, False, False), "RUNNING"),
+        ("RECOVERY", (Error.NONE, True, True, False), "RECOVERY"),
+        ("RUNNING", (Error.NONE, True, True, False), "RUNNING"),
+        ("PENDING_CONTROLLED_SHUTDOWN", (Error.NONE, True, False, False), "PENDING_CONTROLLED_SHUTDOWN"),
+        ("PENDING_CONTROLLED_SHUTDOWN", (Error.NONE, True, True, True), "SHUTTING_DOWN"),
+        ("PENDING_CONTROLLED_SHUTDOWN", (Error.STALE_BROKER_EPOCH, True, True, True), "PENDING_CONTROLLED_SHUTDOWN"),
+    ],
+)
+def test_answers_to_heartbeats(before: str, response: tuple[Error, bool, bool, bool], after: str) -> None:
+    step = handle_heartbeat_response(in_state(BrokerState[before]), BrokerHeartbeatResponse(*response))
+    assert step.state.state == BrokerState[after]
+    assert step.effects == ((CleanShutdown(BrokerEpoch(7)),) if after == "SHUTTING_DOWN" else ())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("STARTING", "SHUTTING_DOWN"),
+        ("RUNNING", "PENDING_CONTROLLED_SHUTDOWN"),
+        ("PENDING_CONTROLLED_SHUTDOWN", "PENDING_CONTROLLED_SHUTDOWN"),
+    ],
+)
+def test_leave_is_asked_for_by_who_takes_part(before: str, after: str) -> None:
+    assert begin_controlled_shutdown(in_state(BrokerState[before])).state.state == BrokerState[after]
+
+
+# ---- both sides together
+
+
+def talk(driver: Driver, run: BrokerLifecycle) -> BrokerLifecycle:
+    """One request of the run, with all metadata applied, and its answer."""
+    (effect,) = next_communication(run, Offset(driver.image.end_offset - 1)).effects
+    assert isinstance(effect, SendToController)
+    message = effect.message
+    if isinstance(message, BrokerRegistrationRequest):
+        reply = driver.take(handle_registration(driver.rules, driver.settings, driver.state, message, driver.now_ms))
+        return handle_registration_response(answers_this_run, run, answer_of(reply)).state
+    beat = driver.take(handle_heartbeat(driver.rules, driver.settings, driver.state, message, driver.now_ms))
+    return handle_heartbeat_response(run, answer_of(beat)).state
+
+
+@pytest.mark.parametrize("rules", KRAFT_VERSIONS, ids=lambda rules: rules.name)
+def test_a_broker_comes_and_goes(rules: ControllerProtocol) -> None:
+    driver = cluster(rules)
+    run = BrokerLifecycle(BrokerId(4), Incarnation(1))
+    states = []
+    for _ in range(4):
+        run = set_ready_to_unfence(talk(driver, run)).state
+        states.append(run.state.name)
+    assert states == ["STARTING", "RECOVERY", "RUNNING", "RUNNING"]
+    run = talk(driver, begin_controlled_shutdown(run).state)
+    assert run.state == BrokerState.SHUTTING_DOWN
+
+
+def test_the_next_run_tells_of_a_clean_shutdown() -> None:
+    """Rules D4, L10: it keeps its eligibility then, and loses it otherwise."""
+    for clean in (True, False):
+        driver = cluster(KRAFT_NEXT, min_isr=3, eligible_leader_replicas=True)
+        run = BrokerLifecycle(
+            BrokerId(2), Incarnation(1), BrokerState.RUNNING, driver.broker_epochs[2], ready_to_unfence=True
+        )
+        driver.expire(2)
+        assert driver.partition.elr == {BrokerId(2)}
+        stopped: LifecycleStep = stop(run)
+        (left_behind,) = stopped.effects
+        assert isinstance(left_behind, CleanShutdown)
+        again = start_again(stopped.state, left_behind.broker_epoch if clean else NO_BROKER_EPOCH)
+        assert talk(driver, again).broker_epoch > left_behind.broker_epoch
+        assert driver.partition.elr == ({BrokerId(2)} if clean else set())

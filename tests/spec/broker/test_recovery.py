@@ -1,0 +1,193 @@
+"""Checkpoint files and what a start makes of them: C6, D1-D8, H7, T13."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spec.broker.partition import Partition
+from spec.broker.recovery import (
+    Checkpoints,
+    Recovered,
+    Survived,
+    after_clean_stop,
+    after_kill,
+    after_power_loss,
+    checkpoint,
+    is_checkpointed,
+    opened,
+    previous_broker_epoch,
+    recover,
+    recovered_epochs,
+    recovery_point_after_truncation,
+)
+from spec.log.checkpoint_files import (
+    OffsetEntry,
+    Offsets,
+    epochs_from_text,
+    epochs_to_text,
+    from_text,
+    offset_of,
+    offsets_from_text,
+    offsets_to_text,
+)
+from spec.log.epoch_history import EpochEntry, EpochHistory
+from spec.log.local_log import LocalLog
+from spec.log.producers import ProducerBatch, ProducerEpoch, ProducerId
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, Epoch, Error, Offset, PartitionId
+from tests.spec.broker_driver import log_of
+
+LOG = log_of(3, 4, 4, 5)
+
+
+def history(*entries: tuple[int, int]) -> EpochHistory:
+    return EpochHistory(tuple(EpochEntry(Epoch(epoch), Offset(start)) for epoch, start in entries))
+
+
+# ---- D1, D2
+
+
+def test_the_text_of_the_epoch_file() -> None:
+    assert epochs_to_text(history((0, 0), (2, 5))) == "0\n2\n0 0\n2 5\n"
+
+
+def test_the_text_of_a_file_of_offsets() -> None:
+    entries = (OffsetEntry("orders", 1, Offset(7)), OffsetEntry("orders", 0, Offset(12)))
+    assert offsets_to_text(entries) == "0\n2\norders 0 12\norders 1 7\n"
+
+
+growing = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=4).map(
+    lambda steps: history(*((sum(e for e, _ in steps[:n]) + n, sum(o for _, o in steps[:n]) + n) for n in range(len(steps))))
+)
+
+
+@given(growing)
+def test_an_epoch_history_comes_back(written: EpochHistory) -> None:
+    assert epochs_from_text(epochs_to_text(written)) == (Error.NONE, written)
+
+
+@given(st.dictionaries(st.tuples(st.sampled_from("ab"), st.integers(0, 9)), st.integers(-1, 99), max_size=5))
+def test_offsets_come_back(offsets: dict[tuple[str, int], int]) -> None:
+    entries = tuple(sorted(OffsetEntry(*key, Offset(offset)) for key, offset in offsets.items()))
+    assert offsets_from_text(offsets_to_text(entries)) == (Error.NONE, entries)
+
+
+@pytest.mark.parametrize("text", ["", "0\n", "0\n0\n"])
+def test_a_file_may_be_empty(text: str) -> None:
+    assert from_text(text, 3) == (Error.NONE, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1\n0\n",
+        "0\nmany\n",
+        "0\n2\na 0 1\n",
+        "0\n0\na 0 1\n",
+        "0\n1\na 0\n",
+        "0\n1\na zero 1\n",
+        "0\n1\na 0 1.5\n",
+        "0\n1\na 0 ٣\n",
+        "x",
+    ],
+)
+def test_a_file_of_any_other_form_is_unusable(text: str) -> None:
+    assert offsets_from_text(text) == (Error.KAFKA_STORAGE_ERROR, ())
+    assert epochs_from_text(text).error == Error.KAFKA_STORAGE_ERROR
+
+
+def test_the_last_entry_of_a_partition_counts_and_others_are_0() -> None:
+    found = offsets_from_text("0\n2\na 0 1\na 0 5\n")
+    assert (offset_of(found, "a", 0), offset_of(found, "a", 1)) == (5, 0)
+
+
+def test_an_unusable_file_of_offsets_counts_as_empty() -> None:
+    assert offset_of(Offsets(Error.KAFKA_STORAGE_ERROR), "a", 0) == 0
+
+
+# ---- D3, T13
+
+
+def test_a_start_that_the_first_segment_shows_is_not_noted() -> None:
+    assert is_checkpointed(Offset(5), Offset(3))
+    assert not is_checkpointed(Offset(3), Offset(3))
+
+
+def test_what_was_cut_off_is_not_on_the_disk() -> None:
+    assert recovery_point_after_truncation(Offset(9), Offset(4)) == 4
+    assert recovery_point_after_truncation(Offset(2), Offset(4)) == 2
+
+
+# ---- D4
+
+
+@pytest.mark.parametrize(
+    ("noted", "epoch"),
+    [((7,), 7), ((7, 7), 7), ((7, 8), NO_BROKER_EPOCH), ((7, -1), NO_BROKER_EPOCH), ((), NO_BROKER_EPOCH)],
+)
+def test_a_stop_was_clean_if_all_directories_say_so(noted: tuple[int, ...], epoch: int) -> None:
+    assert previous_broker_epoch(tuple(BrokerEpoch(each) for each in noted)) == epoch
+
+
+# ---- D5, D6, D8, H7
+
+
+def test_a_clean_stop_loses_nothing() -> None:
+    local = LocalLog(LOG.start_at(Offset(1)), Offset(3))
+    assert recover(after_clean_stop(local)) == Recovered(local, Offset(4))
+
+
+def test_a_kill_loses_no_record_but_the_watermark_is_as_old_as_its_checkpoint() -> None:
+    checkpoints = checkpoint(LocalLog(LOG.truncate_to(Offset(2)), Offset(1)), Offset(2))
+    assert recover(after_kill(LocalLog(LOG, Offset(4)), checkpoints)) == Recovered(LocalLog(LOG, Offset(1)), Offset(2))
+
+
+def test_a_loss_of_power_loses_what_was_not_flushed() -> None:
+    checkpoints = Checkpoints(Offset(4), Offset(1))
+    recovered = recover(after_power_loss(LocalLog(LOG, Offset(4)), checkpoints, Offset(2)))
+    assert recovered == Recovered(LocalLog(log_of(3, 4), Offset(2)), Offset(1))
+
+
+def test_recovery_cuts_at_the_first_invalid_batch_unless_the_stop_was_clean() -> None:
+    torn = Survived(LOG, Checkpoints(Offset(4), Offset(1)), first_invalid=Offset(3))
+    assert recover(torn).local == LocalLog(log_of(3, 4, 4), Offset(3))
+    assert recover(torn._replace(clean=True)).local.log == LOG
+
+
+def test_an_epoch_opened_in_vain_does_not_survive() -> None:
+    assert recover(after_kill(LocalLog(LOG.open_epoch(Epoch(9))), Checkpoints())).local.log == LOG
+
+
+def test_a_log_that_ends_before_its_start_is_emptied() -> None:
+    recovered = recover(Survived(LOG, Checkpoints(Offset(3), Offset(9), Offset(7))))
+    assert recovered == Recovered(LocalLog(log_of().restart_at(Offset(7)), Offset(7)), Offset(7))
+
+
+def test_the_noted_start_counts() -> None:
+    recovered = recover(Survived(LOG, Checkpoints(Offset(1), Offset(4), Offset(2))))
+    assert (recovered.local.log.start_offset, recovered.local.high_watermark) == (2, 2)
+
+
+@given(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6), st.integers(-1, 4), st.booleans())
+def test_whatever_survived_is_consistent_when_opened(mark: int, point: int, start: int, invalid: int, clean: bool) -> None:
+    checkpoints = Checkpoints(Offset(mark), Offset(point), Offset(start))
+    local, recovery_point = recover(Survived(LOG, checkpoints, clean, Offset(invalid)))
+    assert 0 <= local.log.start_offset <= local.high_watermark <= local.log.end_offset
+    assert recovery_point <= local.log.end_offset
+
+
+# ---- C6
+
+
+def test_epochs_in_the_file_beyond_the_log_are_dropped_and_later_ones_found_are_added() -> None:
+    file = history((3, 0), (4, 2), (6, 9))
+    assert recovered_epochs(file, Offset(1), Offset(5), ()) == history((3, 1), (4, 2))
+    found = (EpochEntry(Epoch(4), Offset(3)), EpochEntry(Epoch(7), Offset(4)))
+    assert recovered_epochs(history((3, 0), (4, 2)), Offset(0), Offset(5), found) == history((3, 0), (4, 2), (7, 4))
+
+
+def test_an_opened_replica_neither_leads_nor_follows() -> None:
+    recovered = Recovered(LocalLog(LOG, Offset(2)), Offset(0))
+    batch = ProducerBatch(ProducerId(4), ProducerEpoch(0), 3, 2)
+    partition = opened(PartitionId(1), recovered, (batch,))
+    assert partition._replace(producers=()) == Partition(PartitionId(1), LocalLog(LOG, Offset(2)))
+    assert [entry.last_sequence for entry in partition.producers] == [4]

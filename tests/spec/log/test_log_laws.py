@@ -1,0 +1,227 @@
+"""Every carrier obeys every law of the log algebra that it claims."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, assume, find, given, settings
+from hypothesis import strategies as st
+
+from proofs.laws import LAWS, Carrier, Law, LogT, written_by_one_series_of_leaders
+from spec.log.algebra import Log
+from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
+from spec.log.record_log import EMPTY_LOG, RecordLog
+from spec.published.truncation import truncate_to_common_epoch
+from spec.values import NO_EPOCH, NO_VALUE, Epoch, Offset, Record
+from tests.spec import strategies
+from tests.spec.strategies import ReplicaLog
+
+
+def record_log(pairs: Sequence[tuple[int, int]], start_offset: int) -> RecordLog:
+    return RecordLog(tuple(Record(value, Epoch(epoch)) for epoch, value in pairs), Offset(start_offset))
+
+
+RECORD_LOG = Carrier("RecordLog", record_log, keeps_any_order=True, compares_logs=True)
+
+
+def epoch_log(pairs: Sequence[tuple[int, int]], start_offset: int) -> EpochLog:
+    return EMPTY_EPOCH_LOG.restart_at(Offset(start_offset)).append(record_log(pairs, 0).records)
+
+
+EPOCH_LOG = Carrier("EpochLog", epoch_log, compares_logs=True, keeps_values=False)
+CARRIERS: tuple[Carrier[Any], ...] = (RECORD_LOG, EPOCH_LOG)
+
+
+def made(carrier: Carrier[LogT], made_of: ReplicaLog) -> Log:
+    log = carrier.log(made_of.pairs, made_of.start_offset)
+    return log if made_of.opened_epoch == NO_EPOCH else log.open_epoch(Epoch(made_of.opened_epoch))
+
+
+@st.composite
+def arguments(draw: st.DrawFn, carrier: Carrier[LogT], law: Law) -> dict[str, Any]:
+    """Something for each parameter of a law; only what it has, for the sake of time."""
+    wanted = law.parameters
+    drawn: dict[str, Any] = {}
+    if "leader" in wanted:
+        follower, leader = draw(strategies.replica_logs())
+        return {"follower": made(carrier, follower), "leader": made(carrier, leader)}
+    in_order = law.in_order or not carrier.keeps_any_order or draw(st.booleans())
+    first = draw(strategies.any_log(in_order))
+    drawn["log"] = log = made(carrier, first)
+    if "other" in wanted:
+        drawn["other"] = made(carrier, draw(strategies.another_log(first, in_order)))
+    if "records" in wanted:
+        drawn["records"] = records = _records(draw(strategies.appendable(log.latest_epoch, in_order)), carrier.keeps_values)
+        if "more" in wanted:
+            latest_epoch = records[-1].leader_epoch if records else log.latest_epoch
+            drawn["more"] = _records(draw(strategies.appendable(latest_epoch, in_order)), carrier.keeps_values)
+    beyond = st.integers(max(log.start_offset - 1, 0), log.end_offset + 2).map(Offset)
+    numbers = {
+        "offset": beyond,
+        "position": beyond,
+        "epoch": st.integers(NO_EPOCH, log.latest_epoch + 2).map(Epoch),
+        "later": st.integers(log.latest_epoch, log.latest_epoch + 4).map(Epoch),
+        "limit": st.integers(0, strategies.MAX_RECORDS),
+    }
+    return drawn | {name: draw(numbers[name]) for name in sorted(wanted & numbers.keys())}
+
+
+def _records(pairs: strategies.Pairs, with_values: bool) -> tuple[Record, ...]:
+    return tuple(Record(value if with_values else NO_VALUE, Epoch(epoch)) for epoch, value in pairs)
+
+
+CLAIMED = [(carrier, law) for carrier in CARRIERS for law in LAWS if carrier.compares_logs or not law.compares_logs]
+
+
+@pytest.mark.parametrize(("carrier", "law"), CLAIMED, ids=[f"{carrier.name}-{law.name}" for carrier, law in CLAIMED])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])
+@given(data=st.data())
+def test_law(carrier: Carrier[Any], law: Law, data: st.DataObject) -> None:
+    drawn = data.draw(arguments(carrier, law))
+    assume(law.applies_to(drawn))
+    assert law.holds_for(drawn), law.statement
+
+
+def test_laws_have_different_names() -> None:
+    assert len({law.name for law in LAWS}) == len(LAWS)
+
+
+# ---- the premise of the exchange of epochs
+
+
+@given(strategies.replica_logs())
+def test_leaders_histories_give_logs_as_the_exchange_needs_them(pair: tuple[ReplicaLog, ReplicaLog]) -> None:
+    assert written_by_one_series_of_leaders(made(RECORD_LOG, pair[0]), made(RECORD_LOG, pair[1]))
+
+
+def test_leaders_histories_give_logs_that_part_in_the_middle() -> None:
+    def parted(pair: tuple[ReplicaLog, ReplicaLog]) -> bool:
+        one, other = made(RECORD_LOG, pair[0]), made(RECORD_LOG, pair[1])
+        return one.start_offset < one.agreement_end(other) < min(one.end_offset, other.end_offset)
+
+    assert parted(find(strategies.replica_logs(), parted, settings=settings(phases=[Phase.generate])))
+
+
+def exchanged(follower: Log, leader: Log) -> Offset:
+    return truncate_to_common_epoch(follower, Offset(0), leader.largest_epoch_up_to)
+
+
+def test_exchange_misses_agreement_where_epochs_go_back() -> None:
+    """A follower fetched from a deposed leader (epoch 1) after it had a record of epoch 2: fetches were not fenced.
+
+    An epoch history cannot say so: the later entry of the lower epoch erases the higher one.
+    """
+    shorter = EMPTY_LOG.append((Record(0, Epoch(2)),))
+    longer = shorter.append((Record(1, Epoch(1)),))
+    assert longer.agreement_end(shorter) == 1
+    assert exchanged(longer, shorter) == 0
+    assert exchanged(shorter, longer) == 0
+    assert not written_by_one_series_of_leaders(longer, shorter)
+
+
+def test_exchange_misses_a_difference_within_one_epoch() -> None:
+    """Two leaders in one epoch would write different records at one offset; epochs alone do not show it."""
+    one, other = EMPTY_LOG.append((Record(0, Epoch(0)),)), EMPTY_LOG.append((Record(1, Epoch(0)),))
+    assert one.agreement_end(other) == 0
+    assert exchanged(one, other) == 1
+    assert not written_by_one_series_of_leaders(one, other)
+
+
+def test_released_answers_need_the_leaders_own_epoch_entry() -> None:
+    """KAFKA-7415: a leader that has no record of an epoch as late as the follower's gives no answer about it."""
+    leader = EMPTY_LOG.append((Record(0, Epoch(0)), Record(1, Epoch(0))))
+    follower = EMPTY_LOG.append((Record(0, Epoch(0)), Record(1, Epoch(0)), Record(2, Epoch(1))))
+    behind = Offset(1)
+    assert follower.agreement_end(leader) == 2
+    assert truncate_to_common_epoch(follower, behind, leader.end_offset_for_epoch) == behind
+    assert truncate_to_common_epoch(follower, behind, leader.open_epoch(Epoch(2)).end_offset_for_epoch) == 2
+
+
+# ---- RecordLog by example
+
+
+LOG = RecordLog((Record(7, Epoch(1)), Record(8, Epoch(1)), Record(9, Epoch(3))), Offset(10))
+
+
+def test_a_log_with_three_records() -> None:
+    assert (LOG.start_offset, LOG.end_offset, LOG.latest_epoch) == (10, 13, 3)
+    assert [LOG.epoch_at(Offset(offset)) for offset in range(9, 14)] == [NO_EPOCH, 1, 1, 3, NO_EPOCH]
+    assert LOG.read(Offset(11), 5) == (Record(8, Epoch(1)), Record(9, Epoch(3)))
+    assert LOG.epoch_history.entries == ((1, 10), (3, 12))
+
+
+def test_truncation_at_the_end_is_the_same_log() -> None:
+    assert LOG.truncate_to(LOG.end_offset) is LOG
+    assert LOG.truncate_to(Offset(99)) is LOG
+
+
+def test_truncation_below_the_start_starts_there() -> None:
+    assert LOG.truncate_to(Offset(4)) == RecordLog((), Offset(4))
+
+
+def test_an_opened_epoch_is_in_the_history_before_its_first_record() -> None:
+    assert LOG.open_epoch(Epoch(5)).epoch_history.entries == ((1, 10), (3, 12), (5, 13))
+    assert LOG.open_epoch(Epoch(5)).truncate_to(Offset(13)) == LOG
+
+
+def test_history_of_epochs_that_go_back_keeps_the_later_records() -> None:
+    log = EMPTY_LOG.append((Record(0, Epoch(0)), Record(0, Epoch(2)), Record(0, Epoch(1))))
+    assert log.epoch_history.entries == ((0, 0), (1, 2))
+
+
+def test_logs_agree_after_a_difference() -> None:
+    """The agreement ends after the *last* common record: it looks at no earlier one."""
+    other = RecordLog((Record(0, Epoch(1)), *LOG.records[1:]), Offset(10))
+    assert LOG.agreement_end(other) == 13
+
+
+def test_logs_without_a_common_offset_agree_up_to_the_lower_start() -> None:
+    assert LOG.agreement_end(RecordLog((Record(7, Epoch(1)),), Offset(3))) == 3
+
+
+# ---- EpochLog
+
+
+def test_records_after_a_gap_leave_the_start_where_it_was() -> None:
+    log = EMPTY_EPOCH_LOG.append_at(Offset(27), (Record(NO_VALUE, Epoch(19)),) * 2)
+    assert (log.start_offset, log.end_offset, log.epoch_history.entries) == (0, 29, ((19, 27),))
+    assert EMPTY_LOG.append_at(Offset(27), (Record(1, Epoch(19)),) * 2).epoch_history == log.epoch_history
+
+
+@settings(max_examples=200)
+@given(strategies.any_log(in_order=True), st.data())
+def test_both_carriers_hold_the_same_history(made_of: ReplicaLog, data: st.DataObject) -> None:
+    """Whatever is done to a log, what a rule may ask of it has the same answer in both carriers."""
+    logs: tuple[Log, Log] = made(RECORD_LOG, made_of), made(EPOCH_LOG, made_of)
+    for _ in range(data.draw(st.integers(0, 4))):
+        within = st.integers(logs[0].start_offset, logs[0].end_offset).map(Offset)
+        match data.draw(st.sampled_from(["append", "gap", "truncate", "start", "restart", "open"])):
+            case "append":
+                records = _records(data.draw(strategies.appendable(logs[0].latest_epoch, in_order=True)), True)
+                logs = (logs[0].append(records), logs[1].append(records))
+            case "gap":
+                base = Offset(logs[0].end_offset + data.draw(st.integers(0, 2)))
+                record = (Record(0, Epoch(max(logs[0].latest_epoch, 0))),)
+                logs = (logs[0].append_at(base, record), logs[1].append_at(base, record))
+            case "truncate":
+                offset = Offset(data.draw(st.integers(0, logs[0].end_offset + 1)))
+                logs = (logs[0].truncate_to(offset), logs[1].truncate_to(offset))
+            case "start":
+                offset = data.draw(within)
+                logs = (logs[0].start_at(offset), logs[1].start_at(offset))
+            case "restart":
+                offset = data.draw(within)
+                logs = (logs[0].restart_at(offset), logs[1].restart_at(offset))
+            case "open":
+                epoch = Epoch(logs[0].latest_epoch + 1)
+                logs = (logs[0].open_epoch(epoch), logs[1].open_epoch(epoch))
+    answers = [
+        (
+            (log.start_offset, log.end_offset, log.latest_epoch),
+            [log.epoch_at(Offset(offset)) for offset in range(log.end_offset + 1)],
+            [log.end_offset_for_epoch(Epoch(epoch)) for epoch in range(-1, log.latest_epoch + 2)],
+            [log.largest_epoch_up_to(Epoch(epoch)) for epoch in range(-1, log.latest_epoch + 2)],
+        )
+        for log in logs
+    ]
+    assert answers[0] == answers[1]

@@ -1,0 +1,114 @@
+"""The releases of the broker: neighbours differ in exactly the rules that the releases between them changed."""
+
+from dataclasses import fields
+from itertools import pairwise
+
+import pytest
+
+from spec.broker.lifecycle import BrokerLifecycle
+from spec.broker.protocol import BrokerProtocol
+from spec.broker.rules.fetcher import FetchState, FetchStatus
+from spec.broker.rules.followers import FollowerState
+from spec.broker.rules.isr.proposal import LeaderIsr
+from spec.broker.rules.leadership import acts_on_any_metadata
+from spec.messages.broker_registration import BrokerRegistrationResponse
+from spec.mutation import Mutant, weaken
+from spec.releases.broker import BROKER_4_0, BROKER_NEXT, BROKER_VERSIONS
+from spec.releases.broker_mutants import (
+    BROKER_MUTANTS,
+    has_fetched,
+    one_is_enough,
+    takes_any_announcement,
+    takes_any_offset,
+    takes_any_registration,
+)
+from spec.values import BrokerId, Epoch, Error, Incarnation, Offset, PartitionEpoch
+
+RULES = [field.name for field in fields(BrokerProtocol) if field.name != "name"]
+
+CHANGED = {
+    "0.10": set(),
+    "0.11": {"start_following", "check_sequences", "awaits"},
+    "1.0": set(),
+    "1.1": {"takes_answer"},
+    "2.0": {"epoch_lookup"},
+    "2.1": {"start_leading", "restarts_fetching", "serves", "epoch_lookup", "has_reached", "names_epochs"},
+    "2.2": {"latest_offset_lags"},
+    "2.3": set(),
+    "2.4": set(),
+    "2.5": set(),
+    "2.6": set(),
+    "2.7": {"asks_for_isr", "on_isr_error", "divergence", "counts_fetch", "truncate"},
+    "2.8": {"start_following", "names_epochs", "truncation", "high_watermark_when_diverging"},
+    "3.0": {"divergence", "counts_fetch"},
+    "3.1": {"on_isr_error"},
+    "3.2": {"on_isr_error"},
+    "3.3": {"takes_announcement", "is_eligible", "asks_for_isr", "on_isr_error"},
+    "3.4": set(),
+    "3.5": {"check_run", "is_eligible", "asks_for_isr", "names_run", "high_watermark_when_diverging"},
+    "3.6": {"awaits", "last_epoch"},
+    "3.7": {"min_isr", "may_advance", "last_epoch"},
+    "3.8": set(),
+    "3.9": set(),
+    "4.0": {"takes_records"},
+    "next": {"announced_isr", "knows_followers", "takes_answer", "joins"},
+}
+
+
+def changed(before: BrokerProtocol, after: BrokerProtocol) -> set[str]:
+    return {rule for rule in RULES if getattr(before, rule) != getattr(after, rule)}
+
+
+def test_each_release_changes_what_it_says() -> None:
+    found = {after.name: changed(before, after) for before, after in pairwise(BROKER_VERSIONS)}
+    assert {BROKER_VERSIONS[0].name: set()} | found == CHANGED
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_of_the_record_was_changed_or_is_weakened(rule: str) -> None:
+    weakened = {mutant.field for mutant in BROKER_MUTANTS}
+    assert rule in weakened or any(rule in rules for rules in CHANGED.values())
+
+
+@pytest.mark.parametrize("mutant", BROKER_MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_weakens_one_rule_of_the_repaired_version(mutant: Mutant) -> None:
+    weakened = weaken(BROKER_NEXT, mutant)
+    assert changed(BROKER_NEXT, weakened) == {mutant.field}
+    assert "**Kafka:**" in mutant.rule.__doc__
+
+
+def test_mutants_have_different_names() -> None:
+    assert len({mutant.name for mutant in BROKER_MUTANTS}) == len(BROKER_MUTANTS) == 35
+
+
+def test_what_the_rules_that_never_were_allow() -> None:
+    nobody = LeaderIsr(frozenset(), PartitionEpoch(9), frozenset(), PartitionEpoch(-1))
+    assert takes_any_announcement(Epoch(5), nobody, Epoch(1), PartitionEpoch(1))
+    assert has_fetched(FollowerState(Offset(0)), Offset(9), Offset(9))
+    assert not has_fetched(FollowerState(), Offset(0), Offset(0))
+    assert takes_any_offset(FetchState(FetchStatus.TRUNCATING), Offset(3), Epoch(1))
+    assert not takes_any_offset(FetchState(), Offset(3), Epoch(1))
+    run, response = BrokerLifecycle(BrokerId(1), Incarnation(2)), BrokerRegistrationResponse(Error.NONE, Incarnation(1))
+    assert takes_any_registration(run, response)
+    assert not BROKER_NEXT.takes_registration(run, response)
+    assert (one_is_enough(2, 3), acts_on_any_metadata(Offset(0), Offset(9))) == (1, True)
+
+
+def test_what_was_repaired_is_not_undone_later() -> None:
+    """Except in 2.7, 2.8 and 3.6, which brought bugs with them that the next release took back."""
+    for rule in RULES:
+        rules = [getattr(version, rule) for version in BROKER_VERSIONS]
+        distinct = [after for before, after in pairwise([None, *rules]) if after != before]
+        back_again = {"counts_fetch", "high_watermark_when_diverging", "last_epoch"}
+        assert len(set(distinct)) == len(distinct) - (rule in back_again), rule
+
+
+def test_the_repairs_are_all_that_next_adds() -> None:
+    assert changed(BROKER_4_0, BROKER_NEXT) == {"announced_isr", "knows_followers", "takes_answer", "joins"}
+
+
+def test_every_function_of_a_release_says_which_of_kafka_it_states() -> None:
+    for version in BROKER_VERSIONS:
+        for rule in RULES:
+            function = getattr(version, rule)
+            assert "**Kafka:**" in (function.__doc__ or ""), f"{version.name}: {function.__name__}"
