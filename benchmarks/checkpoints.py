@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from model_check.compiled import explore
-from model_check.compiled.checkpoint import Checkpoint, Moment
-from model_check.exploration import Checkpointing, Limits
+from model_check.core.exploration import Checkpointing, Limits
+from model_check.engines.compiled import explore
+from model_check.engines.compiled.checkpoint import Checkpoint, Moment
 from model_check.models import MODELS
 
 

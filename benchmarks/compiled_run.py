@@ -7,10 +7,10 @@ one state of each orbit is visited.
 import json
 import sys
 
-from model_check.compiled import explore
-from model_check.exploration import Limits
+from model_check.core.exploration import Limits
+from model_check.core.symmetry import Symmetry
+from model_check.engines.compiled import explore
 from model_check.models import MODELS
-from model_check.symmetry import Symmetry
 
 
 def main(arguments: list[str]) -> None:

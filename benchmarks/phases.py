@@ -13,9 +13,9 @@ from benchmarks.engines import write_readme
 
 STARTED = time.perf_counter()
 
-from model_check.compiled import engine, kernels  # noqa: E402 (imports are timed)
-from model_check.compiled.rulebook import RuleBook  # noqa: E402
-from model_check.exploration import Limits  # noqa: E402
+from model_check.core.exploration import Limits  # noqa: E402
+from model_check.engines.compiled import engine, kernels  # noqa: E402
+from model_check.engines.compiled.rulebook import RuleBook  # noqa: E402
 from model_check.models import MODELS  # noqa: E402
 
 SETTINGS = {"log_size": 3, "max_records": 3, "max_epoch": 2}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 STATES_IN_A_JOB = 1 << 21
-"""States of a partition that a job expands: `model_check.spark.engine.MOST_AT_A_TIME`."""
+"""States of a partition that a job expands: `model_check.engines.spark.engine.MOST_AT_A_TIME`."""
 
 CASES = [(10**10, 32), (10**10, 256), (10**11, 32), (10**11, 256)]
 USED = 0.7

@@ -8,11 +8,11 @@ an error.
 import argparse
 import time
 
-from model_check.exploration import Limits
+from model_check.core.exploration import Limits
+from model_check.engines.spark import engine
+from model_check.engines.spark.session import SparkSettings, spark_context
 from model_check.models import MODELS
-from model_check.spark import engine
-from model_check.spark.session import SparkSettings, spark_context
-from tests.model_check.test_golden import LARGE, ROWS, assert_is_row, row_name
+from tests.model_check.models.test_golden import LARGE, ROWS, assert_is_row, row_name
 
 PARTITIONS = (1, 2, 7, 64)
 

@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from model_check.exploration import Limits
+from model_check.core.exploration import Limits
+from model_check.engines.spark.engine import _folder, _Search
+from model_check.engines.spark.session import MOST_IN_A_LEVEL, SparkSettings, spark_context
 from model_check.models import MODELS
-from model_check.spark.engine import _folder, _Search
-from model_check.spark.session import MOST_IN_A_LEVEL, SparkSettings, spark_context
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -9,10 +9,10 @@ import time
 from itertools import pairwise
 
 from benchmarks.engines import write_readme
-from model_check.model import Model
+from model_check.core.model import Model
+from model_check.engines.simulation.simulate import Plan, simulate
+from model_check.engines.simulation.walks import walks
 from model_check.models import MODELS
-from model_check.simulation.simulate import Plan, simulate
-from model_check.simulation.walks import walks
 
 CASES = (
     ("kip-320", {"log_size": 3, "max_records": 3, "max_epoch": 2}, 200_000),

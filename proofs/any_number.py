@@ -13,7 +13,7 @@ from typing import Any
 
 import z3
 
-from model_check.model import Action, Local
+from model_check.core.model import Action, Local
 from proofs.anyone import ANOTHER, ANYONE, EVERY_OTHER, IS_OTHER, ONE, PREMISES, speaks_of_others
 from proofs.induction import INIT, PROPERTIES, Claim, Induction, Status, export
 from proofs.invariant import Conjunct, Instance, Theorem

@@ -9,7 +9,7 @@ from typing import Any
 
 import z3
 
-from model_check.model import Local
+from model_check.core.model import Local
 from proofs.symbolic import IS_BROKER, Brokers, Name, number
 from spec.values import NO_LEADER
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import z3
 
-from model_check.model import Action
+from model_check.core.model import Action
 from proofs.induction import INIT, PROPERTIES, Claim, Induction, Obligation, Status, export, names_in
 from proofs.instances import Instances, Kind
 from proofs.invariant import Conjunct, ReplicaView, Theorem

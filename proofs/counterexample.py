@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import z3
 from z3 import z3util
 
-from model_check.exploration import Limits, Step, Trace
-from model_check.model import Action, Model, Property, Slot, State, when
-from model_check.render import action_in_words, field_name, owner, party_name, slot_in_words
+from model_check.core.exploration import Limits, Step, Trace
+from model_check.core.model import Action, Model, Property, Slot, State, when
+from model_check.traces.render import action_in_words, field_name, owner, party_name, slot_in_words
 from proofs.finite import spelled_out
 from proofs.induction import INIT, PROPERTIES, Claim, Induction
 from proofs.invariant import Conjunct, StateView, Theorem, holds_in, violations
@@ -311,7 +311,7 @@ def reachable(counterexample: Counterexample, theorem: Theorem, mutant: str | No
 
     `limits` are states and seconds.
     """
-    from model_check.engines import explorer  # noqa: PLC0415 - only failed proofs pay for it
+    from model_check.engines.explorer import explorer  # noqa: PLC0415
 
     max_states, max_seconds = limits
     replicas = counterexample.model.parameters["replicas"]

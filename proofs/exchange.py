@@ -11,7 +11,7 @@ from typing import Any
 
 import z3
 
-from model_check.models.gustafson.exchange import ask
+from model_check.models.published.exchange import ask
 from proofs.induction import Claim, Induction
 from proofs.symbolic import SymbolicInt, assume, conjunction, explore, number
 from proofs.symbolic_log import SymbolicLog

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import z3
 
-from model_check.model import Action, Local
+from model_check.core.model import Action, Local
 from proofs.invariant import Conjunct, Instance, StateView, Theorem, instances
 from proofs.relation import Step, as_formula, step
 from proofs.settings import Settings

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import z3
 
-from model_check.model import Model
+from model_check.core.model import Model
 from proofs.logic import any_of
 from proofs.settings import Replicas
 from proofs.symbolic import Brokers, SymbolicBool, SymbolicInt, SymbolicSet, conjunction, truth

@@ -9,11 +9,11 @@ from typing import Any
 
 import z3
 
-from model_check.encode import trace_as_json
-from model_check.engines import explorer
-from model_check.exploration import Limits, Trace
-from model_check.model import Model, Property, when
-from model_check.render import trace_table
+from model_check.core.exploration import Limits, Trace
+from model_check.core.model import Model, Property, when
+from model_check.engines.explorer import explorer
+from model_check.traces.encode import trace_as_json
+from model_check.traces.render import trace_table
 from proofs.any_number import InductionOverAnyNumber
 from proofs.by_outcome import InductionByOutcome
 from proofs.counterexample import Counterexample, Search, reachable, search_for

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import z3
 
-from model_check.exploration import Step, Trace
-from model_check.model import Model, Property, Slot
+from model_check.core.exploration import Step, Trace
+from model_check.core.model import Model, Property, Slot
 from model_check.models import MODELS
 from proofs.finite import SmallNumbers, spelled_out
 from proofs.relation import as_formula, step

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import z3
 
-from model_check.model import REFUSED, Action, Effect, Local, Slot, View
+from model_check.core.model import REFUSED, Action, Effect, Local, Slot, View
 from proofs.shapes import plain
 from proofs.state import Key, SymbolicState
 from proofs.symbolic import Path, conjunction, explore, facts_of, joined, joined_truth, numbered_anew, truth

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from model_check.engines import explorer
-from model_check.exploration import Limits
-from model_check.model import Property, when
+from model_check.core.exploration import Limits
+from model_check.core.model import Property, when
+from model_check.engines.explorer import explorer
 from proofs.counterexample import Counterexample, CounterexampleSearch, explored_view
 from proofs.induction import Induction
 from proofs.invariant import Conjunct, Theorem, holds_in

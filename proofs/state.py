@@ -5,7 +5,7 @@ from typing import Any
 
 import z3
 
-from model_check.model import Model, Slot
+from model_check.core.model import Model, Slot
 from proofs.shapes import Shape, Unknown, shape_of
 from proofs.symbolic import Brokers, Name, number
 

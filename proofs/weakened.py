@@ -15,7 +15,7 @@ from types import CodeType, FrameType
 
 import z3
 
-from model_check.model import Action
+from model_check.core.model import Action
 from proofs.by_outcome import InductionByOutcome
 from proofs.counterexample import EVERYTHING, SEARCH_S, SIZES, Counterexample, CounterexampleSearch
 from proofs.induction import INIT, PROPERTIES, Claim

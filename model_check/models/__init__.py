@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from model_check.model import Model
-from model_check.models import async_isr, gustafson, kafka
-from model_check.models.gustafson.settings import PARAMETERS, QUIRKS, TRUNCATION
+from model_check.core.model import Model
+from model_check.core.parameters import Parameter, resolve
+from model_check.models import kafka, published
 from model_check.models.kafka.settings import PARAMETERS as KAFKA_PARAMETERS
 from model_check.models.kafka.settings import default_bounds
-from model_check.parameters import Parameter, resolve
+from model_check.models.published import async_isr
+from model_check.models.published.settings import PARAMETERS, QUIRKS, TRUNCATION
 from spec.published.versions import ASYNC_ISR, KIP_101, KIP_279, KIP_320, KIP_320_FIRST_TRY, TRUNCATE_TO_HW, Protocol
 
 
@@ -39,7 +40,7 @@ def _replication(protocol: Protocol, summary: str, truncation: str | None = None
     parameters: tuple[Parameter, ...] = PARAMETERS
     if truncation:
         parameters += (TRUNCATION._replace(default=truncation),)
-    builder = partial(gustafson.build, protocol.name, protocol)
+    builder = partial(published.build, protocol.name, protocol)
     return ModelEntry(protocol.name, summary, parameters, QUIRKS, builder)
 
 

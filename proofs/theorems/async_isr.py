@@ -8,10 +8,10 @@ has to be shown is that the controller's ISR never leaves it.
 from math import inf
 from typing import Any
 
-from model_check.model import Model
-from model_check.models import async_isr
-from model_check.models.async_isr import LEADER, PARAMETERS
-from model_check.parameters import resolve
+from model_check.core.model import Model
+from model_check.core.parameters import resolve
+from model_check.models.published import async_isr
+from model_check.models.published.async_isr import LEADER, PARAMETERS
 from proofs.invariant import StateView, Theorem, Witness, conjunct, weakened_rules
 from proofs.logic import all_of, among, any_of, implies, member
 from proofs.settings import Replicas

@@ -14,13 +14,13 @@ from typing import Any
 
 import z3
 
-from model_check.model import Model
+from model_check.core.model import Model
+from model_check.core.parameters import resolve
 from model_check.models import messages
 from model_check.models.messages import Numbers
 from model_check.models.messages.board import LATE, LONG_AGO
 from model_check.models.messages.settings import PARAMETERS
 from model_check.models.messages.values import FIRST_RUN, MessageId
-from model_check.parameters import resolve
 from proofs.invariant import ReplicaView, Theorem, Witness, conjunct, weakened_rules
 from proofs.logic import (
     all_of,

@@ -10,10 +10,10 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from model_check.model import Model, Slot, then
-from model_check.models import gustafson
-from model_check.models.gustafson.settings import NAMES, PARAMETERS, TRUNCATION
-from model_check.parameters import resolve
+from model_check.core.model import Model, Slot, then
+from model_check.core.parameters import resolve
+from model_check.models import published
+from model_check.models.published.settings import NAMES, PARAMETERS, TRUNCATION
 from proofs import exchange
 from proofs.anyone import ANYONE
 from proofs.invariant import ReplicaView, Theorem, Witness, conjunct, weakened_rules
@@ -84,7 +84,7 @@ def unbounded(replicas: Replicas, mutant: str | None = None, protocol: Protocol 
     parameters = resolve(protocol.name, (*PARAMETERS, TRUNCATION), given)
     names: Any = ANYONE.names if replicas == ANY else None
     epochs: Any = [ANY_EPOCH]
-    return with_memory(gustafson.build(protocol.name, protocol, parameters, epochs, names))
+    return with_memory(published.build(protocol.name, protocol, parameters, epochs, names))
 
 
 def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = None, protocol: Protocol = KIP_320) -> Model:
@@ -97,7 +97,7 @@ def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = N
         "mutant": mutant,
     }
     parameters = resolve(protocol.name, (*PARAMETERS, TRUNCATION), given)
-    return with_memory(gustafson.build(protocol.name, protocol, parameters))
+    return with_memory(published.build(protocol.name, protocol, parameters))
 
 
 class View(ReplicaView):

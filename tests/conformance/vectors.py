@@ -4,8 +4,9 @@ A file of vectors is a JSON list. A vector names a component, the operations to 
 what its state must be at the end (`expect`); an operation may carry the answer that it must give (`expect`). A pair is
 a list, an absent value is null, an undefined epoch or offset is -1.
 
-A component is a class here with one method per operation. Run a file with `python -m tests.conformance.vectors FILE`: one line per
-vector, and exit status 1 if any fails. What no class or method here can do is reported as unsupported, not passed over.
+A component is a class here with one method per operation. Run a file with `python -m tests.conformance.vectors FILE`: one
+line
+per vector, and exit status 1 if any fails. What no class or method here can do is reported as unsupported, not passed over.
 """
 
 import json

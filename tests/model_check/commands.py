@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from model_check.cli import main
+from model_check.cli.main import main
 
 
 class Done(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import z3
 
-from model_check.audit import reachable_states
+from model_check.core.audit import reachable_states
 from proofs.any_number import InductionOverAnyNumber
 from proofs.anyone import ANOTHER, ONE
 from proofs.confirm import answer

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,8 @@ from proofs.dependencies import first_failure_without, rests_on
 from proofs.prove import induction_of
 from proofs.settings import Settings
 from proofs.theorems import HOLDING, THEOREMS
+from tests.places import DOCS
 
-DOCS = Path(__file__).parents[2] / "docs"
 COMMIT = "FencedLeaderIncHighWatermark(leader=a)"
 
 

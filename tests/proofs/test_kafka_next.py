@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from model_check import compiled
-from model_check.engines import explorer
-from model_check.exploration import Limits
-from model_check.model import Model, State
+from model_check.core.exploration import Limits
+from model_check.core.model import Model, State
+from model_check.core.parameters import resolve
+from model_check.core.symmetry import Symmetry
+from model_check.engines import compiled
+from model_check.engines.explorer import explorer
 from model_check.models import messages
 from model_check.models.messages import board
 from model_check.models.messages.settings import PARAMETERS
 from model_check.models.messages.values import FIRST_RUN, MessageId
-from model_check.parameters import resolve
-from model_check.symmetry import Symmetry
 from proofs import prove
 from proofs.by_outcome import InductionByOutcome
 from proofs.counterexample import Explored

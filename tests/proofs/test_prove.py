@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import z3
 
-from model_check.cli_prove import jobs
-from model_check.engines import explorer
-from model_check.exploration import Limits
-from model_check.model import Property, when
+from model_check.cli.prove import jobs
+from model_check.core.exploration import Limits
+from model_check.core.model import Property, when
+from model_check.engines.explorer import explorer
 from proofs.confirm import answer
 from proofs.counterexample import CounterexampleSearch, explored_view, failing
 from proofs.induction import Induction

@@ -12,10 +12,10 @@ import z3
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from model_check.audit import reachable_states
-from model_check.model import Model
+from model_check.core.audit import reachable_states
+from model_check.core.model import Model
 from model_check.models import MODELS
-from model_check.models.async_isr import LEADER
+from model_check.models.published.async_isr import LEADER
 from proofs.finite import spelled_out
 from proofs.relation import Step, step
 from proofs.shapes import RecordShape, Shape, in_model, plain, shape_of

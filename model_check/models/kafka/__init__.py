@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from model_check.model import Model
+from model_check.core.model import Model
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.control import add_control
 from model_check.models.kafka.isr_changes import add_isr_changes

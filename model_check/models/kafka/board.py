@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from model_check.model import PRODUCER, REFUSED, Effect, Local, Model, Slot, View, then, when
+from model_check.core.model import PRODUCER, REFUSED, Effect, Local, Model, Slot, View, then, when
 from model_check.models.kafka.cluster import Control, controller_state
 from model_check.models.kafka.party import Rules, committed, face, next_request
 from model_check.models.kafka.reading import Reading, image_for, with_image

@@ -2,7 +2,7 @@
 
 from itertools import combinations
 
-from model_check.model import CONTROLLER, Note, when
+from model_check.core.model import CONTROLLER, Note, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import (
     END,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import NamedTuple
 
-from model_check.model import CONTROLLER, REFUSED, Local, Message, Note, then, when
+from model_check.core.model import CONTROLLER, REFUSED, Local, Message, Note, then, when
 from model_check.models.kafka.board import NOBODY_KNOWN, Board, Decision, cluster_after
 from model_check.models.kafka.cluster import answer_of, appended, cluster_of, controller_state, is_the_choice
 from model_check.models.kafka.party import LATE, STRANGER, Log, awaits, broker, exchange_after, leading

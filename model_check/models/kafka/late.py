@@ -7,7 +7,7 @@ received it still handles, be it after requests of the next connection. What a b
 answer that has left it does not.
 """
 
-from model_check.model import REFUSED, Effect, Local, Message, Note, View, then, when
+from model_check.core.model import REFUSED, Effect, Local, Message, Note, View, then, when
 from model_check.models.kafka.board import Board, Known
 from model_check.models.kafka.party import Log, leading
 from model_check.models.kafka.replication import (

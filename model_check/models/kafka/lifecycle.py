@@ -6,7 +6,7 @@ controller at once; one that starts registers at once, for until then it is as g
 
 from collections.abc import Callable
 
-from model_check.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, View, then, when
+from model_check.core.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, View, then, when
 from model_check.models.kafka.board import Board, Decided
 from model_check.models.kafka.cluster import (
     NOW,

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from model_check.model import REFUSED, Effect, Local, Note, View, then, when
+from model_check.core.model import REFUSED, Effect, Local, Note, View, then, when
 from model_check.models.kafka.board import Board, read_change
 from model_check.models.kafka.cluster import registration
 from model_check.models.kafka.party import LATE, Log, broker, followed, leading

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import combinations, pairwise
 
-from model_check.model import Local, View, when
+from model_check.core.model import Local, View, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import registered
 from model_check.models.kafka.party import Log, latest_offset

@@ -7,7 +7,7 @@ are in `model_check.models.kafka.late`.
 
 from collections.abc import Callable
 
-from model_check.model import REFUSED, Local, Message, View, then, when
+from model_check.core.model import REFUSED, Local, Message, View, then, when
 from model_check.models.kafka.board import NOBODY_KNOWN, Board, Known
 from model_check.models.kafka.party import (
     LATE,

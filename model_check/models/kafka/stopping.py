@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from model_check.model import REFUSED, Effect, Note, then, when
+from model_check.core.model import REFUSED, Effect, Note, then, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.late import gone_with
 from model_check.models.kafka.party import Log

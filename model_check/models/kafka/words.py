@@ -5,7 +5,6 @@ For every detail there are `kspec check --itf` and `--json`.
 
 from collections.abc import Iterable
 
-from model_check.encode import in_words, record_in_words
 from model_check.models.kafka.reading import LATER, NOT_READING, Reading
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
@@ -30,6 +29,7 @@ from model_check.models.kafka.values import (
     Under,
     ZkCluster,
 )
+from model_check.traces.encode import in_words, record_in_words
 from spec.broker.lifecycle import BrokerState
 from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
 from spec.broker.rules.followers import Follower

@@ -8,7 +8,7 @@ gone, or when it is replaced.
 from collections.abc import Callable
 from typing import Any
 
-from model_check.model import CONTROLLER, REFUSED, Effect, Event, Message, Note, then, when
+from model_check.core.model import CONTROLLER, REFUSED, Effect, Event, Message, Note, then, when
 from model_check.models.kafka.board import NOBODY_KNOWN, Board
 from model_check.models.kafka.cluster import registered
 from model_check.models.kafka.late import gone_with

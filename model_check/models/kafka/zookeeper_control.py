@@ -8,7 +8,7 @@ them and writes before the next is not seen: its write is refused.
 from collections.abc import Callable
 from itertools import combinations
 
-from model_check.model import CONTROLLER, Argument, Note
+from model_check.core.model import CONTROLLER, Argument, Note
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.values import NO_TOPIC, PARTITION, ZkCluster
 from model_check.models.kafka.zookeeper import ZkDecision, decided_by, live_now, partitions_of, zk_state

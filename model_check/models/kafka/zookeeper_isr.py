@@ -5,7 +5,7 @@ lost with the connection to ZooKeeper: then the leader, still under the lock, se
 if that is refused looks whether the node is what it has written. The controller may have written in between.
 """
 
-from model_check.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, then, when
+from model_check.core.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, then, when
 from model_check.models.kafka.board import NOBODY_KNOWN, Board
 from model_check.models.kafka.party import LATE, Log, broker, leading
 from model_check.models.kafka.replication import led_after

@@ -16,7 +16,7 @@ committed, who committed furthest, what each follower asked last in each epoch, 
 
 from typing import Any
 
-from model_check.model import Model
+from model_check.core.model import Model
 from model_check.models.messages.board import Board, Numbers
 from model_check.models.messages.control import add_control
 from model_check.models.messages.properties import add_properties

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from model_check.model import Model, Slot
+from model_check.core.model import Model, Slot
 from model_check.models.messages.values import (
     FIRST_RUN,
     FROM_THE_START,

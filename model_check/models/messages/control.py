@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from model_check.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, Slot, then, when
+from model_check.core.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, Slot, then, when
 from model_check.models.messages.board import ANOTHER_PROCESS, LATE, Board, decision_of, registered_of
 from model_check.models.messages.values import (
     NO_FETCH,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from model_check.model import when
+from model_check.core.model import when
 from model_check.models.messages.board import Board, Log
 from model_check.models.messages.values import Decision, Term
 from spec.values import NO_BROKER_EPOCH, BrokerEpoch, Offset

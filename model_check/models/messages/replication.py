@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from model_check.model import CONTROLLER, PRODUCER, REFUSED, Local, Message, Note, then, when
+from model_check.core.model import CONTROLLER, PRODUCER, REFUSED, Local, Message, Note, then, when
 from model_check.models.messages.board import Board, Log
 from model_check.models.messages.values import (
     NO_MESSAGE,

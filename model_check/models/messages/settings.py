@@ -1,6 +1,6 @@
 """The parameters of the model `messages`."""
 
-from model_check.parameters import Parameter
+from model_check.core.parameters import Parameter
 from spec.releases.broker_mutants import BROKER_MUTANTS
 from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 

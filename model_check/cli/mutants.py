@@ -1,0 +1,95 @@
+"""`kspec mutants` and `kspec matrix`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from model_check.cli.common import ALL_HOLD, VIOLATED, Output, progress
+from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
+from model_check.extras import MissingExtraError
+
+
+@click.command()
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--write", "file", metavar="FILE", help="Write the page of all mutants.")
+@click.option("--engine", type=SWARM_ENGINES, default="compiled", show_default=True, help="Where mutants are hunted.")
+@session_options
+@click.option("--quiet", is_flag=True, help="No progress on standard error.")
+def mutants(
+    names: tuple[str, ...],
+    as_json: bool,
+    file: str | None,
+    engine: str,
+    master: str | None,
+    conf: tuple[str, ...],
+    quiet: bool,
+) -> int:
+    """Weaken each rule of broker and controller, or those NAMED, and see which property of model kafka dies of it.
+
+    Exit status: 0 if every mutant dies that is not known to survive, 1 if not.
+    """
+    from model_check.reports import mutants as found
+
+    unknown = [name for name in names if name not in found.ALL_MUTANTS]
+    if unknown:
+        raise click.UsageError(f"there is no mutant {unknown[0]!r}; mutants: {', '.join(found.ALL_MUTANTS)}")
+    page = Output(file)
+    done = []
+    settings = swarm_settings(engine, master, conf, quiet)
+    try:
+        with progress(not quiet) as report, spark_errors(engine):
+            for entry in found.hunts(names, report) if settings is None else _hunts_on_spark(names, settings):
+                done.append(entry)
+                if not as_json:
+                    click.echo(found.line(entry))
+    except MissingExtraError as error:
+        raise click.UsageError(str(error)) from error
+    if as_json:
+        click.echo(json.dumps(found.as_json(done)))
+    else:
+        click.echo(f"  {sum(entry.killed for entry in done)} of {len(done)} die")
+    page.write(found.as_markdown(done))
+    return ALL_HOLD if all(entry.killed or entry.survives_because for entry in done) else VIOLATED
+
+
+def _hunts_on_spark(names: tuple[str, ...], settings: Any) -> list[Any]:
+    from model_check.engines.spark import swarm
+
+    return swarm.hunts(names, settings)
+
+
+@click.command()
+@click.option("--version", "versions", multiple=True, metavar="NAME", help="Only this version; may be repeated.")
+@click.option("--time-limit", default=60.0, type=click.FloatRange(0, min_open=True), metavar="S", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--write", "folder", metavar="DIR", help="Write the matrix, and a page for each version, into this folder.")
+@click.option("--quiet", is_flag=True, help="No progress on standard error.")
+def matrix(versions: tuple[str, ...], time_limit: float, as_json: bool, folder: str | None, quiet: bool) -> int:
+    """Check every property of model kafka in every version, within the same bounds, and print the verdicts.
+
+    Exit status: 0, also where properties are violated: old versions are known to.
+    """
+    from model_check.reports import matrix as verdicts
+    from model_check.reports.matrix_pages import write_pages
+
+    unknown = [name for name in versions if name not in verdicts.ROWS]
+    if unknown:
+        raise click.UsageError(f"there is no version {unknown[0]!r}; versions: {', '.join(verdicts.ROWS)}")
+    rows: list[Any] = []
+    with progress(not quiet) as report:
+        for row in verdicts.rows(versions or verdicts.ROWS, time_limit, report):
+            rows.append(row)
+            if not as_json:
+                click.echo(verdicts.line(row))
+    if as_json:
+        click.echo(json.dumps(verdicts.as_json(rows)))
+    if folder is not None:
+        try:
+            for path in write_pages(Path(folder), rows):
+                click.echo(path)
+        except OSError as error:
+            raise click.UsageError(f"cannot write {folder}: {error.strerror}") from error
+    return ALL_HOLD

@@ -1,0 +1,196 @@
+"""`kspec prove`."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from model_check.cli.common import ALL_HOLD, STOPPED, VIOLATED
+from model_check.extras import MissingExtraError, need
+
+MOST_REPLICAS = 16
+
+
+class NumberOfReplicas(click.IntRange):
+    """A number of replicas, or the word `any`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, or `any`."""
+        try:
+            return value if value == "any" else super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            raise click.BadParameter(f"{value!r} is neither `any` nor a number from {self.min} to {self.max}.") from error
+
+
+@click.command()
+@click.argument("theorems", metavar="[THEOREM]...", nargs=-1)
+@click.option(
+    "--replicas",
+    type=NumberOfReplicas(2, MOST_REPLICAS),
+    metavar="N",
+    help="Replicas, 1 to N, or `any` for however many there are.  [default: 3, and any where that is proved; for a"
+    " refutation as few as it takes]",
+)
+@click.option("--workers", type=click.IntRange(1, 256), metavar="W", help="Processes (all cores by default).")
+@click.option("--export", metavar="DIR", help="Write each obligation into this folder as SMT-LIB 2.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="S",
+    help="Seconds for one obligation; below 1 no counterexample is looked for.  [default: 20; for runs of one length that"
+    " refute, 300]",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Of Z3's random choices.")
+@click.option("--mutant", metavar="NAME", help="Weaken one rule: the proof should then fail.")
+@click.option(
+    "--runs",
+    "runs_from",
+    type=click.IntRange(1, 20),
+    metavar="N",
+    help="Refute by runs from the initial state, of N states or more, and not by where induction fails.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--quiet", is_flag=True, help="No progress on standard error, no line for each obligation.")
+def prove(
+    theorems: tuple[str, ...],
+    replicas: int | Literal["any"] | None,
+    workers: int | None,
+    export: str | None,
+    timeout: float | None,
+    seed: int,
+    mutant: str | None,
+    runs_from: int | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Prove each THEOREM (all that hold by default) by induction, for logs and epochs of any length.
+
+    Of versions that lose committed records it finds where the induction fails, or a shortest run that loses one.
+    Exit status: 0 everything is proved, 1 something is refuted, 2 bad usage, 3 something stays unknown.
+    """
+    try:
+        need(("z3",), "kspec prove", extra="prove")
+    except MissingExtraError as error:
+        raise click.UsageError(str(error)) from error
+
+    from proofs.prove import Outcome, z3_version
+    from proofs.prove import prove as run
+    from proofs.settings import Settings
+    from proofs.theorems import default_timeout
+
+    names = _chosen(theorems, mutant) if runs_from is None else _refutable(theorems, replicas, mutant)
+    chosen = jobs(names, replicas, mutant, runs_from)
+    folder = _folder(export)
+    outcomes: list[Outcome] = []
+    with _words(not quiet) as show:
+        for name, size in chosen:
+
+            def told(obligations: Any, done: int, tasks: int, name: str = name) -> None:
+                if not quiet and not as_json:
+                    for each in obligations:
+                        click.echo(f"{each.status:<8} {each.seconds:6.2f} s  {each.action}  {each.conjunct}")
+                show(f"{name}: {done} of {tasks} tasks")
+
+            seconds = default_timeout(name, runs_from) if timeout is None else timeout
+            target = _subfolder(folder, f"{name}-{size}", len(chosen))
+            settings = Settings(name, size, mutant, seconds, seed, target, runs_from)
+            outcomes.append(run(settings, workers or os.cpu_count() or 1, told))
+            if not as_json:
+                click.echo(outcomes[-1].as_text())
+    if as_json:
+        described = [outcome.as_json() for outcome in outcomes]
+        click.echo(json.dumps({"theorems": described, "z3_version": z3_version()}))
+    statuses = {outcome.status for outcome in outcomes}
+    return VIOLATED if "refuted" in statuses else STOPPED if "unknown" in statuses else ALL_HOLD
+
+
+@contextmanager
+def _words(shown: bool) -> Iterator[Callable[[str], None]]:
+    """Progress in words on standard error, if it is shown."""
+    if not shown:
+        yield lambda text: None
+        return
+    from model_check.cli.progress import ProgressLine
+
+    line = ProgressLine(sys.stderr)
+    try:
+        yield line.show
+    finally:
+        line.close()
+
+
+def _chosen(theorems: tuple[str, ...], mutant: str | None) -> tuple[str, ...]:
+    """The theorems of these names; without any, all that have the mutant."""
+    from proofs.theorems import HOLDING, NAMES, THEOREMS
+
+    for name in theorems:
+        if name not in NAMES:
+            raise click.UsageError(f"there is no theorem {name!r}; theorems: {', '.join(NAMES)}")
+    if mutant is None:
+        return theorems or HOLDING
+    for name in theorems:
+        known_mutants = tuple(THEOREMS[name].mutants if name in THEOREMS else ())
+        if mutant not in known_mutants:
+            raise click.UsageError(f"theorem {name} has no mutant {mutant!r}; it has {', '.join(known_mutants) or 'none'}")
+    if theorems:
+        return theorems
+    having = tuple(name for name, known in THEOREMS.items() if mutant in known.mutants and not known.by_outcome)
+    if not having:
+        names = dict.fromkeys(mutant for known in THEOREMS.values() for mutant in known.mutants)
+        raise click.UsageError(f"no theorem has a mutant {mutant!r}; mutants: {', '.join(names)}")
+    return having
+
+
+def jobs(
+    names: tuple[str, ...],
+    replicas: int | Literal["any"] | None,
+    mutant: str | None = None,
+    runs_from: int | None = None,
+) -> list[tuple[str, int | Literal["any"]]]:
+    """Each theorem with a number of replicas; where none is asked for, also with any number, if it is proved so."""
+    from proofs.theorems import THEOREMS, default_replicas
+
+    if replicas is None:
+        known: list[tuple[str, int | Literal["any"]]] = [(name, default_replicas(name, runs_from)) for name in names]
+        proved = [name for name in names if name in THEOREMS and THEOREMS[name].any_number and THEOREMS[name].holds]
+        return known if mutant or runs_from else [*known, *((name, "any") for name in proved)]
+    for name in names if replicas == "any" else ():
+        if name not in THEOREMS or not THEOREMS[name].any_number:
+            able = ", ".join(known for known, theorem in THEOREMS.items() if theorem.any_number)
+            raise click.UsageError(f"{name} needs a number of --replicas; for any number of them there is {able}")
+    return [(name, replicas) for name in names]
+
+
+def _refutable(theorems: tuple[str, ...], replicas: int | Literal["any"] | None, mutant: str | None) -> tuple[str, ...]:
+    """The versions of these names, of which symbolic runs from the initial state are looked at."""
+    from proofs.theorems import REFUTABLE
+
+    if mutant is not None or replicas == "any":
+        raise click.UsageError("--runs needs a number of --replicas, and no --mutant")
+    for name in theorems:
+        if name not in REFUTABLE:
+            raise click.UsageError(f"--runs: no run is known to violate {name}; some do of {', '.join(REFUTABLE)}")
+    return theorems or tuple(REFUTABLE)
+
+
+def _folder(path: str | None) -> Path | None:
+    """A folder to write into; it is made if it is not there."""
+    if path is None:
+        return None
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(f"cannot make the folder {path}: {error.strerror}") from error
+    if not os.access(path, os.W_OK):
+        raise click.UsageError(f"cannot write into the folder {path}")
+    return Path(path)
+
+
+def _subfolder(folder: Path | None, name: str, several: int) -> Path | None:
+    """A folder for each theorem and number of replicas, if there are several."""
+    return folder if folder is None or several == 1 else _folder(str(folder / name))

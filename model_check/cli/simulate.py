@@ -1,0 +1,154 @@
+"""`kspec simulate`."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from model_check.cli.common import ALL_HOLD, STOPPED, VIOLATED, Output, build, chosen_properties, model_options
+from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
+
+MOST_STEPS = 1_000_000
+MOST_WEIGHT = 1_000_000
+
+
+def _weights(model: Any, given: tuple[str, ...]) -> dict[str, int]:
+    """`ACTION=W`, each, as weights by action name."""
+    weights: dict[str, int] = {}
+    for text in given:
+        name, equals, number = text.partition("=")
+        if not equals or not (number.isascii() and number.isdigit()) or int(number) > MOST_WEIGHT:
+            raise click.UsageError(f"--weight {text}: expected ACTION=W, W a whole number from 0 to {MOST_WEIGHT:,}")
+        if name not in model.action_names:
+            names = ", ".join(model.action_names)
+            raise click.UsageError(f"model {model.name} has no action {name!r}; it has {names}")
+        weights[name] = int(number)
+    return weights
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--seed", default=1, show_default=True, type=click.IntRange(0, (1 << 64) - 1), metavar="S", help="Of the random choices."
+)
+@click.option(
+    "--traces",
+    default=10_000,
+    show_default=True,
+    type=click.IntRange(1, 1 << 40),
+    metavar="N",
+    help="How many walks to take.",
+)
+@click.option(
+    "--depth",
+    default=100,
+    show_default=True,
+    type=click.IntRange(1, MOST_STEPS),
+    metavar="D",
+    help="Most steps of a walk.",
+)
+@click.option("--engine", type=SWARM_ENGINES, default="compiled", show_default=True, help="Where walks are taken.")
+@click.option("--workers", type=click.IntRange(1, 1024), metavar="W", help="Threads; by default one for each core.")
+@click.option("--partitions", type=click.IntRange(1), metavar="P", help="Engine spark: tasks (one for each core).")
+@session_options
+@click.option(
+    "--weight",
+    "given_weights",
+    multiple=True,
+    metavar="ACTION=W",
+    help="Draw this action W times as often as others, never if W is 0; may be repeated.",
+)
+@click.option("--invariant", "names", multiple=True, metavar="NAME", help="Check this property; may be repeated.")
+@click.option("--shrink/--no-shrink", "shrinking", default=True, help="Shrink the runs that violate a property.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--itf", metavar="FILE", help="Write the shortest shrunk run as ITF JSON (`-`: standard output).")
+@click.option("--mermaid", metavar="FILE", help="Write it as a Mermaid sequence diagram (`-`: standard output).")
+@click.option("--full", is_flag=True, help="Show whole states in traces, not only what changed.")
+@click.option("--quiet", is_flag=True, help="No progress on standard error.")
+@model_options
+def simulate(
+    model: str,
+    seed: int,
+    traces: int,
+    depth: int,
+    engine: str,
+    workers: int | None,
+    partitions: int | None,
+    master: str | None,
+    conf: tuple[str, ...],
+    given_weights: tuple[str, ...],
+    names: tuple[str, ...],
+    shrinking: bool,
+    as_json: bool,
+    itf: str | None,
+    mermaid: str | None,
+    full: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Take random walks through MODEL and check its properties on the way.
+
+    The same seed gives the same walks, whatever the number of workers, and on Spark too. Exit status: 0 no violation was
+    found, 1 a property is violated, 2 bad usage, 3 stopped by Ctrl-C before all walks were taken.
+    """
+    built = build(model, options)
+    properties = chosen_properties(built, names, everything=False)
+    weights = _weights(built, given_weights)
+    itf_file, mermaid_file = Output(itf), Output(mermaid)
+    from model_check.engines.simulation.report import simulation_as_json, simulation_as_text, violations
+    from model_check.engines.simulation.simulate import Plan
+    from model_check.engines.simulation.simulate import simulate as take_walks
+    from model_check.traces.itf import as_itf
+    from model_check.traces.mermaid import sequence_diagram
+
+    plan = Plan(seed, traces, depth, weights)
+    settings = swarm_settings(engine, master, conf, quiet, workers, partitions=partitions)
+    if settings is None:
+        with _progress(not quiet) as report:
+            result = take_walks(built, properties, plan, workers, report)
+    else:
+        with spark_errors(engine):
+            from model_check.engines.spark import swarm
+
+            result = swarm.simulate(built, properties, plan, settings)
+    found = violations(result, shrinking)
+    if as_json:
+        click.echo(json.dumps(simulation_as_json(result, found)))
+    elif "-" not in (itf, mermaid):
+        click.echo(simulation_as_text(result, found, full))
+    if found:
+        shortest = found[0]
+        description = f"{model}: {shortest.finding.prop.name} VIOLATED in {len(shortest.trace)} states"
+        itf_file.write(json.dumps(as_itf(built, shortest.trace, description), indent=1) + "\n")
+        mermaid_file.write(sequence_diagram(built, shortest.trace))
+    elif itf or mermaid:
+        click.echo("kspec: no property was violated, so there is no trace to write", err=True)
+    return _status(result)
+
+
+def _status(result: Any) -> int:
+    if result.violated:
+        return VIOLATED
+    return STOPPED if result.interrupted else ALL_HOLD
+
+
+@contextmanager
+def _progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
+    if not shown:
+        yield None
+        return
+    from model_check.cli.progress import ProgressLine
+
+    line = ProgressLine(sys.stderr)
+
+    def report(progress: Any) -> None:
+        rate = progress.steps / max(progress.seconds, 1e-3)
+        line.show(f"{progress.walks:,} walks, {progress.steps:,} steps, {rate:,.0f} steps/s")
+
+    try:
+        yield report
+    finally:
+        line.close()

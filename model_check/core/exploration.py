@@ -1,0 +1,228 @@
+"""What every engine is asked and what it answers."""
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from model_check.core.model import Action, Model, Property, State
+
+
+class Step(NamedTuple):
+    """A state of a trace and the action that led to it (`None` for the initial state)."""
+
+    action: Action | None
+    state: State
+
+
+Trace = tuple[Step, ...]
+
+
+class Progress(NamedTuple):
+    """How far an exploration is: levels, distinct states, transitions, states of this level still to expand, seconds."""
+
+    level: int
+    distinct_states: int
+    transitions: int
+    queue: int
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Limits:
+    """When to stop early, and how often to report."""
+
+    stop_at_first: bool = True
+    max_states: int | None = None
+    max_seconds: float | None = None
+    deadlock_is_violation: bool = False
+    report: Callable[[Progress], None] | None = None
+    report_every: float = 0.5
+
+
+class CheckpointError(ValueError):
+    """A folder that cannot hold this exploration's checkpoints, or whose checkpoint cannot be resumed."""
+
+
+class Checkpointing(NamedTuple):
+    """Where an exploration keeps checkpoints, every how many seconds, and whether it goes on from the one that is there.
+
+    `tell` gets a sentence when a checkpoint is left behind, or could not be written. `address` is the folder as it was
+    named: for engine spark it may be a URL.
+    """
+
+    folder: Path
+    tell: Callable[[str], None]
+    resume: bool = False
+    every: float = 60.0
+    address: str = ""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """A property's verdict: `holds` is `None` while the exploration cannot tell.
+
+    `trace` is a shortest counterexample of an `always`, a shortest witness of a `sometimes`.
+    """
+
+    prop: Property
+    holds: bool | None = None
+    trace: Trace | None = None
+
+    @property
+    def violated(self) -> bool:
+        """Whether an `always` fails. A `sometimes` that is never reached is a warning: bounds may be too small for it."""
+        return self.holds is False and self.prop.kind == "always"
+
+
+class LevelWork(NamedTuple):
+    """What the states of a level took on Spark, in all jobs that led to it.
+
+    `successors` were found, `sent_states` of them sent to their partitions, in `sent_bytes`; `new_states` had not been
+    visited. `seconds` passed; expanding and merging took these seconds of processors.
+    """
+
+    level: int
+    jobs: int
+    successors: int
+    sent_states: int
+    sent_bytes: int
+    new_states: int
+    seconds: float
+    expand_s: float
+    merge_s: float
+
+    def added_to(self, other: "LevelWork") -> "LevelWork":
+        """Both together, of one level."""
+        return LevelWork(
+            self.level,
+            self.jobs + other.jobs,
+            self.successors + other.successors,
+            self.sent_states + other.sent_states,
+            self.sent_bytes + other.sent_bytes,
+            self.new_states + other.new_states,
+            self.seconds + other.seconds,
+            self.expand_s + other.expand_s,
+            self.merge_s + other.merge_s,
+        )
+
+
+class Shuffles(NamedTuple):
+    """What engine spark sent, level by level; levels that the driver explores by itself send nothing."""
+
+    partitions: int
+    state_bytes: int
+    levels: list[LevelWork]
+
+
+@dataclass(slots=True)
+class Exploration:
+    """The outcome: numbers, verdicts, deadlocks. `complete` says that every reachable state was expanded.
+
+    `levels` holds the number of distinct states at each distance from the initial one; their number is TLC's depth. With
+    `symmetry`, `represented` counts the states that those visited stand for, themselves included. `shuffles` is what
+    engine spark has to say besides.
+    """
+
+    model: Model
+    engine: str
+    verdicts: list[Verdict]
+    deadlock_is_violation: bool = False
+    symmetry: bool = False
+    stopped_because: str | None = None
+    levels: list[int] = field(default_factory=list)
+    actions: dict[str, int] = field(default_factory=dict)
+    deadlocks: int = 0
+    deadlock_trace: Trace | None = None
+    duration_s: float = 0.0
+    represented: int | None = None
+    shuffles: Shuffles | None = None
+
+    def __post_init__(self) -> None:
+        self.actions = dict.fromkeys(self.model.action_names, 0)
+
+    def finish(self, clock: "Clock", real_trace: Callable[[Trace], Trace] | None = None) -> "Exploration":
+        """Decide what only a complete exploration decides, and stop the clock.
+
+        `real_trace` turns the traces found, through canonical states, into runs of the model.
+        """
+        if real_trace:
+            for verdict in self.verdicts:
+                verdict.trace = real_trace(verdict.trace) if verdict.trace else None
+            self.deadlock_trace = real_trace(self.deadlock_trace) if self.deadlock_trace else None
+        if self.complete:
+            for verdict in self.verdicts:
+                if verdict.holds is None:
+                    verdict.holds = verdict.prop.kind == "always"
+        self.duration_s = clock.elapsed
+        return self
+
+    @property
+    def complete(self) -> bool:
+        return self.stopped_because is None
+
+    @property
+    def distinct_states(self) -> int:
+        return sum(self.levels)
+
+    @property
+    def transitions(self) -> int:
+        return sum(self.actions.values())
+
+    @property
+    def depth(self) -> int:
+        return len(self.levels)
+
+    @property
+    def violated(self) -> bool:
+        return any(verdict.violated for verdict in self.verdicts) or (self.deadlock_is_violation and self.deadlocks > 0)
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """States hold no reference cycles, so looking for some among millions of tuples only costs time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class Clock:
+    """Keeps an engine's limits: whether to report progress, and whether to stop.
+
+    `earlier` is how many seconds an exploration took before it was resumed from a checkpoint; a limit on time is for
+    what comes after.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.earlier = 0.0
+        self.started = time.monotonic()
+        self._next_report = self.started + limits.report_every
+
+    @property
+    def elapsed(self) -> float:
+        return self.earlier + time.monotonic() - self.started
+
+    @property
+    def out_of_time(self) -> str:
+        """Why the exploration must stop when there is no time left."""
+        return f"the time limit of {self.limits.max_seconds:g} s is reached"
+
+    def tick(self, progress: Progress) -> str | None:
+        """Report if it is time to; return why the exploration must stop now, `None` if it need not."""
+        now = time.monotonic()
+        if self.limits.report and now >= self._next_report:
+            self._next_report = now + self.limits.report_every
+            self.limits.report(progress._replace(seconds=self.elapsed))
+        if self.limits.max_states is not None and progress.distinct_states >= self.limits.max_states:
+            return f"the limit of {self.limits.max_states:,} states is reached"
+        if self.limits.max_seconds is not None and now - self.started >= self.limits.max_seconds:
+            return self.out_of_time
+        return None

@@ -1,0 +1,353 @@
+"""What a model is: slots, views of them, actions on them, and properties.
+
+A state is a tuple of immutable values, one for each slot (a replica's log, a replica's role, the controller's view, …).
+An action has guards and effects; each is a function of the few slots that it *reads*, so that whoever explores the
+model knows what a step depends on and what it changes. All protocol logic in those functions is `spec`'s.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from model_check.core.temporal import Fairness, LivenessProperty
+
+State = tuple[Any, ...]
+"""One value for each slot, in the order of the slots. Values are hashable and compare by content."""
+
+Kind = Literal["always", "sometimes"]
+
+Argument = int | tuple[int, ...]
+"""An action's argument: a broker id, an epoch, an offset, or a set of broker ids in growing order."""
+
+CONTROLLER, PRODUCER = "controller", "producer"
+Party = int | str
+"""Who takes part in an action: a broker, by its id, the controller or a producer."""
+
+
+class Message(NamedTuple):
+    """An arrow of a sequence diagram."""
+
+    source: Party
+    target: Party
+    text: str
+
+
+class Note(NamedTuple):
+    """A remark at one party of a sequence diagram."""
+
+    party: Party
+    text: str
+
+
+Event = Message | Note
+
+
+class Refusal(Enum):
+    """Why an effect is not taken although all guards hold."""
+
+    REFUSED = "a party of the exchange refuses"
+
+
+REFUSED = Refusal.REFUSED
+"""Returned by an effect in place of new values: the action is not enabled."""
+
+
+class Slot(NamedTuple):
+    """A place that holds one value: the `key`-th of all slots called `name`, at `position` in the state.
+
+    `broker` is the broker whose slot it is, `None` for the controller's and the model's own; `party` is whose it is then.
+    `bookkeeping` is not shown to readers of a trace: it is the model's, or repeats what another slot shows. `holds` is
+    the type of the values. `words` tell a value to readers of a trace, where their type alone does not. `about` is the
+    broker with whose id the name ends, if it does: what one broker knows of another.
+    """
+
+    position: int
+    name: str
+    key: int | None
+    broker: int | None
+    bookkeeping: bool
+    holds: Any = int
+    party: Party = CONTROLLER
+    words: Callable[[Any], str] | None = None
+    about: int | None = None
+
+    @property
+    def label(self) -> str:
+        return self.name if self.key is None else f"{self.name}[{self.key}]"
+
+    @property
+    def family(self) -> str:
+        """Its name but for the broker that it is about."""
+        return self.name if self.about is None else self.name.removesuffix(f" {self.about}")
+
+
+class View(NamedTuple):
+    """A value that follows from some slots and that several rules read: what a broker would say now, and to whom.
+
+    A rule that reads a view depends on nothing else of those slots. That says more than reading them all, and an engine
+    needs to ask the rule less often: once for each value of the view.
+    """
+
+    name: str
+    key: int | None
+    function: Callable[..., Any]
+    reads: tuple[Slot, ...]
+
+    def bind(self) -> Callable[[State], Any]:
+        """The same as a function of the whole state."""
+        return _bound_view(self)
+
+
+@lru_cache(maxsize=256)
+def _bound_view(view: View) -> Callable[[State], Any]:
+    """A view as a function that computes once for each state, whoever reads it."""
+    compute, values = view.function, itemgetter(*[slot.position for slot in view.reads])
+    if len(view.reads) == 1:
+        return lambda state: compute(values(state))
+    seen: State | None = None
+    result: Any = None
+
+    def look(state: State) -> Any:
+        nonlocal seen, result
+        if state is not seen:
+            result = compute(*values(state))
+            seen = state
+        return result
+
+    return look
+
+
+class Local(NamedTuple):
+    """A function of some slots and views: `function(*values of reads)`."""
+
+    function: Callable[..., Any]
+    reads: tuple[Slot | View, ...]
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """The slots that are read, also those behind views; each once."""
+        behind = ((read,) if isinstance(read, Slot) else read.reads for read in self.reads)
+        return tuple(dict.fromkeys(slot for slots in behind for slot in slots))
+
+    def bind(self) -> Callable[[State], Any]:
+        """The same as a function of the whole state."""
+        function = self.function
+        if any(isinstance(read, View) for read in self.reads):
+            getters = [read.bind() if isinstance(read, View) else itemgetter(read.position) for read in self.reads]
+            if len(getters) == 1:
+                return lambda state: function(getters[0](state))
+            if len(getters) == 2:
+                get_first, get_second = getters
+                return lambda state: function(get_first(state), get_second(state))
+            return lambda state: function(*[get(state) for get in getters])
+        indices = [read.position for read in self.reads if isinstance(read, Slot)]
+        if not indices:
+            return lambda state: function()
+        if len(indices) == 1:
+            (index,) = indices
+            return lambda state: function(state[index])
+        if len(indices) == 2:
+            first, second = indices
+            return lambda state: function(state[first], state[second])
+        values = itemgetter(*indices)
+        return lambda state: function(*values(state))
+
+
+ALWAYS = Local(lambda: True, ())
+"""The guard of an action that is always possible."""
+
+
+class Effect(NamedTuple):
+    """New values for the slots in `writes`: the value itself for one slot, else a tuple; or `REFUSED`."""
+
+    local: Local
+    writes: tuple[Slot, ...]
+
+
+def when(function: Callable[..., bool], *reads: Slot | View) -> Local:
+    """A guard, or a term of a property: `function` must hold of these slots and views."""
+    return Local(function, reads)
+
+
+def then(writes: Slot | Sequence[Slot], function: Callable[..., Any], *reads: Slot | View) -> Effect:
+    """An effect: these slots get the values that `function` computes from slots and views as they are before the action."""
+    return Effect(Local(function, reads), (writes,) if isinstance(writes, Slot) else tuple(writes))
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One step that the system may take, with its arguments fixed.
+
+    It is enabled when all guards hold and no effect refuses. All effects read the state before the action, and no two
+    write the same slot. `events` tell in words who sends what to whom. `answer` is the error (`spec.values.Error`) that the
+    party asked answers with, `NONE` if it does what it is asked; there is none where nobody answers.
+    """
+
+    name: str
+    args: Mapping[str, Argument]
+    guards: tuple[Local, ...]
+    effects: tuple[Effect, ...]
+    events: tuple[Event, ...] = ()
+    answer: Local | None = None
+
+    @property
+    def reads(self) -> frozenset[Slot]:
+        locals_ = [*self.guards, *(effect.local for effect in self.effects)]
+        return frozenset(slot for local in locals_ for slot in local.slots)
+
+    @property
+    def writes(self) -> frozenset[Slot]:
+        return frozenset(slot for effect in self.effects for slot in effect.writes)
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}({', '.join(f'{name}={value}' for name, value in self.args.items())})"
+
+    def bind(self, skip: int = 0) -> Callable[[State], State | None]:
+        """The action as a function from a state to its successor, `None` where it is not enabled.
+
+        The first `skip` guards are not looked at: the caller knows that they hold.
+        """
+        guards = [guard.bind() for guard in self.guards[skip:]]
+        effects = [(effect.local.bind(), [slot.position for slot in effect.writes]) for effect in self.effects]
+
+        def fire(state: State) -> State | None:
+            for guard in guards:
+                if not guard(state):
+                    return None
+            successor = list(state)
+            for compute, writes in effects:
+                values = compute(state)
+                if values is REFUSED:
+                    return None
+                if len(writes) == 1:
+                    successor[writes[0]] = values
+                else:
+                    for index, value in zip(writes, values, strict=True):
+                        successor[index] = value
+            return tuple(successor)
+
+        return fire
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A claim about states.
+
+    `always`: all terms hold in every reachable state. `sometimes`: some term holds in some reachable state, which shows
+    that the premise of an `always` (its `twin`) can be met at all.
+    """
+
+    name: str
+    kind: Kind
+    terms: tuple[Local, ...]
+    meaning: str
+    twin: str | None = None
+    by_default: bool = True
+
+    def bind(self, written: frozenset[Slot] | None = None) -> Callable[[State], bool]:
+        """The property as a function of the whole state.
+
+        With `written`, only of terms that read one of these slots: enough for the successor of a state that has not
+        decided the property, when nothing else has changed.
+        """
+        terms = [term.bind() for term in self.terms if written is None or not written.isdisjoint(term.slots)]
+        always = self.kind == "always"
+
+        def holds_in(state: State) -> bool:
+            for term in terms:
+                if bool(term(state)) != always:
+                    return not always
+            return always
+
+        return holds_in
+
+
+@dataclass(slots=True)
+class Model:
+    """A named model with its parameters; `slots`, `actions` and `properties` are added by the functions below."""
+
+    name: str
+    parameters: Mapping[str, Any]
+    slots: list[Slot] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
+    properties: list[Property] = field(default_factory=list)
+    constraint: list[Local] = field(default_factory=list)
+    """States in which one of these fails lie outside the model: neither counted nor left (as in TLC)."""
+    fairness: list["Fairness"] = field(default_factory=list)
+    """Which actions the model declares not to be put off for ever; looked at for liveness only."""
+    liveness: list["LivenessProperty"] = field(default_factory=list)
+    interchangeable: tuple[int, ...] = ()
+    """Brokers that differ only in their ids."""
+    views: list[View] = field(default_factory=list)
+    _initial: list[Any] = field(default_factory=list)
+
+    @property
+    def initial(self) -> State:
+        return tuple(self._initial)
+
+    def slot(
+        self,
+        name: str,
+        initial: Any,
+        key: int | None = None,
+        broker: int | None = None,
+        bookkeeping: bool = False,
+        holds: Any = None,
+        party: Party = CONTROLLER,
+        words: Callable[[Any], str] | None = None,
+        about: int | None = None,
+    ) -> Slot:
+        """A new slot; `holds` is the type of its values, needed where the initial value does not tell it (sets)."""
+        full = name if about is None else f"{name} {about}"
+        slot = Slot(len(self.slots), full, key, broker, bookkeeping, holds or type(initial), party, words, about)
+        self.slots.append(slot)
+        self._initial.append(initial)
+        return slot
+
+    def view(self, name: str, function: Callable[..., Any], *reads: Slot, key: int | None = None) -> View:
+        """A new view: the value that `function` computes from these slots."""
+        view = View(name, key, function, reads)
+        self.views.append(view)
+        return view
+
+    def broker_slots(self, name: str, brokers: Sequence[int], initial: Any, about: int | None = None) -> dict[int, Slot]:
+        """One slot for each broker."""
+        return {broker: self.slot(name, initial, broker, broker, about=about) for broker in brokers}
+
+    def numbered_slots(
+        self, name: str, keys: Sequence[int], initial: Any, holds: Any = None, about: int | None = None
+    ) -> dict[int, Slot]:
+        """One slot of the model's bookkeeping for each key."""
+        return {key: self.slot(name, initial, key, bookkeeping=True, holds=holds, about=about) for key in keys}
+
+    def action(
+        self,
+        name: str,
+        args: Mapping[str, Argument],
+        guards: Sequence[Local],
+        effects: Sequence[Effect],
+        events: Sequence[Event] = (),
+        answer: Local | None = None,
+    ) -> None:
+        action = Action(name, dict(args), tuple(guards), tuple(effects), tuple(events), answer)
+        written = [slot for effect in effects for slot in effect.writes]
+        assert len(written) == len(set(written)), f"{action.label} writes a slot twice"
+        self.actions.append(action)
+
+    def always(self, name: str, terms: Sequence[Local], meaning: str, twin: str | None, by_default: bool = True) -> None:
+        self.properties.append(Property(name, "always", tuple(terms), meaning, twin, by_default))
+
+    def sometimes(self, name: str, terms: Sequence[Local], meaning: str) -> None:
+        self.properties.append(Property(name, "sometimes", tuple(terms), meaning))
+
+    @property
+    def action_names(self) -> list[str]:
+        return list(dict.fromkeys(action.name for action in self.actions))
+
+    def property_named(self, name: str) -> Property | None:
+        return next((prop for prop in self.properties if prop.name == name), None)

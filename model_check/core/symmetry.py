@@ -1,0 +1,142 @@
+"""Symmetry: replicas are interchangeable, so states that differ only in which broker is which behave alike.
+
+A permutation of broker ids acts on a state in two ways: slots that belong to a broker change places, and broker ids
+inside values are renamed. How a value is renamed follows from the types of its fields (`BrokerId`, sets, tuples and
+records of them), never from a list kept by hand. An exploration then keeps one *canonical* state of each orbit.
+"""
+
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import permutations
+from typing import Any, TypeAlias
+
+from model_check.core.audit import reachable_states
+from model_check.core.exploration import Step, Trace
+from model_check.core.model import Model, Property, Slot, State
+from spec.values import BrokerId
+
+Renaming: TypeAlias = Mapping[int, int]
+Rename: TypeAlias = Callable[[Any, Renaming], Any]
+
+STATES_TO_TRY = 200
+
+
+class AsymmetryError(ValueError):
+    """A model or a property that tells interchangeable brokers apart."""
+
+
+def rename_rule(annotation: Any) -> Rename | None:
+    """How values of this type are renamed, `None` if they hold no broker ids."""
+    if annotation is BrokerId:
+        return lambda value, renaming: renaming.get(value, value)
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (frozenset, tuple):
+        inner = rename_rule(arguments[0])
+        return None if inner is None else lambda value, renaming: origin(inner(member, renaming) for member in value)
+    if isinstance(annotation, type) and issubclass(annotation, tuple) and hasattr(annotation, "_fields"):
+        hints = typing.get_type_hints(annotation)
+        rules = {name: rule for name in annotation._fields if (rule := rename_rule(hints[name]))}
+        if rules:
+            return lambda value, renaming: value._replace(
+                **{name: rule(getattr(value, name), renaming) for name, rule in rules.items()}
+            )
+    return None
+
+
+@lru_cache(maxsize=1 << 16)
+def written(value: Any) -> str:
+    """A value in words, the same for equal values: `repr` writes the members of a set in any order."""
+    if isinstance(value, frozenset):
+        return "{" + ", ".join(sorted(written(member) for member in value)) + "}"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(written(member) for member in value) + ")"
+    return repr(value)
+
+
+def _generators(brokers: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Two orders of brokers, from which renamings lead to any order: the first two exchanged, and all moved by one."""
+    return (*brokers[1::-1], *brokers[2:]), (*brokers[1:], *brokers[:1])
+
+
+def _renamed_place(slot: Slot, renaming: Renaming) -> tuple[str, int | None]:
+    """Where a slot's value goes: to the slot of the same name of the broker's image, or about its image."""
+    name, key = slot.name, slot.key
+    if slot.about is not None:
+        name = f"{slot.family} {renaming.get(slot.about, slot.about)}"
+    if slot.broker is not None and key == slot.broker:
+        key = renaming.get(key, key)
+    return name, key
+
+
+class Symmetry:
+    """The permutations of a model's interchangeable brokers, and what they do to its states."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        brokers = model.interchangeable
+        self.renamings = [dict(zip(brokers, images, strict=True)) for images in permutations(brokers)]
+        self.generating = sorted(
+            {self.renamings.index(dict(zip(brokers, order, strict=True))) for order in _generators(brokers)}
+        )
+        """The numbers of two renamings that all others are made up of."""
+        self.rules = [rename_rule(slot.holds) for slot in model.slots]
+        self._known: list[dict[Any, tuple[Any, ...]]] = [{} for _ in model.slots]
+        places = {(slot.name, slot.key): slot.position for slot in model.slots}
+        self.moves = [[places[_renamed_place(slot, renaming)] for slot in model.slots] for renaming in self.renamings]
+
+    def images(self, state: State) -> list[State]:
+        """The state under every permutation, the identity first."""
+        columns = [self._renamed(position, value) for position, value in enumerate(state)]
+        images = []
+        for number, moves in enumerate(self.moves):
+            image = list(state)
+            for place, values in zip(moves, columns, strict=True):
+                image[place] = values[number]
+            images.append(tuple(image))
+        return images
+
+    def _renamed(self, position: int, value: Any) -> tuple[Any, ...]:
+        """A slot's value under every permutation. Few values make up many states, so each is renamed once."""
+        known = self._known[position]
+        if value not in known:
+            rule = self.rules[position]
+            known[value] = tuple(rule(value, renaming) if rule else value for renaming in self.renamings)
+        return known[value]
+
+    def canonical(self, state: State) -> State:
+        """The one state that stands for all images of this one."""
+        return min(self.images(state), key=lambda image: [written(value) for value in image])
+
+    def check(self, properties: list[Property]) -> None:
+        """Make sure, on a sample of reachable states, that neither the actions nor the properties tell brokers apart.
+
+        Raises `AsymmetryError` with the name of what does.
+        """
+        actions = [action.bind() for action in self.model.actions]
+        bound = [(prop, prop.bind()) for prop in properties]
+        for state in reachable_states(self.model, STATES_TO_TRY, seed=1):
+            images = self.images(state)
+            tried = [images[number] for number in self.generating]
+            for prop, holds_in in bound:
+                if len({bool(holds_in(image)) for image in (state, *tried)}) > 1:
+                    raise AsymmetryError(f"property {prop.name} tells brokers apart, so it cannot be checked with symmetry")
+            following = {self.canonical(after) for fire in actions if (after := fire(state)) is not None}
+            for image in tried:
+                if {self.canonical(after) for fire in actions if (after := fire(image)) is not None} != following:
+                    raise AsymmetryError(f"model {self.model.name} tells brokers apart, so it has no symmetry to use")
+
+    def real_trace(self, states: Sequence[State]) -> Trace:
+        """A run of the model that passes through the orbits of these states, one after the other."""
+        state = self.model.initial
+        steps = [Step(None, state)]
+        for wanted in map(self.canonical, states[1:]):
+            for action in self.model.actions:
+                after = action.bind()(state)
+                if after is not None and self.canonical(after) == wanted:
+                    steps.append(Step(action, after))
+                    state = after
+                    break
+            else:
+                raise AssertionError("no action leads to the next orbit")
+        return tuple(steps)

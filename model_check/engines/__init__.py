@@ -1,0 +1,1 @@
+"""The engines that explore a model. They know no particular model. `explorer` gives them by name."""

@@ -1,0 +1,93 @@
+"""The reference engine: breadth-first search over plain states. It is short because it is the oracle for the others."""
+
+from collections.abc import Callable
+
+from model_check.core.exploration import (
+    Clock,
+    Exploration,
+    Limits,
+    Progress,
+    Step,
+    Trace,
+    Verdict,
+    without_garbage_collection,
+)
+from model_check.core.model import ALWAYS, Action, Local, Model, Property, State
+from model_check.core.symmetry import Symmetry
+
+Origins = dict[State, tuple[State, Action] | None]
+"""How each state was first reached: its predecessor and the action; `None` for the initial state."""
+
+
+@without_garbage_collection()
+def explore(model: Model, properties: list[Property], limits: Limits, symmetry: Symmetry | None = None) -> Exploration:
+    """Visit every reachable state, level by level, so that the first state found to violate has a shortest trace.
+
+    With `symmetry`, visit one state of each orbit; traces are real runs all the same.
+    """
+    result = Exploration(
+        model, "reference", [Verdict(prop) for prop in properties], limits.deadlock_is_violation, symmetry is not None
+    )
+    clock = Clock(limits)
+    canonical = symmetry.canonical if symmetry else None
+    origins: Origins = {model.initial: None}
+
+    def check(state: State, holds_in: list[Callable[[State], bool]], kept: State) -> None:
+        for verdict, holds in zip(result.verdicts, holds_in, strict=True):
+            always = verdict.prop.kind == "always"
+            if verdict.holds is None and holds(state) != always:
+                verdict.holds, verdict.trace = not always, trace_to(kept, origins)
+
+    groups: dict[Local, list[tuple[Action, Callable[[State], State | None], list[Callable[[State], bool]]]]] = {}
+    for action in model.actions:
+        entry = action, action.bind(skip=1), [prop.bind(action.writes) for prop in properties]
+        groups.setdefault(next(iter(action.guards), ALWAYS), []).append(entry)
+    actions = [(guard.bind(), group) for guard, group in groups.items()]
+    constraint = [term.bind() for term in model.constraint]
+    frontier, following = [model.initial], list[State]()
+    try:
+        check(model.initial, [prop.bind() for prop in properties], model.initial)
+        while frontier and not result.stopped_because:
+            result.levels.append(len(frontier))
+            for position, state in enumerate(frontier):
+                if result.violated and limits.stop_at_first:
+                    result.stopped_because = "a property is violated"
+                elif position % 256 == 0:
+                    progress = Progress(result.depth, len(origins), result.transitions, len(frontier) - position)
+                    result.stopped_because = clock.tick(progress)
+                if result.stopped_because:
+                    break
+                stuck = True
+                for action, fire, holds_in in [entry for guard, group in actions if guard(state) for entry in group]:
+                    successor = fire(state)
+                    if successor is None:
+                        continue
+                    stuck = False
+                    if constraint and not all(within(successor) for within in constraint):
+                        continue
+                    result.actions[action.name] += 1
+                    kept = canonical(successor) if canonical else successor
+                    if kept not in origins:
+                        origins[kept] = (state, action)
+                        following.append(kept)
+                        check(successor, holds_in, kept)
+                if stuck:
+                    result.deadlocks += 1
+                    result.deadlock_trace = result.deadlock_trace or trace_to(state, origins)
+            frontier, following = following, []
+    except KeyboardInterrupt:
+        result.stopped_because = "interrupted"
+    if result.stopped_because and len(origins) > sum(result.levels):
+        result.levels.append(len(origins) - sum(result.levels))
+    if symmetry:
+        result.represented = sum(len(set(symmetry.images(state))) for state in origins)
+    return result.finish(clock, (lambda trace: symmetry.real_trace([step.state for step in trace])) if symmetry else None)
+
+
+def trace_to(state: State, origins: Origins) -> Trace:
+    """The run from the initial state by which this one was first reached."""
+    steps = []
+    while (origin := origins[state]) is not None:
+        steps.append(Step(origin[1], state))
+        state = origin[0]
+    return (Step(None, state), *reversed(steps))

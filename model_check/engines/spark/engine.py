@@ -1,0 +1,546 @@
+"""The driver of engine `spark`: one job for each level, or part of a level, of a breadth-first search.
+
+The driver knows numbers of values, names of files and counts; never a state but those that it shows.
+"""
+
+import os
+import pickle
+import shutil
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from model_check.core.exploration import (
+    CheckpointError,
+    Checkpointing,
+    Clock,
+    Exploration,
+    LevelWork,
+    Limits,
+    Progress,
+    Shuffles,
+    Step,
+    Trace,
+    Verdict,
+)
+from model_check.core.model import Model, Property, State
+from model_check.core.symmetry import Symmetry
+from model_check.engines.compiled.checkpoint import identity
+from model_check.engines.compiled.engine import _spare_bits
+from model_check.engines.compiled.interning import Domain, distinct, domains_of
+from model_check.engines.compiled.layout import Fields, compact_fields, wide_fields
+from model_check.engines.compiled.orbits import OrbitBook, canonical_numbers
+from model_check.engines.spark.checkpoint import Checkpoint
+from model_check.engines.spark.core import Numbering, Numbers, pack
+from model_check.engines.spark.head import Head, Met, number_values_ahead
+from model_check.engines.spark.kernels import home_of
+from model_check.engines.spark.runs import Folder, FolderError, Piece, Run, pieces_of, slice_of
+from model_check.engines.spark.session import SparkError, SparkSettings, collected, is_local, spark_context
+from model_check.engines.spark.tables import Tables
+from model_check.engines.spark.tasks import (
+    Job,
+    Merged,
+    Plan,
+    Predecessor,
+    Setup,
+    expand_partition,
+    find_predecessors,
+    merge_partition,
+)
+
+MOST_AT_A_TIME = 1 << 21
+"""States of one partition that a job expands: more would take the memory of a task."""
+
+PARTITIONS_PER_CORE = 1
+MOST_PARTITIONS = 1 << 16
+
+
+class Found(NamedTuple):
+    """A state whose trace is wanted, and its level."""
+
+    level: int
+    state: Numbers
+
+
+def explore(
+    model: Model,
+    properties: list[Property],
+    limits: Limits,
+    settings: SparkSettings | None = None,
+    symmetry: Symmetry | None = None,
+    checkpointing: Checkpointing | None = None,
+) -> Exploration:
+    """Visit every reachable state, level by level, on Spark.
+
+    Raises `SparkError` where Spark cannot do what is asked, and `CheckpointError` where `checkpointing` wants what is not
+    possible.
+    """
+    settings = settings or SparkSettings()
+    if settings.partitions is not None and not 1 <= settings.partitions <= MOST_PARTITIONS:
+        raise SparkError(f"--partitions {settings.partitions}: must be from 1 to {MOST_PARTITIONS:,}")
+    if checkpointing is not None and settings.spill is not None:
+        raise SparkError("checkpoints hold the states; leave --spill out")
+    if checkpointing is not None and settings.tables is not None:
+        raise SparkError("tables are of one undisturbed exploration: leave --checkpoint and --resume out, or --tables")
+    if symmetry is not None and settings.tables is not None:
+        raise SparkError("tables are of all states: leave --symmetry out, or --tables")
+    asked = Exploration(model, "spark", [Verdict(prop) for prop in properties], symmetry=symmetry is not None)
+    checkpoint = Checkpoint(checkpointing, identity(asked)) if checkpointing else None
+    with spark_context(settings) as context, _folder(settings, context, checkpoint) as folder:
+        return _Search(model, properties, limits, settings, symmetry, context, folder, checkpoint).run()
+
+
+@contextmanager
+def _folder(settings: SparkSettings, context: Any, checkpoint: Checkpoint | None = None) -> Iterator[Folder]:
+    """Where states are kept: with the checkpoints, else in a folder of our own that is removed in the end."""
+    if checkpoint is not None:
+        yield checkpoint.folder
+        return
+    name = f"kspec-{uuid.uuid4().hex}"
+    try:
+        with ExitStack() as stack:
+            if settings.spill is None:
+                if not is_local(context.master):
+                    raise SparkError(
+                        f"master {context.master} needs --spill DIR: a folder that driver and executors all reach, such as"
+                        " hdfs://… or s3://…"
+                    )
+                local = tempfile.mkdtemp(prefix="kspec-spark-")
+                stack.callback(shutil.rmtree, local, ignore_errors=True)
+                folder = Folder(local)
+            else:
+                folder = Folder(f"{settings.spill.rstrip('/')}/{name}")
+                stack.callback(folder.remove_all)
+            folder.create()
+            yield folder
+    except FolderError as error:
+        raise SparkError(f"--spill {error}") from error
+
+
+class _Search:
+    def __init__(
+        self,
+        model: Model,
+        properties: list[Property],
+        limits: Limits,
+        settings: SparkSettings,
+        symmetry: Symmetry | None,
+        context: Any,
+        folder: Folder,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        from pyspark import cloudpickle  # noqa: PLC0415 (an extra)
+
+        self.model, self.properties, self.limits, self.symmetry = model, properties, limits, symmetry
+        self.context, self.folder, self.checkpoint = context, folder, checkpoint
+        self.clock = Clock(limits)
+        known = checkpoint.load() if checkpoint and checkpoint.resumes else None
+        if known and settings.partitions not in (None, len(known[2])):
+            raise CheckpointError(f"the checkpoint has {len(known[2])} partitions, not {settings.partitions}")
+        self.partitions = len(known[2]) if known else settings.partitions or PARTITIONS_PER_CORE * context.defaultParallelism
+        verdicts = [Verdict(prop) for prop in properties]
+        self.result = Exploration(model, "spark", verdicts, limits.deadlock_is_violation, symmetry is not None)
+        self.exploration = uuid.uuid4().hex
+        setup = Setup(model, properties, symmetry is not None, folder.url, self.partitions, settings.tables)
+        dumps: Any = cloudpickle.dumps
+        self.setup = context.broadcast(dumps(setup))
+        self.domains = domains_of(model)[: len(model.slots)]
+        self.tables = _tables(model, properties, self.domains, settings.tables)
+        initial = [domain.number(value) for domain, value in zip(self.domains, model.initial, strict=True)]
+        self.orbits = OrbitBook(symmetry, self.domains) if symmetry else None
+        if self.orbits:
+            self.orbits.extend()
+        self.fields = wide_fields(self.counts)
+        self.numbers: Any = None
+        self.numbering = Numbering(0, [], [])
+        self._number_anew()
+        self.visited: list[list[Run]] = [[] for _ in range(self.partitions)]
+        self.levels: list[int] = []
+        self.complete = False
+        """Whether the driver has explored everything by itself."""
+        self.fired = np.zeros(max(1, len(model.actions)), np.int64)
+        self.deadlocks, self.represented = 0, 0
+        self.found: dict[int, Found] = {}
+        self.first_deadlock: Found | None = None
+        self.traces: dict[Found, Trace] = {}
+        self.position = 0
+        self.work: list[LevelWork] = []
+        if known:
+            self._resume(*known)
+        else:
+            # Tables are written by tasks, and a limit on states may be a small one.
+            by_driver = 0 if settings.tables or limits.max_states is not None else settings.driver_states
+            if by_driver:
+                self._begin_with_head(by_driver)
+            else:
+                self._begin(initial)
+            self._come_to_rest()
+            self._save()
+
+    @property
+    def counts(self) -> list[int]:
+        """How many values each slot has."""
+        return [len(domain) for domain in self.domains]
+
+    def _begin(self, initial: list[int]) -> None:
+        """Start with the initial state."""
+        layout, words = self.fields.arrays, self.fields.words
+        if self.orbits:
+            initial = canonical_numbers(self.orbits.arrays(), layout, words, initial)
+        packed = pack(initial, self.fields)
+        home = int(home_of(layout, packed, self.partitions))
+        name = self.folder.write_states("states", home, packed.view(np.uint8), self.fields.size, 1)
+        self.visited[home].append(Run(name, len(self.numbering.layouts) - 1, ((0, 1),)))
+        self.levels.append(1)
+        decided = 0
+        for number, prop in enumerate(self.properties):
+            if prop.bind()(self.model.initial) != (prop.kind == "always"):
+                self.found[number] = Found(0, tuple(initial))
+                decided |= 1 << number
+        if self.tables:
+            self.tables.agree()
+            self.tables.write_states(self.fields, packed.view(np.uint8), 1, 0, [(decided, 0)], home)
+        if self.symmetry:
+            self.represented = len(set(self.symmetry.images(self.model.initial)))
+
+    def _begin_with_head(self, most: int) -> None:
+        """Start with the levels that the driver explores by itself: the first ones, of up to so many states."""
+        cores = self.context.defaultParallelism if is_local(self.context.master) else os.cpu_count() or 1
+        head = Head(self.model, self.properties, self.limits, cores, self.symmetry, most)
+        for domain, values in zip(distinct(self.domains), head.values, strict=True):
+            domain.number_all(values)
+        if not head.complete:
+            number_values_ahead(self.model, self.domains, cores)
+        if self.orbits:
+            self.orbits.extend()
+        self.levels = list(head.levels)
+        self.fields = self._fitting_fields()
+        self._number_anew()
+        if self.checkpoint or not head.complete:
+            self.visited = head.write(self.folder, self.fields, len(self.numbering.layouts) - 1, self.partitions)
+        self.fired[:] = head.fired
+        self.deadlocks, self.represented, self.complete = head.deadlocks, head.represented, head.complete
+        if head.complete:
+            self.position = self.levels[-1]
+        self.found = {number: self._met(met) for number, met in head.found().items()}
+        deadlock = head.first_deadlock()
+        self.first_deadlock = deadlock and self._met(deadlock)
+
+    def _met(self, met: Met) -> Found:
+        """A state that the driver has met by itself, and knows a run to."""
+        found = Found(met.level, met.state)
+        if met.trace:
+            self.traces[found] = met.trace
+        return found
+
+    def _come_to_rest(self) -> None:
+        """Remember this moment: what a checkpoint says if the job that follows is not completed."""
+        if self.checkpoint:
+            self._rest = self._moment(), [list(runs) for runs in self.visited]
+
+    def _save(self, last: bool = False) -> None:
+        if self.checkpoint:
+            moment, visited = self._rest
+            self.checkpoint.save(moment, self.numbering, visited, last)
+
+    def _moment(self) -> dict[str, Any]:
+        """What is known between two jobs, besides states and numbers of values."""
+        return {
+            "levels": list(self.levels),
+            "position": self.position,
+            "fired": self.fired.tolist(),
+            "deadlocks": self.deadlocks,
+            "first_deadlock": self.first_deadlock,
+            "found": dict(self.found),
+            "represented": self.represented,
+            "work": list(self.work),
+            "seconds": self.clock.elapsed,
+        }
+
+    def _resume(self, moment: dict[str, Any], numbering: Numbering, visited: list[list[Run]]) -> None:
+        """Know again what was known at the checkpoint."""
+        for domain, values in zip(distinct(self.domains), numbering.values, strict=True):
+            domain.renumber(values)
+        self.numbering = numbering
+        self.fields = numbering.fields()
+        self._number_anew()
+        self.visited = visited
+        self.levels, self.position = moment["levels"], moment["position"]
+        self.fired[:] = moment["fired"]
+        self.deadlocks, self.represented = moment["deadlocks"], moment["represented"]
+        self.first_deadlock = moment["first_deadlock"] and _found(moment["first_deadlock"])
+        self.found = {int(number): _found(found) for number, found in moment["found"].items()}
+        self.work = [LevelWork(*work) for work in moment["work"]]
+        self.clock.earlier = moment["seconds"]
+
+    # ---- the search
+
+    def run(self) -> Exploration:
+        try:
+            self._note_decisions()
+            while not self.complete and self._expand_level():
+                self.position = 0
+        except (KeyboardInterrupt, _OutOfTimeError) as stop:
+            out_of_time = isinstance(stop, _OutOfTimeError)
+            self.result.stopped_because = self.clock.out_of_time if out_of_time else "interrupted"
+            self._save(last=True)
+        self._conclude()
+        result = self.result.finish(self.clock)
+        if self.tables:
+            self.tables.write_verdicts(result)
+        return result
+
+    def _expand_level(self) -> bool:
+        """Expand the states of the last level, some at a time; whether that gave new ones."""
+        level = len(self.levels) - 1
+        frontier = max(sum(piece.states for piece in pieces_of(runs, level)) for runs in self.visited)
+        while self.position < frontier:
+            self._come_to_rest()
+            self.result.stopped_because = self._must_stop(level)
+            if self.result.stopped_because:
+                self._save(last=True)
+                return False
+            if self.checkpoint and self.checkpoint.due:
+                self._save()
+            end = min(frontier, self.position + self._most_at_a_time())
+            pieces = [slice_of(pieces_of(runs, level), self.position, end) for runs in self.visited]
+            while any(pieces):
+                pieces = self._job(level + 1, pieces)
+            self.position = end
+            self._note_decisions()
+        return len(self.levels) > level + 1
+
+    def _most_at_a_time(self) -> int:
+        """A limit on states is kept more closely as it comes near."""
+        if self.limits.max_states is None:
+            return MOST_AT_A_TIME
+        left = self.limits.max_states - sum(self.levels)
+        return max(1, min(MOST_AT_A_TIME, max(256, left // 4) // self.partitions))
+
+    def _must_stop(self, level: int) -> str | None:
+        if self.result.violated and self.limits.stop_at_first:
+            return "a property is violated"
+        queue = sum(max(0, piece.states - self.position) for runs in self.visited for piece in pieces_of(runs, level))
+        return self.clock.tick(Progress(level, sum(self.levels), int(self.fired.sum()), queue))
+
+    def _job(self, level: int, pieces: Sequence[list[Piece]]) -> list[list[Piece]]:
+        """Expand these states of each partition; what has to wait until values that are new have their numbers."""
+        job, began = self._described(level), time.monotonic()
+        plans = [Plan(own, runs) for own, runs in zip(pieces, self.visited, strict=True)]
+        expanded = self.context.parallelize(plans, self.partitions).mapPartitionsWithIndex(partial(expand_partition, job))
+        merged = expanded.partitionBy(self.partitions, _home).mapPartitionsWithIndex(partial(merge_partition, job))
+        outcomes: list[Merged] = sorted(self._collected(merged), key=lambda outcome: outcome.partition)
+        for outcome in outcomes:
+            if outcome.report.error is not None:
+                self._raise_again(outcome.report.error.state, outcome.report.error.action)
+        for outcome in outcomes:
+            self._take(outcome, level)
+        self.folder.remove([piece.file for own in pieces for piece in own if piece.file.startswith("waiting/")])
+        self._number([outcome.report.new_values for outcome in outcomes])
+        self._note_work(level, outcomes, time.monotonic() - began)
+        return [[outcome.report.set_aside] if outcome.report.set_aside else [] for outcome in outcomes]
+
+    def _note_work(self, level: int, outcomes: Sequence[Merged], seconds: float) -> None:
+        """Add a job to what its level took."""
+        work = LevelWork(
+            level,
+            1,
+            sum(outcome.report.successors for outcome in outcomes),
+            sum(outcome.received[0] for outcome in outcomes),
+            sum(outcome.received[1] for outcome in outcomes),
+            sum(outcome.fresh for outcome in outcomes),
+            seconds,
+            sum(outcome.report.seconds for outcome in outcomes),
+            sum(outcome.seconds for outcome in outcomes),
+        )
+        if self.work and self.work[-1].level == level:
+            work = work.added_to(self.work.pop())
+        self.work.append(work)
+
+    def _described(self, level: int) -> Job:
+        undecided = tuple(number for number in range(len(self.properties)) if self.tables or number not in self.found)
+        return Job(self.exploration, self.setup, self.numbers, self.numbering.version, level, undecided)
+
+    def _collected(self, tasks: Any) -> list[Any]:
+        """What the tasks return; `_OutOfTimeError` if that takes longer than there is time."""
+        out_of_time = threading.Event()
+
+        def cancel() -> None:
+            out_of_time.set()
+            self.context.cancelAllJobs()
+
+        timer = None
+        if self.limits.max_seconds is not None:
+            timer = threading.Timer(max(0.0, self.clock.started + self.limits.max_seconds - time.monotonic()), cancel)
+            timer.start()
+        try:
+            return collected(tasks)
+        except SparkError as error:
+            if out_of_time.is_set():
+                raise _OutOfTimeError from error
+            raise
+        finally:
+            if timer:
+                timer.cancel()
+
+    def _take(self, outcome: Merged, level: int) -> None:
+        report = outcome.report
+        self.visited[outcome.partition] = outcome.visited
+        if self.checkpoint:
+            self.checkpoint.replaced(outcome.replaced)
+        else:
+            self.folder.remove(outcome.replaced)
+        self.fired += np.array(report.fired, np.int64)
+        self.deadlocks += report.deadlocks
+        if report.first_deadlock is not None and self.first_deadlock is None:
+            self.first_deadlock = Found(level - 1, report.first_deadlock)
+        self.represented += outcome.represented
+        if outcome.fresh:
+            if len(self.levels) == level:
+                self.levels.append(0)
+            self.levels[level] += outcome.fresh
+        for decided, state in outcome.decided:
+            for number in range(len(self.properties)):
+                if decided >> number & 1:
+                    self.found.setdefault(number, Found(level, state))
+        if self.tables:
+            self.tables.written += [*outcome.tables, *report.tables]
+
+    def _note_decisions(self) -> None:
+        for number, verdict in enumerate(self.result.verdicts):
+            if number in self.found:
+                verdict.holds = verdict.prop.kind == "sometimes"
+        self.result.deadlocks = self.deadlocks
+
+    # ---- numbers of values
+
+    def _number(self, reports: Sequence[list[list[Any]]]) -> None:
+        """Give the values that processes have met first numbers that all will use."""
+        before = self.counts
+        domains = distinct(self.domains)
+        for new_values in reports:
+            for domain, values in zip(domains, new_values, strict=True):
+                domain.number_all(values)
+        if self.orbits:
+            self.orbits.extend()
+        fields = self._fitting_fields()
+        if not self.fields.has_room(self.counts) or fields.size < self.fields.size:
+            self.fields = fields
+        elif self.counts == before:
+            return
+        self._number_anew()
+
+    def _fitting_fields(self) -> Fields:
+        spare = _spare_bits(sum(self.levels))
+        return wide_fields(self.counts) if spare is None else compact_fields(self.counts, spare)
+
+    def _number_anew(self) -> None:
+        layout = self.fields.widths, tuple(self.fields.arrays.word.tolist())
+        layouts = self.numbering.layouts + [layout] * (layout not in self.numbering.layouts[-1:])
+        values = [list(domain.values) for domain in distinct(self.domains)]
+        if self.numbers is not None:
+            self.numbers.unpersist()
+        self.numbering = Numbering(self.numbering.version + 1, values, layouts)
+        self.numbers = self.context.broadcast(pickle.dumps(self.numbering))
+
+    # ---- outcomes
+
+    def _conclude(self) -> None:
+        """Fill in the numbers and rebuild the traces."""
+        result = self.result
+        result.levels[:] = self.levels
+        for action, count in zip(self.model.actions, self.fired.tolist(), strict=False):
+            result.actions[action.name] += count
+        result.deadlocks = self.deadlocks
+        if self.symmetry:
+            result.represented = self.represented
+        wanted = {*self.found.values(), *([self.first_deadlock] if self.first_deadlock else [])}
+        traces = self.traces | self._traces_to(wanted - self.traces.keys())
+        result.shuffles = Shuffles(self.partitions, self.fields.size, self.work)
+        for number, found in self.found.items():
+            result.verdicts[number].trace = traces[found]
+        if self.first_deadlock:
+            result.deadlock_trace = traces[self.first_deadlock]
+        if self.tables:
+            self.tables.folder.remove([name for name in self.tables.folder.names() if name not in set(self.tables.written)])
+
+    def _traces_to(self, wanted: set[Found]) -> dict[Found, Trace]:
+        """Shortest runs to some states: found backwards, by expanding each level before them until they come out."""
+        passed = {found: [found.state] for found in wanted}
+        actions: dict[Found, list[int]] = {found: [] for found in wanted}
+        for level in range(max((found.level for found in wanted), default=0), 0, -1):
+            under_way = [found for found in sorted(wanted) if found.level >= level]
+            targets = sorted({passed[found][0] for found in under_way})
+            before = self._predecessors(level, targets)
+            for found in under_way:
+                predecessor = before[passed[found][0]]
+                passed[found].insert(0, predecessor.state)
+                actions[found].insert(0, predecessor.action)
+        return {found: self._trace(passed[found], actions[found]) for found in wanted}
+
+    def _predecessors(self, level: int, targets: list[Numbers]) -> dict[Numbers, Predecessor]:
+        plans = [Plan(pieces_of(runs, level - 1), []) for runs in self.visited]
+        tasks = self.context.parallelize(plans, self.partitions).mapPartitions(
+            partial(find_predecessors, self._described(level), targets)
+        )
+        before: dict[Numbers, Predecessor] = {}
+        for predecessor in self._collected(tasks):
+            before.setdefault(targets[predecessor.wanted], predecessor)
+        return before
+
+    def _trace(self, passed: list[Numbers], actions: list[int]) -> Trace:
+        if self.symmetry:
+            return self.symmetry.real_trace([self._state(numbers) for numbers in passed])
+        state = self.model.initial
+        trace = [Step(None, state)]
+        for number in actions:
+            action = self.model.actions[number]
+            successor = action.bind()(state)
+            assert successor is not None, f"{action.label} is not enabled where the search took it"
+            state = successor
+            trace.append(Step(action, state))
+        return tuple(trace)
+
+    def _state(self, numbers: Numbers) -> State:
+        return tuple(domain.values[number] for domain, number in zip(self.domains, numbers, strict=True))
+
+    def _raise_again(self, numbers: Numbers, action: int) -> None:
+        """A rule raised an error where the action is enabled otherwise: let it be seen."""
+        self.model.actions[action].bind()(self._state(numbers))
+        raise AssertionError(f"{self.model.actions[action].label} raised an error once, and not again")
+
+
+def _found(where: Any) -> Found:
+    level, state = where
+    return Found(level, tuple(state))
+
+
+def _tables(model: Model, properties: list[Property], domains: list[Domain], url: str | None) -> Tables | None:
+    """The tables in an empty folder, if they are asked for; `SparkError` if it cannot be used."""
+    if url is None:
+        return None
+    try:
+        tables = Tables(model, properties, domains, url)
+        tables.folder.create()
+        names = tables.folder.names()
+    except FolderError as error:
+        raise SparkError(f"--tables {error}") from error
+    if names:
+        raise SparkError(f"--tables {url} holds files already ({min(names)}); tables need an empty folder")
+    return tables
+
+
+class _OutOfTimeError(Exception):
+    """There was no time left for a job."""
+
+
+def _home(home: int) -> int:
+    """Messages carry the number of their partition."""
+    return home

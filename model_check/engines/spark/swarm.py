@@ -1,0 +1,97 @@
+"""Random walks, and the hunts for mutants, spread over Spark: each is what its seed and number, or its name, make it.
+
+So the outcome is that of the commands without Spark, whatever the master and the number of tasks.
+"""
+
+import pickle
+import time
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model_check.core.model import Model, Property
+from model_check.engines.simulation.simulate import Finding, Plan, Simulation, find_traces, take_walks
+from model_check.engines.simulation.walks import End
+from model_check.engines.spark.session import SparkSettings, collected, spark_context
+from model_check.reports.mutants import ALL_MUTANTS, HUNTS, PROMISES, Hunt, hunt
+
+
+class _Taken(NamedTuple):
+    """What the walks of one task found; of each property the walks, the one that counts, and its steps."""
+
+    taken: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    ends: dict[End, int]
+    findings: list[tuple[int, int | None, int | None]]
+
+
+def simulate(model: Model, properties: Sequence[Property], plan: Plan, settings: SparkSettings | None = None) -> Simulation:
+    """Take all walks of the plan, in one task for each core unless the settings say in how many."""
+    with spark_context(settings or SparkSettings()) as context:
+        return simulate_on(context, model, properties, plan, (settings or SparkSettings()).partitions)
+
+
+def simulate_on(
+    context: Any, model: Model, properties: Sequence[Property], plan: Plan, tasks: int | None = None
+) -> Simulation:
+    """`simulate`, with a context that is there."""
+    from pyspark import cloudpickle  # noqa: PLC0415 (an extra)
+
+    started = time.monotonic()
+    tasks = min(tasks or context.defaultParallelism, plan.traces)
+    bounds = [plan.traces * task // tasks for task in range(tasks + 1)]
+    plans = [plan._replace(first=plan.first + low, traces=high - low) for low, high in pairwise(bounds)]
+    dumps: Any = cloudpickle.dumps
+    walked = context.broadcast(dumps((model, list(properties))))
+
+    def take(plans: Iterator[Plan]) -> Iterator[_Taken]:
+        model, properties = pickle.loads(walked.value)
+        for own in plans:
+            part = take_walks(model, properties, own, workers=1)
+            findings = [(finding.walks, finding.walk, finding.steps) for finding in part.findings]
+            yield _Taken(part.taken, part.lengths, part.ends, findings)
+
+    result = Simulation(
+        model,
+        plan,
+        [Finding(prop) for prop in properties],
+        np.zeros(max(1, len(model.actions)), np.int64),
+        np.zeros(plan.depth + 1, np.int64),
+        workers=tasks,
+    )
+    for part in collected(context.parallelize(plans, tasks).mapPartitions(take)):
+        result.taken += part.taken
+        result.lengths += part.lengths
+        for end, count in part.ends.items():
+            result.ends[end] += count
+        for finding, found in zip(result.findings, part.findings, strict=True):
+            finding.add(*found)
+    result.duration_s = time.monotonic() - started
+    find_traces(result)
+    return result
+
+
+def hunts(names: tuple[str, ...], settings: SparkSettings | None = None) -> list[Hunt]:
+    """The hunts for these mutants, for all without any, each in a task of its own."""
+    with spark_context(settings or SparkSettings()) as context:
+        return hunts_on(context, names)
+
+
+def hunts_on(context: Any, names: tuple[str, ...]) -> list[Hunt]:
+    """`hunts`, with a context that is there."""
+    asked = names or tuple(ALL_MUTANTS)
+    explored = [name for name in asked if name in HUNTS or name in PROMISES]
+    found: dict[str, Hunt] = {}
+    if explored:
+        tasks = context.parallelize(explored, len(explored)).mapPartitions(_hunt_all)
+        found = {name: Hunt(ALL_MUTANTS[name], *outcome) for name, outcome in collected(tasks)}
+    return [found[name] if name in found else hunt(name) for name in asked]
+
+
+def _hunt_all(names: Iterator[str]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Names, and what became of these mutants: all of a `Hunt` but the mutant, which is made of functions."""
+    for name in names:
+        yield name, tuple(hunt(name, workers=1)[1:])

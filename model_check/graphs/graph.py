@@ -1,0 +1,121 @@
+"""The whole reachable graph of a model, as arrays: which states there are, and which action leads from which to which."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model_check.core.model import Model, State
+from model_check.traces.encode import as_json, state_as_json
+
+if TYPE_CHECKING:
+    import networkx
+
+
+class GraphError(RuntimeError):
+    """A graph that cannot be had: its exploration did not come to an end, or memory does not hold it."""
+
+
+class Transitions(NamedTuple):
+    """The transitions of a graph, by source: those of state `s` are `first[s]` up to, not including, `first[s + 1]`.
+
+    `action` is a number in the model's list of actions. Two actions may lead from one state to the same other one, or back
+    to itself: each is a transition of its own.
+    """
+
+    first: NDArray[np.int64]
+    target: NDArray[np.int32]
+    action: NDArray[np.uint16]
+
+    @property
+    def states(self) -> int:
+        return self.first.size - 1
+
+    @property
+    def source(self) -> NDArray[np.int32]:
+        """The state that each transition leaves."""
+        return np.repeat(np.arange(self.states, dtype=np.int32), np.diff(self.first))
+
+    def __len__(self) -> int:
+        return self.target.size
+
+
+class Values(NamedTuple):
+    """The values of one slot, in every state: `known[numbers[s]]` is the value in state `s`."""
+
+    numbers: NDArray[np.uint32]
+    known: list[Any]
+
+
+@dataclass(frozen=True)
+class StateGraph:
+    """States and transitions of a model. A state's id is its place in breadth-first order, so that depths only grow.
+
+    `levels` has the number of states at each distance from state 0, the initial one; `values_of` gives a slot's values.
+    """
+
+    model: Model
+    levels: list[int]
+    transitions: Transitions
+    values_of: Callable[[int], Values]
+
+    @property
+    def states(self) -> int:
+        return self.transitions.states
+
+    @cached_property
+    def depth(self) -> NDArray[np.int32]:
+        """How many steps each state is away from the initial one."""
+        return np.repeat(np.arange(len(self.levels), dtype=np.int32), self.levels)
+
+    @cached_property
+    def first_of_level(self) -> list[int]:
+        """The first state of each level, and the number of all states."""
+        return [0, *accumulate(self.levels)]
+
+    @cached_property
+    def _values(self) -> list[Values]:
+        return [self.values_of(slot.position) for slot in self.model.slots]
+
+    def state(self, number: int) -> State:
+        """The state with this id."""
+        return tuple(values.known[values.numbers[number]] for values in self._values)
+
+    def to_networkx(self) -> "networkx.MultiDiGraph":
+        """The graph with states as nodes and transitions as edges; `networkx` must be installed (extra `graph`).
+
+        A node is a state's id, with `depth` and the values of its slots as JSON by name; an edge has `action` and
+        `arguments`, and the number of its action as key.
+        """
+        import networkx  # noqa: PLC0415 (not needed for anything else)
+
+        graph = networkx.MultiDiGraph(model=self.model.name)
+        depth = self.depth.tolist()
+        graph.add_nodes_from(
+            (number, {"depth": depth[number], **state_as_json(self.model, self.state(number))})
+            for number in range(self.states)
+        )
+        actions = [{"action": action.name, "arguments": as_json(action.args)} for action in self.model.actions]
+        transitions = self.transitions
+        edges = zip(transitions.source.tolist(), transitions.target.tolist(), transitions.action.tolist(), strict=True)
+        graph.add_edges_from((source, target, action, actions[action]) for source, target, action in edges)
+        return graph
+
+
+def state_graph(
+    model: Model,
+    workers: int | None = None,
+    max_states: int | None = None,
+    report: Callable[[Any], None] | None = None,
+) -> StateGraph:
+    """Explore a model and keep its graph. `GraphError` says why that is not possible.
+
+    `report` gets the progress of the exploration, which stops with an error at about `max_states` states.
+    """
+    from model_check.graphs.edges import explored_graph  # noqa: PLC0415
+
+    return explored_graph(model, workers, max_states, report)

@@ -1,0 +1,169 @@
+"""Liveness: do all fair runs of a model keep a promise? Decided on the model's whole state graph."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model_check.core.exploration import Step, Trace
+from model_check.core.model import Local, Slot
+from model_check.core.temporal import Case, Condition, Fairness, LivenessProperty, assumed, groups_of
+from model_check.graphs.fair_cycles import Circuit, Constraint, Flags, Paths
+from model_check.graphs.graph import StateGraph
+
+WIDEST_KEY = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Lasso:
+    """A fair run that breaks a promise: from the initial state to a loop, and round it for ever.
+
+    `states[loop_start:]` are the states of the loop, `closing` is the action that leads from the last one back to
+    `states[loop_start]`; `None` if the run stands still there. From `states[since]` on, the goal is never reached. `why`
+    says of each assumed fairness how the loop meets it.
+    """
+
+    steps: Trace
+    loop_start: int
+    closing: Step | None
+    since: int
+    case: str
+    why: list[tuple[str, str]]
+
+
+@dataclass(slots=True)
+class LivenessVerdict:
+    """Whether a property holds under these assumptions; if not, a run that shows it.
+
+    `cases` is how many instances were looked at, `met` in how many of them the premise is met somewhere without the goal.
+    """
+
+    prop: LivenessProperty
+    fairness: list[Fairness]
+    holds: bool = True
+    lasso: Lasso | None = None
+    cases: int = 0
+    met: int = 0
+
+
+@dataclass(slots=True)
+class LivenessResult:
+    """What was decided, on which graph."""
+
+    graph: StateGraph
+    verdicts: list[LivenessVerdict] = field(default_factory=list)
+
+    @property
+    def violated(self) -> bool:
+        return any(not verdict.holds for verdict in self.verdicts)
+
+
+def check_liveness(
+    graph: StateGraph,
+    properties: Sequence[LivenessProperty],
+    assumptions: Callable[[LivenessProperty], list[Fairness]] | None = None,
+) -> LivenessResult:
+    """Decide the properties on a graph, each under its model's fairness and its own unless `assumptions` says otherwise."""
+    judge = _Judge(graph)
+    result = LivenessResult(graph)
+    for prop in properties:
+        fairness = assumptions(prop) if assumptions else assumed(graph.model.fairness, prop.assuming)
+        result.verdicts.append(judge.decide(prop, fairness))
+    return result
+
+
+class _Judge:
+    def __init__(self, graph: StateGraph) -> None:
+        self.graph = graph
+        self.paths = Paths(graph.transitions, graph.depth)
+        self.terms = cache(self._where)
+        self.constraints = cache(self._constraints)
+
+    def decide(self, prop: LivenessProperty, fairness: list[Fairness]) -> LivenessVerdict:
+        """The shortest lasso of all cases counts; of those of like length, the first."""
+        verdict = LivenessVerdict(prop, fairness, cases=len(prop.cases))
+        constraints = [constraint for one in fairness for constraint in self.constraints(one)]
+        best: tuple[int, Case, Circuit] | None = None
+        for case in prop.cases:
+            missing = ~self.holds(case.goal)
+            starts = self.holds(case.premise) & missing if prop.kind == "leads-to" else missing & (self.graph.depth == 0)
+            if not starts.any():
+                continue
+            verdict.met += 1
+            circuit = self.paths.fair_circuit(starts, missing, constraints)
+            if circuit is not None:
+                length = len(circuit.prefix) + len(circuit.loop)
+                if best is None or length < best[0]:
+                    best = length, case, circuit
+        if best is not None:
+            verdict.holds = False
+            verdict.lasso = self._lasso(best[1], best[2], constraints)
+        return verdict
+
+    def holds(self, condition: Condition) -> Flags:
+        """In which states a condition holds."""
+        answer = np.zeros(self.graph.states, np.bool_)
+        for group in condition:
+            together = np.ones(self.graph.states, np.bool_)
+            for term in group:
+                together &= self.terms(term)
+            answer |= together
+        return answer
+
+    def _where(self, term: Local) -> Flags:
+        """In which states a term holds: asked once for each combination of the values that it depends on."""
+        columns = {slot: self.graph.values_of(slot.position) for slot in term.slots}
+        if not columns:
+            return np.full(self.graph.states, bool(term.function()), np.bool_)
+        key: NDArray[np.int64] = np.zeros(self.graph.states, np.int64)
+        width = 1
+        for values in columns.values():
+            if width * len(values.known) >= WIDEST_KEY:
+                _, key = np.unique(key, return_inverse=True)
+                width = int(key.max()) + 1
+            key = key * len(values.known) + values.numbers
+            width *= len(values.known)
+        _, examples, which = np.unique(key, return_index=True, return_inverse=True)
+        known: dict[Slot, list[Any]] = {
+            slot: [values.known[number] for number in values.numbers[examples].tolist()] for slot, values in columns.items()
+        }
+        reads = [
+            known[read]
+            if isinstance(read, Slot)
+            else [read.function(*arguments) for arguments in zip(*[known[slot] for slot in read.reads], strict=True)]
+            for read in term.reads
+        ]
+        answers = np.array([bool(term.function(*arguments)) for arguments in zip(*reads, strict=True)], np.bool_)
+        return np.asarray(answers[which.reshape(-1)])
+
+    def _constraints(self, fairness: Fairness) -> list[Constraint]:
+        groups = groups_of(fairness, self.graph.model.actions)
+        return [self.paths.constraint(label, fairness.strong, actions) for label, actions in groups]
+
+    # ---- lassos
+
+    def _lasso(self, case: Case, circuit: Circuit, constraints: list[Constraint]) -> Lasso:
+        graph, transitions = self.graph, self.graph.transitions
+        moves = [*circuit.prefix, *circuit.loop]
+        steps = [Step(None, graph.model.initial)]
+        for move in moves:
+            action = graph.model.actions[int(transitions.action[move])]
+            steps.append(Step(action, graph.state(int(transitions.target[move]))))
+        closing = steps.pop() if circuit.loop else None
+        states = [0, *(int(transitions.target[move]) for move in moves)][len(circuit.prefix) : len(steps)]
+        why = [(constraint.label, self._reason(constraint, states, circuit)) for constraint in constraints]
+        return Lasso(tuple(steps), len(circuit.prefix), closing, circuit.since, case.label, why)
+
+    def _reason(self, constraint: Constraint, states: list[int], circuit: Circuit) -> str:
+        """How a loop meets a fairness."""
+        if constraint.taken[circuit.loop].any():
+            return "taken in the loop"
+        impossible = [place for place, state in enumerate(states) if not constraint.possible[state]]
+        if len(impossible) == len(states):
+            return "never possible in the loop"
+        assert impossible
+        assert not constraint.strong
+        return f"not possible in state {len(circuit.prefix) + impossible[0] + 1}"

@@ -1,0 +1,120 @@
+"""State graphs as tables: Parquet files of states and of transitions. `docs/graphs.md` has the schema."""
+
+import json
+import typing
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+
+from model_check.core.model import Model, Slot
+from model_check.graphs.graph import StateGraph
+from model_check.reports.report import model_as_json
+from model_check.traces.encode import as_json
+
+ROWS_PER_GROUP = 1 << 17
+GROUPS_PER_FILE = 32
+
+Id = pyarrow.int64()
+
+
+def write_tables(graph: StateGraph, folder: Path) -> None:
+    """Write the folders `states` and `transitions`, each with one file or several."""
+    described = model_as_metadata(graph.model)
+    schema, columns = _states(graph, described)
+    _write(folder / "states", schema, columns, graph.states)
+    schema, columns = _transitions(graph, described)
+    _write(folder / "transitions", schema, columns, len(graph.transitions))
+
+
+def column_name(slot: Slot) -> str:
+    """The column of a slot: `partition`, or with its key `log_1`."""
+    return slot.name if slot.key is None else f"{slot.name}_{slot.key}"
+
+
+def arrow_type(annotation: Any) -> pyarrow.DataType | None:
+    """The type of a column for values of this type, as `as_json` encodes them; `None` if values can be of several kinds."""
+    annotation = getattr(annotation, "__supertype__", annotation)  # a broker id is an int
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (frozenset, tuple) and (origin is frozenset or arguments[1:] == (...,)):
+        inner = arrow_type(arguments[0])
+        return None if inner is None else pyarrow.list_(inner)
+    if not isinstance(annotation, type):
+        return None
+    if issubclass(annotation, tuple) and hasattr(annotation, "_fields"):
+        hints = typing.get_type_hints(annotation)
+        fields = [(name, arrow_type(hints[name])) for name in annotation._fields]
+        return None if any(inner is None for _, inner in fields) else pyarrow.struct(fields)
+    if issubclass(annotation, Enum | str):
+        return pyarrow.string()
+    if issubclass(annotation, bool):
+        return pyarrow.bool_()
+    return pyarrow.int64() if issubclass(annotation, int) else None
+
+
+def slot_type(slot: Slot) -> pyarrow.DataType:
+    """The type of a slot's column: what its values are, or JSON text where there is no one type for all of them."""
+    return arrow_type(slot.holds) or pyarrow.string()
+
+
+def model_as_metadata(model: Model) -> dict[str, str]:
+    """What the files of all tables say of the model."""
+    described = model_as_json(model)
+    return {f"kspec.{name}": said if isinstance(said, str) else json.dumps(said) for name, said in described.items()}
+
+
+Columns = dict[str, typing.Callable[[slice], pyarrow.Array]]
+"""A column's content in some rows."""
+
+
+def _states(graph: StateGraph, described: dict[str, str]) -> tuple[pyarrow.Schema, Columns]:
+    fields = [("id", Id), ("depth", pyarrow.int32())]
+    columns: Columns = {
+        "id": lambda rows: pyarrow.array(range(rows.start, rows.stop), Id),
+        "depth": lambda rows: pyarrow.array(graph.depth[rows]),
+    }
+    for slot in graph.model.slots:
+        fields.append((column_name(slot), slot_type(slot)))
+        columns[column_name(slot)] = _slot_column(graph, slot)
+    return pyarrow.schema(fields, described), columns
+
+
+def _slot_column(graph: StateGraph, slot: Slot) -> typing.Callable[[slice], pyarrow.Array]:
+    values, kind = graph.values_of(slot.position), arrow_type(slot.holds)
+    encoded = [as_json(value) for value in values.known]
+    known = pyarrow.array([json.dumps(value) for value in encoded] if kind is None else encoded, slot_type(slot))
+    return lambda rows: known.take(pyarrow.array(values.numbers[rows]))
+
+
+def _transitions(graph: StateGraph, described: dict[str, str]) -> tuple[pyarrow.Schema, Columns]:
+    transitions, source = graph.transitions, graph.transitions.source
+    word = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    schema = pyarrow.schema([("source", Id), ("action", word), ("arguments", word), ("target", Id)], described)
+    names = [action.name for action in graph.model.actions]
+    arguments = [json.dumps(as_json(action.args)) for action in graph.model.actions]
+    return schema, {
+        "source": lambda rows: pyarrow.array(source[rows]).cast(Id),
+        "action": lambda rows: _words(transitions.action[rows], names),
+        "arguments": lambda rows: _words(transitions.action[rows], arguments),
+        "target": lambda rows: pyarrow.array(transitions.target[rows]).cast(Id),
+    }
+
+
+def _words(numbers: Any, words: list[str]) -> pyarrow.Array:
+    """Words by their numbers; a word that comes up twice in the list is the same one."""
+    known = list(dict.fromkeys(words))
+    places = pyarrow.array([known.index(word) for word in words], pyarrow.int32())
+    return pyarrow.DictionaryArray.from_arrays(places.take(pyarrow.array(numbers)), known)
+
+
+def _write(folder: Path, schema: pyarrow.Schema, columns: Columns, rows: int) -> None:
+    folder.mkdir(parents=True)
+    rows_per_file = ROWS_PER_GROUP * GROUPS_PER_FILE
+    for number, first in enumerate(range(0, max(rows, 1), rows_per_file)):
+        with pyarrow.parquet.ParquetWriter(folder / f"part-{number:05}.parquet", schema, compression="zstd") as writer:
+            for begin in range(first, min(rows, first + rows_per_file), ROWS_PER_GROUP):
+                chosen = slice(begin, min(rows, begin + ROWS_PER_GROUP))
+                content = [columns[name](chosen) for name in schema.names]
+                writer.write_table(pyarrow.Table.from_arrays(content, schema=schema))

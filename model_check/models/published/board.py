@@ -1,0 +1,145 @@
+"""The slots of a published replication model, and what its actions share."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from model_check.core.model import Model, Slot, View, when
+from model_check.models.published.exchange import committed, following, leading
+from model_check.models.published.settings import NAMES
+from spec.log.record_log import EMPTY_LOG
+from spec.messages.produce import ACKS_ALL, ACKS_LEADER
+from spec.published.replica import NO_ROLE, is_newer, leads
+from spec.published.versions import Protocol
+from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record, next_epoch
+
+
+class Acknowledged(NamedTuple):
+    """A record that a producer was told is safe, and its offset. Only the model knows it; no rule reads it."""
+
+    offset: Offset
+    record: Record
+
+
+class Slots(NamedTuple):
+    """The slots of the model; `announcement` holds the controller's decision of each epoch, once taken."""
+
+    log: dict[int, Slot]
+    high_watermark: dict[int, Slot]
+    role: dict[int, Slot]
+    partition: Slot
+    next_record: Slot
+    announcement: dict[int, Slot]
+    restarts_left: Slot | None
+    power_losses_left: Slot | None
+    acknowledged: Slot | None
+
+
+class Views(NamedTuple):
+    """What replicas decide from and what they show of themselves."""
+
+    leading: dict[int, View]
+    following: dict[tuple[int, int], View]
+    committed: dict[int, View]
+
+
+NOT_ANNOUNCED = LeaderAndIsr(NO_LEADER, NO_EPOCH, frozenset())
+"""The place of an announcement whose epoch has not begun."""
+
+
+class Board:
+    """A model that is being built: its rules, bounds and slots, and guards that several actions have in common."""
+
+    def __init__(
+        self,
+        name: str,
+        rules: Protocol,
+        parameters: dict[str, Any],
+        epochs: Sequence[Epoch] | None = None,
+        replicas: Sequence[BrokerId] | None = None,
+    ) -> None:
+        self.model = Model(name, parameters)
+        self.rules = rules
+        self.names = NAMES[name]
+        self.parameters = parameters
+        self.repairs = parameters["repair"]
+        self.replicas = replicas or [BrokerId(replica) for replica in range(1, parameters["replicas"] + 1)]
+        self.epochs = epochs or [Epoch(epoch) for epoch in range(parameters["max_epoch"] + 1)]
+        self.acks = {None: None, "1": ACKS_LEADER, "all": ACKS_ALL}[parameters["acks"]]
+        self.model.interchangeable = tuple(self.replicas)
+        self.slots = slots = self._slots()
+        self.views = self._views()
+        self.is_leader = {replica: when(partial(leads, replica), slots.role[replica]) for replica in self.replicas}
+        self.is_announced = {
+            (leader, epoch): when(partial(leads, leader), slots.announcement[epoch])
+            for leader in self.replicas
+            for epoch in self.epochs
+        }
+        self.has_not_seen = {
+            (replica, epoch): when(
+                partial(is_newer, announced=NOT_ANNOUNCED._replace(leader_epoch=epoch)), slots.role[replica]
+            )
+            for replica in self.replicas
+            for epoch in self.epochs
+        }
+        """Whether an announcement of this epoch, whatever it says, is news to the replica."""
+        self.is_next_epoch = {
+            epoch: when(lambda partition, epoch=epoch: next_epoch(partition.leader_epoch) == epoch, slots.partition)
+            for epoch in self.epochs
+        }
+
+    def _slots(self) -> Slots:
+        model, replicas = self.model, self.replicas
+        return Slots(
+            log=model.broker_slots("log", replicas, EMPTY_LOG),
+            high_watermark=model.broker_slots("highWatermark", replicas, Offset(0)),
+            role=model.broker_slots("role", replicas, NO_ROLE),
+            partition=model.slot("partition", LeaderAndIsr(NO_LEADER, NO_EPOCH, frozenset(replicas))),
+            next_record=model.slot("nextRecord", 0, bookkeeping=True),
+            announcement=model.numbered_slots("announcement", self.epochs, NOT_ANNOUNCED),
+            restarts_left=self._budget("restarts"),
+            power_losses_left=self._budget("power_losses"),
+            acknowledged=self._promises(),
+        )
+
+    def _views(self) -> Views:
+        view, slots = self.model.view, self.slots
+        role, log, high_watermark = slots.role, slots.log, slots.high_watermark
+        return Views(
+            leading={
+                replica: view(
+                    "leading", partial(leading, replica), role[replica], log[replica], high_watermark[replica], key=replica
+                )
+                for replica in self.replicas
+            },
+            following={
+                (leader, follower): view(
+                    f"following {leader}", partial(following, leader), role[follower], log[follower], key=follower
+                )
+                for leader, follower in self.pairs()
+            },
+            committed={
+                replica: view("committed", committed, log[replica], high_watermark[replica], key=replica)
+                for replica in self.replicas
+            },
+        )
+
+    def _promises(self) -> Slot | None:
+        """What producers were told is safe; no slot where that is not tracked."""
+        if self.acks is None:
+            return None
+        return self.model.slot("acknowledged", frozenset[Acknowledged](), holds=frozenset[Acknowledged])
+
+    def _budget(self, parameter: str) -> Slot | None:
+        """How many disturbances of a kind are left; no slot where there are none."""
+        most = self.parameters[parameter]
+        return self.model.slot(f"{parameter}_left", most, bookkeeping=True) if most else None
+
+    @property
+    def min_isr(self) -> int:
+        """`min.insync.replicas`, which never exceeds the number of replicas. Kafka: `Partition.effectiveMinIsr`."""
+        return min(int(self.parameters["min_isr"]), len(self.replicas))
+
+    def pairs(self) -> list[tuple[BrokerId, BrokerId]]:
+        """Every replica with every other one."""
+        return [(leader, other) for leader in self.replicas for other in self.replicas if leader != other]

@@ -1,0 +1,51 @@
+"""Brokers restart, with or without what they had not flushed."""
+
+from model_check.core.model import Note, then, when
+from model_check.models.published.board import Board
+from model_check.models.published.exchange import truncated
+from spec.published.replica import NO_ROLE, leads, restart
+from spec.values import Offset
+
+
+def add_disturbances(board: Board) -> None:
+    """Add restarts and losses of power of brokers that do not lead, as often as the parameters allow."""
+    slots = board.slots
+    for replica in board.replicas:
+        role, log, high_watermark = slots.role[replica], slots.log[replica], slots.high_watermark[replica]
+        guards = [
+            when(lambda role: role != NO_ROLE, role),
+            when(lambda partition, replica=replica: not leads(replica, partition), slots.partition),
+        ]
+        if slots.restarts_left:
+            board.model.action(
+                "Restart",
+                {"replica": replica},
+                events=[Note(replica, "restarts, with its log and its checkpointed high watermark")],
+                guards=[when(bool, slots.restarts_left), *guards],
+                effects=[
+                    then(role, restart, slots.partition),
+                    then(slots.restarts_left, lambda left: left - 1, slots.restarts_left),
+                ],
+            )
+        if slots.power_losses_left:
+            for end in range(board.parameters["log_size"]):
+                board.model.action(
+                    "PowerLoss",
+                    {"replica": replica, "end": end},
+                    events=[Note(replica, f"loses power, and every record from offset {end} on: not yet flushed")],
+                    guards=[
+                        when(bool, slots.power_losses_left),
+                        *guards,
+                        when(lambda log, end=end: end < log.end_offset, log),
+                    ],
+                    effects=[
+                        then(role, restart, slots.partition),
+                        then(
+                            (log, high_watermark),
+                            lambda log, offset, end=end: truncated(log, offset, Offset(end)),
+                            log,
+                            high_watermark,
+                        ),
+                        then(slots.power_losses_left, lambda left: left - 1, slots.power_losses_left),
+                    ],
+                )

@@ -1,0 +1,88 @@
+"""What the models compose in one step: a request, its handling, and what the answer changes."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from spec.broker.rules.epoch_lookup import handle_offset_for_leader_epoch
+from spec.log.local_log import high_watermark_after_truncation
+from spec.log.record_log import EMPTY_LOG, RecordLog
+from spec.messages.fetch import NO_FETCH, FetchRequest
+from spec.published.fetch import fetch_request
+from spec.published.replica import NO_ROLE, leads
+from spec.published.versions import Protocol
+from spec.values import BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset
+
+if TYPE_CHECKING:
+    from model_check.models.published.board import Board
+
+Role = LeaderAndIsr
+"""A replica's role is the last announcement that it has accepted."""
+
+
+def ask(rules: Protocol, leader_log: RecordLog) -> Callable[[Epoch], EpochEndOffset]:
+    """The round trip of one OffsetForLeaderEpoch request, to a leader whose fence has let the follower through."""
+    return lambda epoch: handle_offset_for_leader_epoch(Error.NONE, rules.epoch_lookup(leader_log, epoch)).end
+
+
+def truncated(log: RecordLog, high_watermark: Offset, offset: Offset) -> tuple[RecordLog, Offset]:
+    """A log cut at `offset`, and the high watermark that it then has."""
+    remaining = log.truncate_to(offset)
+    return remaining, high_watermark_after_truncation(high_watermark, remaining.end_offset)
+
+
+class Leading(NamedTuple):
+    """What a leader decides from: its own state."""
+
+    role: Role
+    log: RecordLog
+    high_watermark: Offset
+
+
+NOT_LEADING = Leading(NO_ROLE, EMPTY_LOG, Offset(0))
+
+
+class Following(NamedTuple):
+    """What a replica shows of itself: whom it follows in which epoch, and the epochs of its log.
+
+    That is what its fetches tell: the one that it would send now, and those that it may have sent on the way there.
+    """
+
+    role: Role
+    epochs: RecordLog
+
+    def fetch(self) -> FetchRequest:
+        """The fetch that it would send now."""
+        return fetch_request(self.role, self.epochs, self.epochs.end_offset)
+
+    def fetch_nearest_to(self, offset: Offset) -> FetchRequest:
+        """Of all its fetches on the way to the end of its log, the one nearest to `offset`."""
+        return fetch_request(self.role, self.epochs, min(offset, self.epochs.end_offset))
+
+
+def leading(replica: BrokerId, role: Role, log: RecordLog, high_watermark: Offset) -> Leading:
+    """The state of a replica that presumes to lead; the same for all others."""
+    return Leading(role, log, high_watermark) if leads(replica, role) else NOT_LEADING
+
+
+NOT_FOLLOWING = Following(NO_ROLE, EMPTY_LOG)
+
+
+def following(leader: BrokerId, role: Role, log: RecordLog) -> Following:
+    """What a leader can learn of a replica; the same of all that follow nobody or another."""
+    if not leads(leader, role):
+        return NOT_FOLLOWING
+    return Following(role._replace(isr=frozenset()), log.without_values())
+
+
+def committed(log: RecordLog, high_watermark: Offset) -> RecordLog:
+    """The records that a replica knows to be committed."""
+    return log.truncate_to(high_watermark)
+
+
+def has_replicated(board: "Board", leader: BrokerId, own: Leading, other: Following, offset: Offset) -> bool:
+    """Whether the leader may believe that a replica has its log up to `offset`, if the replica fetches just now.
+
+    It remembers the replica's fetch nearest to `offset`, and nothing of a replica that does not follow it.
+    """
+    fetch = other.fetch_nearest_to(offset) if leads(leader, other.role) else NO_FETCH
+    return board.rules.has_replicated(own.role, own.log, fetch, offset)

@@ -1,0 +1,88 @@
+"""Followers fetch, one record at a time; in KIP-320's first draft they truncate when a fetch is refused."""
+
+from collections.abc import Callable
+from functools import partial
+
+from model_check.core.model import Message, then, when
+from model_check.models.published.board import Board
+from model_check.models.published.exchange import Following, Leading, ask, truncated
+from model_check.models.published.settings import TRUNCATION
+from spec.log.record_log import RecordLog
+from spec.published.fetch import FetchResponse, apply_fetch_response, handle_fetch
+from spec.published.replica import leads
+from spec.published.truncation import keep_whole_log, truncate_to_common_epoch
+from spec.values import BrokerId, Error, Offset
+
+MAX_RECORDS_PER_FETCH = 1
+
+
+def add_follower(board: Board) -> None:
+    """Add fetching, and in the first draft of KIP-320 truncation on demand."""
+    slots, views = board.slots, board.views
+    for leader, follower in board.pairs():
+        log = slots.log[follower]
+        guards = [board.is_leader[leader], when(partial(leads, leader), slots.role[follower])]
+        both = (views.leading[leader], views.following[leader, follower])
+        written = (log, slots.high_watermark[follower])
+        answer = _answer(board, leader)
+        board.model.action(
+            board.names.fetch,
+            {"follower": follower, "leader": leader},
+            events=[Message(follower, leader, "Fetch"), Message(leader, follower, "one record, and the high watermark")],
+            guards=[*guards, when(partial(_brings_records, answer), *both)],
+            effects=[then(written, partial(_append, answer), log, *both)],
+        )
+        if board.rules.truncation == keep_whole_log:
+            board.model.action(
+                board.names.truncate,
+                {"follower": follower, "leader": leader},
+                events=[
+                    Message(follower, leader, "Fetch"),
+                    Message(leader, follower, "LOG_TRUNCATION"),
+                    Message(follower, leader, "OffsetForLeaderEpoch: where does my last epoch end?"),
+                    Message(leader, follower, "its end in the leader's log"),
+                ],
+                guards=[*guards, when(partial(_demands_truncation, answer), *both)],
+                effects=[
+                    then(written, _truncate(board), log, slots.high_watermark[follower], slots.log[leader]),
+                ],
+            )
+
+
+Answer = Callable[[Leading, Following], FetchResponse]
+
+
+def _answer(board: Board, leader: BrokerId) -> Answer:
+    """What a leader answers to the fetch that a follower sends now."""
+    fencing = board.rules.fetch_fencing
+
+    def answer(own: Leading, other: Following) -> FetchResponse:
+        request = other.fetch()
+        verdict = fencing(own.role, own.log, request)
+        return handle_fetch(leader, own.role, own.log, own.high_watermark, request, MAX_RECORDS_PER_FETCH, verdict)
+
+    return answer
+
+
+def _brings_records(answer: Answer, own: Leading, other: Following) -> bool:
+    response = answer(own, other)
+    return response.error == Error.NONE and len(response.records) > 0
+
+
+def _demands_truncation(answer: Answer, own: Leading, other: Following) -> bool:
+    return answer(own, other).error == Error.LOG_TRUNCATION
+
+
+def _append(answer: Answer, log: RecordLog, own: Leading, other: Following) -> tuple[RecordLog, Offset]:
+    return apply_fetch_response(log, answer(own, other))
+
+
+def _truncate(board: Board) -> Callable[[RecordLog, Offset, RecordLog], tuple[RecordLog, Offset]]:
+    agreement = board.parameters[TRUNCATION.name] == "agreement"
+
+    def truncate(log: RecordLog, high_watermark: Offset, leader_log: RecordLog) -> tuple[RecordLog, Offset]:
+        if agreement:
+            return truncated(log, high_watermark, log.agreement_end(leader_log))
+        return truncated(log, high_watermark, truncate_to_common_epoch(log, high_watermark, ask(board.rules, leader_log)))
+
+    return truncate

@@ -1,0 +1,139 @@
+"""Replicas become leader or follower, and a new follower truncates its log."""
+
+from model_check.core.model import CONTROLLER, REFUSED, Effect, Event, Local, Message, Note, Refusal, then, when
+from model_check.models.published.board import NOT_ANNOUNCED, Board
+from model_check.models.published.exchange import ask, truncated
+from model_check.models.published.settings import TRUNCATION
+from spec.log.record_log import EMPTY_LOG, RecordLog
+from spec.published.truncation import clamped, keep_whole_log, truncate_to_common_epoch, truncate_to_high_watermark
+from spec.values import NO_LEADER, BrokerId, Epoch, Error, Offset
+
+
+def add_roles(board: Board) -> None:
+    """Add becoming leader and becoming follower."""
+    _become_leader(board)
+    _become_follower(board)
+
+
+def _become_leader(board: Board) -> None:
+    slots = board.slots
+    for epoch in board.epochs:
+        announced = slots.announcement[epoch]
+        for leader in board.replicas:
+            board.model.action(
+                "BecomeLeader",
+                {"leader": leader, "epoch": epoch},
+                events=[Message(CONTROLLER, leader, f"LeaderAndIsr: lead in epoch {epoch}")],
+                guards=[
+                    board.is_announced[leader, epoch],
+                    board.has_not_seen[leader, epoch],
+                ],
+                effects=[
+                    then(slots.role[leader], lambda request: request, announced),
+                    *_start_leading(board, leader, epoch),
+                ],
+            )
+
+
+def _start_leading(board: Board, leader: BrokerId, epoch: Epoch) -> list[Effect]:
+    start_leading = board.rules.start_leading
+    if start_leading(EMPTY_LOG, epoch) == EMPTY_LOG:
+        return []
+    return [then(board.slots.log[leader], lambda log: start_leading(log, epoch), board.slots.log[leader])]
+
+
+def _become_follower(board: Board) -> None:
+    slots = board.slots
+    for epoch in board.epochs:
+        announced = slots.announcement[epoch]
+        for leader, follower in board.pairs():
+            board.model.action(
+                board.names.become_follower,
+                {"follower": follower, "leader": leader, "epoch": epoch},
+                events=[
+                    Message(CONTROLLER, follower, f"LeaderAndIsr: follow broker {leader} in epoch {epoch}"),
+                    *_truncation_events(board, leader, follower),
+                ],
+                guards=[
+                    board.is_announced[leader, epoch],
+                    board.has_not_seen[follower, epoch],
+                    *_leader_answers(board, leader, epoch),
+                ],
+                effects=[
+                    then(slots.role[follower], lambda request: request, announced),
+                    *_truncation(board, leader, follower),
+                ],
+            )
+        if "leaderless-followers" in board.repairs:
+            _become_follower_of_none(board, epoch)
+
+
+def _become_follower_of_none(board: Board, epoch: Epoch) -> None:
+    slots = board.slots
+    announced = slots.announcement[epoch]
+    for replica in board.replicas:
+        board.model.action(
+            board.names.become_follower,
+            {"follower": replica, "leader": NO_LEADER, "epoch": epoch},
+            events=[Message(CONTROLLER, replica, f"LeaderAndIsr: nobody leads in epoch {epoch}")],
+            guards=[
+                when(lambda request: request != NOT_ANNOUNCED and request.leader == NO_LEADER, announced),
+                board.has_not_seen[replica, epoch],
+            ],
+            effects=[then(slots.role[replica], lambda request: request, announced)],
+        )
+
+
+def _truncation_events(board: Board, leader: BrokerId, follower: BrokerId) -> list[Event]:
+    rule = board.rules.truncation
+    if rule == keep_whole_log:
+        return []
+    if rule == truncate_to_high_watermark:
+        return [Note(follower, "truncates its log to its own high watermark")]
+    return [
+        Message(follower, leader, "OffsetForLeaderEpoch: where does my last epoch end?"),
+        Message(leader, follower, "its end in the leader's log"),
+    ]
+
+
+def _leader_answers(board: Board, leader: BrokerId, epoch: Epoch) -> list[Local]:
+    """The follower asks in its new epoch; where the fence refuses, it cannot truncate yet and tries again later."""
+    if board.rules.truncation == keep_whole_log:
+        return []
+    fence = board.rules.truncation_fencing
+    return [when(lambda role: fence(leader, role, epoch) == Error.NONE, board.slots.role[leader])]
+
+
+def _truncation(board: Board, leader: BrokerId, follower: BrokerId) -> list[Effect]:
+    """Truncation of a new follower's log: the whole exchange of questions and answers in one step."""
+    rule = board.rules.truncation
+    if rule == keep_whole_log:
+        return []
+    if rule == truncate_to_common_epoch:
+        return [_truncate_to_common_part(board, leader, follower)]
+    log, high_watermark = board.slots.log, board.slots.high_watermark
+    clamp = "clamp-truncation" in board.repairs
+
+    def truncate(own: RecordLog, own_high_watermark: Offset, leader_log: RecordLog) -> tuple[RecordLog, Offset] | Refusal:
+        offset = rule(own, own_high_watermark, ask(board.rules, leader_log))
+        if clamp:
+            offset = clamped(offset, own)
+        return truncated(own, own_high_watermark, offset) if offset <= own.end_offset else REFUSED
+
+    reads = (log[follower], high_watermark[follower], log[leader])
+    return [then((log[follower], high_watermark[follower]), truncate, *reads)]
+
+
+def _truncate_to_common_part(board: Board, leader: BrokerId, follower: BrokerId) -> Effect:
+    log, high_watermark = board.slots.log, board.slots.high_watermark
+    agreement = board.parameters[TRUNCATION.name] == "agreement"
+
+    def truncate(own: RecordLog, own_high_watermark: Offset, leader_log: RecordLog) -> tuple[RecordLog, Offset]:
+        if agreement:
+            offset = own.agreement_end(leader_log)
+        else:
+            offset = truncate_to_common_epoch(own, own_high_watermark, ask(board.rules, leader_log))
+        return truncated(own, own_high_watermark, offset)
+
+    reads = (log[follower], high_watermark[follower], log[leader])
+    return then((log[follower], high_watermark[follower]), truncate, *reads)

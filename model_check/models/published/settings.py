@@ -1,0 +1,93 @@
+"""What can be chosen of the published replication models: bounds, settings, quirks, and the names of their actions."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from model_check.core.parameters import Parameter
+from spec.broker.rules.epoch_lookup import look_up_as_released
+from spec.broker.rules.leadership import start_leading_with_epoch_entry
+from spec.published.election import fail_broker
+from spec.published.mutants import MUTANTS
+from spec.published.replica import NO_ROLE
+from spec.published.truncation import answer_as_leader
+from spec.published.versions import Protocol
+from spec.values import NO_EPOCH, BrokerId, Error
+
+QUIRKS = {
+    "leaderless-followers": "an announcement without a leader reaches the replicas (published: it never does)",
+    "keep-last-isr": "the controller never removes the last in-sync replica (published: it may empty the ISR)",
+    "clamp-truncation": "an answer beyond the follower's end truncates nothing (published: the step is disabled)",
+    "truncate-against-leader": "only a replica that believes to lead answers OffsetForLeaderEpoch (published, up to"
+    " KIP-279: any)",
+    "kafka-epoch-lookup": "a replica answers OffsetForLeaderEpoch as Kafka was released: undefined above its latest epoch"
+    " (published, since KIP-279: as designed)",
+    "own-epoch-entry": "a new leader notes the start of its epoch before any record (KAFKA-7415; published: not)",
+}
+
+PARAMETERS = (
+    Parameter("replicas", 3, "replicas of the partition, ids 1 to N", minimum=1),
+    Parameter("log_size", 2, "most records in a log", minimum=0),
+    Parameter("max_records", 2, "most records ever written", minimum=0),
+    Parameter("max_epoch", 2, "highest leader epoch (the first is 0)", minimum=0),
+    Parameter("unclean", False, "the controller may elect an out-of-sync replica when nobody leads"),
+    Parameter("restarts", 0, "how many times a broker other than the leader may restart", minimum=0),
+    Parameter("power_losses", 0, "how many such restarts may lose records that were not flushed", minimum=0),
+    Parameter("acks", None, "track what producers were told, with acks 1 or all", choices=("1", "all")),
+    Parameter("min_isr", 1, "min.insync.replicas, for acks=all", minimum=1),
+    Parameter("repair", (), "quirks of the published model to mend", choices=tuple(QUIRKS), many=True),
+    Parameter("mutant", None, "weaken one rule", choices=tuple(mutant.name for mutant in MUTANTS)),
+)
+
+
+TRUNCATION = Parameter(
+    "truncation",
+    "exchange",
+    "how the common end of two logs is found: by exchanging OffsetForLeaderEpoch messages, or at once, as published",
+    choices=("exchange", "agreement"),
+)
+"""For the versions since KIP-279. The two differ where logs are not in the order of epochs; see `docs/models.md`."""
+
+
+def repaired(rules: Protocol, repairs: tuple[str, ...]) -> Protocol:
+    """The rules with some quirks mended; the other quirks are mended in the actions."""
+    changes: dict[str, Any] = {}
+    if "keep-last-isr" in repairs:
+        changes["fail_broker"] = fail_broker
+    if "own-epoch-entry" in repairs:
+        changes["start_leading"] = start_leading_with_epoch_entry
+    if "truncate-against-leader" in repairs and rules.truncation_fencing(BrokerId(1), NO_ROLE, NO_EPOCH) == Error.NONE:
+        changes["truncation_fencing"] = answer_as_leader
+    if "kafka-epoch-lookup" in repairs:
+        changes["epoch_lookup"] = look_up_as_released
+    return replace(rules, **changes)
+
+
+class ActionNames(NamedTuple):
+    """What the published module calls its variants of the actions."""
+
+    expand_isr: str = "LeaderExpandIsr"
+    shrink_isr: str = "LeaderShrinkIsr"
+    advance_high_watermark: str = "LeaderIncHighWatermark"
+    become_follower: str = "BecomeFollower"
+    fetch: str = "FollowerReplicate"
+    truncate: str = "FollowerTruncate"
+
+
+NAMES = {
+    "truncate-to-hw": ActionNames(become_follower="BecomeFollowerTruncateToHighWatermark"),
+    "kip-101": ActionNames(become_follower="BecomeFollowerTruncateKip101"),
+    "kip-279": ActionNames(become_follower="BecomeFollowerTruncateKip279"),
+    "kip-320-first-try": ActionNames(
+        expand_isr="LeaderExpandIsrBetterFencing",
+        shrink_isr="LeaderShrinkIsrBetterFencing",
+        advance_high_watermark="ImprovedLeaderIncHighWatermark",
+        fetch="FollowerFetch",
+    ),
+    "kip-320": ActionNames(
+        expand_isr="FencedLeaderExpandIsr",
+        shrink_isr="FencedLeaderShrinkIsr",
+        advance_high_watermark="FencedLeaderIncHighWatermark",
+        become_follower="FencedBecomeFollowerAndTruncate",
+        fetch="FencedFollowerFetch",
+    ),
+}

@@ -1,0 +1,264 @@
+"""The verdict matrix: every version of the model `kafka` within the same bounds, property by property.
+
+Each version is explored in several configurations, small enough for all of them. A property is violated if it is in one,
+with the shortest run of all; it holds if it does in all and each was exhausted; else it is open. Versions in which no rule
+of broker or controller differs are the same model, and are explored once.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
+
+from model_check.core.exploration import Limits, Progress, Trace
+from model_check.core.model import Model
+from model_check.core.symmetry import Symmetry
+from model_check.engines.explorer import explorer
+from model_check.models import MODELS
+from model_check.models.kafka.settings import controller_of, versions_of
+from model_check.traces.retrace import retrace
+from spec.releases.broker import BROKER_VERSIONS
+
+CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
+    "two elections": {"brokers": 3, "values": 2, "elections": 2},
+    "two brokers, three records": {"brokers": 2, "values": 3, "elections": 2},
+    "an ISR shrink": {"brokers": 3, "values": 1, "elections": 1, "isr_shrinks": 1},
+    "a fencing": {"brokers": 3, "values": 1, "elections": 1, "fencings": 1},
+    "a clean shutdown": {"brokers": 2, "values": 1, "elections": 0, "clean_shutdowns": 1},
+    "an unclean shutdown": {"brokers": 2, "values": 1, "elections": 0, "unclean_shutdowns": 1},
+}
+"""What happens, in each, with min.insync.replicas=2 and acks=all."""
+
+MIXED = {"2.0 beside 2.1": "2.0,2.1,2.1", "3.9 beside next": "3.9,next,next"}
+"""Three brokers of two versions: these rows have no configuration of two brokers."""
+
+ROWS: Mapping[str, str] = {**{version.name: version.name for version in BROKER_VERSIONS}, **MIXED}
+"""Rows by name, with the setting `--version` of each."""
+
+
+class Run(NamedTuple):
+    """A shortest run that violates a property: the row and the configuration in which it was found, and its number there."""
+
+    row: str
+    configuration: str
+    bounds: Mapping[str, Any]
+    number: int
+    model: Model
+    trace: Trace
+
+    @property
+    def steps(self) -> int:
+        """The number of its steps."""
+        return len(self.trace) - 1
+
+
+class Cell(NamedTuple):
+    """What became of a property: `holds` is `None` if the exploration was stopped first; `run` shows a violation."""
+
+    holds: bool | None
+    run: Run | None = None
+
+
+class Explored(NamedTuple):
+    """How far an exploration came: states up to renaming of brokers, levels, and whether that was all."""
+
+    states: int
+    depth: int
+    complete: bool
+
+
+class Row(NamedTuple):
+    """A version's verdicts by configuration and property. `same_as`: the earlier version in which no rule differs."""
+
+    name: str
+    version: str
+    cells: Mapping[str, Mapping[str, Cell]]
+    explored: Mapping[str, Explored]
+    same_as: str = ""
+
+    @property
+    def properties(self) -> list[str]:
+        """All that were checked, in the model's order."""
+        return list(dict.fromkeys(name for cells in self.cells.values() for name in cells))
+
+    def verdict(self, name: str, configurations: Collection[str] | None = None) -> Cell | None:
+        """A property's verdict over those of these configurations (or all) in which it was checked; `None` if in none."""
+        looked_at = self.cells if configurations is None else configurations
+        cells = [cells[name] for one, cells in self.cells.items() if one in looked_at and name in cells]
+        if not cells:
+            return None
+        runs = [cell.run for cell in cells if cell.run is not None]
+        if runs:
+            return Cell(False, min(runs, key=lambda run: run.steps))
+        return Cell(True if all(cell.holds for cell in cells) else None)
+
+    @property
+    def runs(self) -> list[Run]:
+        """The shortest runs, each once."""
+        found = (cell.run for cells in self.cells.values() for cell in cells.values() if cell.run is not None)
+        return list({(run.row, run.number): run for run in found}.values())
+
+
+def configurations_of(version: str) -> Mapping[str, Mapping[str, Any]]:
+    """The configurations in which a version can be explored."""
+    brokers = version.count(",") + 1
+    return {name: bounds for name, bounds in CONFIGURATIONS.items() if brokers in (1, bounds["brokers"])}
+
+
+# ---- rules
+
+
+def rules_in(version: str) -> tuple[Any, ...]:
+    """The rules of all brokers and of the controller; versions with the same ones are the same model."""
+    parameters = MODELS["kafka"].build({"version": version, "brokers": 3}).parameters
+    known = {protocol.name: protocol for protocol in BROKER_VERSIONS}
+    brokers = [known[name] for name in versions_of(dict(parameters))]
+    controller = controller_of(versions_of(dict(parameters)), dict(parameters)).protocol
+    return (*(replace(broker, name="") for broker in brokers), replace(controller, name=""))
+
+
+class ChangedRule(NamedTuple):
+    """A rule of broker or controller that a version has replaced."""
+
+    party: str
+    name: str
+    before: Callable[..., Any]
+    after: Callable[..., Any]
+
+
+def changed_rules(before: str, after: str) -> list[ChangedRule]:
+    """The rules in which two versions differ, of the broker that is their first and of the controller.
+
+    Controllers of two kinds have no rule in common.
+    """
+    changes = []
+    was_rules, now_rules = rules_in(before), rules_in(after)
+    for party, was, now in (("broker", was_rules[0], now_rules[0]), ("controller", was_rules[-1], now_rules[-1])):
+        for rule in fields(now) if type(was) is type(now) else ():
+            if getattr(was, rule.name) != getattr(now, rule.name):
+                changes.append(ChangedRule(party, rule.name, getattr(was, rule.name), getattr(now, rule.name)))
+    return changes
+
+
+# ---- exploring
+
+
+def rows(names: Iterable[str], time_limit: float, report: Callable[[Progress], None] | None = None) -> Iterator[Row]:
+    """The rows of these names, in the order of `ROWS`."""
+    done: dict[tuple[Any, ...], Row] = {}
+    before: Row | None = None
+    for name in [name for name in ROWS if name in set(names)]:
+        rules = rules_in(ROWS[name])
+        if rules in done:
+            known = done[rules]
+            current = known._replace(name=name, version=ROWS[name], same_as=known.name)
+        else:
+            current = _explored(name, before, time_limit, report)
+            done[rules] = current
+        before = current
+        yield current
+
+
+def _explored(name: str, before: Row | None, time_limit: float, report: Callable[[Progress], None] | None) -> Row:
+    cells: dict[str, Mapping[str, Cell]] = {}
+    explored: dict[str, Explored] = {}
+    runs: list[Run] = []
+    for configuration, bounds in configurations_of(ROWS[name]).items():
+        model = MODELS["kafka"].build({**bounds, "version": ROWS[name]})
+        properties = [prop for prop in model.properties if prop.kind == "always" and prop.by_default]
+        symmetry = Symmetry(model) if model.interchangeable else None
+        limits = Limits(stop_at_first=False, max_seconds=time_limit, report=report)
+        result = explorer(symmetry=symmetry)(model, properties, limits)
+        explored[configuration] = Explored(result.distinct_states, result.depth, result.complete)
+        found = {}
+        for verdict in result.verdicts:
+            run = None
+            if verdict.violated and verdict.trace:
+                found_here = Run(name, configuration, bounds, len(runs) + 1, model, verdict.trace)
+                run = _known(found_here, verdict.prop.name, before, runs)
+                if run is found_here:
+                    runs.append(run)
+            found[verdict.prop.name] = Cell(verdict.holds, run)
+        cells[configuration] = found
+    return Row(name, ROWS[name], cells, explored)
+
+
+def _known(run: Run, prop: str, before: Row | None, runs: list[Run]) -> Run:
+    """A run that shows the same as this one: of the version before, if it still does, or another of this version."""
+    cells = before.cells.get(run.configuration, {}) if before else {}
+    earlier = cells[prop].run if prop in cells else None
+    candidates = [*([earlier] if earlier else []), *runs]
+    for other in candidates:
+        same_bounds = other.configuration == run.configuration and other.steps == run.steps
+        if same_bounds and violates(other, run.model, prop):
+            return other
+    return run
+
+
+def violates(run: Run, model: Model, prop: str) -> bool:
+    """Whether all steps of a run are possible in a model, and violate the property in the end."""
+    state = retrace(run.trace, run.model, model).state
+    claim = model.property_named(prop)
+    assert claim is not None
+    return state is not None and not claim.bind()(state)
+
+
+# ---- in words, as JSON
+
+
+def verdict_in_words(cell: Cell | None) -> str:
+    """A cell of the table; empty if the property was not checked."""
+    if cell is None:
+        return ""
+    if cell.run is not None:
+        return f"violated ({cell.run.steps})"
+    return "holds" if cell.holds else "open"
+
+
+def explored_in_words(explored: Explored) -> str:
+    """How far an exploration came."""
+    return f"{explored.states:,}" if explored.complete else f"{explored.states:,}, stopped after {explored.depth} levels"
+
+
+def line(entry: Row) -> str:
+    """A version in one line: what is violated."""
+    if entry.same_as:
+        return f"  {entry.name:<18} as {entry.same_as}: no rule differs"
+    verdicts = {name: entry.verdict(name) for name in entry.properties}
+    broken = [f"{name} ({cell.run.steps})" for name, cell in verdicts.items() if cell and cell.run is not None]
+    still_open = [name for name, cell in verdicts.items() if cell and cell.holds is None]
+    told = ", ".join(broken) or ("nothing found" if still_open else "all hold")
+    return f"  {entry.name:<18} {told}{'; the rest is open' if still_open else ''}"
+
+
+def as_json(done: list[Row]) -> dict[str, Any]:
+    """All rows. States are counted up to renaming of brokers; `steps` is -1 where no run was found."""
+    return {
+        "configurations": {name: dict(bounds) for name, bounds in CONFIGURATIONS.items()},
+        "versions": [
+            {
+                "name": entry.name,
+                "version": entry.version,
+                "same_as": entry.same_as or None,
+                "explored": {name: explored._asdict() for name, explored in entry.explored.items()},
+                "properties": [_cell_as_json(name, entry.verdict(name)) for name in entry.properties],
+                "by_configuration": {
+                    configuration: [_cell_as_json(name, cell) for name, cell in cells.items()]
+                    for configuration, cells in entry.cells.items()
+                },
+            }
+            for entry in done
+        ],
+    }
+
+
+def _cell_as_json(name: str, cell: Cell | None) -> dict[str, Any]:
+    assert cell is not None
+    run = cell.run
+    actions = [step.action.label for step in run.trace if step.action] if run else []
+    return {
+        "property": name,
+        "holds": False if run else cell.holds,
+        "steps": run.steps if run else -1,
+        "configuration": run.configuration if run else "",
+        "run": actions,
+    }

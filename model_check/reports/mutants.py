@@ -1,0 +1,305 @@
+"""Every rule is needed: the model `kafka` with one rule weakened, and the property or the promise that dies of it.
+
+A hunt says in which version and within which bounds a mutant is explored. A rule that costs progress, not records, dies of a
+promise: a fair run without end that breaks it. What the model cannot show is listed with the reason; a mutant with none of
+these would be a gap, and a test asks for none.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from model_check.core.exploration import Exploration, Limits, Progress
+from model_check.core.symmetry import Symmetry
+from model_check.engines.explorer import explorer
+from model_check.extras import need
+from model_check.graphs.graph import state_graph
+from model_check.models import MODELS
+from spec.mutation import Mutant
+from spec.releases.broker_mutants import BROKER_MUTANTS
+from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+
+if TYPE_CHECKING:
+    from model_check.graphs.liveness import Lasso
+
+ALL_MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)}
+
+ONE_ELECTION: Mapping[str, Any] = {"elections": 1}
+TWO_VALUES: Mapping[str, Any] = {"elections": 1, "values": 2}
+ONE_SHRINK: Mapping[str, Any] = {"elections": 1, "isr_shrinks": 1}
+ONE_FENCING: Mapping[str, Any] = {"elections": 1, "fencings": 1}
+
+OLD_BASE: Mapping[str, Any] = {"version": "2.2", "elections": 2, "values": 2}
+"""Where followers find out by asking. This version by itself loses nothing within these bounds."""
+
+LATE_ANSWER: Mapping[str, Any] = {"elections": 2, "values": 2, "late_fetches": 1}
+"""An answer may come when the broker that gave it leads again."""
+
+HUNTS: Mapping[str, Mapping[str, Any]] = {
+    "forget-proposal-on-old-news": {"elections": 0, "isr_shrinks": 1},
+    "keep-followers-over-missed-epochs": ONE_FENCING,
+    "truncate-to-high-watermark": ONE_ELECTION,
+    "min-isr-of-one": ONE_SHRINK,
+    "unfenced-requests": ONE_FENCING,
+    "no-divergence-check": TWO_VALUES,
+    "count-diverging-fetch": TWO_VALUES,
+    "advance-below-min-isr": ONE_SHRINK,
+    "join-before-epoch-start": ONE_SHRINK,
+    "join-before-high-watermark": ONE_SHRINK,
+    "shrink-before-confirmation": ONE_SHRINK,
+    "high-watermark-over-committed-isr": ONE_SHRINK,
+    "roll-back-on-any-error": ONE_SHRINK,
+    "unclean-replica-keeps-its-place": {"elections": 0, "unclean_shutdowns": 1},
+    "stale-partition-epoch-accepted": {"elections": 0, "isr_shrinks": 1, "fencings": 1},
+    "act-on-old-metadata": {"elections": 0, "unclean_shutdowns": 1, "values": 2},
+    "take-old-announcement": {"version": "2.6", "elections": 0, "isr_shrinks": 1, "fencings": 1},
+    "no-epoch-entry": OLD_BASE,
+    "epoch-lookup-by-end": OLD_BASE,
+    "fenced-replica-admitted": {"elections": 0, "fencings": 1, "unclean_shutdowns": 1},
+    "take-registration-of-earlier-run": {"elections": 0, "unclean_shutdowns": 1, "late_registrations": 1},
+    "stale-broker-epoch-accepted": {"elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1},
+    "count-fetch-of-earlier-run": {"elections": 0, "unclean_shutdowns": 1, "late_fetches": 1},
+    "take-answer-of-other-epoch": {"elections": 3, "late_fetches": 1},
+    "take-answer-of-other-offset": LATE_ANSWER,
+    "take-later-epochs": {"elections": 1, "values": 4, "late_fetches": 1},
+    "forget-last-epoch": LATE_ANSWER,
+    "high-watermark-before-truncation": {"elections": 2, "fencings": 1, "values": 2},
+    "latest-offset-goes-back": ONE_ELECTION,
+    "no-sequence-check": {"brokers": 1, "min_isr": 1, "elections": 0, "values": 6, "retries": 1},
+    "election-outside-isr-and-elr": {"elections": 0, "isr_shrinks": 1, "fencings": 2},
+    "eligible-without-assignment": {"elections": 0, "min_isr": 3, "fencings": 1, "reassignments": 2},
+    "reassignment-over-too-early": {"elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1, "reassignments": 1},
+    "no-epoch-for-a-smaller-assignment": {"elections": 0, "reassignments": 2},
+}
+"""Where each mutant dies: what differs from the model's defaults."""
+
+BESIDE: Mapping[str, str] = {"forget-last-epoch": "take-answer-of-other-epoch"}
+"""Mutants that die only beside another, which alone does no harm within the bounds; releases had both."""
+
+
+class PromiseHunt(NamedTuple):
+    """Where a mutant breaks a promise: bounds, the promise, and which actions need not be fair."""
+
+    bounds: Mapping[str, Any]
+    promise: str
+    without: tuple[str, ...] = ()
+
+
+LEADER_TO_AND_FRO: Mapping[str, Any] = {"brokers": 2, "min_isr": 1, "elections": 2, "isr_shrinks": 1}
+ONE_BROKER_STAYS_AWAY: Mapping[str, Any] = {"brokers": 2, "min_isr": 1, "elections": 0}
+
+PROMISES: Mapping[str, PromiseHunt] = {
+    "do-not-restart-fetcher": PromiseHunt(LEADER_TO_AND_FRO, "AcknowledgedIsReplicated"),
+    "truncate-only-if-longer": PromiseHunt(LEADER_TO_AND_FRO, "AcknowledgedIsReplicated"),
+    "await-ineligible": PromiseHunt(
+        {**ONE_BROKER_STAYS_AWAY, "clean_shutdowns": 1, "endless_lag": True}, "WriteIsAnswered", without=("Register",)
+    ),
+    "last-known-leader-while-down": PromiseHunt(
+        {**ONE_BROKER_STAYS_AWAY, "values": 0, "unclean": True, "fencings": 1, "unclean_shutdowns": 2},
+        "LeaderTakesOffice",
+        without=("Register",),
+    ),
+    "admit-anybody": PromiseHunt(
+        {"values": 0, "elections": 0, "isr_shrinks": 1, "fencings": 1}, "ActiveReplicaJoinsIsr", without=("Unfence",)
+    ),
+    "second-registration-fences": PromiseHunt(
+        {"brokers": 2, "elections": 0, "fencings": 1, "late_registrations": 1}, "BrokerComesBack"
+    ),
+}
+"""Where the mutants that cost progress die."""
+
+SURVIVORS: Mapping[str, str] = {
+    "epoch-lookup-as-designed": (
+        "differs from the rule only for an epoch above all of the leader's, and a leader since 2.1 has noted its own, above "
+        "all that it is asked about; see the study of KIP-279 for the model in which it fails"
+    ),
+    "diverging-before-start": (
+        "logs of the model start at 0: nothing is deleted; in Kafka the follower gives up, which costs progress"
+    ),
+    "await-isr-only": (
+        "costs progress, not records (KAFKA-4485): whoever is overtaken again and again never joins, but only while "
+        "producers go on writing, and in a finite model they stop at last"
+    ),
+    "admit-earlier-run": (
+        "a fetch of an earlier run than the leader knows of is refused by `check_run` before anybody is admitted by it; "
+        "what remains is for whom the high watermark waits, which costs progress"
+    ),
+    "join-under-min-isr": (
+        "costs progress, not records (KAFKA-19996): whoever joins and leaves again and again opens partition epochs without "
+        "end, and no finite model holds them"
+    ),
+    "unfenced-before-caught-up": "a broker of its own accord asks to be unfenced only once it has caught up",
+}
+"""Why the model does not kill the others."""
+
+
+class Hunt(NamedTuple):
+    """A mutant and what became of it. `killed_by`: the properties that fail, with the steps of a shortest run each.
+
+    `beside`: another mutant that was there as well, empty if none was.
+    Of a promise: with the steps of a lasso, of which the last `loop` go round for ever (0: nothing happens any more).
+    `without`: actions that need not be fair.
+    """
+
+    mutant: Mutant
+    bounds: Mapping[str, Any]
+    killed_by: Mapping[str, int]
+    states: int
+    seconds: float
+    survives_because: str | None = None
+    beside: str = ""
+    loop: int | None = None
+    without: tuple[str, ...] = ()
+
+    @property
+    def killed(self) -> bool:
+        """Whether a property fails."""
+        return bool(self.killed_by)
+
+
+def hunt(name: str, report: Callable[[Progress], None] | None = None, workers: int | None = None) -> Hunt:
+    """Explore one mutant up to its first violation; one that is known to survive is not explored.
+
+    It is explored on all cores unless `workers` says how many. The outcome does not depend on it.
+    `MissingExtraError` if a promise is asked for and the library is missing that decides it.
+    """
+    mutant = ALL_MUTANTS[name]
+    if name in PROMISES:
+        return _hunt_promise(name, PROMISES[name], report)
+    if name not in HUNTS:
+        return Hunt(mutant, {}, {}, 0, 0.0, SURVIVORS[name])
+    began, result = time.monotonic(), explore_mutant(name, HUNTS[name], report, workers)
+    found = {verdict.prop.name: len(verdict.trace or ()) - 1 for verdict in result.verdicts if verdict.violated}
+    states, seconds = result.distinct_states, time.monotonic() - began
+    return Hunt(mutant, HUNTS[name], found, states, seconds, beside=BESIDE.get(name, ""))
+
+
+def _hunt_promise(name: str, chosen: PromiseHunt, report: Callable[[Progress], None] | None) -> Hunt:
+    began, verdict = time.monotonic(), check_promise({**chosen.bounds, "mutant": name}, chosen, report)
+    found, loop, lasso = {}, None, verdict.lasso
+    if lasso is not None:
+        loop = len(lasso.steps) - lasso.loop_start if lasso.closing else 0
+        found = {chosen.promise: len(lasso.steps) - (0 if lasso.closing else 1)}
+    seconds = time.monotonic() - began
+    return Hunt(ALL_MUTANTS[name], chosen.bounds, found, verdict.states, seconds, loop=loop, without=chosen.without)
+
+
+def check_promise(
+    bounds: Mapping[str, Any], chosen: PromiseHunt, report: Callable[[Progress], None] | None = None
+) -> "PromiseVerdict":
+    """Whether the model within these bounds keeps the promise of a hunt, under the fairness that the hunt leaves."""
+    need(("scipy",), "a promise")
+    from model_check.graphs.liveness import check_liveness  # noqa: PLC0415
+
+    model = MODELS["kafka"].build(bounds)
+    graph = state_graph(model, report=report)
+    promises = [prop for prop in model.liveness if prop.name == chosen.promise]
+    fairness = [one for one in model.fairness if one.action not in chosen.without]
+    (verdict,) = check_liveness(graph, promises, lambda prop: fairness).verdicts
+    return PromiseVerdict(graph.states, verdict.met, verdict.lasso)
+
+
+class PromiseVerdict(NamedTuple):
+    """States of the graph, the cases in which the promise was due, and a lasso if it is broken."""
+
+    states: int
+    met: int
+    lasso: "Lasso | None"
+
+
+def explore_mutant(
+    name: str,
+    bounds: Mapping[str, Any],
+    report: Callable[[Progress], None] | None = None,
+    workers: int | None = None,
+) -> Exploration:
+    """The model with this rule weakened, and the one it needs beside it, up to the first violation."""
+    names = [other for other in (BESIDE.get(name), name) if other]
+    model = MODELS["kafka"].build({**bounds, "mutant": ",".join(names)})
+    properties = [prop for prop in model.properties if prop.by_default and prop.kind == "always"]
+    return explorer(workers=workers, symmetry=Symmetry(model))(model, properties, Limits(report=report))
+
+
+def hunts(names: tuple[str, ...], report: Callable[[Progress], None] | None = None) -> Iterator[Hunt]:
+    """The hunts for these mutants, one after the other."""
+    for name in names or tuple(ALL_MUTANTS):
+        yield hunt(name, report)
+
+
+def as_json(done: list[Hunt]) -> dict[str, Any]:
+    """All hunts."""
+    return {
+        "killed": sum(entry.killed for entry in done),
+        "mutants": [
+            {
+                "name": entry.mutant.name,
+                "rule": entry.mutant.field,
+                "summary": entry.mutant.summary,
+                "bounds": dict(entry.bounds),
+                "beside": entry.beside,
+                "without": list(entry.without),
+                "killed": entry.killed,
+                "killed_by": [{"property": name, "steps": steps} for name, steps in entry.killed_by.items()],
+                "loop": entry.loop,
+                "states": entry.states,
+                "seconds": round(entry.seconds, 2),
+                "survives_because": entry.survives_because,
+            }
+            for entry in done
+        ],
+    }
+
+
+def line(entry: Hunt) -> str:
+    """One hunt in one line."""
+    if not entry.killed:
+        return f"  {entry.mutant.name:<36} survives: {entry.survives_because or 'nothing fails within its bounds'}"
+    name, steps = next(iter(entry.killed_by.items()))
+    how = "fails after" if entry.loop is None else "is never kept in a run of"
+    return f"  {entry.mutant.name:<36} {name} {how} {steps} steps ({entry.states:,} states, {entry.seconds:.1f} s)"
+
+
+def options(bounds: Mapping[str, Any]) -> list[str]:
+    """Bounds as they are written on the command line."""
+    named = [(f"--{key.replace('_', '-')}", value) for key, value in bounds.items()]
+    return [option if value is True else f"{option} {value}" for option, value in named]
+
+
+def as_markdown(done: list[Hunt]) -> str:
+    """The page `docs/mutants.md`."""
+    killed = [entry for entry in done if entry.killed]
+    lines = [
+        "# Mutants",
+        "",
+        "Each rule of broker and controller weakened by itself, in the model `kafka`.",
+        "Written by `kspec mutants --write docs/mutants.md`.",
+        "",
+        f"{len(killed)} of {len(done)} die. `kspec check kafka --symmetry --mutant NAME` with the bounds shows the run,",
+        "`--mutant OTHER,NAME` if a mutant dies only beside another one, which alone does no harm within the bounds.",
+        "Where a promise breaks, `kspec liveness kafka --mutant NAME` with the bounds shows a lasso. Its steps are those of",
+        "the way to the loop and of the loop; `--without` names what need not be fair ([liveness](liveness.md)).",
+        "",
+        "| mutant | rule | what it means | bounds | dies of | steps |",
+        "|---|---|---|---|---|---|",
+    ]
+    for entry in killed:
+        without = [f"--without {action}" for action in entry.without]
+        beside = f" beside `{entry.beside}`" if entry.beside else ""
+        bounds = f"`{' '.join([*options(entry.bounds), *without])}`{beside}"
+        properties = ", ".join(entry.killed_by) if entry.loop is None else f"promise {', '.join(entry.killed_by)}"
+        steps = min(entry.killed_by.values())
+        mutant = entry.mutant
+        lines.append(f"| `{mutant.name}` | `{mutant.field}` | {mutant.summary} | {bounds} | {properties} | {steps} |")
+    lines += [
+        "",
+        "## Survivors",
+        "",
+        "| mutant | rule | what it means | why the model does not kill it |",
+        "|---|---|---|---|",
+    ]
+    for entry in done:
+        if not entry.killed:
+            mutant = entry.mutant
+            reason = entry.survives_because or "nothing fails within its bounds"
+            lines.append(f"| `{mutant.name}` | `{mutant.field}` | {mutant.summary} | {reason} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,137 @@
+"""What an exploration found: as JSON, and as text for people."""
+
+from typing import Any
+
+from model_check.core.exploration import Exploration, Shuffles, Trace, Verdict
+from model_check.core.model import Model, State
+from model_check.traces.encode import as_json, trace_as_json
+from model_check.traces.render import trace_table
+from model_check.version import VERSION
+
+
+def option_name(parameter: str) -> str:
+    """A parameter as it is typed: `log_size` is `log-size`."""
+    return parameter.replace("_", "-")
+
+
+def model_as_json(model: Model) -> dict[str, Any]:
+    """What every output for programs says first: the model, the version of this project, and the model's parameters."""
+    return {
+        "model": model.name,
+        "version": VERSION,
+        "parameters": {option_name(name): as_json(value) for name, value in model.parameters.items()},
+    }
+
+
+def exploration_as_json(result: Exploration) -> dict[str, Any]:
+    """The one object that `kspec check --json` prints; see `docs/formats.md`."""
+    return {
+        **model_as_json(result.model),
+        "engine": result.engine,
+        "symmetry": result.symmetry,
+        "complete": result.complete,
+        "stopped_because": result.stopped_because,
+        "distinct_states": result.distinct_states,
+        "states_represented": result.represented,
+        "transitions": result.transitions,
+        "depth": result.depth,
+        "levels": result.levels,
+        "duration_s": round(result.duration_s, 3),
+        "actions": result.actions,
+        "deadlocks": {
+            "states": result.deadlocks,
+            "trace_length": len(result.deadlock_trace) if result.deadlock_trace else None,
+            "is_violation": result.deadlock_is_violation,
+        },
+        "properties": [_verdict_as_json(result, verdict) for verdict in result.verdicts],
+        **({"shuffles": _shuffles_as_json(result.shuffles)} if result.shuffles else {}),
+    }
+
+
+def _shuffles_as_json(shuffles: Shuffles) -> dict[str, Any]:
+    levels = [{name: round(value, 3) for name, value in work._asdict().items()} for work in shuffles.levels]
+    return shuffles._asdict() | {"levels": levels}
+
+
+def _verdict_as_json(result: Exploration, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "name": verdict.prop.name,
+        "kind": verdict.prop.kind,
+        "meaning": verdict.prop.meaning,
+        "holds": verdict.holds,
+        "trace_length": len(verdict.trace) if verdict.trace else None,
+        "trace": trace_as_json(result.model, verdict.trace) if verdict.trace else None,
+    }
+
+
+def verdict_in_words(verdict: Verdict) -> str:
+    """`holds`, `VIOLATED in 9 states`, `reached in 7 states`, `NEVER REACHED`, `not decided`."""
+    states = f"{len(verdict.trace)} state{'s' if len(verdict.trace) > 1 else ''}" if verdict.trace else ""
+    if verdict.holds is None:
+        return "not decided"
+    if verdict.prop.kind == "always":
+        return "holds" if verdict.holds else f"VIOLATED in {states}"
+    return f"reached in {states}" if verdict.holds else "NEVER REACHED"
+
+
+def vacuous(result: Exploration) -> list[str]:
+    """Warnings: what holds only because its premise is never met."""
+    unreached = {
+        verdict.prop.name for verdict in result.verdicts if verdict.prop.kind == "sometimes" and verdict.holds is False
+    }
+    return [
+        f"{verdict.prop.name} holds, but {verdict.prop.twin} is never reached: within these bounds it says nothing"
+        for verdict in result.verdicts
+        if verdict.holds and verdict.prop.twin in unreached
+    ]
+
+
+def parameters_in_words(model: Model) -> str:
+    """The parameters that matter: sizes always, settings where they differ from nothing."""
+    shown = []
+    for name, value in model.parameters.items():
+        if value is True:
+            shown.append(option_name(name))
+        elif value not in (False, None, ()) and not (name == "min_isr" and value == 1):
+            shown.append(f"{option_name(name)} {', '.join(value) if isinstance(value, tuple) else value}")
+    return ", ".join(shown)
+
+
+def exploration_as_text(result: Exploration, full: bool = False) -> str:
+    """The report of `kspec check`: numbers, verdicts, how often each action fired, the violations' traces."""
+    rate = result.distinct_states / max(result.duration_s, 1e-3)
+    states = "states up to renaming of brokers" if result.symmetry else "states"
+    states += f", which stand for {result.represented:,}" if result.represented is not None else ""
+    lines = [
+        f"{result.model.name}: {parameters_in_words(result.model)}",
+        f"{result.distinct_states:,} distinct {states}, {result.transitions:,} transitions, depth {result.depth},"
+        f" {result.duration_s:.1f} s ({rate:,.0f} states/s, engine {result.engine})",
+        "every reachable state was explored" if result.complete else f"stopped early: {result.stopped_because}",
+        "",
+    ]
+    width = max((len(verdict.prop.name) for verdict in result.verdicts), default=0)
+    for verdict in result.verdicts:
+        words = verdict_in_words(verdict)
+        lines.append(f"  {verdict.prop.kind:<9} {verdict.prop.name:<{width}}  {words:<22} {verdict.prop.meaning}")
+    lines += [f"  warning: {warning}" for warning in vacuous(result)]
+    lines += ["", "  action taken" + " " * 27 + "times"]
+    lines += [f"  {name:<36} {times:>10,}{'' if times else '   never enabled'}" for name, times in result.actions.items()]
+    if result.deadlocks:
+        length = len(result.deadlock_trace) if result.deadlock_trace else 0
+        kind = "DEADLOCK" if result.deadlock_is_violation else "no action is possible"
+        lines += ["", f"  {kind} in {result.deadlocks:,} states, the nearest {length} states from the start"]
+    by_run: dict[tuple[State, ...], tuple[Trace, list[str]]] = {}
+    for name, trace in violations(result):
+        by_run.setdefault(tuple(step.state for step in trace), (trace, []))[1].append(name)
+    for trace, names in by_run.values():
+        title = f"Shortest run that violates {', '.join(names)} ({len(trace)} states)"
+        lines += ["", title, "", trace_table(result.model, trace, full)]
+    return "\n".join(lines)
+
+
+def violations(result: Exploration) -> list[tuple[str, Trace]]:
+    """The violated properties that a run shows, each with its shortest one, shortest first."""
+    found = [(verdict.prop.name, verdict.trace) for verdict in result.verdicts if verdict.violated and verdict.trace]
+    if result.deadlock_is_violation and result.deadlock_trace:
+        found.append(("deadlock freedom", result.deadlock_trace))
+    return sorted(found, key=lambda entry: len(entry[1]))

@@ -1,0 +1,53 @@
+"""The pages of `docs/studies/`, written from the studies themselves."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from model_check.core.exploration import Progress
+from model_check.reports.studies.catalogue import STUDIES
+from model_check.reports.studies.hazards import HAZARDS, Hazard
+from model_check.reports.studies.tell import Telling, as_markdown, tell
+
+INDEX = "README.md"
+
+
+def write_pages(folder: Path, report: Callable[[Progress], None] | None = None) -> Iterator[Path]:
+    """Tell every study and write its page, then the index; yields each page when it is written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tellings = []
+    for study in STUDIES:
+        telling = tell(study, report=report)
+        tellings.append(telling)
+        page = folder / f"{study.name}.md"
+        page.write_text(as_markdown(telling), encoding="utf-8")
+        yield page
+    (folder / INDEX).write_text(index(tellings), encoding="utf-8")
+    yield folder / INDEX
+
+
+def index(tellings: list[Telling]) -> str:
+    """The page that lists all studies."""
+    lines = [
+        "# Studies",
+        "",
+        "Failures of Kafka's replication, past and possible. Each page is written by `kspec study --write docs/studies`:",
+        "the failing run is the shortest one that the checker finds, and the repaired protocol is explored completely",
+        "within the same bounds. From `latest-offset` on, states are counted up to renaming of brokers.",
+        "",
+        "| study | what happens | reference | shortest run | repaired |",
+        "|---|---|---|---|---|",
+    ]
+    for telling in tellings:
+        study = telling.study
+        lines.append(
+            f"| [{study.name}]({study.name}.md) | {study.summary} | {study.reference} | {len(telling.trace)} states"
+            f" | holds in {telling.repaired.distinct_states:,} states |"
+        )
+    lines += ["", "## Hazards", "", "The failures by number, as the tests and other pages name them.", ""]
+    lines += ["| hazard | what goes wrong | reference | study |", "|---|---|---|---|", *map(_hazard_line, HAZARDS)]
+    return "\n".join(lines) + "\n"
+
+
+def _hazard_line(hazard: Hazard) -> str:
+    told = ", ".join(f"[{name}]({name}.md)" for name in hazard.studies) or f"none: {hazard.why}"
+    return f"| {hazard.name} | {hazard.what} | {hazard.reference} | {told} |"

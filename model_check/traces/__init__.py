@@ -1,0 +1,1 @@
+"""Values and traces as words, tables, diagrams and files; a run of one model taken again in another."""

@@ -1,0 +1,172 @@
+"""Traces for people, as plain text: a table of what each step changed, and a sequence diagram."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from model_check.core.exploration import Step, Trace
+from model_check.core.model import CONTROLLER, PRODUCER, Action, Event, Message, Model, Note, Party, Slot, State
+from model_check.traces.encode import in_words
+
+NOTHING = "none"
+"""What `in_words` says of a slot that holds nothing."""
+
+
+class Change(NamedTuple):
+    """A slot that a step changed, with its values in words."""
+
+    slot: Slot
+    before: str
+    after: str
+
+
+def changes(model: Model, before: State, after: State) -> list[Change]:
+    """What differs between two states in words, bookkeeping of the model left out."""
+    changed = [
+        Change(slot, slot_in_words(slot, old), slot_in_words(slot, new))
+        for slot, old, new in zip(model.slots, before, after, strict=True)
+        if old != new and not slot.bookkeeping
+    ]
+    return [change for change in changed if change.before != change.after]
+
+
+def slot_in_words(slot: Slot, value: Any) -> str:
+    """A value of a slot as a reader of traces sees it."""
+    return in_words(value) if slot.words is None else slot.words(value)
+
+
+def field_name(slot: Slot) -> str:
+    """A slot's name as words: `highWatermark` becomes `high watermark`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", slot.name).replace("_", " ").lower()
+
+
+def party_name(party: Party) -> str:
+    """`broker 2`, `controller`, `producer`."""
+    return f"broker {party}" if isinstance(party, int) else party
+
+
+def action_in_words(action: Action) -> str:
+    """`FollowerFetch`, with its arguments: `FollowerFetch  leader 1, follower 2`."""
+    arguments = ", ".join(
+        f"{name} {'{' + ', '.join(map(str, value)) + '}' if isinstance(value, tuple) else value}"
+        for name, value in action.args.items()
+    )
+    return f"{action.name}  {arguments}".rstrip()
+
+
+def owner(slot: Slot) -> Party:
+    """The party in whose column a slot is shown."""
+    return slot.party if slot.broker is None else slot.broker
+
+
+def steps(trace: Trace) -> Iterator[tuple[int, Step, Step]]:
+    """Each step of a trace with the one before; TLC's numbering, in which the initial state is 1."""
+    for number, (before, after) in enumerate(pairwise(trace), start=2):
+        yield number, before, after
+
+
+def trace_table(model: Model, trace: Trace, full: bool = False) -> str:
+    """A trace step by step: the action, and what it changed at whom; with `full`, every slot after each step.
+
+    The initial state and the last one are always shown whole.
+    """
+    lines = ["1  initial state", *state_in_lines(model, trace[0].state)]
+    for number, before, after in steps(trace):
+        assert after.action is not None
+        lines += [f"{number}  {action_in_words(after.action)}", *step_in_lines(model, before.state, after.state, full)]
+    if len(trace) > 1 and not full:
+        lines += ["   in the end", *state_in_lines(model, trace[-1].state)]
+    return "\n".join(lines)
+
+
+def step_in_lines(model: Model, before: State, after: State, full: bool = False) -> list[str]:
+    """What a step changed at whom, or the whole state after it."""
+    if full:
+        return state_in_lines(model, after)
+    rows = [
+        (party_name(owner(slot)), field_name(slot), f"{old} -> {new}") for slot, old, new in changes(model, before, after)
+    ]
+    return _aligned(rows)
+
+
+def state_in_lines(model: Model, state: State) -> list[str]:
+    """What each party holds in a state; where it holds nothing, nothing is said."""
+    rows = [
+        (party_name(owner(slot)), field_name(slot), words)
+        for slot, value in zip(model.slots, state, strict=True)
+        if not slot.bookkeeping and (words := slot_in_words(slot, value)) != NOTHING
+    ]
+    return _aligned(sorted(rows, key=lambda row: row[0]))
+
+
+def _aligned(rows: list[tuple[str, str, str]]) -> list[str]:
+    return [f"     {party:<11} {name:<15} {text}" for party, name, text in rows]
+
+
+def parties(model: Model, trace: Trace) -> list[Party]:
+    """Who appears in a trace's diagram, in the order of its columns: producer, controller, brokers by id."""
+    seen = {owner(slot) for slot in model.slots if not slot.bookkeeping}
+    for step in trace:
+        for event in step.action.events if step.action else ():
+            seen |= {event.source, event.target} if isinstance(event, Message) else {event.party}
+    return [party for party in (PRODUCER, CONTROLLER) if party in seen] + sorted(
+        party for party in seen if isinstance(party, int)
+    )
+
+
+def told(model: Model, before: Step, after: Step) -> Iterator[Event]:
+    """The events of one step of a trace, then a note at each party of what changed there."""
+    assert after.action is not None
+    yield from after.action.events
+    noted: dict[Party, list[str]] = {}
+    for slot, _, new in changes(model, before.state, after.state):
+        title = "" if slot.name == owner(slot) else f"{field_name(slot)}: "
+        noted.setdefault(owner(slot), []).append(f"{title}{new}")
+    for party, texts in noted.items():
+        yield Note(party, "; ".join(texts))
+
+
+def sequence_text(model: Model, trace: Trace) -> str:
+    """A trace as a sequence diagram in plain text."""
+    columns = parties(model, trace)
+    width = 22
+    middle = {party: 4 + width // 2 + index * width for index, party in enumerate(columns)}
+    end = 4 + width * len(columns)
+
+    def lifelines() -> list[str]:
+        line = [" "] * end
+        for position in middle.values():
+            line[position] = "|"
+        return line
+
+    def put(line: list[str], start: int, text: str) -> str:
+        line[start : start + len(text)] = text
+        return "".join(line).rstrip()
+
+    def arrow(event: Message) -> Iterator[str]:
+        left, right = sorted((middle[event.source], middle[event.target]))
+        yield put(lifelines(), left + 2, f"{event.text} ")
+        line = lifelines()
+        line[left + 1 : right] = "-" * (right - left - 1)
+        at = right - 1 if middle[event.target] == right else left + 1
+        line[at] = ">" if at == right - 1 else "<"
+        yield "".join(line).rstrip()
+
+    header = [" "] * end
+    lines = [put(header, 0, "")]
+    for party in columns:
+        name = party_name(party)
+        lines[0] = put(header, middle[party] - len(name) // 2, name)
+    for number, before, after in steps(trace):
+        lines.append("".join(lifelines()).rstrip())
+        for index, event in enumerate(told(model, before, after)):
+            drawn = (
+                list(arrow(event))
+                if isinstance(event, Message)
+                else [put(lifelines(), middle[event.party], f"* {event.text} ")]
+            )
+            if index == 0:
+                drawn[0] = f"{number:>2}" + drawn[0][2:]
+            lines += drawn
+    return "\n".join(lines)

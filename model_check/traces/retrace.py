@@ -1,0 +1,58 @@
+"""A run of one model taken again, step by step, in another that has other rules."""
+
+from typing import NamedTuple
+
+from model_check.core.exploration import Trace
+from model_check.core.model import Model, State
+from model_check.models.published.settings import NAMES
+from model_check.traces.render import changes, field_name, steps
+
+
+class Retraced(NamedTuple):
+    """Where a run leads under other rules: `state` in the end, `None` if one of its steps is not possible there.
+
+    `words` tell where the two part, and are empty if they never do.
+    """
+
+    words: str
+    state: State | None
+
+
+def retrace(trace: Trace, model: Model, other: Model) -> Retraced:
+    """Take the steps of a run of `model` in `other`, and tell where they part.
+
+    A step is the same action with the same arguments, under the name that the other model has for it. Models whose states
+    have other parts have no step in common.
+    """
+    if [slot.label for slot in model.slots] != [slot.label for slot in other.slots]:
+        return Retraced("Its controller is of another kind.", None)
+    names = _names_in(model, other)
+    state, words = other.initial, ""
+    for number, _, after in steps(trace):
+        assert after.action is not None
+        name, args = names.get(after.action.name, after.action.name), after.action.args
+        step = f"tep {number} ({after.action.label})"
+        actions = [action.bind() for action in other.actions if action.name == name and action.args == args]
+        successors = [successor for fire in actions if (successor := fire(state)) is not None]
+        if not successors:
+            gone = f"{words}, and s{step} is then not possible." if words else f"S{step} is not possible."
+            return Retraced(gone, None)
+        if not words and after.state not in successors:
+            difference = _difference(other, successors[0], after.state)
+            words = f"S{step} leads elsewhere{f': {difference}' if difference else ''}"
+        state = after.state if after.state in successors else successors[0]
+    return Retraced(words, state)
+
+
+def _names_in(model: Model, other: Model) -> dict[str, str]:
+    """What the other model calls the actions of this one, where the names differ."""
+    if model.name not in NAMES or other.name not in NAMES:
+        return {}
+    return dict(zip(NAMES[model.name], NAMES[other.name], strict=True))
+
+
+def _difference(model: Model, there: State, here: State) -> str:
+    return ", ".join(
+        f"{field_name(slot)}{'' if slot.broker is None else f' of broker {slot.broker}'} is `{now}`, not `{then}`"
+        for slot, now, then in changes(model, there, here)
+    )

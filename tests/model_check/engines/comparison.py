@@ -1,0 +1,60 @@
+"""What tests of engines share: models small enough for every engine, and what two explorations must agree on."""
+
+from itertools import pairwise
+from typing import Any
+
+from model_check.core.exploration import Exploration, Trace
+from model_check.core.model import Model
+from model_check.models import MODELS
+
+SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
+    *((name, {"replicas": 2, "max_epoch": 1}) for name in MODELS if name not in ("async-isr", "kafka")),
+    ("truncate-to-hw", {"replicas": 2, "max_epoch": 2}),
+    ("kip-101", {"replicas": 2, "max_epoch": 2}),
+    ("kip-320", {"replicas": 3, "max_epoch": 0}),
+    ("kip-320", {"replicas": 3, "log_size": 1, "max_records": 1, "max_epoch": 1}),
+    ("kip-320", {"replicas": 2, "max_epoch": 1, "restarts": 1, "power_losses": 1}),
+    ("kip-320", {"replicas": 2, "max_epoch": 1, "acks": "all", "min_isr": 2}),
+    ("kip-320", {"replicas": 2, "max_epoch": 1, "acks": "1", "unclean": True}),
+    ("kip-320", {"replicas": 2, "max_epoch": 1, "repair": ("leaderless-followers", "keep-last-isr", "own-epoch-entry")}),
+    ("kip-279", {"replicas": 2, "max_epoch": 1, "truncation": "exchange", "repair": ("kafka-epoch-lookup",)}),
+    ("kip-320-first-try", {"replicas": 2, "max_epoch": 1, "truncation": "exchange"}),
+    ("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2}),
+    ("async-isr", {"replicas": 2, "max_offset": 3, "max_version": 5}),
+    ("async-isr", {"replicas": 3, "max_offset": 1, "max_version": 1, "repair": ("one-proposal",)}),
+    ("kafka", {"brokers": 2, "min_isr": 1, "elections": 2}),
+    ("kafka", {"brokers": 2, "min_isr": 1, "isr_shrinks": 1}),
+    ("kafka", {"brokers": 2, "version": "2.0,2.1", "min_isr": 1, "elections": 1, "acks": "1"}),
+]
+
+
+def model_of(name: str, parameters: dict[str, Any]) -> Model:
+    return MODELS[name].build(parameters)
+
+
+def numbers_of(exploration: Exploration) -> dict[str, Any]:
+    """Everything that engines must agree on."""
+    return {
+        "distinct": exploration.distinct_states,
+        "transitions": exploration.transitions,
+        "levels": exploration.levels,
+        "actions": exploration.actions,
+        "deadlocks": exploration.deadlocks,
+        "first deadlock": length_of(exploration.deadlock_trace),
+        "complete": exploration.complete,
+        "verdicts": {verdict.prop.name: (verdict.holds, length_of(verdict.trace)) for verdict in exploration.verdicts},
+    }
+
+
+def length_of(trace: Trace | None) -> int | None:
+    return None if trace is None else len(trace)
+
+
+def assert_replays(model: Model, trace: Trace) -> None:
+    """Each step's action is enabled where it is taken, and gives the next state."""
+    assert trace[0].action is None
+    assert trace[0].state == model.initial
+    for before, step in pairwise(trace):
+        assert step.action is not None
+        assert step.action in model.actions
+        assert step.action.bind()(before.state) == step.state

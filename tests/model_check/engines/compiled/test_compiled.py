@@ -1,0 +1,163 @@
+"""The compiled engine gives the reference engine's numbers, for every model, setting and number of workers."""
+
+from typing import Any
+
+import pytest
+
+from model_check.core.exploration import Exploration, Limits
+from model_check.core.model import Model
+from model_check.engines import reference
+from model_check.engines.compiled import engine, explore, tables
+from spec.published.mutants import ISR_MUTANTS, MUTANTS
+from tests.model_check.engines.comparison import SMALL_MODELS, assert_replays, model_of, numbers_of
+
+EVERYTHING = Limits(stop_at_first=False)
+
+
+def assert_like_reference(model: Model, workers: int = 1, limits: Limits = EVERYTHING) -> Exploration:
+    expected = reference.explore(model, model.properties, limits)
+    found = explore(model, model.properties, limits, workers)
+    assert numbers_of(found) == numbers_of(expected)
+    for trace in [verdict.trace for verdict in found.verdicts] + [found.deadlock_trace]:
+        if trace is not None:
+            assert_replays(model, trace)
+    for verdict in found.verdicts:
+        if verdict.trace is not None:
+            always = verdict.prop.kind == "always"
+            assert verdict.prop.bind()(verdict.trace[-1].state) != always
+    return found
+
+
+@pytest.mark.parametrize(("name", "parameters"), SMALL_MODELS)
+def test_small_models(name: str, parameters: dict[str, Any]) -> None:
+    found = assert_like_reference(model_of(name, parameters))
+    assert found.engine == "compiled"
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_workers_make_no_difference(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "CHUNK", 64)
+    monkeypatch.setattr(engine, "BLOCK", 512)
+    model = model_of("kip-101", {"replicas": 2, "max_epoch": 2})
+    alone = explore(model, model.properties, EVERYTHING, 1)
+    together = assert_like_reference(model, workers)
+    assert numbers_of(together) == numbers_of(alone)
+    assert [verdict.trace for verdict in together.verdicts] == [verdict.trace for verdict in alone.verdicts]
+    assert together.deadlock_trace == alone.deadlock_trace
+
+
+@pytest.mark.parametrize("mutant", [mutant.name for mutant in MUTANTS])
+def test_mutants(mutant: str) -> None:
+    assert_like_reference(model_of("kip-320", {"replicas": 2, "max_epoch": 1, "mutant": mutant}))
+
+
+@pytest.mark.parametrize("mutant", [mutant.name for mutant in ISR_MUTANTS])
+def test_isr_mutants(mutant: str) -> None:
+    assert_like_reference(model_of("async-isr", {"replicas": 2, "max_version": 2, "mutant": mutant}))
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "value"),
+    [
+        (engine, "WIDE_UNTIL", 1),
+        (engine, "WIDE_UNTIL", 10**9),
+        (engine, "CHUNK", 7),
+        (engine, "CHUNK_OUTPUT", 1),
+        (engine, "MISSES", 1),
+        (engine, "SPARSE_BELOW", 0),
+        (tables, "DENSE_BITS", 0),
+        (tables, "DENSE_BITS", 24),
+        (tables, "KEY_BITS", 15),
+        (engine, "LOOSE_UNTIL", 1 << 13),
+    ],
+)
+def test_settings_change_only_speed(where: Any, name: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(where, name, value)
+    assert_like_reference(model_of("kip-101", {"replicas": 2, "max_epoch": 2}), 2)
+    assert_like_reference(model_of("async-isr", {"replicas": 2, "max_version": 2}))
+
+
+@pytest.mark.parametrize("chosen", ["StrongIsr", "LeaderHasCommitted"])
+def test_one_property(chosen: str) -> None:
+    model = model_of("kip-101", {"replicas": 2, "max_epoch": 2})
+    properties = [prop for prop in model.properties if prop.name == chosen]
+    expected = reference.explore(model, properties, EVERYTHING)
+    assert numbers_of(explore(model, properties, EVERYTHING, 1)) == numbers_of(expected)
+
+
+def test_no_property() -> None:
+    model = model_of("kip-320", {"replicas": 2, "max_epoch": 1})
+    assert numbers_of(explore(model, [], EVERYTHING, 1)) == numbers_of(reference.explore(model, [], EVERYTHING))
+
+
+# ---- counts known from TLC and a hand-written search
+
+GOLDEN = [
+    ("truncate-to-hw", 3, 2, 1, 67_807, 222_711, 21),
+    ("kip-101", 3, 2, 1, 59_788, 187_995, 22),
+    ("kip-279", 3, 2, 1, 60_106, 195_531, 22),
+    ("truncate-to-hw", 2, 2, 2, 10_131, 24_458, 20),
+    ("kip-101", 2, 2, 2, 9_045, 21_446, 18),
+    ("kip-279", 2, 2, 2, 9_027, 21_876, 18),
+    ("kip-320-first-try", 2, 2, 2, 8_429, 19_386, 18),
+    ("kip-320", 2, 2, 2, 5_973, 11_732, 18),
+]
+LARGE_GOLDEN = [
+    ("truncate-to-hw", 3, 2, 2, 1_988_158, 7_491_588, 28),
+    ("kip-101", 3, 2, 2, 1_613_089, 5_796_837, 26),
+    ("kip-279", 3, 2, 2, 1_616_461, 6_057_363, 26),
+    ("kip-320-first-try", 3, 2, 2, 1_437_076, 4_966_920, 28),
+    ("kip-320", 3, 2, 2, 737_794, 1_929_153, 26),
+    ("kip-320", 3, 3, 2, 4_093_531, 11_444_787, 31),
+]
+
+
+def assert_golden(row: tuple[str, int, int, int, int, int, int], workers: int) -> None:
+    name, replicas, size, epochs, distinct, transitions, depth = row
+    model = model_of(name, {"replicas": replicas, "log_size": size, "max_records": size, "max_epoch": epochs})
+    found = explore(model, model.properties, EVERYTHING, workers)
+    assert (found.distinct_states, found.transitions, found.depth) == (distinct, transitions, depth)
+
+
+@pytest.mark.parametrize("row", GOLDEN)
+def test_golden_counts(row: tuple[str, int, int, int, int, int, int]) -> None:
+    assert_golden(row, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("row", LARGE_GOLDEN)
+def test_large_golden_counts(row: tuple[str, int, int, int, int, int, int], workers: int) -> None:
+    assert_golden(row, workers)
+
+
+GOLDEN_TRACES = [
+    ("truncate-to-hw", "WeakIsr", 9),
+    ("truncate-to-hw", "StrongIsr", 9),
+    ("kip-101", "StrongIsr", 12),
+    ("kip-279", "StrongIsr", 12),
+]
+
+
+@pytest.mark.parametrize(("name", "prop", "length"), GOLDEN_TRACES)
+def test_golden_traces(name: str, prop: str, length: int) -> None:
+    model = model_of(name, {"replicas": 3, "max_epoch": 1})
+    found = explore(model, [entry for entry in model.properties if entry.name == prop], EVERYTHING, 2)
+    (verdict,) = found.verdicts
+    assert verdict.holds is False
+    assert verdict.trace is not None
+    assert len(verdict.trace) == length
+    assert_replays(model, verdict.trace)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "distinct", "transitions", "depth"),
+    [
+        ({"replicas": 3, "max_offset": 2, "max_version": 2}, 4_088, 15_596, 17),
+        ({"replicas": 3, "max_offset": 2, "max_version": 3}, 22_456, 86_988, 21),
+    ],
+)
+def test_golden_async_isr(parameters: dict[str, Any], distinct: int, transitions: int, depth: int) -> None:
+    model = model_of("async-isr", parameters)
+    found = explore(model, model.properties, EVERYTHING, 2)
+    assert (found.distinct_states, found.transitions, found.depth) == (distinct, transitions, depth)

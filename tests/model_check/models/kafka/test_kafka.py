@@ -1,0 +1,344 @@
+"""The model `kafka`: what it counts, what it finds in releases, and that the repaired version has none of it."""
+
+from typing import Any
+
+import pytest
+
+from model_check.core.audit import audit
+from model_check.core.exploration import Exploration, Limits, Trace
+from model_check.core.model import Model
+from model_check.core.symmetry import Symmetry
+from model_check.engines import compiled, reference
+from model_check.models import MODELS
+from model_check.models.kafka.reading import Reading, image_for, with_image
+from model_check.models.kafka.settings import KIP_279_BOUNDS, KIP_320_BOUNDS
+from model_check.models.kafka.values import Cluster, Topic
+from spec.metadata import BrokerRegistration
+from spec.releases.kraft import KRAFT_VERSIONS
+from spec.values import BrokerEpoch, BrokerId, Epoch, Incarnation, PartitionEpoch
+from tests.model_check.commands import Command
+from tests.model_check.engines.comparison import assert_replays, numbers_of
+
+TWO_ELECTIONS_IN_ONE_DELTA = {"elections": 1, "fencings": 1}
+"""Enough for the second of two elections to bring the first leader back, both clean."""
+
+
+def kafka(**parameters: Any) -> Model:
+    return MODELS["kafka"].build(parameters)
+
+
+def explored(model: Model, *, everything: bool = False) -> Exploration:
+    properties = [prop for prop in model.properties if prop.by_default]
+    return compiled.explore(model, properties, Limits(stop_at_first=not everything), symmetry=Symmetry(model))
+
+
+def violated(exploration: Exploration) -> dict[str, int]:
+    """The violated properties, each with the number of steps of its shortest counterexample."""
+    return {verdict.prop.name: len(verdict.trace or ()) - 1 for verdict in exploration.verdicts if verdict.violated}
+
+
+def steps(trace: Trace) -> list[str]:
+    return [step.action.label for step in trace if step.action]
+
+
+SMALL: list[Any] = [
+    {"brokers": 2, "min_isr": 1, "elections": 1, "isr_shrinks": 1},
+    {"brokers": 2, "min_isr": 2, "elections": 0, "fencings": 1},
+    pytest.param({"brokers": 2, "min_isr": 1, "elections": 0, "clean_shutdowns": 1}, marks=pytest.mark.slow),
+    {"brokers": 2, "min_isr": 1, "elections": 0, "unclean_shutdowns": 1, "unclean": True},
+    {"brokers": 2, "min_isr": 1, "elections": 1, "late_fetches": 1},
+    {"brokers": 2, "min_isr": 1, "elections": 1, "values": 2, "retries": 1},
+    pytest.param({"brokers": 3, "min_isr": 2, "elections": 1}, marks=pytest.mark.slow),
+    pytest.param({"brokers": 2, "version": "3.9", "min_isr": 1, "elections": 2}, marks=pytest.mark.slow),
+    {"brokers": 2, "version": "0.10", "min_isr": 1, "elections": 1},
+    pytest.param({"brokers": 2, "version": "2.1", "min_isr": 1, "elections": 1, "isr_shrinks": 1}, marks=pytest.mark.slow),
+    pytest.param({"brokers": 3, "version": "3.9,next,4.0", "elections": 1}, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("parameters", SMALL, ids=str)
+def test_the_compiled_engine_counts_as_the_reference_engine(parameters: dict[str, Any]) -> None:
+    model = kafka(**parameters)
+    limits = Limits(stop_at_first=False, max_states=3000)
+    expected = numbers_of(reference.explore(model, model.properties, limits))
+    if not expected["complete"]:
+        pytest.fail("too big to compare: make the bounds smaller")
+    assert numbers_of(compiled.explore(model, model.properties, limits)) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parameters", [SMALL[0], {"brokers": 3, "min_isr": 2, "elections": 1}], ids=str)
+def test_the_engines_count_the_same_orbits(parameters: dict[str, Any]) -> None:
+    model = kafka(**parameters)
+    symmetry, limits = Symmetry(model), Limits(stop_at_first=False)
+    symmetry.check(model.properties)
+    expected = numbers_of(reference.explore(model, model.properties, limits, symmetry))
+    assert numbers_of(compiled.explore(model, model.properties, limits, symmetry=symmetry)) == expected
+
+
+@pytest.mark.slow
+def test_actions_read_and_write_what_they_declare() -> None:
+    assert audit(kafka(elections=1, isr_shrinks=1, fencings=1, clean_shutdowns=1), 60, seed=1).findings == []
+
+
+def test_without_disturbances_everything_holds() -> None:
+    found = explored(kafka(), everything=True)
+    assert found.complete
+    assert not violated(found)
+    assert (found.distinct_states, found.transitions, len(found.levels)) == (299, 1217, 17)
+    assert all(verdict.holds for verdict in found.verdicts)
+
+
+def test_a_missed_epoch_loses_an_acknowledged_record_by_clean_elections_only() -> None:
+    """Z19. The leader of epoch 0 takes epochs 1 and 2 at once, and counts what a follower fetched in epoch 0."""
+    found = explored(kafka(version="4.0", **TWO_ELECTIONS_IN_ONE_DELTA))
+    lost = violated(found)
+    assert lost["AcknowledgedOnNextLeader"] == lost["CommittedOnNextLeader"] == 12
+    (trace,) = [verdict.trace for verdict in found.verdicts if verdict.prop.name == "AcknowledgedOnNextLeader"]
+    assert trace is not None
+    assert_replays(found.model, trace)
+    assert any(step.endswith("decisions=2)") for step in steps(trace))
+    assert not {step.split("(")[0] for step in steps(trace)} - {
+        "CreatePartition",
+        "ReplayMetadata",
+        "Produce",
+        "Fetch",
+        "ElectPreferred",
+        "Fence",
+    }
+
+
+@pytest.mark.slow
+def test_a_missed_epoch_loses_nothing_if_followers_are_forgotten() -> None:
+    found = explored(kafka(**TWO_ELECTIONS_IN_ONE_DELTA), everything=True)
+    assert found.complete
+    assert not violated(found)
+    assert found.distinct_states == 20_102
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [version.name for version in KRAFT_VERSIONS])
+def test_every_release_is_explored_with_an_unclean_shutdown(version: str) -> None:
+    """Before 4.0 a broker that comes back unclean stays in the ISR: that alone stops no search here."""
+    model = kafka(version=version, unclean_shutdowns=1, elections=0)
+    others = [prop for prop in model.properties if prop.name != "UncleanExclusion"]
+    found = compiled.explore(model, others, Limits(max_states=20_000))
+    assert violated(found) or found.distinct_states >= 20_000
+
+
+@pytest.mark.parametrize("version", [pytest.param("3.7", marks=pytest.mark.slow), "4.0"])
+def test_a_late_announcement_makes_a_leader_forget_a_proposal_and_lose_a_record(version: str) -> None:
+    """No election, nobody stops: one follower was too slow, and is back."""
+    model = kafka(version=version, elections=0, isr_shrinks=1)
+    committed = [prop for prop in model.properties if prop.name == "CommittedOnNextLeader"]
+    found = compiled.explore(model, committed, Limits(), symmetry=Symmetry(model))
+    assert violated(found) == {"CommittedOnNextLeader": 13}
+    (trace,) = [verdict.trace for verdict in found.verdicts]
+    assert trace is not None
+    assert_replays(model, trace)
+    assert steps(trace)[-1].startswith("ReplayMetadata")
+
+
+def test_a_leader_that_takes_only_news_forgets_no_proposal() -> None:
+    found = explored(kafka(elections=0, isr_shrinks=1), everything=True)
+    assert found.complete
+    assert not violated(found)
+    assert found.distinct_states == 757
+
+
+# ---- what each old release is known for, in its default bounds
+
+
+def test_0_10_loses_a_record_by_truncating_to_the_high_watermark() -> None:
+    """KIP-101. The follower that begins to follow the next leader cuts off what the last one has counted."""
+    found = explored(kafka(version="0.10"))
+    assert violated(found)["CommittedOnNextLeader"] == 11
+    assert not violated(explored(kafka(version="0.11", **FIRST_BOUNDS)))
+
+
+FIRST_BOUNDS = {"brokers": 3, "values": 1, "elections": 1}
+
+
+@pytest.mark.parametrize("version", ["0.11", pytest.param("1.1", marks=pytest.mark.slow)])
+def test_0_11_keeps_a_record_over_two_fast_leader_changes(version: str) -> None:
+    """KIP-279; and a fetch without an epoch loses a record three steps earlier."""
+    found = explored(kafka(version=version), everything=True)
+    assert found.complete
+    assert violated(found)["LogMatching"] == 15
+    assert violated(found)["CommittedOnNextLeader"] == 12
+
+
+def test_2_0_keeps_no_record_over_two_fast_leader_changes() -> None:
+    model = kafka(version="2.0", **KIP_279_BOUNDS)
+    matching = [prop for prop in model.properties if prop.name == "LogMatching"]
+    found = compiled.explore(model, matching, Limits(), symmetry=Symmetry(model))
+    assert (found.complete, found.distinct_states, violated(found)) == (True, 4_288, {})
+
+
+def test_2_0_follows_a_leader_of_the_past() -> None:
+    """KIP-320. Nothing tells the follower that the epoch of the leader that it asks is over."""
+    found = explored(kafka(version="2.0"))
+    assert violated(found)["CommittedOnNextLeader"] == 15
+    (trace,) = [verdict.trace for verdict in found.verdicts if verdict.prop.name == "CommittedOnNextLeader"]
+    assert trace is not None
+    assert_replays(found.model, trace)
+    assert any(step.startswith("AskLeader") for step in steps(trace))
+
+
+def test_2_1_fences_leaders_of_the_past() -> None:
+    """Within the same bounds nothing is lost: each broker is told of each epoch, so none is missed."""
+    found = explored(kafka(version="2.1", **KIP_320_BOUNDS), everything=True)
+    assert found.complete
+    assert not violated(found)
+    assert found.distinct_states == 4_109
+
+
+def test_what_is_given_goes_before_the_bounds_of_a_version() -> None:
+    assert kafka(version="0.11", brokers=3).parameters["brokers"] == 3
+    assert kafka(version="0.11", brokers=3).parameters["values"] == 3
+    assert kafka(version="0.11,2.0,2.0").parameters["elections"] == kafka().parameters["elections"] == 1
+
+
+def test_late_fetches_harm_nobody_in_the_repaired_version() -> None:
+    found = explored(kafka(late_fetches=1), everything=True)
+    assert found.complete
+    assert not violated(found)
+    assert (found.distinct_states, found.transitions, len(found.levels)) == (3372, 15454, 19)
+    assert all(verdict.holds for verdict in found.verdicts)
+
+
+def test_requests_that_arrive_again_harm_nobody_in_the_repaired_version() -> None:
+    found = explored(kafka(elections=1, values=2, retries=1), everything=True)
+    assert found.complete
+    assert not violated(found)
+    assert found.distinct_states == 3_209
+    assert [verdict.holds for verdict in found.verdicts if verdict.prop.name == "SentAgain"] == [True]
+
+
+@pytest.mark.slow
+def test_reassignments_tell_no_brokers_apart() -> None:
+    model = kafka(elections=0, reassignments=2)
+    Symmetry(model).check(model.properties)
+    found = explored(model)
+    assert found.complete
+    assert not violated(found)
+    assert found.distinct_states == 6856
+
+
+def test_to_ask_for_the_goal_that_a_reassignment_has_already_tells_no_brokers_apart() -> None:
+    """The third reassignment may ask for what the second, which waits for its new replica, is to bring."""
+    model = kafka(min_isr=1, elections=0, reassignments=3, values=0)
+    plain = compiled.explore(model, [], Limits(stop_at_first=False))
+    orbits = compiled.explore(model, [], Limits(stop_at_first=False), symmetry=Symmetry(model))
+    assert (plain.distinct_states, orbits.represented, orbits.distinct_states) == (31_273, 31_273, 5_216)
+    assert plain.actions["CancelReassignment"] > 0
+
+
+@pytest.mark.slow
+def test_eligibility_outlives_an_assignment() -> None:
+    """A replica that is removed while it is eligible is so still when it comes back, with an empty log."""
+    bounds = {"elections": 0, "min_isr": 3, "fencings": 1, "reassignments": 2}
+    found = explored(kafka(version="4.0", **bounds))
+    assert violated(found)["AcknowledgedOnNextLeader"] == 9
+    trace = next(verdict.trace for verdict in found.verdicts if verdict.violated)
+    assert trace is not None
+    assert_replays(found.model, trace)
+    assert sum(step.startswith("Reassign") for step in steps(trace)) == 2
+
+
+# ---- the arguments that make the model small
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"elections": 1, "isr_shrinks": 1, "fencings": 1},
+        {"elections": 0, "clean_shutdowns": 1, "unclean_shutdowns": 1},
+        {"elections": 0, "min_isr": 3, "fencings": 1, "reassignments": 2},
+        {"elections": 0, "late_fetches": 1, "reassignments": 2},
+    ],
+    ids=str,
+)
+def test_nothing_tells_brokers_apart(parameters: dict[str, Any]) -> None:
+    model = kafka(**parameters)
+    Symmetry(model).check(model.properties)
+
+
+def _cluster(leader: int, epoch: int, isr: set[int], **fenced: bool) -> Cluster:
+    ids = frozenset(map(BrokerId, (1, 2, 3)))
+    topic = Topic(ids, frozenset(map(BrokerId, isr)), BrokerId(leader), Epoch(epoch), PartitionEpoch(len(isr)))
+    brokers = frozenset(
+        BrokerRegistration(broker, BrokerEpoch(1), Incarnation(1), fenced=fenced.get(f"b{broker}", False)) for broker in ids
+    )
+    return Cluster(topic, brokers)
+
+
+def _read(broker: int, *clusters: Cluster) -> Reading:
+    """What a broker that has taken the first image has in store when the others have come."""
+    images = [image_for(BrokerId(broker), cluster, remembers=False) for cluster in clusters]
+    reading: Reading = (images[0],)
+    for image in images[1:]:
+        reading = with_image(BrokerId(broker), reading, image)
+    return reading
+
+
+def test_an_isr_change_is_nothing_to_a_follower_and_news_to_the_leader() -> None:
+    before, after = _cluster(1, 0, {1, 2, 3}), _cluster(1, 0, {1, 2})
+    assert len(_read(2, before, after)) == 1
+    assert len(_read(1, before, after)) == 2
+
+
+def test_another_leader_is_news_to_everybody() -> None:
+    before, after = _cluster(1, 0, {1, 2, 3}), _cluster(2, 1, {1, 2, 3})
+    assert all(len(_read(broker, before, after)) == 2 for broker in (1, 2, 3))
+
+
+def test_a_leader_learns_at_once_who_takes_part_again_but_not_who_no_longer_does() -> None:
+    fenced, unfenced = _cluster(1, 0, {1, 2}, b3=True), _cluster(1, 0, {1, 2})
+    assert len(_read(1, fenced, unfenced)) == 1
+    assert len(_read(1, unfenced, fenced)) == 2
+
+
+def test_what_a_broker_reads_of_another_leader_does_not_depend_on_the_isr() -> None:
+    """So that histories which a broker cannot tell apart are one."""
+    assert _read(2, _cluster(1, 0, {1, 2, 3}), _cluster(3, 1, {2, 3})) == _read(
+        2, _cluster(1, 0, {1, 2}), _cluster(3, 1, {2, 3})
+    )
+
+
+def test_a_broker_that_reads_nothing_has_nothing_to_read() -> None:
+    assert with_image(BrokerId(1), (), image_for(BrokerId(1), _cluster(1, 0, {1}), remembers=False)) == ()
+
+
+# ---- bad settings
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--version", "2.8,3.0,3.0"), "up to 2.8 the controller works on ZooKeeper, from 3.0 on it is a KRaft controller"),
+        (("--failovers", "1"), "--failovers: not with --version next, whose controller is a KRaft controller"),
+        (
+            ("--version", "2.1", "--late-registrations", "1"),
+            "--late-registrations: not with --version 2.1, whose controller",
+        ),
+        (("--version", "2.7", "--lost-confirmations", "1"), "--lost-confirmations: not with --version 2.7, whose leaders"),
+        (
+            ("--version", "2.8", "--mutant", "fenced-replica-admitted"),
+            "--mutant fenced-replica-admitted: weakens a KRaft controller, which --version 2.8 has not; choose 3.0 or later",
+        ),
+        (("--version", "3.9,4.0"), "one version, or one for each of 3 brokers"),
+        (("--version", "5.0"), "--version 5.0: choose from 0.10"),
+        (("--min-isr", "0"), "--min-isr 0: must be 1 or more"),
+        (("--min-isr", "4"), "--min-isr 4: must be 3 or less, the number of brokers"),
+        (("--fencings", "-1"), "--fencings -1: must be 0 or more"),
+        (("--mutant", "none"), "--mutant none: choose from"),
+        (("--endless-lag", "--isr-shrinks", "1"), "--endless-lag: no follower is ever too slow, so --isr-shrinks must be 0"),
+        (("--replicas", "2"), "model kafka has no parameter --replicas"),
+    ],
+)
+def test_bad_settings_are_told_in_one_line(command: Command, arguments: tuple[str, ...], sentence: str) -> None:
+    done = command("check", "kafka", *arguments)
+    assert done.mistake == (2, 1)
+    assert sentence in done.stderr

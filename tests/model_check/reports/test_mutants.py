@@ -1,0 +1,138 @@
+"""`kspec mutants`: every mutant dies or is known to survive; the page says what was found."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from model_check.cli.common import VIOLATED
+from model_check.reports import mutants
+from tests.model_check.commands import Command
+from tests.model_check.engines.comparison import assert_replays
+from tests.model_check.models.kafka.test_kafka import explored, kafka
+
+DIES = {
+    "take-registration-of-earlier-run": ("UncleanExclusion", 3),
+    "shrink-before-confirmation": ("QuorumSuperset", 3),
+    "unclean-replica-keeps-its-place": ("UncleanExclusion", 3),
+    "min-isr-of-one": ("CommittedOnNextLeader", 6),
+    "election-outside-isr-and-elr": ("LeaderInIsr", 6),
+    "forget-proposal-on-old-news": ("QuorumSuperset", 9),
+    "no-sequence-check": ("OnceAndInOrder", 9),
+    "latest-offset-goes-back": ("LatestOffset", 11),
+    "advance-below-min-isr": ("CommittedOnNextLeader", 6),
+    "stale-partition-epoch-accepted": ("QuorumSuperset", 7),
+    "fenced-replica-admitted": ("UncleanExclusion", 9),
+    "eligible-without-assignment": ("CommittedOnNextLeader", 9),
+    "take-old-announcement": ("QuorumSuperset", 10),
+    "roll-back-on-any-error": ("QuorumSuperset", 10),
+    "count-diverging-fetch": ("CommittedOnNextLeader", 11),
+    "no-divergence-check": ("CommittedOnNextLeader", 11),
+    "truncate-to-high-watermark": ("CommittedOnNextLeader", 11),
+    "high-watermark-over-committed-isr": ("CommittedOnNextLeader", 12),
+    "join-before-high-watermark": ("CommittedOnNextLeader", 12),
+    "keep-followers-over-missed-epochs": ("CommittedOnNextLeader", 12),
+    "unfenced-requests": ("CommittedOnNextLeader", 12),
+    "act-on-old-metadata": ("CommittedOnNextLeader", 13),
+    "no-epoch-for-a-smaller-assignment": ("CommittedOnNextLeader", 11),
+    "join-before-epoch-start": ("CommittedOnNextLeader", 14),
+    "reassignment-over-too-early": ("CommittedOnNextLeader", 14),
+    "high-watermark-before-truncation": ("LogMatching", 15),
+    "count-fetch-of-earlier-run": ("CommittedOnNextLeader", 17),
+    "stale-broker-epoch-accepted": ("CommittedOnNextLeader", 17),
+    "no-epoch-entry": ("CommittedOnNextLeader", 17),
+    "epoch-lookup-by-end": ("CommittedOnNextLeader", 18),
+    "take-later-epochs": ("CommittedOnNextLeader", 19),
+    "forget-last-epoch": ("CommittedOnNextLeader", 20),
+    "take-answer-of-other-offset": ("CommittedOnNextLeader", 21),
+    "take-answer-of-other-epoch": ("CommittedOnNextLeader", 22),
+}
+"""The mutants that die, by the length of a shortest run: a property that fails, and the steps."""
+
+QUICK = list(DIES)[:8]
+"""Those that die within a second each."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in DIES])
+def test_a_mutant_dies(name: str) -> None:
+    found = mutants.hunt(name)
+    expected, steps = DIES[name]
+    assert found.killed_by[expected] == steps
+
+
+def test_every_mutant_that_is_hunted_is_known_to_die() -> None:
+    assert set(DIES) == set(mutants.HUNTS)
+    assert set(mutants.BESIDE) <= set(mutants.HUNTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "other"), mutants.BESIDE.items())
+def test_a_mutant_beside_which_another_dies_does_no_harm_alone(name: str, other: str) -> None:
+    found = explored(kafka(**mutants.HUNTS[name], mutant=other))
+    assert found.complete
+    assert not found.violated
+    assert found.distinct_states == 372_557
+
+
+@pytest.mark.slow
+def test_an_answer_kills_because_it_is_late() -> None:
+    found = mutants.explore_mutant("take-answer-of-other-offset", mutants.LATE_ANSWER)
+    trace = next(verdict.trace for verdict in found.verdicts if verdict.violated)
+    assert trace is not None
+    assert_replays(found.model, trace)
+    late = ["SendFetch", "HandleLateFetch", "TakeLateAnswer"]
+    assert [step.action.name for step in trace if step.action and step.action.name in late] == late
+    in_time = kafka(mutant="take-answer-of-other-offset", **{**mutants.LATE_ANSWER, "late_fetches": 0})
+    assert not [slot for slot in in_time.slots if slot.name == "lateFetch"]
+    assert not explored(in_time).violated
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        mutants.ONE_ELECTION,
+        mutants.TWO_VALUES,
+        mutants.OLD_BASE,
+        mutants.HUNTS["take-old-announcement"],
+        mutants.ONE_SHRINK,
+        {"elections": 0, "unclean_shutdowns": 1},
+        {"elections": 1, "late_fetches": 1},
+        {"elections": 1, "values": 2, "retries": 1},
+        {"elections": 0, "unclean_shutdowns": 1, "late_registrations": 1},
+    ],
+    ids=str,
+)
+def test_what_kills_a_mutant_holds_in_the_repaired_version(bounds: dict[str, int]) -> None:
+    found = explored(kafka(**bounds))
+    assert found.complete
+    assert not found.violated
+
+
+def test_every_mutant_is_hunted_or_known_to_survive() -> None:
+    known = [*mutants.HUNTS, *mutants.PROMISES, *mutants.SURVIVORS]
+    assert set(known) == set(mutants.ALL_MUTANTS)
+    assert len(known) == len(mutants.ALL_MUTANTS)
+
+
+def test_hunts_as_lines_json_and_page(command: Command, tmp_path: Path) -> None:
+    page = tmp_path / "mutants.md"
+    done = command("mutants", "min-isr-of-one", "diverging-before-start", "--quiet", "--write", str(page))
+    assert done.status == 0
+    assert "CommittedOnNextLeader fails after 6 steps" in done.stdout
+    assert "1 of 2 die" in done.stdout
+    assert "| `min-isr-of-one` | `min_isr` |" in page.read_text()
+    listed = json.loads(command("mutants", "min-isr-of-one", "--quiet", "--json").stdout)
+    assert listed["killed"] == 1
+    assert listed["mutants"][0]["killed_by"][0] == {"property": "CommittedOnNextLeader", "steps": 6}
+
+
+def test_a_mutant_that_should_die_and_does_not_is_a_failure(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutants, "HUNTS", {"diverging-before-start": mutants.ONE_ELECTION})
+    done = command("mutants", "diverging-before-start", "--quiet")
+    assert done.status == VIOLATED
+    assert "nothing fails within its bounds" in done.stdout
+
+
+def test_unknown_names_are_told_in_one_line(command: Command) -> None:
+    assert command("mutants", "nonsense").mistake == (2, 1)

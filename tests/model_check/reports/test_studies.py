@@ -1,0 +1,281 @@
+"""Every study: its failure shows in a run of known length, its repair holds over a state space of known size."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import pytest
+
+from model_check.core.exploration import Exploration, Limits
+from model_check.core.model import Model, Property, when
+from model_check.core.parameters import resolve
+from model_check.engines.reference import explore
+from model_check.models import MODELS, published
+from model_check.reports.studies import STUDIES, Study, Telling, UnfinishedError, as_markdown, as_text, tell
+from model_check.reports.studies.hazards import HAZARDS
+from spec.log.record_log import RecordLog
+from spec.published.fetch import fetch_fenced_by_leader_epoch
+from spec.published.truncation import answer_in_epoch
+from spec.published.versions import KIP_279, Protocol
+from tests.places import DOCS
+
+
+class Expected(NamedTuple):
+    """The failing run's length (with the initial state), and the repaired state space: distinct states and depth."""
+
+    trace_length: int
+    distinct_states: int
+    depth: int
+
+
+EXPECTED = {
+    "kip-101-loss": Expected(11, 913, 13),
+    "kip-101-divergence": Expected(13, 1_155, 17),
+    "kip-279-fast-leader-changes": Expected(13, 14_915, 19),
+    "kafka-7415-own-epoch": Expected(13, 5_973, 18),
+    "epochs-out-of-order": Expected(12, 5_973, 18),
+    "kip-320-zombie": Expected(11, 97_531, 22),
+    "kip-320-first-try": Expected(13, 97_531, 22),
+    "unfenced-truncation": Expected(14, 173_779, 23),
+    "unfenced-fetch": Expected(13, 97_531, 22),
+    "high-watermark-without-epoch": Expected(13, 97_531, 22),
+    "join-before-epoch-start": Expected(12, 6_787, 18),
+    "async-isr-committed-only": Expected(6, 42, 10),
+    "async-isr-shrink-early": Expected(3, 24, 7),
+    "unclean-election": Expected(11, 1_919, 15),
+    "acks-1": Expected(6, 277, 12),
+    "min-isr-1": Expected(9, 2_005, 16),
+    "latest-offset": Expected(12, 453, 19),
+    "diverging-fetch": Expected(12, 1_519, 21),
+    "rolled-back-proposal": Expected(12, 84, 12),
+    "fenced-replica": Expected(10, 11_572, 20),
+    "high-watermark-before-truncation": Expected(13, 12_108, 24),
+    "earlier-run": Expected(18, 40_058, 25),
+    "forgotten-proposal": Expected(14, 757, 18),
+    "missed-epoch": Expected(13, 20_102, 25),
+    "late-divergence": Expected(23, 297_328, 29),
+    "forgotten-epoch": Expected(21, 371_813, 29),
+    "records-read-late": Expected(20, 570_018, 28),
+    "below-min-isr": Expected(7, 757, 18),
+    "last-replica-standing": Expected(12, 4_066, 21),
+    "unclean-run-in-isr": Expected(9, 735, 16),
+}
+SLOW = {"fenced-replica", "last-replica-standing", "unclean-run-in-isr", "diverging-fetch"}
+"""Beside those with large spaces: where brokers stop, rules are asked often."""
+
+# What the repaired rules make of the failing run: how its telling begins, and how it ends.
+REPLAYS = {
+    "kip-101-loss": ("Step 10 (", "leads elsewhere: log of broker 2 is `m0(e0)`, not `empty`", "holds in the end."),
+    "kip-101-divergence": (
+        "Step 3 (",
+        "leads elsewhere",
+        "step 13 (LeaderIncHighWatermark(leader=2)) is then not possible.",
+    ),
+    "epochs-out-of-order": ("Step 5 (", "follower=2, leader=1, epoch=0", "is not possible."),
+    "join-before-epoch-start": ("Step 12 (FencedLeaderExpandIsr(", "follower=3", "is not possible."),
+    "async-isr-committed-only": ("Every step is possible", ", and ", "CommittedOnNextLeader holds in the end."),
+    "unclean-election": ("Step 7 (ControllerElectUncleanLeader(", "replica=2", "is not possible."),
+    "late-divergence": ("Step 23 (TakeLateAnswer(", "CommittedOnNextLeader holds in the end."),
+    "missed-epoch": ("leads elsewhere", "memory of broker", "AcknowledgedOnNextLeader holds in the end."),
+    "unclean-run-in-isr": ("Step 9 (Register(", "CommittedOnNextLeader holds in the end."),
+    "fenced-replica": ("GrantIsr(", "is not possible."),
+    "acks-1": ("Step 6 (LeaderWrite(", "acknowledged is `{}`", "AcknowledgedOnLeader holds in the end."),
+}
+
+BY_NAME = {study.name: study for study in STUDIES}
+LARGE = 20_000
+
+
+def study_parameters(large: bool | None = None) -> list[str]:
+    def is_large(name: str) -> bool:
+        return name in SLOW or EXPECTED[name].distinct_states > LARGE
+
+    return [name for name in EXPECTED if large is None or is_large(name) == large]
+
+
+@cache
+def telling_of(name: str) -> Telling:
+    return tell(BY_NAME[name])
+
+
+@pytest.fixture(scope="module")
+def loss() -> Telling:
+    return telling_of("kip-101-loss")
+
+
+def assert_as_expected(study: Study, expected: Expected) -> None:
+    telling = telling_of(study.name)
+    assert telling.verdict.violated
+    assert len(telling.trace) == expected.trace_length
+    assert telling.repaired.complete
+    assert not telling.repaired.violated
+    assert telling.repaired.distinct_states == expected.distinct_states
+    assert telling.repaired.depth == expected.depth
+    assert all(verdict.holds for verdict in telling.repaired.verdicts), "the property holds for want of an occasion"
+    for part in REPLAYS.get(study.name, ()):
+        assert part in telling.replay
+    assert_tells_everything(telling)
+
+
+def assert_tells_everything(telling: Telling) -> None:
+    study = telling.study
+    text, page = " ".join(as_text(telling).split()), as_markdown(telling)
+    for told in (text, page):
+        for piece in (study.title, study.reference, study.setup, study.outcome, study.repair, telling.replay):
+            assert piece in told
+        for configuration in (study.failing, study.repaired):
+            assert configuration.command(study.invariant) in told
+        for rule in study.rules:
+            assert f"{rule.__module__.replace('.', '/')}.py: {rule.__name__}" in told
+        assert f"has {len(telling.trace)} states" in told
+        assert f"{telling.repaired.distinct_states:,} distinct states" in told
+        assert "warning" not in told.replace("without warning", "")
+        for number in range(2, len(telling.trace) + 1):
+            assert f"{number} " in told
+    assert "```mermaid\nsequenceDiagram\n" in page
+    assert page.startswith(f"# {study.title}\n")
+
+
+def test_every_study_has_expectations() -> None:
+    assert list(EXPECTED) == [study.name for study in STUDIES]
+
+
+@pytest.mark.parametrize("name", study_parameters(large=False))
+def test_failure_is_found_and_repaired(name: str) -> None:
+    assert_as_expected(BY_NAME[name], EXPECTED[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", study_parameters(large=True))
+def test_failure_is_found_and_repaired_in_large_spaces(name: str) -> None:
+    assert_as_expected(BY_NAME[name], EXPECTED[name])
+
+
+@pytest.mark.parametrize("name", study_parameters())
+def test_configurations_can_be_built_and_have_the_property(name: str) -> None:
+    study = BY_NAME[name]
+    for configuration in (study.failing, study.repaired):
+        model = MODELS[configuration.model].build(configuration.parameters)
+        assert model.property_named(study.invariant) is not None
+
+
+@pytest.mark.parametrize("name", study_parameters())
+def test_rules_name_kafka_in_their_docstrings(name: str) -> None:
+    for rule in BY_NAME[name].rules:
+        assert rule.__module__.startswith("spec.")
+        assert "**Kafka:**" in (rule.__doc__ or "")
+
+
+def test_every_hazard_has_a_study_or_a_reason() -> None:
+    assert [hazard.name for hazard in HAZARDS] == [f"Z{number}" for number in range(1, 30)]
+    for hazard in HAZARDS:
+        assert bool(hazard.studies) != bool(hazard.why)
+        assert set(hazard.studies) <= set(BY_NAME)
+    told = {name for hazard in HAZARDS for name in hazard.studies}
+    assert set(BY_NAME) - told == {"forgotten-proposal"}, "a finding that no list had"
+
+
+def test_command_spells_switches_and_choices() -> None:
+    study = BY_NAME["min-isr-1"]
+    assert study.failing.command(study.invariant) == (
+        "kspec check kip-320 --replicas 2 --log-size 1 --max-records 1 --max-epoch 2 --acks all --unclean --min-isr 1"
+        " --invariant AcknowledgedOnLeader"
+    )
+    study = BY_NAME["kafka-7415-own-epoch"]
+    assert "--repair kafka-epoch-lookup --repair own-epoch-entry --invariant" in study.repaired.command(study.invariant)
+
+
+def test_text_shows_kafkas_class_and_the_times(loss: Telling) -> None:
+    text = as_text(loss)
+    assert "  spec/published/truncation.py: truncate_to_epoch_end\n" in text
+    assert "Kafka: `ReplicaFetcherThread.maybeTruncate` after KIP-101, 0.11 to 1.1." in text
+    assert "  failing check   855 distinct states, depth" in text
+    assert "  repaired check  913 distinct states, depth 13, " in text
+
+
+def test_page_is_the_same_every_time(loss: Telling) -> None:
+    assert as_markdown(tell(loss.study)) == as_markdown(loss)
+
+
+def test_another_engine_may_be_used() -> None:
+    asked = []
+
+    def counting(model: Model, properties: list[Property], limits: Limits) -> Exploration:
+        asked.append((model.name, [prop.name for prop in properties]))
+        return explore(model, properties, limits)
+
+    tell(BY_NAME["kip-101-loss"], counting, counting)
+    assert asked == [
+        ("truncate-to-hw", ["AcknowledgedOnLeader"]),
+        ("kip-101", ["AcknowledgedOnLeader", "AcknowledgedAcrossLeaders"]),
+    ]
+
+
+@pytest.mark.parametrize("most", [20, 880])
+def test_stopped_check_is_not_told(most: int) -> None:
+    def stopping(model: Model, properties: list[Property], limits: Limits) -> Exploration:
+        limits.max_states = most
+        return explore(model, properties, limits)
+
+    with pytest.raises(UnfinishedError, match="limit of"):
+        tell(BY_NAME["kip-101-loss"], stopping, stopping)
+
+
+@pytest.mark.slow
+def test_unfenced_fetches_lose_nothing_committed() -> None:
+    """The study's words say so: of all properties only WeakIsr needs the fence on fetches."""
+    study = BY_NAME["unfenced-fetch"]
+    model = MODELS[study.failing.model].build(study.failing.parameters)
+    others = [prop for prop in model.properties if prop.kind == "always" and prop.by_default and prop.name != "WeakIsr"]
+    result = explore(model, others, Limits())
+    assert {"CommittedOnNextLeader", "StrongIsr", "LogMatching"} <= {prop.name for prop in others}
+    assert result.complete
+    assert not result.violated
+    assert result.distinct_states == 107_815
+
+
+@pytest.mark.parametrize(
+    ("rules", "holds"),
+    [
+        (KIP_279, False),
+        (replace(KIP_279, truncation_fencing=answer_in_epoch), False),
+        (replace(KIP_279, fetch_fencing=fetch_fenced_by_leader_epoch), True),
+    ],
+    ids=["kip-279", "fenced truncation", "fenced fetch"],
+)
+def test_fence_on_fetches_alone_keeps_epochs_in_order(rules: Protocol, holds: bool) -> None:
+    study = BY_NAME["epochs-out-of-order"]
+    model = published.build("kip-279", rules, resolve("kip-279", MODELS["kip-279"].parameters, study.failing.parameters))
+
+    def in_order(log: RecordLog) -> bool:
+        return all(record.leader_epoch <= later.leader_epoch for record, later in pairwise(log.records))
+
+    logs = [slot for slot in model.slots if slot.name == "log"]
+    model.always("EpochsInOrder", [when(in_order, log) for log in logs], "epochs never go down in a log", None)
+    for name in ("StrongIsr", "EpochsInOrder"):
+        prop = model.property_named(name)
+        assert prop is not None
+        assert explore(model, [prop], Limits()).violated is not holds
+
+
+PAGES = DOCS / "studies"
+
+
+@pytest.mark.parametrize("name", study_parameters(large=False))
+def test_the_page_in_the_docs_is_the_one_that_the_study_writes(name: str) -> None:
+    assert (PAGES / f"{name}.md").read_text() == as_markdown(telling_of(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", study_parameters(large=True))
+def test_the_page_of_a_large_space_is_the_one_that_the_study_writes(name: str) -> None:
+    assert (PAGES / f"{name}.md").read_text() == as_markdown(telling_of(name))
+
+
+def test_every_study_has_a_page_and_a_line_in_the_index() -> None:
+    pages = {page.stem for page in PAGES.glob("*.md")} - {"README"}
+    assert pages == set(BY_NAME)
+    index = (PAGES / "README.md").read_text()
+    assert all(f"[{name}]({name}.md)" in index for name in BY_NAME)
+    assert all(f"| {hazard.name} | {hazard.what} |" in index for hazard in HAZARDS)

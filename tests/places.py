@@ -1,0 +1,7 @@
+"""Where things are in this repository."""
+
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[1]
+DOCS = REPOSITORY / "docs"
+DATA = REPOSITORY / "tests" / "data"
