@@ -78,8 +78,8 @@ def prove(
     except MissingExtraError as error:
         raise click.UsageError(str(error)) from error
 
-    from proofs.prove import Outcome, z3_version
-    from proofs.prove import prove as run
+    from proofs.commands.prove import Outcome, z3_version
+    from proofs.commands.prove import prove as run
     from proofs.settings import Settings
     from proofs.theorems import default_timeout
 

@@ -12,10 +12,10 @@ from model_check.core.model import Model
 from model_check.core.parameters import resolve
 from model_check.models.published import async_isr
 from model_check.models.published.async_isr import LEADER, PARAMETERS
-from proofs.invariant import StateView, Theorem, Witness, conjunct, weakened_rules
-from proofs.logic import all_of, among, any_of, implies, member
+from proofs.induction.invariant import StateView, Theorem, Witness, conjunct, weakened_rules
 from proofs.settings import Replicas
-from proofs.symbolic import Name
+from proofs.symbolic.logic import all_of, among, any_of, implies, member
+from proofs.symbolic.values import Name
 from spec.published.mutants import ISR_MUTANTS
 from spec.published.versions import ASYNC_ISR
 from spec.values import BrokerId, PartitionEpoch

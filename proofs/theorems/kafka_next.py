@@ -21,8 +21,9 @@ from model_check.models.messages import Numbers
 from model_check.models.messages.board import LATE, LONG_AGO
 from model_check.models.messages.settings import PARAMETERS
 from model_check.models.messages.values import FIRST_RUN, MessageId
-from proofs.invariant import ReplicaView, Theorem, Witness, conjunct, weakened_rules
-from proofs.logic import (
+from proofs.induction.invariant import ReplicaView, Theorem, Witness, conjunct, weakened_rules
+from proofs.settings import Replicas
+from proofs.symbolic.logic import (
     all_of,
     any_of,
     epoch_at,
@@ -37,8 +38,7 @@ from proofs.logic import (
     same_record,
     value_at,
 )
-from proofs.settings import Replicas
-from proofs.symbolic import Name, SymbolicBool
+from proofs.symbolic.values import Name, SymbolicBool
 from spec.broker.rules.fetcher import FetchStatus
 from spec.releases.broker import BROKER_NEXT
 from spec.releases.broker_mutants import BROKER_MUTANTS

@@ -14,10 +14,11 @@ from model_check.core.model import Model, Slot, then
 from model_check.core.parameters import resolve
 from model_check.models import published
 from model_check.models.published.settings import NAMES, PARAMETERS, TRUNCATION
-from proofs import exchange
-from proofs.anyone import ANYONE
-from proofs.invariant import ReplicaView, Theorem, Witness, conjunct, weakened_rules
-from proofs.logic import (
+from proofs.induction import exchange
+from proofs.induction.invariant import ReplicaView, Theorem, Witness, conjunct, weakened_rules
+from proofs.settings import ANY, Replicas
+from proofs.symbolic.anyone import ANYONE
+from proofs.symbolic.logic import (
     all_of,
     any_of,
     epoch_at,
@@ -30,8 +31,7 @@ from proofs.logic import (
     starts_at_zero,
     value_at,
 )
-from proofs.settings import ANY, Replicas
-from proofs.symbolic import Name
+from proofs.symbolic.values import Name
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.published.mutants import MUTANTS
 from spec.published.replica import leads

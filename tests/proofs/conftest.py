@@ -16,7 +16,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if find_spec("z3") is None:
-        left_out = sorted(path.name for path in Path(__file__).parent.glob("test_*.py") if path.name not in WITHOUT_Z3)
+        left_out = sorted(path.name for path in Path(__file__).parent.rglob("test_*.py") if path.name not in WITHOUT_Z3)
         terminalreporter.write_sep("=", "NO PROOF WAS CHECKED: Z3 is not installed", red=True)
         terminalreporter.write_line(f"left out of tests/proofs: {', '.join(left_out)}", red=True)
         terminalreporter.write_line("to check them: pip install 'kafka-replication-spec[prove]'", red=True)

@@ -1,0 +1,124 @@
+"""What becomes of a theorem by outcome when a rule is weakened: a table of all its mutants.
+
+`python -m proofs.commands.mutants THEOREM [--write FILE] [MUTANT]...` looks for the first action that breaks the induction. Where it
+finds no counterexample, it proves what differs, and looks for a counterexample to each claim that it cannot prove.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from proofs.induction.induction import Claim
+from proofs.refutation.counterexample import Counterexample
+from proofs.refutation.weakened import Unweakened, WeakenedInduction
+from proofs.settings import Settings
+from proofs.theorems import THEOREMS
+
+SEARCH_S = 40.0
+"""How long is looked for a counterexample to a task before a proof is tried, in seconds of this process's own time."""
+
+PROOF_S = 60.0
+"""How long an obligation may take."""
+
+MOST_OPEN = 3
+"""After so many claims without proof and without counterexample a mutant is left open."""
+
+
+class Found(NamedTuple):
+    """Of a mutant: the tasks that it makes different, and where the induction breaks first, or what is left open.
+
+    A mutant that breaks nothing and leaves nothing open is proved not to matter.
+    """
+
+    mutant: str
+    different: tuple[str, ...]
+    action: str = ""
+    conjuncts: tuple[str, ...] = ()
+    """All that break in the counterexample."""
+    size: int = 0
+    """How large the logs and numbers of the counterexample are."""
+    left_open: tuple[str, ...] = ()
+    """Conjuncts of which neither a proof nor a counterexample was found, each with its action; the first few."""
+
+
+class _Enough(Exception):  # noqa: N818 - no error: what was looked for is found
+    """Nothing more has to be proved."""
+
+
+def found(theorem: str, mutants: Sequence[str]) -> Iterator[Found]:
+    """What becomes of a theorem with each of these rules weakened."""
+    known = THEOREMS[theorem]
+    unweakened = Unweakened(known, Settings(theorem, known.replicas))
+    for mutant in mutants:
+        settings = Settings(theorem, known.replicas, mutant, timeout=PROOF_S)
+        yield _found(mutant, WeakenedInduction(known, settings, unweakened))
+
+
+def _found(mutant: str, induction: WeakenedInduction) -> Found:
+    different = tuple(task for task in induction.tasks() if induction.differs(task))
+    for task in different:
+        broken = induction.counterexample(task, SEARCH_S)
+        if broken is not None:
+            return Found(mutant, different, task, broken.failing, broken.size)
+    left_open: list[str] = []
+    for task in different:
+        broken = _refuted(induction, task, left_open)
+        if broken is not None:
+            return Found(mutant, different, task, broken.failing, broken.size)
+        if len(left_open) >= MOST_OPEN:
+            break
+    return Found(mutant, different, left_open=tuple(left_open))
+
+
+def _refuted(induction: WeakenedInduction, task: str, left_open: list[str]) -> Counterexample | None:
+    """A counterexample to something that cannot be proved of a task, if there is one; else what is left open is noted."""
+    broken: list[Counterexample] = []
+
+    def look(claim: Claim) -> bool:
+        known = induction.search.find(claim)
+        if known is None:
+            left_open.append(f"{_name(task)} {claim.conjunct}")
+        else:
+            broken.append(known)
+        if broken or len(left_open) >= MOST_OPEN:
+            raise _Enough
+        return False
+
+    with suppress(_Enough):
+        induction.prove(task, look)
+    return broken[0] if broken else None
+
+
+def main() -> None:
+    """Print a line for each mutant, and write all as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("theorem", choices=[name for name, theorem in THEOREMS.items() if theorem.by_outcome])
+    parser.add_argument("mutants", nargs="*", metavar="MUTANT")
+    parser.add_argument("--write", type=Path, metavar="FILE")
+    asked = parser.parse_intermixed_args()
+    rows: dict[str, Any] = {}
+    for row in found(asked.theorem, asked.mutants or list(THEOREMS[asked.theorem].mutants)):
+        different = ", ".join(map(_name, row.different)) or "nothing"
+        print(f"{row.mutant}: {different} differs; {_in_words(row)}", flush=True)
+        rows[row.mutant] = row._asdict()
+        if asked.write:
+            asked.write.write_text(json.dumps(list(rows.values()), indent=2) + "\n", encoding="utf-8")
+
+
+def _in_words(row: Found) -> str:
+    if row.action:
+        return f"breaks at {_name(row.action)}: {', '.join(row.conjuncts)}"
+    if row.left_open:
+        return f"open: {', '.join(row.left_open)}"
+    return "it is proved all the same" if row.different else "so nothing is proved anew"
+
+
+def _name(task: str) -> str:
+    return task.split("(", maxsplit=1)[0]
+
+
+if __name__ == "__main__":
+    main()

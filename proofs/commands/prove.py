@@ -1,0 +1,276 @@
+"""Proving theorems: obligations spread over processes, results as they come, counterexamples for what fails."""
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from model_check.core.exploration import Limits, Trace
+from model_check.core.model import Model, Property, when
+from model_check.engines.explorer import explorer
+from model_check.traces.encode import trace_as_json
+from model_check.traces.render import trace_table
+from proofs.induction.any_number import InductionOverAnyNumber
+from proofs.induction.by_outcome import InductionByOutcome
+from proofs.induction.induction import Induction, Obligation, Status
+from proofs.induction.invariant import Theorem
+from proofs.refutation.bounded import MOST_STATES, BoundedExecution, Depth
+from proofs.refutation.counterexample import Counterexample, Search, reachable, search_for
+from proofs.refutation.weakened import WeakenedInduction
+from proofs.settings import ANY, Settings
+from proofs.symbolic.values import Brokers
+from proofs.theorems import REFUTABLE, THEOREMS, by_runs
+
+MOST_REPLICAS_OF_WITNESS = 3
+
+WITNESS_LIMITS = (3_000_000, 60.0)
+"""How many states, and seconds, are spent on a witness."""
+
+REACHABILITY_LIMITS = (300_000, 30.0)
+"""How many states, and seconds, are spent on whether a counterexample's start can be reached."""
+
+
+def _names(tasks: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(task.split("(")[0] for task in tasks))
+
+
+Report = Callable[[Sequence[Obligation], int, int], None]
+"""Called with each task's obligations, how many tasks are done, and how many there are."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a theorem."""
+
+    settings: Settings
+    obligations: list[Obligation] = field(default_factory=list)
+    counterexample: Counterexample | None = None
+    reachability: str = ""
+    witness: tuple[Model, Trace] | None = None
+    """A run to a state that the theorem speaks of, so that it is not empty."""
+    unchanged: tuple[str, ...] = ()
+    """Where a rule is weakened: the tasks whose obligations are all the theorem's own, and so are not proved again."""
+    left_out: tuple[str, ...] = ()
+    """Tasks that were not looked at, because another one is refuted."""
+
+    @property
+    def is_weakened(self) -> bool:
+        """Whether only that is looked at which a weakened rule makes different."""
+        return (
+            self.settings.mutant is not None
+            and self.settings.theorem in THEOREMS
+            and THEOREMS[self.settings.theorem].by_outcome
+        )
+
+    @property
+    def status(self) -> Status:
+        """Proved if everything is, refuted if anything is, else unknown."""
+        found = {obligation.status for obligation in self.obligations}
+        return "refuted" if "refuted" in found else "unknown" if "unknown" in found else "proved"
+
+    def as_json(self) -> dict[str, Any]:
+        """The outcome as one JSON object."""
+        described: dict[str, Any] = {
+            "name": self.settings.theorem,
+            "model": self.settings.theorem,
+            "replicas": self.settings.replicas,
+            "mutant": self.settings.mutant,
+            "status": self.status,
+            "obligations": [obligation._asdict() for obligation in self.obligations],
+        }
+        if self.is_weakened:
+            described |= {"unchanged": list(self.unchanged), "left_out": list(self.left_out)}
+        if self.witness is not None:
+            described["witness"] = {"trace": trace_as_json(*self.witness)}
+        if self.counterexample is not None:
+            described["counterexample"] = {
+                "breaks": self.counterexample.broken,
+                "reachability": self.reachability,
+                "trace": trace_as_json(self.counterexample.model, self.counterexample.trace),
+            }
+        return described
+
+    def as_text(self) -> str:
+        """The outcome in words; the obligations have been told one by one."""
+        counts = {status: sum(o.status == status for o in self.obligations) for status in ("proved", "refuted", "unknown")}
+        told = ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "nothing is asked anew"
+        weakened = f" with {self.settings.mutant}" if self.settings.mutant else ""
+        lines = [f"{self.settings.theorem}{weakened}, {self.settings.replicas_in_words}: {self.status} ({told})"]
+        if self.is_weakened:
+            lines += self._unchanged_in_words()
+        if self.status == "proved":
+            lines.append(f"  {THEOREMS[self.settings.theorem].summary}")
+        if self.witness is not None:
+            _, trace = self.witness
+            lines.append(f"  witness: a run of {len(trace)} states; what it ends in is what the theorem speaks of")
+        first = next((o for o in self.obligations if o.status == "refuted"), None)
+        if self.counterexample is not None and first is not None:
+            shown = f"{first.action}: {self.counterexample.broken} breaks; {self.reachability}"
+            by_runs_found = by_runs(self.settings.theorem, self.settings.runs_from)
+            table = trace_table(self.counterexample.model, self.counterexample.trace)
+            lines += [shown, table if by_runs_found else self.counterexample.table()]
+        return "\n".join(lines)
+
+    def _unchanged_in_words(self) -> list[str]:
+        """What is as without the weakened rule, and what was not looked at."""
+        as_it_is = f"  with the same obligations as {self.settings.theorem} itself, so not proved again: "
+        lines = [as_it_is + ", ".join(_names(self.unchanged))] if self.unchanged else []
+        return lines + ([f"  not looked at: {', '.join(_names(self.left_out))}"] if self.left_out else [])
+
+
+def prove(settings: Settings, workers: int, report: Report = lambda obligations, done, tasks: None) -> Outcome:
+    """Prove a theorem, and look for a counterexample where that fails."""
+    if by_runs(settings.theorem, settings.runs_from):
+        return _refute(settings, report)
+    outcome = Outcome(settings)
+    induction = induction_of(THEOREMS[settings.theorem], settings)
+    tasks = induction.tasks()
+    if isinstance(induction, WeakenedInduction):
+        tasks = _changed(induction, outcome, report)
+        if outcome.counterexample is not None:
+            return outcome
+    by_task: dict[str, list[Obligation]] = {}
+    for done, (task, obligations) in enumerate(_results(settings, tasks, workers), start=1):
+        by_task[task] = obligations
+        report(obligations, done, len(tasks))
+    outcome.obligations = [obligation for task in tasks for obligation in by_task[task]]
+    _explain(outcome, by_task)
+    if outcome.status == "proved" and not outcome.is_weakened:
+        size = MOST_REPLICAS_OF_WITNESS if settings.replicas == ANY else settings.number_of_replicas
+        outcome.witness = witness(THEOREMS[settings.theorem], min(size, MOST_REPLICAS_OF_WITNESS))
+    return outcome
+
+
+def induction_of(theorem: Theorem, settings: Settings) -> Induction:
+    """A theorem for a number of replicas, or for any number of them, ready to be proved."""
+    if theorem.by_outcome:
+        return InductionByOutcome(theorem, settings) if settings.mutant is None else WeakenedInduction(theorem, settings)
+    return InductionOverAnyNumber(theorem, settings) if settings.replicas == ANY else Induction(theorem, settings)
+
+
+def _changed(induction: WeakenedInduction, outcome: Outcome, report: Report) -> list[str]:
+    """The tasks that a weakened rule makes different, up to the first of which there is a counterexample."""
+    tasks = induction.tasks()
+    changed: list[str] = []
+    for done, task in enumerate(tasks, start=1):
+        started = time.perf_counter()
+        if not induction.differs(task):
+            outcome.unchanged += (task,)
+            report([], done, len(tasks))
+            continue
+        changed.append(task)
+        found = induction.counterexample(task) if induction.has_time_for_search else None
+        if found is not None:
+            seconds = time.perf_counter() - started
+            paths = sum(step.paths for step in induction.outcomes(task, induction.actions[task]))
+            outcome.obligations = [Obligation(task, name, "refuted", seconds, paths) for name in found.failing]
+            outcome.counterexample, outcome.left_out = found, tuple(tasks[done:])
+            outcome.reachability = reachable(found, induction.theorem, induction.settings.mutant, REACHABILITY_LIMITS)
+            report(outcome.obligations, done, len(tasks))
+            break
+    return changed
+
+
+def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
+    """The shortest run of a small model to a state that shows what the theorem speaks of."""
+    model = theorem.bounded(replicas, *theorem.witness.bounds)
+
+    read = [slot for slot in model.slots if not theorem.witness.reads or slot.name in theorem.witness.reads]
+
+    def shown(*values: Any) -> bool:
+        known = {(slot.name, slot.key): value for slot, value in zip(read, values, strict=True)}
+
+        def at(name: str, key: Any = None) -> Any:
+            return known[name, key]
+
+        return theorem.witness.holds(theorem.view(at, Brokers(range(1, replicas + 1))))
+
+    wanted = Property("Witness", "sometimes", (when(shown, *read),), "the theorem speaks of something")
+    engine = "compiled" if theorem.witness.reads else "reference"
+    found = explorer(engine)(model, [wanted], Limits(True, *WITNESS_LIMITS))
+    (verdict,) = found.verdicts
+    return (model, verdict.trace) if verdict.trace is not None else None
+
+
+def _refute(settings: Settings, report: Report) -> Outcome:
+    """Look for a shortest run that violates what the model claims, one length at a time."""
+    refutable = REFUTABLE[settings.theorem]
+    model = refutable.build(settings.number_of_replicas)
+    prop = model.property_named(refutable.prop)
+    assert prop is not None, f"model {model.name} has no property {refutable.prop}"
+    outcome = Outcome(settings)
+
+    def told(depth: Depth) -> None:
+        status: Status = "unknown" if depth.violated is None else "refuted" if depth.violated else "proved"
+        action = f"runs of {depth.states} states"
+        outcome.obligations.append(Obligation(action, prop.name, status, depth.seconds, len(model.actions)))
+        report(outcome.obligations[-1:], depth.states, MOST_STATES)
+
+    least = settings.runs_from or 1
+    found = BoundedExecution(model, prop).shortest_violation(MOST_STATES, settings.timeout, told, settings.export, least)
+    if found.trace is not None:
+        outcome.counterexample = Counterexample(model, refutable.log_size, found.trace, prop.name)
+        shorter = "and none is shorter" if least == 1 else f"and none is shorter of those from {least} states on"
+        outcome.reachability = f"this run starts where every run does, {shorter}"
+    return outcome
+
+
+def _results(settings: Settings, tasks: list[str], workers: int) -> Iterator[tuple[str, list[Obligation]]]:
+    if workers == 1:
+        _start(settings)
+        yield from ((task, _work(task)) for task in tasks)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _start, (settings,)) as executor:
+        futures = {executor.submit(_work, task): task for task in tasks}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:
+            executor.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():  # they would else finish what they are at
+                worker.terminate()
+            raise
+
+
+_at_work: list[tuple[Induction, Search]] = []
+"""What this process is proving: Z3's terms cannot be sent from one process to another."""
+
+
+def _start(settings: Settings) -> None:
+    induction = induction_of(THEOREMS[settings.theorem], settings)
+    _at_work[:] = [(induction, search_for(induction))]
+
+
+def _work(task: str) -> list[Obligation]:
+    ((induction, search),) = _at_work
+    return induction.prove(task, lambda claim: search.find(claim) is not None)
+
+
+def _explain(outcome: Outcome, by_task: dict[str, list[Obligation]]) -> None:
+    """Show the first counterexample: found once more, in this process."""
+    refuted = [
+        (task, obligation)
+        for task, obligations in by_task.items()
+        for obligation in obligations
+        if obligation.status == "refuted"
+    ]
+    if not refuted:
+        return
+    task, obligation = min(refuted, key=lambda found: outcome.obligations.index(found[1]))
+    settings = outcome.settings
+    induction = induction_of(THEOREMS[settings.theorem], settings)
+    search = search_for(induction)
+    claims = (claim for claim in induction.claims(task) if claim.conjunct == obligation.conjunct)
+    found = outcome.counterexample = next(filter(None, map(search.find, claims)), None)
+    if found is not None:
+        outcome.reachability = reachable(found, induction.theorem, settings.mutant, REACHABILITY_LIMITS)
+
+
+def z3_version() -> str:
+    """The version of Z3 that proves."""
+    return str(z3.get_version_string())

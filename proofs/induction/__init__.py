@@ -1,0 +1,1 @@
+"""Inductive invariants: what is to be shown of them, and the ways in which it is tried."""

@@ -1,0 +1,329 @@
+"""Counterexamples to induction: small real states in which the invariant holds, and from which a step breaks it.
+
+What Z3 finds is never shown as it is: the state is made of Python values, the step is taken again by the model's own
+functions, and the invariant is evaluated before and after. Only what survives that is a counterexample.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import z3
+from z3 import z3util
+
+from model_check.core.exploration import Limits, Step, Trace
+from model_check.core.model import Action, Model, Property, Slot, State, when
+from model_check.traces.render import action_in_words, field_name, owner, party_name, slot_in_words
+from proofs.induction.induction import INIT, PROPERTIES, Claim, Induction
+from proofs.induction.invariant import Conjunct, StateView, Theorem, holds_in, violations
+from proofs.refutation.finite import spelled_out
+from proofs.settings import ANY
+from proofs.symbolic.shapes import INT
+from proofs.symbolic.values import Brokers, Name, negation, truth
+
+SIZES = (1, 2, 3)
+"""Lengths of logs, and last epochs, that are tried in turn."""
+
+SEARCH_S, SIMPLER_S, AT_ONCE_S = 20.0, 8.0, 0.5
+"""How long is looked for a counterexample to a claim, for a simpler one, and for one simpler in one thing; in seconds of
+this process's own time."""
+
+EVERYTHING = "the invariant"
+"""In place of a conjunct in a claim about all of them: any that breaks is a counterexample."""
+
+MOST_REPLICAS = 1_000
+"""More than there are: what is no broker's is shown after them."""
+
+FEW_REPLICAS = (2, 3, 4)
+"""With how many replicas a counterexample is looked for where any number is claimed."""
+
+
+class Counterexample(NamedTuple):
+    """A step (or a state, for a property) that breaks `broken`, in a bounded model of this `size`.
+
+    `failing`: all conjuncts that do not hold after the step.
+    """
+
+    model: Model
+    size: int
+    trace: Trace
+    broken: str
+    failing: tuple[str, ...] = ()
+
+    def table(self) -> str:
+        """The state, of which only what is not as at the start, the step, and what that changes."""
+        first, *steps = self.trace
+        held = [
+            (slot, "", slot_in_words(slot, value))
+            for slot, value, initial in zip(self.model.slots, first.state, self.model.initial, strict=True)
+            if value != initial
+        ]
+        lines = ["1  a state; what is not shown is as at the start", *_rows(held)]
+        for step in steps:
+            assert step.action is not None
+            changed = [
+                (slot, f"{slot_in_words(slot, before)} -> ", slot_in_words(slot, after))
+                for slot, before, after in zip(self.model.slots, first.state, step.state, strict=True)
+                if before != after
+            ]
+            lines += [f"2  {action_in_words(step.action)}", *_rows(changed)]
+        return "\n".join(lines)
+
+
+def _rows(values: list[tuple[Slot, str, str]]) -> list[str]:
+    """Slots with their values: of brokers first, then the controller's and the messages'."""
+    rows = []
+    for slot, before, after in values:
+        party = "" if slot.bookkeeping and slot.broker is None else party_name(owner(slot))
+        key = "" if slot.key is None or slot.broker is not None else f" {slot.key}"
+        rows.append((slot.broker or MOST_REPLICAS, f"     {party:<11} {field_name(slot) + key:<15} {before}{after}"))
+    return [line for _, line in sorted(rows, key=lambda row: row[0])]
+
+
+class Explored:
+    """A state of the bounded model, as conjuncts read it; slots that it lacks have their first value."""
+
+    def __init__(self, model: Model, state: State) -> None:
+        self.values = {(slot.name, slot.key): value for slot, value in zip(model.slots, state, strict=True)}
+        self.initial = {slot.name: value for slot, value in zip(model.slots, model.initial, strict=True)}
+
+    def at(self, name: str, key: Any = None) -> Any:
+        """The value of a slot."""
+        return self.values.get((name, key), self.initial[name])
+
+
+def explored_view(theorem: Theorem, model: Model, state: State, replicas: int) -> StateView:
+    """A state of the bounded model as conjuncts read it."""
+    return theorem.view(Explored(model, state).at, Brokers(range(1, replicas + 1)))
+
+
+def failing(theorem: Theorem, conjuncts: list[Conjunct], model: Model, state: State, replicas: int, size: int) -> list[str]:
+    """The conjuncts that do not hold of a state whose logs and epochs go up to `size`."""
+    view = explored_view(theorem, model, state, replicas)
+    return [conjunct.name for conjunct in conjuncts if not holds_in(conjunct, view, range(1, replicas + 1), size, size)]
+
+
+class SmallStates:
+    """Small states in which the invariant holds: what Z3 finds is held against the invariant, and told what it violates.
+
+    So Z3 gets to know only those of the instances of the invariant that matter, a few out of many thousands.
+    """
+
+    def __init__(self, induction: Induction, size: int) -> None:
+        self.induction, self.size = induction, size
+        settings, theorem = induction.settings, induction.theorem
+        self.model = theorem.bounded(settings.number_of_replicas, size + 1, size + 1, settings.mutant)
+        self.realistic = z3.FreshBool("as in a cluster")
+        self.instances = {
+            (conjunct.name, instance.brokers): instance
+            for conjunct in (*induction.conjuncts, *theorem.realistic)
+            for instance in induction.instances(conjunct, induction.before)
+        }
+        self.solver = z3.SimpleSolver()
+        self.solver.set("arith.solver", 2)  # the older one: many times as fast where numbers are few and small
+        self.solver.set("relevancy", 0)
+        in_bounds = [truth(formula) for formula in theorem.in_bounds(settings.number_of_replicas)]
+        self.solver.add(*induction.premises, *in_bounds)
+        bound = {str(variable) for formula in in_bounds for variable in z3util.get_vars(formula)}
+        arguments: set[Any] = {value for action in induction.model.actions for value in action.args.values()}
+        named = [value for value in arguments if isinstance(value, Name)]
+        self.solver.add(*(INT.small(name, size + 1) for name in named if str(name.term) not in bound))
+        self.solver.add(*self._slots())
+
+    def _slots(self) -> Iterator[z3.BoolRef]:
+        """That values are small, and that there is nothing in slots that the bounded model does not have."""
+        shapes, before = self.induction.shapes, self.induction.before
+        initial = {slot.name: value for slot, value in zip(self.model.slots, self.model.initial, strict=True)}
+        inside = {(slot.name, slot.key) for slot in self.model.slots}
+        for slot in self.model.slots:
+            yield shapes[slot.name].small(before.at(slot.name, slot.key), self.size)
+        for name in {slot.name for slot in self.induction.model.slots if isinstance(slot.key, Name)}:
+            for key in range(-1, self.size + 3):
+                if (name, key) not in inside:
+                    yield shapes[name].is_value(before.at(name, key), initial[name])
+
+    def find(self, formulas: Sequence[z3.BoolRef], end: float) -> tuple[z3.ModelRef, State] | None:
+        """A small state in which the invariant and these formulas hold, if one is found before the clock shows `end`."""
+        wanted = z3.FreshBool("wanted")
+        numbers = range(-1, self.size + 3)
+        self.solver.add(*(z3.Implies(wanted, spelled_out(formula, numbers)) for formula in formulas))
+        found = self._checked([wanted], end)
+        if found is not None:
+            found = self._simpler(found, [wanted], time.process_time() + SIMPLER_S)
+        self.solver.add(z3.Not(wanted))
+        return found
+
+    def _simpler(self, found: tuple[z3.ModelRef, State], wanted: list[z3.BoolRef], end: float) -> tuple[z3.ModelRef, State]:
+        """The same, as in a cluster if there is such a one, and with as much as possible as it is at the start."""
+        more = self._checked([*wanted, self.realistic], end) if self.induction.theorem.realistic else None
+        if more is not None:
+            found, wanted = more, [*wanted, self.realistic]
+        for slot, value in zip(self.model.slots, self.model.initial, strict=True):
+            as_at_start = z3.FreshBool("as at the start")
+            held = self.induction.before.at(slot.name, slot.key)
+            self.solver.add(z3.Implies(as_at_start, self.induction.shapes[slot.name].is_value(held, value)))
+            simpler = self._checked([*wanted, as_at_start], min(end, time.process_time() + AT_ONCE_S))
+            if simpler is not None:
+                found = simpler
+                wanted = [*wanted, as_at_start]
+        return found
+
+    def _checked(self, assumed: Sequence[z3.BoolRef], end: float) -> tuple[z3.ModelRef, State] | None:
+        while (left := end - time.process_time()) > 0:
+            self.solver.set("timeout", max(int(left * 1000), 1))
+            if self.solver.check(*assumed) != z3.sat:
+                return None
+            found = self.solver.model()
+            state = self._read(found)
+            violated = list(self._violated(state, realistic=self.realistic in assumed))
+            if not violated:
+                return found, state
+            new = [formula for formula in violated if not z3.is_true(found.eval(formula, model_completion=True))]
+            if not new:
+                return None  # for Z3 the invariant holds: such a state is not what it seems
+            self.solver.add(*new)
+        return None
+
+    def _read(self, found: z3.ModelRef) -> State:
+        shapes, before = self.induction.shapes, self.induction.before
+        return tuple(shapes[slot.name].read(found, before.at(slot.name, slot.key)) for slot in self.model.slots)
+
+    def _violated(self, state: State, realistic: bool) -> Iterator[z3.BoolRef]:
+        """What the invariant says of those brokers and numbers of which it does not hold in a state."""
+        replicas, most = self.induction.settings.number_of_replicas, self.size + 1
+        view = explored_view(self.induction.theorem, self.model, state, replicas)
+        for conjunct in (*self.induction.conjuncts, *(self.induction.theorem.realistic if realistic else ())):
+            for values in violations(conjunct, view, range(1, replicas + 1), most, most):
+                instance = self.instances[conjunct.name, tuple(values[name] for name in conjunct.brokers)]
+                about = [z3.IntVal(values[name]) for name in conjunct.numbers]
+                about += [z3.BoolVal(each in values[name]) for name in conjunct.sets for each in range(1, replicas + 1)]
+                told = z3.substitute(instance.body, *zip(instance.variables, about, strict=True))
+                yield told if conjunct in self.induction.conjuncts else z3.Implies(self.realistic, told)
+
+
+class CounterexampleSearch:
+    """Looks for counterexamples to obligations of one induction."""
+
+    def __init__(self, induction: Induction) -> None:
+        self.induction = induction
+        self.states: dict[int, SmallStates] = {}
+
+    def find(self, claim: Claim, seconds: float = SEARCH_S, sizes: Sequence[int] = SIZES) -> Counterexample | None:
+        """A small counterexample to a claim that Z3 could not prove, if one is found in that time."""
+        if claim.action == INIT:
+            return self._initial(claim)
+        end = time.process_time() + seconds
+        for size in sizes:
+            states = self._states(size)
+            numbers = [z3.And(number >= 0, number <= size + 1) for number in claim.numbers]
+            found = states.find((*claim.premises, *numbers, negation(claim.goal)), end)
+            shown = None if found is None else self._replayed(claim, states.model, *found, size)
+            if shown is not None:
+                return shown
+        return None
+
+    def _states(self, size: int) -> SmallStates:
+        if size not in self.states:
+            self.states[size] = SmallStates(self.induction, size)
+        return self.states[size]
+
+    def _initial(self, claim: Claim) -> Counterexample | None:
+        model = self._states(1).model
+        if claim.conjunct not in self._failing(model, model.initial, 1):
+            return None
+        return Counterexample(model, 1, (Step(None, model.initial),), claim.conjunct)
+
+    def _failing(self, model: Model, state: State, size: int) -> list[str]:
+        induction = self.induction
+        replicas = induction.settings.number_of_replicas
+        return failing(induction.theorem, induction.conjuncts, model, state, replicas, size + 1)
+
+    def _replayed(self, claim: Claim, model: Model, found: z3.ModelRef, state: State, size: int) -> Counterexample | None:
+        """What Z3 found, as states of the bounded model; `None` if the model's own functions do not confirm it."""
+        if claim.action == PROPERTIES:
+            broken = claim.conjunct in self._not_following(model, state, size)
+            return Counterexample(model, size, (Step(None, state),), claim.conjunct) if broken else None
+        action = self._action(claim, model, found, state)
+        after = action.bind()(state) if action is not None else None
+        failed = [] if after is None else self._failing(model, after, size)
+        if after is None or claim.conjunct not in (*failed, EVERYTHING) or not failed:
+            return None
+        broken_first = failed[0] if claim.conjunct == EVERYTHING else claim.conjunct
+        return Counterexample(model, size, (Step(None, state), Step(action, after)), broken_first, tuple(failed))
+
+    def _not_following(self, model: Model, state: State, size: int) -> list[str]:
+        """What should follow from the invariant, and does not hold in a state."""
+        theorem, replicas = self.induction.theorem, self.induction.settings.number_of_replicas
+        failed = failing(theorem, list(theorem.consequences), model, state, replicas, size + 1)
+        properties = (model.property_named(name) for name in theorem.properties)
+        return failed + [prop.name for prop in properties if prop is not None and not prop.bind()(state)]
+
+    def _action(self, claim: Claim, model: Model, found: z3.ModelRef, state: State) -> Action | None:
+        """The action of the bounded model that the claim is about, with the epoch that Z3 found."""
+        general = self.induction.actions.get(claim.action)
+        if general is None:
+            return None
+        args = {
+            name: found.eval(value.term, model_completion=True).as_long() if isinstance(value, Name) else value
+            for name, value in general.args.items()
+        }
+        candidates = [action for action in model.actions if action.name == general.name and dict(action.args) == args]
+        return next((action for action in candidates if action.bind()(state) is not None), None)
+
+
+class SearchWithFewReplicas:
+    """Looks for a counterexample to a claim about any number of replicas: one with as few as there can be."""
+
+    def __init__(self, induction: Induction) -> None:
+        self.induction = induction
+        self.searches: dict[int, CounterexampleSearch] = {}
+
+    def find(self, claim: Claim) -> Counterexample | None:
+        """A small counterexample with few replicas, if there is one; a claim about no action of the model has none."""
+        if claim.action not in (INIT, PROPERTIES, *self.induction.actions):
+            return None
+        found = (self._find_with(replicas, claim) for replicas in FEW_REPLICAS)
+        return next((counterexample for counterexample in found if counterexample is not None), None)
+
+    def _find_with(self, replicas: int, claim: Claim) -> Counterexample | None:
+        if replicas not in self.searches:
+            settings = replace(self.induction.settings, replicas=replicas)
+            self.searches[replicas] = CounterexampleSearch(Induction(self.induction.theorem, settings))
+        search = self.searches[replicas]
+        task = claim.action
+        if task not in (INIT, PROPERTIES):
+            name = self.induction.actions[task].name
+            task = next(label for label, action in search.induction.actions.items() if action.name == name)
+        return next(search.find(known) for known in search.induction.claims(task) if known.conjunct == claim.conjunct)
+
+
+Search = CounterexampleSearch | SearchWithFewReplicas
+
+
+def search_for(induction: Induction) -> Search:
+    """What looks for counterexamples to obligations of an induction."""
+    return SearchWithFewReplicas(induction) if induction.settings.replicas == ANY else CounterexampleSearch(induction)
+
+
+def reachable(counterexample: Counterexample, theorem: Theorem, mutant: str | None, limits: tuple[int, float]) -> str:
+    """Whether a model just large enough can reach the state from which a counterexample starts, in words.
+
+    `limits` are states and seconds.
+    """
+    from model_check.engines.explorer import explorer  # noqa: PLC0415
+
+    max_states, max_seconds = limits
+    replicas = counterexample.model.parameters["replicas"]
+    model = theorem.bounded(replicas, counterexample.size, counterexample.size, mutant)
+    found = Explored(counterexample.model, counterexample.trace[0].state)
+    start = tuple(found.at(slot.name, slot.key) for slot in model.slots)
+    elsewhere = Property("Elsewhere", "always", (when(lambda *state: state != start, *model.slots),), "not this state")
+    result = explorer("reference")(model, [elsewhere], Limits(True, max_states, max_seconds))
+    (verdict,) = result.verdicts
+    bounds = f"with logs and epochs up to {counterexample.size}"
+    if verdict.trace is not None:
+        return f"the start can be reached: by a run of {len(verdict.trace)} states, {bounds}"
+    if result.complete:
+        return f"the start cannot be reached {bounds} ({result.distinct_states:,} states explored)"
+    return f"the start was not among the first {result.distinct_states:,} states explored {bounds}"

@@ -1,0 +1,76 @@
+"""The search for invariants: of some candidates, those that hold and that induction keeps.
+
+A wrong candidate is cheap to find where it fails in a state that can be reached. So every candidate is first tried on all
+states of a bounded model. Only the others go to Z3, which drops those that some action does not keep, until the rest keep
+each other. What is dropped there may be true all the same, and need a stronger companion: its counterexample shows which.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from model_check.core.exploration import Limits
+from model_check.core.model import Property, when
+from model_check.engines.explorer import explorer
+from proofs.induction.induction import Induction
+from proofs.induction.invariant import Conjunct, Theorem, holds_in
+from proofs.refutation.counterexample import Counterexample, CounterexampleSearch, explored_view
+from proofs.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What became of the candidates, by name."""
+
+    inductive: tuple[str, ...]
+    """Those that hold at the start, and that every action keeps."""
+    false: tuple[str, ...]
+    """Those that do not hold in some reachable state of the bounded model."""
+    not_kept: dict[str, Counterexample | None]
+    """Those that some action does not keep, with the counterexample where there is a small one."""
+    states: int
+    """How many reachable states the candidates were tried on."""
+
+
+def search(theorem: Theorem, candidates: Sequence[Conjunct], replicas: int = 2, timeout: float = 4.0) -> Found:
+    """Of the candidates, together with nothing else, the largest part that induction keeps."""
+    left, states = _hold_in_reachable_states(theorem, candidates, replicas)
+    false = tuple(candidate.name for candidate in candidates if candidate not in left)
+    not_kept: dict[str, Counterexample | None] = {}
+    while True:
+        dropped = _not_kept(replace(theorem, conjuncts=tuple(left), properties=(), lemmas=()), replicas, timeout)
+        if not dropped:
+            return Found(tuple(candidate.name for candidate in left), false, not_kept, states)
+        not_kept |= dropped
+        left = [candidate for candidate in left if candidate.name not in dropped]
+
+
+def _hold_in_reachable_states(theorem: Theorem, candidates: Sequence[Conjunct], replicas: int) -> tuple[list[Conjunct], int]:
+    """The candidates that hold in every state of the bounded model in which the theorem has its witness."""
+    bounds = theorem.witness.bounds
+    model = theorem.bounded(replicas, *bounds)
+    left, most = list(candidates), max(bounds) + 1
+
+    def look(*state: Any) -> bool:
+        view = explored_view(theorem, model, state, replicas)
+        left[:] = [each for each in left if holds_in(each, view, range(1, replicas + 1), most, most)]
+        return True
+
+    looked = Property("Looked", "always", (when(look, *model.slots),), "every state is looked at")
+    result = explorer("reference")(model, [looked], Limits(False))
+    return left, result.distinct_states
+
+
+def _not_kept(theorem: Theorem, replicas: int, timeout: float) -> dict[str, Counterexample | None]:
+    """Conjuncts that the start does not have, or some action does not keep."""
+    induction = Induction(theorem, Settings(theorem.name, replicas, timeout=timeout))
+    searcher = CounterexampleSearch(induction)
+    dropped: dict[str, Counterexample | None] = {}
+    for task in induction.tasks():
+        failed = {
+            each.conjunct for each in induction.prove(task) if each.status != "proved" and each.conjunct not in dropped
+        }
+        for claim in induction.claims(task) if failed else ():
+            if claim.conjunct in failed:
+                dropped[claim.conjunct] = searcher.find(claim)
+    return dropped

@@ -1,0 +1,126 @@
+"""A theorem by outcome of a protocol with one rule weakened: only what the rule makes different has to be looked at.
+
+An action that never asks the rule is as it was. An outcome that an action has with the rule as it is, too, has been proved
+there. Of the others a counterexample is looked for first, in one question for all conjuncts: there the weakened rule usually
+breaks the induction.
+"""
+
+import sys
+import time
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain, product
+from types import CodeType, FrameType
+
+import z3
+
+from model_check.core.model import Action
+from proofs.induction.by_outcome import InductionByOutcome
+from proofs.induction.induction import INIT, PROPERTIES, Claim
+from proofs.induction.invariant import Theorem
+from proofs.refutation.counterexample import EVERYTHING, SEARCH_S, SIZES, Counterexample, CounterexampleSearch
+from proofs.settings import Settings
+from proofs.symbolic.relation import Step
+from proofs.symbolic.values import conjunction
+
+SLICES_S = (0.5, 2.0)
+"""How long is looked for a counterexample to one claim, in each round."""
+
+
+class Unweakened:
+    """The outcomes of a theorem's actions, with every rule as it is."""
+
+    def __init__(self, theorem: Theorem, settings: Settings) -> None:
+        self.induction = InductionByOutcome(theorem, replace(settings, mutant=None, export=None))
+        self._outcomes: dict[str, list[Step]] = {}
+        self._called: dict[str, set[CodeType]] = {}
+        """What was called to find the outcomes of an action."""
+
+    def outcomes(self, label: str) -> list[Step]:
+        """Of one action. They are kept, for their terms are told by ids, which are their own only so long."""
+        if label not in self._outcomes:
+            with calls() as self._called[label]:
+                self._outcomes[label] = self.induction.outcomes(label, self.induction.actions[label])
+        return self._outcomes[label]
+
+    def asks(self, label: str, mutant: str | None) -> bool:
+        """Whether an action asks the rule that a mutant weakens, in any outcome; without a mutant it may ask anything."""
+        rule = self.induction.theorem.mutants[mutant] if mutant is not None else None
+        code = getattr(rule, "__code__", None)
+        self.outcomes(label)
+        return code is None or code in self._called[label]
+
+
+@contextmanager
+def calls() -> Iterator[set[CodeType]]:
+    """Note every Python function that is called."""
+    called: set[CodeType] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            called.add(frame.f_code)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield called
+    finally:
+        sys.setprofile(before)
+
+
+class WeakenedInduction(InductionByOutcome):
+    """What a theorem by outcome has to show anew where one rule is weakened."""
+
+    def __init__(self, theorem: Theorem, settings: Settings, unweakened: Unweakened | None = None) -> None:
+        super().__init__(theorem, settings)
+        self.unweakened = unweakened or Unweakened(theorem, settings)
+        self.search = CounterexampleSearch(self)
+        self._new: dict[str, list[Step]] = {}
+
+    def outcomes(self, label: str, action: Action) -> list[Step]:
+        """Those that the action has with the weakened rule alone."""
+        if label not in self._new and not self.unweakened.asks(label, self.settings.mutant):
+            self._new[label] = []
+        if label not in self._new:
+            taken = super().outcomes(label, action)
+            known = set(map(self._as_key, self.unweakened.outcomes(label)))
+            self._new[label] = [step for step in taken if self._as_key(step) not in known]
+        return self._new[label]
+
+    def differs(self, task: str) -> bool:
+        """Whether there is anything new to show. The start, and what follows from the invariant, know no rules."""
+        if task in self.actions:
+            return bool(self.outcomes(task, self.actions[task]))
+        return task not in (INIT, PROPERTIES)
+
+    def _as_key(self, step: Step) -> Hashable:
+        written = {place: self.shapes[place[0]].outline(value) for place, value in step.writes.items()}
+        return step.enabled.get_id(), step.facts.get_id(), frozenset(written.items())
+
+    def counterexample(self, task: str, seconds: float = SEARCH_S, sizes: Sequence[int] = SIZES) -> Counterexample | None:
+        """A small counterexample to what a task has to show anew, if one is found in that time.
+
+        Some outcomes are decided at once, and others hardly ever. So each gets a little time first, and then more. In the
+        end it is asked conjunct by conjunct.
+        """
+        everything = list(self._everything(task))
+        single = [claim for claim in self.claims(task) if not z3.is_true(claim.goal)]
+        end = time.process_time() + seconds
+        for each, size, claim in chain(product(SLICES_S, sizes, everything), product(SLICES_S, sizes, single)):
+            left = min(each, end - time.process_time())
+            found = self.search.find(claim, left, (size,)) if left > 0 else None
+            if found is not None:
+                return found
+        return None
+
+    def _everything(self, task: str) -> Iterator[Claim]:
+        """All that is claimed of an outcome, as one claim."""
+        together: dict[tuple[int, ...], list[Claim]] = {}
+        for claim in self.claims(task):
+            if not z3.is_true(claim.goal):
+                together.setdefault(tuple(premise.get_id() for premise in claim.premises), []).append(claim)
+        for claims in together.values():
+            numbers = {str(number): number for claim in claims for number in claim.numbers}
+            goal = conjunction([claim.goal for claim in claims])
+            yield claims[0]._replace(conjunct=EVERYTHING, goal=goal, numbers=tuple(numbers.values()))

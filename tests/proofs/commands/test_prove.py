@@ -1,0 +1,266 @@
+"""`kspec prove`: what is proved, what is refuted and where, and that the proofs speak of something."""
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import z3
+
+from model_check.cli.prove import jobs
+from model_check.core.exploration import Limits
+from model_check.core.model import Property, when
+from model_check.engines.explorer import explorer
+from proofs.commands.confirm import answer
+from proofs.commands.prove import prove, witness
+from proofs.induction.induction import Induction
+from proofs.induction.invariant import conjunct
+from proofs.refutation.bounded import BoundedExecution
+from proofs.refutation.counterexample import CounterexampleSearch, explored_view, failing
+from proofs.settings import Settings
+from proofs.symbolic.logic import all_of, implies
+from proofs.theorems import HOLDING, REFUTABLE, THEOREMS
+from spec.values import NO_LEADER, Epoch
+from tests.model_check.commands import Command
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(monkeypatch, capsys)
+
+
+# ---- the command
+
+
+def test_proving_ends_with_0_and_json(command: Command) -> None:
+    done = command("prove", "async-isr", "--replicas", "2", "--workers", "1", "--json", "--quiet")
+    told = json.loads(done.stdout)
+    assert (done.status, told["z3_version"]) == (0, z3.get_version_string())
+    (theorem,) = told["theorems"]
+    assert (theorem["name"], theorem["model"], theorem["replicas"], theorem["status"]) == (
+        "async-isr",
+        "async-isr",
+        2,
+        "proved",
+    )
+    assert all(set(each) == {"action", "conjunct", "status", "seconds", "paths"} for each in theorem["obligations"])
+    assert len(theorem["obligations"]) > 50
+    assert len(theorem["witness"]["trace"]) > 1
+
+
+def test_each_obligation_is_a_line(command: Command) -> None:
+    done = command("prove", "async-isr", "--replicas", "2", "--workers", "1")
+    assert sum(line.startswith("proved ") for line in done.stdout.splitlines()) > 50
+    assert "async-isr, 2 replicas: proved" in done.stdout
+
+
+def test_a_weakened_rule_is_refuted_with_1(command: Command) -> None:
+    done = command("prove", "--mutant", "high-watermark-over-committed-isr", "--replicas", "2", "--workers", "1")
+    assert done.status == 1
+    assert "async-isr with high-watermark-over-committed-isr, 2 replicas: refuted" in done.stdout
+    assert "breaks; the start can" in done.stdout
+
+
+@pytest.mark.slow
+def test_no_time_leaves_everything_unknown_with_3(command: Command) -> None:
+    done = command("prove", "kip-320", "--replicas", "2", "--workers", "1", "--timeout", "0.001", "--quiet")
+    assert done.status == 3
+    assert "unknown" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["kip-9"], "kip-320, async-isr"),
+        (["kip-320", "--mutant", "nonsense"], "unfenced-fetch"),
+        (["--mutant", "nonsense"], "shrink-before-confirmation"),
+        (["--replicas", "1"], "--replicas"),
+        (["--replicas", "many"], "`any`"),
+        (["async-isr", "--replicas", "any"], "kip-320"),
+        (["kip-101", "--replicas", "any"], "kip-320"),
+        (["kip-320", "--runs", "3"], "kip-320-first-try"),
+        (["kip-101", "--runs", "3", "--mutant", "unfenced-fetch"], "no --mutant"),
+        (["kip-101", "--runs", "3", "--replicas", "any"], "a number of --replicas"),
+        (["kip-101", "--runs", "0"], "--runs"),
+        (["--timeout", "0"], "--timeout"),
+        (["--export", "/dev/null/x"], "/dev/null/x"),
+    ],
+)
+def test_bad_usage_is_told_in_a_line(command: Command, arguments: list[str], named: str) -> None:
+    done = command("prove", *arguments)
+    assert done.mistake == (2, 1)
+    assert named in done.stderr
+
+
+def test_any_number_of_replicas_is_proved_too_if_no_number_is_asked_for() -> None:
+    assert jobs(("kip-101", "kip-320", "async-isr"), None) == [
+        ("kip-101", 2),
+        ("kip-320", 3),
+        ("async-isr", 3),
+        ("kip-320", "any"),
+    ]
+    assert jobs(("kip-320",), 4) == [("kip-320", 4)]
+    assert jobs(("kip-279", "kip-320-first-try"), None) == [("kip-279", 3), ("kip-320-first-try", 3)]
+    assert jobs(("kip-279", "kip-101"), None, runs_from=5) == [("kip-279", 3), ("kip-101", 2)]
+    assert jobs(("kip-320",), None, "unfenced-fetch") == [("kip-320", 3)]
+
+
+def test_without_z3_the_command_says_what_to_install(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model_check.extras.find_spec", lambda name: None)
+    done = command("prove")
+    assert done.mistake == (2, 1)
+    assert "kafka-replication-spec[prove]" in done.stderr
+
+
+# ---- the meaning of a proof
+
+
+@conjunct("NobodyWasAnnounced", "False as soon as a second epoch begins.")
+def nobody_was_announced(s: Any, epoch: Epoch) -> Any:
+    return implies(all_of(epoch >= 0, epoch < s.partition.leader_epoch), s.announced_leader(epoch) == NO_LEADER)
+
+
+def test_what_is_claimed_of_any_epoch_is_not_proved_of_the_actions_epoch_alone() -> None:
+    """The parameter of the conjunct and the argument of the action have the same name; they are different epochs."""
+    theorem = replace(THEOREMS["kip-320"], conjuncts=(*THEOREMS["kip-320"].conjuncts, nobody_was_announced))
+    induction = Induction(theorem, Settings("kip-320", 2))
+    claims = induction.claims("ControllerElectLeader(replica=1)")
+    claim = next(claim for claim in claims if claim.conjunct == nobody_was_announced.name)
+    assert CounterexampleSearch(induction).find(claim) is not None
+
+
+# ---- theorems
+
+
+@pytest.mark.slow
+def test_kip_320_is_proved_for_three_replicas() -> None:
+    outcome = prove(Settings("kip-320", 3), workers=2)
+    assert (outcome.status, len(outcome.obligations)) == ("proved", 782)
+
+
+@pytest.mark.slow
+def test_kip_320_is_proved_for_two_replicas() -> None:
+    outcome = prove(Settings("kip-320", 2), workers=1)
+    assert (outcome.status, len(outcome.obligations)) == ("proved", 371)
+
+
+@pytest.mark.parametrize("name", [*HOLDING, "kafka-next", "kafka-next-power-loss"])
+def test_a_theorem_has_a_witness(name: str) -> None:
+    """A reachable state of which the theorem speaks: every conjunct holds of it, for Python and for Z3."""
+    theorem = THEOREMS[name]
+    found = witness(theorem, 2)
+    assert found is not None
+    model, trace = found
+    last = trace[-1].state
+    assert theorem.witness.holds(explored_view(theorem, model, last, 2))
+    assert failing(theorem, list(theorem.conjuncts), model, last, 2, 3) == []
+    induction = Induction(theorem, Settings(name, 2))
+    solver = induction.solver()
+    for slot, value in zip(model.slots, last, strict=True):
+        if slot.name in induction.shapes:
+            solver.add(induction.shapes[slot.name].is_value(induction.before.at(slot.name, slot.key), value))
+    assert solver.check() != z3.unsat
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_the_invariant_holds_of_every_explored_state(name: str) -> None:
+    theorem = THEOREMS[name]
+    model = theorem.bounded(2, *theorem.witness.bounds)
+    seen: list[Any] = []
+
+    def every(*state: Any) -> bool:
+        seen.append(state)
+        return not failing(theorem, list(theorem.conjuncts), model, state, 2, 3)
+
+    prop = Property("Invariant", "always", (when(every, *model.slots),), "the invariant holds")
+    result = explorer("reference")(model, [prop], Limits(True, None, None))
+    assert result.verdicts[0].holds
+    assert len(seen) == result.distinct_states > 40
+
+
+# ---- weakened rules
+
+
+BROKEN = {
+    ("kip-320", "unfenced-truncation"): ("FencedBecomeFollowerAndTruncate", "FollowersAfterLeader"),
+    ("kip-320", "unfenced-fetch"): ("FencedFollowerFetch", "EpochsInOrder"),
+    ("kip-320", "high-watermark-without-epoch"): ("FencedLeaderIncHighWatermark", "CommittedOnTrueIsr"),
+    ("kip-320", "join-before-epoch-start"): ("FencedLeaderExpandIsr", "CommittedOnTrueIsr"),
+    ("async-isr", "high-watermark-over-committed-isr"): ("Property", "ValidHighWatermark"),
+    ("async-isr", "shrink-before-confirmation"): ("LeaderRequestShrinkIsr", "MaximalIsrCoversTrueIsr"),
+}
+"""For each mutant: the action and the conjunct at which the induction fails."""
+
+
+def test_every_mutant_is_here() -> None:
+    assert set(BROKEN) == {(name, mutant) for name in HOLDING for mutant in THEOREMS[name].mutants}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("theorem", "mutant"), BROKEN)
+def test_a_mutant_breaks_the_induction(theorem: str, mutant: str) -> None:
+    action, broken = BROKEN[theorem, mutant]
+    induction = Induction(THEOREMS[theorem], Settings(theorem, 3, mutant))
+    task = next(task for task in induction.tasks() if task.split("(")[0] == action)
+    claim = next(claim for claim in induction.claims(task) if claim.conjunct == broken)
+    found = CounterexampleSearch(induction).find(claim)
+    assert found is not None
+    assert found.broken == broken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["kip-279", "kip-320-first-try"])
+def test_earlier_versions_break_the_induction(name: str) -> None:
+    outcome = prove(Settings(name, 2), workers=2)
+    assert outcome.status == "refuted"
+    assert outcome.counterexample is not None
+
+
+# ---- refutation
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "states"), [("kip-101", 12), ("kip-320-first-try", 12)])
+def test_a_symbolic_run_is_as_long_as_the_explorers_shortest_violation(command: Command, name: str, states: int) -> None:
+    """That no shorter run violates the property, the explorer says; Z3 finds the same, given time."""
+    refutable = REFUTABLE[name]
+    model = refutable.build(refutable.replicas)
+    prop = model.property_named(refutable.prop)
+    assert prop is not None
+    explored = explorer("compiled")(model, [prop], Limits(True, None, None)).verdicts[0].trace
+    assert explored is not None
+    assert len(explored) == states
+    done = command("prove", name, "--runs", str(states), "--json", "--quiet")
+    (told,) = json.loads(done.stdout)["theorems"]
+    assert (done.status, told["status"], told["replicas"]) == (1, "refuted", refutable.replicas)
+    assert len(told["counterexample"]["trace"]) == states
+
+
+@pytest.mark.slow
+def test_symbolic_runs_find_a_violation_as_short_as_the_explorers() -> None:
+    refutable = REFUTABLE["truncate-to-hw"]
+    model = refutable.build(2)
+    prop = model.property_named(refutable.prop)
+    assert prop is not None
+    found = BoundedExecution(model, prop).shortest_violation(12, 60)
+    explored = explorer("reference")(model, [prop], Limits(True, None, None)).verdicts[0].trace
+    assert found.trace is not None
+    assert explored is not None
+    assert len(found.trace) == len(explored) == 9
+    assert [depth.violated for depth in found.depths] == [False] * 8 + [True]
+
+
+# ---- certificates
+
+
+@pytest.mark.slow
+def test_another_solver_confirms_a_sample(tmp_path: Path) -> None:
+    """cvc5 finds every obligation of the sample unsatisfiable too, or gives up; it contradicts none."""
+    assert prove(Settings("kip-320", 2, export=tmp_path), workers=1).status == "proved"
+    files = sorted(tmp_path.glob("*.smt2"))
+    assert len(files) == 371
+    answers = [answer(path, 1) for path in random.Random(1).sample(files, 40)]
+    assert answers.count("sat") == 0
+    assert answers.count("unsat") >= 30

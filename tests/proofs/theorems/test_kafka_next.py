@@ -1,0 +1,360 @@
+"""The message-passing protocol: its model, what its invariant says of reachable states, and proofs of some obligations."""
+
+import json
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from inspect import signature
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model_check.core.exploration import Limits
+from model_check.core.model import Model, State
+from model_check.core.parameters import resolve
+from model_check.core.symmetry import Symmetry
+from model_check.engines import compiled
+from model_check.engines.explorer import explorer
+from model_check.models import messages
+from model_check.models.messages import board
+from model_check.models.messages.settings import PARAMETERS
+from model_check.models.messages.values import FIRST_RUN, MessageId
+from proofs.commands import prove
+from proofs.induction.by_outcome import InductionByOutcome
+from proofs.induction.invariant import Theorem, conjunct
+from proofs.refutation.counterexample import Explored
+from proofs.refutation.weakened import Unweakened, WeakenedInduction, calls
+from proofs.settings import Settings
+from proofs.symbolic.values import Brokers, truth
+from proofs.theorems.kafka_next import (
+    CONSEQUENCES,
+    INVARIANT,
+    KAFKA_NEXT_POWER_LOSS_THEOREM,
+    KAFKA_NEXT_THEOREM,
+    REALISTIC,
+    LossyView,
+    View,
+)
+from spec.mutation import Mutant
+from spec.releases.broker import BROKER_NEXT
+from spec.releases.broker_mutants import BROKER_MUTANTS
+from spec.releases.kraft import KRAFT_NEXT
+from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from spec.values import BrokerId, Epoch, Offset, PartitionEpoch
+from tests.model_check.commands import Command
+
+BOUNDS = {"max_epoch": 2, "max_version": 3, "fetches": 5, "proposals": 2, "values": 2}
+WITH_STOPS = BOUNDS | {"max_epoch": 4, "max_version": 6, "stops": 3}
+
+OFTEN = {"HandleFetch": 3, "TakeAnswer": 4, "Follow": 2, "Lead": 2, "SendFetch": 2, "GrantProposal": 3, "TakeVerdict": 2}
+SELDOM = {
+    "LoseConnection": 0.2,
+    "FenceQuietly": 0.3,
+    "Fence": 0.4,
+    "Unfence": 2,
+    "UnfenceQuietly": 0.5,
+    "RefuseProposal": 0.2,
+    "ElectLeader": 0.7,
+    "Stop": 0.1,
+    "HearOfRun": 0.3,
+}
+
+
+def model_of(**given: Any) -> Model:
+    return messages.build("messages", resolve("messages", PARAMETERS, given))
+
+
+def walked(model: Model, steps: int, walks: int) -> set[State]:
+    """States along random walks, that go on with what was begun more often than not."""
+    chance = random.Random(7)
+    steps_of = [(action.name, action.bind()) for action in model.actions]
+    seen: set[State] = set()
+    for _ in range(walks):
+        state = model.initial
+        for _ in range(steps):
+            possible = [(name, after) for name, fire in steps_of if (after := fire(state)) is not None]
+            weights = [(OFTEN | SELDOM).get(name, 1) for name, _ in possible]
+            _, state = chance.choices(possible, weights)[0]
+            seen.add(state)
+    return seen
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(monkeypatch, capsys)
+
+
+def failing(model: Model, state: State) -> list[str]:
+    """The conjuncts that do not hold of a state, and what else should follow from them."""
+    bounds = model.parameters
+    replicas = range(1, bounds["replicas"] + 1)
+    domains: dict[Any, Sequence[int]] = {
+        BrokerId: replicas,
+        Offset: range(bounds["values"] + 1),
+        Epoch: range(bounds["max_epoch"] + 1),
+        PartitionEpoch: range(bounds["max_version"] + 1),
+        MessageId: range(max(bounds["fetches"], bounds["proposals"])),
+    }
+    of = View if bounds["min_isr"] == 1 else LossyView
+    view = of(Explored(model, state).at, Brokers(replicas))
+    return [
+        claim.name
+        for claim in (*INVARIANT, *CONSEQUENCES, *REALISTIC)
+        if not all(
+            claim.claim(view, *values)
+            for values in product(
+                *[domains[kind.annotation] for kind in list(signature(claim.claim).parameters.values())[1:]]
+            )
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "walks", "bounds"),
+    [
+        (2, 6, BOUNDS),
+        (2, 6, WITH_STOPS | {"min_isr": 1}),
+        (2, 6, WITH_STOPS | {"min_isr": 2}),
+        pytest.param(3, 2, BOUNDS, marks=pytest.mark.slow),
+        pytest.param(3, 8, WITH_STOPS | {"min_isr": 2}, marks=pytest.mark.slow),
+    ],
+)
+def test_the_invariant_holds_of_states_that_walks_reach(replicas: int, walks: int, bounds: dict[str, int]) -> None:
+    model = model_of(replicas=replicas, **bounds)
+    seen = walked(model, 30, walks)
+    assert {name for state in seen for name in failing(model, state)} == set()
+    assert "stops" not in bounds or {broker for state in seen for broker in registered_again(model, state)} != set()
+
+
+def registered_again(model: Model, state: State) -> list[int]:
+    """The brokers whose first run is over, and whose next one is registered."""
+    at = Explored(model, state).at
+    return [broker for broker in range(1, model.parameters["replicas"] + 1) if at("run", broker) > FIRST_RUN]
+
+
+def test_actions_of_one_broker_stand_for_those_of_all() -> None:
+    """The model tells no brokers apart, so the prover looks at one action of those that are the same but for names."""
+    model = model_of(replicas=3, stops=1)
+    Symmetry(model).check(model.properties)
+    induction = InductionByOutcome(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 3))
+    twice = ["Fence", "Unfence", "Register"]  # the preferred replica is the broker itself, or another
+    names = {action.name for action in model.actions}
+    assert sorted(action.name for action in induction.actions.values()) == sorted([*names, *twice])
+
+
+def test_symmetry_halves_the_states_of_two_brokers() -> None:
+    """Slots about another broker change places with it: all states have a mirror image but two: none or both are fenced."""
+    model = model_of(fetches=1)
+    found = compiled.explore(model, model.properties, Limits(True), symmetry=Symmetry(model))
+    assert (found.distinct_states, found.depth) == ((6704 + 2) // 2, 15)
+
+
+def test_the_invariant_does_not_hold_of_every_weaker_protocol() -> None:
+    model = model_of(replicas=2, mutant="no-divergence-check", **BOUNDS)
+    assert {name for state in walked(model, 30, 12) for name in failing(model, state)} != set()
+
+
+@pytest.mark.slow
+def test_a_weakened_rule_is_not_proved() -> None:
+    task, mutant = "ProposeShrink(leader=1, proposal=proposal)", "shrink-before-confirmation"
+    induction = InductionByOutcome(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 2, mutant, timeout=0.9))
+    proved = {found.conjunct for found in induction.prove(task) if found.status == "proved"}
+    assert {"LogShape", "Decisions"} <= proved
+    assert not proved & {"LeaderIsrIsDecided", "LatestProposal", "LeaderCountsIsr"}
+
+
+@conjunct("NothingIsWritten", "A claim that is false: a leader that appends breaks it.")
+def nothing_is_written(s: View, broker: BrokerId) -> Any:
+    return s.log(broker).end_offset == 0
+
+
+def test_what_is_false_is_not_proved() -> None:
+    theorem = replace(KAFKA_NEXT_THEOREM, conjuncts=(*INVARIANT[:12], nothing_is_written))
+    induction = InductionByOutcome(theorem, Settings(theorem.name, 2, timeout=0.5))
+    (found,) = induction.prove("Produce(leader=1, epoch=epoch)", only="NothingIsWritten")
+    assert found.status == "unknown"
+
+
+def test_each_outcome_is_exported(tmp_path: Path) -> None:
+    induction = InductionByOutcome(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 2, export=tmp_path))
+    task = "CreatePartition(leader=1, version=version, epoch=epoch)"
+    induction.prove(task)
+    assert len(list(tmp_path.iterdir())) == len(list(induction.claims(task)))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "counts"),
+    [({}, (6704, 15)), ({"stops": 1, "values": 0, "min_isr": 2, "max_epoch": 0}, (3390, 17))],
+)
+def test_both_engines_find_the_same_states(bounds: dict[str, int], counts: tuple[int, int]) -> None:
+    model = model_of(fetches=1, **bounds)
+    limits = Limits(True)
+    found = [explorer(name)(model, model.properties, limits) for name in ("reference", "compiled")]
+    assert [(result.distinct_states, result.depth) for result in found] == [counts] * 2
+    assert [verdict.holds for verdict in found[0].verdicts] == [verdict.holds for verdict in found[1].verdicts]
+
+
+@pytest.mark.parametrize(
+    ("mutant", "states"), [(None, None), ("unclean-replica-keeps-its-place", 12), ("advance-below-min-isr", 5)]
+)
+def test_losses_of_power_are_survived_unless_a_rule_is_weakened(mutant: str | None, states: int | None) -> None:
+    """Within bounds that are explored to the end; what fails is that members of ISR and ELR have what was committed."""
+    model = model_of(fetches=2, stops=1, min_isr=2, mutant=mutant)
+    found = compiled.explore(model, model.properties, Limits(True))
+    by_name = dict(zip([prop.name for prop in model.properties], found.verdicts, strict=True))
+    trace = by_name["LeaderCandidateCompleteness"].trace
+    assert (trace and len(trace)) == states
+    if mutant is None:
+        assert all(verdict.holds for verdict in found.verdicts)
+        assert (found.complete, found.distinct_states, found.depth) == (True, 228_388, 22)
+
+
+LITTLE = [
+    (KAFKA_NEXT_THEOREM, "Init"),
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "Init"),
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "Stop(broker=1, checkpointed=checkpointed, survives=survives)"),
+]
+MORE = [
+    (KAFKA_NEXT_THEOREM, "CreatePartition(leader=1, version=version, epoch=epoch)"),
+    (KAFKA_NEXT_THEOREM, "Property"),
+    (KAFKA_NEXT_THEOREM, "Stop(broker=1, checkpointed=checkpointed)"),
+    (KAFKA_NEXT_THEOREM, "TakeAnswer(follower=1, leader=2, fetch=fetch)"),
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "Property"),
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "ProposeShrink(leader=1, proposal=proposal)"),
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "RegisterQuietly(broker=1, epoch=epoch)"),
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "RefuseProposal(proposal=proposal)"),
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "SendFetch(follower=1, leader=2, fetch=fetch, epoch=epoch)"),
+]
+
+
+@pytest.mark.parametrize(("theorem", "task"), [*LITTLE, *(pytest.param(*each, marks=pytest.mark.slow) for each in MORE)])
+def test_obligations_of_a_task_are_proved(theorem: Theorem, task: str) -> None:
+    induction = InductionByOutcome(theorem, Settings(theorem.name, 2, timeout=60.0))
+    assert {obligation.status for obligation in induction.prove(task)} == {"proved"}
+
+
+# ---- weakened rules
+
+
+def table(name: str) -> dict[str, Any]:
+    """What became of mutants: made by `python -m proofs.commands.mutants THEOREM --write tests/proofs/theorems/NAME.json [MUTANT]...`."""
+    rows = json.loads((Path(__file__).parent / f"{name}.json").read_text())
+    return {row["mutant"]: row for row in rows}
+
+
+POWER_LOSS, NO_LOSS = table("kafka_next_power_loss_mutants"), table("kafka_next_mutants")
+"""Of all mutants; and of those that break nothing in the first table."""
+
+HEAVY = ("HandleFetch", "TakeAnswer", "Follow", "GrantProposal")
+"""Actions with so many ways through the rules that some of the mutants have to do for all."""
+
+TRIED_OF_HEAVY = (
+    "no-divergence-check",
+    "join-before-epoch-start",
+    "take-answer-of-other-epoch",
+    "truncate-to-high-watermark",
+    "stale-broker-epoch-accepted",
+)
+
+
+def broken(rows: dict[str, Any]) -> list[str]:
+    return [name for name, row in rows.items() if row["action"]]
+
+
+def unchanged(rows: dict[str, Any]) -> list[str]:
+    return [name for name, row in rows.items() if not row["different"]]
+
+
+TRIED = [
+    (theorem, name, rows[name])
+    for theorem, rows in ((KAFKA_NEXT_POWER_LOSS_THEOREM, POWER_LOSS), (KAFKA_NEXT_THEOREM, NO_LOSS))
+    for name in broken(rows)
+    if not rows[name]["action"].startswith(HEAVY) or name in TRIED_OF_HEAVY
+]
+
+
+def test_every_mutant_is_in_the_tables() -> None:
+    assert sorted(POWER_LOSS) == sorted(KAFKA_NEXT_THEOREM.mutants)
+    assert sorted(NO_LOSS) == sorted(set(POWER_LOSS) - set(broken(POWER_LOSS)))
+    assert (len(broken(POWER_LOSS)), len(unchanged(POWER_LOSS))) == (26, 16)
+    assert [row["mutant"] for rows in (POWER_LOSS, NO_LOSS) for row in rows.values() if row["left_open"]] == []
+
+
+@pytest.fixture(scope="module")
+def unweakened() -> dict[str, Unweakened]:
+    theorems = (KAFKA_NEXT_THEOREM, KAFKA_NEXT_POWER_LOSS_THEOREM)
+    return {theorem.name: Unweakened(theorem, Settings(theorem.name, 2)) for theorem in theorems}
+
+
+def test_an_action_is_as_it_was_if_it_never_asks_the_weakened_rule(unweakened: dict[str, Unweakened]) -> None:
+    theorem, task = KAFKA_NEXT_THEOREM, "ProposeShrink(leader=1, proposal=proposal)"
+    known = unweakened[theorem.name]
+    assert [mutant for mutant in theorem.mutants if known.asks(task, mutant)] == ["shrink-before-confirmation"]
+    assert known.asks(task, None)
+    for mutant, differs in (("no-epoch-entry", False), ("shrink-before-confirmation", True)):
+        induction = WeakenedInduction(theorem, Settings(theorem.name, 2, mutant), known)
+        assert induction.differs(task) is differs
+
+
+def test_what_is_called_is_noted_and_profiling_goes_on_as_before() -> None:
+    before = sys.getprofile()
+    with calls() as called:
+        truth(True)
+    assert truth.__code__ in called
+    assert sys.getprofile() is before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("theorem", "mutant", "row"), TRIED)
+def test_a_weakened_rule_breaks_the_induction(
+    theorem: Theorem, mutant: str, row: dict[str, Any], unweakened: dict[str, Unweakened]
+) -> None:
+    """The counterexample's states are Python values, and the step is the model's own: only such a one is found."""
+    induction = WeakenedInduction(theorem, Settings(theorem.name, 2, mutant), unweakened[theorem.name])
+    found = induction.counterexample(row["action"], sizes=(row["size"],))
+    assert found is not None
+    before, after = found.trace
+    assert after.action is not None
+    assert after.action.name == row["action"].partition("(")[0]
+    assert after.action.bind()(before.state) == after.state
+    assert found.failing
+
+
+@pytest.mark.slow
+def test_a_weakened_rule_is_told_in_words(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prove, "REACHABILITY_LIMITS", (2_000, 10.0))
+    done = command("prove", "kafka-next", "--mutant", "stale-partition-epoch-accepted", "--workers", "1", "--quiet")
+    assert done.status == 1
+    assert "kafka-next with stale-partition-epoch-accepted, 2 replicas: refuted" in done.stdout
+    assert "not looked at: FenceQuietly, UnfenceQuietly, RegisterQuietly, RefuseProposal" in done.stdout
+
+
+def together(protocol: Any, mutants: Sequence[Mutant]) -> tuple[Any, list[Mutant]]:
+    """A protocol with several rules weakened at once, and the mutants that are left: each rule is weakened in one way."""
+    weakened: dict[str, Mutant] = {}
+    for mutant in mutants:
+        weakened.setdefault(mutant.field, mutant)
+    return replace(protocol, **{field: mutant.rule for field, mutant in weakened.items()}), [
+        mutant for mutant in mutants if weakened[mutant.field] is not mutant
+    ]
+
+
+@pytest.mark.slow
+def test_rules_that_do_not_matter_here_make_no_difference(
+    unweakened: dict[str, Unweakened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them weakened at once: an action has the outcomes that it has without."""
+    brokers = [mutant for mutant in BROKER_MUTANTS if mutant.name in unchanged(NO_LOSS)]
+    controllers = [mutant for mutant in CONTROLLER_MUTANTS if mutant.name in unchanged(NO_LOSS)]
+    while brokers or controllers:
+        rules, brokers = together(BROKER_NEXT, brokers)
+        control, controllers = together(KRAFT_NEXT, controllers)
+        monkeypatch.setattr(board, "BROKER_NEXT", rules)
+        monkeypatch.setattr(board, "KRAFT_NEXT", control)
+        induction = WeakenedInduction(
+            KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 2), unweakened[KAFKA_NEXT_THEOREM.name]
+        )
+        assert [task for task in induction.tasks() if induction.differs(task)] == []
