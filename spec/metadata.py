@@ -59,7 +59,7 @@ class PartitionRegistration(NamedTuple):
 
 
 class BrokerRegistration(NamedTuple):
-    """What the controller knows of a broker: which run of it is registered, and whether it takes part.
+    """What the controller knows of a broker: which incarnation of it is registered, and whether it takes part.
 
     A broker is *active* if it is neither fenced nor in controlled shutdown. `registered_at` is the offset of its last
     registration record; a broker may be unfenced once it has replayed that. Kafka: `BrokerRegistration`, and
@@ -80,14 +80,14 @@ class BrokerRegistration(NamedTuple):
 class PartitionRecord(NamedTuple):
     """A partition as a whole: at its creation, and in a snapshot. Kafka: `PartitionRecord`."""
 
-    partition: PartitionId
+    partition_id: PartitionId
     registration: PartitionRegistration
 
 
 class PartitionChangeRecord(NamedTuple):
     """What changes in a partition; `None`, and `NO_LEADER_CHANGE`, mean that something stays. Kafka: the same name."""
 
-    partition: PartitionId
+    partition_id: PartitionId
     isr: frozenset[BrokerId] | None = None
     leader: BrokerId = NO_LEADER_CHANGE
     replicas: tuple[BrokerId, ...] | None = None
@@ -99,7 +99,10 @@ class PartitionChangeRecord(NamedTuple):
 
 
 class RegisterBrokerRecord(NamedTuple):
-    """A run of a broker is registered; its broker epoch is the offset of this record. Kafka: `RegisterBrokerRecord`."""
+    """An incarnation of a broker is registered; its broker epoch is the offset of this record.
+
+    Kafka: `RegisterBrokerRecord`.
+    """
 
     registration: BrokerRegistration
 
@@ -152,9 +155,9 @@ def broker_of(brokers: tuple[BrokerRegistration, ...], broker: BrokerId) -> Brok
     return next((registration for registration in brokers if registration.broker == broker), None)
 
 
-def partition_of(image: MetadataImage, partition: PartitionId) -> PartitionRegistration | None:
+def partition_of(image: MetadataImage, partition_id: PartitionId) -> PartitionRegistration | None:
     """The registration of `partition`, `None` if there is none. **Kafka:** `TopicsImage.getPartition`."""
-    return next((record.registration for record in image.partitions if record.partition == partition), None)
+    return next((record.registration for record in image.partitions if record.partition_id == partition_id), None)
 
 
 def merge(partition: PartitionRegistration, record: PartitionChangeRecord) -> PartitionRegistration:
@@ -195,7 +198,7 @@ def replay(image: MetadataImage, record: MetadataRecord) -> MetadataImage:
     match record:
         case PartitionRecord():
             partitions = _with_partition(partitions, record)
-        case PartitionChangeRecord(partition=changed):
+        case PartitionChangeRecord(partition_id=changed):
             before = partition_of(image, changed)
             assert before is not None, f"the metadata log changes partition {changed}, which does not exist"
             partitions = _with_partition(partitions, PartitionRecord(changed, merge(before, record)))
@@ -216,8 +219,8 @@ def replay_all(image: MetadataImage, records: tuple[MetadataRecord, ...]) -> Met
 
 
 def _with_partition(partitions: tuple[PartitionRecord, ...], new: PartitionRecord) -> tuple[PartitionRecord, ...]:
-    others = [record for record in partitions if record.partition != new.partition]
-    return tuple(sorted([*others, new], key=lambda record: record.partition))
+    others = [record for record in partitions if record.partition_id != new.partition_id]
+    return tuple(sorted([*others, new], key=lambda record: record.partition_id))
 
 
 def _with_broker(brokers: tuple[BrokerRegistration, ...], new: BrokerRegistration) -> tuple[BrokerRegistration, ...]:
@@ -277,7 +280,10 @@ def has_leader(partition: PartitionRegistration) -> bool:
 
 
 def is_unfenced(brokers: tuple[BrokerRegistration, ...], broker: BrokerId) -> bool:
-    """Whether `broker` is registered and not fenced. **Kafka:** `ClusterControlManager.isUnfenced`."""
+    """Whether `broker` is registered and not fenced.
+
+    **Kafka:** `ClusterControlManager.isUnfenced`, `MetadataCache.hasAliveBroker`.
+    """
     registration = broker_of(brokers, broker)
     return registration is not None and not registration.fenced
 

@@ -4,9 +4,11 @@ A handler is a pure function of one party's state and one message, or of the sta
 effects that it returns are values, and whoever runs it carries them out **in the order given, each complete before the
 next begins**. So a handler puts what must be durable before the send that depends on it, and nobody else has to know why.
 
-A party's own kinds of effect stand beside its handlers; those which every party has are here.
+A party's own kinds of effect stand beside its handlers; those which every party has are here. Effects are no tuples: a
+tuple equals any other with the same fields, so a reply would equal a request.
 """
 
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from spec.values import BrokerId
@@ -23,20 +25,23 @@ class Step(NamedTuple, Generic[StateT, EffectT]):
     effects: tuple[EffectT, ...] = ()
 
 
-class Send(NamedTuple, Generic[MessageT]):
+@dataclass(frozen=True, slots=True)
+class Send(Generic[MessageT]):
     """Send a request to a broker. It may arrive late, twice or never, but in order with others to the same broker."""
 
     to: BrokerId
     message: MessageT
 
 
-class SendToController(NamedTuple, Generic[MessageT]):
+@dataclass(frozen=True, slots=True)
+class SendToController(Generic[MessageT]):
     """Send a request to whoever is the active controller. Kafka: `NodeToControllerChannelManager`."""
 
     message: MessageT
 
 
-class Reply(NamedTuple, Generic[MessageT]):
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[MessageT]):
     """Answer the request that the handler was given, on the connection that it came on."""
 
     message: MessageT

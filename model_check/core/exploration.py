@@ -11,14 +11,14 @@ from typing import NamedTuple
 from model_check.core.model import Action, Model, Property, State
 
 
-class Step(NamedTuple):
+class TraceStep(NamedTuple):
     """A state of a trace and the action that led to it (`None` for the initial state)."""
 
     action: Action | None
     state: State
 
 
-Trace = tuple[Step, ...]
+Trace = tuple[TraceStep, ...]
 
 
 class Progress(NamedTuple):

@@ -12,7 +12,7 @@ from itertools import permutations
 from typing import Any, TypeAlias
 
 from model_check.core.audit import reachable_states
-from model_check.core.exploration import Step, Trace
+from model_check.core.exploration import Trace, TraceStep
 from model_check.core.model import Model, Property, Slot, State
 from spec.values import BrokerId
 
@@ -129,12 +129,12 @@ class Symmetry:
     def real_trace(self, states: Sequence[State]) -> Trace:
         """A run of the model that passes through the orbits of these states, one after the other."""
         state = self.model.initial
-        steps = [Step(None, state)]
+        steps = [TraceStep(None, state)]
         for wanted in map(self.canonical, states[1:]):
             for action in self.model.actions:
                 after = action.bind()(state)
                 if after is not None and self.canonical(after) == wanted:
-                    steps.append(Step(action, after))
+                    steps.append(TraceStep(action, after))
                     state = after
                     break
             else:

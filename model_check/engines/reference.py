@@ -7,8 +7,8 @@ from model_check.core.exploration import (
     Exploration,
     Limits,
     Progress,
-    Step,
     Trace,
+    TraceStep,
     Verdict,
     without_garbage_collection,
 )
@@ -88,6 +88,6 @@ def trace_to(state: State, origins: Origins) -> Trace:
     """The run from the initial state by which this one was first reached."""
     steps = []
     while (origin := origins[state]) is not None:
-        steps.append(Step(origin[1], state))
+        steps.append(TraceStep(origin[1], state))
         state = origin[0]
-    return (Step(None, state), *reversed(steps))
+    return (TraceStep(None, state), *reversed(steps))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.exploration import Step, Trace
+from model_check.core.exploration import Trace, TraceStep
 from model_check.core.model import Local, Slot
 from model_check.core.temporal import Case, Condition, Fairness, LivenessProperty, assumed, groups_of
 from model_check.graphs.fair_cycles import Circuit, Constraint, Flags, Paths
@@ -28,7 +28,7 @@ class Lasso:
 
     steps: Trace
     loop_start: int
-    closing: Step | None
+    closing: TraceStep | None
     since: int
     case: str
     why: list[tuple[str, str]]
@@ -148,10 +148,10 @@ class _Judge:
     def _lasso(self, case: Case, circuit: Circuit, constraints: list[Constraint]) -> Lasso:
         graph, transitions = self.graph, self.graph.transitions
         moves = [*circuit.prefix, *circuit.loop]
-        steps = [Step(None, graph.model.initial)]
+        steps = [TraceStep(None, graph.model.initial)]
         for move in moves:
             action = graph.model.actions[int(transitions.action[move])]
-            steps.append(Step(action, graph.state(int(transitions.target[move]))))
+            steps.append(TraceStep(action, graph.state(int(transitions.target[move]))))
         closing = steps.pop() if circuit.loop else None
         states = [0, *(int(transitions.target[move]) for move in moves)][len(circuit.prefix) : len(steps)]
         why = [(constraint.label, self._reason(constraint, states, circuit)) for constraint in constraints]

@@ -16,7 +16,7 @@ from model_check.engines.explorer import explorer
 from model_check.models import MODELS
 from model_check.models.kafka.settings import controller_of, versions_of
 from model_check.traces.retrace import retrace
-from spec.releases.broker import BROKER_VERSIONS
+from spec.releases.broker import BROKER_RELEASES
 
 CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "two elections": {"brokers": 3, "values": 2, "elections": 2},
@@ -31,7 +31,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
 MIXED = {"2.0 beside 2.1": "2.0,2.1,2.1", "3.9 beside next": "3.9,next,next"}
 """Three brokers of two versions: these rows have no configuration of two brokers."""
 
-ROWS: Mapping[str, str] = {**{version.name: version.name for version in BROKER_VERSIONS}, **MIXED}
+ROWS: Mapping[str, str] = {**{version.name: version.name for version in BROKER_RELEASES}, **MIXED}
 """Rows by name, with the setting `--version` of each."""
 
 
@@ -110,7 +110,7 @@ def configurations_of(version: str) -> Mapping[str, Mapping[str, Any]]:
 def rules_in(version: str) -> tuple[Any, ...]:
     """The rules of all brokers and of the controller; versions with the same ones are the same model."""
     parameters = MODELS["kafka"].build({"version": version, "brokers": 3}).parameters
-    known = {protocol.name: protocol for protocol in BROKER_VERSIONS}
+    known = {protocol.name: protocol for protocol in BROKER_RELEASES}
     brokers = [known[name] for name in versions_of(dict(parameters))]
     controller = controller_of(versions_of(dict(parameters)), dict(parameters)).protocol
     return (*(replace(broker, name="") for broker in brokers), replace(controller, name=""))

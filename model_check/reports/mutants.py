@@ -56,9 +56,9 @@ HUNTS: Mapping[str, Mapping[str, Any]] = {
     "no-epoch-entry": OLD_BASE,
     "epoch-lookup-by-end": OLD_BASE,
     "fenced-replica-admitted": {"elections": 0, "fencings": 1, "unclean_shutdowns": 1},
-    "take-registration-of-earlier-run": {"elections": 0, "unclean_shutdowns": 1, "late_registrations": 1},
+    "take-registration-of-earlier-incarnation": {"elections": 0, "unclean_shutdowns": 1, "late_registrations": 1},
     "stale-broker-epoch-accepted": {"elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1},
-    "count-fetch-of-earlier-run": {"elections": 0, "unclean_shutdowns": 1, "late_fetches": 1},
+    "count-fetch-of-earlier-incarnation": {"elections": 0, "unclean_shutdowns": 1, "late_fetches": 1},
     "take-answer-of-other-epoch": {"elections": 3, "late_fetches": 1},
     "take-answer-of-other-offset": LATE_ANSWER,
     "take-later-epochs": {"elections": 1, "values": 4, "late_fetches": 1},
@@ -120,9 +120,9 @@ SURVIVORS: Mapping[str, str] = {
         "costs progress, not records (KAFKA-4485): whoever is overtaken again and again never joins, but only while "
         "producers go on writing, and in a finite model they stop at last"
     ),
-    "admit-earlier-run": (
-        "a fetch of an earlier run than the leader knows of is refused by `check_run` before anybody is admitted by it; "
-        "what remains is for whom the high watermark waits, which costs progress"
+    "admit-earlier-incarnation": (
+        "a fetch of an earlier incarnation than the leader knows of is refused by `check_replica_epoch` before anybody is "
+        "admitted by it; what remains is for whom the high watermark waits, which costs progress"
     ),
     "join-under-min-isr": (
         "costs progress, not records (KAFKA-19996): whoever joins and leaves again and again opens partition epochs without "

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from model_check.core.exploration import Step, Trace
+from model_check.core.exploration import Trace, TraceStep
 from model_check.core.model import CONTROLLER, PRODUCER, Action, Event, Message, Model, Note, Party, Slot, State
 from model_check.traces.encode import in_words
 
@@ -60,7 +60,7 @@ def owner(slot: Slot) -> Party:
     return slot.party if slot.broker is None else slot.broker
 
 
-def steps(trace: Trace) -> Iterator[tuple[int, Step, Step]]:
+def steps(trace: Trace) -> Iterator[tuple[int, TraceStep, TraceStep]]:
     """Each step of a trace with the one before; TLC's numbering, in which the initial state is 1."""
     for number, (before, after) in enumerate(pairwise(trace), start=2):
         yield number, before, after
@@ -115,7 +115,7 @@ def parties(model: Model, trace: Trace) -> list[Party]:
     )
 
 
-def told(model: Model, before: Step, after: Step) -> Iterator[Event]:
+def told(model: Model, before: TraceStep, after: TraceStep) -> Iterator[Event]:
     """The events of one step of a trace, then a note at each party of what changed there."""
     assert after.action is not None
     yield from after.action.events

@@ -1,7 +1,7 @@
 """Another solver's opinion: cvc5 reads the obligations that `kspec prove --export DIR` wrote.
 
-`python -m proofs.commands.confirm DIR [SECONDS]` prints a line for each, which is proved if cvc5 finds it unsatisfiable too. Exit
-status: 0 all are, 1 some is satisfiable, so that Z3 or cvc5 is wrong, 3 cvc5 does not know of some in so many seconds.
+`python -m proofs.commands.confirm DIR [SECONDS]` prints a line for each, which is proved if cvc5 finds it unsatisfiable too.
+Exit status: 0 all are, 1 some is satisfiable, so that Z3 or cvc5 is wrong, 3 cvc5 does not know of some in so many seconds.
 """
 
 import sys

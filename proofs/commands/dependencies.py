@@ -1,7 +1,7 @@
 """Which conjunct rests on which, and what fails without each: a page of the documentation, made by Z3.
 
-`python -m proofs.commands.dependencies DIR [THEOREM]...` writes a page for each theorem that holds. What is proved by outcome is done
-only if it is named, for it takes half an hour, and without looking what fails without each.
+`python -m proofs.commands.dependencies DIR [THEOREM]...` writes a page for each theorem that holds. What is proved by
+outcome is done only if it is named, for it takes half an hour, and without looking what fails without each.
 """
 
 import multiprocessing

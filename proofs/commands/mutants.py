@@ -1,7 +1,7 @@
 """What becomes of a theorem by outcome when a rule is weakened: a table of all its mutants.
 
-`python -m proofs.commands.mutants THEOREM [--write FILE] [MUTANT]...` looks for the first action that breaks the induction. Where it
-finds no counterexample, it proves what differs, and looks for a counterexample to each claim that it cannot prove.
+`python -m proofs.commands.mutants THEOREM [--write FILE] [MUTANT]...` looks for the first action that breaks the induction.
+Where it finds no counterexample, it proves what differs, and looks for a counterexample to each claim that it cannot prove.
 """
 
 import argparse

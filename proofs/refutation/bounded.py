@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import z3
 
-from model_check.core.exploration import Step, Trace
+from model_check.core.exploration import Trace, TraceStep
 from model_check.core.model import Model, Property, Slot
 from model_check.models import MODELS
 from proofs.refutation.finite import SmallNumbers, spelled_out
@@ -148,13 +148,13 @@ class BoundedExecution:
     def _replayed(self, actions: list[int]) -> Trace:
         """The run that Z3 found, taken again by the model's functions."""
         state = self.model.initial
-        trace = [Step(None, state)]
+        trace = [TraceStep(None, state)]
         for moment, index in enumerate(actions, start=1):
             action = self.model.actions[index]
             after = action.bind()(state)
             if after is None:
                 raise ReplayError(f"{action.label} is not enabled in state {moment} of the run found")
-            trace.append(Step(action, after))
+            trace.append(TraceStep(action, after))
             state = after
         if self.prop.bind()(state):
             raise ReplayError(f"{self.prop.name} holds at the end of the run found")

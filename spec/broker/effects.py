@@ -1,13 +1,13 @@
 """What a broker's handlers ask to be done: store, send, answer."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from spec.messages.alter_partition import AlterPartitionRequest
-from spec.messages.delete_records import Deletion
-from spec.messages.fetch import FetchAnswer, PartitionFetch
-from spec.messages.list_offsets import ListedOffset, ListOffsetsRequest
-from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse, EpochEndRequest
+from spec.messages.delete_records import DeleteRecordsResponse
+from spec.messages.fetch import FetchRequest, FetchResponse
+from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from spec.messages.produce import ProduceResponse
 from spec.step import Reply, Send, SendToController
 from spec.values import Epoch, Offset, Record
@@ -85,13 +85,13 @@ class CloseConnection:
     request: int
 
 
-FollowerRequest: TypeAlias = PartitionFetch | EpochEndRequest | ListOffsetsRequest
+FollowerRequest: TypeAlias = FetchRequest | OffsetForLeaderEpochRequest | ListOffsetsRequest
+
+LeaderAnswer: TypeAlias = FetchResponse | OffsetForLeaderEpochResponse | ListOffsetsResponse | DeleteRecordsResponse
 
 
-LeaderAnswer: TypeAlias = FetchAnswer | EpochEndOffsetResponse | ListedOffset | Deletion
-
-
-class WriteIsr(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class WriteIsr:
     """Write the partition's state to ZooKeeper if it is as the leader knows it; the answer comes before any other message.
 
     Kafka: `ReplicationUtils.updateLeaderAndIsr`, a conditional write under the partition's lock.
@@ -101,7 +101,6 @@ class WriteIsr(NamedTuple):
 
 
 IsrRequest: TypeAlias = WriteIsr | SendToController[AlterPartitionRequest]
-
 
 Effect: TypeAlias = (
     Persist

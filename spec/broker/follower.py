@@ -37,9 +37,9 @@ from spec.broker.rules.fetcher import (
 )
 from spec.log.algebra import LogT
 from spec.log.local_log import append_fetched, move_start, restart, set_high_watermark
-from spec.messages.fetch import FetchAnswer, PartitionFetch
-from spec.messages.list_offsets import ListedOffset, ListOffsetsRequest, Wanted
-from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse, EpochEndRequest
+from spec.messages.fetch import FetchRequest, FetchResponse
+from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, Wanted
+from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from spec.step import Send, Step
 from spec.values import Epoch, EpochEndOffset, Error, Offset
 
@@ -65,13 +65,13 @@ def next_request(broker: Broker, partition: Partition[LogT]) -> FollowerRequest:
     fetcher, log = partition.fetcher, partition.local.log
     fetch = broker.protocol.names_epochs(fetcher)
     if fetcher.status == FetchStatus.TRUNCATING:
-        return EpochEndRequest(fetch.current_leader_epoch, log.latest_epoch)
+        return OffsetForLeaderEpochRequest(fetch.current_leader_epoch, log.latest_epoch)
     if fetcher.status == FetchStatus.FINDING_END:
         return ListOffsetsRequest(Wanted.LATEST, fetch.current_leader_epoch)
     if fetcher.status == FetchStatus.FINDING_START:
         return ListOffsetsRequest(Wanted.EARLIEST, fetch.current_leader_epoch)
-    run = broker.protocol.names_run(broker.broker_epoch)
-    return PartitionFetch(broker.self_id, fetch, run, log.start_offset)
+    broker_epoch = broker.protocol.names_broker_epoch(broker.broker_epoch)
+    return FetchRequest(broker.self_id, fetch, broker_epoch, log.start_offset)
 
 
 def _with_fetcher(partition: Partition[LogT], fetcher: FetchState) -> Partition[LogT]:
@@ -93,8 +93,8 @@ def _cut(end_offset: Offset) -> tuple[Effect, ...]:
     return (Persist(LogTruncated(end_offset)), RebuildProducers())
 
 
-def handle_epoch_end_response(
-    broker: Broker, partition: Partition[LogT], asked_in: Epoch, response: EpochEndOffsetResponse, now: int
+def handle_offset_for_leader_epoch_response(
+    broker: Broker, partition: Partition[LogT], asked_in: Epoch, response: OffsetForLeaderEpochResponse, now: int
 ) -> Handled[LogT]:
     """Truncate by where an epoch ends in the leader's log. `asked_in`: the epoch in which the follower then followed.
 
@@ -120,8 +120,8 @@ def truncate_by(broker: Broker, partition: Partition[LogT], end: EpochEndOffset)
 # ---- fetching
 
 
-def handle_fetch_answer(
-    broker: Broker, partition: Partition[LogT], asked_in: Epoch, asked_at: Offset, answer: FetchAnswer, now: int
+def handle_fetch_response(
+    broker: Broker, partition: Partition[LogT], asked_in: Epoch, asked_at: Offset, answer: FetchResponse, now: int
 ) -> Handled[LogT]:
     """Append what the leader sent, or truncate as it says; take its high watermark and log start.
 
@@ -140,7 +140,7 @@ def handle_fetch_answer(
     return process_records(broker, partition, asked_in, answer)
 
 
-def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch, answer: FetchAnswer) -> Handled[LogT]:
+def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch, answer: FetchResponse) -> Handled[LogT]:
     """Append, then take the high watermark as far as the log goes, then the log start.
 
     A follower whose log is not where its fetcher is, or which the leader sends what it has or what cannot be deleted,
@@ -192,8 +192,8 @@ def _after_error(broker: Broker, partition: Partition[LogT], error: Error, asked
 # ---- an offset outside the leader's log
 
 
-def handle_listed_offset(
-    broker: Broker, partition: Partition[LogT], asked_in: Epoch, answer: ListedOffset, now: int
+def handle_list_offsets_response(
+    broker: Broker, partition: Partition[LogT], asked_in: Epoch, answer: ListOffsetsResponse, now: int
 ) -> Handled[LogT]:
     """Go on from where the leader's log ends or starts, whichever was asked. Only the epoch counts in which it was asked.
 

@@ -1,7 +1,7 @@
 """A broker's own view of its way in and out: register, catch up, be unfenced, shut down in order.
 
-The controller's side is `spec.broker_control`. A run of a broker process asks again until it is answered, so the controller
-may get a request twice; an answer to an earlier run must not reach this one.
+The controller's side is `spec.controller.brokers`. An incarnation, one run of a broker process, asks again until it is
+answered, so the controller may get a request twice; an answer to an earlier incarnation must not reach this one.
 """
 
 from collections.abc import Callable
@@ -25,10 +25,11 @@ class BrokerState(Enum):
 
 
 class BrokerLifecycle(NamedTuple):
-    """One run of a broker. Kafka: `BrokerLifecycleManager`.
+    """One incarnation of a broker. Kafka: `BrokerLifecycleManager`.
 
-    `broker_epoch` is unknown until it is registered. `previous_broker_epoch` is what the run before left behind when it shut
-    down cleanly (`NO_BROKER_EPOCH` otherwise). `ready_to_unfence`: its logs are recovered and its metadata published.
+    `broker_epoch` is unknown until it is registered. `previous_broker_epoch` is what the incarnation before left behind when
+    it shut down cleanly (`NO_BROKER_EPOCH` otherwise). `ready_to_unfence`: its logs are recovered and its metadata
+    published.
     """
 
     broker: BrokerId
@@ -54,95 +55,98 @@ LifecycleEffect: TypeAlias = (
 LifecycleStep: TypeAlias = Step[BrokerLifecycle, LifecycleEffect]
 
 
-def answers_this_run(run: BrokerLifecycle, response: BrokerRegistrationResponse) -> bool:
-    """Whether an answer is to the registration of this run.
+def answers_this_incarnation(lifecycle: BrokerLifecycle, response: BrokerRegistrationResponse) -> bool:
+    """Whether an answer is to the registration of this incarnation.
 
     **Kafka:** the connection and its correlation id; a restarted process has new ones.
     """
-    return response.incarnation == run.incarnation
+    return response.incarnation == lifecycle.incarnation
 
 
-def next_communication(run: BrokerLifecycle, metadata_offset: Offset) -> LifecycleStep:
-    """What a run sends when its time has come: its registration until it is registered, then heartbeats.
+def next_communication(lifecycle: BrokerLifecycle, metadata_offset: Offset) -> LifecycleStep:
+    """What an incarnation sends when its time has come: its registration until it is registered, then heartbeats.
 
     Parameters: the offset of the last metadata record that it has applied.
 
     **Kafka:** `BrokerLifecycleManager.CommunicationEvent`, `sendBrokerRegistration`, `sendBrokerHeartbeat`.
     """
-    if run.broker_epoch == NO_BROKER_EPOCH:
-        request = BrokerRegistrationRequest(run.broker, run.incarnation, run.previous_broker_epoch)
-        return Step(run, (SendToController(request),))
+    if lifecycle.broker_epoch == NO_BROKER_EPOCH:
+        request = BrokerRegistrationRequest(lifecycle.broker, lifecycle.incarnation, lifecycle.previous_broker_epoch)
+        return Step(lifecycle, (SendToController(request),))
     heartbeat = BrokerHeartbeatRequest(
-        run.broker,
-        run.broker_epoch,
+        lifecycle.broker,
+        lifecycle.broker_epoch,
         metadata_offset,
-        want_fence=not run.ready_to_unfence,
-        want_shutdown=run.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+        want_fence=not lifecycle.ready_to_unfence,
+        want_shutdown=lifecycle.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN,
     )
-    return Step(run, (SendToController(heartbeat),))
+    return Step(lifecycle, (SendToController(heartbeat),))
 
 
-def handle_registration_response(
+def handle_broker_registration_response(
     accepts: Callable[[BrokerLifecycle, BrokerRegistrationResponse], bool],
-    run: BrokerLifecycle,
+    lifecycle: BrokerLifecycle,
     response: BrokerRegistrationResponse,
 ) -> LifecycleStep:
-    """The run learns its broker epoch. After an error it asks again later.
+    """The incarnation learns its broker epoch. After an error it asks again later.
 
-    Parameters: `accepts`: which answers it listens to (`answers_this_run`).
+    Parameters: `accepts`: which answers it listens to (`answers_this_incarnation`).
 
     **Kafka:** `BrokerLifecycleManager.BrokerRegistrationResponseEvent`.
     """
-    if response.error != Error.NONE or not accepts(run, response):
-        return Step(run)
-    return Step(run._replace(broker_epoch=response.broker_epoch))
+    if response.error != Error.NONE or not accepts(lifecycle, response):
+        return Step(lifecycle)
+    return Step(lifecycle._replace(broker_epoch=response.broker_epoch))
 
 
-def handle_heartbeat_response(run: BrokerLifecycle, response: BrokerHeartbeatResponse) -> LifecycleStep:
-    """What the controller says takes the run one state further. After an error it asks again later.
+def handle_broker_heartbeat_response(lifecycle: BrokerLifecycle, response: BrokerHeartbeatResponse) -> LifecycleStep:
+    """What the controller says takes the incarnation one state further. After an error it asks again later.
 
     **Kafka:** `BrokerLifecycleManager.BrokerHeartbeatResponseEvent`.
     """
     if response.error != Error.NONE:
-        return Step(run)
-    if run.state == BrokerState.STARTING and response.is_caught_up:
-        return Step(run._replace(state=BrokerState.RECOVERY))
-    if run.state == BrokerState.RECOVERY and not response.is_fenced:
-        return Step(run._replace(state=BrokerState.RUNNING))
-    if run.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN and response.should_shut_down:
-        return stop(run)
-    return Step(run)
+        return Step(lifecycle)
+    if lifecycle.state == BrokerState.STARTING and response.is_caught_up:
+        return Step(lifecycle._replace(state=BrokerState.RECOVERY))
+    if lifecycle.state == BrokerState.RECOVERY and not response.is_fenced:
+        return Step(lifecycle._replace(state=BrokerState.RUNNING))
+    if lifecycle.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN and response.should_shut_down:
+        return stop(lifecycle)
+    return Step(lifecycle)
 
 
-def set_ready_to_unfence(run: BrokerLifecycle) -> LifecycleStep:
-    """The run has recovered its logs and applied the metadata. **Kafka:** `BrokerLifecycleManager.setReadyToUnfence`."""
-    return Step(run._replace(ready_to_unfence=True))
+def set_ready_to_unfence(lifecycle: BrokerLifecycle) -> LifecycleStep:
+    """The incarnation has recovered its logs and applied the metadata.
+
+    **Kafka:** `BrokerLifecycleManager.setReadyToUnfence`.
+    """
+    return Step(lifecycle._replace(ready_to_unfence=True))
 
 
-def begin_controlled_shutdown(run: BrokerLifecycle) -> LifecycleStep:
-    """The run is to stop: one that takes part asks for leave first, any other stops at once.
+def begin_controlled_shutdown(lifecycle: BrokerLifecycle) -> LifecycleStep:
+    """The incarnation is to stop: one that takes part asks for leave first, any other stops at once.
 
     **Kafka:** `BrokerLifecycleManager.BeginControlledShutdownEvent`.
     """
-    if run.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN:
-        return Step(run)
-    if run.state == BrokerState.RUNNING:
-        return Step(run._replace(state=BrokerState.PENDING_CONTROLLED_SHUTDOWN))
-    return stop(run)
+    if lifecycle.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+        return Step(lifecycle)
+    if lifecycle.state == BrokerState.RUNNING:
+        return Step(lifecycle._replace(state=BrokerState.PENDING_CONTROLLED_SHUTDOWN))
+    return stop(lifecycle)
 
 
-def stop(run: BrokerLifecycle) -> LifecycleStep:
-    """The run stops cleanly, also one that has not been given leave in time.
+def stop(lifecycle: BrokerLifecycle) -> LifecycleStep:
+    """The incarnation stops cleanly, also one that has not been given leave in time.
 
     **Kafka:** `BrokerLifecycleManager.beginShutdown`, `BrokerServer.shutdown`.
     """
-    return Step(run._replace(state=BrokerState.SHUTTING_DOWN), (CleanShutdown(run.broker_epoch),))
+    return Step(lifecycle._replace(state=BrokerState.SHUTTING_DOWN), (CleanShutdown(lifecycle.broker_epoch),))
 
 
-def start_again(run: BrokerLifecycle, previous_broker_epoch: BrokerEpoch) -> BrokerLifecycle:
-    """The next run of the broker, with what the clean-shutdown file says, if there is one.
+def start_again(lifecycle: BrokerLifecycle, previous_broker_epoch: BrokerEpoch) -> BrokerLifecycle:
+    """The next incarnation of the broker, with what the clean-shutdown file says, if there is one.
 
     **Kafka:** `LogManager.readBrokerEpochFromCleanShutdownFiles`, `BrokerServer.startup`.
     """
-    following = Incarnation(run.incarnation + 1)
-    return BrokerLifecycle(run.broker, following, previous_broker_epoch=previous_broker_epoch)
+    following = Incarnation(lifecycle.incarnation + 1)
+    return BrokerLifecycle(lifecycle.broker, following, previous_broker_epoch=previous_broker_epoch)

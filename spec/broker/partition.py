@@ -33,7 +33,7 @@ from spec.values import (
 )
 
 
-class Settings(NamedTuple):
+class BrokerSettings(NamedTuple):
     """What is configured. Times in milliseconds. Kafka's names beside.
 
     `min_isr`: min.insync.replicas; `max_lag`: replica.lag.time.max.ms; `back_off`: replica.fetch.backoff.ms;
@@ -53,7 +53,7 @@ class Broker(NamedTuple):
     protocol: BrokerProtocol
     broker_epoch: BrokerEpoch = BrokerEpoch(-1)
     brokers: Brokers = ()
-    settings: Settings = Settings()
+    settings: BrokerSettings = BrokerSettings()
     shutting_down: bool = False
 
 
@@ -71,7 +71,7 @@ class Partition(NamedTuple, Generic[LogT]):
     `followers`, `waiting`. Of a follower only: `fetcher`. `first_unstable_offset`: the first one of an open transaction.
     """
 
-    partition: PartitionId
+    partition_id: PartitionId
     local: LocalLog[LogT]
     leader: BrokerId = NO_LEADER
     leader_epoch: Epoch = NO_EPOCH

@@ -17,7 +17,7 @@ from spec.log.local_log import LocalLog
 from spec.log.producers import ProducerBatch, ProducerEntry
 from spec.messages.alter_partition import AlterPartitionRequest
 from spec.messages.broker_registration import BrokerRegistrationResponse
-from spec.messages.fetch import FetchRequest, Isolation
+from spec.messages.fetch import FetchPosition, Isolation
 from spec.values import BrokerEpoch, BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset, PartitionEpoch, Record
 
 
@@ -51,7 +51,7 @@ class BrokerProtocol:
     - `epoch_lookup`: where an epoch ends in its log;
     - `divergence`: what it says of a follower's log;
     - `counts_fetch`: which fetches tell it what the follower holds;
-    - `check_run`: of which runs of a broker;
+    - `check_replica_epoch`: of which incarnations of a broker;
     - `awaits`: for whom it waits with the high watermark;
     - `may_advance`: whether the ISR is large enough for that;
     - `latest_offset_lags`: when clients must not yet see the latest offset.
@@ -68,7 +68,7 @@ class BrokerProtocol:
 
     As follower:
 
-    - `names_run`: the broker epoch that a fetch carries;
+    - `names_broker_epoch`: the broker epoch that a fetch carries;
     - `names_epochs`: the leader epochs that it carries;
     - `truncate`, `truncation`: how the log is cut, and where;
     - `takes_answer`: which answers to a fetch count;
@@ -90,9 +90,9 @@ class BrokerProtocol:
     min_isr: Callable[[int, int], int]
     serves: Callable[[BrokerId, LeaderAndIsr, Epoch, bool], Error]
     epoch_lookup: Callable[[Log, Epoch], EpochEndOffset]
-    divergence: Callable[[Log, FetchRequest], Divergence]
+    divergence: Callable[[Log, FetchPosition], Divergence]
     counts_fetch: Callable[[bool], bool]
-    check_run: Callable[[Brokers, BrokerId, BrokerEpoch], Error]
+    check_replica_epoch: Callable[[Brokers, BrokerId, BrokerEpoch], Error]
     awaits: Callable[[bool, bool, bool], bool]
     may_advance: Callable[[int, int], bool]
     latest_offset_lags: Callable[[Isolation, Offset, Offset], Error]
@@ -103,8 +103,8 @@ class BrokerProtocol:
     counted_isr: Callable[[LeaderIsr], frozenset[BrokerId]]
     asks_for_isr: Callable[[AlterPartitionRequest], IsrRequest]
     on_isr_error: OnIsrError
-    names_run: Callable[[BrokerEpoch], BrokerEpoch]
-    names_epochs: Callable[[FetchState], FetchRequest]
+    names_broker_epoch: Callable[[BrokerEpoch], BrokerEpoch]
+    names_epochs: Callable[[FetchState], FetchPosition]
     truncate: Truncate
     truncation: Callable[[FetchState, Log, EpochEndOffset], Truncation]
     takes_answer: Callable[[FetchState, Offset, Epoch], bool]

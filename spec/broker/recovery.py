@@ -130,21 +130,23 @@ def recovered_epochs(
     return history.truncate_from_end(end_offset).truncate_from_start(start_offset)
 
 
-def opened(partition: PartitionId, recovered: Recovered[LogT], batches: tuple[ProducerBatch, ...] = ()) -> Partition[LogT]:
+def opened(
+    partition_id: PartitionId, recovered: Recovered[LogT], batches: tuple[ProducerBatch, ...] = ()
+) -> Partition[LogT]:
     """A replica whose broker has just started: it neither leads nor follows until it hears the metadata.
 
     `batches` are those in its log whose producers are idempotent.
 
     **Kafka:** `ReplicaManager.getOrCreatePartition`, `Partition.createLogIfNotExists`.
     """
-    return Partition(partition, recovered.local, producers=rebuilt_from(batches))
+    return Partition(partition_id, recovered.local, producers=rebuilt_from(batches))
 
 
 # ---- the broker as a whole
 
 
 def previous_broker_epoch(noted: tuple[BrokerEpoch, ...]) -> BrokerEpoch:
-    """The epoch of the run that stopped cleanly before this one; `NO_BROKER_EPOCH` unless all log directories agree.
+    """The epoch of the incarnation that stopped cleanly before this one; `NO_BROKER_EPOCH` unless all log directories agree.
 
     `noted`: what `.kafka_cleanshutdown` says in each directory, `NO_BROKER_EPOCH` where it is missing or says nothing.
 

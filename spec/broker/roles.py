@@ -124,7 +124,7 @@ def leave(broker: Broker, partition: Partition[LogT]) -> Handled[LogT]:
     **Kafka:** `ReplicaManager.stopPartitions`, `Partition.delete`.
     """
     gone = complete_waiting(broker, partition._replace(leader=NO_LEADER, followers=(), epoch_start=UNKNOWN_OFFSET))
-    empty = Partition(partition.partition, restart(partition.local, Offset(0)))
+    empty = Partition(partition.partition_id, restart(partition.local, Offset(0)))
     return Step(empty, (*gone.effects, Persist(LogDeleted())))
 
 

@@ -22,7 +22,7 @@ from spec.controller.rules.brokers import (
     new_registration,
     next_control_state,
 )
-from spec.controller.state import ControllerState, ControllerStep, _decide, is_alive, session_of
+from spec.controller.state import ControllerState, ControllerStep, _decide, has_valid_session, session_of
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from spec.messages.error_response import ErrorResponse
@@ -31,21 +31,21 @@ from spec.step import Reply, Step
 from spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Error, Offset
 
 
-def handle_registration(
+def handle_broker_registration(
     rules: ControllerProtocol,
     settings: ControllerSettings,
     state: ControllerState,
     request: BrokerRegistrationRequest,
     now_ms: int,
 ) -> ControllerStep:
-    """A broker registers. A new run is fenced, and gets a broker epoch that no run has had.
+    """A broker registers. A new incarnation is fenced, and gets a broker epoch that no incarnation has had.
 
     Errors: `DUPLICATE_BROKER_REGISTRATION`.
 
     **Kafka:** `ClusterControlManager.registerBroker`.
     """
     existing = broker_of(state.image.brokers, request.broker)
-    alive = existing is not None and is_alive(state, existing, now_ms, settings.session_timeout_ms)
+    alive = existing is not None and has_valid_session(state, existing, now_ms, settings.session_timeout_ms)
     error = check_registration(existing, request, alive)
     if error != Error.NONE:
         return Step(state, (Reply(BrokerRegistrationResponse(error, request.incarnation)),))
@@ -62,7 +62,7 @@ def handle_registration(
     return _decide(state, records, answer, Session(request.broker, now_ms))
 
 
-def handle_heartbeat(
+def handle_broker_heartbeat(
     rules: ControllerProtocol,
     settings: ControllerSettings,
     state: ControllerState,
@@ -109,7 +109,7 @@ def handle_session_timeout(
     """
     timeout_ms = settings.session_timeout_ms
     unfenced = [registration for registration in state.image.brokers if not registration.fenced]
-    stale = [registration for registration in unfenced if not is_alive(state, registration, now_ms, timeout_ms)]
+    stale = [registration for registration in unfenced if not has_valid_session(state, registration, now_ms, timeout_ms)]
     if not stale:
         return Step(state)
     longest = min(stale, key=lambda registration: session_of(state, registration.broker).last_contact_ms)
@@ -121,7 +121,8 @@ def handle_session_timeout(
 def handle_unregistration(
     rules: ControllerProtocol, settings: ControllerSettings, state: ControllerState, broker: BrokerId
 ) -> ControllerStep:
-    """A broker is struck off, and out of every ISR. Where it was eligible, it stays so until a new run of it registers.
+    """A broker is struck off, and out of every ISR. Where it was eligible, it stays so until a new incarnation of it
+    registers.
 
     Errors: `BROKER_ID_NOT_REGISTERED`.
 

@@ -103,7 +103,7 @@ def change_partition(
     record = record_assignment(partition, target, record)
     if target.recovery != partition.recovery:
         record = record._replace(recovery=target.recovery)
-    return None if record == PartitionChangeRecord(before.partition) else record
+    return None if record == PartitionChangeRecord(before.partition_id) else record
 
 
 def _record_election(
@@ -111,7 +111,7 @@ def _record_election(
 ) -> PartitionChangeRecord:
     """The record with the leader, if it changes or its epoch must, and with the ISR of an unclean election."""
     partition = before.registration
-    record = PartitionChangeRecord(before.partition)
+    record = PartitionChangeRecord(before.partition_id)
     if elected.leader == partition.leader:
         return record._replace(leader=partition.leader) if rules.opens_epoch(partition, target) else record
     record = record._replace(leader=elected.leader)
@@ -231,7 +231,7 @@ def records_of_departure(
     broker: BrokerId,
     departure: Departure,
 ) -> tuple[MetadataRecord, ...]:
-    """What a new run of a broker does to the partitions that list the run before.
+    """What a new incarnation of a broker does to the partitions that list the incarnation before.
 
     **Kafka:** `ReplicationControlManager.handleBrokerUncleanShutdown`, `handleBrokerShutdown`.
     """

@@ -14,8 +14,8 @@ from spec.controller.rules.partition_change import Election, unchanged
 from spec.controller.rules.reassignment import check_assignment, check_reassignment, reassigned, reverted
 from spec.controller.state import ControllerState, ControllerStep, _decide
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentRequest
-from spec.messages.create_topics import CreatePartitionRequest
+from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from spec.messages.create_topics import CreateTopicsRequest
 from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.messages.error_response import ErrorResponse
 from spec.metadata import (
@@ -47,18 +47,18 @@ def handle_alter_partition(
     **Kafka:** `ReplicationControlManager.alterPartition`.
     """
     error = check_alter_partition_request(rules, state.image, request)
-    partition = partition_of(state.image, request.partition)
+    partition = partition_of(state.image, request.partition_id)
     if partition is None or error != Error.NONE:
-        return Step(state, (Reply(AlterPartitionResponse(error, request.partition)),))
+        return Step(state, (Reply(AlterPartitionResponse(error, request.partition_id)),))
     target = unchanged(partition)._replace(isr=proposed_isr(request), recovery=request.recovery)
     acceptable = acceptable_leaders(rules, state.image.brokers, NOBODY, NOBODY)
-    before = PartitionRecord(request.partition, partition)
+    before = PartitionRecord(request.partition_id, partition)
     change = change_partition(rules, settings, before, target, acceptable, election_allowed(settings))
     if change is None:
-        return _decide(state, (), _as_it_is(request.partition, partition))
+        return _decide(state, (), _as_it_is(request.partition_id, partition))
     if change.leader not in (NO_LEADER_CHANGE, request.broker):
-        return _decide(state, (change,), AlterPartitionResponse(rules.moved_away(request), request.partition))
-    return _decide(state, (change,), _as_it_is(request.partition, merge(partition, change)))
+        return _decide(state, (change,), AlterPartitionResponse(rules.moved_away(request), request.partition_id))
+    return _decide(state, (change,), _as_it_is(request.partition_id, merge(partition, change)))
 
 
 def check_alter_partition_request(rules: ControllerProtocol, image: MetadataImage, request: AlterPartitionRequest) -> Error:
@@ -69,7 +69,7 @@ def check_alter_partition_request(rules: ControllerProtocol, image: MetadataImag
     error = check_broker_epoch(broker_of(image.brokers, request.broker), request.broker_epoch)
     if error != Error.NONE:
         return error
-    partition = partition_of(image, request.partition)
+    partition = partition_of(image, request.partition_id)
     if partition is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
     for check in (rules.check_controller_ahead, rules.check_proposer, check_proposal):
@@ -80,10 +80,10 @@ def check_alter_partition_request(rules: ControllerProtocol, image: MetadataImag
     return Error.NONE if eligible else ineligible_error(request)
 
 
-def _as_it_is(partition: PartitionId, registration: PartitionRegistration) -> AlterPartitionResponse:
+def _as_it_is(partition_id: PartitionId, registration: PartitionRegistration) -> AlterPartitionResponse:
     return AlterPartitionResponse(
         Error.NONE,
-        partition,
+        partition_id,
         registration.leader,
         registration.leader_epoch,
         registration.isr,
@@ -114,12 +114,12 @@ def handle_elect_leaders(
 
     **Kafka:** `ReplicationControlManager.electLeader`. **Leaves out:** other errors in 3.0 and 3.1.
     """
-    partition = partition_of(state.image, request.partition)
+    partition = partition_of(state.image, request.partition_id)
     error = check_election_request(partition, request.unclean)
     if partition is None or error != Error.NONE:
         return Step(state, (Reply(ErrorResponse(error)),))
     election = Election.UNCLEAN if request.unclean else Election.PREFERRED
-    change = elect_leader(rules, settings, state.image, PartitionRecord(request.partition, partition), election)
+    change = elect_leader(rules, settings, state.image, PartitionRecord(request.partition_id, partition), election)
     if change is None:
         nobody = Error.ELIGIBLE_LEADERS_NOT_AVAILABLE if request.unclean else Error.PREFERRED_LEADER_NOT_AVAILABLE
         return Step(state, (Reply(ErrorResponse(nobody)),))
@@ -152,7 +152,7 @@ def handle_unclean_elections(
     return _decide(state, tuple(change for change in changes if change is not None), None)
 
 
-def handle_create_partition(state: ControllerState, request: CreatePartitionRequest) -> ControllerStep:
+def handle_create_topics(state: ControllerState, request: CreateTopicsRequest) -> ControllerStep:
     """A new partition: its active replicas are in sync, and the first of them leads.
 
     Errors: `INVALID_REPLICA_ASSIGNMENT` if no replica is active, or the assignment is none.
@@ -163,14 +163,14 @@ def handle_create_partition(state: ControllerState, request: CreatePartitionRequ
     if not active or check_assignment(state.image.brokers, request.replicas) != Error.NONE:
         return Step(state, (Reply(ErrorResponse(Error.INVALID_REPLICA_ASSIGNMENT)),))
     created = PartitionRegistration(request.replicas, frozenset(active), active[0], Epoch(0), PartitionEpoch(0))
-    return _decide(state, (PartitionRecord(request.partition, created),), ErrorResponse(Error.NONE))
+    return _decide(state, (PartitionRecord(request.partition_id, created),), ErrorResponse(Error.NONE))
 
 
-def handle_reassignment(
+def handle_alter_partition_reassignments(
     rules: ControllerProtocol,
     settings: ControllerSettings,
     state: ControllerState,
-    request: AlterPartitionReassignmentRequest,
+    request: AlterPartitionReassignmentsRequest,
 ) -> ControllerStep:
     """Move a partition to other replicas, or cancel that. Who is only being added cannot be elected by it.
 
@@ -179,12 +179,12 @@ def handle_reassignment(
     **Kafka:** `ReplicationControlManager.alterPartitionReassignment`. **Leaves out:** that since 3.7 Kafka answers an error,
     and does nothing, where it would elect a replica that is only being added (`LeaderAcceptor` asks for its directory).
     """
-    partition = partition_of(state.image, request.partition)
+    partition = partition_of(state.image, request.partition_id)
     error = check_reassignment(settings, state.image.brokers, partition, request.replicas)
     if partition is None or error != Error.NONE:
         return Step(state, (Reply(ErrorResponse(error)),))
     acceptable = acceptable_leaders(rules, state.image.brokers, NOBODY, NOBODY) & frozenset(partition.replicas)
-    before = PartitionRecord(request.partition, partition)
+    before = PartitionRecord(request.partition_id, partition)
     if request.replicas is None:
         election, target = election_allowed(settings), reverted(partition)
     else:
@@ -199,5 +199,5 @@ def handle_min_isr_change(state: ControllerState) -> ControllerStep:
     **Kafka:** `ReplicationControlManager.replay` of `ClearElrRecord`.
     """
     listed = [record for record in state.image.partitions if record.registration.elr or record.registration.last_known_elr]
-    cleared = [PartitionChangeRecord(record.partition, elr=NOBODY, last_known_elr=NOBODY) for record in listed]
+    cleared = [PartitionChangeRecord(record.partition_id, elr=NOBODY, last_known_elr=NOBODY) for record in listed]
     return _decide(state, tuple(cleared), None)

@@ -46,8 +46,8 @@ class ControllerProtocol:
     - `check_proposer`: whether a proposal comes from the leader, in its epoch, on top of the present state;
     - `eligible_for_isr`: whether a proposed member may be in the ISR;
     - `moved_away`: how a leader hears that its proposal cost it the leadership;
-    - `register_again`: what a second registration of the same run does;
-    - `departure`: what a new run means for partitions that list the run before;
+    - `register_again`: what a second registration of the same incarnation does;
+    - `departure`: what a new incarnation means for partitions that list the incarnation before;
     - `caught_up`: what a broker must have replayed before it is unfenced;
     - `marks_shutdown`: whether the beginning of a controlled shutdown goes into the metadata.
     """

@@ -4,10 +4,10 @@ from typing import NamedTuple, TypeAlias
 
 from spec.controller.rules.brokers import Session, is_valid_session
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentRequest
+from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.messages.create_topics import CreatePartitionRequest
+from spec.messages.create_topics import CreateTopicsRequest
 from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.messages.error_response import ErrorResponse
 from spec.metadata import BrokerRegistration, MetadataImage, MetadataRecord, replay_all
@@ -18,11 +18,11 @@ Answer: TypeAlias = AlterPartitionResponse | BrokerRegistrationResponse | Broker
 
 
 ControllerRequest: TypeAlias = (
-    AlterPartitionReassignmentRequest
+    AlterPartitionReassignmentsRequest
     | AlterPartitionRequest
     | BrokerHeartbeatRequest
     | BrokerRegistrationRequest
-    | CreatePartitionRequest
+    | CreateTopicsRequest
     | ElectLeadersRequest
 )
 
@@ -87,8 +87,8 @@ def refuse_as_inactive(state: ControllerState, request: ControllerRequest) -> Co
     """
     answer: Answer = ErrorResponse(Error.NOT_CONTROLLER)
     match request:
-        case AlterPartitionRequest(partition=partition):
-            answer = AlterPartitionResponse(Error.NOT_CONTROLLER, partition)
+        case AlterPartitionRequest(partition_id=partition_id):
+            answer = AlterPartitionResponse(Error.NOT_CONTROLLER, partition_id)
         case BrokerRegistrationRequest(incarnation=incarnation):
             answer = BrokerRegistrationResponse(Error.NOT_CONTROLLER, incarnation)
         case BrokerHeartbeatRequest():
@@ -119,6 +119,6 @@ def session_of(state: ControllerState, broker: BrokerId) -> Session:
     return found[0]
 
 
-def is_alive(state: ControllerState, registration: BrokerRegistration, now_ms: int, timeout_ms: int) -> bool:
+def has_valid_session(state: ControllerState, registration: BrokerRegistration, now_ms: int, timeout_ms: int) -> bool:
     """Whether a registered broker counts as alive. **Kafka:** `BrokerHeartbeatManager.hasValidSession`."""
     return is_valid_session(session_of(state, registration.broker), registration.fenced, now_ms, timeout_ms)

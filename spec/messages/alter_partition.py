@@ -39,7 +39,7 @@ class AlterPartitionRequest(NamedTuple):
 
     broker: BrokerId
     broker_epoch: BrokerEpoch
-    partition: PartitionId
+    partition_id: PartitionId
     leader_epoch: Epoch
     partition_epoch: PartitionEpoch
     isr: frozenset[IsrMember]
@@ -51,7 +51,7 @@ class AlterPartitionResponse(NamedTuple):
     """The controller's answer: an error, else the partition as it is from now on. Kafka: `AlterPartitionResponse`."""
 
     error: Error
-    partition: PartitionId
+    partition_id: PartitionId
     leader: BrokerId = NO_LEADER
     leader_epoch: Epoch = NO_EPOCH
     isr: frozenset[BrokerId] = frozenset()

@@ -6,8 +6,8 @@ from spec.values import BrokerId, PartitionId
 
 
 @dataclass(frozen=True, slots=True)
-class AlterPartitionReassignmentRequest:
+class AlterPartitionReassignmentsRequest:
     """Move a partition to other replicas; `None`: cancel the move under way. Kafka: `AlterPartitionReassignmentsRequest`."""
 
-    partition: PartitionId
+    partition_id: PartitionId
     replicas: tuple[BrokerId, ...] | None = None

@@ -8,8 +8,8 @@ from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Incarnati
 class BrokerRegistrationRequest(NamedTuple):
     """A starting broker makes itself known. Kafka: `BrokerRegistrationRequest`.
 
-    `previous_broker_epoch` is the epoch of the run that shut down cleanly before this one, `NO_BROKER_EPOCH` if the last one
-    did not (KIP-966, since 3.7).
+    `previous_broker_epoch` is the epoch of the incarnation that shut down cleanly before this one, `NO_BROKER_EPOCH` if the
+    last one did not (KIP-966, since 3.7).
     """
 
     broker: BrokerId
@@ -18,7 +18,7 @@ class BrokerRegistrationRequest(NamedTuple):
 
 
 class BrokerRegistrationResponse(NamedTuple):
-    """The answer: an error, else the broker epoch of this run. Kafka: `BrokerRegistrationResponse`.
+    """The answer: an error, else the broker epoch of this incarnation. Kafka: `BrokerRegistrationResponse`.
 
     `incarnation` repeats the request's. In Kafka the connection tells it: an answer reaches only the process that asked.
     """

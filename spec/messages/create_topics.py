@@ -6,8 +6,8 @@ from spec.values import BrokerId, PartitionId
 
 
 @dataclass(frozen=True, slots=True)
-class CreatePartitionRequest:
+class CreateTopicsRequest:
     """Create a partition with these replicas, in order of preference. Kafka: `CreateTopicsRequest`, with assignment."""
 
-    partition: PartitionId
+    partition_id: PartitionId
     replicas: tuple[BrokerId, ...]

@@ -8,7 +8,7 @@ TO_HIGH_WATERMARK = Offset(-1)
 """The offset by which a client deletes all that is committed. Kafka: `DeleteRecordsRequest.HIGH_WATERMARK`."""
 
 
-class Deletion(NamedTuple):
+class DeleteRecordsResponse(NamedTuple):
     """The outcome of DeleteRecords: an error; else it is done once `low_watermark` has reached `offset`.
 
     Kafka: `LogDeleteRecordsResult`.

@@ -9,5 +9,5 @@ from spec.values import PartitionId
 class ElectLeadersRequest:
     """Elect the preferred leader, or with `unclean` any replica for want of a leader. Kafka: `ElectLeadersRequest`."""
 
-    partition: PartitionId
+    partition_id: PartitionId
     unclean: bool = False

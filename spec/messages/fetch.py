@@ -18,7 +18,7 @@ from spec.values import (
 )
 
 
-class FetchRequest(NamedTuple):
+class FetchPosition(NamedTuple):
     """A follower's fetch, and at the same time all that its leader remembers of that follower.
 
     `fetch_offset` is the follower's log end offset, `last_fetched_epoch` the leader epoch of the record before it
@@ -31,7 +31,7 @@ class FetchRequest(NamedTuple):
     last_fetched_epoch: Epoch
 
 
-NO_FETCH = FetchRequest(NO_EPOCH, UNKNOWN_OFFSET, NO_EPOCH)
+NO_FETCH = FetchPosition(NO_EPOCH, UNKNOWN_OFFSET, NO_EPOCH)
 """What a leader remembers of a follower that has not fetched from it: nothing."""
 
 CONSUMER = BrokerId(-1)
@@ -48,7 +48,7 @@ class Isolation(Enum):
     COMMITTED_TRANSACTIONS = "committed transactions"
 
 
-class PartitionFetch(NamedTuple):
+class FetchRequest(NamedTuple):
     """A fetch of one partition, by a follower or a consumer. Kafka: `FetchParams` and `FetchRequest.PartitionData`.
 
     `fetch` holds the epochs and the offset. `replica` is the follower, or `CONSUMER`; `start_offset` where the follower's
@@ -57,7 +57,7 @@ class PartitionFetch(NamedTuple):
     """
 
     replica: BrokerId
-    fetch: FetchRequest
+    fetch: FetchPosition
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
     start_offset: Offset = Offset(0)
     max_records: int = NO_LIMIT
@@ -65,7 +65,7 @@ class PartitionFetch(NamedTuple):
     has_client_metadata: bool = False
 
 
-class FetchAnswer(NamedTuple):
+class FetchResponse(NamedTuple):
     """The answer to a fetch. `diverging`: the follower has to truncate to here first, undefined if it does not.
 
     `base_offset` is where the records start. Kafka: `FetchResponseData.PartitionData`, `LogReadInfo`.

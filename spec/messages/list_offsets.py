@@ -26,7 +26,7 @@ class ListOffsetsRequest(NamedTuple):
     isolation: Isolation = Isolation.LOG_END
 
 
-class ListedOffset(NamedTuple):
+class ListOffsetsResponse(NamedTuple):
     """An error, else the offset (`UNKNOWN_OFFSET`: none) with the epoch it belongs to. Kafka: `TimestampAndOffset`."""
 
     error: Error
@@ -34,5 +34,5 @@ class ListedOffset(NamedTuple):
     leader_epoch: Epoch = NO_EPOCH
 
 
-NOT_FOUND = ListedOffset(Error.NONE)
+NOT_FOUND = ListOffsetsResponse(Error.NONE)
 """No record has this timestamp or a later one."""

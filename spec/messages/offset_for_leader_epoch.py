@@ -5,14 +5,14 @@ from typing import NamedTuple
 from spec.values import Epoch, EpochEndOffset, Error
 
 
-class EpochEndRequest(NamedTuple):
+class OffsetForLeaderEpochRequest(NamedTuple):
     """Where does `leader_epoch` end in your log? Asked in `current_leader_epoch`. Kafka: `OffsetForLeaderEpochRequest`."""
 
     current_leader_epoch: Epoch
     leader_epoch: Epoch
 
 
-class EpochEndOffsetResponse(NamedTuple):
+class OffsetForLeaderEpochResponse(NamedTuple):
     """The leader's answer to OffsetForLeaderEpoch: an error, else the epoch and its end offset."""
 
     error: Error

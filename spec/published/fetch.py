@@ -5,11 +5,11 @@ from typing import NamedTuple
 from spec.broker.rules.fencing import check_leader_epoch
 from spec.log.algebra import Log, LogT
 from spec.log.local_log import check_fetch_offset, follower_high_watermark
-from spec.messages.fetch import FetchRequest
+from spec.messages.fetch import FetchPosition
 from spec.values import UNKNOWN_OFFSET, BrokerId, Error, LeaderAndIsr, Offset, Record
 
 
-class FetchResponse(NamedTuple):
+class PublishedFetchResponse(NamedTuple):
     """The leader's answer: records from the fetch offset on, and the leader's high watermark (an offset)."""
 
     error: Error
@@ -17,7 +17,7 @@ class FetchResponse(NamedTuple):
     high_watermark: Offset
 
 
-def fetch_request(role: LeaderAndIsr, log: Log, end_offset: Offset) -> FetchRequest:
+def fetch_request(role: LeaderAndIsr, log: Log, end_offset: Offset) -> FetchPosition:
     """The fetch that a follower sends when its log ends at `end_offset`.
 
     Parameters: the follower's `role` and `log`; `end_offset` is at most the log's end, and less where the fetch was
@@ -25,10 +25,10 @@ def fetch_request(role: LeaderAndIsr, log: Log, end_offset: Offset) -> FetchRequ
 
     **Kafka:** `AbstractFetcherThread.buildFetch`, `ReplicaFetcherThread`.
     """
-    return FetchRequest(role.leader_epoch, end_offset, log.epoch_at(Offset(end_offset - 1)))
+    return FetchPosition(role.leader_epoch, end_offset, log.epoch_at(Offset(end_offset - 1)))
 
 
-def fetch_without_fencing(role: LeaderAndIsr, log: Log, request: FetchRequest) -> Error:
+def fetch_without_fencing(role: LeaderAndIsr, log: Log, request: FetchPosition) -> Error:
     """Serve any follower that fetches: nothing tells which epoch it believes in, nor what its log ends with.
 
     **Kafka:** fetching before KIP-320, up to 2.0.
@@ -36,7 +36,7 @@ def fetch_without_fencing(role: LeaderAndIsr, log: Log, request: FetchRequest) -
     return Error.NONE
 
 
-def fetch_fenced_by_last_epoch(role: LeaderAndIsr, log: Log, request: FetchRequest) -> Error:
+def fetch_fenced_by_last_epoch(role: LeaderAndIsr, log: Log, request: FetchPosition) -> Error:
     """Serve a follower whose last record has the epoch that the leader has at the same offset.
 
     Errors: `LOG_TRUNCATION` if the follower must truncate first.
@@ -49,7 +49,7 @@ def fetch_fenced_by_last_epoch(role: LeaderAndIsr, log: Log, request: FetchReque
     return Error.NONE if agrees else Error.LOG_TRUNCATION
 
 
-def fetch_fenced_by_leader_epoch(role: LeaderAndIsr, log: Log, request: FetchRequest) -> Error:
+def fetch_fenced_by_leader_epoch(role: LeaderAndIsr, log: Log, request: FetchPosition) -> Error:
     """Serve a follower that is in the leader's own epoch, neither behind nor ahead.
 
     Errors: as `check_leader_epoch`.
@@ -64,10 +64,10 @@ def handle_fetch(
     role: LeaderAndIsr,
     log: Log,
     high_watermark: Offset,
-    request: FetchRequest,
+    request: FetchPosition,
     max_records: int,
     verdict: Error,
-) -> FetchResponse:
+) -> PublishedFetchResponse:
     """A leader's answer to a follower's fetch.
 
     Parameters: the leader's id, role, log and high watermark (offset); the request; how many records fit into a
@@ -80,16 +80,16 @@ def handle_fetch(
     the log end.
     """
     if verdict != Error.NONE:
-        return FetchResponse(verdict, (), UNKNOWN_OFFSET)
+        return PublishedFetchResponse(verdict, (), UNKNOWN_OFFSET)
     if role.leader != self_id:
-        return FetchResponse(Error.NOT_LEADER_OR_FOLLOWER, (), UNKNOWN_OFFSET)
+        return PublishedFetchResponse(Error.NOT_LEADER_OR_FOLLOWER, (), UNKNOWN_OFFSET)
     error = check_fetch_offset(log, request.fetch_offset)
     if error != Error.NONE:
-        return FetchResponse(error, (), UNKNOWN_OFFSET)
-    return FetchResponse(Error.NONE, log.read(request.fetch_offset, max_records), high_watermark)
+        return PublishedFetchResponse(error, (), UNKNOWN_OFFSET)
+    return PublishedFetchResponse(Error.NONE, log.read(request.fetch_offset, max_records), high_watermark)
 
 
-def apply_fetch_response(log: LogT, response: FetchResponse) -> tuple[LogT, Offset]:
+def apply_fetch_response(log: LogT, response: PublishedFetchResponse) -> tuple[LogT, Offset]:
     """A follower's log and high watermark (offset) after a successful fetch.
 
     **Kafka:** `ReplicaFetcherThread.processPartitionData`.

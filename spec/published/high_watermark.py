@@ -5,11 +5,11 @@ follower's last fetch, never from the follower's log.
 """
 
 from spec.log.algebra import Log
-from spec.messages.fetch import FetchRequest
+from spec.messages.fetch import FetchPosition
 from spec.values import BrokerId, LeaderAndIsr, Offset
 
 
-def replicated_by_offset(role: LeaderAndIsr, log: Log, fetch: FetchRequest, offset: Offset) -> bool:
+def replicated_by_offset(role: LeaderAndIsr, log: Log, fetch: FetchPosition, offset: Offset) -> bool:
     """Whether a follower's last fetch shows that it holds the leader's log up to `offset`: by the fetch offset alone.
 
     Parameters: the leader's `role` and `log`; the follower's last `fetch`; an exclusive end `offset`.
@@ -19,7 +19,7 @@ def replicated_by_offset(role: LeaderAndIsr, log: Log, fetch: FetchRequest, offs
     return fetch.fetch_offset >= offset
 
 
-def replicated_by_last_epoch(role: LeaderAndIsr, log: Log, fetch: FetchRequest, offset: Offset) -> bool:
+def replicated_by_last_epoch(role: LeaderAndIsr, log: Log, fetch: FetchPosition, offset: Offset) -> bool:
     """As `replicated_by_offset`, and the record before `offset` must have the same leader epoch in both logs.
 
     **Kafka:** the first draft of KIP-320, never released.
@@ -29,7 +29,7 @@ def replicated_by_last_epoch(role: LeaderAndIsr, log: Log, fetch: FetchRequest, 
     return offset == log.start_offset or fetch.last_fetched_epoch == log.epoch_at(Offset(offset - 1))
 
 
-def replicated_by_leader_epoch(role: LeaderAndIsr, log: Log, fetch: FetchRequest, offset: Offset) -> bool:
+def replicated_by_leader_epoch(role: LeaderAndIsr, log: Log, fetch: FetchPosition, offset: Offset) -> bool:
     """As `replicated_by_offset`, and the fetch must have been made in the leader's current epoch.
 
     In an older epoch the follower may still have to truncate what it has acknowledged.

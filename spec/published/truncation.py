@@ -2,7 +2,7 @@
 
 Each rule is the follower's side: it gets its own log and high watermark, and `ask`, which sends the leader "where does
 this epoch end in your log?" (OffsetForLeaderEpoch) and returns the answer. The leader's side is
-`handle_offset_for_leader_epoch`, behind one of three fences.
+`answer_offset_for_leader_epoch`, behind one of three fences.
 """
 
 from collections.abc import Callable

@@ -11,7 +11,7 @@ from spec.broker.rules.epoch_lookup import look_up_as_designed, look_up_as_relea
 from spec.broker.rules.isr.proposal import LeaderIsr, Proposal, maximal_isr, propose
 from spec.broker.rules.leadership import StartLeading, start_leading
 from spec.log.algebra import Log
-from spec.messages.fetch import FetchRequest
+from spec.messages.fetch import FetchPosition
 from spec.published.election import fail_broker_emptying_isr
 from spec.published.fetch import fetch_fenced_by_last_epoch, fetch_fenced_by_leader_epoch, fetch_without_fencing
 from spec.published.high_watermark import replicated_by_last_epoch, replicated_by_leader_epoch, replicated_by_offset
@@ -46,8 +46,8 @@ class Protocol:
     truncation: Callable[[Log, Offset, Ask], Offset]
     epoch_lookup: Callable[[Log, Epoch], EpochEndOffset]
     truncation_fencing: Callable[[BrokerId, LeaderAndIsr, Epoch], Error]
-    fetch_fencing: Callable[[LeaderAndIsr, Log, FetchRequest], Error]
-    has_replicated: Callable[[LeaderAndIsr, Log, FetchRequest, Offset], bool]
+    fetch_fencing: Callable[[LeaderAndIsr, Log, FetchPosition], Error]
+    has_replicated: Callable[[LeaderAndIsr, Log, FetchPosition, Offset], bool]
     may_join: Callable[[LeaderAndIsr, Log, Offset], bool]
     start_leading: StartLeading
     fail_broker: Callable[[LeaderAndIsr, BrokerId], LeaderAndIsr]

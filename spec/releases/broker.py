@@ -6,7 +6,7 @@ of an upgrade is brokers of different versions. Up to 2.8 the controller keeps t
 
 from dataclasses import replace
 
-from spec.broker.lifecycle import answers_this_run
+from spec.broker.lifecycle import answers_this_incarnation
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.divergence import (
     count_every_fetch,
@@ -17,12 +17,12 @@ from spec.broker.rules.divergence import (
 )
 from spec.broker.rules.epoch_lookup import look_up_as_released, look_up_end_only, look_up_within_history
 from spec.broker.rules.fencing import (
-    accept_any_run,
-    check_broker_epoch,
+    accept_any_replica_epoch,
+    check_replica_epoch,
     check_serves,
     check_serves_unfenced,
-    name_no_run,
-    name_run,
+    name_broker_epoch,
+    name_no_broker_epoch,
 )
 from spec.broker.rules.fetcher import (
     forget_last_epoch_if_first_is_empty,
@@ -76,7 +76,7 @@ from spec.broker.rules.isr.membership import (
     joins_under_min_isr_if_caught_up,
 )
 from spec.broker.rules.isr.proposal import maximal_isr, propose
-from spec.broker.rules.isr.request import ask_for_eligible_isr, ask_for_isr, ask_for_isr_of_runs, write_isr
+from spec.broker.rules.isr.request import ask_for_eligible_isr, ask_for_isr, ask_for_isr_by_broker_epoch, write_isr
 from spec.broker.rules.leadership import has_caught_up, start_leading, start_leading_with_epoch_entry
 from spec.broker.rules.offsets import lags_behind_epoch_start, never_lags
 from spec.broker.rules.produce import min_isr_as_configured, min_isr_within_replicas
@@ -85,7 +85,7 @@ from spec.log.producers import append_unchecked, check_batch
 
 BROKER_0_10 = BrokerProtocol(
     name="0.10",
-    takes_registration=answers_this_run,
+    takes_registration=answers_this_incarnation,
     acts_on_metadata=has_caught_up,
     takes_announcement=takes_later_leader_epoch,
     announced_isr=apply_partition,
@@ -99,7 +99,7 @@ BROKER_0_10 = BrokerProtocol(
     epoch_lookup=look_up_end_only,
     divergence=no_divergence_check,
     counts_fetch=count_unless_diverging,
-    check_run=accept_any_run,
+    check_replica_epoch=accept_any_replica_epoch,
     awaits=awaited_if_in_isr,
     may_advance=advance_at_any_isr_size,
     latest_offset_lags=never_lags,
@@ -110,7 +110,7 @@ BROKER_0_10 = BrokerProtocol(
     counted_isr=maximal_isr,
     asks_for_isr=write_isr,
     on_isr_error=roll_back_always,
-    names_run=name_no_run,
+    names_broker_epoch=name_no_broker_epoch,
     names_epochs=name_no_epoch,
     truncate=truncate_if_longer,
     truncation=truncation_by_answer,
@@ -204,10 +204,10 @@ BROKER_3_4 = replace(BROKER_3_3, name="3.4")
 BROKER_3_5 = replace(
     BROKER_3_4,
     name="3.5",
-    check_run=check_broker_epoch,
+    check_replica_epoch=check_replica_epoch,
     is_eligible=eligible_in_its_broker_epoch,
-    asks_for_isr=ask_for_isr_of_runs,
-    names_run=name_run,
+    asks_for_isr=ask_for_isr_by_broker_epoch,
+    names_broker_epoch=name_broker_epoch,
     high_watermark_when_diverging=keep_high_watermark,
 )
 """KIP-903: broker epochs in Fetch and AlterPartition. KAFKA-14704 repaired."""
@@ -244,7 +244,7 @@ BROKER_NEXT = replace(
 Followers remembered over missed epochs; proposals forgotten for metadata that tell nothing new; KAFKA-18991; KAFKA-19996.
 """
 
-BROKER_VERSIONS = (
+BROKER_RELEASES = (
     BROKER_0_10,
     BROKER_0_11,
     BROKER_1_0,

@@ -6,7 +6,7 @@ Many are what an older release did; the rest never were in any.
 from spec.broker.lifecycle import BrokerLifecycle
 from spec.broker.rules.divergence import count_every_fetch, diverges, no_divergence_check
 from spec.broker.rules.epoch_lookup import look_up_as_designed, look_up_end_only
-from spec.broker.rules.fencing import accept_any_run, check_serves_unfenced
+from spec.broker.rules.fencing import accept_any_replica_epoch, check_serves_unfenced
 from spec.broker.rules.fetcher import (
     FetchState,
     forget_last_epoch_if_first_is_empty,
@@ -38,7 +38,7 @@ from spec.values import UNKNOWN_OFFSET, Epoch, Offset, PartitionEpoch
 
 
 def takes_any_registration(run: BrokerLifecycle, response: BrokerRegistrationResponse) -> bool:
-    """Take every answer to a registration, be it another run's. **Kafka:** no release."""
+    """Take every answer to a registration, be it another incarnation's. **Kafka:** no release."""
     return True
 
 
@@ -64,10 +64,10 @@ def one_is_enough(min_isr: int, replicas: int) -> int:
 
 BROKER_MUTANTS = (
     Mutant(
-        "take-registration-of-earlier-run",
+        "take-registration-of-earlier-incarnation",
         "takes_registration",
         takes_any_registration,
-        "a starting broker takes the answer to an earlier run for its own",
+        "a starting broker takes the answer to an earlier incarnation for its own",
     ),
     Mutant("act-on-old-metadata", "acts_on_metadata", acts_on_any_metadata, "a starting broker acts on its past"),
     Mutant("take-old-announcement", "takes_announcement", takes_any_announcement, "older announcements are taken"),
@@ -103,7 +103,12 @@ BROKER_MUTANTS = (
     Mutant(
         "count-diverging-fetch", "counts_fetch", count_every_fetch, "a fetch counts that is about to be cut (KAFKA-13141)"
     ),
-    Mutant("count-fetch-of-earlier-run", "check_run", accept_any_run, "a fetch of an earlier run counts (KIP-903)"),
+    Mutant(
+        "count-fetch-of-earlier-incarnation",
+        "check_replica_epoch",
+        accept_any_replica_epoch,
+        "a fetch of an earlier incarnation counts (KIP-903)",
+    ),
     Mutant("await-isr-only", "awaits", awaited_if_in_isr, "the high watermark overtakes who is about to join"),
     Mutant(
         "await-ineligible", "awaits", awaited_if_caught_up, "the high watermark waits for who may not join (KAFKA-15021)"
@@ -116,7 +121,10 @@ BROKER_MUTANTS = (
     ),
     Mutant("admit-anybody", "is_eligible", any_replica_is_eligible, "fenced and departing replicas join (KIP-841)"),
     Mutant(
-        "admit-earlier-run", "is_eligible", eligible_while_active, "a replica joins by a fetch of an earlier run (KIP-903)"
+        "admit-earlier-incarnation",
+        "is_eligible",
+        eligible_while_active,
+        "a replica joins by a fetch of an earlier incarnation (KIP-903)",
     ),
     Mutant("join-before-epoch-start", "has_reached", has_reached_high_watermark, "a follower joins too early (KAFKA-7128)"),
     Mutant("join-before-high-watermark", "has_reached", has_fetched, "a follower joins without what is committed"),

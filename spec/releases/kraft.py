@@ -8,9 +8,9 @@ from spec.controller.rules.brokers import (
     caught_up_with_registration,
     marks_shutdown_never,
     marks_shutdown_once,
-    new_run_is_clean_if_it_says_so,
-    new_run_is_ignored,
-    new_run_is_unclean,
+    new_incarnation_is_clean_if_it_says_so,
+    new_incarnation_is_ignored,
+    new_incarnation_is_unclean,
     register_again_anew,
     register_again_as_is,
     register_again_with_new_epoch,
@@ -23,7 +23,7 @@ from spec.controller.rules.isr_proposals import (
     controller_may_be_behind,
     moved_away_as_fenced,
     moved_away_as_new_leader,
-    same_run_is_eligible,
+    same_broker_epoch_is_eligible,
 )
 from spec.controller.rules.partition_change import (
     complete_when_added_are_in_sync,
@@ -57,7 +57,7 @@ KRAFT_3_0 = ControllerProtocol(
     eligible_for_isr=anybody_is_eligible,
     moved_away=moved_away_as_fenced,
     register_again=register_again_anew,
-    departure=new_run_is_ignored,
+    departure=new_incarnation_is_ignored,
     caught_up=caught_up_with_all,
     marks_shutdown=marks_shutdown_never,
 )
@@ -78,40 +78,41 @@ KRAFT_3_3 = replace(
 )
 """3.3 and 3.4: fenced brokers, and those in controlled shutdown, neither lead nor join (KIP-841)."""
 
-KRAFT_3_5 = replace(KRAFT_3_3, name="3.5", eligible_for_isr=same_run_is_eligible)
+KRAFT_3_5 = replace(KRAFT_3_3, name="3.5", eligible_for_isr=same_broker_epoch_is_eligible)
 """3.5: proposals carry broker epochs (KIP-903)."""
 
 KRAFT_3_6 = replace(KRAFT_3_5, name="3.6", opens_epoch=removes_replica)
 """3.6: a shrinking ISR no longer opens a leader epoch (KAFKA-15021)."""
 
 KRAFT_3_7 = replace(KRAFT_3_6, name="3.7", register_again=register_again_with_new_epoch)
-"""3.7: a run that registers twice stays unfenced."""
+"""3.7: an incarnation that registers twice stays unfenced."""
 
 KRAFT_3_8 = replace(KRAFT_3_7, name="3.8", complete_reassignment=complete_when_all_are_in_sync)
 """3.8: a reassignment waits for all replicas that stay."""
 
 KRAFT_3_9 = replace(KRAFT_3_8, name="3.9", register_again=register_again_as_is)
-"""3.9: a run that registers twice keeps its broker epoch."""
+"""3.9: an incarnation that registers twice keeps its broker epoch."""
 
 KRAFT_4_0 = replace(
     KRAFT_3_9,
     name="4.0",
     elr_enabled=eligible_leaders_as_configured,
     last_known_leader=last_known_leader_up_or_down,
-    departure=new_run_is_unclean,
+    departure=new_incarnation_is_unclean,
 )
-"""4.0: eligible leader replicas (KIP-966); a new run of a broker leaves the ISRs of the run before (KAFKA-18106)."""
+"""4.0: eligible leader replicas (KIP-966); a new incarnation of a broker leaves the ISRs of the incarnation before
+(KAFKA-18106)."""
 
 KRAFT_NEXT = replace(
     KRAFT_4_0,
     name="next",
     eligible_leaders=with_assigned_eligible_leaders,
     last_known_leader=last_known_leader_if_up,
-    departure=new_run_is_clean_if_it_says_so,
+    departure=new_incarnation_is_clean_if_it_says_so,
 )
 """4.0 with the controller's known defects repaired: KAFKA-19522, KAFKA-18635, and eligibility without assignment."""
 
-KRAFT_VERSIONS = (
+KRAFT_RELEASES = (
     KRAFT_3_0,
     KRAFT_3_2,
     KRAFT_3_3,

@@ -1,6 +1,6 @@
 """Mutants of the controller: one of its rules weakened, to show that the rule is needed."""
 
-from spec.controller.rules.brokers import new_run_is_ignored, register_again_anew
+from spec.controller.rules.brokers import new_incarnation_is_ignored, register_again_anew
 from spec.controller.rules.isr_proposals import active_is_eligible, anybody_is_eligible, check_proposer
 from spec.controller.rules.partition_change import (
     Elected,
@@ -50,7 +50,7 @@ CONTROLLER_MUTANTS = (
         "stale-broker-epoch-accepted",
         "eligible_for_isr",
         active_is_eligible,
-        "a replica joins the ISR by what an earlier run of it has fetched (KIP-903)",
+        "a replica joins the ISR by what an earlier incarnation of it has fetched (KIP-903)",
     ),
     Mutant(
         "fenced-replica-admitted",
@@ -67,7 +67,7 @@ CONTROLLER_MUTANTS = (
     Mutant(
         "unclean-replica-keeps-its-place",
         "departure",
-        new_run_is_ignored,
+        new_incarnation_is_ignored,
         "a broker that comes back without its records stays in the ISR and eligible (KIP-966, KAFKA-18106)",
     ),
     Mutant(

@@ -32,4 +32,4 @@ ZK_2_1 = replace(ZK_1_1, name="2.1", checked_epoch=own_epoch)
 ZK_2_2 = replace(ZK_2_1, name="2.2", epoch_of=current_broker_epoch, has_bounced=bounced)
 """2.2 to 2.8: brokers have epochs (KIP-380). In 2.7 and 2.8 leaders may propose an ISR to the controller (KIP-497)."""
 
-ZK_VERSIONS = (ZK_0_10, ZK_1_1, ZK_2_1, ZK_2_2)
+ZK_RELEASES = (ZK_0_10, ZK_1_1, ZK_2_1, ZK_2_2)

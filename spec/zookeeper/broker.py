@@ -32,7 +32,7 @@ ZkHandled: TypeAlias = Step[ZkReplica[LogT], Effect | Reply[ErrorResponse]]
 
 
 def check_request(broker: Broker, replica: ZkReplica[LogT], request: LeaderAndIsrRequest | StopReplicaRequest) -> Error:
-    """Whether a broker does what a controller asks: it is meant for this run, and the controller is not an old one.
+    """Whether a broker does what a controller asks: it is meant for this incarnation, and the controller is not an old one.
 
     Errors: `STALE_BROKER_EPOCH`, `STALE_CONTROLLER_EPOCH`.
 
@@ -106,12 +106,12 @@ def write_of(replica: ZkReplica[LogT], request: AlterPartitionRequest) -> Condit
     """The write to ZooKeeper that a leader makes for another ISR. **Kafka:** `Partition.updateIsr`."""
     isr = frozenset(member.broker for member in request.isr)
     role = LeaderAndIsr(request.broker, request.leader_epoch, isr)
-    return isr_write(request.partition, role, replica.controller_epoch, request.partition_epoch)
+    return isr_write(request.partition_id, role, replica.controller_epoch, request.partition_epoch)
 
 
 def outcome_of(request: AlterPartitionRequest, write: ConditionalWrite, written: bool) -> AlterPartitionResponse:
     """The outcome of that write, as the answer to a request would tell it. **Kafka:** `Partition.updateIsr`."""
-    partition: PartitionId = request.partition
+    partition: PartitionId = request.partition_id
     if not written:
         return AlterPartitionResponse(Error.INVALID_UPDATE_VERSION, partition)
     epoch = next_partition_epoch(write.expected_partition_epoch)

@@ -30,7 +30,7 @@ from spec.zookeeper.rules import (
 class ZkPartition(NamedTuple):
     """A partition as the controller has read it: assignment, and node. Kafka: `ControllerContext`."""
 
-    partition: PartitionId
+    partition_id: PartitionId
     replicas: tuple[BrokerId, ...]
     node: PartitionNode
     adding: frozenset[BrokerId] = NOBODY
@@ -71,22 +71,22 @@ def online_brokers(state: ZkControllerState) -> frozenset[BrokerId]:
     return live_brokers(state) - state.shutting_down
 
 
-def zk_partition_of(state: ZkControllerState, partition: PartitionId) -> ZkPartition:
+def zk_partition_of(state: ZkControllerState, partition_id: PartitionId) -> ZkPartition:
     """A partition that exists, as the controller has read it last. **Kafka:** `ControllerContext`."""
-    found = [entry for entry in state.partitions if entry.partition == partition]
-    assert found, f"the controller has not read partition {partition}"
+    found = [entry for entry in state.partitions if entry.partition_id == partition_id]
+    assert found, f"the controller has not read partition {partition_id}"
     return found[0]
 
 
-def refresh(state: ZkControllerState, partition: PartitionId, node: PartitionNode) -> ZkControllerState:
+def refresh(state: ZkControllerState, partition_id: PartitionId, node: PartitionNode) -> ZkControllerState:
     """The controller has read a partition's node again. **Kafka:** `KafkaController.updateLeaderAndIsrCache`."""
-    return with_partition(state, zk_partition_of(state, partition)._replace(node=node))
+    return with_partition(state, zk_partition_of(state, partition_id)._replace(node=node))
 
 
 def with_partition(state: ZkControllerState, changed: ZkPartition) -> ZkControllerState:
     """The state with one partition replaced."""
     return state._replace(
-        partitions=tuple(changed if entry.partition == changed.partition else entry for entry in state.partitions)
+        partitions=tuple(changed if entry.partition_id == changed.partition_id else entry for entry in state.partitions)
     )
 
 
@@ -94,15 +94,15 @@ def with_partition(state: ZkControllerState, changed: ZkPartition) -> ZkControll
 
 
 def _announce(
-    rules: ZkControllerProtocol, state: ZkControllerState, partition: PartitionId, to: tuple[BrokerId, ...]
+    rules: ZkControllerProtocol, state: ZkControllerState, partition_id: PartitionId, to: tuple[BrokerId, ...]
 ) -> tuple[ZkEffect, ...]:
     """Tell the live ones of these brokers about a partition. **Kafka:** `addLeaderAndIsrRequestForBrokers`."""
-    entry = zk_partition_of(state, partition)
+    entry = zk_partition_of(state, partition_id)
     role = entry.node.state
     request = LeaderAndIsrRequest(
         state.controller_epoch,
         NO_BROKER_EPOCH,
-        partition,
+        partition_id,
         role.leader,
         role.leader_epoch,
         role.isr,
@@ -116,12 +116,12 @@ def _announce(
 
 
 def _stop(
-    rules: ZkControllerProtocol, state: ZkControllerState, partition: PartitionId, to: BrokerId, delete: bool
+    rules: ZkControllerProtocol, state: ZkControllerState, partition_id: PartitionId, to: BrokerId, delete: bool
 ) -> tuple[ZkEffect, ...]:
     """End a broker's replica, or its fetching, if it is live. **Kafka:** `addStopReplicaRequestForBrokers`."""
-    epoch = zk_partition_of(state, partition).node.state.leader_epoch
+    epoch = zk_partition_of(state, partition_id).node.state.leader_epoch
     return tuple(
-        Send(to, StopReplicaRequest(state.controller_epoch, rules.epoch_of(broker), partition, epoch, delete))
+        Send(to, StopReplicaRequest(state.controller_epoch, rules.epoch_of(broker), partition_id, epoch, delete))
         for broker in state.live
         if broker.broker == to
     )
@@ -130,7 +130,7 @@ def _stop(
 def _decide(
     rules: ZkControllerProtocol,
     state: ZkControllerState,
-    partition: PartitionId,
+    partition_id: PartitionId,
     decided: LeaderAndIsr | None,
     to: tuple[BrokerId, ...],
 ) -> ZkStep:
@@ -138,13 +138,13 @@ def _decide(
 
     **Kafka:** `PartitionStateMachine.doElectLeaderForPartitions`, `ReplicaStateMachine.doHandleStateChanges`.
     """
-    entry = zk_partition_of(state, partition)
+    entry = zk_partition_of(state, partition_id)
     if decided is None or entry.node.controller_epoch > state.controller_epoch:
         return Step(state)
     checked = rules.checked_epoch(state.controller_epoch)
-    write = ConditionalWrite(partition, decided, state.controller_epoch, entry.node.partition_epoch, checked)
+    write = ConditionalWrite(partition_id, decided, state.controller_epoch, entry.node.partition_epoch, checked)
     after = with_partition(state, entry._replace(node=written_node(write)))
-    return Step(after, (write, *_announce(rules, after, partition, to)))
+    return Step(after, (write, *_announce(rules, after, partition_id, to)))
 
 
 def _then(step: ZkStep, following: ZkStep) -> ZkStep:
@@ -156,7 +156,7 @@ def _then(step: ZkStep, following: ZkStep) -> ZkStep:
 
 
 def create_partition(
-    rules: ZkControllerProtocol, state: ZkControllerState, partition: PartitionId, replicas: tuple[BrokerId, ...]
+    rules: ZkControllerProtocol, state: ZkControllerState, partition_id: PartitionId, replicas: tuple[BrokerId, ...]
 ) -> ZkStep:
     """A new partition: its online replicas are in sync, and the first of them leads. If there is none, it waits.
 
@@ -166,8 +166,8 @@ def create_partition(
     if not online:
         return Step(state)
     node = PartitionNode(LeaderAndIsr(online[0], Epoch(0), frozenset(online)), state.controller_epoch, PartitionEpoch(0))
-    created = state._replace(partitions=(*state.partitions, ZkPartition(partition, replicas, node)))
-    return Step(created, (NodeCreation(partition, node), *_announce(rules, created, partition, online)))
+    created = state._replace(partitions=(*state.partitions, ZkPartition(partition_id, replicas, node)))
+    return Step(created, (NodeCreation(partition_id, node), *_announce(rules, created, partition_id, online)))
 
 
 def take_over(
@@ -186,7 +186,7 @@ def take_over(
     state = ZkControllerState(controller_epoch, live, NOBODY, partitions)
     step: ZkStep = Step(state)
     for entry in partitions:
-        step = _then(step, Step(step.state, _announce(rules, step.state, entry.partition, entry.replicas)))
+        step = _then(step, Step(step.state, _announce(rules, step.state, entry.partition_id, entry.replicas)))
     return _then(step, elect_where_leader_is_gone(rules, unclean, step.state, live_brokers(step.state)))
 
 
@@ -203,24 +203,24 @@ def elect_where_leader_is_gone(
         if entry.node.state.leader not in there:
             decided = elect_offline(entry.replicas, entry.node.state, online, unclean)
             to = tuple(replica for replica in entry.replicas if replica in online)
-            step = _then(step, _decide(rules, step.state, entry.partition, decided, to))
+            step = _then(step, _decide(rules, step.state, entry.partition_id, decided, to))
     return step
 
 
 def take_replica_offline(
-    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, partition: PartitionId, broker: BrokerId
+    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, partition_id: PartitionId, broker: BrokerId
 ) -> ZkStep:
     """A replica is offline: it stops, if it can hear that, and leaves the ISR, and the leadership if it still has it.
 
     **Kafka:** `ReplicaStateMachine.doHandleStateChanges` to `OfflineReplica`, `doRemoveReplicasFromIsr`.
     """
-    entry = zk_partition_of(state, partition)
+    entry = zk_partition_of(state, partition_id)
     others = tuple(replica for replica in entry.replicas if replica != broker)
-    step: ZkStep = Step(state, _stop(rules, state, partition, broker, delete=False))
+    step: ZkStep = Step(state, _stop(rules, state, partition_id, broker, delete=False))
     if broker not in entry.node.state.isr:
-        return _then(step, Step(state, _announce(rules, state, partition, others)))
+        return _then(step, Step(state, _announce(rules, state, partition_id, others)))
     decided = rules.remove_from_isr(entry.node.state, broker, unclean)
-    return _then(step, _decide(rules, state, partition, decided, others))
+    return _then(step, _decide(rules, state, partition_id, decided, others))
 
 
 def fail_brokers(rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, gone: tuple[BrokerId, ...]) -> ZkStep:
@@ -236,7 +236,7 @@ def fail_brokers(rules: ZkControllerProtocol, unclean: bool, state: ZkController
     for broker in gone:
         for entry in state.partitions:
             if broker in entry.replicas:
-                step = _then(step, take_replica_offline(rules, unclean, step.state, entry.partition, broker))
+                step = _then(step, take_replica_offline(rules, unclean, step.state, entry.partition_id, broker))
     return step
 
 
@@ -251,7 +251,7 @@ def start_brokers(
     step: ZkStep = Step(state._replace(live=live))
     for entry in state.partitions:
         to = tuple(broker.broker for broker in new if broker.broker in entry.replicas)
-        step = _then(step, Step(step.state, _announce(rules, step.state, entry.partition, to)))
+        step = _then(step, Step(step.state, _announce(rules, step.state, entry.partition_id, to)))
     return _then(step, elect_where_leader_is_gone(rules, unclean, step.state, live_brokers(step.state)))
 
 
@@ -311,29 +311,29 @@ def handle_controlled_shutdown(
         if entry.node.state.leader == broker:
             shutting_down = step.state.shutting_down
             decided = elect_for_shutdown(entry.replicas, entry.node.state, live_brokers(state), shutting_down)
-            step = _then(step, _decide(rules, step.state, entry.partition, decided, entry.replicas))
+            step = _then(step, _decide(rules, step.state, entry.partition_id, decided, entry.replicas))
     for entry in replicated:
         if entry.node.state.leader != broker:
-            step = _then(step, take_replica_offline(rules, unclean, step.state, entry.partition, broker))
+            step = _then(step, take_replica_offline(rules, unclean, step.state, entry.partition_id, broker))
     led = [entry for entry in step.state.partitions if entry.node.state.leader == broker and len(entry.replicas) > 1]
-    answer = ControlledShutdownResponse(Error.NONE, frozenset(entry.partition for entry in led))
+    answer = ControlledShutdownResponse(Error.NONE, frozenset(entry.partition_id for entry in led))
     return _then(step, Step(step.state, (Reply(answer),)))
 
 
-def handle_preferred_election(rules: ZkControllerProtocol, state: ZkControllerState, partition: PartitionId) -> ZkStep:
+def handle_preferred_election(rules: ZkControllerProtocol, state: ZkControllerState, partition_id: PartitionId) -> ZkStep:
     """Give a partition to its preferred replica.
 
     Errors: `ELECTION_NOT_NEEDED`, `PREFERRED_LEADER_NOT_AVAILABLE`.
 
     **Kafka:** `KafkaController.onReplicaElection`; `processReplicaLeaderElection` since 2.4.
     """
-    entry = zk_partition_of(state, partition)
+    entry = zk_partition_of(state, partition_id)
     if entry.node.state.leader == entry.replicas[0]:
         return Step(state, (Reply(ErrorResponse(Error.ELECTION_NOT_NEEDED)),))
     decided = elect_preferred(entry.replicas, entry.node.state, online_brokers(state))
     if decided is None:
         return Step(state, (Reply(ErrorResponse(Error.PREFERRED_LEADER_NOT_AVAILABLE)),))
-    step = _decide(rules, state, partition, decided, entry.replicas)
+    step = _decide(rules, state, partition_id, decided, entry.replicas)
     return _then(step, Step(step.state, (Reply(ErrorResponse(Error.NONE)),)))
 
 
@@ -347,19 +347,19 @@ def handle_isr_proposal(rules: ZkControllerProtocol, state: ZkControllerState, r
     """
     live = next((entry for entry in state.live if entry.broker == request.broker), None)
     if live is None or live.broker_epoch != request.broker_epoch:
-        return Step(state, (Reply(AlterPartitionResponse(Error.STALE_BROKER_EPOCH, request.partition)),))
-    entry = zk_partition_of(state, request.partition)
+        return Step(state, (Reply(AlterPartitionResponse(Error.STALE_BROKER_EPOCH, request.partition_id)),))
+    entry = zk_partition_of(state, request.partition_id)
     node = entry.node
     if request.leader_epoch < node.state.leader_epoch:
-        return Step(state, (Reply(AlterPartitionResponse(Error.FENCED_LEADER_EPOCH, request.partition)),))
+        return Step(state, (Reply(AlterPartitionResponse(Error.FENCED_LEADER_EPOCH, request.partition_id)),))
     proposed = LeaderAndIsr(request.broker, request.leader_epoch, proposed_isr(request))
     if proposed == node.state:
-        return Step(state, (Reply(_as_it_is(request.partition, node)),))
+        return Step(state, (Reply(_as_it_is(request.partition_id, node)),))
     checked = rules.checked_epoch(state.controller_epoch)
-    write = ConditionalWrite(request.partition, proposed, state.controller_epoch, request.partition_epoch, checked)
+    write = ConditionalWrite(request.partition_id, proposed, state.controller_epoch, request.partition_epoch, checked)
     written = written_node(write)
     after = with_partition(state, entry._replace(node=written))
-    return Step(after, (write, Reply(_as_it_is(request.partition, written))))
+    return Step(after, (write, Reply(_as_it_is(request.partition_id, written))))
 
 
 def refuse_isr_proposal(request: AlterPartitionRequest) -> AlterPartitionResponse:
@@ -369,19 +369,19 @@ def refuse_isr_proposal(request: AlterPartitionRequest) -> AlterPartitionRespons
 
     **Kafka:** `KafkaController.processAlterIsr`.
     """
-    return AlterPartitionResponse(Error.INVALID_UPDATE_VERSION, request.partition)
+    return AlterPartitionResponse(Error.INVALID_UPDATE_VERSION, request.partition_id)
 
 
-def _as_it_is(partition: PartitionId, node: PartitionNode) -> AlterPartitionResponse:
+def _as_it_is(partition_id: PartitionId, node: PartitionNode) -> AlterPartitionResponse:
     role = node.state
-    return AlterPartitionResponse(Error.NONE, partition, role.leader, role.leader_epoch, role.isr, node.partition_epoch)
+    return AlterPartitionResponse(Error.NONE, partition_id, role.leader, role.leader_epoch, role.isr, node.partition_epoch)
 
 
-def handle_reassignment(
+def handle_alter_partition_reassignments(
     rules: ZkControllerProtocol,
     unclean: bool,
     state: ZkControllerState,
-    partition: PartitionId,
+    partition_id: PartitionId,
     replicas: tuple[BrokerId, ...],
 ) -> ZkStep:
     """Move a partition to other replicas: announce old and new ones together, in a new leader epoch.
@@ -390,7 +390,7 @@ def handle_reassignment(
 
     **Kafka:** `KafkaController.onPartitionReassignment`, phase A; `updateLeaderEpochAndSendRequest`.
     """
-    entry = zk_partition_of(state, partition)
+    entry = zk_partition_of(state, partition_id)
     old = tuple(replica for replica in entry.replicas if replica not in replicas)
     moving = entry._replace(
         replicas=(*replicas, *old),
@@ -399,20 +399,20 @@ def handle_reassignment(
     )
     moved = with_partition(state, moving)
     if frozenset(replicas) <= entry.node.state.isr:
-        return handle_reassignment_progress(rules, unclean, moved, partition)
-    return _open_epoch(rules, moved, partition, moving.replicas)
+        return handle_reassignment_progress(rules, unclean, moved, partition_id)
+    return _open_epoch(rules, moved, partition_id, moving.replicas)
 
 
 def _open_epoch(
-    rules: ZkControllerProtocol, state: ZkControllerState, partition: PartitionId, to: tuple[BrokerId, ...]
+    rules: ZkControllerProtocol, state: ZkControllerState, partition_id: PartitionId, to: tuple[BrokerId, ...]
 ) -> ZkStep:
     """A new leader epoch with the same leader, so that all replicas take notice. **Kafka:** `updateLeaderEpoch`."""
-    role = zk_partition_of(state, partition).node.state
-    return _decide(rules, state, partition, role._replace(leader_epoch=next_epoch(role.leader_epoch)), to)
+    role = zk_partition_of(state, partition_id).node.state
+    return _decide(rules, state, partition_id, role._replace(leader_epoch=next_epoch(role.leader_epoch)), to)
 
 
 def handle_reassignment_progress(
-    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, partition: PartitionId
+    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, partition_id: PartitionId
 ) -> ZkStep:
     """The ISR of a partition on the move has changed: when all new replicas are in sync, the old ones go.
 
@@ -422,17 +422,17 @@ def handle_reassignment_progress(
     **Kafka:** `KafkaController.onPartitionReassignment`, phase B; `isReassignmentComplete`,
     `moveReassignedPartitionLeaderIfRequired`, `stopRemovedReplicasOfReassignedPartition`.
     """
-    entry = zk_partition_of(state, partition)
+    entry = zk_partition_of(state, partition_id)
     targets = tuple(replica for replica in entry.replicas if replica not in entry.removing)
     if not frozenset(targets) <= entry.node.state.isr:
         return Step(state)
     over = with_partition(state, entry._replace(replicas=targets, adding=NOBODY, removing=NOBODY))
     if entry.node.state.leader in frozenset(targets) & online_brokers(state):
-        step = _open_epoch(rules, over, partition, targets)
+        step = _open_epoch(rules, over, partition_id, targets)
     else:
         decided = elect_for_reassignment(targets, entry.node.state, online_brokers(state))
-        step = _decide(rules, over, partition, decided, targets)
+        step = _decide(rules, over, partition_id, decided, targets)
     for broker in sorted(entry.removing):
-        step = _then(step, take_replica_offline(rules, unclean, step.state, partition, broker))
-        step = _then(step, Step(step.state, _stop(rules, step.state, partition, broker, delete=True)))
+        step = _then(step, take_replica_offline(rules, unclean, step.state, partition_id, broker))
+        step = _then(step, Step(step.state, _stop(rules, step.state, partition_id, broker, delete=True)))
     return step

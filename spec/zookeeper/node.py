@@ -27,7 +27,7 @@ class ConditionalWrite(NamedTuple):
     Kafka: `KafkaZkClient.updateLeaderAndIsr`, `conditionalUpdatePath`.
     """
 
-    partition: PartitionId
+    partition_id: PartitionId
     state: LeaderAndIsr
     controller_epoch: Epoch
     expected_partition_epoch: PartitionEpoch
@@ -37,7 +37,7 @@ class ConditionalWrite(NamedTuple):
 class NodeCreation(NamedTuple):
     """Write the first node of a new partition. Kafka: `KafkaZkClient.createTopicPartitionStatesRaw`."""
 
-    partition: PartitionId
+    partition_id: PartitionId
     node: PartitionNode
 
 
@@ -76,7 +76,7 @@ def was_written(node: PartitionNode, write: ConditionalWrite) -> bool:
 
 
 def isr_write(
-    partition: PartitionId, role: LeaderAndIsr, controller_epoch: Epoch, partition_epoch: PartitionEpoch
+    partition_id: PartitionId, role: LeaderAndIsr, controller_epoch: Epoch, partition_epoch: PartitionEpoch
 ) -> ConditionalWrite:
     """A leader's own write of its ISR: in the epoch of the controller that made it leader, on the version it knows.
 
@@ -84,4 +84,4 @@ def isr_write(
 
     **Kafka:** `Partition.updateIsr`, `ReplicationUtils.updateLeaderAndIsr`, up to 2.6.
     """
-    return ConditionalWrite(partition, role, controller_epoch, partition_epoch)
+    return ConditionalWrite(partition_id, role, controller_epoch, partition_epoch)

@@ -34,12 +34,12 @@ def own_epoch(controller_epoch: Epoch) -> Epoch:
 
 
 def no_broker_epoch(broker: LiveBroker) -> BrokerEpoch:
-    """Requests do not say for which run of a broker they are meant. **Kafka:** up to 2.1."""
+    """Requests do not say for which incarnation of a broker they are meant. **Kafka:** up to 2.1."""
     return NO_BROKER_EPOCH
 
 
 def current_broker_epoch(broker: LiveBroker) -> BrokerEpoch:
-    """Requests name the run for which they are meant; another one refuses. **Kafka:** since 2.2 (KIP-380)."""
+    """Requests name the incarnation for which they are meant; another one refuses. **Kafka:** since 2.2 (KIP-380)."""
     return broker.broker_epoch
 
 
@@ -113,7 +113,7 @@ def check_controller_epoch(known: Epoch, claimed: Epoch) -> Error:
 
 
 def check_request_epoch(own: BrokerEpoch, claimed: BrokerEpoch) -> Error:
-    """Whether a request of the controller is meant for this run of the broker, or does not say.
+    """Whether a request of the controller is meant for this incarnation of the broker, or does not say.
 
     Errors: `STALE_BROKER_EPOCH`.
 

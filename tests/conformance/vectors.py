@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 from spec.broker.rules.epoch_lookup import (
-    handle_offset_for_leader_epoch,
+    answer_offset_for_leader_epoch,
     look_up_as_released,
     offset_for_leader_epoch_without_log,
 )
 from spec.log.epoch_history import NO_ENTRY, EpochEntry, EpochHistory
 from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse
+from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
 from spec.published.truncation import answer_in_epoch
 from spec.values import NO_EPOCH, BrokerId, Epoch, LeaderAndIsr, Offset, Record
 from tests.conformance.components import Answer
@@ -126,11 +126,11 @@ class OffsetForLeaderEpochApi:
         response = self._response(Epoch(-1 if current_leader_epoch is None else current_leader_epoch), Epoch(leader_epoch))
         return {"error": response.error.name, "epoch": response.end.leader_epoch, "end_offset": response.end.end_offset}
 
-    def _response(self, claimed: Epoch, asked: Epoch) -> EpochEndOffsetResponse:
+    def _response(self, claimed: Epoch, asked: Epoch) -> OffsetForLeaderEpochResponse:
         if self.host_role != "leader":
             return offset_for_leader_epoch_without_log(self.host_role == "online_partition_without_log")
         verdict = answer_in_epoch(self.SELF, LeaderAndIsr(self.SELF, self.EPOCH, frozenset({self.SELF})), claimed)
-        return handle_offset_for_leader_epoch(verdict, look_up_as_released(self.log, asked))
+        return answer_offset_for_leader_epoch(verdict, look_up_as_released(self.log, asked))
 
 
 def _log_with_epoch_ends(ends: dict[str, list[int]]) -> RecordLog:

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from spec.broker.partition import Broker, Partition, Settings
+from spec.broker.partition import Broker, BrokerSettings, Partition
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.fetcher import FetchState, FetchStatus
 from spec.broker.rules.followers import Follower, FollowerState
 from spec.broker.rules.isr.proposal import LeaderIsr
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.fetch import CONSUMER, FetchRequest, PartitionFetch
+from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest
 from spec.metadata import BrokerRegistration, PartitionRegistration
 from spec.releases.broker import BROKER_4_0
 from spec.step import Reply, Step
@@ -45,7 +45,7 @@ ALL_UP = tuple(registered(broker) for broker in EVERYBODY)
 
 
 def broker(protocol: BrokerProtocol = BROKER_4_0, min_isr: int = 1, **changes: Any) -> Broker:
-    return Broker(SELF, protocol, run_of(SELF), ALL_UP, Settings(min_isr=min_isr))._replace(**changes)
+    return Broker(SELF, protocol, run_of(SELF), ALL_UP, BrokerSettings(min_isr=min_isr))._replace(**changes)
 
 
 def log_of(*epochs: int) -> RecordLog:
@@ -95,16 +95,14 @@ def announced(
     return registration._replace(**changes)
 
 
-def fetch_of(
-    replica: BrokerId, offset: int, last_epoch: int = NO_EPOCH, epoch: int = EPOCH, **changes: Any
-) -> PartitionFetch:
+def fetch_of(replica: BrokerId, offset: int, last_epoch: int = NO_EPOCH, epoch: int = EPOCH, **changes: Any) -> FetchRequest:
     """A fetch of a follower in its present run."""
-    request = FetchRequest(Epoch(epoch), Offset(offset), Epoch(last_epoch))
-    return PartitionFetch(replica, request, run_of(replica))._replace(**changes)
+    request = FetchPosition(Epoch(epoch), Offset(offset), Epoch(last_epoch))
+    return FetchRequest(replica, request, run_of(replica))._replace(**changes)
 
 
-def consumer_fetch(offset: int, epoch: int = NO_EPOCH, **changes: Any) -> PartitionFetch:
-    return PartitionFetch(CONSUMER, FetchRequest(Epoch(epoch), Offset(offset), NO_EPOCH))._replace(**changes)
+def consumer_fetch(offset: int, epoch: int = NO_EPOCH, **changes: Any) -> FetchRequest:
+    return FetchRequest(CONSUMER, FetchPosition(Epoch(epoch), Offset(offset), NO_EPOCH))._replace(**changes)
 
 
 def reply(step: Step[Any, Any]) -> Any:

@@ -13,16 +13,16 @@ from typing import Any, Generic
 from spec.broker.effects import AnswerProducer, FollowerRequest
 from spec.broker.follower import (
     fetch_or_truncate,
-    handle_epoch_end_response,
-    handle_fetch_answer,
-    handle_listed_offset,
+    handle_fetch_response,
+    handle_list_offsets_response,
     handle_no_answer,
+    handle_offset_for_leader_epoch_response,
 )
 from spec.broker.leader.fetch import handle_fetch
 from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
-from spec.broker.leader.offsets import handle_epoch_end, handle_list_offsets
+from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import Broker, Handled, Partition, Settings, leads
+from spec.broker.partition import Broker, BrokerSettings, Handled, Partition, leads
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.recovery import Checkpoints, after_clean_stop, after_kill, checkpoint, opened, recover
 from spec.broker.roles import apply_change
@@ -30,9 +30,9 @@ from spec.controller.protocol import ControllerProtocol
 from spec.log.algebra import LogT
 from spec.log.local_log import LocalLog
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.fetch import FetchAnswer, PartitionFetch
-from spec.messages.list_offsets import ListedOffset, ListOffsetsRequest
-from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse, EpochEndRequest
+from spec.messages.fetch import FetchRequest, FetchResponse
+from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from spec.messages.produce import ACKS_ALL, ProduceRequest
 from spec.metadata import EMPTY_IMAGE, MetadataImage, local_change, partition_of
 from spec.step import Reply, Send, SendToController
@@ -86,7 +86,7 @@ class Cluster(Generic[LogT]):
         self.rare, self.check_every, self.batch = rare, check_every, batch
         self.steps = 0
         self.protocol = protocol
-        self.settings = Settings(min_isr=2)
+        self.settings = BrokerSettings(min_isr=2)
         self.controller: Driver = cluster(rules, min_isr=2)
         self.images = [self.controller.image]
         self.nodes: dict[BrokerId, Node[LogT]] = {}
@@ -159,10 +159,10 @@ class Cluster(Generic[LogT]):
             return
         broker, partition = self.broker(asked.leader), leader.partition
         match asked.request:
-            case PartitionFetch() as request:
+            case FetchRequest() as request:
                 asked.answer = self.run(asked.leader, handle_fetch(broker, partition, request, self.now))
-            case EpochEndRequest() as request:
-                asked.answer = self.run(asked.leader, handle_epoch_end(broker, partition, request))
+            case OffsetForLeaderEpochRequest() as request:
+                asked.answer = self.run(asked.leader, handle_offset_for_leader_epoch(broker, partition, request))
             case ListOffsetsRequest() as request:
                 asked.answer = self.run(asked.leader, handle_list_offsets(broker, partition, request))
 
@@ -174,12 +174,12 @@ class Cluster(Generic[LogT]):
         node.asked = None
         broker, partition, epoch = self.broker(replica), node.partition, asked.epoch
         match asked.answer:
-            case FetchAnswer() as answer:
-                self.run(replica, handle_fetch_answer(broker, partition, epoch, asked.offset, answer, self.now))
-            case EpochEndOffsetResponse() as answer:
-                self.run(replica, handle_epoch_end_response(broker, partition, epoch, answer, self.now))
-            case ListedOffset() as answer:
-                self.run(replica, handle_listed_offset(broker, partition, epoch, answer, self.now))
+            case FetchResponse() as answer:
+                self.run(replica, handle_fetch_response(broker, partition, epoch, asked.offset, answer, self.now))
+            case OffsetForLeaderEpochResponse() as answer:
+                self.run(replica, handle_offset_for_leader_epoch_response(broker, partition, epoch, answer, self.now))
+            case ListOffsetsResponse() as answer:
+                self.run(replica, handle_list_offsets_response(broker, partition, epoch, answer, self.now))
 
     def lose(self, replica: BrokerId) -> None:
         node = self.nodes[replica]

@@ -5,23 +5,28 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from spec.controller.brokers import handle_heartbeat, handle_registration, handle_session_timeout, handle_unregistration
+from spec.controller.brokers import (
+    handle_broker_heartbeat,
+    handle_broker_registration,
+    handle_session_timeout,
+    handle_unregistration,
+)
 from spec.controller.partitions import (
     handle_alter_partition,
+    handle_alter_partition_reassignments,
     handle_balance,
-    handle_create_partition,
+    handle_create_topics,
     handle_elect_leaders,
     handle_min_isr_change,
-    handle_reassignment,
     handle_unclean_elections,
 )
 from spec.controller.protocol import ControllerProtocol, ControllerSettings
 from spec.controller.state import AppendRecords, ControllerState, ControllerStep, activate, check_append
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
-from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentRequest
+from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
 from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.messages.create_topics import CreatePartitionRequest
+from spec.messages.create_topics import CreateTopicsRequest
 from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.metadata import EMPTY_IMAGE, MetadataImage, MetadataRecord, PartitionRegistration, partition_of, replay_all
 from spec.step import Reply
@@ -95,7 +100,7 @@ class Driver:
         run = self.incarnations.get(broker, 0) + new_run
         previous = self.broker_epochs.get(broker, NO_BROKER_EPOCH) if clean else NO_BROKER_EPOCH
         request = BrokerRegistrationRequest(BrokerId(broker), Incarnation(run), previous)
-        step = self.take(handle_registration(self.rules, self.settings, self.state, request, self.now_ms))
+        step = self.take(handle_broker_registration(self.rules, self.settings, self.state, request, self.now_ms))
         answer = answer_of(step)
         if answer.error == Error.NONE:
             if run != self.incarnations.get(broker):
@@ -116,7 +121,7 @@ class Driver:
         replayed = self.image.end_offset - 1 if offset is None else offset
         epoch = self.broker_epochs.get(broker, NO_BROKER_EPOCH)
         request = BrokerHeartbeatRequest(BrokerId(broker), epoch, Offset(replayed), fence, broker in self.leaving)
-        return self.take(handle_heartbeat(self.rules, self.settings, self.state, request, self.now_ms))
+        return self.take(handle_broker_heartbeat(self.rules, self.settings, self.state, request, self.now_ms))
 
     def start(self, *brokers: int) -> None:
         """Register brokers, and let them be unfenced."""
@@ -125,7 +130,7 @@ class Driver:
             self.heartbeat(broker)
 
     def create(self, *replicas: int) -> ControllerStep:
-        return self.take(handle_create_partition(self.state, CreatePartitionRequest(PARTITION, order(*replicas))))
+        return self.take(handle_create_topics(self.state, CreateTopicsRequest(PARTITION, order(*replicas))))
 
     def proposal(self, *isr: int) -> AlterPartitionRequest:
         """What the true leader proposes if it knows the present state."""
@@ -147,8 +152,8 @@ class Driver:
 
     def reassign(self, *replicas: int) -> ControllerStep:
         """Move the partition; without replicas, cancel the move."""
-        request = AlterPartitionReassignmentRequest(PARTITION, order(*replicas) if replicas else None)
-        return self.take(handle_reassignment(self.rules, self.settings, self.state, request))
+        request = AlterPartitionReassignmentsRequest(PARTITION, order(*replicas) if replicas else None)
+        return self.take(handle_alter_partition_reassignments(self.rules, self.settings, self.state, request))
 
     def pass_time(self, ms: int) -> ControllerStep:
         self.now_ms += ms

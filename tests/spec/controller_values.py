@@ -8,10 +8,10 @@ from spec.controller.rules.brokers import Session
 from spec.controller.rules.partition_change import NOBODY_ELECTED, unchanged
 from spec.controller.state import AppendRecords, activate
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentRequest
+from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.messages.create_topics import CreatePartitionRequest
+from spec.messages.create_topics import CreateTopicsRequest
 from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.messages.error_response import ErrorResponse
 from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
@@ -44,7 +44,7 @@ NODE = PartitionNode(ROLE, Epoch(0), PartitionEpoch(0))
 WRITE = ConditionalWrite(P, ROLE, Epoch(0), PartitionEpoch(0))
 
 CONTROLLER_VALUES: tuple[Any, ...] = (
-    AlterPartitionReassignmentRequest(P),
+    AlterPartitionReassignmentsRequest(P),
     AlterPartitionRequest(B, E, P, Epoch(0), PartitionEpoch(0), frozenset()),
     AlterPartitionResponse(Error.NONE, P),
     BROKER,
@@ -58,7 +58,7 @@ CONTROLLER_VALUES: tuple[Any, ...] = (
     ControlledShutdownRequest(B, E),
     ControlledShutdownResponse(Error.NONE),
     ControllerSettings(),
-    CreatePartitionRequest(P, (B,)),
+    CreateTopicsRequest(P, (B,)),
     EMPTY_IMAGE,
     AppendRecords(Epoch(0), Offset(0), ()),
     activate(Epoch(0), EMPTY_IMAGE, 0),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from spec.log.record_log import RecordLog
-from spec.messages.fetch import FetchRequest
+from spec.messages.fetch import FetchPosition
 from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
 
 MAX_EPOCH = 4
@@ -40,8 +40,8 @@ def roles(draw: st.DrawFn) -> LeaderAndIsr:
 
 
 @st.composite
-def fetches(draw: st.DrawFn) -> FetchRequest:
-    return FetchRequest(draw(epochs_or_none), draw(offsets), draw(epochs_or_none))
+def fetches(draw: st.DrawFn) -> FetchPosition:
+    return FetchPosition(draw(epochs_or_none), draw(offsets), draw(epochs_or_none))
 
 
 class ReplicaLog(NamedTuple):

@@ -118,7 +118,7 @@ def test_the_log_changes_only_what_exists(record: PartitionChangeRecord | Broker
 def test_partitions_are_found_by_id() -> None:
     records = tuple(PartitionRecord(PartitionId(number), partition(epoch=number)) for number in (2, 0, 1))
     image = replay_all(EMPTY_IMAGE, records)
-    assert [entry.partition for entry in image.partitions] == [0, 1, 2]
+    assert [entry.partition_id for entry in image.partitions] == [0, 1, 2]
     assert partition_of(image, PartitionId(1)) == partition(epoch=1)
     assert partition_of(image, PartitionId(3)) is None
     assert partition_of(replay(image, change(leader=3)), PARTITION) == merge(partition(epoch=0), change(leader=3))

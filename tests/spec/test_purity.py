@@ -20,8 +20,8 @@ from spec.broker.rules.truncation import truncation_step
 from spec.log.epoch_history import NO_ENTRY, EpochHistory
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.fetch import NO_FETCH
-from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse
-from spec.published.fetch import FetchResponse
+from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
+from spec.published.fetch import PublishedFetchResponse
 from spec.published.mutants import MUTANTS
 from spec.published.versions import ASYNC_ISR, KIP_320
 from spec.values import (
@@ -179,9 +179,9 @@ VALUES: tuple[Any, ...] = (
     *CONTROLLER_VALUES,
     ASYNC_ISR,
     EMPTY_LOG,
-    EpochEndOffsetResponse(Error.NONE, UNDEFINED_EPOCH_END),
+    OffsetForLeaderEpochResponse(Error.NONE, UNDEFINED_EPOCH_END),
     EpochHistory(),
-    FetchResponse(Error.NONE, (), Offset(0)),
+    PublishedFetchResponse(Error.NONE, (), Offset(0)),
     KIP_320,
     LEADER,
     MUTANTS[0],

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.exploration import Checkpointing, Clock, Exploration, Limits, Progress, Step, Trace, Verdict
+from model_check.core.exploration import Checkpointing, Clock, Exploration, Limits, Progress, Trace, TraceStep, Verdict
 from model_check.core.model import Model, Property, State
 from model_check.core.symmetry import Symmetry
 from model_check.engines.compiled import kernels
@@ -579,24 +579,24 @@ class _Search:
 
     def _trace_to(self, found: Found) -> Trace:
         """A shortest run to a state: found backwards, by expanding each level before it until the state comes out."""
-        steps: list[Step] = []
+        steps: list[TraceStep] = []
         level, place = found
         passed = [self._state(place)]
         while level > 0:
             place, action = self._predecessor(level, place)
-            steps.append(Step(self.model.actions[action], ()))
+            steps.append(TraceStep(self.model.actions[action], ()))
             passed.insert(0, self._state(place))
             level -= 1
         if self.symmetry is not None:
             return self.symmetry.real_trace(passed)
         state = self.model.initial
-        trace = [Step(None, state)]
+        trace = [TraceStep(None, state)]
         for step in reversed(steps):
             assert step.action is not None
             successor = step.action.bind()(state)
             assert successor is not None, f"{step.action.label} is not enabled where the search took it"
             state = successor
-            trace.append(Step(step.action, state))
+            trace.append(TraceStep(step.action, state))
         return tuple(trace)
 
     def _predecessor(self, level: int, place: Place) -> tuple[Place, int]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from model_check.core.exploration import Limits, Step, Trace
+from model_check.core.exploration import Limits, Trace, TraceStep
 from model_check.core.model import Action, Model, Property, State
 from model_check.engines.reference import explore
 
@@ -84,7 +84,7 @@ class _Replay:
             successor = self._fire[id(action)](state)
             if successor is None or not all(within(successor) for within in self._constraint):
                 return None
-            steps.append(Step(action, successor))
+            steps.append(TraceStep(action, successor))
             if not self._holds(successor):
                 return tuple(steps)
             state = successor

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from model_check.core.exploration import Step, Trace
+from model_check.core.exploration import Trace, TraceStep
 from model_check.core.model import Model, Property
 from model_check.engines.simulation.generator import Stream
 
@@ -74,10 +74,10 @@ def walks(
 
 def trace_of(model: Model, actions: Iterable[int]) -> Trace:
     """The states that these actions lead through, from the initial one; each must be enabled."""
-    trace = [Step(None, model.initial)]
+    trace = [TraceStep(None, model.initial)]
     for number in actions:
         action = model.actions[number]
         successor = action.bind()(trace[-1].state)
         assert successor is not None, f"{action.label} is not enabled"
-        trace.append(Step(action, successor))
+        trace.append(TraceStep(action, successor))
     return tuple(trace)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from model_check.core.exploration import Step, Trace
+from model_check.core.exploration import Trace, TraceStep
 from model_check.core.model import Action, Model, State
 from model_check.engines.spark.runs import Folder
 from model_check.engines.spark.session import SparkError, collected
@@ -170,12 +170,12 @@ def _trace(model: Model, moves: Sequence[Move]) -> Trace:
     by_move: dict[Move, list[Action]] = {}
     for action in model.actions:
         by_move.setdefault((action.name, json.dumps(as_json(action.args))), []).append(action)
-    trace = [Step(None, model.initial)]
+    trace = [TraceStep(None, model.initial)]
     for move in moves:
         taken = [(action, action.bind()(trace[-1].state)) for action in by_move[move]]
         enabled = [(action, successor) for action, successor in taken if successor is not None]
         assert len(enabled) == 1, f"{move[0]} {move[1]}: one way to take it, not {len(enabled)}"
-        trace.append(Step(*enabled[0]))
+        trace.append(TraceStep(*enabled[0]))
     return tuple(trace)
 
 
@@ -211,12 +211,12 @@ def traces_that_tell_mutants(context: Any, model: Model, compared: int = MOST_CO
     for difference in sorted(found, key=lambda difference: (-len(difference.before), difference.mutant)):
         if difference.mutant in told:
             continue
-        trace = [Step(None, model.initial)]
+        trace = [TraceStep(None, model.initial)]
         for number in (*difference.before, *([difference.action] if difference.enabled else [])):
             action = model.actions[number]
             successor = action.bind()(trace[-1].state)
             assert successor is not None, f"{action.label} is not enabled where it was taken"
-            trace.append(Step(action, successor))
+            trace.append(TraceStep(action, successor))
         new = {name for name, mutant in mutants.items() if name not in told and _is_told(model, mutant, trace)}
         told |= new | {difference.mutant}
         label = model.actions[difference.action].label
@@ -263,7 +263,7 @@ def _way_to(state: State, reached_by: dict[State, tuple[State, int] | None]) -> 
     return tuple(actions)
 
 
-def _is_told(model: Model, mutant: Model, trace: Sequence[Step]) -> bool:
+def _is_told(model: Model, mutant: Model, trace: Sequence[TraceStep]) -> bool:
     """Whether the mutant takes a step of the trace otherwise."""
     numbers = {action: number for number, action in enumerate(map(id, model.actions))}
     return any(

@@ -26,8 +26,8 @@ from model_check.core.exploration import (
     Limits,
     Progress,
     Shuffles,
-    Step,
     Trace,
+    TraceStep,
     Verdict,
 )
 from model_check.core.model import Model, Property, State
@@ -499,13 +499,13 @@ class _Search:
         if self.symmetry:
             return self.symmetry.real_trace([self._state(numbers) for numbers in passed])
         state = self.model.initial
-        trace = [Step(None, state)]
+        trace = [TraceStep(None, state)]
         for number in actions:
             action = self.model.actions[number]
             successor = action.bind()(state)
             assert successor is not None, f"{action.label} is not enabled where the search took it"
             state = successor
-            trace.append(Step(action, state))
+            trace.append(TraceStep(action, state))
         return tuple(trace)
 
     def _state(self, numbers: Numbers) -> State:

@@ -14,17 +14,17 @@ from model_check.models.kafka.cluster import (
     registered,
 )
 from model_check.models.kafka.values import NO_TOPIC, PARTITION, Cluster, Process
-from spec.controller.brokers import handle_heartbeat, handle_session_timeout
+from spec.controller.brokers import handle_broker_heartbeat, handle_session_timeout
 from spec.controller.partitions import (
-    handle_create_partition,
+    handle_alter_partition_reassignments,
+    handle_create_topics,
     handle_elect_leaders,
-    handle_reassignment,
     handle_unclean_elections,
 )
 from spec.controller.state import ControllerStep
-from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentRequest
+from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
-from spec.messages.create_topics import CreatePartitionRequest
+from spec.messages.create_topics import CreateTopicsRequest
 from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.values import NO_LEADER, BrokerId, Offset
 
@@ -50,9 +50,7 @@ def _add_creation(board: Board, leader: BrokerId) -> None:
     def create(cluster: Cluster) -> Cluster | None:
         if cluster.topic != NO_TOPIC:
             return None
-        return cluster_of(
-            handle_create_partition(controller_state(cluster), CreatePartitionRequest(PARTITION, replicas)).state
-        )
+        return cluster_of(handle_create_topics(controller_state(cluster), CreateTopicsRequest(PARTITION, replicas)).state)
 
     decided = board.decided(board.decision(f"created with leader {leader}", create, board.slots.cluster))
     board.model.action(
@@ -130,8 +128,8 @@ def _add_reassignment(board: Board, leader: BrokerId, target: frozenset[BrokerId
             return None
         replicas = None if target is None else (leader, *sorted(target - {leader}))
         state = controller_state(cluster, first=leader)
-        request = AlterPartitionReassignmentRequest(PARTITION, replicas)
-        step = handle_reassignment(control.protocol, control.settings, state, request)
+        request = AlterPartitionReassignmentsRequest(PARTITION, replicas)
+        step = handle_alter_partition_reassignments(control.protocol, control.settings, state, request)
         after = cluster_of(step.state)
         stands_for_any = min(topic.replicas if target is None else target)
         return after if appended(step) and is_the_choice(cluster, after, leader, stands_for_any) else None
@@ -206,4 +204,4 @@ def heartbeat(
         want_shutdown=shutdown,
     )
     state = controller_state(cluster, first=first)
-    return handle_heartbeat(board.kraft.protocol, board.kraft.settings, state, request, NOW)
+    return handle_broker_heartbeat(board.kraft.protocol, board.kraft.settings, state, request, NOW)

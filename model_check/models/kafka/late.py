@@ -33,7 +33,7 @@ from spec.broker.partition import Partition
 from spec.broker.rules.fetcher import FetchState
 from spec.broker.rules.reading import leaving_now
 from spec.log.record_log import RecordLog
-from spec.messages.fetch import FetchAnswer, PartitionFetch
+from spec.messages.fetch import FetchRequest, FetchResponse
 from spec.step import Send
 from spec.values import BrokerId
 
@@ -73,7 +73,7 @@ def _add_request(board: Board, follower: BrokerId, leader: BrokerId, request: Vi
     late = slots.late[follower]
 
     def send(fetch: LateFetch, fetcher: FetchState, asked: Send[FollowerRequest] | None) -> object:
-        if fetch.state != Under.NOTHING or asked is None or not isinstance(asked.message, PartitionFetch):
+        if fetch.state != Under.NOTHING or asked is None or not isinstance(asked.message, FetchRequest):
             return REFUSED
         return LateFetch(Under.SENT, leader, fetcher.leader_epoch, asked.message, awaited=True)
 
@@ -118,7 +118,7 @@ def _add_handling(board: Board, follower: BrokerId, leader: BrokerId) -> None:
         step = serve_fetch(board, leader, leading(log, role, memory), process, brokers, fetch.request)
         return led_after(board.rules[leader], leader, step, exchange, known)
 
-    def answer_to(fetch: LateFetch, seen: Partition[RecordLog], process: Process, brokers: Known) -> FetchAnswer:
+    def answer_to(fetch: LateFetch, seen: Partition[RecordLog], process: Process, brokers: Known) -> FetchResponse:
         return fetch_answer(board, leader, seen, process, brokers, fetch.request)
 
     def answer(fetch: LateFetch, seen: Partition[RecordLog], process: Process, brokers: Known) -> LateFetch:

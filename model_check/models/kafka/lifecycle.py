@@ -37,15 +37,15 @@ from spec.broker.lifecycle import (
     BrokerLifecycle,
     BrokerState,
     begin_controlled_shutdown,
-    handle_heartbeat_response,
-    handle_registration_response,
+    handle_broker_heartbeat_response,
+    handle_broker_registration_response,
     next_communication,
     set_ready_to_unfence,
     start_again,
 )
 from spec.broker.recovery import after_clean_stop, recover
 from spec.broker.rules.fetcher import FetchState
-from spec.controller.brokers import handle_registration
+from spec.controller.brokers import handle_broker_registration
 from spec.controller.state import ControllerStep
 from spec.messages.broker_heartbeat import BrokerHeartbeatResponse
 from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -90,7 +90,7 @@ def _ask_to_stop(board: Board, successor: BrokerId, wanted: BrokerState) -> Call
         answer = answer_of(step)
         assert isinstance(answer, BrokerHeartbeatResponse)
         after = cluster_of(step.state)
-        if handle_heartbeat_response(begun, answer).state.state != wanted or not appended(step):
+        if handle_broker_heartbeat_response(begun, answer).state.state != wanted or not appended(step):
             return None
         return after if is_the_choice(cluster, after, successor, process.life.broker) else None
 
@@ -169,11 +169,11 @@ def _registers(board: Board, cluster: Cluster, life: BrokerLifecycle, successor:
     # The session of a run that is down has expired, or the answer would be DUPLICATE_BROKER_REGISTRATION.
     end_offset = Offset(registered(cluster, life.broker).broker_epoch + 1)
     state = controller_state(cluster, first=successor, silent=life.broker, end_offset=end_offset)
-    return handle_registration(board.kraft.protocol, board.kraft.settings, state, asked.message, NOW)
+    return handle_broker_registration(board.kraft.protocol, board.kraft.settings, state, asked.message, NOW)
 
 
 def _hears(board: Board, replica: BrokerId, life: BrokerLifecycle, response: BrokerRegistrationResponse) -> BrokerLifecycle:
-    return handle_registration_response(board.rules[replica].protocol.takes_registration, life, response).state
+    return handle_broker_registration_response(board.rules[replica].protocol.takes_registration, life, response).state
 
 
 def _next_life(process: Process) -> BrokerLifecycle:
@@ -321,7 +321,7 @@ def _add_first_image(board: Board, replica: BrokerId, steps: int, change: View) 
 
 def _ready(process: Process) -> Process:
     caught_up = BrokerHeartbeatResponse(Error.NONE, is_caught_up=True, is_fenced=True)
-    life = handle_heartbeat_response(process.life, caught_up).state
+    life = handle_broker_heartbeat_response(process.life, caught_up).state
     return process._replace(life=set_ready_to_unfence(life).state, published=True)
 
 
@@ -345,7 +345,7 @@ def _add_unfencing(board: Board, replica: BrokerId, successor: BrokerId) -> None
     def answered(cluster: Cluster, process: Process, reading: Reading = NOT_READING) -> Process:
         answer = answer_of(ask(cluster, process, reading))
         assert isinstance(answer, BrokerHeartbeatResponse)
-        return process._replace(life=handle_heartbeat_response(process.life, answer).state)
+        return process._replace(life=handle_broker_heartbeat_response(process.life, answer).state)
 
     decided = board.decided(board.decision(f"unfenced {replica} succeeded by {successor}", unfence, *reads))
     guards = [decided.guard]

@@ -24,7 +24,7 @@ from spec.broker.effects import AnswerProducer, Effect, FollowerRequest, WriteIs
 from spec.broker.follower import fetch_or_truncate
 from spec.broker.leader.offsets import handle_list_offsets
 from spec.broker.lifecycle import BrokerLifecycle, BrokerState
-from spec.broker.partition import Broker, Handled, Partition, Settings
+from spec.broker.partition import Broker, BrokerSettings, Handled, Partition
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.fetcher import NOT_DELAYED, FetchState, forget_last_epoch_if_first_is_empty, needs_no_answer
 from spec.broker.rules.followers import Follower, FollowerState
@@ -33,7 +33,7 @@ from spec.log.local_log import LocalLog
 from spec.log.producers import ProducerBatch, ProducerEpoch, ProducerId, Producers, rebuilt_from
 from spec.log.record_log import RecordLog
 from spec.messages.fetch import Isolation
-from spec.messages.list_offsets import ListedOffset, ListOffsetsRequest, Wanted
+from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, Wanted
 from spec.metadata import BrokerRegistration
 from spec.step import Reply, Send, SendToController
 from spec.values import NO_LEADER, NO_VALUE, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset
@@ -65,7 +65,7 @@ def broker(rules: Rules, self_id: BrokerId, process: Process, known: frozenset[B
         rules.protocol,
         process.life.broker_epoch,
         tuple(sorted(known)),
-        Settings(rules.min_isr, max_lag=1, back_off=0),
+        BrokerSettings(rules.min_isr, max_lag=1, back_off=0),
         shutting_down=process.life.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN,
     )
 
@@ -191,12 +191,12 @@ def reply(step: Handled[RecordLog]) -> object:
     return next(effect.message for effect in step.effects if isinstance(effect, Reply))
 
 
-def latest_offset(rules: Rules, leader: BrokerId, log: Log, role: Role) -> ListedOffset:
+def latest_offset(rules: Rules, leader: BrokerId, log: Log, role: Role) -> ListOffsetsResponse:
     """What a leader answers to a consumer that asks where the log ends."""
     own = broker(rules, leader, STRANGER, frozenset())
     request = ListOffsetsRequest(Wanted.LATEST, role.leader_epoch, Isolation.HIGH_WATERMARK)
     answer = reply(handle_list_offsets(own, leading(log, role, NO_MEMORY), request))
-    assert isinstance(answer, ListedOffset)
+    assert isinstance(answer, ListOffsetsResponse)
     return answer
 
 

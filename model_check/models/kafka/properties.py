@@ -13,9 +13,9 @@ from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Clust
 from spec.broker.rules.isr.proposal import maximal_isr
 from spec.broker.rules.offsets import never_lags
 from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.list_offsets import ListedOffset
+from spec.messages.list_offsets import ListOffsetsResponse
 from spec.metadata import NOBODY
-from spec.releases.broker import BROKER_VERSIONS
+from spec.releases.broker import BROKER_RELEASES
 from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Error
 from spec.zookeeper.protocol import LiveBroker
 
@@ -288,7 +288,7 @@ def _reads(board: Board) -> None:
 
 def _promises_latest_offset(board: Board) -> bool:
     """Whether all releases here are meant to; those before 2.2 fail so soon that nothing else would be seen."""
-    released = {version.name: version for version in BROKER_VERSIONS}
+    released = {version.name: version for version in BROKER_RELEASES}
     return all(released[name].latest_offset_lags != never_lags for name in versions_of(board.parameters))
 
 
@@ -296,7 +296,7 @@ def _latest_offset(board: Board, office: dict[BrokerId, View]) -> None:
     """KIP-207: who asks for the latest offset is not sent back behind what somebody can have read."""
     model, slots = board.model, board.slots
 
-    def answer(leader: BrokerId) -> Callable[[Role, Log], ListedOffset]:
+    def answer(leader: BrokerId) -> Callable[[Role, Log], ListOffsetsResponse]:
         return lambda role, log: latest_offset(board.rules[leader], leader, log, role)
 
     told = {

@@ -27,16 +27,16 @@ from model_check.models.kafka.party import (
 )
 from model_check.models.kafka.values import Clients, Exchange, Memory, Process, Role
 from spec.broker.effects import FollowerRequest
-from spec.broker.follower import handle_epoch_end_response, handle_fetch_answer, handle_listed_offset
+from spec.broker.follower import handle_fetch_response, handle_list_offsets_response, handle_offset_for_leader_epoch_response
 from spec.broker.leader.fetch import handle_fetch
-from spec.broker.leader.offsets import handle_epoch_end, handle_list_offsets
+from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Handled, Partition
 from spec.broker.rules.fetcher import FetchState
 from spec.log.record_log import RecordLog
-from spec.messages.fetch import FetchAnswer, PartitionFetch
-from spec.messages.list_offsets import ListedOffset, ListOffsetsRequest
-from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse, EpochEndRequest
+from spec.messages.fetch import FetchRequest, FetchResponse
+from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ProduceRequest
 from spec.step import Send
 from spec.values import BrokerId, Epoch, Offset
@@ -142,11 +142,11 @@ def led_after(
 
 def fetches_from(leader: BrokerId) -> Callable[[Send[FollowerRequest] | None], bool]:
     """The guard that a follower's next request is a fetch from this leader."""
-    return lambda request: request is not None and request.to == leader and isinstance(request.message, PartitionFetch)
+    return lambda request: request is not None and request.to == leader and isinstance(request.message, FetchRequest)
 
 
 def _asks(leader: BrokerId) -> Callable[[Send[FollowerRequest] | None], bool]:
-    return lambda request: request is not None and request.to == leader and not isinstance(request.message, PartitionFetch)
+    return lambda request: request is not None and request.to == leader and not isinstance(request.message, FetchRequest)
 
 
 def serve_fetch(
@@ -155,18 +155,18 @@ def serve_fetch(
     before: Partition[RecordLog],
     process: Process,
     brokers: Known,
-    request: PartitionFetch,
+    request: FetchRequest,
 ) -> Handled[RecordLog]:
     """What a leader does with a fetch."""
     return handle_fetch(broker(board.rules[leader], leader, process, brokers), before, request, LATE)
 
 
 def fetch_answer(
-    board: Board, leader: BrokerId, seen: Partition[RecordLog], process: Process, brokers: Known, request: PartitionFetch
-) -> FetchAnswer:
+    board: Board, leader: BrokerId, seen: Partition[RecordLog], process: Process, brokers: Known, request: FetchRequest
+) -> FetchResponse:
     """What a leader answers to a fetch, by what fetchers see of it."""
     answer = reply(serve_fetch(board, leader, seen, process, brokers, request))
-    assert isinstance(answer, FetchAnswer)
+    assert isinstance(answer, FetchResponse)
     return answer
 
 
@@ -178,11 +178,11 @@ def take_fetch_answer(
     process: Process,
     asked_in: Epoch,
     asked_at: Offset,
-    answer: FetchAnswer,
+    answer: FetchResponse,
 ) -> tuple[Log, FetchState]:
     """What a follower makes of the answer to a fetch."""
     own = broker(board.rules[follower], follower, process, NOBODY_KNOWN)
-    step = handle_fetch_answer(own, following(log, fetcher), asked_in, asked_at, answer, LATE)
+    step = handle_fetch_response(own, following(log, fetcher), asked_in, asked_at, answer, LATE)
     return followed(board.rules[follower], own, step.state)
 
 
@@ -213,28 +213,28 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         known: Clients,
         process: Process,
         brokers: Known,
-        asked: Send[PartitionFetch] | None,
+        asked: Send[FetchRequest] | None,
     ) -> object:
-        if asked is None or not isinstance(asked.message, PartitionFetch):
+        if asked is None or not isinstance(asked.message, FetchRequest):
             return REFUSED
         step = serve_fetch(board, leader, leading(log, role, memory), process, brokers, asked.message)
         return led_after(board.rules[leader], leader, step, exchange, known)
 
     def answer_to(
-        asked: Send[PartitionFetch], seen: Partition[RecordLog], leader_process: Process, brokers: Known
-    ) -> FetchAnswer:
+        asked: Send[FetchRequest], seen: Partition[RecordLog], leader_process: Process, brokers: Known
+    ) -> FetchResponse:
         return fetch_answer(board, leader, seen, leader_process, brokers, asked.message)
 
     def take(
         log: Log,
         fetcher: FetchState,
         process: Process,
-        asked: Send[PartitionFetch] | None,
+        asked: Send[FetchRequest] | None,
         seen: Partition[RecordLog],
         leader_process: Process,
         brokers: Known,
     ) -> object:
-        if asked is None or not isinstance(asked.message, PartitionFetch):
+        if asked is None or not isinstance(asked.message, FetchRequest):
             return REFUSED
         answer = answer_to(asked, seen, leader_process, brokers)
         epoch, offset = fetcher.leader_epoch, fetcher.fetch_offset
@@ -273,14 +273,14 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
 
     def answer_to(
         asked: Send[FollowerRequest], seen: Partition[RecordLog], leader_process: Process
-    ) -> EpochEndOffsetResponse | ListedOffset:
+    ) -> OffsetForLeaderEpochResponse | ListOffsetsResponse:
         leader_itself = broker(board.rules[leader], leader, leader_process, NOBODY_KNOWN)
-        if isinstance(asked.message, EpochEndRequest):
-            answer = reply(handle_epoch_end(leader_itself, seen, asked.message))
+        if isinstance(asked.message, OffsetForLeaderEpochRequest):
+            answer = reply(handle_offset_for_leader_epoch(leader_itself, seen, asked.message))
         else:
             assert isinstance(asked.message, ListOffsetsRequest)
             answer = reply(handle_list_offsets(leader_itself, seen, asked.message))
-        assert isinstance(answer, EpochEndOffsetResponse | ListedOffset)
+        assert isinstance(answer, OffsetForLeaderEpochResponse | ListOffsetsResponse)
         return answer
 
     def ask(
@@ -291,14 +291,14 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
         seen: Partition[RecordLog],
         leader_process: Process,
     ) -> object:
-        if asked is None or isinstance(asked.message, PartitionFetch):
+        if asked is None or isinstance(asked.message, FetchRequest):
             return REFUSED
         own, before = broker(board.rules[follower], follower, process, NOBODY_KNOWN), following(log, fetcher)
         epoch, answer = fetcher.leader_epoch, answer_to(asked, seen, leader_process)
-        if isinstance(answer, EpochEndOffsetResponse):
-            step = handle_epoch_end_response(own, before, epoch, answer, LATE)
+        if isinstance(answer, OffsetForLeaderEpochResponse):
+            step = handle_offset_for_leader_epoch_response(own, before, epoch, answer, LATE)
         else:
-            step = handle_listed_offset(own, before, epoch, answer, LATE)
+            step = handle_list_offsets_response(own, before, epoch, answer, LATE)
         return followed(board.rules[follower], own, step.state)
 
     answer_reads = (request, views.face[leader], slots.process[leader])

@@ -12,18 +12,18 @@ from model_check.models.kafka.zookeeper import ZkControl
 from spec.broker.rules.isr.request import write_isr
 from spec.controller.protocol import ControllerSettings
 from spec.mutation import Mutant, weaken
-from spec.releases.broker import BROKER_VERSIONS
+from spec.releases.broker import BROKER_RELEASES
 from spec.releases.broker_mutants import BROKER_MUTANTS
-from spec.releases.kraft import KRAFT_VERSIONS
+from spec.releases.kraft import KRAFT_RELEASES
 from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
-from spec.releases.zookeeper import ZK_VERSIONS
+from spec.releases.zookeeper import ZK_RELEASES
 
-VERSIONS = tuple(version.name for version in BROKER_VERSIONS)
+VERSIONS = tuple(version.name for version in BROKER_RELEASES)
 
-FIRST_KRAFT = VERSIONS.index(KRAFT_VERSIONS[0].name)
+FIRST_KRAFT = VERSIONS.index(KRAFT_RELEASES[0].name)
 """From this version on the controller is a KRaft controller; before, it works on ZooKeeper."""
 
-FIRST_PROPOSING = next(number for number, version in enumerate(BROKER_VERSIONS) if version.asks_for_isr is not write_isr)
+FIRST_PROPOSING = next(number for number, version in enumerate(BROKER_RELEASES) if version.asks_for_isr is not write_isr)
 """From this version on leaders ask the controller for an ISR; before, they write it to ZooKeeper themselves."""
 
 PARAMETERS = (
@@ -133,9 +133,9 @@ def rules_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> dict[int,
     How an ISR is changed is agreed on in the cluster (`inter.broker.protocol.version`), up to 2.8: as in the oldest version.
     """
     mutants = _chosen(BROKER_MUTANTS, parameters)
-    oldest = BROKER_VERSIONS[min(_position(version) for version in versions)]
+    oldest = BROKER_RELEASES[min(_position(version) for version in versions)]
     known = {}
-    for version in BROKER_VERSIONS:
+    for version in BROKER_RELEASES:
         released = version
         if has_zookeeper(versions):
             released = replace(version, asks_for_isr=oldest.asks_for_isr, on_isr_error=oldest.on_isr_error)
@@ -153,9 +153,9 @@ def controller_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> Cont
     """The controller's rules and settings: those of the oldest version, for an upgrade is completed last."""
     oldest = min(_position(version) for version in versions)
     if has_zookeeper(versions):
-        rules = [version for version in ZK_VERSIONS if _position(version.name) <= oldest]
+        rules = [version for version in ZK_RELEASES if _position(version.name) <= oldest]
         return ZkControl(rules[-1], parameters["unclean"])
-    known = [version for version in KRAFT_VERSIONS if _position(version.name) <= oldest]
+    known = [version for version in KRAFT_RELEASES if _position(version.name) <= oldest]
     settings = ControllerSettings(
         min_isr=parameters["min_isr"],
         unclean_election=parameters["unclean"],

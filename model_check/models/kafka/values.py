@@ -11,7 +11,7 @@ from spec.broker.partition import WaitingProduce
 from spec.broker.rules.followers import Follower
 from spec.broker.rules.isr.proposal import LeaderIsr
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.fetch import FetchAnswer, FetchRequest, PartitionFetch
+from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
 from spec.metadata import NOBODY, BrokerRegistration, LeaderRecoveryState
 from spec.values import (
     NO_BROKER_EPOCH,
@@ -200,8 +200,8 @@ class LateFetch(NamedTuple):
     state: Under = Under.NOTHING
     leader: BrokerId = NO_LEADER
     asked_in: Epoch = NO_EPOCH
-    request: PartitionFetch = PartitionFetch(NO_LEADER, FetchRequest(NO_EPOCH, UNKNOWN_OFFSET, NO_EPOCH))
-    answer: FetchAnswer = FetchAnswer(Error.NONE)
+    request: FetchRequest = FetchRequest(NO_LEADER, FetchPosition(NO_EPOCH, UNKNOWN_OFFSET, NO_EPOCH))
+    answer: FetchResponse = FetchResponse(Error.NONE)
     awaited: bool = False
 
 

@@ -34,7 +34,7 @@ from spec.broker.lifecycle import BrokerState
 from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
 from spec.broker.rules.followers import Follower
 from spec.log.local_log import LocalLog
-from spec.messages.fetch import FetchAnswer
+from spec.messages.fetch import FetchResponse
 from spec.metadata import BrokerRegistration, LeaderRecoveryState
 from spec.values import (
     NO_BROKER_EPOCH,
@@ -216,7 +216,7 @@ def _(late: LateFetch) -> str:
     return f"answer of {asked}: {_answer(late.answer)}{awaited}"
 
 
-def _answer(answer: FetchAnswer) -> str:
+def _answer(answer: FetchResponse) -> str:
     if answer.error != Error.NONE:
         return answer.error.name
     if answer.diverging != UNDEFINED_EPOCH_END:

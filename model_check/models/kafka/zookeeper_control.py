@@ -16,9 +16,9 @@ from spec.metadata import NOBODY
 from spec.values import BrokerId, next_epoch
 from spec.zookeeper.controller import (
     create_partition,
+    handle_alter_partition_reassignments,
     handle_broker_change,
     handle_preferred_election,
-    handle_reassignment,
     handle_reassignment_progress,
     take_over,
 )
@@ -153,7 +153,7 @@ def _reassigns(board: Board, leader: BrokerId, target: frozenset[BrokerId]) -> D
                 return None
             replicas = (first, *sorted(target - {first}))
             state = zk_state(cluster, first)
-            step = handle_reassignment(control.protocol, control.unclean, state, PARTITION, replicas)
+            step = handle_alter_partition_reassignments(control.protocol, control.unclean, state, PARTITION, replicas)
             return decided_by(cluster, step)
 
         return once(board, leader, outcome)

@@ -29,7 +29,7 @@ from model_check.models.messages.values import (
     Role,
 )
 from spec.broker.follower import fetch_or_truncate
-from spec.broker.partition import Broker, Partition, Settings
+from spec.broker.partition import Broker, BrokerSettings, Partition
 from spec.broker.rules.fetcher import NOT_DELAYED, NOT_FETCHING, FetchState, needs_no_answer
 from spec.broker.rules.followers import UNKNOWN_FOLLOWER, Follower, FollowerState
 from spec.controller.protocol import ControllerSettings
@@ -232,7 +232,7 @@ class Board:
 
     def broker(self, broker: BrokerId, run: BrokerEpoch, heard: Sequence[BrokerEpoch] = ()) -> Broker:
         """What the handlers know of the broker that they run in; `heard`: the runs that it takes others to be in."""
-        settings = Settings(self.min_isr, max_lag=1, back_off=0)
+        settings = BrokerSettings(self.min_isr, max_lag=1, back_off=0)
         runs = dict(zip(self.others(broker), heard, strict=False))
         believed = [
             Registered(runs.get(other, run), self.numbers.believed_fenced.get(other, False)) for other in self.brokers

@@ -20,13 +20,13 @@ from model_check.models.messages.values import (
     Verdict,
 )
 from spec.broker.rules.isr.errors import AfterError
-from spec.controller.brokers import handle_heartbeat, handle_registration, handle_session_timeout
-from spec.controller.partitions import handle_alter_partition, handle_create_partition, handle_elect_leaders
+from spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration, handle_session_timeout
+from spec.controller.partitions import handle_alter_partition, handle_create_topics, handle_elect_leaders
 from spec.controller.state import ControllerState
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
 from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.messages.create_topics import CreatePartitionRequest
+from spec.messages.create_topics import CreateTopicsRequest
 from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.step import Reply
 from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, PartitionEpoch
@@ -98,8 +98,8 @@ def _is_created(board: Board) -> Local:
 
 def _add_creation(board: Board, leader: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
     def create(before: Decision, registered: Sequence[Registered]) -> tuple[ControllerState]:
-        request = CreatePartitionRequest(PARTITION, (leader, *board.others(leader)))
-        return (handle_create_partition(board.controller(before, leader, registered), request).state,)
+        request = CreateTopicsRequest(PARTITION, (leader, *board.others(leader)))
+        return (handle_create_topics(board.controller(before, leader, registered), request).state,)
 
     board.model.action(
         "CreatePartition",
@@ -142,7 +142,7 @@ def _unfence(
     """What is decided when a fenced broker sends a heartbeat, having replayed all metadata."""
     state = board.controller(before, preferred, registered)
     request = BrokerHeartbeatRequest(broker, registered_of(state, broker).run, state.image.end_offset)
-    after = handle_heartbeat(board.control, board.settings, state, request, LATE).state
+    after = handle_broker_heartbeat(board.control, board.settings, state, request, LATE).state
     return after, registered_of(after, broker)
 
 
@@ -193,7 +193,7 @@ def _register(
     """
     state = board.controller(before, preferred, registered, broker, next_run)
     request = BrokerRegistrationRequest(broker, ANOTHER_PROCESS, NO_BROKER_EPOCH)
-    after = handle_registration(board.control, board.settings, state, request, LATE).state
+    after = handle_broker_registration(board.control, board.settings, state, request, LATE).state
     known, decided = registered_of(after, broker), decision_of(after)
     since = Since(decided.partition_epoch, decided.leader_epoch)
     return after, known, known.run, since, BrokerEpoch(known.run + 1), NO_FETCH._replace(run=known.run, anew=True)

@@ -18,7 +18,7 @@ from model_check.models.messages.values import (
     Term,
     Verdict,
 )
-from spec.broker.follower import fetch_or_truncate, handle_fetch_answer
+from spec.broker.follower import fetch_or_truncate, handle_fetch_response
 from spec.broker.leader.fetch import handle_fetch
 from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
 from spec.broker.leader.produce import handle_produce
@@ -28,7 +28,7 @@ from spec.broker.roles import apply_change
 from spec.broker.rules.fetcher import FetchState
 from spec.log.local_log import LocalLog
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from spec.messages.fetch import FetchAnswer, FetchRequest, PartitionFetch
+from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
 from spec.messages.produce import ACKS_LEADER, ProduceRequest
 from spec.metadata import LocalChange, local_change
 from spec.step import Reply, Send, SendToController
@@ -209,7 +209,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, fetch: Messag
         before = board.following(log, high_watermark, fetcher)
         step = fetch_or_truncate(board.broker(follower, run), before, board.numbers.now)
         asked = next((effect.message for effect in step.effects if isinstance(effect, Send)), None)
-        if not isinstance(asked, PartitionFetch):
+        if not isinstance(asked, FetchRequest):
             return REFUSED
         offset, last_epoch = asked.fetch.fetch_offset, asked.fetch.last_fetched_epoch
         sent = Fetch(follower, leader, asked.fetch.current_leader_epoch, offset, last_epoch, asked.broker_epoch)
@@ -241,7 +241,7 @@ def _add_lost_connection(board: Board, follower: BrokerId, leader: BrokerId) -> 
 
 def _reply(step: Handled[Log]) -> FetchReply:
     answer = next(effect.message for effect in step.effects if isinstance(effect, Reply))
-    assert isinstance(answer, FetchAnswer)
+    assert isinstance(answer, FetchResponse)
     record = answer.records[0] if answer.records else None
     return FetchReply(True, answer.error, record, answer.high_watermark, answer.diverging)
 
@@ -275,8 +275,8 @@ def _add_handling(
 
     def handle(asked: Fetch, lived: Term, settled: Settled, last: MessageId, *known: Any) -> object:
         own, before = board.leading(leader, *known[count:], caught_up={follower: caught_up})
-        request = FetchRequest(asked.epoch, asked.offset, asked.last_epoch)
-        message = PartitionFetch(follower, request, asked.run, max_records=1)
+        request = FetchPosition(asked.epoch, asked.offset, asked.last_epoch)
+        message = FetchRequest(follower, request, asked.run, max_records=1)
         step = handle_fetch(own, before, message, board.numbers.now)
         new = _proposal(board, step)
         following, last = (proposal, last) if new is None else (proposal + 1, proposal)
@@ -313,11 +313,11 @@ def _add_answer(board: Board, follower: BrokerId, leader: BrokerId, fetch: Messa
     def take(asked: Fetch, answer: FetchReply, log: Log, high_watermark: Offset, fetcher: FetchState) -> object:
         before = board.following(log, high_watermark, fetcher)
         records = () if answer.record is None else (answer.record,)
-        given = FetchAnswer(
+        given = FetchResponse(
             answer.error, asked.offset, records, answer.high_watermark, Offset(0), answer.high_watermark, answer.diverging
         )
         own = board.broker(follower, asked.run)
-        step = handle_fetch_answer(own, before, asked.epoch, asked.offset, given, board.numbers.now)
+        step = handle_fetch_response(own, before, asked.epoch, asked.offset, given, board.numbers.now)
         return (NO_MESSAGE, *board.followed(follower, step.state))
 
     board.model.action(

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from spec.broker.rules.epoch_lookup import handle_offset_for_leader_epoch
+from spec.broker.rules.epoch_lookup import answer_offset_for_leader_epoch
 from spec.log.local_log import high_watermark_after_truncation
 from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.fetch import NO_FETCH, FetchRequest
+from spec.messages.fetch import NO_FETCH, FetchPosition
 from spec.published.fetch import fetch_request
 from spec.published.replica import NO_ROLE, leads
 from spec.published.versions import Protocol
@@ -21,7 +21,7 @@ Role = LeaderAndIsr
 
 def ask(rules: Protocol, leader_log: RecordLog) -> Callable[[Epoch], EpochEndOffset]:
     """The round trip of one OffsetForLeaderEpoch request, to a leader whose fence has let the follower through."""
-    return lambda epoch: handle_offset_for_leader_epoch(Error.NONE, rules.epoch_lookup(leader_log, epoch)).end
+    return lambda epoch: answer_offset_for_leader_epoch(Error.NONE, rules.epoch_lookup(leader_log, epoch)).end
 
 
 def truncated(log: RecordLog, high_watermark: Offset, offset: Offset) -> tuple[RecordLog, Offset]:
@@ -50,11 +50,11 @@ class Following(NamedTuple):
     role: Role
     epochs: RecordLog
 
-    def fetch(self) -> FetchRequest:
+    def fetch(self) -> FetchPosition:
         """The fetch that it would send now."""
         return fetch_request(self.role, self.epochs, self.epochs.end_offset)
 
-    def fetch_nearest_to(self, offset: Offset) -> FetchRequest:
+    def fetch_nearest_to(self, offset: Offset) -> FetchPosition:
         """Of all its fetches on the way to the end of its log, the one nearest to `offset`."""
         return fetch_request(self.role, self.epochs, min(offset, self.epochs.end_offset))
 

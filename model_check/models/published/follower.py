@@ -8,7 +8,7 @@ from model_check.models.published.board import Board
 from model_check.models.published.exchange import Following, Leading, ask, truncated
 from model_check.models.published.settings import TRUNCATION
 from spec.log.record_log import RecordLog
-from spec.published.fetch import FetchResponse, apply_fetch_response, handle_fetch
+from spec.published.fetch import PublishedFetchResponse, apply_fetch_response, handle_fetch
 from spec.published.replica import leads
 from spec.published.truncation import keep_whole_log, truncate_to_common_epoch
 from spec.values import BrokerId, Error, Offset
@@ -49,14 +49,14 @@ def add_follower(board: Board) -> None:
             )
 
 
-Answer = Callable[[Leading, Following], FetchResponse]
+Answer = Callable[[Leading, Following], PublishedFetchResponse]
 
 
 def _answer(board: Board, leader: BrokerId) -> Answer:
     """What a leader answers to the fetch that a follower sends now."""
     fencing = board.rules.fetch_fencing
 
-    def answer(own: Leading, other: Following) -> FetchResponse:
+    def answer(own: Leading, other: Following) -> PublishedFetchResponse:
         request = other.fetch()
         verdict = fencing(own.role, own.log, request)
         return handle_fetch(leader, own.role, own.log, own.high_watermark, request, MAX_RECORDS_PER_FETCH, verdict)

@@ -43,13 +43,15 @@ HAZARDS = (
         "KIP-497",
         ("async-isr-committed-only", "async-isr-shrink-early", "rolled-back-proposal"),
     ),
-    Hazard("Z11", "a replica joins by what an earlier run of it has fetched", "KIP-903, KAFKA-14139", ("earlier-run",)),
+    Hazard(
+        "Z11", "a replica joins by what an earlier run of it has fetched", "KIP-903, KAFKA-14139", ("earlier-incarnation",)
+    ),
     Hazard("Z12", "a fenced replica joins the ISR", "KIP-841, KAFKA-13916", ("fenced-replica",)),
     Hazard(
         "Z13",
         "the last replica in the ISR comes back without its records",
         "KIP-966, KAFKA-18106",
-        ("last-replica-standing", "unclean-run-in-isr"),
+        ("last-replica-standing", "unclean-incarnation-in-isr"),
     ),
     Hazard("Z14", "records are committed below min.insync.replicas", "KIP-966, KAFKA-15583", ("below-min-isr",)),
     Hazard("Z15", "unclean election", "KIP-106", ("unclean-election",)),

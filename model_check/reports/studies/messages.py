@@ -7,7 +7,7 @@ from typing import Any
 
 from model_check.reports.studies.study import Configuration, Study
 from spec.broker.rules.divergence import count_unless_diverging
-from spec.broker.rules.fencing import check_broker_epoch
+from spec.broker.rules.fencing import check_replica_epoch
 from spec.broker.rules.fetcher import keep_high_watermark, keep_last_epoch_if_empty, take_up_to_epoch, takes_same_epoch
 from spec.broker.rules.followers import knows_followers_if_no_epoch_was_missed
 from spec.broker.rules.high_watermark import advance_at_min_isr
@@ -17,8 +17,8 @@ from spec.broker.rules.isr.membership import eligible_in_its_broker_epoch
 from spec.broker.rules.isr.proposal import maximal_isr
 from spec.broker.rules.offsets import lags_behind_epoch_start
 from spec.broker.rules.truncation import truncation_step
-from spec.controller.rules.brokers import new_run_is_clean_if_it_says_so
-from spec.controller.rules.isr_proposals import active_is_eligible, same_run_is_eligible
+from spec.controller.rules.brokers import new_incarnation_is_clean_if_it_says_so
+from spec.controller.rules.isr_proposals import active_is_eligible, same_broker_epoch_is_eligible
 from spec.controller.rules.partition_change import with_assigned_eligible_leaders
 
 TWO_IN_ONE_DELTA: dict[str, Any] = {"elections": 1, "fencings": 1}
@@ -125,7 +125,7 @@ MESSAGE_STUDIES = (
             " anew. It is not in the ISR, so its registration changes nothing about the partition, and the proposal is"
             " not out of date. The controller grants it: a fenced broker with an empty log is in the ISR."
         ),
-        rules=(active_is_eligible, same_run_is_eligible, eligible_in_its_broker_epoch),
+        rules=(active_is_eligible, same_broker_epoch_is_eligible, eligible_in_its_broker_epoch),
         repair=(
             "The controller admits only brokers that take part (KIP-841), in the very run that has fetched (KIP-903)."
             " The second matters once the broker is unfenced again before the proposal arrives."
@@ -160,7 +160,7 @@ MESSAGE_STUDIES = (
         repaired=Configuration("kafka", FOUR_EPOCHS),
     ),
     Study(
-        name="earlier-run",
+        name="earlier-incarnation",
         title="A fetch of a run that is over speaks for one that has lost the records",
         summary="a fetch from before a loss of power is handled after the broker has come back, and counts",
         reference="KIP-903; KAFKA-14139",
@@ -170,7 +170,7 @@ MESSAGE_STUDIES = (
             " its log, and one fetch may take long: what a leader has received it handles, be it after fetches of a"
             " later connection."
         ),
-        failing=Configuration("kafka", {"mutant": "count-fetch-of-earlier-run", **LATE_FETCH_AND_LOSS}),
+        failing=Configuration("kafka", {"mutant": "count-fetch-of-earlier-incarnation", **LATE_FETCH_AND_LOSS}),
         invariant="CommittedOnNextLeader",
         outcome=(
             "A follower has a record and asks from offset 1; the leader has received that, and not handled it. The"
@@ -179,7 +179,7 @@ MESSAGE_STUDIES = (
             " follower, it notes, ends at 1. With the third broker's fetches the record is committed, and the proposal"
             " is granted: a member of the ISR has an empty log."
         ),
-        rules=(check_broker_epoch, same_run_is_eligible),
+        rules=(check_replica_epoch, same_broker_epoch_is_eligible),
         repair=(
             "A fetch carries the broker epoch of its run. One of an earlier run than the leader's metadata tell is"
             " refused, and a proposal names the runs that it is about."
@@ -360,7 +360,7 @@ MESSAGE_STUDIES = (
             " record, and starts again. It is the only one in the ISR, so it alone may lead, without the record, which"
             " the follower still has."
         ),
-        rules=(with_assigned_eligible_leaders, advance_at_min_isr, new_run_is_clean_if_it_says_so),
+        rules=(with_assigned_eligible_leaders, advance_at_min_isr, new_incarnation_is_clean_if_it_says_so),
         repair=(
             "Whoever leaves the ISR while it is smaller than min.insync.replicas stays eligible, for it holds all that"
             " is committed. A broker that comes back from an unclean shutdown is neither in sync nor eligible. So a"
@@ -369,7 +369,7 @@ MESSAGE_STUDIES = (
         repaired=Configuration("kafka", LAST_REPLICA),
     ),
     Study(
-        name="unclean-run-in-isr",
+        name="unclean-incarnation-in-isr",
         title="A broker that lost its records keeps its place in the ISR",
         summary="a broker restarts before the controller has missed it, and nothing tells what it has lost",
         reference="KIP-966; KAFKA-18106",
@@ -384,7 +384,7 @@ MESSAGE_STUDIES = (
             " session has timed out. The controller registers the new run and leaves it in the ISR: it may be elected"
             " without the record."
         ),
-        rules=(new_run_is_clean_if_it_says_so,),
+        rules=(new_incarnation_is_clean_if_it_says_so,),
         repair=(
             "A new run that does not name the broker epoch of a run that stopped in order has lost what was not"
             " flushed. Its registration takes it out of every ISR and off the list of eligible replicas; it joins again"

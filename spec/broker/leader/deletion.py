@@ -5,7 +5,7 @@ from spec.broker.partition import Broker, Handled, Partition, leads
 from spec.broker.rules.offsets import check_deletion, deletion_offset, low_watermark
 from spec.log.algebra import LogT
 from spec.log.local_log import move_start, retention_offset
-from spec.messages.delete_records import Deletion
+from spec.messages.delete_records import DeleteRecordsResponse
 from spec.step import Reply, Step
 from spec.values import Error, Offset
 
@@ -22,9 +22,9 @@ def handle_delete_records(broker: Broker, partition: Partition[LogT], requested:
     deletes = broker.settings.deletes_records
     error = check_deletion(leads(broker, partition), deletes, offset, high_watermark)
     if error != Error.NONE:
-        return Step(partition, (Reply(Deletion(error)),))
+        return Step(partition, (Reply(DeleteRecordsResponse(error)),))
     moved = delete_records(partition, offset)
-    deletion = Deletion(error, offset, low_watermark_of(broker, moved.state))
+    deletion = DeleteRecordsResponse(error, offset, low_watermark_of(broker, moved.state))
     return Step(moved.state, (*moved.effects, Reply(deletion)))
 
 

@@ -8,12 +8,12 @@ from spec.broker.rules.followers import after_fetch, follower_of, with_follower
 from spec.broker.rules.reading import is_follower, isolation_of, needs_leader, visible_end
 from spec.log.algebra import LogT
 from spec.log.local_log import read
-from spec.messages.fetch import FetchAnswer, PartitionFetch
+from spec.messages.fetch import FetchRequest, FetchResponse
 from spec.step import Reply, Step
 from spec.values import BrokerId, Error
 
 
-def handle_fetch(broker: Broker, partition: Partition[LogT], request: PartitionFetch, now: int) -> Handled[LogT]:
+def handle_fetch(broker: Broker, partition: Partition[LogT], request: FetchRequest, now: int) -> Handled[LogT]:
     """Answer a fetch by a follower or a consumer; a leader learns from a follower's what the follower holds.
 
     Errors: those of the release's fence, `NOT_LEADER_OR_FOLLOWER`, `UNKNOWN_LEADER_EPOCH`, `OFFSET_OUT_OF_RANGE`.
@@ -25,15 +25,15 @@ def handle_fetch(broker: Broker, partition: Partition[LogT], request: PartitionF
     counts = is_follower(request) and answer.error == Error.NONE and broker.protocol.counts_fetch(is_diverging(answer))
     if not counts:
         return Step(partition, (Reply(answer),))
-    error = broker.protocol.check_run(broker.brokers, request.replica, request.broker_epoch)
+    error = broker.protocol.check_replica_epoch(broker.brokers, request.replica, request.broker_epoch)
     if error != Error.NONE:
-        return Step(partition, (Reply(FetchAnswer(error)),))
+        return Step(partition, (Reply(FetchResponse(error)),))
     noted = note_fetch(partition, request, now)
     after = after_noted_fetch(broker, partition, noted, request.replica, now)
     return Step(after.state, (*after.effects, Reply(answer)))
 
 
-def read_partition(broker: Broker, partition: Partition[LogT], request: PartitionFetch) -> FetchAnswer:
+def read_partition(broker: Broker, partition: Partition[LogT], request: FetchRequest) -> FetchResponse:
     """The answer to a fetch. Everything in it is as it was before the fetch changes anything.
 
     **Kafka:** `Partition.readRecords`.
@@ -44,19 +44,19 @@ def read_partition(broker: Broker, partition: Partition[LogT], request: Partitio
         error = check_assigned(partition.followers, request)
     parted = broker.protocol.divergence(local.log, fetch) if error == Error.NONE else Divergence(error)
     if parted.error != Error.NONE:
-        return FetchAnswer(parted.error)
+        return FetchResponse(parted.error)
     last_stable = last_stable_offset_of(partition)
     end = visible_end(isolation_of(request), local.log.end_offset, local.high_watermark, last_stable)
-    answer = FetchAnswer(
+    answer = FetchResponse(
         Error.NONE, fetch.fetch_offset, (), local.high_watermark, local.log.start_offset, last_stable, parted.end
     )
     if is_diverging(answer):
         return answer
     found = read(local.log, fetch.fetch_offset, end, request.max_records)
-    return answer._replace(records=found.records) if found.error == Error.NONE else FetchAnswer(found.error)
+    return answer._replace(records=found.records) if found.error == Error.NONE else FetchResponse(found.error)
 
 
-def note_fetch(partition: Partition[LogT], request: PartitionFetch, now: int) -> Partition[LogT]:
+def note_fetch(partition: Partition[LogT], request: FetchRequest, now: int) -> Partition[LogT]:
     """The leader's state with what a fetch tells of its follower. **Kafka:** `Replica.updateFetchStateOrThrow`."""
     before = follower_of(partition.followers, request.replica)
     assert before is not None, f"replica {request.replica} is not assigned, so its fetch is not answered"

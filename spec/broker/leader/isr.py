@@ -50,7 +50,7 @@ def _propose(broker: Broker, partition: Partition[LogT], isr: frozenset[BrokerId
     request = AlterPartitionRequest(
         broker.self_id,
         broker.broker_epoch,
-        partition.partition,
+        partition.partition_id,
         partition.leader_epoch,
         proposal.request.partition_epoch,
         members(isr, broker.self_id, broker.broker_epoch, partition.followers),

@@ -1,18 +1,18 @@
 """Where an epoch ends, where the log starts and ends: questions that a replica answers."""
 
 from spec.broker.partition import Broker, Handled, Partition, last_stable_offset_of, role_of
-from spec.broker.rules.epoch_lookup import handle_offset_for_leader_epoch
+from spec.broker.rules.epoch_lookup import answer_offset_for_leader_epoch
 from spec.broker.rules.offsets import latest_offset, offset_found
 from spec.broker.rules.reading import visible_end
 from spec.log.algebra import LogT
-from spec.messages.list_offsets import NOT_FOUND, ListedOffset, ListOffsetsRequest, Wanted
-from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse, EpochEndRequest
+from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, Wanted
+from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from spec.step import Reply, Step
 from spec.values import Error
 
 
-def handle_epoch_end(
-    broker: Broker, partition: Partition[LogT], request: EpochEndRequest, leader_only: bool = True
+def handle_offset_for_leader_epoch(
+    broker: Broker, partition: Partition[LogT], request: OffsetForLeaderEpochRequest, leader_only: bool = True
 ) -> Handled[LogT]:
     """Where an epoch ends in this replica's log. Errors: those of the release's fence.
 
@@ -21,7 +21,7 @@ def handle_epoch_end(
     claimed = request.current_leader_epoch
     error = broker.protocol.serves(broker.self_id, role_of(partition), claimed, leader_only)
     end = broker.protocol.epoch_lookup(partition.local.log, request.leader_epoch)
-    response: EpochEndOffsetResponse = handle_offset_for_leader_epoch(error, end)
+    response: OffsetForLeaderEpochResponse = answer_offset_for_leader_epoch(error, end)
     return Step(partition, (Reply(response),))
 
 
@@ -30,7 +30,7 @@ def handle_list_offsets(
     partition: Partition[LogT],
     request: ListOffsetsRequest,
     leader_only: bool = True,
-    found: ListedOffset = NOT_FOUND,
+    found: ListOffsetsResponse = NOT_FOUND,
 ) -> Handled[LogT]:
     """Where the log starts or ends for who asks, or the record that was `found` in it by its timestamp.
 
@@ -40,16 +40,18 @@ def handle_list_offsets(
     """
     error = broker.protocol.serves(broker.self_id, role_of(partition), request.current_leader_epoch, leader_only)
     if error != Error.NONE:
-        return Step(partition, (Reply(ListedOffset(error)),))
+        return Step(partition, (Reply(ListOffsetsResponse(error)),))
     return Step(partition, (Reply(_listed(broker, partition, request, found)),))
 
 
-def _listed(broker: Broker, partition: Partition[LogT], request: ListOffsetsRequest, found: ListedOffset) -> ListedOffset:
+def _listed(
+    broker: Broker, partition: Partition[LogT], request: ListOffsetsRequest, found: ListOffsetsResponse
+) -> ListOffsetsResponse:
     log, high_watermark = partition.local.log, partition.local.high_watermark
     last_stable = last_stable_offset_of(partition)
     lag = broker.protocol.latest_offset_lags(request.isolation, high_watermark, partition.epoch_start)
     if request.wanted == Wanted.EARLIEST:
-        return ListedOffset(Error.NONE, log.start_offset, log.epoch_at(log.start_offset))
+        return ListOffsetsResponse(Error.NONE, log.start_offset, log.epoch_at(log.start_offset))
     if request.wanted == Wanted.LATEST:
         epoch = partition.leader_epoch
         return latest_offset(request.isolation, log.end_offset, high_watermark, last_stable, epoch, lag)

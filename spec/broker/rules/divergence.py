@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from spec.broker.rules.epoch_lookup import look_up_as_released
 from spec.log.algebra import Log
-from spec.messages.fetch import FetchAnswer, FetchRequest
+from spec.messages.fetch import FetchPosition, FetchResponse
 from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, EpochEndOffset, Error
 
 
@@ -20,12 +20,12 @@ AGREES = Divergence()
 OUT_OF_RANGE = Divergence(Error.OFFSET_OUT_OF_RANGE)
 
 
-def no_divergence_check(log: Log, request: FetchRequest) -> Divergence:
+def no_divergence_check(log: Log, request: FetchPosition) -> Divergence:
     """Whatever the follower holds before the fetch offset. **Kafka:** `Partition.readRecords` up to 2.6."""
     return AGREES
 
 
-def diverges(log: Log, request: FetchRequest) -> Divergence:
+def diverges(log: Log, request: FetchPosition) -> Divergence:
     """Where a follower's log parts from the leader's, by the epoch of its last record; nothing is said without one.
 
     Errors: `OFFSET_OUT_OF_RANGE` if the leader cannot place that epoch.
@@ -41,7 +41,7 @@ def diverges(log: Log, request: FetchRequest) -> Divergence:
     return Divergence(Error.NONE, end) if parted else AGREES
 
 
-def diverges_within_log(log: Log, request: FetchRequest) -> Divergence:
+def diverges_within_log(log: Log, request: FetchPosition) -> Divergence:
     """As `diverges`, but a fetch from before the log's start is out of range even if the logs part.
 
     Otherwise the follower would be told offsets that it takes for corrupt, and give up.
@@ -53,7 +53,7 @@ def diverges_within_log(log: Log, request: FetchRequest) -> Divergence:
     return OUT_OF_RANGE if request.last_fetched_epoch != NO_EPOCH and before_start else found
 
 
-def is_diverging(answer: FetchAnswer) -> bool:
+def is_diverging(answer: FetchResponse) -> bool:
     """Whether an answer tells the follower to truncate. **Kafka:** `FetchResponse.isDivergingEpoch`."""
     return answer.diverging != UNDEFINED_EPOCH_END
 

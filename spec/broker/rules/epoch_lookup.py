@@ -1,7 +1,7 @@
 """Where a leader epoch ends in a replica's log: what OffsetForLeaderEpoch is answered."""
 
 from spec.log.algebra import Log
-from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse
+from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
 from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Error, Offset
 
 
@@ -43,7 +43,7 @@ def look_up_as_designed(log: Log, epoch: Epoch) -> EpochEndOffset:
     return log.largest_epoch_up_to(epoch)
 
 
-def handle_offset_for_leader_epoch(verdict: Error, end: EpochEndOffset) -> EpochEndOffsetResponse:
+def answer_offset_for_leader_epoch(verdict: Error, end: EpochEndOffset) -> OffsetForLeaderEpochResponse:
     """A leader's answer to "where does this epoch end in your log?".
 
     Parameters: the `verdict` of the protocol version's fence; the `end` that its lookup gives. An epoch that the log
@@ -51,10 +51,10 @@ def handle_offset_for_leader_epoch(verdict: Error, end: EpochEndOffset) -> Epoch
 
     **Kafka:** `Partition.lastOffsetForLeaderEpoch`.
     """
-    return EpochEndOffsetResponse(verdict, end if verdict == Error.NONE else UNDEFINED_EPOCH_END)
+    return OffsetForLeaderEpochResponse(verdict, end if verdict == Error.NONE else UNDEFINED_EPOCH_END)
 
 
-def offset_for_leader_epoch_without_log(known_topic: bool) -> EpochEndOffsetResponse:
+def offset_for_leader_epoch_without_log(known_topic: bool) -> OffsetForLeaderEpochResponse:
     """The answer of a broker that has no log of the partition.
 
     Errors: `NOT_LEADER_OR_FOLLOWER` for a partition in its metadata (the client should look for the leader again), else
@@ -63,4 +63,4 @@ def offset_for_leader_epoch_without_log(known_topic: bool) -> EpochEndOffsetResp
     **Kafka:** `ReplicaManager.lastOffsetForLeaderEpoch`.
     """
     error = Error.NOT_LEADER_OR_FOLLOWER if known_topic else Error.UNKNOWN_TOPIC_OR_PARTITION
-    return EpochEndOffsetResponse(error, UNDEFINED_EPOCH_END)
+    return OffsetForLeaderEpochResponse(error, UNDEFINED_EPOCH_END)

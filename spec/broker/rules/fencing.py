@@ -2,7 +2,7 @@
 
 from spec.broker.rules.followers import Brokers, Follower
 from spec.broker.rules.reading import is_follower
-from spec.messages.fetch import PartitionFetch
+from spec.messages.fetch import FetchRequest
 from spec.metadata import broker_of
 from spec.values import NO_BROKER_EPOCH, NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Error, LeaderAndIsr
 
@@ -44,7 +44,7 @@ def check_serves_unfenced(self_id: BrokerId, role: LeaderAndIsr, claimed: Epoch,
     return check_serves(self_id, role, NO_EPOCH, leader_only)
 
 
-def check_assigned(followers: tuple[Follower, ...], request: PartitionFetch) -> Error:
+def check_assigned(followers: tuple[Follower, ...], request: FetchRequest) -> Error:
     """Whether a fetching follower is a replica of the partition, as far as the leader knows.
 
     Errors, which all make the follower try again: `UNKNOWN_LEADER_EPOCH` if it names its epoch, for the leader may not have
@@ -61,12 +61,12 @@ def check_assigned(followers: tuple[Follower, ...], request: PartitionFetch) -> 
 # ---- the broker epoch of a follower's fetch
 
 
-def check_broker_epoch(brokers: Brokers, replica: BrokerId, broker_epoch: BrokerEpoch) -> Error:
-    """Whether a fetch comes from a replica's present run, as far as the leader's metadata says.
+def check_replica_epoch(brokers: Brokers, replica: BrokerId, broker_epoch: BrokerEpoch) -> Error:
+    """Whether a fetch comes from a replica's present incarnation, as far as the leader's metadata says.
 
     A fetch without a broker epoch is not checked, nor one from a broker that the leader does not know.
 
-    Errors: `NOT_LEADER_OR_FOLLOWER` for a fetch of an earlier run.
+    Errors: `NOT_LEADER_OR_FOLLOWER` for a fetch of an earlier incarnation.
 
     **Kafka:** `Replica.updateFetchStateOrThrow` (KIP-903, since 3.5).
     """
@@ -76,19 +76,19 @@ def check_broker_epoch(brokers: Brokers, replica: BrokerId, broker_epoch: Broker
     return Error.NOT_LEADER_OR_FOLLOWER
 
 
-def accept_any_run(brokers: Brokers, replica: BrokerId, broker_epoch: BrokerEpoch) -> Error:
-    """Take a fetch of whichever run of the broker. **Kafka:** `Replica.updateFetchState` up to 3.4."""
+def accept_any_replica_epoch(brokers: Brokers, replica: BrokerId, broker_epoch: BrokerEpoch) -> Error:
+    """Take a fetch of whichever incarnation of the broker. **Kafka:** `Replica.updateFetchState` up to 3.4."""
     return Error.NONE
 
 
 # ---- the broker epoch that a follower's fetch carries
 
 
-def name_no_run(broker_epoch: BrokerEpoch) -> BrokerEpoch:
-    """A fetch does not say which run of its broker sends it. **Kafka:** Fetch up to version 14, 3.4."""
+def name_no_broker_epoch(broker_epoch: BrokerEpoch) -> BrokerEpoch:
+    """A fetch does not say which incarnation of its broker sends it. **Kafka:** Fetch up to version 14, 3.4."""
     return NO_BROKER_EPOCH
 
 
-def name_run(broker_epoch: BrokerEpoch) -> BrokerEpoch:
-    """A fetch says which run of its broker sends it. **Kafka:** Fetch version 15 (KIP-903), since 3.5."""
+def name_broker_epoch(broker_epoch: BrokerEpoch) -> BrokerEpoch:
+    """A fetch says which incarnation of its broker sends it. **Kafka:** Fetch version 15 (KIP-903), since 3.5."""
     return broker_epoch

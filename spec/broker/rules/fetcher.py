@@ -11,7 +11,7 @@ from typing import NamedTuple
 from spec.broker.rules.truncation import truncation_step
 from spec.log.algebra import Log, LogT
 from spec.log.local_log import follower_high_watermark
-from spec.messages.fetch import FetchRequest
+from spec.messages.fetch import FetchPosition
 from spec.values import NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, BrokerId, Epoch, EpochEndOffset, Error, Offset, Record
 
 NOT_DELAYED = 0
@@ -121,19 +121,19 @@ def started(fetcher: FetchState, leader: BrokerId, leader_epoch: Epoch, start: S
 # ---- what it asks
 
 
-def name_no_epoch(fetcher: FetchState) -> FetchRequest:
+def name_no_epoch(fetcher: FetchState) -> FetchPosition:
     """A fetch by offset alone. **Kafka:** `ReplicaFetcherThread.buildFetchRequest` up to 2.0."""
-    return FetchRequest(NO_EPOCH, fetcher.fetch_offset, NO_EPOCH)
+    return FetchPosition(NO_EPOCH, fetcher.fetch_offset, NO_EPOCH)
 
 
-def name_leader_epoch(fetcher: FetchState) -> FetchRequest:
+def name_leader_epoch(fetcher: FetchState) -> FetchPosition:
     """A fetch that names the epoch in which the follower follows. **Kafka:** KIP-320, 2.1 to 2.7."""
-    return FetchRequest(fetcher.leader_epoch, fetcher.fetch_offset, NO_EPOCH)
+    return FetchPosition(fetcher.leader_epoch, fetcher.fetch_offset, NO_EPOCH)
 
 
-def name_both_epochs(fetcher: FetchState) -> FetchRequest:
+def name_both_epochs(fetcher: FetchState) -> FetchPosition:
     """A fetch that also names the epoch of the follower's last record. **Kafka:** KIP-595, since 2.8."""
-    return FetchRequest(fetcher.leader_epoch, fetcher.fetch_offset, fetcher.last_fetched_epoch)
+    return FetchPosition(fetcher.leader_epoch, fetcher.fetch_offset, fetcher.last_fetched_epoch)
 
 
 # ---- truncating

@@ -27,8 +27,8 @@ def start_leading_with_epoch_entry(log: LogT, epoch: Epoch) -> LogT:
 def has_caught_up(metadata_end: Offset, end_at_start: Offset) -> bool:
     """Whether a broker that has just started acts on its metadata: only once it knows all that was committed by then.
 
-    It would otherwise replay its past, and lead again in an epoch in which an earlier run of it has led. That epoch would
-    then have two histories, which comparing epochs cannot tell apart.
+    It would otherwise replay its past, and lead again in an epoch in which an earlier incarnation of it has led. That epoch
+    would then have two histories, which comparing epochs cannot tell apart.
 
     Parameters: the ends of the metadata log that it has read, and that it learned of when it started.
 

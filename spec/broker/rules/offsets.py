@@ -2,11 +2,11 @@
 
 from spec.broker.rules.followers import Brokers, Follower
 from spec.broker.rules.reading import visible_end
-from spec.messages.delete_records import TO_HIGH_WATERMARK, Deletion
+from spec.messages.delete_records import TO_HIGH_WATERMARK, DeleteRecordsResponse
 from spec.messages.fetch import Isolation
-from spec.messages.list_offsets import ListedOffset
-from spec.metadata import broker_of
-from spec.values import UNKNOWN_OFFSET, BrokerId, Epoch, Error, Offset
+from spec.messages.list_offsets import ListOffsetsResponse
+from spec.metadata import is_unfenced
+from spec.values import UNKNOWN_OFFSET, Epoch, Error, Offset
 
 
 def lags_behind_epoch_start(isolation: Isolation, high_watermark: Offset, epoch_start: Offset) -> Error:
@@ -27,17 +27,17 @@ def never_lags(isolation: Isolation, high_watermark: Offset, epoch_start: Offset
 
 def latest_offset(
     isolation: Isolation, log_end: Offset, high_watermark: Offset, last_stable: Offset, leader_epoch: Epoch, lag: Error
-) -> ListedOffset:
+) -> ListOffsetsResponse:
     """The latest offset that the sender may see. `lag` is the verdict of `lags_behind_epoch_start`.
 
     **Kafka:** `Partition.fetchOffsetForTimestamp` for the latest timestamp.
     """
     if lag != Error.NONE:
-        return ListedOffset(lag)
-    return ListedOffset(Error.NONE, visible_end(isolation, log_end, high_watermark, last_stable), leader_epoch)
+        return ListOffsetsResponse(lag)
+    return ListOffsetsResponse(Error.NONE, visible_end(isolation, log_end, high_watermark, last_stable), leader_epoch)
 
 
-def offset_found(found: ListedOffset, fetchable_end: Offset, lag: Error) -> ListedOffset:
+def offset_found(found: ListOffsetsResponse, fetchable_end: Offset, lag: Error) -> ListOffsetsResponse:
     """The offset of the first record at or after a timestamp, if the sender may see it; else none, or the lag as an error.
 
     Parameters: what was `found` in the whole log (`UNKNOWN_OFFSET`: nothing); the offset before which the sender sees
@@ -47,10 +47,10 @@ def offset_found(found: ListedOffset, fetchable_end: Offset, lag: Error) -> List
     """
     if found.offset != UNKNOWN_OFFSET and found.offset < fetchable_end:
         return found
-    return ListedOffset(lag)
+    return ListOffsetsResponse(lag)
 
 
-def is_deleted(deletion: Deletion, low_watermark: Offset) -> bool:
+def is_deleted(deletion: DeleteRecordsResponse, low_watermark: Offset) -> bool:
     """Whether no live replica has the records any more. **Kafka:** `DelayedDeleteRecords.tryComplete`."""
     return low_watermark >= deletion.offset
 
@@ -81,11 +81,5 @@ def low_watermark(start_offset: Offset, followers: tuple[Follower, ...], brokers
 
     **Kafka:** `Partition.lowWatermarkIfLeader`, `DelayedDeleteRecords.tryComplete`.
     """
-    live = [follower.state.start_offset for follower in followers if is_alive(brokers, follower.broker)]
+    live = [follower.state.start_offset for follower in followers if is_unfenced(brokers, follower.broker)]
     return min((start_offset, *live))
-
-
-def is_alive(brokers: Brokers, broker: BrokerId) -> bool:
-    """Whether a broker is registered and not fenced. **Kafka:** `KRaftMetadataCache.hasAliveBroker`."""
-    registration = broker_of(brokers, broker)
-    return registration is not None and not registration.fenced

@@ -3,16 +3,16 @@
 from spec.broker.rules.divergence import is_diverging
 from spec.broker.rules.followers import Follower
 from spec.log.algebra import Log
-from spec.messages.fetch import CONSUMER, FetchAnswer, Isolation, PartitionFetch
+from spec.messages.fetch import CONSUMER, FetchRequest, FetchResponse, Isolation
 from spec.values import BrokerId, Error, Offset
 
 
-def is_follower(request: PartitionFetch) -> bool:
+def is_follower(request: FetchRequest) -> bool:
     """Whether a fetch comes from a follower. **Kafka:** `FetchParams.isFromFollower`."""
     return request.replica != CONSUMER
 
 
-def needs_leader(request: PartitionFetch) -> bool:
+def needs_leader(request: FetchRequest) -> bool:
     """Whether only the leader may answer: every follower's fetch, and a consumer's that says nothing of where it is.
 
     **Kafka:** `FetchParams.fetchOnlyLeader` (KIP-392).
@@ -20,7 +20,7 @@ def needs_leader(request: PartitionFetch) -> bool:
     return is_follower(request) or not request.has_client_metadata
 
 
-def isolation_of(request: PartitionFetch) -> Isolation:
+def isolation_of(request: FetchRequest) -> Isolation:
     """Up to where a fetch may read. **Kafka:** `FetchIsolation.of`."""
     if is_follower(request):
         return Isolation.LOG_END
@@ -37,7 +37,7 @@ def visible_end(isolation: Isolation, log_end: Offset, high_watermark: Offset, l
 # ---- when to answer, and from where
 
 
-def leaving_now(answer: FetchAnswer, log: Log) -> FetchAnswer | None:
+def leaving_now(answer: FetchResponse, log: Log) -> FetchResponse | None:
     """An answer made earlier as it leaves the broker now: its records are read only then. `None`: it cannot be sent.
 
     The answer says which stretch of the log it carries. If the log has been cut and has grown again meanwhile, other
@@ -49,7 +49,7 @@ def leaving_now(answer: FetchAnswer, log: Log) -> FetchAnswer | None:
     return answer._replace(records=records) if len(records) == len(answer.records) else None
 
 
-def answers_at_once(answer: FetchAnswer, min_records: int, may_wait: bool, has_preferred_replica: bool) -> bool:
+def answers_at_once(answer: FetchResponse, min_records: int, may_wait: bool, has_preferred_replica: bool) -> bool:
     """Whether a fetch is answered now rather than when there is more to read.
 
     `min_records` stands for `fetch.min.bytes`.

@@ -53,7 +53,7 @@ def is_shutting_down(session: Session) -> bool:
 
 
 def check_broker_epoch(registration: BrokerRegistration | None, broker_epoch: BrokerEpoch) -> Error:
-    """Whether a request comes from the registered run of a broker.
+    """Whether a request comes from the registered incarnation of a broker.
 
     Errors: `STALE_BROKER_EPOCH` also for a broker that is not registered.
 
@@ -67,25 +67,28 @@ def check_broker_epoch(registration: BrokerRegistration | None, broker_epoch: Br
 def check_registration(
     existing: BrokerRegistration | None, request: BrokerRegistrationRequest, session_valid: bool
 ) -> Error:
-    """Whether a broker may register: not while another run with its id counts as alive.
+    """Whether a broker may register: not while another incarnation with its id counts as alive.
 
     Errors: `DUPLICATE_BROKER_REGISTRATION`.
 
     **Kafka:** `ClusterControlManager.registerBroker`. **Leaves out:** cluster id, features, log directories.
     """
-    other_run = existing is not None and existing.incarnation != request.incarnation
-    return Error.DUPLICATE_BROKER_REGISTRATION if other_run and session_valid else Error.NONE
+    another_incarnation = existing is not None and existing.incarnation != request.incarnation
+    return Error.DUPLICATE_BROKER_REGISTRATION if another_incarnation and session_valid else Error.NONE
 
 
 def new_registration(request: BrokerRegistrationRequest, broker_epoch: BrokerEpoch) -> BrokerRegistration:
-    """The registration of a new run: fenced, with a new broker epoch. **Kafka:** `ClusterControlManager.registerBroker`."""
+    """The registration of a new incarnation: fenced, with a new broker epoch.
+
+    **Kafka:** `ClusterControlManager.registerBroker`.
+    """
     return BrokerRegistration(request.broker, broker_epoch, request.incarnation, fenced=True)
 
 
 def register_again_anew(
     existing: BrokerRegistration, request: BrokerRegistrationRequest, broker_epoch: BrokerEpoch
 ) -> BrokerRegistration:
-    """A run that registers twice is fenced again, with another broker epoch, whatever became of it in between.
+    """An incarnation that registers twice is fenced again, with another broker epoch, whatever became of it in between.
 
     It stays in the ISRs that it is in. **Kafka:** `ClusterControlManager.registerBroker` up to 3.6.
     """
@@ -95,19 +98,19 @@ def register_again_anew(
 def register_again_with_new_epoch(
     existing: BrokerRegistration, request: BrokerRegistrationRequest, broker_epoch: BrokerEpoch
 ) -> BrokerRegistration:
-    """A run that registers twice stays fenced or unfenced, with another broker epoch. **Kafka:** in 3.7 and 3.8."""
+    """An incarnation that registers twice stays fenced or unfenced, with another broker epoch. **Kafka:** in 3.7 and 3.8."""
     return existing._replace(broker_epoch=broker_epoch)
 
 
 def register_again_as_is(
     existing: BrokerRegistration, request: BrokerRegistrationRequest, broker_epoch: BrokerEpoch
 ) -> BrokerRegistration:
-    """A run that registers twice keeps its registration and its broker epoch. **Kafka:** since 3.9."""
+    """An incarnation that registers twice keeps its registration and its broker epoch. **Kafka:** since 3.9."""
     return existing
 
 
 class Departure(Enum):
-    """What a new run of a broker means for the partitions that list the run before.
+    """What a new incarnation of a broker means for the partitions that list the incarnation before.
 
     Kafka: `ReplicationControlManager.handleBrokerUncleanShutdown`, later `handleBrokerShutdown`.
     """
@@ -117,33 +120,35 @@ class Departure(Enum):
     UNCLEAN = "it leaves every ISR, and is not eligible to lead"
 
 
-def new_run_is_ignored(
+def new_incarnation_is_ignored(
     existing: BrokerRegistration | None, request: BrokerRegistrationRequest, elr_enabled: bool
 ) -> Departure:
-    """A new run changes no partition: fencing is supposed to have done so.
+    """A new incarnation changes no partition: fencing is supposed to have done so.
 
-    But a session that has expired is no obstacle to registration and need not have led to fencing yet. Then the new run
-    takes the place in the ISR of one whose records it may not have (KAFKA-18106).
+    But a session that has expired is no obstacle to registration and need not have led to fencing yet. Then the new
+    incarnation takes the place in the ISR of one whose records it may not have (KAFKA-18106).
 
     **Kafka:** `ClusterControlManager.registerBroker` up to 3.9.
     """
     return Departure.IGNORED
 
 
-def new_run_is_unclean(
+def new_incarnation_is_unclean(
     existing: BrokerRegistration | None, request: BrokerRegistrationRequest, elr_enabled: bool
 ) -> Departure:
-    """A new run ends all that the run before was listed for; with eligible leader replicas it counts as unclean.
+    """A new incarnation ends all that the incarnation before was listed for; with eligible leader replicas it counts as
+    unclean.
 
     **Kafka:** `ClusterControlManager.registerBroker`, `ReplicationControlManager.handleBrokerShutdown` in 4.0 (KAFKA-18106).
     """
     return Departure.UNCLEAN if elr_enabled else Departure.LIKE_FENCING
 
 
-def new_run_is_clean_if_it_says_so(
+def new_incarnation_is_clean_if_it_says_so(
     existing: BrokerRegistration | None, request: BrokerRegistrationRequest, elr_enabled: bool
 ) -> Departure:
-    """As `new_run_is_unclean`, except that a run which names its predecessor's broker epoch had shut down cleanly.
+    """As `new_incarnation_is_unclean`, except that an incarnation which names its predecessor's broker epoch had shut down
+    cleanly.
 
     **Kafka:** `ClusterControlManager.registerBroker` with KAFKA-18635; `clean_shutdown` files of the broker.
     """

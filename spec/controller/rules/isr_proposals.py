@@ -75,8 +75,8 @@ def active_is_eligible(brokers: tuple[BrokerRegistration, ...], member: IsrMembe
     return is_active(brokers, member.broker)
 
 
-def same_run_is_eligible(brokers: tuple[BrokerRegistration, ...], member: IsrMember) -> bool:
-    """As `active_is_eligible`, and the run that is registered must be the one that fetched (KIP-903).
+def same_broker_epoch_is_eligible(brokers: tuple[BrokerRegistration, ...], member: IsrMember) -> bool:
+    """As `active_is_eligible`, and the incarnation that is registered must be the one that fetched (KIP-903).
 
     A member without a broker epoch is not checked for it.
 

@@ -10,6 +10,6 @@ class StopReplicaRequest(NamedTuple):
 
     controller_epoch: Epoch
     broker_epoch: BrokerEpoch
-    partition: PartitionId
+    partition_id: PartitionId
     leader_epoch: Epoch
     delete: bool

@@ -8,16 +8,16 @@ from typing import Any
 from spec.broker.effects import FollowerRequest
 from spec.broker.follower import (
     fetch_or_truncate,
-    handle_epoch_end_response,
-    handle_fetch_answer,
-    handle_listed_offset,
+    handle_fetch_response,
+    handle_list_offsets_response,
     handle_no_answer,
+    handle_offset_for_leader_epoch_response,
     next_request,
     truncate_by,
 )
 from spec.broker.leader.fetch import read_partition
-from spec.broker.leader.offsets import handle_epoch_end, handle_list_offsets
-from spec.broker.partition import Broker, Handled, Partition, Settings
+from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
+from spec.broker.partition import Broker, BrokerSettings, Handled, Partition
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.fetcher import (
     NOT_FETCHING,
@@ -34,9 +34,9 @@ from spec.broker.rules.truncation import truncation_step
 from spec.log.algebra import Log, LogT
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.fetch import FetchAnswer, PartitionFetch
-from spec.messages.list_offsets import ListedOffset, ListOffsetsRequest, Wanted
-from spec.messages.offset_for_leader_epoch import EpochEndOffsetResponse, EpochEndRequest
+from spec.messages.fetch import FetchRequest, FetchResponse
+from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, Wanted
+from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from spec.releases.broker import BROKER_2_7, BROKER_3_9
 from spec.step import Reply
 from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, BrokerId, Epoch, EpochEndOffset, Error, Offset, PartitionId, Record
@@ -122,7 +122,7 @@ class Fetcher:
             return takes_records(records, leader_epoch)
 
         protocol = replace(self.protocol, truncate=noted_truncate, truncation=noted_truncation, takes_records=noted_records)
-        return Broker(FOLLOWER, protocol, settings=Settings(back_off=0))
+        return Broker(FOLLOWER, protocol, settings=BrokerSettings(back_off=0))
 
     def _open_truncation(self) -> bool:
         return bool(self.truncations) and self.truncations[-1]["offset"] is None
@@ -230,34 +230,34 @@ class Fetcher:
             step()
         broker, partition = self.broker, self.partition
         match answer:
-            case FetchAnswer() if self.corrupt_fetches > 0:
+            case FetchResponse() if self.corrupt_fetches > 0:
                 self.corrupt_fetches -= 1
                 self._run(handle_no_answer(broker, partition, NOW))
-            case FetchAnswer():
-                self._run(handle_fetch_answer(broker, partition, asked_in, asked_at, answer, NOW))
-            case EpochEndOffsetResponse():
-                self._run(handle_epoch_end_response(broker, partition, asked_in, answer, NOW))
-            case ListedOffset():
-                self._run(handle_listed_offset(broker, partition, asked_in, answer, NOW))
+            case FetchResponse():
+                self._run(handle_fetch_response(broker, partition, asked_in, asked_at, answer, NOW))
+            case OffsetForLeaderEpochResponse():
+                self._run(handle_offset_for_leader_epoch_response(broker, partition, asked_in, answer, NOW))
+            case ListOffsetsResponse():
+                self._run(handle_list_offsets_response(broker, partition, asked_in, answer, NOW))
 
     def _leaders_answer(
         self, request: FollowerRequest, api: str
-    ) -> FetchAnswer | EpochEndOffsetResponse | ListedOffset | None:
+    ) -> FetchResponse | OffsetForLeaderEpochResponse | ListOffsetsResponse | None:
         leader, errors = self.leader_partition, self.leader_errors.get(api, [])
         error = errors.pop() if errors else None
         broker = Broker(LEADER, BROKER_3_9)
         match request:
-            case EpochEndRequest():
+            case OffsetForLeaderEpochRequest():
                 if error is not None:
-                    return EpochEndOffsetResponse(error, UNDEFINED_EPOCH_END)
-                return None if leader is None else _reply(handle_epoch_end(broker, leader, request))
+                    return OffsetForLeaderEpochResponse(error, UNDEFINED_EPOCH_END)
+                return None if leader is None else _reply(handle_offset_for_leader_epoch(broker, leader, request))
             case ListOffsetsRequest():
                 if error is not None:
-                    return ListedOffset(error)
+                    return ListOffsetsResponse(error)
                 return None if leader is None else _reply(handle_list_offsets(broker, leader, request))
-            case PartitionFetch():
+            case FetchRequest():
                 if error is not None:
-                    return FetchAnswer(error)
+                    return FetchResponse(error)
                 if leader is None:
                     return None
                 rest = _rest_of_batch(leader.local.log, request.fetch.fetch_offset)
@@ -297,9 +297,9 @@ def _reply(step: Handled[RecordLog]) -> Any:
 
 def _api(request: FollowerRequest) -> str:
     match request:
-        case PartitionFetch():
+        case FetchRequest():
             return "fetch"
-        case EpochEndRequest():
+        case OffsetForLeaderEpochRequest():
             return "offset_for_leader_epoch"
         case ListOffsetsRequest(wanted=Wanted.LATEST):
             return "list_offsets_latest"

@@ -7,11 +7,11 @@ from typing import Any
 from spec.broker.effects import AnswerProducer, CloseConnection
 from spec.broker.leader.fetch import after_noted_fetch, handle_fetch, note_fetch, read_partition
 from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
-from spec.broker.leader.offsets import handle_epoch_end, handle_list_offsets
+from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import Broker, Handled, Partition, Settings, is_under_min_isr, leads, min_isr_of, role_of
+from spec.broker.partition import Broker, BrokerSettings, Handled, Partition, is_under_min_isr, leads, min_isr_of, role_of
 from spec.broker.roles import become_follower, become_leader
-from spec.broker.rules.fencing import accept_any_run
+from spec.broker.rules.fencing import accept_any_replica_epoch
 from spec.broker.rules.isr.membership import any_replica_is_eligible, out_of_sync
 from spec.broker.rules.isr.proposal import maximal_isr, nothing_pending
 from spec.broker.rules.isr.request import ask_for_eligible_isr
@@ -20,9 +20,9 @@ from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
 from spec.log.local_log import LocalLog, append_fetched, move_start, restart, set_high_watermark
 from spec.log.producers import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, ProducerEpoch, ProducerId
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.fetch import CONSUMER, FetchAnswer, FetchRequest, Isolation, PartitionFetch
-from spec.messages.list_offsets import NOT_FOUND, ListedOffset, ListOffsetsRequest, Wanted
-from spec.messages.offset_for_leader_epoch import EpochEndRequest
+from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse, Isolation
+from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, Wanted
+from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from spec.messages.produce import ProduceRequest
 from spec.metadata import BrokerRegistration, PartitionRegistration
 from spec.releases.broker import BROKER_3_9
@@ -50,7 +50,7 @@ WITHOUT_METADATA = replace(
     BROKER_3_9,
     name="3.9 without metadata",
     is_eligible=any_replica_is_eligible,
-    check_run=accept_any_run,
+    check_replica_epoch=accept_any_replica_epoch,
     asks_for_isr=ask_for_eligible_isr,
 )
 """Kafka's test of `Partition` by default has a metadata cache that knows nothing of brokers: whatever it asks is allowed."""
@@ -94,7 +94,7 @@ class LeaderPartition:
         kraft_metadata: bool = False,
         delete_enabled: bool = True,
     ) -> None:
-        settings = Settings(min_insync_replicas, replica_lag_time_max_ms, deletes_records=delete_enabled)
+        settings = BrokerSettings(min_insync_replicas, replica_lag_time_max_ms, deletes_records=delete_enabled)
         protocol = BROKER_3_9 if kraft_metadata else WITHOUT_METADATA
         self.broker = Broker(BrokerId(local_broker), protocol, settings=settings)
 
@@ -238,13 +238,13 @@ class LeaderPartition:
     ) -> Answer:
         run = BrokerEpoch(replica + DEFAULT_BROKER_EPOCH if broker_epoch is None else broker_epoch)
         epochs = epoch_or_none(current_leader_epoch), epoch_or_none(last_fetched_epoch)
-        fetch = FetchRequest(epochs[0], Offset(fetch_offset), epochs[1])
-        request = PartitionFetch(BrokerId(replica), fetch, run, Offset(log_start))
+        fetch = FetchPosition(epochs[0], Offset(fetch_offset), epochs[1])
+        request = FetchRequest(BrokerId(replica), fetch, run, Offset(log_start))
         if self.epoch_race is not None:
             return _fetched(self._fetch_during_race(request, *self.epoch_race))
         return _fetched(self._run(handle_fetch(self.broker, self.partition, request, self.now)))
 
-    def _fetch_during_race(self, request: PartitionFetch, broker: BrokerId, epoch: BrokerEpoch) -> FetchAnswer:
+    def _fetch_during_race(self, request: FetchRequest, broker: BrokerId, epoch: BrokerEpoch) -> FetchResponse:
         """The parts of a fetch one by one, with other metadata between what is noted and what follows from it."""
         answer = read_partition(self.broker, self.partition, request)
         noted = note_fetch(self.partition, request, self.now)
@@ -262,9 +262,9 @@ class LeaderPartition:
         last_fetched_epoch: int | None = None,
     ) -> Answer:
         epochs = epoch_or_none(current_leader_epoch), epoch_or_none(last_fetched_epoch)
-        request = PartitionFetch(
+        request = FetchRequest(
             CONSUMER,
-            FetchRequest(epochs[0], Offset(fetch_offset), epochs[1]),
+            FetchPosition(epochs[0], Offset(fetch_offset), epochs[1]),
             read_committed=isolation == "read_committed",
             has_client_metadata=client_metadata,
         )
@@ -293,20 +293,20 @@ class LeaderPartition:
         }
         return Answer(listed.error.name, offset, named)
 
-    def _found(self, timestamp: str | int) -> ListedOffset:
+    def _found(self, timestamp: str | int) -> ListOffsetsResponse:
         """The first record with at least this timestamp."""
         if isinstance(timestamp, str):
             raise UnsupportedError(f"timestamp {timestamp}")
         offsets = [offset for offset, time in sorted(self.timestamps.items()) if time >= timestamp]
         if not offsets:
             return NOT_FOUND
-        return ListedOffset(Error.NONE, Offset(offsets[0]), self.partition.local.log.epoch_at(Offset(offsets[0])))
+        return ListOffsetsResponse(Error.NONE, Offset(offsets[0]), self.partition.local.log.epoch_at(Offset(offsets[0])))
 
     def offset_for_leader_epoch(
         self, leader_epoch: int, current_leader_epoch: int | None = None, only_leader: bool = True
     ) -> Answer:
-        request = EpochEndRequest(epoch_or_none(current_leader_epoch), Epoch(leader_epoch))
-        response = self._run(handle_epoch_end(self.broker, self.partition, request, only_leader))
+        request = OffsetForLeaderEpochRequest(epoch_or_none(current_leader_epoch), Epoch(leader_epoch))
+        response = self._run(handle_offset_for_leader_epoch(self.broker, self.partition, request, only_leader))
         epoch, end_offset = response.end
         return Answer(response.error.name, [epoch, end_offset], {"epoch": epoch, "end_offset": end_offset})
 
@@ -327,12 +327,12 @@ class LeaderPartition:
         request = self._next_proposal()
         members = [member.broker for member in request.isr] if isr is None else [BrokerId(replica) for replica in isr]
         epochs = request.leader_epoch, frozenset(members), PartitionEpoch(new_partition_epoch)
-        self._answer(request, AlterPartitionResponse(Error.NONE, request.partition, self.broker.self_id, *epochs))
+        self._answer(request, AlterPartitionResponse(Error.NONE, request.partition_id, self.broker.self_id, *epochs))
 
     def alter_partition_fail(self, error: str) -> None:
         request = self._next_proposal()
         known = Error.__members__.get(error, Error.KAFKA_STORAGE_ERROR)
-        self._answer(request, AlterPartitionResponse(known, request.partition))
+        self._answer(request, AlterPartitionResponse(known, request.partition_id))
 
     def _next_proposal(self) -> AlterPartitionRequest:
         if not self.proposals:
@@ -404,7 +404,7 @@ def _number(epoch: int | str | None) -> int | None:
     return epoch
 
 
-def _fetched(answer: FetchAnswer) -> Answer:
+def _fetched(answer: FetchResponse) -> Answer:
     diverging = None if answer.diverging.leader_epoch == NO_EPOCH else list(answer.diverging)
     named = {
         "diverging_epoch": diverging,

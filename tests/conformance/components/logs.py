@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from spec.broker.rules.fencing import check_broker_epoch
+from spec.broker.rules.fencing import check_replica_epoch
 from spec.broker.rules.followers import (
     NEVER_FETCHED,
     UNKNOWN_FOLLOWER,
@@ -147,7 +147,7 @@ class ReplicaState:
         self, time: int, fetch_offset: int, follower_log_start: int, leader_end_offset: int, broker_epoch: int = -1
     ) -> Answer:
         brokers = (BrokerRegistration(self.SELF, self.broker_epoch, Incarnation(0), fenced=False),)
-        error = check_broker_epoch(brokers, self.SELF, BrokerEpoch(broker_epoch))
+        error = check_replica_epoch(brokers, self.SELF, BrokerEpoch(broker_epoch))
         if error == Error.NONE:
             ends = Offset(fetch_offset), Offset(follower_log_start), Offset(leader_end_offset)
             self.follower = after_fetch(self.follower, time, *ends, BrokerEpoch(broker_epoch))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from model_check.core.exploration import Step
+from model_check.core.exploration import TraceStep
 from model_check.models import MODELS
 from model_check.reports import matrix
 from model_check.reports.matrix import Cell, Explored, Row, Run, verdict_in_words
@@ -80,7 +80,7 @@ def test_what_is_not_exhausted_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_shortest_run_of_all_configurations_counts() -> None:
     model = MODELS["kafka"].build({})
-    step = Step(None, model.initial)
+    step = TraceStep(None, model.initial)
     longer, shorter = (Run("4.0", "a fencing", {}, number, model, (step,) * number) for number in (5, 4))
     cells = {"one": {"P": Cell(False, longer), "Q": Cell(True)}, "other": {"P": Cell(False, shorter), "Q": Cell(None)}}
     row = Row("4.0", "4.0", cells, {})

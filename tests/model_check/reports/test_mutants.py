@@ -12,7 +12,7 @@ from tests.model_check.engines.comparison import assert_replays
 from tests.model_check.models.kafka.test_kafka import explored, kafka
 
 DIES = {
-    "take-registration-of-earlier-run": ("UncleanExclusion", 3),
+    "take-registration-of-earlier-incarnation": ("UncleanExclusion", 3),
     "shrink-before-confirmation": ("QuorumSuperset", 3),
     "unclean-replica-keeps-its-place": ("UncleanExclusion", 3),
     "min-isr-of-one": ("CommittedOnNextLeader", 6),
@@ -38,7 +38,7 @@ DIES = {
     "join-before-epoch-start": ("CommittedOnNextLeader", 14),
     "reassignment-over-too-early": ("CommittedOnNextLeader", 14),
     "high-watermark-before-truncation": ("LogMatching", 15),
-    "count-fetch-of-earlier-run": ("CommittedOnNextLeader", 17),
+    "count-fetch-of-earlier-incarnation": ("CommittedOnNextLeader", 17),
     "stale-broker-epoch-accepted": ("CommittedOnNextLeader", 17),
     "no-epoch-entry": ("CommittedOnNextLeader", 17),
     "epoch-lookup-by-end": ("CommittedOnNextLeader", 18),

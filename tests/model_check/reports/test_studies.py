@@ -51,7 +51,7 @@ EXPECTED = {
     "rolled-back-proposal": Expected(12, 84, 12),
     "fenced-replica": Expected(10, 11_572, 20),
     "high-watermark-before-truncation": Expected(13, 12_108, 24),
-    "earlier-run": Expected(18, 40_058, 25),
+    "earlier-incarnation": Expected(18, 40_058, 25),
     "forgotten-proposal": Expected(14, 757, 18),
     "missed-epoch": Expected(13, 20_102, 25),
     "late-divergence": Expected(23, 297_328, 29),
@@ -59,28 +59,28 @@ EXPECTED = {
     "records-read-late": Expected(20, 570_018, 28),
     "below-min-isr": Expected(7, 757, 18),
     "last-replica-standing": Expected(12, 4_066, 21),
-    "unclean-run-in-isr": Expected(9, 735, 16),
+    "unclean-incarnation-in-isr": Expected(9, 735, 16),
 }
-SLOW = {"fenced-replica", "last-replica-standing", "unclean-run-in-isr", "diverging-fetch"}
+SLOW = {"fenced-replica", "last-replica-standing", "unclean-incarnation-in-isr", "diverging-fetch"}
 """Beside those with large spaces: where brokers stop, rules are asked often."""
 
 # What the repaired rules make of the failing run: how its telling begins, and how it ends.
 REPLAYS = {
-    "kip-101-loss": ("Step 10 (", "leads elsewhere: log of broker 2 is `m0(e0)`, not `empty`", "holds in the end."),
+    "kip-101-loss": ("TraceStep 10 (", "leads elsewhere: log of broker 2 is `m0(e0)`, not `empty`", "holds in the end."),
     "kip-101-divergence": (
-        "Step 3 (",
+        "TraceStep 3 (",
         "leads elsewhere",
         "step 13 (LeaderIncHighWatermark(leader=2)) is then not possible.",
     ),
-    "epochs-out-of-order": ("Step 5 (", "follower=2, leader=1, epoch=0", "is not possible."),
-    "join-before-epoch-start": ("Step 12 (FencedLeaderExpandIsr(", "follower=3", "is not possible."),
+    "epochs-out-of-order": ("TraceStep 5 (", "follower=2, leader=1, epoch=0", "is not possible."),
+    "join-before-epoch-start": ("TraceStep 12 (FencedLeaderExpandIsr(", "follower=3", "is not possible."),
     "async-isr-committed-only": ("Every step is possible", ", and ", "CommittedOnNextLeader holds in the end."),
-    "unclean-election": ("Step 7 (ControllerElectUncleanLeader(", "replica=2", "is not possible."),
-    "late-divergence": ("Step 23 (TakeLateAnswer(", "CommittedOnNextLeader holds in the end."),
+    "unclean-election": ("TraceStep 7 (ControllerElectUncleanLeader(", "replica=2", "is not possible."),
+    "late-divergence": ("TraceStep 23 (TakeLateAnswer(", "CommittedOnNextLeader holds in the end."),
     "missed-epoch": ("leads elsewhere", "memory of broker", "AcknowledgedOnNextLeader holds in the end."),
-    "unclean-run-in-isr": ("Step 9 (Register(", "CommittedOnNextLeader holds in the end."),
+    "unclean-incarnation-in-isr": ("TraceStep 9 (Register(", "CommittedOnNextLeader holds in the end."),
     "fenced-replica": ("GrantIsr(", "is not possible."),
-    "acks-1": ("Step 6 (LeaderWrite(", "acknowledged is `{}`", "AcknowledgedOnLeader holds in the end."),
+    "acks-1": ("TraceStep 6 (LeaderWrite(", "acknowledged is `{}`", "AcknowledgedOnLeader holds in the end."),
 }
 
 BY_NAME = {study.name: study for study in STUDIES}

@@ -23,7 +23,7 @@ from proofs.symbolic.state import SymbolicState, shapes_of, unknown_state
 from proofs.symbolic.values import Brokers, Path, explore
 from spec.log.algebra import Log
 from spec.log.record_log import RecordLog
-from spec.published.fetch import FetchResponse
+from spec.published.fetch import PublishedFetchResponse
 from spec.values import BrokerId, Error, Offset, Record
 from tests.spec import strategies
 
@@ -96,7 +96,9 @@ class TupleShape(Shape):
 def responses() -> Shape:
     one_record = TupleShape(shape_of(Record, BROKERS), 1)
     offset = shape_of(Offset, BROKERS)
-    return RecordShape(FetchResponse, {"error": shape_of(Error, BROKERS), "records": one_record, "high_watermark": offset})
+    return RecordShape(
+        PublishedFetchResponse, {"error": shape_of(Error, BROKERS), "records": one_record, "high_watermark": offset}
+    )
 
 
 FIXED_LENGTHS: dict[str, Callable[[], Shape]] = {

@@ -240,7 +240,8 @@ def test_obligations_of_a_task_are_proved(theorem: Theorem, task: str) -> None:
 
 
 def table(name: str) -> dict[str, Any]:
-    """What became of mutants: made by `python -m proofs.commands.mutants THEOREM --write tests/proofs/theorems/NAME.json [MUTANT]...`."""
+    """What became of mutants: made by `python -m proofs.commands.mutants THEOREM --write tests/proofs/theorems/NAME.json
+    [MUTANT]...`."""
     rows = json.loads((Path(__file__).parent / f"{name}.json").read_text())
     return {row["mutant"]: row for row in rows}
 

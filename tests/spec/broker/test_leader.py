@@ -8,7 +8,7 @@ from spec.broker.effects import AnswerProducer, CloseConnection, LogStartMoved, 
 from spec.broker.leader.deletion import apply_retention, delete_records, handle_delete_records, low_watermark_of
 from spec.broker.leader.fetch import handle_fetch, read_partition
 from spec.broker.leader.isr import consider_joining, consider_shrinking, handle_alter_partition_response
-from spec.broker.leader.offsets import handle_epoch_end, handle_list_offsets
+from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Broker, Partition, expire_waiting, is_under_min_isr
 from spec.broker.roles import become_leader
@@ -22,16 +22,16 @@ from spec.broker.rules.isr.errors import (
     roll_back_if_not_attempted,
 )
 from spec.broker.rules.isr.proposal import LeaderIsr, maximal_isr, nothing_pending
-from spec.broker.rules.isr.request import ask_for_isr_of_runs, members
+from spec.broker.rules.isr.request import ask_for_isr_by_broker_epoch, members
 from spec.broker.rules.offsets import is_deleted
 from spec.broker.rules.reading import answers_at_once, leaving_now, may_throttle, readable_replicas
 from spec.log.producers import LAST_SEQUENCE, ProducerBatch, ProducerEpoch, ProducerId, append_unchecked, rebuilt_from
 from spec.log.record_log import RecordLog
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from spec.messages.delete_records import Deletion
-from spec.messages.fetch import FetchAnswer, Isolation
-from spec.messages.list_offsets import NOT_FOUND, ListedOffset, ListOffsetsRequest, Wanted
-from spec.messages.offset_for_leader_epoch import EpochEndRequest
+from spec.messages.delete_records import DeleteRecordsResponse
+from spec.messages.fetch import FetchResponse, Isolation
+from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, Wanted
+from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE, NO_DEADLINE, ProduceRequest, ProduceResponse
 from spec.releases.broker import (
     BROKER_0_10,
@@ -382,20 +382,20 @@ def test_the_answer_is_as_it_was_before_the_fetch_counted() -> None:
 def test_a_fetch_of_an_earlier_run_changes_nothing() -> None:
     partition = leader(log_of(5, 5), follower_ends={OTHER: fetched(1)})
     step = handle_fetch(broker(), partition, fetch_of(OTHER, 2, broker_epoch=BrokerEpoch(run_of(OTHER) - 1)), NOW)
-    assert (step.state, reply(step)) == (partition, FetchAnswer(Error.NOT_LEADER_OR_FOLLOWER))
+    assert (step.state, reply(step)) == (partition, FetchResponse(Error.NOT_LEADER_OR_FOLLOWER))
 
 
 def test_when_a_fetch_is_answered_at_once() -> None:
-    empty = FetchAnswer(Error.NONE)
+    empty = FetchResponse(Error.NONE)
     assert not answers_at_once(empty, 1, may_wait=True, has_preferred_replica=False)
     assert answers_at_once(empty, 0, may_wait=True, has_preferred_replica=False)
     assert answers_at_once(empty, 1, may_wait=False, has_preferred_replica=False)
     assert answers_at_once(empty, 1, may_wait=True, has_preferred_replica=True)
-    assert answers_at_once(FetchAnswer(Error.OFFSET_OUT_OF_RANGE), 1, may_wait=True, has_preferred_replica=False)
+    assert answers_at_once(FetchResponse(Error.OFFSET_OUT_OF_RANGE), 1, may_wait=True, has_preferred_replica=False)
 
 
 def test_an_answer_carries_what_the_log_holds_when_it_leaves() -> None:
-    answer = FetchAnswer(Error.NONE, Offset(1), log_of(5, 5).read(Offset(1), 1))
+    answer = FetchResponse(Error.NONE, Offset(1), log_of(5, 5).read(Offset(1), 1))
     assert leaving_now(answer, log_of(5, 5, 5)) == answer
     assert leaving_now(answer, log_of(5, 6)) == answer._replace(records=log_of(5, 6).read(Offset(1), 1))
     assert leaving_now(answer, log_of(5)) is None
@@ -551,7 +551,7 @@ def test_what_a_request_says_of_the_members_by_release() -> None:
         assert isinstance(sent, SendToController)
         assert {member.broker_epoch for member in sent.message.isr} == {NO_BROKER_EPOCH}
         assert sent.message.understands_ineligible_replica == understands
-    assert ask_for_isr_of_runs(request) == SendToController(request)
+    assert ask_for_isr_by_broker_epoch(request) == SendToController(request)
 
 
 # ---- the answer: A6, A7
@@ -651,14 +651,16 @@ def test_where_an_epoch_ends() -> None:
     partition = leader(log_of(2, 4, 5))
 
     def ask(epoch: int, claimed: int = EPOCH) -> object:
-        return reply(handle_epoch_end(broker(), partition, EpochEndRequest(Epoch(claimed), Epoch(epoch))))
+        return reply(
+            handle_offset_for_leader_epoch(broker(), partition, OffsetForLeaderEpochRequest(Epoch(claimed), Epoch(epoch)))
+        )
 
     assert ask(3) == (Error.NONE, (2, 1))
     assert ask(5) == (Error.NONE, (5, 3))
     assert ask(5, 4) == (Error.FENCED_LEADER_EPOCH, UNDEFINED_EPOCH_END)
-    asked = EpochEndRequest(NO_EPOCH, Epoch(2))
-    assert reply(handle_epoch_end(broker(), follower(log_of(2)), asked)).error == Error.NOT_LEADER_OR_FOLLOWER
-    assert reply(handle_epoch_end(broker(), follower(log_of(2)), asked, leader_only=False)).error == Error.NONE
+    asked = OffsetForLeaderEpochRequest(NO_EPOCH, Epoch(2))
+    assert reply(handle_offset_for_leader_epoch(broker(), follower(log_of(2)), asked)).error == Error.NOT_LEADER_OR_FOLLOWER
+    assert reply(handle_offset_for_leader_epoch(broker(), follower(log_of(2)), asked, leader_only=False)).error == Error.NONE
 
 
 @pytest.mark.parametrize(
@@ -679,11 +681,11 @@ def test_what_a_release_knows_of_an_epochs_end(name: str, epoch: int, end: tuple
 
 
 def listed(
-    partition: Partition[RecordLog], wanted: Wanted, isolation: Isolation, found: ListedOffset = NOT_FOUND
-) -> ListedOffset:
+    partition: Partition[RecordLog], wanted: Wanted, isolation: Isolation, found: ListOffsetsResponse = NOT_FOUND
+) -> ListOffsetsResponse:
     step = handle_list_offsets(broker(), partition, ListOffsetsRequest(wanted, EPOCH, isolation), found=found)
     answer = reply(step)
-    assert isinstance(answer, ListedOffset)
+    assert isinstance(answer, ListOffsetsResponse)
     return answer
 
 
@@ -701,7 +703,7 @@ def test_a_new_leader_does_not_show_clients_an_offset_that_goes_back() -> None:
     assert listed(partition, Wanted.LATEST, client).error == Error.OFFSET_NOT_AVAILABLE
     assert listed(partition, Wanted.LATEST, replica) == (Error.NONE, 3, EPOCH)
     assert listed(partition, Wanted.EARLIEST, client).error == Error.NONE
-    seen, beyond = (ListedOffset(Error.NONE, Offset(offset), Epoch(4)) for offset in (0, 1))
+    seen, beyond = (ListOffsetsResponse(Error.NONE, Offset(offset), Epoch(4)) for offset in (0, 1))
     assert listed(partition, Wanted.BY_TIMESTAMP, client, seen) == seen
     assert listed(partition, Wanted.BY_TIMESTAMP, client, beyond).error == Error.OFFSET_NOT_AVAILABLE
     assert listed(partition._replace(epoch_start=Offset(1)), Wanted.BY_TIMESTAMP, client, beyond) == NOT_FOUND
@@ -715,7 +717,7 @@ def test_up_to_2_1_it_does() -> None:
 
 def test_a_question_of_another_epoch_is_refused() -> None:
     request = ListOffsetsRequest(Wanted.LATEST, Epoch(4))
-    assert reply(handle_list_offsets(broker(), leader(log_of(5)), request)) == ListedOffset(Error.FENCED_LEADER_EPOCH)
+    assert reply(handle_list_offsets(broker(), leader(log_of(5)), request)) == ListOffsetsResponse(Error.FENCED_LEADER_EPOCH)
 
 
 # ---- deleting: R1, R2
@@ -726,7 +728,7 @@ def test_records_are_deleted_up_to_the_high_watermark_at_most() -> None:
     partition = leader(log_of(5, 5, 5), 2, follower_ends=ends)
     step = handle_delete_records(broker(), partition, Offset(-1))
     assert step.effects[0] == Persist(LogStartMoved(Offset(2)))
-    assert reply(step) == Deletion(Error.NONE, Offset(2), Offset(0))
+    assert reply(step) == DeleteRecordsResponse(Error.NONE, Offset(2), Offset(0))
     assert step.state.local.log.start_offset == 2
     for offset in (3, -2):
         refused = handle_delete_records(broker(), partition, Offset(offset))

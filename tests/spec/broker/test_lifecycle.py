@@ -7,20 +7,20 @@ from spec.broker.lifecycle import (
     BrokerState,
     CleanShutdown,
     LifecycleStep,
-    answers_this_run,
+    answers_this_incarnation,
     begin_controlled_shutdown,
-    handle_heartbeat_response,
-    handle_registration_response,
+    handle_broker_heartbeat_response,
+    handle_broker_registration_response,
     next_communication,
     set_ready_to_unfence,
     start_again,
     stop,
 )
-from spec.controller.brokers import handle_heartbeat, handle_registration
+from spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration
 from spec.controller.protocol import ControllerProtocol
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.releases.kraft import KRAFT_NEXT, KRAFT_VERSIONS
+from spec.releases.kraft import KRAFT_NEXT, KRAFT_RELEASES
 from spec.step import SendToController, Step
 from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Incarnation, Offset
 from tests.spec.controller_driver import Driver, answer_of, cluster
@@ -61,7 +61,7 @@ def test_heartbeats(run: BrokerLifecycle, want_fence: bool, want_shutdown: bool)
 )
 def test_answers_to_a_registration(error: Error, incarnation: int, epoch: int) -> None:
     response = BrokerRegistrationResponse(error, Incarnation(incarnation), BrokerEpoch(7))
-    run = handle_registration_response(answers_this_run, NEW, response).state
+    run = handle_broker_registration_response(answers_this_incarnation, NEW, response).state
     assert run == NEW._replace(broker_epoch=BrokerEpoch(epoch))
 
 
@@ -79,7 +79,7 @@ def test_answers_to_a_registration(error: Error, incarnation: int, epoch: int) -
     ],
 )
 def test_answers_to_heartbeats(before: str, response: tuple[Error, bool, bool, bool], after: str) -> None:
-    step = handle_heartbeat_response(in_state(BrokerState[before]), BrokerHeartbeatResponse(*response))
+    step = handle_broker_heartbeat_response(in_state(BrokerState[before]), BrokerHeartbeatResponse(*response))
     assert step.state.state == BrokerState[after]
     assert step.effects == ((CleanShutdown(BrokerEpoch(7)),) if after == "SHUTTING_DOWN" else ())
 
@@ -105,13 +105,13 @@ def talk(driver: Driver, run: BrokerLifecycle) -> BrokerLifecycle:
     assert isinstance(effect, SendToController)
     message = effect.message
     if isinstance(message, BrokerRegistrationRequest):
-        reply = driver.take(handle_registration(driver.rules, driver.settings, driver.state, message, driver.now_ms))
-        return handle_registration_response(answers_this_run, run, answer_of(reply)).state
-    beat = driver.take(handle_heartbeat(driver.rules, driver.settings, driver.state, message, driver.now_ms))
-    return handle_heartbeat_response(run, answer_of(beat)).state
+        reply = driver.take(handle_broker_registration(driver.rules, driver.settings, driver.state, message, driver.now_ms))
+        return handle_broker_registration_response(answers_this_incarnation, run, answer_of(reply)).state
+    beat = driver.take(handle_broker_heartbeat(driver.rules, driver.settings, driver.state, message, driver.now_ms))
+    return handle_broker_heartbeat_response(run, answer_of(beat)).state
 
 
-@pytest.mark.parametrize("rules", KRAFT_VERSIONS, ids=lambda rules: rules.name)
+@pytest.mark.parametrize("rules", KRAFT_RELEASES, ids=lambda rules: rules.name)
 def test_a_broker_comes_and_goes(rules: ControllerProtocol) -> None:
     driver = cluster(rules)
     run = BrokerLifecycle(BrokerId(4), Incarnation(1))

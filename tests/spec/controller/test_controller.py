@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spec.controller.brokers import handle_heartbeat, handle_registration
+from spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration
 from spec.controller.partitions import handle_alter_partition
 from spec.controller.protocol import ControllerProtocol, ControllerSettings
 from spec.controller.state import (
@@ -44,7 +44,7 @@ from spec.releases.kraft import (
     KRAFT_3_9,
     KRAFT_4_0,
     KRAFT_NEXT,
-    KRAFT_VERSIONS,
+    KRAFT_RELEASES,
 )
 from spec.step import Reply
 from spec.values import NO_LEADER, BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset, PartitionEpoch
@@ -62,7 +62,7 @@ from tests.spec.controller_driver import (
     records_of,
 )
 
-by_version = pytest.mark.parametrize("rules", KRAFT_VERSIONS, ids=lambda rules: rules.name)
+by_version = pytest.mark.parametrize("rules", KRAFT_RELEASES, ids=lambda rules: rules.name)
 
 
 def state_of(driver: Driver) -> tuple[int, frozenset[BrokerId], int, int]:
@@ -213,7 +213,7 @@ def test_without_eligible_leaders_a_new_run_leaves_the_isr_as_if_fenced() -> Non
 def test_heartbeats_of_another_run_are_refused() -> None:
     driver = cluster(KRAFT_4_0)
     request = BrokerHeartbeatRequest(BrokerId(1), BrokerEpoch(99), Offset(0))
-    step = handle_heartbeat(driver.rules, driver.settings, driver.state, request, driver.now_ms)
+    step = handle_broker_heartbeat(driver.rules, driver.settings, driver.state, request, driver.now_ms)
     assert (step.state is driver.state, answer_of(step).error) == (True, Error.STALE_BROKER_EPOCH)
     assert answer_of(driver.heartbeat(4)).error == Error.STALE_BROKER_EPOCH
 
@@ -309,7 +309,9 @@ def test_a_late_heartbeat_of_a_broker_that_has_stopped_makes_it_leader() -> None
     driver.heartbeat(1, shutdown=True)
     assert answer_of(driver.heartbeat(1)).should_shut_down
     assert driver.partition.leader == NO_LEADER
-    driver.take(handle_heartbeat(driver.rules, driver.settings, driver.state, late._replace(metadata_offset=Offset(99)), 0))
+    driver.take(
+        handle_broker_heartbeat(driver.rules, driver.settings, driver.state, late._replace(metadata_offset=Offset(99)), 0)
+    )
     assert driver.partition.leader == 1
     assert not is_active(driver.image.brokers, BrokerId(1))
 
@@ -653,7 +655,7 @@ cluster_settings = st.fixed_dictionaries(
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.sampled_from(KRAFT_VERSIONS), operations, cluster_settings)
+@given(st.sampled_from(KRAFT_RELEASES), operations, cluster_settings)
 def test_whatever_happens(rules: ControllerProtocol, happens: list[Operation], given_settings: dict[str, Any]) -> None:
     driver = cluster(rules, **given_settings)
     for operation in happens:
@@ -676,7 +678,7 @@ def test_whatever_happens_with_the_repaired_rules(happens: list[Operation], give
 def test_broker_epochs_are_offsets_of_the_log() -> None:
     driver = cluster(KRAFT_3_0)
     request = BrokerRegistrationRequest(BrokerId(7), Incarnation(1))
-    step = handle_registration(driver.rules, driver.settings, driver.state, request, driver.now_ms)
+    step = handle_broker_registration(driver.rules, driver.settings, driver.state, request, driver.now_ms)
     (record,) = records_of(step)
     assert isinstance(record, RegisterBrokerRecord)
     assert record.registration.broker_epoch == BrokerEpoch(driver.image.end_offset)

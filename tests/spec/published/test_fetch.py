@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from spec.broker.rules.fencing import check_leader_epoch
 from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.fetch import FetchRequest
+from spec.messages.fetch import FetchPosition
 from spec.published.fetch import (
-    FetchResponse,
+    PublishedFetchResponse,
     apply_fetch_response,
     fetch_fenced_by_last_epoch,
     fetch_fenced_by_leader_epoch,
@@ -25,19 +25,19 @@ RECORDS = (Record(1, Epoch(3)), Record(2, Epoch(3)), Record(3, Epoch(5)))
 LOG = RecordLog(RECORDS, Offset(10))
 
 
-def request(offset: int, last_fetched_epoch: int = -1, current_leader_epoch: int = 5) -> FetchRequest:
-    return FetchRequest(Epoch(current_leader_epoch), Offset(offset), Epoch(last_fetched_epoch))
+def request(offset: int, last_fetched_epoch: int = -1, current_leader_epoch: int = 5) -> FetchPosition:
+    return FetchPosition(Epoch(current_leader_epoch), Offset(offset), Epoch(last_fetched_epoch))
 
 
 # ---- the request
 
 
 def test_a_fetch_names_the_followers_epoch_its_end_and_its_last_records_epoch() -> None:
-    assert fetch_request(ROLE, LOG, Offset(13)) == FetchRequest(Epoch(5), Offset(13), Epoch(5))
+    assert fetch_request(ROLE, LOG, Offset(13)) == FetchPosition(Epoch(5), Offset(13), Epoch(5))
 
 
 def test_a_fetch_sent_before_the_log_grew_names_the_record_that_was_last_then() -> None:
-    assert fetch_request(ROLE, LOG, Offset(12)) == FetchRequest(Epoch(5), Offset(12), Epoch(3))
+    assert fetch_request(ROLE, LOG, Offset(12)) == FetchPosition(Epoch(5), Offset(12), Epoch(3))
 
 
 @pytest.mark.parametrize("log", [EMPTY_LOG, RecordLog(start_offset=Offset(10)), LOG.truncate_to(Offset(10))])
@@ -73,15 +73,15 @@ def test_of_two_replicas_in_different_epochs_the_older_is_fenced(role: LeaderAnd
 
 
 @given(roles(), record_logs(), fetches())
-def test_without_fencing_everyone_is_served(role: LeaderAndIsr, log: RecordLog, fetch: FetchRequest) -> None:
+def test_without_fencing_everyone_is_served(role: LeaderAndIsr, log: RecordLog, fetch: FetchPosition) -> None:
     assert fetch_without_fencing(role, log, fetch) == Error.NONE
 
 
 @given(roles(), record_logs(), fetches())
-def test_fencing_by_leader_epoch_looks_at_nothing_else(role: LeaderAndIsr, log: RecordLog, fetch: FetchRequest) -> None:
+def test_fencing_by_leader_epoch_looks_at_nothing_else(role: LeaderAndIsr, log: RecordLog, fetch: FetchPosition) -> None:
     verdict = fetch_fenced_by_leader_epoch(role, log, fetch)
     assert verdict == fetch_fenced_by_leader_epoch(
-        role, EMPTY_LOG, FetchRequest(fetch.current_leader_epoch, Offset(0), NO_EPOCH)
+        role, EMPTY_LOG, FetchPosition(fetch.current_leader_epoch, Offset(0), NO_EPOCH)
     )
     assert (verdict == Error.NONE) == (fetch.current_leader_epoch in (NO_EPOCH, role.leader_epoch))
 
@@ -105,7 +105,7 @@ def test_fencing_by_the_epoch_of_the_last_record(offset: int, last_fetched_epoch
 
 @given(roles(), record_logs(), fetches(), epochs_or_none)
 def test_fencing_by_last_epoch_ignores_leader_epochs(
-    role: LeaderAndIsr, log: RecordLog, fetch: FetchRequest, claimed: Epoch
+    role: LeaderAndIsr, log: RecordLog, fetch: FetchPosition, claimed: Epoch
 ) -> None:
     verdict = fetch_fenced_by_last_epoch(role, log, fetch)
     assert verdict == fetch_fenced_by_last_epoch(role, log, fetch._replace(current_leader_epoch=claimed))
@@ -115,13 +115,15 @@ def test_fencing_by_last_epoch_ignores_leader_epochs(
 # ---- the answer
 
 
-def answered(asked: FetchRequest, *, self_id: int = 1, verdict: Error = Error.NONE, max_records: int = 9) -> FetchResponse:
+def answered(
+    asked: FetchPosition, *, self_id: int = 1, verdict: Error = Error.NONE, max_records: int = 9
+) -> PublishedFetchResponse:
     return handle_fetch(BrokerId(self_id), ROLE, LOG, Offset(11), asked, max_records, verdict)
 
 
 @pytest.mark.parametrize(("offset", "records"), [(10, RECORDS), (11, RECORDS[1:]), (12, RECORDS[2:]), (13, ())])
 def test_a_leader_sends_what_it_has_beyond_its_high_watermark_too(offset: int, records: tuple[Record, ...]) -> None:
-    assert answered(request(offset)) == FetchResponse(Error.NONE, records, Offset(11))
+    assert answered(request(offset)) == PublishedFetchResponse(Error.NONE, records, Offset(11))
 
 
 @pytest.mark.parametrize("offset", [-1, 0, 9, 14, 99])
@@ -149,7 +151,7 @@ def test_a_fenced_fetch_gets_the_fences_error_and_no_records(verdict: Error, off
 
 
 @given(roles(), record_logs(), fetches(), st.sampled_from(Error))
-def test_records_come_with_success_only(role: LeaderAndIsr, log: RecordLog, fetch: FetchRequest, verdict: Error) -> None:
+def test_records_come_with_success_only(role: LeaderAndIsr, log: RecordLog, fetch: FetchPosition, verdict: Error) -> None:
     response = handle_fetch(LEADER, role, log, Offset(0), fetch, 2, verdict)
     may_read = verdict == Error.NONE and role.leader == LEADER
     in_range = log.start_offset <= fetch.fetch_offset <= log.end_offset
@@ -172,7 +174,7 @@ def test_a_follower_appends_then_takes_the_high_watermark(
     records: tuple[Record, ...], leader_high_watermark: int, high_watermark: int
 ) -> None:
     log = LOG.truncate_to(Offset(12))
-    response = FetchResponse(Error.NONE, records, Offset(leader_high_watermark))
+    response = PublishedFetchResponse(Error.NONE, records, Offset(leader_high_watermark))
     assert apply_fetch_response(log, response) == (log.append(records), high_watermark)
 
 
@@ -208,6 +210,8 @@ def test_a_refused_fetch_names_the_first_reason_and_tells_nothing_else(
     claimed: int, leads: bool, offset: int, error: Error
 ) -> None:
     role = ROLE if leads else ROLE._replace(leader=FOLLOWER)
-    asked = FetchRequest(Epoch(claimed), Offset(offset), NO_EPOCH)
+    asked = FetchPosition(Epoch(claimed), Offset(offset), NO_EPOCH)
     verdict = fetch_fenced_by_leader_epoch(role, LOG, asked)
-    assert handle_fetch(LEADER, role, LOG, Offset(12), asked, 1, verdict) == FetchResponse(error, (), UNKNOWN_OFFSET)
+    assert handle_fetch(LEADER, role, LOG, Offset(12), asked, 1, verdict) == PublishedFetchResponse(
+        error, (), UNKNOWN_OFFSET
+    )

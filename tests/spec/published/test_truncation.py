@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spec.broker.rules.epoch_lookup import (
-    handle_offset_for_leader_epoch,
+    answer_offset_for_leader_epoch,
     look_up_as_designed,
     look_up_as_released,
     offset_for_leader_epoch_without_log,
@@ -256,12 +256,12 @@ def test_lookups(asked: int, released: EpochEndOffset, designed: EpochEndOffset)
 
 @pytest.mark.parametrize("answer", [end(3, 7), UNDEFINED_EPOCH_END])
 def test_whoever_passes_the_fence_gets_the_answer(answer: EpochEndOffset) -> None:
-    assert handle_offset_for_leader_epoch(Error.NONE, answer) == (Error.NONE, answer)
+    assert answer_offset_for_leader_epoch(Error.NONE, answer) == (Error.NONE, answer)
 
 
 @pytest.mark.parametrize("verdict", [error for error in Error if error != Error.NONE])
 def test_whoever_is_fenced_gets_the_error_only(verdict: Error) -> None:
-    assert handle_offset_for_leader_epoch(verdict, end(3, 7)) == (verdict, (NO_EPOCH, UNKNOWN_OFFSET))
+    assert answer_offset_for_leader_epoch(verdict, end(3, 7)) == (verdict, (NO_EPOCH, UNKNOWN_OFFSET))
 
 
 @pytest.mark.parametrize(

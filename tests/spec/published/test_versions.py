@@ -18,7 +18,7 @@ from spec.broker.rules.isr.proposal import (
     propose_as_if_granted,
 )
 from spec.log.record_log import RecordLog
-from spec.messages.fetch import FetchRequest
+from spec.messages.fetch import FetchPosition
 from spec.mutation import Mutant, changed_rules, weaken
 from spec.published.mutants import ISR_MUTANTS, MUTANTS
 from spec.published.versions import (
@@ -183,14 +183,14 @@ def test_unfenced_truncation_refuses_less(self_id: BrokerId, role: LeaderAndIsr,
 
 
 @given(roles(), record_logs(), fetches())
-def test_unfenced_fetch_refuses_less(role: LeaderAndIsr, log: RecordLog, fetch: FetchRequest) -> None:
+def test_unfenced_fetch_refuses_less(role: LeaderAndIsr, log: RecordLog, fetch: FetchPosition) -> None:
     weaker = mutated("unfenced-fetch")(role, log, fetch)
     assert weaker in (Error.NONE, KIP_320.fetch_fencing(role, log, fetch))
 
 
 @given(roles(), record_logs(), fetches(), offsets)
 def test_a_high_watermark_without_epoch_counts_more(
-    role: LeaderAndIsr, log: RecordLog, fetch: FetchRequest, offset: Offset
+    role: LeaderAndIsr, log: RecordLog, fetch: FetchPosition, offset: Offset
 ) -> None:
     weaker = mutated("high-watermark-without-epoch")(role, log, fetch, offset)
     assert weaker >= KIP_320.has_replicated(role, log, fetch, offset)

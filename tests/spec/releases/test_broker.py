@@ -13,7 +13,7 @@ from spec.broker.rules.isr.proposal import LeaderIsr
 from spec.broker.rules.leadership import acts_on_any_metadata
 from spec.messages.broker_registration import BrokerRegistrationResponse
 from spec.mutation import Mutant, weaken
-from spec.releases.broker import BROKER_4_0, BROKER_NEXT, BROKER_VERSIONS
+from spec.releases.broker import BROKER_4_0, BROKER_NEXT, BROKER_RELEASES
 from spec.releases.broker_mutants import (
     BROKER_MUTANTS,
     has_fetched,
@@ -45,7 +45,7 @@ CHANGED = {
     "3.2": {"on_isr_error"},
     "3.3": {"takes_announcement", "is_eligible", "asks_for_isr", "on_isr_error"},
     "3.4": set(),
-    "3.5": {"check_run", "is_eligible", "asks_for_isr", "names_run", "high_watermark_when_diverging"},
+    "3.5": {"check_replica_epoch", "is_eligible", "asks_for_isr", "names_broker_epoch", "high_watermark_when_diverging"},
     "3.6": {"awaits", "last_epoch"},
     "3.7": {"min_isr", "may_advance", "last_epoch"},
     "3.8": set(),
@@ -60,8 +60,8 @@ def changed(before: BrokerProtocol, after: BrokerProtocol) -> set[str]:
 
 
 def test_each_release_changes_what_it_says() -> None:
-    found = {after.name: changed(before, after) for before, after in pairwise(BROKER_VERSIONS)}
-    assert {BROKER_VERSIONS[0].name: set()} | found == CHANGED
+    found = {after.name: changed(before, after) for before, after in pairwise(BROKER_RELEASES)}
+    assert {BROKER_RELEASES[0].name: set()} | found == CHANGED
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -97,7 +97,7 @@ def test_what_the_rules_that_never_were_allow() -> None:
 def test_what_was_repaired_is_not_undone_later() -> None:
     """Except in 2.7, 2.8 and 3.6, which brought bugs with them that the next release took back."""
     for rule in RULES:
-        rules = [getattr(version, rule) for version in BROKER_VERSIONS]
+        rules = [getattr(version, rule) for version in BROKER_RELEASES]
         distinct = [after for before, after in pairwise([None, *rules]) if after != before]
         back_again = {"counts_fetch", "high_watermark_when_diverging", "last_epoch"}
         assert len(set(distinct)) == len(distinct) - (rule in back_again), rule
@@ -108,7 +108,7 @@ def test_the_repairs_are_all_that_next_adds() -> None:
 
 
 def test_every_function_of_a_release_says_which_of_kafka_it_states() -> None:
-    for version in BROKER_VERSIONS:
+    for version in BROKER_RELEASES:
         for rule in RULES:
             function = getattr(version, rule)
             assert "**Kafka:**" in (function.__doc__ or ""), f"{version.name}: {function.__name__}"

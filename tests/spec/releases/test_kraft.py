@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from spec.mutation import changed_rules
-from spec.releases.kraft import KRAFT_VERSIONS
-from spec.releases.zookeeper import ZK_VERSIONS
+from spec.releases.kraft import KRAFT_RELEASES
+from spec.releases.zookeeper import ZK_RELEASES
 
 CHANGES = {
     ("3.0", "3.2"): {"elect", "marks_recovering"},
@@ -28,11 +28,11 @@ CHANGES = {
 
 @pytest.mark.parametrize("neighbours", CHANGES, ids="-".join)
 def test_neighbours(neighbours: tuple[str, str]) -> None:
-    by_name = {rules.name: rules for rules in (*KRAFT_VERSIONS, *ZK_VERSIONS)}
+    by_name = {rules.name: rules for rules in (*KRAFT_RELEASES, *ZK_RELEASES)}
     before, after = (by_name[name] for name in neighbours)
     assert set(changed_rules(before, after)) == CHANGES[neighbours]
 
 
 def test_every_pair_of_neighbours_is_looked_at() -> None:
-    pairs = [*pairwise(rules.name for rules in KRAFT_VERSIONS), *pairwise(rules.name for rules in ZK_VERSIONS)]
+    pairs = [*pairwise(rules.name for rules in KRAFT_RELEASES), *pairwise(rules.name for rules in ZK_RELEASES)]
     assert set(pairs) == set(CHANGES)

@@ -12,7 +12,7 @@ from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRe
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
 from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
 from spec.metadata import NOBODY
-from spec.releases.zookeeper import ZK_0_10, ZK_1_1, ZK_2_1, ZK_2_2, ZK_VERSIONS
+from spec.releases.zookeeper import ZK_0_10, ZK_1_1, ZK_2_1, ZK_2_2, ZK_RELEASES
 from spec.step import Reply, Send
 from spec.values import (
     NO_BROKER_EPOCH,
@@ -30,11 +30,11 @@ from spec.zookeeper.controller import (
     ZkPartition,
     ZkStep,
     create_partition,
+    handle_alter_partition_reassignments,
     handle_broker_change,
     handle_controlled_shutdown,
     handle_isr_proposal,
     handle_preferred_election,
-    handle_reassignment,
     handle_reassignment_progress,
     refresh,
     refuse_isr_proposal,
@@ -46,7 +46,7 @@ from spec.zookeeper.protocol import LiveBroker, ZkControllerProtocol
 from tests.spec.controller_driver import ids, order
 
 PARTITION = PartitionId(0)
-by_version = pytest.mark.parametrize("rules", ZK_VERSIONS, ids=lambda rules: rules.name)
+by_version = pytest.mark.parametrize("rules", ZK_RELEASES, ids=lambda rules: rules.name)
 
 
 @dataclass
@@ -365,7 +365,11 @@ def test_nobody_asks_whether_a_proposed_member_is_alive() -> None:
 
 def reassign(zookeeper: ZooKeeper, *replicas: int) -> None:
     zookeeper.sent.clear()
-    zookeeper.take(handle_reassignment(zookeeper.rules, zookeeper.unclean, zookeeper.state, PARTITION, order(*replicas)))
+    zookeeper.take(
+        handle_alter_partition_reassignments(
+            zookeeper.rules, zookeeper.unclean, zookeeper.state, PARTITION, order(*replicas)
+        )
+    )
 
 
 def with_isr(zookeeper: ZooKeeper, *isr: int) -> None:
@@ -410,7 +414,7 @@ def test_a_reassignment_to_replicas_in_sync_is_over_at_once() -> None:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    st.sampled_from(ZK_VERSIONS),
+    st.sampled_from(ZK_RELEASES),
     st.booleans(),
     st.lists(st.tuples(st.sampled_from(["come", "go", "bounce", "shut down"]), st.integers(1, 3)), max_size=15),
 )

@@ -19,7 +19,7 @@ def eligible_while_active(brokers: Brokers, replica: BrokerId, broker_epoch: Bro
 
 
 def eligible_in_its_broker_epoch(brokers: Brokers, replica: BrokerId, broker_epoch: BrokerEpoch) -> bool:
-    """A replica may be in sync if its broker is active, and it is the broker's present run that has fetched.
+    """A replica may be in sync if its broker is active, and it is the broker's present incarnation that has fetched.
 
     **Kafka:** `Partition.isReplicaIsrEligible`, `isBrokerEpochIsrEligible` (KIP-903, since 3.5).
     """

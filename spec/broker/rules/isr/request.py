@@ -24,25 +24,28 @@ def _run_of(replica: BrokerId, self_id: BrokerId, own_epoch: BrokerEpoch, follow
     return NO_BROKER_EPOCH if follower is None or follower.broker_epoch == NEVER_FETCHED else follower.broker_epoch
 
 
-def _without_runs(request: AlterPartitionRequest) -> AlterPartitionRequest:
+def _without_broker_epochs(request: AlterPartitionRequest) -> AlterPartitionRequest:
     return request._replace(isr=frozenset(IsrMember(member.broker) for member in request.isr))
 
 
 def write_isr(request: AlterPartitionRequest) -> IsrRequest:
     """By a write to ZooKeeper. **Kafka:** `Partition.updateIsr` up to 2.6."""
-    return WriteIsr(_without_runs(request))
+    return WriteIsr(_without_broker_epochs(request))
 
 
 def ask_for_isr(request: AlterPartitionRequest) -> IsrRequest:
     """By a request to the controller. **Kafka:** `AlterIsrManager` (KIP-497), 2.7 to 3.2."""
-    return SendToController(_without_runs(request)._replace(understands_ineligible_replica=False))
+    return SendToController(_without_broker_epochs(request)._replace(understands_ineligible_replica=False))
 
 
 def ask_for_eligible_isr(request: AlterPartitionRequest) -> IsrRequest:
     """By a request that may be refused for a member that is down. **Kafka:** AlterPartition version 2, 3.3 and 3.4."""
-    return SendToController(_without_runs(request))
+    return SendToController(_without_broker_epochs(request))
 
 
-def ask_for_isr_of_runs(request: AlterPartitionRequest) -> IsrRequest:
-    """By a request that says in which run of its broker each member fetched. **Kafka:** version 3 (KIP-903), since 3.5."""
+def ask_for_isr_by_broker_epoch(request: AlterPartitionRequest) -> IsrRequest:
+    """By a request that says in which incarnation of its broker each member fetched.
+
+    **Kafka:** version 3 (KIP-903), since 3.5.
+    """
     return SendToController(request)

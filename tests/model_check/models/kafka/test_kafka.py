@@ -14,7 +14,7 @@ from model_check.models.kafka.reading import Reading, image_for, with_image
 from model_check.models.kafka.settings import KIP_279_BOUNDS, KIP_320_BOUNDS
 from model_check.models.kafka.values import Cluster, Topic
 from spec.metadata import BrokerRegistration
-from spec.releases.kraft import KRAFT_VERSIONS
+from spec.releases.kraft import KRAFT_RELEASES
 from spec.values import BrokerEpoch, BrokerId, Epoch, Incarnation, PartitionEpoch
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import assert_replays, numbers_of
@@ -117,7 +117,7 @@ def test_a_missed_epoch_loses_nothing_if_followers_are_forgotten() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", [version.name for version in KRAFT_VERSIONS])
+@pytest.mark.parametrize("version", [version.name for version in KRAFT_RELEASES])
 def test_every_release_is_explored_with_an_unclean_shutdown(version: str) -> None:
     """Before 4.0 a broker that comes back unclean stays in the ISR: that alone stops no search here."""
     model = kafka(version=version, unclean_shutdowns=1, elections=0)

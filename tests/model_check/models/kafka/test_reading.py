@@ -20,7 +20,7 @@ from spec.broker.rules.fetcher import NOT_FETCHING
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.metadata import NOBODY, UNCHANGED, LeaderRecoveryState, LocalChange, LocalRole, PartitionRegistration, local_change
-from spec.releases.broker import BROKER_VERSIONS
+from spec.releases.broker import BROKER_RELEASES
 from spec.values import NO_PARTITION_EPOCH, BrokerId, Epoch, Offset, Record
 
 BROKERS = (BrokerId(1), BrokerId(2), BrokerId(3))
@@ -107,7 +107,7 @@ def test_some_replicas_come_without_a_new_leader_epoch() -> None:
 
 
 @BOUNDS
-@pytest.mark.parametrize("protocol", [BROKER_VERSIONS[0], BROKER_VERSIONS[-1]], ids=lambda protocol: str(protocol.name))
+@pytest.mark.parametrize("protocol", [BROKER_RELEASES[0], BROKER_RELEASES[-1]], ids=lambda protocol: str(protocol.name))
 def test_images_that_become_one_ask_for_nothing(protocol: BrokerProtocol, bounds: dict[str, Any]) -> None:
     """So it does not matter when a broker takes the later one. (A follower keeps no partition epoch: see `role_of`.)"""
     done = list(merged(protocol, bounds, STRANGER))
@@ -119,7 +119,7 @@ def test_images_that_become_one_ask_for_nothing(protocol: BrokerProtocol, bounds
 def test_who_is_told_to_stop_may_go_on_fetching(bounds: dict[str, Any]) -> None:
     """The one exception: out of the ISR, it stops fetching in Kafka. Here it may go on or not: no fetch has to happen."""
     stopping = STRANGER._replace(life=STRANGER.life._replace(state=BrokerState.PENDING_CONTROLLED_SHUTDOWN))
-    done = list(merged(BROKER_VERSIONS[-1], bounds, stopping))
+    done = list(merged(BROKER_RELEASES[-1], bounds, stopping))
     assert all(step.state._replace(isr=taken.isr) in (taken, taken._replace(fetcher=NOT_FETCHING)) for taken, step in done)
     assert not any(step.effects for _, step in done)
     assert done

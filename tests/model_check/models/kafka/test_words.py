@@ -35,7 +35,7 @@ from spec.broker.rules.produce import AppendedRecords
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG
 from spec.messages.alter_partition import IsrMember
-from spec.messages.fetch import FetchAnswer, FetchRequest
+from spec.messages.fetch import FetchPosition, FetchResponse
 from spec.metadata import BrokerRegistration, LeaderRecoveryState
 from spec.values import (
     NO_LEADER,
@@ -140,7 +140,7 @@ LATE = NOTHING_LATE._replace(
     state=Under.SENT,
     leader=BrokerId(1),
     asked_in=Epoch(0),
-    request=NOTHING_LATE.request._replace(fetch=FetchRequest(Epoch(0), Offset(1), Epoch(0))),
+    request=NOTHING_LATE.request._replace(fetch=FetchPosition(Epoch(0), Offset(1), Epoch(0))),
 )
 ANSWERED = LATE._replace(state=Under.ANSWERED, awaited=True)
 
@@ -151,19 +151,19 @@ ANSWERED = LATE._replace(state=Under.ANSWERED, awaited=True)
         (NOTHING_LATE, "none"),
         (LATE, "asked 1 in epoch 0 from offset 1, nobody waits for it"),
         (
-            ANSWERED._replace(answer=FetchAnswer(Error.NONE, Offset(0), (RECORD,), Offset(0))),
+            ANSWERED._replace(answer=FetchResponse(Error.NONE, Offset(0), (RECORD,), Offset(0))),
             "answer of 1 in epoch 0 from offset 1: m1(e0), high watermark 0",
         ),
         (
-            ANSWERED._replace(answer=FetchAnswer(Error.NONE, high_watermark=Offset(1))),
+            ANSWERED._replace(answer=FetchResponse(Error.NONE, high_watermark=Offset(1))),
             "answer of 1 in epoch 0 from offset 1: no records, high watermark 1",
         ),
         (
-            ANSWERED._replace(answer=FetchAnswer(Error.NONE, diverging=EpochEndOffset(Epoch(0), Offset(1)))),
+            ANSWERED._replace(answer=FetchResponse(Error.NONE, diverging=EpochEndOffset(Epoch(0), Offset(1)))),
             "answer of 1 in epoch 0 from offset 1: logs part after epoch 0 at 1",
         ),
         (
-            ANSWERED._replace(answer=FetchAnswer(Error.FENCED_LEADER_EPOCH)),
+            ANSWERED._replace(answer=FetchResponse(Error.FENCED_LEADER_EPOCH)),
             "answer of 1 in epoch 0 from offset 1: FENCED_LEADER_EPOCH",
         ),
     ],

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.broker.rules.fencing import accept_any_run, check_broker_epoch
+from spec.broker.rules.fencing import accept_any_replica_epoch, check_replica_epoch
 from spec.broker.rules.followers import (
     NEVER_FETCHED,
     UNKNOWN_FOLLOWER,
@@ -78,12 +78,12 @@ def test_neither_time_nor_the_leaders_end_goes_back(state: FollowerState, now: i
     [(19, Error.NOT_LEADER_OR_FOLLOWER), (20, Error.NONE), (21, Error.NONE), (NO_BROKER_EPOCH, Error.NONE)],
 )
 def test_a_fetch_of_an_earlier_run_is_refused(broker_epoch: int, error: Error) -> None:
-    assert check_broker_epoch(ALL_UP, OTHER, BrokerEpoch(broker_epoch)) == error
-    assert accept_any_run(ALL_UP, OTHER, BrokerEpoch(broker_epoch)) == Error.NONE
+    assert check_replica_epoch(ALL_UP, OTHER, BrokerEpoch(broker_epoch)) == error
+    assert accept_any_replica_epoch(ALL_UP, OTHER, BrokerEpoch(broker_epoch)) == Error.NONE
 
 
 def test_a_fetch_of_an_unknown_broker_is_not_checked() -> None:
-    assert check_broker_epoch((), OTHER, BrokerEpoch(0)) == Error.NONE
+    assert check_replica_epoch((), OTHER, BrokerEpoch(0)) == Error.NONE
 
 
 # ---- S3, E5

@@ -5,8 +5,8 @@ from hypothesis import given
 
 from spec.log.local_log import follower_high_watermark, high_watermark_after_truncation
 from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.fetch import NO_FETCH, FetchRequest
-from spec.published.fetch import FetchResponse, apply_fetch_response
+from spec.messages.fetch import NO_FETCH, FetchPosition
+from spec.published.fetch import PublishedFetchResponse, apply_fetch_response
 from spec.published.high_watermark import (
     has_record_to_commit,
     holds_back_high_watermark,
@@ -21,8 +21,8 @@ ROLE = LeaderAndIsr(BrokerId(1), Epoch(5), frozenset({BrokerId(1), BrokerId(2)})
 LOG = RecordLog((Record(1, Epoch(3)), Record(2, Epoch(3)), Record(3, Epoch(5))))
 
 
-def fetch(offset: int, *, epoch: int = 5, last: int = 3) -> FetchRequest:
-    return FetchRequest(Epoch(epoch), Offset(offset), Epoch(last))
+def fetch(offset: int, *, epoch: int = 5, last: int = 3) -> FetchPosition:
+    return FetchPosition(Epoch(epoch), Offset(offset), Epoch(last))
 
 
 # ---- has a follower replicated up to an offset?
@@ -63,7 +63,7 @@ def test_by_offset_and_leader_epoch(epoch: int, replicated: bool) -> None:
 
 @given(roles(), record_logs(), fetches(), offsets)
 def test_both_epoch_rules_only_refuse_what_the_offset_rule_accepts(
-    role: LeaderAndIsr, log: RecordLog, last_fetch: FetchRequest, offset: Offset
+    role: LeaderAndIsr, log: RecordLog, last_fetch: FetchPosition, offset: Offset
 ) -> None:
     by_epoch = [rule(role, log, last_fetch, offset) for rule in (replicated_by_last_epoch, replicated_by_leader_epoch)]
     assert replicated_by_offset(role, log, last_fetch, offset) or by_epoch == [False, False]
@@ -103,7 +103,7 @@ def test_an_empty_log_has_nothing_to_commit() -> None:
     assert not has_record_to_commit(EMPTY_LOG, Offset(0))
 
 
-def advanced(log: RecordLog, high_watermark: Offset, fetched: dict[BrokerId, FetchRequest]) -> Offset:
+def advanced(log: RecordLog, high_watermark: Offset, fetched: dict[BrokerId, FetchPosition]) -> Offset:
     """A leader's high watermark, moved on while nobody holds it back."""
     while has_record_to_commit(log, high_watermark):
         following = Offset(high_watermark + 1)
@@ -118,7 +118,7 @@ def advanced(log: RecordLog, high_watermark: Offset, fetched: dict[BrokerId, Fet
 
 @given(record_logs(), fetches(), fetches())
 def test_it_becomes_the_lowest_end_offset_of_the_in_sync_replicas_that_fetch_in_this_epoch(
-    log: RecordLog, of_2: FetchRequest, of_3: FetchRequest
+    log: RecordLog, of_2: FetchPosition, of_3: FetchPosition
 ) -> None:
     start = log.start_offset
     reached = advanced(log, start, {BrokerId(2): of_2, BrokerId(3): of_3})
@@ -127,7 +127,7 @@ def test_it_becomes_the_lowest_end_offset_of_the_in_sync_replicas_that_fetch_in_
 
 
 @given(record_logs(), fetches(), fetches())
-def test_it_never_moves_back_and_never_passes_the_log_end(log: RecordLog, of_2: FetchRequest, of_3: FetchRequest) -> None:
+def test_it_never_moves_back_and_never_passes_the_log_end(log: RecordLog, of_2: FetchPosition, of_3: FetchPosition) -> None:
     first = advanced(log, log.start_offset, {BrokerId(2): of_2})
     second = advanced(log, first, {BrokerId(2): of_3})
     assert log.start_offset <= first <= second <= log.end_offset
@@ -142,8 +142,8 @@ def test_a_followers_is_the_leaders_as_far_as_its_log_goes(leaders: int, own: in
 
 
 def test_a_followers_may_move_back() -> None:
-    assert apply_fetch_response(LOG, FetchResponse(Error.NONE, (), Offset(3)))[1] == 3
-    assert apply_fetch_response(LOG, FetchResponse(Error.NONE, (), Offset(1)))[1] == 1
+    assert apply_fetch_response(LOG, PublishedFetchResponse(Error.NONE, (), Offset(3)))[1] == 3
+    assert apply_fetch_response(LOG, PublishedFetchResponse(Error.NONE, (), Offset(1)))[1] == 1
 
 
 @pytest.mark.parametrize(("high_watermark", "end", "after"), [(2, 3, 2), (2, 2, 2), (2, 1, 1), (2, 0, 0), (0, 3, 0)])

@@ -17,10 +17,10 @@ from spec.controller.rules.brokers import (
     is_valid_session,
     marks_shutdown_never,
     marks_shutdown_once,
+    new_incarnation_is_clean_if_it_says_so,
+    new_incarnation_is_ignored,
+    new_incarnation_is_unclean,
     new_registration,
-    new_run_is_clean_if_it_says_so,
-    new_run_is_ignored,
-    new_run_is_unclean,
     next_control_state,
     register_again_anew,
     register_again_as_is,
@@ -90,9 +90,9 @@ def test_what_a_new_run_ends(
     existing: BrokerRegistration | None, previous: int, elr: bool, in_4_0: Departure, if_it_says_so: Departure
 ) -> None:
     arguments = existing, registration(2, previous), elr
-    assert new_run_is_ignored(*arguments) == Departure.IGNORED
-    assert new_run_is_unclean(*arguments) == in_4_0
-    assert new_run_is_clean_if_it_says_so(*arguments) == if_it_says_so
+    assert new_incarnation_is_ignored(*arguments) == Departure.IGNORED
+    assert new_incarnation_is_unclean(*arguments) == in_4_0
+    assert new_incarnation_is_clean_if_it_says_so(*arguments) == if_it_says_so
 
 
 @pytest.mark.parametrize(("offset", "all_of_it", "registered"), [(9, False, False), (10, False, True), (14, True, True)])

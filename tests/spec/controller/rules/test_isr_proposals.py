@@ -15,7 +15,7 @@ from spec.controller.rules.isr_proposals import (
     moved_away_as_fenced,
     moved_away_as_new_leader,
     proposed_isr,
-    same_run_is_eligible,
+    same_broker_epoch_is_eligible,
 )
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
 from spec.metadata import BrokerRegistration, LeaderRecoveryState, PartitionRegistration
@@ -106,7 +106,7 @@ def test_who_is_eligible(registered: dict[str, Any], broker_epoch: int, active_r
     member = IsrMember(BrokerId(2), BrokerEpoch(broker_epoch))
     assert anybody_is_eligible((entry,), member)
     assert active_is_eligible((entry,), member) is active_rule
-    assert same_run_is_eligible((entry,), member) is run_rule
+    assert same_broker_epoch_is_eligible((entry,), member) is run_rule
 
 
 @pytest.mark.parametrize("understands", [True, False])

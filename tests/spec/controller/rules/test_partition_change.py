@@ -27,7 +27,7 @@ from spec.controller.rules.partition_change import (
     with_eligible_leaders,
 )
 from spec.metadata import NOBODY, LeaderRecoveryState, PartitionChangeRecord, PartitionRecord, PartitionRegistration, merge
-from spec.releases.kraft import KRAFT_3_0, KRAFT_3_2, KRAFT_3_5, KRAFT_3_9, KRAFT_4_0, KRAFT_NEXT, KRAFT_VERSIONS
+from spec.releases.kraft import KRAFT_3_0, KRAFT_3_2, KRAFT_3_5, KRAFT_3_9, KRAFT_4_0, KRAFT_NEXT, KRAFT_RELEASES
 from spec.values import NO_LEADER, BrokerId, Epoch, PartitionEpoch, PartitionId
 from tests.spec.controller_driver import ids, order
 
@@ -275,7 +275,7 @@ def partitions(draw: st.DrawFn) -> PartitionRegistration:
     return PartitionRegistration(tuple(replicas), isr, leader, Epoch(5), PartitionEpoch(7), elr=elr)
 
 
-@given(partitions(), broker_sets, broker_sets, st.sampled_from(Election), st.booleans(), st.sampled_from(KRAFT_VERSIONS[1:]))
+@given(partitions(), broker_sets, broker_sets, st.sampled_from(Election), st.booleans(), st.sampled_from(KRAFT_RELEASES[1:]))
 def test_clean_leaders_come_from_isr_or_elr(
     state: PartitionRegistration,
     leaving: frozenset[BrokerId],
