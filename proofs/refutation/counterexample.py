@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import z3
 from z3 import z3util
 
-from model_check.core.exploration import Limits, Step, Trace
+from model_check.core.exploration import Limits, Trace, TraceStep
 from model_check.core.model import Action, Model, Property, Slot, State, when
 from model_check.traces.render import action_in_words, field_name, owner, party_name, slot_in_words
 from proofs.induction.induction import INIT, PROPERTIES, Claim, Induction
@@ -232,7 +232,7 @@ class CounterexampleSearch:
         model = self._states(1).model
         if claim.conjunct not in self._failing(model, model.initial, 1):
             return None
-        return Counterexample(model, 1, (Step(None, model.initial),), claim.conjunct)
+        return Counterexample(model, 1, (TraceStep(None, model.initial),), claim.conjunct)
 
     def _failing(self, model: Model, state: State, size: int) -> list[str]:
         induction = self.induction
@@ -243,14 +243,14 @@ class CounterexampleSearch:
         """What Z3 found, as states of the bounded model; `None` if the model's own functions do not confirm it."""
         if claim.action == PROPERTIES:
             broken = claim.conjunct in self._not_following(model, state, size)
-            return Counterexample(model, size, (Step(None, state),), claim.conjunct) if broken else None
+            return Counterexample(model, size, (TraceStep(None, state),), claim.conjunct) if broken else None
         action = self._action(claim, model, found, state)
         after = action.bind()(state) if action is not None else None
         failed = [] if after is None else self._failing(model, after, size)
         if after is None or claim.conjunct not in (*failed, EVERYTHING) or not failed:
             return None
         broken_first = failed[0] if claim.conjunct == EVERYTHING else claim.conjunct
-        return Counterexample(model, size, (Step(None, state), Step(action, after)), broken_first, tuple(failed))
+        return Counterexample(model, size, (TraceStep(None, state), TraceStep(action, after)), broken_first, tuple(failed))
 
     def _not_following(self, model: Model, state: State, size: int) -> list[str]:
         """What should follow from the invariant, and does not hold in a state."""

@@ -3,7 +3,7 @@
 from proofs.induction.invariant import Theorem
 from proofs.refutation.bounded import Refutable
 from proofs.theorems.async_isr import ASYNC_ISR_THEOREM
-from proofs.theorems.kafka_next import KAFKA_NEXT_POWER_LOSS_THEOREM, KAFKA_NEXT_THEOREM
+from proofs.theorems.kafka_next.theorem import KAFKA_NEXT_POWER_LOSS_THEOREM, KAFKA_NEXT_THEOREM
 from proofs.theorems.kip_320 import KIP_279_CLAIM, KIP_320_FIRST_TRY_CLAIM, KIP_320_THEOREM
 
 THEOREMS: dict[str, Theorem] = {

@@ -29,15 +29,14 @@ from proofs.refutation.counterexample import Explored
 from proofs.refutation.weakened import Unweakened, WeakenedInduction, calls
 from proofs.settings import Settings
 from proofs.symbolic.values import Brokers, truth
-from proofs.theorems.kafka_next import (
+from proofs.theorems.kafka_next.theorem import (
     CONSEQUENCES,
     INVARIANT,
     KAFKA_NEXT_POWER_LOSS_THEOREM,
     KAFKA_NEXT_THEOREM,
     REALISTIC,
-    LossyView,
-    View,
 )
+from proofs.theorems.kafka_next.view import LossyView, View
 from spec.mutation import Mutant
 from spec.releases.broker import BROKER_NEXT
 from spec.releases.broker_mutants import BROKER_MUTANTS

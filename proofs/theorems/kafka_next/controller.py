@@ -1,0 +1,103 @@
+"""Conjuncts about the controller: what it has decided, in which order, and who may lead."""
+
+from typing import Any
+
+from proofs.induction.invariant import conjunct
+from proofs.symbolic.logic import all_of, any_of, implies, member, no
+from proofs.theorems.kafka_next.view import View
+from spec.values import NO_LEADER, BrokerId, Epoch, PartitionEpoch
+
+
+@conjunct(
+    "Decisions", "Each partition epoch up to the controller's has one decision, with its epoch's leader, if it has one."
+)
+def decisions(s: View, version: PartitionEpoch) -> Any:
+    decided = s.decision(version)
+    taken = version <= s.partition.partition_epoch
+    leader = any_of(decided.leader == NO_LEADER, s.leads_in_sync(decided))
+    in_reign = s.reign(decided.leader_epoch).leader == decided.leader
+    epochs = all_of(decided.leader_epoch >= 0, decided.leader_epoch <= s.partition.leader_epoch)
+    return all_of(
+        implies(taken, all_of(decided.partition_epoch == version, epochs, leader, in_reign)),
+        implies(no(taken), decided.partition_epoch == -1),
+    )
+
+
+@conjunct("DecisionsInOrder", "Leader epochs never go back.")
+def decisions_in_order(s: View, version: PartitionEpoch, later: PartitionEpoch) -> Any:
+    taken = all_of(version <= later, later <= s.partition.partition_epoch)
+    return implies(taken, s.decision(version).leader_epoch <= s.decision(later).leader_epoch)
+
+
+@conjunct("LastDecision", "The controller's state is its last decision.")
+def last_decision(s: View) -> Any:
+    state = s.partition
+    last, reign = s.decision(state.partition_epoch), s.reign(state.leader_epoch)
+    same_isr = s.every(lambda broker: all_of(_same(broker, last.isr, state.isr), _same(broker, reign.isr, state.isr)))
+    same_elr = s.every(lambda broker: all_of(_same(broker, last.elr, state.elr), _same(broker, reign.elr, state.elr)))
+    nobody = s.every(lambda broker: no(member(broker, state.elr)))
+    same = all_of(
+        *(last.leader == state.leader, last.leader_epoch == state.leader_epoch, reign.leader == state.leader),
+        *(same_isr, nobody if s.min_isr == 1 else same_elr),
+    )
+    return all_of(
+        state.partition_epoch >= -1,
+        state.leader_epoch >= -1,
+        (state.partition_epoch >= 0) == (state.leader_epoch >= 0),
+        implies(state.partition_epoch >= 0, same),
+        any_of(state.leader == NO_LEADER, s.some(lambda broker: state.leader == broker)),
+    )
+
+
+def _same(broker: Any, some: Any, others: Any) -> Any:
+    """That a broker is in both sets or in none."""
+    return member(broker, some) == member(broker, others)
+
+
+@conjunct(
+    "Reigns", "Each epoch up to the controller's has one leader, which is in sync, or none. The last one in sync stays so."
+)
+def reigns(s: View, epoch: Epoch) -> Any:
+    reign, term = s.reign(epoch), s.term(epoch)
+    in_sync = any_of(reign.leader == NO_LEADER, s.leads_in_sync(reign))
+    somebody = any_of(s.min_isr > 1, s.some(lambda broker: member(broker, reign.isr)))
+    opened = epoch <= s.partition.leader_epoch
+    return all_of(
+        implies(opened, all_of(in_sync, somebody)),
+        implies(no(opened), all_of(reign.leader == NO_LEADER, no(term.begun))),
+    )
+
+
+@conjunct("LeaderIsUp", "Who is fenced leaves the ISR, but for the last one; then nobody leads.")
+def leader_is_up(s: View, broker: BrokerId) -> Any:
+    state = s.partition
+    alone = s.every(lambda other: any_of(other == broker, no(member(other, state.isr))))
+    last_one = all_of(s.min_isr == 1, state.leader == NO_LEADER, alone)
+    return implies(all_of(s.registered(broker).fenced, state.partition_epoch >= 0, member(broker, state.isr)), last_one)
+
+
+@conjunct("EligibleWhileTooFew", "There are eligible leader replicas only while too few are in sync.")
+def eligible_while_too_few(s: View, version: PartitionEpoch, replica: BrokerId) -> Any:
+    decided = s.decision(version)
+    eligible = all_of(s.min_isr > 1, version <= s.partition.partition_epoch, member(replica, decided.elr))
+    return implies(eligible, all_of(s.is_under_min(decided.isr), no(member(replica, decided.isr))))
+
+
+@conjunct(
+    "SomebodyIsLeft", "With power loss, who leaves ISR and ELR for good has registered anew, or min ISR others are there."
+)
+def somebody_is_left(s: View, version: PartitionEpoch) -> Any:
+    """So while fewer than min ISR brokers have stopped and are not back on a list, somebody can be elected.
+
+    That is if the partition began with enough of them in sync.
+    """
+    first, now = s.decision(version), s.partition
+    began = all_of(version == 0, s.min_isr > 1, now.partition_epoch >= 0, no(s.is_under_min(first.isr)))
+    accounted = s.are_too_few(lambda broker: any_of(s.is_listed(broker, now), s.since(broker).partition_epoch >= 0))
+    return implies(began, no(accounted))
+
+
+@conjunct("LeadersChange", "Without reassignments, a new epoch is a new leader's.")
+def leaders_change(s: View, epoch: Epoch) -> Any:
+    later = s.reign(epoch + 1)
+    return implies(epoch + 1 <= s.partition.leader_epoch, no(s.reign(epoch).leader == later.leader))

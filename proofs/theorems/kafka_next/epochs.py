@@ -1,0 +1,60 @@
+"""Conjuncts from epoch to epoch: what is committed in one is in the logs of later ones."""
+
+from typing import Any
+
+from proofs.induction.invariant import conjunct
+from proofs.symbolic.logic import all_of, epoch_at, has_same_record, holds, implies
+from proofs.theorems.kafka_next.view import View
+from spec.values import BrokerId, Epoch, Offset
+
+
+@conjunct("MembersStay", "Who is in a later ISR without having entered its epoch never left the ISR.")
+def members_stay(s: View, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
+    in_later = all_of(epoch <= later, later <= s.partition.leader_epoch, s.is_listed(replica, s.reign(later)))
+    return implies(
+        all_of(in_later, s.epoch(replica) < later, s.epoch(replica) <= epoch), s.is_listed(replica, s.reign(epoch))
+    )
+
+
+@conjunct("SomeoneMovedOn", "A later epoch begins only after a member of the ISR has left the earlier one behind.")
+def someone_moved_on(s: View, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
+    in_later = all_of(epoch < later, later <= s.partition.leader_epoch, s.is_listed(replica, s.reign(later)))
+    moved_on = s.some(lambda broker: all_of(s.is_listed(broker, s.reign(epoch)), s.epoch(broker) > epoch))
+    return implies(all_of(in_later, s.epoch(replica) > epoch), moved_on)
+
+
+@conjunct("LaterLeadersHold", "What an epoch's leader may commit is in the log of every later leader.")
+def later_leaders_hold(s: View, epoch: Epoch, later: Epoch, offset: Offset) -> Any:
+    return implies(
+        all_of(epoch < later, s.term(later).begun, s.may_commit(epoch, offset)),
+        has_same_record(s.ledger(later), s.ledger(epoch), offset),
+    )
+
+
+@conjunct("LaterMembersHold", "And in the log of every member of a later ISR that has left that epoch behind.")
+def later_members_hold(s: View, replica: BrokerId, epoch: Epoch, later: Epoch, offset: Offset) -> Any:
+    in_later = s.is_intact_member(replica, epoch, later)
+    return implies(all_of(in_later, s.may_commit(epoch, offset)), has_same_record(s.log(replica), s.ledger(epoch), offset))
+
+
+@conjunct("LaterLeadersHoldBefore", "The same of an epoch that begins late, after a later one.")
+def later_leaders_hold_before(s: View, epoch: Epoch, later: Epoch, offset: Offset, written_in: Epoch) -> Any:
+    return implies(
+        all_of(epoch < later, s.term(later).begun, s.may_yet_commit(epoch, offset, written_in)),
+        holds_record_of(s.ledger(later), offset, written_in),
+    )
+
+
+@conjunct("LaterMembersHoldBefore", "And of members of a later ISR.")
+def later_members_hold_before(
+    s: View, replica: BrokerId, epoch: Epoch, later: Epoch, offset: Offset, written_in: Epoch
+) -> Any:
+    in_later = s.is_intact_member(replica, epoch, later)
+    return implies(
+        all_of(in_later, s.may_yet_commit(epoch, offset, written_in)), holds_record_of(s.log(replica), offset, written_in)
+    )
+
+
+def holds_record_of(log: Any, offset: Any, epoch: Any) -> Any:
+    """That a log holds a record of an epoch at `offset`."""
+    return all_of(holds(log, offset), epoch_at(log, offset) == epoch)

@@ -1,0 +1,190 @@
+"""Conjuncts about following: fetches, their answers, and what a fetch shows."""
+
+from typing import Any
+
+from model_check.models.messages.values import FIRST_RUN, MessageId
+from proofs.induction.invariant import conjunct
+from proofs.symbolic.logic import (
+    all_of,
+    any_of,
+    epoch_at,
+    has_same_record,
+    holds,
+    implies,
+    is_one_of,
+    no,
+    opened_epoch,
+    present,
+    same_record,
+    value_at,
+)
+from proofs.theorems.kafka_next.view import View
+from spec.broker.rules.fetcher import FetchStatus
+from spec.values import NO_BROKER_EPOCH, NO_EPOCH, NO_LEADER, UNDEFINED_EPOCH_END, BrokerId, Epoch, Error, Offset, Record
+
+
+@conjunct("FetcherFollowsLog", "A fetcher fetches on from the end of its log, and names the log's last epoch.")
+def fetcher_follows_log(s: View, broker: BrokerId) -> Any:
+    fetcher, log, role = s.fetcher(broker), s.log(broker), s.role(broker)
+    idle = is_one_of(fetcher.status, FetchStatus.NOT_FETCHING, FetchStatus.FAILED)
+    return all_of(
+        any_of(idle, s.is_fetching(broker)),
+        implies(
+            s.is_fetching(broker),
+            all_of(
+                fetcher.leader_epoch == role.leader_epoch,
+                fetcher.leader == role.leader,
+                role.leader_epoch >= 0,
+                no(s.leads(broker)),
+                fetcher.fetch_offset == log.end_offset,
+                fetcher.last_fetched_epoch == log.latest_epoch,
+            ),
+        ),
+    )
+
+
+@conjunct("Fetches", "A fetch is sent in its sender's epoch to the leader of that.")
+def fetches(s: View, broker: BrokerId, fetch: MessageId) -> Any:
+    asked = s.fetch(fetch)
+    epoch = asked.epoch
+    sent = all_of(
+        fetch < s.next_fetch,
+        epoch >= 0,
+        epoch <= s.epoch(broker),
+        asked.leader == s.reign(epoch).leader,
+        no(asked.leader == broker),
+        asked.offset >= 0,
+        asked.last_epoch >= NO_EPOCH,
+        asked.last_epoch <= epoch,
+        s.written_by_own_leader(broker, asked),
+        any_of(asked.last_epoch < epoch, s.continues(epoch, asked)),
+    )
+    last = s.fetched(broker, epoch)
+    by_run = all_of(asked.run >= FIRST_RUN, asked.run <= last.run, any_of(last.anew, asked.run == last.run))
+    growing = implies(s.continues(epoch, asked), s.has_shown(broker, epoch, asked.offset))
+    not_begun = implies(no(s.term(epoch).begun), all_of(last.offset == asked.offset, last.last_epoch == asked.last_epoch))
+    noted = all_of(s.has_fetched(broker, epoch), growing, not_begun)
+    return implies(asked.follower == broker, all_of(sent, by_run, implies(asked.run == last.run, noted)))
+
+
+@conjunct("NoFetchYet", "Numbers of fetches are used once.")
+def no_fetch_yet(s: View, fetch: MessageId) -> Any:
+    follower = s.fetch(fetch).follower
+    unused = all_of(follower == NO_LEADER, no(s.reply(fetch).given))
+    somebody = any_of(all_of(follower == NO_LEADER, no(s.reply(fetch).given)), s.some(lambda broker: follower == broker))
+    return all_of(somebody, s.next_fetch >= 0, implies(fetch >= s.next_fetch, unused))
+
+
+@conjunct("LastFetches", "A replica fetches in epochs up to its own, from who leads them, and from the end of its log.")
+def last_fetches(s: View, broker: BrokerId, epoch: Epoch) -> Any:
+    last, since = s.fetched(broker, epoch), s.since(broker).leader_epoch
+    by_run = all_of(
+        *(last.run >= NO_BROKER_EPOCH, last.run <= s.registered(broker).run),
+        implies(last.offset >= 0, last.run >= FIRST_RUN),
+        implies(epoch > since, all_of(no(last.anew), any_of(last.run == s.registered(broker).run, last.offset < 0))),
+        implies(epoch == since, all_of(last.anew, last.run == s.registered(broker).run)),
+        implies(epoch > s.partition.leader_epoch, last.run == NO_BROKER_EPOCH),
+        any_of(last.run >= FIRST_RUN, no(last.anew)),
+        implies(all_of(s.run(broker) >= 0, epoch >= since, last.offset >= 0), epoch <= s.role(broker).leader_epoch),
+    )
+    sent = implies(
+        last.offset >= 0,
+        all_of(
+            epoch <= s.epoch(broker),
+            no(s.reign(epoch).leader == broker),
+            last.last_epoch >= NO_EPOCH,
+            last.last_epoch <= epoch,
+            any_of(last.last_epoch < epoch, s.continues(epoch, last)),
+            s.written_by_own_leader(broker, last),
+        ),
+    )
+    return all_of(by_run, sent)
+
+
+@conjunct("FollowerKeepsShown", "Once a fetch continues the leader's log, the follower only appends what the leader has.")
+def follower_keeps_shown(s: View, broker: BrokerId, offset: Offset) -> Any:
+    epoch, log = s.epoch(broker), s.log(broker)
+    last = s.fetched(broker, epoch)
+    fetched = all_of(epoch >= 0, last.offset >= 0, s.is_intact(broker, epoch))
+    prefix = implies(holds(log, offset), has_same_record(s.ledger(epoch), log, offset))
+    nothing_opened = any_of(opened_epoch(log) == NO_EPOCH, log.end_offset == 0)
+    keeps = all_of(log.end_offset >= last.offset, prefix, nothing_opened)
+    forgotten = all_of(
+        s.role(broker).leader_epoch < epoch,
+        s.opened_only(broker, last.last_epoch, last.offset),
+        implies(holds(log, offset), same_record(s.ledger(last.last_epoch), log, offset)),
+    )
+    as_sent = all_of(last.offset == log.end_offset, any_of(last.last_epoch == log.latest_epoch, forgotten))
+    return all_of(
+        implies(all_of(fetched, s.continues(epoch, last)), keeps),
+        implies(all_of(fetched, no(s.term(epoch).begun)), as_sent),
+    )
+
+
+@conjunct("AwaitedFetch", "While a follower waits for an answer in its epoch, its log is as when it asked.")
+def awaited_fetch(s: View, follower: BrokerId, leader: BrokerId) -> Any:
+    number = s.awaited(follower, leader)
+    asked, fetcher = s.fetch(number), s.fetcher(follower)
+    last = s.fetched(follower, s.epoch(follower))
+    in_epoch = all_of(number >= 0, asked.epoch == s.epoch(follower), s.is_fetching(follower))
+    same = all_of(
+        asked.offset == fetcher.fetch_offset,
+        asked.last_epoch == fetcher.last_fetched_epoch,
+        last.offset == asked.offset,
+        last.last_epoch == asked.last_epoch,
+    )
+    own = all_of(asked.follower == follower, asked.leader == leader, asked.run == s.run(follower))
+    return all_of(number >= -1, implies(number >= 0, own), implies(in_epoch, same))
+
+
+@conjunct("Answers", "A leader answers by its log as it was in the epoch of the fetch.")
+def answers(s: View, fetch: MessageId) -> Any:
+    asked, answer = s.fetch(fetch), s.reply(fetch)
+    served = all_of(answer.given, is_one_of(answer.error, Error.NONE))
+    parted = diverges(answer)
+    book, record = s.ledger(asked.epoch), answer.record
+    return all_of(
+        implies(answer.given, all_of(asked.offset >= 0, no(is_one_of(answer.error, Error.OFFSET_OUT_OF_RANGE)))),
+        implies(served, all_of(s.term(asked.epoch).begun, answer.high_watermark >= 0)),
+        implies(all_of(served, no(parted)), s.continues(asked.epoch, asked)),
+        implies(all_of(served, no(parted)), is_record_at(book, asked.offset, record)),
+        implies(
+            all_of(served, parted),
+            all_of(
+                answer.diverging.leader_epoch >= NO_EPOCH,
+                answer.diverging.end_offset >= 0,
+                answer.diverging.end_offset <= book.end_offset,
+                any_of(asked.offset == 0, no(s.continues(asked.epoch, asked))),
+            ),
+        ),
+    )
+
+
+def diverges(answer: Any) -> Any:
+    """That an answer tells the follower to truncate."""
+    undefined, end = UNDEFINED_EPOCH_END, answer.diverging
+    return no(all_of(end.leader_epoch == undefined.leader_epoch, end.end_offset == undefined.end_offset))
+
+
+def is_record_at(book: Any, offset: Any, record: Any) -> Any:
+    """That a record, if there is one, is the one that a log holds at `offset`."""
+    if record is None:
+        return True
+    if isinstance(record, Record):
+        return all_of(
+            holds(book, offset), epoch_at(book, offset) == record.leader_epoch, value_at(book, offset) == record.value
+        )
+    return implies(present(record), is_record_at(book, offset, record.value))
+
+
+@conjunct("DivergingAnswers", "Where an answer says that logs part, no record of an epoch that both can have lies beyond.")
+def diverging_answers(s: View, fetch: MessageId, offset: Offset) -> Any:
+    asked, answer = s.fetch(fetch), s.reply(fetch)
+    parted = all_of(answer.given, is_one_of(answer.error, Error.NONE), diverges(answer))
+    book = s.ledger(asked.epoch)
+    epoch = epoch_at(book, offset)
+    sides = all_of(
+        implies(offset < answer.diverging.end_offset, epoch <= answer.diverging.leader_epoch),
+        implies(offset >= answer.diverging.end_offset, epoch > asked.last_epoch),
+    )
+    return implies(all_of(parted, holds(book, offset)), sides)

@@ -1,0 +1,75 @@
+"""The model `messages` with its bounds lifted for a proof, and within bounds for exploration."""
+
+from math import inf
+from typing import Any
+
+import z3
+
+from model_check.core.model import Model
+from model_check.core.parameters import resolve
+from model_check.models import messages
+from model_check.models.messages import Numbers
+from model_check.models.messages.board import LATE, LONG_AGO
+from model_check.models.messages.settings import PARAMETERS
+from proofs.settings import Replicas
+from proofs.symbolic.logic import any_of, no
+from proofs.symbolic.values import Name, SymbolicBool
+
+EPOCH, VERSION, FETCH, PROPOSAL = Name("epoch"), Name("version"), Name("fetch"), Name("proposal")
+
+
+SURVIVES, CHECKPOINTED, RUN = Name("survives"), Name("checkpointed"), Name("run")
+
+
+NOW, CAUGHT_UP = Name("now"), Name("caught_up")
+
+
+NAME = "kafka-next"
+
+
+def unbounded(min_isr: int, replicas: Replicas, mutant: str | None = None) -> Model:
+    """The model for a proof: nothing but the number of replicas is bounded."""
+    if not isinstance(replicas, int):
+        raise TypeError(f"{NAME} is proved for a number of replicas, not for any")
+    given = {"replicas": replicas, "values": inf, "stops": inf, "min_isr": min_isr, "mutant": mutant}
+    parameters = resolve(NAME, PARAMETERS, given)
+    times: Any = {broker: _caught_up(broker) for broker in range(1, replicas + 1)}
+    fenced: Any = {broker: _believed(broker) for broker in times}
+    each = (EPOCH, VERSION, FETCH, PROPOSAL, SURVIVES, CHECKPOINTED, RUN, CAUGHT_UP)
+    names: Any = (*([name] for name in each), NOW, times, fenced)
+    return messages.build("messages", parameters, Numbers(*names))
+
+
+def _believed(broker: int) -> SymbolicBool:
+    return SymbolicBool(z3.Bool(f"{broker} is believed to be fenced"))
+
+
+def _caught_up(broker: int) -> Name:
+    return Name(f"when {broker} was caught up")
+
+
+def as_within_bounds(replicas: int) -> tuple[SymbolicBool, ...]:
+    """What the bounded model says of time and of leaders' beliefs: it is late, and nobody is believed to be fenced.
+
+    Who fetches may have been caught up just now.
+    """
+    brokers = range(1, replicas + 1)
+    lags = (_caught_up(broker) == LONG_AGO for broker in brokers)
+    last = any_of(CAUGHT_UP == LONG_AGO, CAUGHT_UP == LATE)
+    return NOW == LATE, last, *lags, *(no(_believed(broker)) for broker in brokers)
+
+
+def bounded(min_isr: int, replicas: int, log_size: int, max_epoch: int, mutant: str | None = None) -> Model:
+    """The model for exploration."""
+    given = {
+        "replicas": replicas,
+        "min_isr": min_isr,
+        "stops": max_epoch,
+        "values": log_size,
+        "max_epoch": max_epoch,
+        "max_version": max_epoch + 1,
+        "fetches": max_epoch + 1,
+        "proposals": max_epoch,
+        "mutant": mutant,
+    }
+    return messages.build("messages", resolve(NAME, PARAMETERS, given))
