@@ -169,7 +169,7 @@ def _registers(board: Board, cluster: Cluster, life: BrokerLifecycle, successor:
     # The session of a run that is down has expired, or the answer would be DUPLICATE_BROKER_REGISTRATION.
     end_offset = Offset(registered(cluster, life.broker).broker_epoch + 1)
     state = controller_state(cluster, first=successor, silent=life.broker, end_offset=end_offset)
-    return handle_broker_registration(board.kraft.protocol, board.kraft.settings, state, asked.message, NOW)
+    return handle_broker_registration(board.kraft, state, asked.message, NOW)
 
 
 def _hears(board: Board, replica: BrokerId, life: BrokerLifecycle, response: BrokerRegistrationResponse) -> BrokerLifecycle:

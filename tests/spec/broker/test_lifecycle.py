@@ -105,9 +105,9 @@ def talk(driver: Driver, run: BrokerLifecycle) -> BrokerLifecycle:
     assert isinstance(effect, SendToController)
     message = effect.message
     if isinstance(message, BrokerRegistrationRequest):
-        reply = driver.take(handle_broker_registration(driver.rules, driver.settings, driver.state, message, driver.now_ms))
+        reply = driver.take(handle_broker_registration(driver.controller, driver.state, message, driver.now_ms))
         return handle_broker_registration_response(answers_this_incarnation, run, answer_of(reply)).state
-    beat = driver.take(handle_broker_heartbeat(driver.rules, driver.settings, driver.state, message, driver.now_ms))
+    beat = driver.take(handle_broker_heartbeat(driver.controller, driver.state, message, driver.now_ms))
     return handle_broker_heartbeat_response(run, answer_of(beat)).state
 
 
