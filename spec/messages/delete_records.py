@@ -8,6 +8,12 @@ TO_HIGH_WATERMARK = Offset(-1)
 """The offset by which a client deletes all that is committed. Kafka: `DeleteRecordsRequest.HIGH_WATERMARK`."""
 
 
+class DeleteRecordsRequest(NamedTuple):
+    """Delete the records before `offset`, or all that are committed (`TO_HIGH_WATERMARK`). Kafka: `DeleteRecordsRequest`."""
+
+    offset: Offset
+
+
 class DeleteRecordsResponse(NamedTuple):
     """The outcome of DeleteRecords: an error; else it is done once `low_watermark` has reached `offset`.
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from spec.broker.lifecycle import BrokerLifecycle, CleanShutdown
+from spec.broker.lifecycle import CleanShutdown
+from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.controller.protocol import ControllerSettings
 from spec.controller.rules.brokers import Session
 from spec.controller.rules.partition_change import NOBODY_ELECTED, unchanged

@@ -31,9 +31,10 @@ from model_check.models.kafka.values import (
 )
 from model_check.models.kafka.zookeeper import ZkDecision, decided_by, leader_and_isr, stop_replica, zk_answer_of, zk_state
 from model_check.models.kafka.zookeeper_control import once
-from spec.broker.lifecycle import BrokerState, begin_controlled_shutdown, start_again
+from spec.broker.lifecycle import begin_controlled_shutdown, start_again
 from spec.broker.recovery import after_clean_stop, recover
 from spec.broker.rules.fetcher import FetchState
+from spec.broker.rules.lifecycle import BrokerState
 from spec.messages.error_response import ErrorResponse
 from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from spec.metadata import BrokerRegistration

@@ -27,7 +27,7 @@ from model_check.models.kafka.values import (
 from model_check.models.kafka.zookeeper import ZkDecision, order_of, with_mail
 from model_check.models.kafka.zookeeper_broker import handled
 from model_check.traces.encode import in_words
-from spec.broker.lifecycle import BrokerLifecycle, BrokerState
+from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
 from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
 from spec.metadata import BrokerRegistration
