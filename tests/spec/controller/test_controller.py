@@ -1,6 +1,6 @@
 """The KRaft controller's handlers, step by step and at random (rules A3 to A5, A8, L1 to L12)."""
 
-from typing import Any, get_args, get_origin
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,9 +10,7 @@ from spec.controller.brokers import handle_broker_heartbeat, handle_broker_regis
 from spec.controller.partitions import handle_alter_partition
 from spec.controller.protocol import ControllerProtocol, ControllerSettings
 from spec.controller.state import (
-    Answer,
     AppendRecords,
-    ControllerRequest,
     activate,
     check_append,
     refuse_as_inactive,
@@ -27,7 +25,6 @@ from spec.metadata import (
     NOBODY,
     BrokerRegistrationChangeRecord,
     LeaderRecoveryState,
-    MetadataRecord,
     PartitionChangeRecord,
     RegisterBrokerRecord,
     broker_of,
@@ -120,15 +117,6 @@ def test_an_inactive_controller_refuses(request_: Any) -> None:
     step = refuse_as_inactive(state, request_)
     assert step.state is state
     assert answer_of(step).error == Error.NOT_CONTROLLER
-
-
-def test_messages_of_different_kinds_are_never_equal() -> None:
-    """Named tuples compare as tuples, so those that one party may get or do must differ in their number of fields."""
-    for union in (Answer, ControllerRequest, MetadataRecord, AppendRecords | Reply[Any]):
-        kinds = [get_origin(kind) or kind for kind in get_args(union)]
-        tuples = [kind for kind in kinds if issubclass(kind, tuple)]
-        assert len(tuples) > 1
-        assert len({len(kind._fields) for kind in tuples}) == len(tuples), tuples
 
 
 # ---- registration
@@ -346,8 +334,8 @@ def test_a_proposal_sent_twice_is_taken_once(rules: ControllerProtocol) -> None:
 @pytest.mark.parametrize(
     ("fields", "up_to_3_2", "since_3_3"),
     [
-        ({"broker_epoch": 99, "partition": 9}, Error.STALE_BROKER_EPOCH, Error.STALE_BROKER_EPOCH),
-        ({"partition": 9, "leader_epoch": 9}, Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"broker_epoch": 99, "partition_id": 9}, Error.STALE_BROKER_EPOCH, Error.STALE_BROKER_EPOCH),
+        ({"partition_id": 9, "leader_epoch": 9}, Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_OR_PARTITION),
         ({"leader_epoch": 9}, Error.FENCED_LEADER_EPOCH, Error.NOT_CONTROLLER),
         ({"partition_epoch": 9}, Error.INVALID_UPDATE_VERSION, Error.NOT_CONTROLLER),
         ({"leader_epoch": -1, "partition_epoch": -1}, Error.FENCED_LEADER_EPOCH, Error.FENCED_LEADER_EPOCH),
