@@ -58,6 +58,9 @@ NOT_ALONE = {
     "truncate_to_common_epoch": "asks a leader, in a loop; see proofs.exchange",
     "high_watermark_of": "reads a dictionary by broker; see the properties of async-isr",
     "offset_for_leader_epoch_without_log": "has a truth as its only parameter",
+    "accept_any_replica_epoch": "gets a table of brokers",
+    "check_replica_epoch": "reads a table of brokers; see the actions of the message-passing models",
+    "check_assigned": "reads a table of followers; see the actions of the message-passing models",
 }
 """Rules that cannot be evaluated on their own arguments alone, and why."""
 
