@@ -3,14 +3,22 @@
 A mutant is killed when the checker finds a counterexample in it. See `docs/studies/` for the runs.
 """
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+import typing
+from dataclasses import Field, dataclass, fields, replace
+from typing import Any, ClassVar, TypeVar
 
-from spec.broker.protocol import BrokerProtocol
-from spec.controller.protocol import ControllerProtocol
-from spec.published.versions import IsrProtocol, Protocol
 
-AnyProtocol = TypeVar("AnyProtocol", Protocol, IsrProtocol, "ControllerProtocol", "BrokerProtocol")
+class Rules(typing.Protocol):
+    """A protocol as data: a frozen dataclass with a name, whose other fields are rules; `None` for none."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def name(self) -> str:
+        """Of the release, or of the model."""
+
+
+AnyProtocol = TypeVar("AnyProtocol", bound=Rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +37,15 @@ def weaken(protocol: AnyProtocol, mutant: Mutant) -> AnyProtocol:
     return replace(protocol, **changes)
 
 
-def changed_rules(before: Any, after: Any) -> dict[str, tuple[str, str]]:
-    """Which rules differ between two versions: field to the names of the rule functions before and after.
-
-    The two are records of one kind: `Protocol`, or a controller's.
-    """
+def changed_rules(before: AnyProtocol, after: AnyProtocol) -> dict[str, tuple[str, str]]:
+    """Which rules differ between two protocols of one kind: field to the names of the rules before and after."""
     differing = {}
     for field in fields(before):
         old, new = getattr(before, field.name), getattr(after, field.name)
         if field.name != "name" and old != new:
-            differing[field.name] = (old.__name__, new.__name__)
+            differing[field.name] = (_name(old), _name(new))
     return differing
+
+
+def _name(rule: Any) -> str:
+    return "none" if rule is None else str(rule.__name__)

@@ -16,7 +16,7 @@ from spec.broker.rules.fetcher import (
     take_high_watermark_first,
     takes_same_offset_when_ready,
 )
-from spec.broker.rules.followers import FollowerState, knows_followers_if_it_led
+from spec.broker.rules.followers import knows_followers_if_it_led
 from spec.broker.rules.high_watermark import advance_at_any_isr_size, awaited_if_caught_up, awaited_if_in_isr
 from spec.broker.rules.isr.announcement import apply_partition
 from spec.broker.rules.isr.errors import roll_back_always
@@ -52,9 +52,9 @@ def takes_any_offset(fetcher: FetchState, offset: Offset, asked_in: Epoch) -> bo
     return is_fetching(fetcher)
 
 
-def has_fetched(follower: FollowerState, high_watermark: Offset, epoch_start: Offset) -> bool:
+def has_fetched(end_offset: Offset, high_watermark: Offset, epoch_start: Offset) -> bool:
     """A follower may join as soon as it has fetched. **Kafka:** no release."""
-    return follower.end_offset != UNKNOWN_OFFSET
+    return end_offset != UNKNOWN_OFFSET
 
 
 def one_is_enough(min_isr: int, replicas: int) -> int:

@@ -266,17 +266,17 @@ def after_records(fetcher: FetchState, end_offset: Offset, last_fetched_epoch: E
     return fetcher._replace(fetch_offset=end_offset, last_fetched_epoch=last_fetched_epoch, answered=True)
 
 
-def keep_high_watermark(log: LogT, high_watermark: Offset, leader_high_watermark: Offset) -> Offset:
+def keep_high_watermark(log: LogT, high_watermark: Offset, leaders_high_watermark: Offset) -> Offset:
     """The high watermark of a follower that is told to truncate: as it was. **Kafka:** KAFKA-14704, since 3.5."""
     return high_watermark
 
 
-def take_high_watermark_first(log: LogT, high_watermark: Offset, leader_high_watermark: Offset) -> Offset:
+def take_high_watermark_first(log: LogT, high_watermark: Offset, leaders_high_watermark: Offset) -> Offset:
     """The high watermark of a follower that is told to truncate: its leader's, over records which are not its leader's.
 
     **Kafka:** `ReplicaFetcherThread.processPartitionData` before the truncation, 2.8 to 3.4.
     """
-    return follower_high_watermark(log, leader_high_watermark)
+    return follower_high_watermark(log, leaders_high_watermark)
 
 
 # ---- errors
