@@ -4,16 +4,17 @@ from typing import NamedTuple
 
 from spec.broker.rules.fencing import check_leader_epoch
 from spec.log.algebra import Log, LogT
+from spec.log.batch import Batches
 from spec.log.local_log import check_fetch_offset, follower_high_watermark
 from spec.messages.fetch import FetchPosition
-from spec.values import UNKNOWN_OFFSET, BrokerId, Error, LeaderAndIsr, Offset, Record
+from spec.values import UNKNOWN_OFFSET, BrokerId, Error, LeaderAndIsr, Offset
 
 
 class PublishedFetchResponse(NamedTuple):
     """The leader's answer: records from the fetch offset on, and the leader's high watermark (an offset)."""
 
     error: Error
-    records: tuple[Record, ...]
+    records: Batches
     high_watermark: Offset
 
 
