@@ -13,12 +13,13 @@ from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, Proposal
 from spec.broker.rules.leadership import StartLeading
 from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.log.algebra import Log, LogT
+from spec.log.batch import Batches
 from spec.log.local_log import LocalLog
 from spec.log.producers import ProducerBatch, ProducerEntry
 from spec.messages.alter_partition import AlterPartitionRequest
 from spec.messages.broker_registration import BrokerRegistrationResponse
 from spec.messages.fetch import FetchPosition, Isolation
-from spec.values import BrokerEpoch, BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset, PartitionEpoch, Record
+from spec.values import BrokerEpoch, BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset, PartitionEpoch
 
 
 class Truncate(typing.Protocol):
@@ -108,6 +109,6 @@ class BrokerProtocol:
     truncate: Truncate
     truncation: Callable[[FetchState, Log, EpochEndOffset], Truncation]
     takes_answer: Callable[[FetchState, Offset, Epoch], bool]
-    takes_records: Callable[[tuple[Record, ...], Epoch], tuple[Record, ...]]
-    last_epoch: Callable[[FetchState, tuple[Record, ...]], Epoch]
+    takes_records: Callable[[Batches, Epoch], Batches]
+    last_epoch: Callable[[FetchState, Batches], Epoch]
     high_watermark_when_diverging: Callable[[Log, Offset, Offset], Offset]

@@ -24,10 +24,11 @@ from spec.broker.rules.epoch_lookup import (
     offset_for_leader_epoch_without_log,
 )
 from spec.broker.rules.fencing import check_serves
+from spec.log.batch import Batch
 from spec.log.epoch_history import NO_ENTRY, EpochEntry, EpochHistory
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
-from spec.values import NO_EPOCH, BrokerId, Epoch, LeaderAndIsr, Offset, Record
+from spec.values import NO_EPOCH, BrokerId, Epoch, LeaderAndIsr, Offset
 from tests.conformance.components import Answer
 from tests.conformance.components.fetcher import Fetcher
 from tests.conformance.components.leader_partition import LeaderPartition
@@ -137,7 +138,7 @@ class OffsetForLeaderEpochApi:
 def _log_with_epoch_ends(ends: dict[str, list[int]]) -> RecordLog:
     log = EMPTY_LOG
     for epoch, end in sorted(ends.values()):
-        log = log.append((Record(0, Epoch(epoch)),) * (end - log.end_offset))
+        log = log.append((Batch(end - log.end_offset, Epoch(epoch)),))
     return log
 
 

@@ -30,13 +30,13 @@ from spec.broker.rules.followers import Follower, FollowerState
 from spec.broker.rules.isr.proposal import PartitionIsr, is_pending
 from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.log.local_log import LocalLog
-from spec.log.producers import ProducerBatch, ProducerEpoch, ProducerId, Producers, rebuilt_from
+from spec.log.producers import ProducerBatch, Producers, rebuilt_from
 from spec.log.record_log import RecordLog
 from spec.messages.fetch import Isolation
 from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, Wanted
 from spec.metadata import BrokerRegistration
 from spec.step import Reply, Send, SendToController
-from spec.values import NO_LEADER, NO_VALUE, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset
+from spec.values import NO_LEADER, NO_VALUE, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset, ProducerEpoch, ProducerId
 
 LATE = 1_000_000
 """A time at which every delay is over and every lag too long."""

@@ -33,13 +33,14 @@ from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_le
 from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Handled, Partition
 from spec.broker.rules.fetcher import Asked, FetchState
+from spec.log.batch import Batch
 from spec.log.record_log import RecordLog
 from spec.messages.fetch import FetchRequest, FetchResponse
 from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ProduceRequest
 from spec.step import Send
-from spec.values import BrokerId, Epoch, Offset
+from spec.values import NO_EPOCH, BrokerId, Epoch, Offset
 
 Led = tuple[Log, Role, Memory, Exchange, Clients]
 
@@ -109,13 +110,13 @@ def _produced(
 ) -> Handled[RecordLog]:
     """What a leader does with the producer's request for this value; the producer is idempotent if it tries again."""
     acks = ACKS_LEADER if board.parameters["acks"] == "1" else ACKS_ALL
-    request = ProduceRequest(value, acks, (value,))
+    batch = Batch(1, payload=value)
     if board.parameters["retries"]:
-        batch = batch_of(value, before.local.log.end_offset)
-        request = request._replace(
-            producer_id=batch.producer_id, producer_epoch=batch.producer_epoch, first_sequence=batch.first_sequence
-        )
+        sent = batch_of(value, before.local.log.end_offset)
+        producer = (sent.producer_id, sent.producer_epoch, sent.first_sequence)
+        batch = Batch(1, NO_EPOCH, value, *producer)
         before = before._replace(producers=producers_of(before.local))
+    request = ProduceRequest(value, acks, batch)
     return handle_produce(broker(board.rules[leader], leader, process, NOBODY_KNOWN), before, request, LATE)
 
 

@@ -38,6 +38,7 @@ from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, isr_with, is
 from spec.broker.rules.produce import completion
 from spec.broker.rules.truncation import truncation_step
 from spec.controller.rules.isr_proposals import proposed_isr
+from spec.log.batch import Batch
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
@@ -421,13 +422,13 @@ def test_a_write_to_zookeeper_that_is_refused_changes_nothing() -> None:
 
 @given(record_logs(in_order=True), st.integers(0, 9), st.sampled_from([ACKS_ALL, ACKS_NONE, ACKS_LEADER]))
 def test_one_record_is_written_and_answered_as_by_a_broker_that_is_not_alone(log: RecordLog, value: int, acks: int) -> None:
-    step = handle_produce(broker(), leader(log), ProduceRequest(1, acks, (value,)), NOW)
+    step = handle_produce(broker(), leader(log), ProduceRequest(1, acks, Record(value, NO_EPOCH)), NOW)
     assert step.state.local.log == append_as_leader(log, EPOCH, value)
     assert any(isinstance(effect, AnswerProducer) for effect in step.effects) == acknowledged_on_append(acks)
 
 
 def test_a_broker_that_is_alone_in_sync_answers_acks_all_at_once_and_appends_batches() -> None:
-    step = handle_produce(broker(), leader(EMPTY_LOG, isr=(SELF,)), ProduceRequest(1, ACKS_ALL, (7, 8)), NOW)
+    step = handle_produce(broker(), leader(EMPTY_LOG, isr=(SELF,)), ProduceRequest(1, ACKS_ALL, Batch(2)), NOW)
     assert any(isinstance(effect, AnswerProducer) for effect in step.effects)
     assert not acknowledged_on_append(ACKS_ALL)
     assert step.state.local.log.end_offset == append_as_leader(EMPTY_LOG, EPOCH, 7).end_offset + 1
