@@ -41,7 +41,7 @@ def _extra(*libraries: str, purpose: str) -> Iterator[None]:
 
 
 def _graph(model: Any, workers: int | None, max_states: int | None, quiet: bool) -> Any:
-    from model_check.graphs.graph import state_graph
+    from model_check.graphs.edges import state_graph
 
     with progress(not quiet) as report:
         return state_graph(model, workers, max_states, report)
@@ -160,7 +160,7 @@ def liveness(
     itf_file = Output(itf)
     with _extra("scipy", purpose="kspec liveness"):
         from model_check.graphs.liveness import check_liveness
-        from model_check.traces.lasso import lasso_as_itf, result_as_json, result_as_text
+        from model_check.reports.lasso import lasso_as_itf, result_as_json, result_as_text
 
         result = check_liveness(_graph(built, workers, max_states, quiet), properties, assumptions)
     if as_json:
@@ -190,7 +190,8 @@ def _assumptions(
     model: Any, weak: tuple[str, ...], strong: tuple[str, ...], without: tuple[str, ...]
 ) -> Callable[[Any], list[Any]]:
     """What is assumed for a property: declared by the model, then by the property, then what options say."""
-    from model_check.core.temporal import Fairness, assumed
+    from model_check.core.model import Fairness
+    from model_check.core.temporal import assumed
 
     asked = []
     for texts, is_strong in ((weak, False), (strong, True)):

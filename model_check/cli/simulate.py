@@ -98,9 +98,9 @@ def simulate(
     properties = chosen_properties(built, names, everything=False)
     weights = _weights(built, given_weights)
     itf_file, mermaid_file = Output(itf), Output(mermaid)
-    from model_check.engines.simulation.report import simulation_as_json, simulation_as_text, violations
     from model_check.engines.simulation.simulate import Plan
     from model_check.engines.simulation.simulate import simulate as take_walks
+    from model_check.reports.simulation import simulation_as_json, simulation_as_text, violations
     from model_check.traces.itf import as_itf
     from model_check.traces.mermaid import sequence_diagram
 

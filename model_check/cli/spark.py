@@ -129,7 +129,7 @@ def cover(
         from model_check.engines.spark.session import spark_context
 
         with spark_context(settings) as context:
-            from model_check.engines.spark.coverage import MOST_COMPARED, covering_traces, model_of
+            from model_check.reports.coverage import MOST_COMPARED, covering_traces, model_of
 
             chosen = covering_traces(context, tables, goals, compare or MOST_COMPARED)
     from model_check.traces.itf import as_itf

@@ -240,7 +240,7 @@ class _GraphSearch(_Search):
         return values_of
 
 
-def explored_graph(
+def state_graph(
     model: Model,
     workers: int | None = None,
     max_states: int | None = None,
@@ -249,7 +249,8 @@ def explored_graph(
 ) -> StateGraph:
     """Explore a model and return its graph. `memory` is how many bytes the search, and then the graph, may take.
 
-    Raises `GraphError` if the exploration does not come to an end, or if the graph does not fit.
+    `report` gets the progress of the exploration, which stops at about `max_states` states. Raises `GraphError` if the
+    exploration does not come to an end, or if the graph does not fit.
     """
     workers = workers or os.cpu_count() or 1
     search = _GraphSearch(model, [], Limits(max_states=max_states, report=report), workers, memory)

@@ -38,13 +38,13 @@ from model_check.engines.compiled.interning import Domain, distinct, domains_of
 from model_check.engines.compiled.layout import Fields, compact_fields, wide_fields
 from model_check.engines.compiled.orbits import OrbitBook, canonical_numbers
 from model_check.engines.spark.checkpoint import Checkpoint
-from model_check.engines.spark.core import Numbering, Numbers, pack
 from model_check.engines.spark.head import Head, Met, number_values_ahead
-from model_check.engines.spark.kernels import home_of
-from model_check.engines.spark.runs import Folder, FolderError, Piece, Run, pieces_of, slice_of
 from model_check.engines.spark.session import SparkError, SparkSettings, collected, is_local, spark_context
-from model_check.engines.spark.tables import Tables
-from model_check.engines.spark.tasks import (
+from model_check.engines.spark.worker.core import Numbering, Numbers, pack
+from model_check.engines.spark.worker.kernels import home_of
+from model_check.engines.spark.worker.runs import Folder, FolderError, Piece, Run, pieces_of, slice_of
+from model_check.engines.spark.worker.tables import Tables
+from model_check.engines.spark.worker.tasks import (
     Job,
     Merged,
     Plan,

@@ -21,9 +21,9 @@ from model_check.engines.compiled.interning import Domain, distinct
 from model_check.engines.compiled.kernels import SHARDS, repack
 from model_check.engines.compiled.layout import Fields
 from model_check.engines.simulation.simulate import Plan, _Fleet
-from model_check.engines.spark.core import PADDING, Numbers, Packed
-from model_check.engines.spark.kernels import homes_of
-from model_check.engines.spark.runs import Folder, Run
+from model_check.engines.spark.worker.core import PADDING, Numbers, Packed
+from model_check.engines.spark.worker.kernels import homes_of
+from model_check.engines.spark.worker.runs import Folder, Run
 
 MANY_LEVELS = 16
 WALKS = Plan(seed=1, traces=1 << 9, depth=100)

@@ -30,11 +30,11 @@ from model_check.models.kafka.values import (
 )
 from model_check.models.kafka.words import reading_in_words
 from model_check.models.kafka.zookeeper import ZkControl, ZkDecision, isr_verdict, live_now, with_mail
-from spec.broker.effects import WriteIsr
 from spec.broker.lifecycle import BrokerLifecycle, BrokerState
 from spec.broker.rules.fetcher import NOT_FETCHING
 from spec.broker.rules.isr.errors import AfterError
 from spec.broker.rules.isr.proposal import nothing_pending
+from spec.broker.rules.isr.request import WriteIsr
 from spec.controller.partitions import check_alter_partition_request
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG

@@ -28,12 +28,13 @@ from model_check.core.model import Model
 from model_check.core.symmetry import Symmetry
 from model_check.engines import compiled
 from model_check.engines.compiled.checkpoint import identity
-from model_check.engines.spark import engine, head, tasks
+from model_check.engines.spark import engine, head
 from model_check.engines.spark.checkpoint import Checkpoint
 from model_check.engines.spark.java import NoJavaError, find_java, launcher_home
-from model_check.engines.spark.messages import decode, encode, in_order
-from model_check.engines.spark.runs import Folder, Piece
 from model_check.engines.spark.session import SparkError, SparkSettings, collected, spark_context
+from model_check.engines.spark.worker import tasks
+from model_check.engines.spark.worker.messages import decode, encode, in_order
+from model_check.engines.spark.worker.runs import Folder, Piece
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import SMALL_MODELS, assert_replays, model_of, numbers_of
 from tests.model_check.engines.spark.in_process import Context
@@ -350,7 +351,7 @@ def _workers_of(context: Any) -> list[int]:
 def test_a_driver_that_was_stopped_goes_on_with_resume(sent: signal.Signals, tmp_path: Path) -> None:
     arguments = ["async-isr", "--replicas", "2", "--max-offset", "2", "--max-version", "2", "--all", "--json"]
     folder = str(tmp_path / "checkpoints")
-    command = [sys.executable, "-m", "model_check.engines.spark.submit", "check", *arguments, "--engine", "spark", "--quiet"]
+    command = [sys.executable, "-m", "model_check.cli.submit", "check", *arguments, "--engine", "spark", "--quiet"]
     command += ["--master", "local[2]", "--conf", "spark.ui.enabled=false"]
     manifest = tmp_path / "checkpoints" / "spark-manifest.json"
     first = subprocess.Popen(

@@ -20,9 +20,9 @@ import pyarrow.parquet
 from model_check.core.exploration import Exploration, Limits, Trace
 from model_check.core.model import Model, State
 from model_check.engines.spark import engine
-from model_check.engines.spark.coverage import covering_traces, mutants_of
 from model_check.engines.spark.session import SparkSettings, spark_context
 from model_check.models import MODELS
+from model_check.reports.coverage import covering_traces, mutants_of
 from tests.model_check.commands import Command
 from tests.model_check.engines.spark.in_process import Context
 
@@ -81,8 +81,6 @@ def test_chosen_traces_cover_every_goal(
     spark: Any, command: Command, explored: tuple[Path, Exploration], tmp_path: Path, goals: str
 ) -> None:
     from pyspark.sql import SparkSession, functions  # noqa: PLC0415
-
-    from model_check.engines.spark.coverage import covering_traces  # noqa: PLC0415
 
     folder, found = explored
     chosen = covering_traces(spark, str(folder), goals)

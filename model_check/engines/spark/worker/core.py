@@ -19,7 +19,7 @@ from model_check.engines.compiled.interning import distinct
 from model_check.engines.compiled.layout import Fields, fields_at, wide_fields
 from model_check.engines.compiled.orbits import OrbitBook, canonicalize, represented
 from model_check.engines.compiled.rulebook import RuleBook
-from model_check.engines.spark.kernels import sift
+from model_check.engines.spark.worker.kernels import sift
 
 PADDING = 8
 """Bytes behind packed states: kernels read whole words."""
