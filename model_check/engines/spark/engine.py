@@ -33,10 +33,10 @@ from model_check.core.exploration import (
 from model_check.core.model import Model, Property, State
 from model_check.core.symmetry import Symmetry
 from model_check.engines.compiled.checkpoint import identity
-from model_check.engines.compiled.engine import _spare_bits
 from model_check.engines.compiled.interning import Domain, distinct, domains_of
 from model_check.engines.compiled.layout import Fields, compact_fields, wide_fields
 from model_check.engines.compiled.orbits import OrbitBook, canonical_numbers
+from model_check.engines.compiled.search import spare_bits
 from model_check.engines.spark.checkpoint import Checkpoint
 from model_check.engines.spark.head import Head, Met, number_values_ahead
 from model_check.engines.spark.session import SparkError, SparkSettings, collected, is_local, spark_context
@@ -93,12 +93,12 @@ def explore(
         raise SparkError("tables are of all states: leave --symmetry out, or --tables")
     asked = Exploration(model, "spark", [Verdict(prop) for prop in properties], symmetry=symmetry is not None)
     checkpoint = Checkpoint(checkpointing, identity(asked)) if checkpointing else None
-    with spark_context(settings) as context, _folder(settings, context, checkpoint) as folder:
-        return _Search(model, properties, limits, settings, symmetry, context, folder, checkpoint).run()
+    with spark_context(settings) as context, states_folder(settings, context, checkpoint) as folder:
+        return SparkSearch(model, properties, limits, settings, symmetry, context, folder, checkpoint).run()
 
 
 @contextmanager
-def _folder(settings: SparkSettings, context: Any, checkpoint: Checkpoint | None = None) -> Iterator[Folder]:
+def states_folder(settings: SparkSettings, context: Any, checkpoint: Checkpoint | None = None) -> Iterator[Folder]:
     """Where states are kept: with the checkpoints, else in a folder of our own that is removed in the end."""
     if checkpoint is not None:
         yield checkpoint.folder
@@ -124,7 +124,9 @@ def _folder(settings: SparkSettings, context: Any, checkpoint: Checkpoint | None
         raise SparkError(f"--spill {error}") from error
 
 
-class _Search:
+class SparkSearch:
+    """One exploration on Spark: the driver's part, level by level."""
+
     def __init__(
         self,
         model: Model,
@@ -438,7 +440,7 @@ class _Search:
         self._number_anew()
 
     def _fitting_fields(self) -> Fields:
-        spare = _spare_bits(sum(self.levels))
+        spare = spare_bits(sum(self.levels))
         return wide_fields(self.counts) if spare is None else compact_fields(self.counts, spare)
 
     def _number_anew(self) -> None:

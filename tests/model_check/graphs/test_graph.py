@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from model_check.core.exploration import Limits
-from model_check.engines.compiled import engine, tables
+from model_check.engines.compiled import search, tables
 from model_check.engines.reference import explore
 from model_check.graphs.edges import state_graph
 from model_check.graphs.graph import GraphError
@@ -28,7 +28,7 @@ def test_small_models_edge_for_edge(name: str, parameters: dict[str, Any]) -> No
 
 @pytest.mark.parametrize(
     ("where", "setting", "value"),
-    [(engine, "CHUNK", 7), (engine, "CHUNK_OUTPUT", 1), (engine, "MISSES", 1), (tables, "KEY_BITS", 15)],
+    [(search, "CHUNK", 7), (search, "CHUNK_OUTPUT", 1), (search, "MISSES", 1), (tables, "KEY_BITS", 15)],
 )
 def test_settings_change_only_speed(where: Any, setting: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(where, setting, value)

@@ -50,9 +50,9 @@ def explored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Exploratio
     """Tables, written without Spark."""
     folder = tmp_path_factory.mktemp("tables")
     settings, context = SparkSettings(partitions=2, tables=str(folder)), Context()
-    with engine._folder(settings, context) as states:
+    with engine.states_folder(settings, context) as states:
         limits = Limits(stop_at_first=False)
-        return folder, engine._Search(MODEL, MODEL.properties, limits, settings, None, context, states).run()
+        return folder, engine.SparkSearch(MODEL, MODEL.properties, limits, settings, None, context, states).run()
 
 
 @pytest.fixture(scope="module")
@@ -123,8 +123,8 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Model, Exp
     folder = tmp_path_factory.mktemp("answers")
     model = MODELS["kafka"].build({"brokers": 2, "min_isr": 1, "elections": 1, "isr_shrinks": 1})
     settings, context = SparkSettings(partitions=2, tables=str(folder)), Context()
-    with engine._folder(settings, context) as states:
-        return folder, model, engine._Search(model, [], EVERYTHING, settings, None, context, states).run()
+    with engine.states_folder(settings, context) as states:
+        return folder, model, engine.SparkSearch(model, [], EVERYTHING, settings, None, context, states).run()
 
 
 def test_errors_are_those_that_rules_answer_with(answered: tuple[Path, Model, Exploration]) -> None:
