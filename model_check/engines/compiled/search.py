@@ -3,6 +3,7 @@
 `Search` is what others build on: graphs, random walks and the first levels of engine spark.
 """
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -75,6 +76,24 @@ class Found(NamedTuple):
 def _found(where: Where) -> Found:
     level, place = where
     return Found(level, Place(*place))
+
+
+def explore(
+    model: Model,
+    properties: list[Property],
+    limits: Limits,
+    workers: int | None = None,
+    memory: int | None = None,
+    symmetry: Symmetry | None = None,
+    checkpointing: Checkpointing | None = None,
+) -> Exploration:
+    """Visit every reachable state, level by level, on all cores unless `workers` says how many.
+
+    `memory` is how many bytes the search may take; by default nearly what the system has left. With `symmetry`, visit one
+    state of each orbit; traces are real runs all the same. `CheckpointError` says why checkpoints cannot be kept, or not be
+    resumed, where `checkpointing` wants it.
+    """
+    return Search(model, properties, limits, workers or os.cpu_count() or 1, memory, symmetry, checkpointing).run()
 
 
 @dataclass(slots=True)
