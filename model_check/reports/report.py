@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from model_check.core.exploration import Exploration, Shuffles, Trace, Verdict
+from model_check.core.exploration import Exploration, Trace, Verdict
 from model_check.core.model import State
 from model_check.traces.encode import trace_as_json
 from model_check.traces.parameters import model_as_json, parameters_in_words
@@ -30,13 +30,8 @@ def exploration_as_json(result: Exploration) -> dict[str, Any]:
             "is_violation": result.deadlock_is_violation,
         },
         "properties": [_verdict_as_json(result, verdict) for verdict in result.verdicts],
-        **({"shuffles": _shuffles_as_json(result.shuffles)} if result.shuffles else {}),
+        **result.details(),
     }
-
-
-def _shuffles_as_json(shuffles: Shuffles) -> dict[str, Any]:
-    levels = [{name: round(value, 3) for name, value in work._asdict().items()} for work in shuffles.levels]
-    return shuffles._asdict() | {"levels": levels}
 
 
 def _verdict_as_json(result: Exploration, verdict: Verdict) -> dict[str, Any]:

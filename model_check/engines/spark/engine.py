@@ -22,10 +22,8 @@ from model_check.core.exploration import (
     Checkpointing,
     Clock,
     Exploration,
-    LevelWork,
     Limits,
     Progress,
-    Shuffles,
     Trace,
     TraceStep,
     Verdict,
@@ -40,6 +38,7 @@ from model_check.engines.compiled.search import spare_bits
 from model_check.engines.spark.checkpoint import Checkpoint
 from model_check.engines.spark.head import Head, Met, number_values_ahead
 from model_check.engines.spark.session import SparkError, SparkSettings, collected, is_local, spark_context
+from model_check.engines.spark.shuffles import LevelWork, Shuffles, SparkExploration
 from model_check.engines.spark.worker.core import Numbering, Numbers, pack
 from model_check.engines.spark.worker.kernels import home_of
 from model_check.engines.spark.worker.runs import Folder, FolderError, Piece, Run, pieces_of, slice_of
@@ -76,7 +75,7 @@ def explore(
     settings: SparkSettings | None = None,
     symmetry: Symmetry | None = None,
     checkpointing: Checkpointing | None = None,
-) -> Exploration:
+) -> SparkExploration:
     """Visit every reachable state, level by level, on Spark.
 
     Raises `SparkError` where Spark cannot do what is asked, and `CheckpointError` where `checkpointing` wants what is not
@@ -148,7 +147,7 @@ class SparkSearch:
             raise CheckpointError(f"the checkpoint has {len(known[2])} partitions, not {settings.partitions}")
         self.partitions = len(known[2]) if known else settings.partitions or PARTITIONS_PER_CORE * context.defaultParallelism
         verdicts = [Verdict(prop) for prop in properties]
-        self.result = Exploration(model, "spark", verdicts, limits.deadlock_is_violation, symmetry is not None)
+        self.result = SparkExploration(model, "spark", verdicts, limits.deadlock_is_violation, symmetry is not None)
         self.exploration = uuid.uuid4().hex
         setup = Setup(model, properties, symmetry is not None, folder.url, self.partitions, settings.tables)
         dumps: Any = cloudpickle.dumps
@@ -284,7 +283,7 @@ class SparkSearch:
 
     # ---- the search
 
-    def run(self) -> Exploration:
+    def run(self) -> SparkExploration:
         try:
             self._note_decisions()
             while not self.complete and self._expand_level():

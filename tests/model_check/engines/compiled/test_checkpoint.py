@@ -306,7 +306,7 @@ def test_a_write_that_was_cut_off_does_not_count(kept: tuple[list[Path], Explora
     assert tried > 3
 
 
-COMMAND = [sys.executable, "-c", "from model_check.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from model_check.cli.main import main; main()"]
 
 
 def start(*args: str) -> "subprocess.Popen[str]":

@@ -32,6 +32,7 @@ from model_check.engines.spark import engine, head
 from model_check.engines.spark.checkpoint import Checkpoint
 from model_check.engines.spark.java import NoJavaError, find_java, launcher_home
 from model_check.engines.spark.session import SparkError, SparkSettings, collected, spark_context
+from model_check.engines.spark.shuffles import SparkExploration
 from model_check.engines.spark.worker import tasks
 from model_check.engines.spark.worker.messages import decode, encode, in_order
 from model_check.engines.spark.worker.runs import Folder, Piece
@@ -46,7 +47,7 @@ QUIET = {"spark.ui.enabled": "false"}
 
 def in_process(
     model: Model, partitions: int = 2, limits: Limits = EVERYTHING, symmetric: bool = False, driver_states: int = 0
-) -> Exploration:
+) -> SparkExploration:
     """The engine with all tasks in this process."""
     settings, context = SparkSettings(partitions=partitions, driver_states=driver_states), Context()
     symmetry = Symmetry(model) if symmetric else None
