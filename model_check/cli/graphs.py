@@ -53,7 +53,13 @@ def _graph(model: Any, workers: int | None, max_states: int | None, quiet: bool)
 @click.option("--format", "name", metavar="NAME", help="parquet, graphml or dot, whatever FILE ends with.")
 @_graph_options
 def graph(
-    model: str, out: str, name: str | None, workers: int | None, max_states: int | None, quiet: bool, **options: Any
+    model: str,
+    out: str,
+    name: str | None,
+    workers: int | None,
+    max_states: int | None,
+    quiet: bool,
+    parameters: dict[str, Any],
 ) -> int:
     """Write the state graph of MODEL: every reachable state, and every transition.
 
@@ -62,7 +68,7 @@ def graph(
     from model_check.graphs.files import GraphFileError, format_of, most_states, prepare, too_large, write_graph
     from model_check.graphs.graph import GraphError
 
-    built, path = build(model, options), Path(out)
+    built, path = build(model, parameters), Path(out)
     try:
         chosen = format_of(path, name)
         with _extra(purpose="kspec graph"):
@@ -94,13 +100,13 @@ def stats(
     workers: int | None,
     max_states: int | None,
     quiet: bool,
-    **options: Any,
+    parameters: dict[str, Any],
 ) -> int:
     """Describe the state graph of MODEL: actions taken and never taken, levels, degrees, components, diameter.
 
     Exit status: 0 described, 2 bad usage, 3 the exploration did not come to an end.
     """
-    built = build(model, options)
+    built = build(model, parameters)
     libraries = ("scipy", "matplotlib") if plots else ("scipy",)
     with _extra(*libraries, purpose="kspec stats --plots" if plots else "kspec stats"):
         from model_check.graphs.stats import stats_as_json, stats_as_text, stats_of
@@ -147,14 +153,14 @@ def liveness(
     workers: int | None,
     max_states: int | None,
     quiet: bool,
-    **options: Any,
+    parameters: dict[str, Any],
 ) -> int:
     """Check what MODEL promises for runs without end, if some actions are fair.
 
     Each property is checked under the fairness that the model declares and its own, unless --weak, --strong or --without
     say otherwise. Exit status: 0 all hold, 1 one is violated, 2 bad usage, 3 the exploration did not come to an end.
     """
-    built = build(model, options)
+    built = build(model, parameters)
     properties = _chosen_liveness(built, names)
     assumptions = _assumptions(built, weak, strong, without)
     itf_file = Output(itf)
