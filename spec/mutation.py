@@ -3,22 +3,21 @@
 A mutant is killed when the checker finds a counterexample in it. See `docs/studies/` for the runs.
 """
 
-import typing
 from dataclasses import Field, dataclass, fields, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 
-class Rules(typing.Protocol):
-    """A protocol as data: a frozen dataclass with a name, whose other fields are rules; `None` for none."""
+class Rules(Protocol):
+    """A record of rules: a dataclass whose fields are functions, and a name."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
     def name(self) -> str:
-        """Of the release, or of the model."""
+        """The release or version whose rules these are."""
 
 
-AnyProtocol = TypeVar("AnyProtocol", bound=Rules)
+RulesT = TypeVar("RulesT", bound=Rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +30,17 @@ class Mutant:
     summary: str
 
 
-def weaken(protocol: AnyProtocol, mutant: Mutant) -> AnyProtocol:
+def weaken(protocol: RulesT, mutant: Mutant) -> RulesT:
     """The protocol with the mutant's rule in place of its own; its name says so."""
     changes: dict[str, Any] = {mutant.field: mutant.rule, "name": f"{protocol.name} with {mutant.name}"}
     return replace(protocol, **changes)
 
 
-def changed_rules(before: AnyProtocol, after: AnyProtocol) -> dict[str, tuple[str, str]]:
-    """Which rules differ between two protocols of one kind: field to the names of the rules before and after."""
+def changed_rules(before: Rules, after: Rules) -> dict[str, tuple[str, str]]:
+    """Which rules differ between two versions: field to the names of the rule functions before and after.
+
+    The two are records of one kind.
+    """
     differing = {}
     for field in fields(before):
         old, new = getattr(before, field.name), getattr(after, field.name)

@@ -4,12 +4,12 @@ import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spec.broker.effects import IsrRequest
 from spec.broker.rules.divergence import Divergence
 from spec.broker.rules.fetcher import FetchState, Start, Truncation
 from spec.broker.rules.followers import Brokers
 from spec.broker.rules.isr.errors import OnIsrError
 from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, Proposal
+from spec.broker.rules.isr.request import IsrRequest
 from spec.broker.rules.leadership import StartLeading
 from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.log.algebra import Log, LogT

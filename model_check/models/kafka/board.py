@@ -30,10 +30,10 @@ from model_check.models.kafka.values import (
 )
 from model_check.models.kafka.words import reading_in_words
 from model_check.models.kafka.zookeeper import ZkDecision, isr_verdict, live_now, with_mail
-from spec.broker.effects import WriteIsr
 from spec.broker.rules.fetcher import NOT_FETCHING
 from spec.broker.rules.isr.errors import AfterError
 from spec.broker.rules.isr.proposal import nothing_pending
+from spec.broker.rules.isr.request import WriteIsr
 from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.controller.partitions import check_alter_partition_request
 from spec.controller.protocol import Controller

@@ -20,7 +20,7 @@ from model_check.models.kafka.values import (
     Role,
     Under,
 )
-from spec.broker.effects import AnswerProducer, Effect, FollowerRequest, WriteIsr
+from spec.broker.effects import AnswerProducer, Effect, FollowerRequest
 from spec.broker.follower import fetch_or_truncate
 from spec.broker.leader.offsets import handle_list_offsets
 from spec.broker.partition import Broker, BrokerSettings, Handled, Partition
@@ -28,6 +28,7 @@ from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.fetcher import NOT_DELAYED, FetchState, forget_last_epoch_if_first_is_empty, needs_no_answer
 from spec.broker.rules.followers import Follower, FollowerState
 from spec.broker.rules.isr.proposal import PartitionIsr, is_pending
+from spec.broker.rules.isr.request import WriteIsr
 from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.log.local_log import LocalLog
 from spec.log.producers import ProducerBatch, Producers, rebuilt_from

@@ -29,7 +29,8 @@ from model_check.models.kafka.values import (
     Under,
     ZkCluster,
 )
-from model_check.traces.encode import in_words, record_in_words
+from model_check.models.words import record_in_words
+from model_check.traces.encode import in_words
 from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
 from spec.broker.rules.followers import Follower
 from spec.broker.rules.lifecycle import BrokerState

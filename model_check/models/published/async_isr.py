@@ -10,9 +10,23 @@ from itertools import combinations, pairwise
 from math import inf
 from typing import Any, NamedTuple
 
-from model_check.core.model import CONTROLLER, PRODUCER, Argument, Event, Local, Message, Model, Note, Slot, then, when
+from model_check.core.model import (
+    CONTROLLER,
+    PRODUCER,
+    Argument,
+    Case,
+    Event,
+    LivenessProperty,
+    Local,
+    Message,
+    Model,
+    Note,
+    Slot,
+    then,
+    when,
+)
 from model_check.core.parameters import Parameter
-from model_check.core.temporal import Case, LivenessProperty, weak
+from model_check.core.temporal import weak
 from spec.broker.rules.isr.announcement import apply_partition, is_newer_partition
 from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, isr_with, isr_without, maximal_isr, nothing_pending
 from spec.controller.rules.isr_writer import check_partition_epoch

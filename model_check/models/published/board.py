@@ -64,6 +64,7 @@ class Board:
         self.model = Model(name, parameters)
         self.rules = rules
         self.names = NAMES[name]
+        self.model.known_as = {own: common for common, own in self.names._asdict().items()}
         self.parameters = parameters
         self.repairs = parameters["repair"]
         self.replicas = replicas or [BrokerId(replica) for replica in range(1, parameters["replicas"] + 1)]

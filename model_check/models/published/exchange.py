@@ -1,7 +1,7 @@
 """What the models compose in one step: a request, its handling, and what the answer changes."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from spec.broker.rules.epoch_lookup import answer_offset_for_leader_epoch
 from spec.broker.rules.leadership import is_leader
@@ -13,9 +13,6 @@ from spec.published.fetch import fetch_request
 from spec.published.replica import NO_ROLE
 from spec.published.versions import Protocol
 from spec.values import BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset
-
-if TYPE_CHECKING:
-    from model_check.models.published.board import Board
 
 Role = LeaderAndIsr
 """A replica's role is the last announcement that it has accepted."""
@@ -88,10 +85,10 @@ def committed(log: RecordLog, high_watermark: Offset) -> RecordLog:
     return log.truncate_to(high_watermark)
 
 
-def has_replicated(board: "Board", leader: BrokerId, own: Leading, other: Following, offset: Offset) -> bool:
+def has_replicated(rules: Protocol, leader: BrokerId, own: Leading, other: Following, offset: Offset) -> bool:
     """Whether the leader may believe that a replica has its log up to `offset`, if the replica fetches just now.
 
     It remembers the replica's fetch nearest to `offset`, and nothing of a replica that does not follow it.
     """
     fetch = other.fetch_nearest_to(offset) if is_leader(leader, other.role) else NO_FETCH
-    return board.rules.has_replicated(own.role, own.log, fetch, offset)
+    return rules.has_replicated(own.role, own.log, fetch, offset)

@@ -93,7 +93,7 @@ def _acknowledge(
 
 def _does_not_hold_back(board: Board, leader: BrokerId, replica: BrokerId) -> Local:
     def free_to_advance(own: Leading, other: Following) -> bool:
-        reached = has_replicated(board, leader, own, other, Offset(own.high_watermark + 1))
+        reached = has_replicated(board.rules, leader, own, other, Offset(own.high_watermark + 1))
         return not holds_back_high_watermark(own.role, replica, reached)
 
     if replica == leader:
@@ -131,14 +131,14 @@ def _change_isr(board: Board) -> None:
 
 def _may_leave(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[[Leading, Following], bool]:
     def may_leave(own: Leading, other: Following) -> bool:
-        return may_leave_isr(own.role, follower, has_replicated(board, leader, own, other, own.log.end_offset))
+        return may_leave_isr(own.role, follower, has_replicated(board.rules, leader, own, other, own.log.end_offset))
 
     return may_leave
 
 
 def _may_join(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[[Leading, Following], bool]:
     def may_join(own: Leading, other: Following) -> bool:
-        return may_join_isr(own.role, follower, has_replicated(board, leader, own, other, own.high_watermark))
+        return may_join_isr(own.role, follower, has_replicated(board.rules, leader, own, other, own.high_watermark))
 
     return may_join
 

@@ -4,8 +4,8 @@ The modules declare fairness and no temporal theorem. The properties here are ou
 published.
 """
 
-from model_check.core.model import Local, when
-from model_check.core.temporal import Case, Condition, LivenessProperty, strong, weak
+from model_check.core.model import Case, Condition, LivenessProperty, Local, when
+from model_check.core.temporal import strong, weak
 from model_check.models.published.board import Board
 from model_check.models.published.exchange import is_in_office
 from spec.broker.rules.leadership import is_leader

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, LogStartMoved, Persist, WriteIsr
+from spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, LogStartMoved, Persist
 from spec.broker.leader.deletion import apply_retention, delete_records, handle_delete_records, low_watermark_of
 from spec.broker.leader.fetch import handle_fetch, read_partition
 from spec.broker.leader.isr import consider_joining, consider_shrinking, handle_alter_partition_response
@@ -22,7 +22,7 @@ from spec.broker.rules.isr.errors import (
     roll_back_if_not_attempted,
 )
 from spec.broker.rules.isr.proposal import LeaderIsr, maximal_isr, nothing_pending
-from spec.broker.rules.isr.request import ask_for_isr_by_broker_epoch, members
+from spec.broker.rules.isr.request import WriteIsr, ask_for_isr_by_broker_epoch, members
 from spec.broker.rules.offsets import is_deleted
 from spec.broker.rules.reading import answers_at_once, leaving_now, may_throttle, readable_replicas
 from spec.log.batch import Batch

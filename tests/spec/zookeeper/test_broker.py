@@ -2,9 +2,10 @@
 
 import pytest
 
-from spec.broker.effects import LogDeleted, Persist, WriteIsr
+from spec.broker.effects import LogDeleted, Persist
 from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
 from spec.broker.rules.fetcher import NOT_FETCHING
+from spec.broker.rules.isr.request import WriteIsr
 from spec.log.record_log import RecordLog
 from spec.messages.alter_partition import AlterPartitionRequest
 from spec.messages.error_response import ErrorResponse

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from model_check.graphs.graph import state_graph
+from model_check.graphs.edges import state_graph
 from model_check.models import MODELS
 from model_check.models.kafka.metadata import whole
 from model_check.models.kafka.party import LATE, STRANGER, Rules, broker
