@@ -193,6 +193,6 @@ def only_one_leads(s: Any, leader: BrokerId, other: BrokerId) -> Any:
 )
 def test_what_is_false_is_not_proved(false: Any, action: str) -> None:
     theorem = replace(THEOREM, conjuncts=(*THEOREM.conjuncts, false))
-    general = InductionOverAnyNumber(theorem, Settings(THEOREM.name, ANY, timeout=0.5))
+    general = InductionOverAnyNumber(theorem, Settings(THEOREM.name, ANY, effort=3_000_000))
     (obligation,) = general.prove(action, only=false.name)
     assert obligation.status == "unknown"

@@ -3,6 +3,7 @@
 import json
 import random
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from model_check.cli_prove import jobs
 from model_check.engines import explorer
 from model_check.exploration import Limits
 from model_check.model import Property, when
+from proofs import effort, symbolic
 from proofs.confirm import answer
 from proofs.counterexample import CounterexampleSearch, explored_view, failing
 from proofs.induction import Induction
@@ -21,7 +23,7 @@ from proofs.logic import all_of, implies
 from proofs.prove import prove, witness
 from proofs.refute import BoundedExecution
 from proofs.settings import Settings
-from proofs.theorems import HOLDING, REFUTABLE, THEOREMS
+from proofs.theorems import EFFORT_OF_RUNS, HOLDING, REFUTABLE, THEOREMS
 from spec.values import NO_LEADER, Epoch
 from tests.model_check.commands import Command
 
@@ -64,10 +66,25 @@ def test_a_weakened_rule_is_refuted_with_1(command: Command) -> None:
 
 
 @pytest.mark.slow
-def test_no_time_leaves_everything_unknown_with_3(command: Command) -> None:
-    done = command("prove", "kip-320", "--replicas", "2", "--workers", "1", "--timeout", "0.001", "--quiet")
+def test_no_effort_leaves_everything_unknown_with_3(command: Command) -> None:
+    little = ("--effort", "0.000001", "--no-search")
+    done = command("prove", "kip-320", "--replicas", "2", "--workers", "1", *little, "--quiet")
     assert done.status == 3
-    assert "unknown" in done.stdout
+    assert "kip-320, 2 replicas: unknown (164 proved, 207 unknown)" in done.stdout
+
+
+def test_what_the_clock_stops_is_reported_as_that_with_3(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock goes on by an hour whenever it is looked at, and Z3 may not do enough for any answer."""
+    hours = count()
+    monkeypatch.setattr(effort, "monotonic", lambda: 3600.0 * next(hours))
+    monkeypatch.setattr(symbolic, "FEASIBILITY", 0)
+    done = command("prove", "async-isr", "--replicas", "2", "--workers", "1", "--effort", "0.000001", "--json", "--quiet")
+    (told,) = json.loads(done.stdout)["theorems"]
+    assert (done.status, told["status"]) == (3, "stopped")
+    assert {each["status"] for each in told["obligations"]} == {"proved", "stopped"}
+    told = command("prove", "async-isr", "--replicas", "2", "--workers", "1", "--effort", "0.000001", "--quiet").stdout
+    assert "async-isr, 2 replicas: stopped by the clock (" in told
+    assert "the clock stopped Z3 where one question took 600 s: that is no answer" in told
 
 
 @pytest.mark.parametrize(
@@ -84,7 +101,8 @@ def test_no_time_leaves_everything_unknown_with_3(command: Command) -> None:
         (["kip-101", "--runs", "3", "--mutant", "unfenced-fetch"], "no --mutant"),
         (["kip-101", "--runs", "3", "--replicas", "any"], "a number of --replicas"),
         (["kip-101", "--runs", "0"], "--runs"),
-        (["--timeout", "0"], "--timeout"),
+        (["--effort", "0"], "--effort"),
+        (["--time-limit", "0"], "--time-limit"),
         (["--export", "/dev/null/x"], "/dev/null/x"),
     ],
 )
@@ -224,7 +242,7 @@ def test_earlier_versions_break_the_induction(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "states"), [("kip-101", 12), ("kip-320-first-try", 12)])
 def test_a_symbolic_run_is_as_long_as_the_explorers_shortest_violation(command: Command, name: str, states: int) -> None:
-    """That no shorter run violates the property, the explorer says; Z3 finds the same, given time."""
+    """That no shorter run violates the property, the explorer says; Z3 finds the same."""
     refutable = REFUTABLE[name]
     model = refutable.build(refutable.replicas)
     prop = model.property_named(refutable.prop)
@@ -244,7 +262,7 @@ def test_symbolic_runs_find_a_violation_as_short_as_the_explorers() -> None:
     model = refutable.build(2)
     prop = model.property_named(refutable.prop)
     assert prop is not None
-    found = BoundedExecution(model, prop).shortest_violation(12, 60)
+    found = BoundedExecution(model, prop).shortest_violation(12, EFFORT_OF_RUNS)
     explored = explorer("reference")(model, [prop], Limits(True, None, None)).verdicts[0].trace
     assert found.trace is not None
     assert explored is not None
