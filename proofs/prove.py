@@ -1,11 +1,15 @@
 """Proving theorems: obligations spread over processes, results as they come, counterexamples for what fails."""
 
 import multiprocessing
+import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 import z3
@@ -242,8 +246,8 @@ def _results(settings: Settings, tasks: list[str], workers: int) -> Iterator[tup
         yield from ((task, _work(task)) for task in tasks)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _start, (settings,)) as executor:
-        futures = {executor.submit(_work, task): task for task in tasks}
+    with ProcessPoolExecutor(workers, context, _start_forking, (settings,)) as executor:
+        futures = {executor.submit(_work_apart, task): task for task in tasks}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
@@ -266,6 +270,55 @@ def _start(settings: Settings) -> None:
 def _work(task: str) -> list[Obligation]:
     ((induction, search),) = _at_work
     return induction.prove(task, lambda claim: search.find(claim) is not None)
+
+
+_at_work_apart: list[BaseProcess] = []
+"""The process in which this one's task is proved."""
+
+
+def _start_forking(settings: Settings) -> None:
+    """Get ready to prove each task in a process of its own, and to end that one with this one."""
+    _start(settings)
+
+    def end(signal_number: int, _: object) -> None:
+        for process in _at_work_apart:
+            process.kill()
+        os._exit(128 + signal_number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def _work_apart(task: str) -> list[Obligation]:
+    """Prove a task in a process that is forked for it.
+
+    What Z3 finds, and how soon, depends a little on all that it was asked before. So each task begins alike, whichever other
+    tasks a worker had before it.
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_send, args=(task, sender))
+    process.start()
+    sender.close()
+    _at_work_apart[:] = [process]
+    try:
+        found = receiver.recv()
+    except EOFError as error:
+        raise RuntimeError(f"the process died that was to prove {task}") from error
+    finally:
+        process.kill()
+        process.join()
+        _at_work_apart.clear()
+    if isinstance(found, BaseException):
+        raise found
+    obligations: list[Obligation] = found
+    return obligations
+
+
+def _send(task: str, sender: Connection) -> None:
+    try:
+        sender.send(_work(task))
+    except BaseException as error:
+        sender.send(error)
 
 
 def _explain(outcome: Outcome, by_task: dict[str, list[Obligation]]) -> None:

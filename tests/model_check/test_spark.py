@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
@@ -311,7 +310,7 @@ def test_a_killed_worker_loses_nothing(spark: Any) -> None:
     over = threading.Event()
 
     def kill_now_and_then() -> None:
-        while not over.wait(1.0) and len(killed) < 3:
+        while not over.wait(0.2) and len(killed) < 2:
             workers = _workers_of(spark)
             if workers:
                 os.kill(workers[0], signal.SIGKILL)
@@ -344,24 +343,45 @@ def _workers_of(context: Any) -> list[int]:
     return [pid for pid, parent in parents.items() if parent in daemons]
 
 
+STOPPED_AT_SAVE = """
+import os
+from itertools import count
+from model_check.spark import checkpoint
+
+save, saves = checkpoint.Checkpoint.save, count(1)
+def saves_and_stops(*args, **more):
+    save(*args, **more)
+    if next(saves) == 4:
+        os.kill(os.getpid(), {sent})
+checkpoint.Checkpoint.save = saves_and_stops
+from model_check.cli import main
+main()
+"""
+"""A driver that gets a signal when it has written its fourth checkpoint."""
+
+EMERGENCY_S = 900.0
+"""When a process that should have ended long ago is given up, and the test fails."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
 def test_a_driver_that_was_stopped_goes_on_with_resume(sent: signal.Signals, tmp_path: Path) -> None:
     arguments = ["async-isr", "--replicas", "2", "--max-offset", "2", "--max-version", "2", "--all", "--json"]
     folder = str(tmp_path / "checkpoints")
-    command = [sys.executable, "-m", "model_check.spark.submit", "check", *arguments, "--engine", "spark", "--quiet"]
-    command += ["--master", "local[2]", "--conf", "spark.ui.enabled=false"]
+    options = ["check", *arguments, "--engine", "spark", "--quiet", "--master", "local[2]"]
+    options += ["--conf", "spark.ui.enabled=false"]
     manifest = tmp_path / "checkpoints" / "spark-manifest.json"
-    first = subprocess.Popen(
-        [*command, "--partitions", "3", "--driver-states", "0", "--checkpoint", folder, "--checkpoint-interval", "0"],
+    first = ["--partitions", "3", "--driver-states", "0", "--checkpoint", folder, "--checkpoint-interval", "0"]
+    script = STOPPED_AT_SAVE.format(sent=int(sent))
+    stopped = subprocess.run(
+        [sys.executable, "-c", script, *options, *first],
         cwd=REPOSITORY,
         stdout=subprocess.DEVNULL,
+        timeout=EMERGENCY_S,
+        check=False,
     )
-    try:
-        assert _wait_for(lambda: manifest.exists() and _levels_in(manifest) >= 4)
-    finally:
-        first.send_signal(sent)
-        status = first.wait(timeout=60)
+    status = stopped.returncode
+    command = [sys.executable, "-m", "model_check.spark.submit", *options]
     assert status == (-signal.SIGKILL if sent == signal.SIGKILL else 3)
     assert 4 <= _levels_in(manifest) < 12
     done = subprocess.run([*command, "--resume", folder], cwd=REPOSITORY, capture_output=True, text=True, check=False)
@@ -376,14 +396,6 @@ def test_a_driver_that_was_stopped_goes_on_with_resume(sent: signal.Signals, tmp
     )
     verdicts = {entry["name"]: (entry["holds"], entry["trace_length"]) for entry in found["properties"]}
     assert verdicts == known["verdicts"]
-
-
-def _wait_for(condition: Any) -> bool:
-    for _ in range(1800):
-        if condition():
-            return True
-        time.sleep(0.1)
-    return False
 
 
 def _levels_in(manifest: Path) -> int:
