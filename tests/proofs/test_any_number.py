@@ -99,7 +99,7 @@ def test_kip_320_is_proved_for_any_number_of_replicas(tmp_path: Path) -> None:
     assert outcome.witness is not None
     files = sorted(tmp_path.glob("*.smt2"))
     assert len(files) == 197
-    answers = [answer(path, 2) for path in random.Random(1).sample(files, 20)]
+    answers = [answer(path, 1_000_000) for path in random.Random(1).sample(files, 20)]
     assert answers.count("sat") == 0
     assert answers.count("unsat") >= 15
 
