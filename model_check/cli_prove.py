@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -110,7 +111,9 @@ def prove(
             units = default_effort(name, runs_from) if effort is None else max(int(effort * 1_000_000), 1)
             seconds = default_time_limit(name, runs_from) if time_limit is None else time_limit
             target = _subfolder(folder, f"{name}-{size}", len(chosen))
-            settings = Settings(name, size, mutant, units, seconds, seed, target, runs_from, not no_search)
+            settings = Settings(name, size, mutant, units, seconds, seed, target, runs_from)
+            if no_search:
+                settings = replace(settings, search=0)
             outcomes.append(run(settings, workers or os.cpu_count() or 1, told))
             if not as_json:
                 click.echo(outcomes[-1].as_text())

@@ -25,8 +25,8 @@ from proofs.symbolic import Brokers, Name, negation, truth
 SIZES = (1, 2, 3)
 """Lengths of logs, and last epochs, that are tried in turn."""
 
-SEARCH, SIMPLER, AT_ONCE = 60_000_000, 20_000_000, 1_000_000
-"""How much Z3 may do to find a counterexample to a claim, a simpler one, and one simpler in one thing; in its own units."""
+SIMPLER, AT_ONCE = 20_000_000, 1_000_000
+"""How much Z3 may do to find a simpler counterexample, and one that is simpler in one thing; in its own units."""
 
 ROUND = 100_000
 """What each state costs that Z3 finds and Python holds against the invariant: that takes about as long as so many units."""
@@ -227,9 +227,10 @@ class CounterexampleSearch:
         self.induction = induction
         self.states: dict[int, SmallStates] = {}
 
-    def effort(self, units: int = SEARCH) -> Effort:
+    def effort(self, units: int | None = None) -> Effort:
         """So much effort for a search."""
-        return Effort(units, self.induction.settings.time_limit)
+        settings = self.induction.settings
+        return Effort(settings.search if units is None else units, settings.time_limit)
 
     def find(
         self, claim: Claim, effort: Effort | None = None, sizes: Sequence[int] = SIZES, simplify: bool = True

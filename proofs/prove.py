@@ -35,7 +35,7 @@ MOST_REPLICAS_OF_WITNESS = 3
 MOST_STATES_TO_WITNESS = 3_000_000
 """How many states are explored for a witness."""
 
-MOST_STATES_TO_START = 100_000
+MOST_STATES_TO_START = 30_000
 """How many states are explored to find out whether a counterexample's start can be reached."""
 
 IN_WORDS: dict[Status, str] = {

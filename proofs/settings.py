@@ -27,8 +27,8 @@ class Settings:
     export: Path | None = None
     runs_from: int | None = None
     """Refute by runs from the initial state of so many states or more."""
-    search: bool = True
-    """Whether a counterexample is looked for where no proof is found."""
+    search: int = 60_000_000
+    """How much Z3 may do to find a counterexample where no proof is found; with 0 none is looked for."""
     without: frozenset[str] = field(default_factory=frozenset)
     """Conjuncts that are left out, to see what fails without them."""
 

@@ -15,7 +15,7 @@ from model_check.exploration import Exploration, Limits
 from model_check.models import MODELS
 
 ROWS = json.loads((Path(__file__).parents[1] / "data" / "golden.json").read_text())
-FAST, LARGE, LARGEST = 70_000, 1_000_000, 5_000_000
+FAST, LARGE, LARGEST = 70_000, 100_000, 5_000_000
 FAST_FOR = {"compiled": FAST, "reference": 20_000}
 """Up to how many states each engine takes a second or two. The reference engine leaves out those beyond `LARGE`."""
 

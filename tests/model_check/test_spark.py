@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from model_check.spark.checkpoint import Checkpoint
 from model_check.spark.java import NoJavaError, find_java, launcher_home
 from model_check.spark.messages import decode, encode, in_order
 from model_check.spark.runs import Folder, Piece
-from model_check.spark.session import SparkError, SparkSettings, collected, spark_context
+from model_check.spark.session import SparkError, SparkSettings, collected
 from model_check.symmetry import Symmetry
 from tests.model_check.commands import Command
 from tests.model_check.engines import SMALL_MODELS, assert_replays, model_of, numbers_of
@@ -37,7 +36,6 @@ from tests.model_check.spark_in_process import Context
 from tests.model_check.toy import counters
 
 EVERYTHING = Limits(stop_at_first=False)
-QUIET = {"spark.ui.enabled": "false"}
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -260,14 +258,8 @@ def test_tables_hold_every_state_and_transition_once(tmp_path: Path) -> None:
 # ---- on Spark
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with spark_context(SparkSettings("local[2]", conf=QUIET)) as context:
-        yield context
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("partitions", [1, 7, 64])
+@pytest.mark.parametrize("partitions", [1, 7, 20])
 def test_spark_gives_the_numbers_of_the_other_engines(spark: Any, partitions: int) -> None:
     model = counters(3, cap=2)
     found = engine.explore(model, model.properties, EVERYTHING, SparkSettings(partitions=partitions, driver_states=0))
