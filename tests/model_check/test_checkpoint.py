@@ -121,6 +121,7 @@ def resumes_like_undisturbed(
         assert_same(run(model, folder, resume, workers=workers[-1], symmetry=symmetry), expected)
 
 
+@pytest.mark.slow
 @EXAMPLES
 @STOPPED
 def test_stopped_after_any_blocks(tmp_path: Path, **drawn: Any) -> None:

@@ -233,6 +233,7 @@ def test_what_does_not_go_together_is_told_in_one_line(
 # ---- tables, without Spark
 
 
+@pytest.mark.slow
 def test_tables_hold_every_state_and_transition_once(tmp_path: Path) -> None:
     model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
     settings, context = SparkSettings(partitions=3, tables=str(tmp_path)), Context()

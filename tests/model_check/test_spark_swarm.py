@@ -47,6 +47,7 @@ def test_walks_can_begin_anywhere() -> None:
     assert np.array_equal(sum(part.lengths for part in parts), together.lengths)
 
 
+@pytest.mark.slow
 def test_hunts_come_to_the_same_end() -> None:
     names = ("await-isr-only", "stale-partition-epoch-accepted")
     spread, alone = swarm.hunts_on(Context(), names), list(mutants.hunts(names))

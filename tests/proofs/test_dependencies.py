@@ -39,6 +39,7 @@ def test_the_page_of_a_theorem_by_outcome_speaks_of_each_conjunct() -> None:
     assert all(f"- {claim.name} rests on: " in sections["Properties"] for claim in theorem.consequences)
 
 
+@pytest.mark.slow
 def test_a_proof_by_instances_rests_on_named_conjuncts() -> None:
     theorem = THEOREMS["kafka-next-power-loss"]
     cores = induction_of(theorem, Settings(theorem.name, 2)).cores(

@@ -120,8 +120,8 @@ def failing(model: Model, state: State) -> list[str]:
     ("replicas", "walks", "bounds"),
     [
         (2, 6, BOUNDS),
-        (2, 6, WITH_STOPS | {"min_isr": 1}),
-        (2, 6, WITH_STOPS | {"min_isr": 2}),
+        pytest.param(2, 6, WITH_STOPS | {"min_isr": 1}, marks=pytest.mark.slow),
+        pytest.param(2, 6, WITH_STOPS | {"min_isr": 2}, marks=pytest.mark.slow),
         pytest.param(3, 2, BOUNDS, marks=pytest.mark.slow),
         pytest.param(3, 8, WITH_STOPS | {"min_isr": 2}, marks=pytest.mark.slow),
     ],
@@ -139,6 +139,7 @@ def registered_again(model: Model, state: State) -> list[int]:
     return [broker for broker in range(1, model.parameters["replicas"] + 1) if at("run", broker) > FIRST_RUN]
 
 
+@pytest.mark.slow
 def test_actions_of_one_broker_stand_for_those_of_all() -> None:
     """The model tells no brokers apart, so the prover looks at one action of those that are the same but for names."""
     model = model_of(replicas=3, stops=1)
@@ -156,6 +157,7 @@ def test_symmetry_halves_the_states_of_two_brokers() -> None:
     assert (found.distinct_states, found.depth) == ((6704 + 2) // 2, 15)
 
 
+@pytest.mark.slow
 def test_the_invariant_does_not_hold_of_every_weaker_protocol() -> None:
     model = model_of(replicas=2, mutant="no-divergence-check", **BOUNDS)
     assert {name for state in walked(model, 30, 12) for name in failing(model, state)} != set()
@@ -182,6 +184,7 @@ def test_what_is_false_is_not_proved() -> None:
     assert found.status == "unknown"
 
 
+@pytest.mark.slow
 def test_each_outcome_is_exported(tmp_path: Path) -> None:
     induction = InductionByOutcome(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 2, export=tmp_path))
     task = "CreatePartition(leader=1, version=version, epoch=epoch)"
@@ -191,7 +194,10 @@ def test_each_outcome_is_exported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("bounds", "counts"),
-    [({}, (6704, 15)), ({"stops": 1, "values": 0, "min_isr": 2, "max_epoch": 0}, (3390, 17))],
+    [
+        pytest.param({}, (6704, 15), marks=pytest.mark.slow),
+        ({"stops": 1, "values": 0, "min_isr": 2, "max_epoch": 0}, (3390, 17)),
+    ],
 )
 def test_both_engines_find_the_same_states(bounds: dict[str, int], counts: tuple[int, int]) -> None:
     model = model_of(fetches=1, **bounds)

@@ -164,7 +164,9 @@ def test_kip_320_is_proved_for_two_replicas() -> None:
     assert (outcome.status, len(outcome.obligations)) == ("proved", 371)
 
 
-@pytest.mark.parametrize("name", [*HOLDING, "kafka-next", "kafka-next-power-loss"])
+@pytest.mark.parametrize(
+    "name", [*HOLDING, *(pytest.param(name, marks=pytest.mark.slow) for name in ("kafka-next", "kafka-next-power-loss"))]
+)
 def test_a_theorem_has_a_witness(name: str) -> None:
     """A reachable state of which the theorem speaks: every conjunct holds of it, for Python and for Z3."""
     theorem = THEOREMS[name]
