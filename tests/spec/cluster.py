@@ -316,4 +316,4 @@ class Cluster(Generic[LogT]):
         self.check_acknowledged()
         for node in self.nodes.values():
             log = node.partition.local.log
-            assert list(log.read(Offset(0), log.end_offset))[: len(self.committed)] == self.committed
+            assert list(records_of(log.read(Offset(0), log.end_offset)))[: len(self.committed)] == self.committed

@@ -23,11 +23,11 @@ from spec.broker.rules.isr.errors import AfterError
 from spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration, on_session_check
 from spec.controller.partitions import handle_alter_partition, handle_create_topics, handle_elect_leaders
 from spec.controller.state import ControllerState
+from spec.messages.administration.create_topics import CreateTopicsRequest
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
 from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.messages.create_topics import CreateTopicsRequest
-from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.step import Reply
 from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, PartitionEpoch
 
