@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from spec.broker.rules.isr.request import WriteIsr
 from spec.log.batch import Batches
 from spec.messages.alter_partition import AlterPartitionRequest
 from spec.messages.delete_records import DeleteRecordsResponse
@@ -89,19 +90,6 @@ class CloseConnection:
 FollowerRequest: TypeAlias = FetchRequest | OffsetForLeaderEpochRequest | ListOffsetsRequest
 
 LeaderAnswer: TypeAlias = FetchResponse | OffsetForLeaderEpochResponse | ListOffsetsResponse | DeleteRecordsResponse
-
-
-@dataclass(frozen=True, slots=True)
-class WriteIsr:
-    """Write the partition's state to ZooKeeper if it is as the leader knows it; the answer comes before any other message.
-
-    Kafka: `ReplicationUtils.updateLeaderAndIsr`, a conditional write under the partition's lock.
-    """
-
-    request: AlterPartitionRequest
-
-
-IsrRequest: TypeAlias = WriteIsr | SendToController[AlterPartitionRequest]
 
 Effect: TypeAlias = (
     Persist

@@ -4,14 +4,14 @@ import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spec.broker.effects import IsrRequest
-from spec.broker.lifecycle import BrokerLifecycle
 from spec.broker.rules.divergence import Divergence
 from spec.broker.rules.fetcher import FetchState, Start, Truncation
-from spec.broker.rules.followers import Brokers, FollowerState
+from spec.broker.rules.followers import Brokers
 from spec.broker.rules.isr.errors import OnIsrError
 from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, Proposal
+from spec.broker.rules.isr.request import IsrRequest
 from spec.broker.rules.leadership import StartLeading
+from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.log.algebra import Log, LogT
 from spec.log.batch import Batches
 from spec.log.local_log import LocalLog
@@ -98,7 +98,7 @@ class BrokerProtocol:
     may_advance: Callable[[int, int], bool]
     latest_offset_lags: Callable[[Isolation, Offset, Offset], Error]
     is_eligible: Callable[[Brokers, BrokerId, BrokerEpoch], bool]
-    has_reached: Callable[[FollowerState, Offset, Offset], bool]
+    has_reached: Callable[[Offset, Offset, Offset], bool]
     joins: Callable[[bool, bool], bool]
     propose: Callable[[LeaderIsr, frozenset[BrokerId]], Proposal]
     counted_isr: Callable[[LeaderIsr], frozenset[BrokerId]]

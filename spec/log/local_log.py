@@ -164,12 +164,12 @@ def check_fetch_offset(log: Log, fetch_offset: Offset) -> Error:
     return Error.NONE if log.start_offset <= fetch_offset <= log.end_offset else Error.OFFSET_OUT_OF_RANGE
 
 
-def follower_high_watermark(log: Log, leader_high_watermark: Offset) -> Offset:
-    """A follower's high watermark: the leader's, as far as its own log goes in both directions (offsets).
+def follower_high_watermark(log: Log, high_watermark: Offset) -> Offset:
+    """A follower's high watermark: that of its leader, as far as its own log goes in both directions (offsets).
 
     **Kafka:** `ReplicaFetcherThread.processPartitionData`, `UnifiedLog.maybeUpdateHighWatermark`.
     """
-    return max(log.start_offset, min(leader_high_watermark, log.end_offset))
+    return max(log.start_offset, min(high_watermark, log.end_offset))
 
 
 def high_watermark_after_truncation(high_watermark: Offset, end_offset: Offset) -> Offset:

@@ -180,6 +180,13 @@ def after_truncation(fetcher: FetchState, truncation: Truncation, log: Log) -> F
     return fetcher._replace(status=truncation.status, fetch_offset=truncation.offset, last_fetched_epoch=log.latest_epoch)
 
 
+class Asked(NamedTuple):
+    """What a follower remembers of a request under way: in which leader epoch it followed then, and where it fetched."""
+
+    leader_epoch: Epoch
+    fetch_offset: Offset = UNKNOWN_OFFSET
+
+
 def may_truncate_by(fetcher: FetchState, asked_in: Epoch) -> bool:
     """Whether an answer about the end of an epoch still counts: the fetcher follows in the epoch in which it asked.
 
@@ -260,17 +267,17 @@ def after_records(fetcher: FetchState, end_offset: Offset, last_fetched_epoch: E
     return fetcher._replace(fetch_offset=end_offset, last_fetched_epoch=last_fetched_epoch, answered=True)
 
 
-def keep_high_watermark(log: LogT, high_watermark: Offset, leader_high_watermark: Offset) -> Offset:
+def keep_high_watermark(log: LogT, high_watermark: Offset, leaders_high_watermark: Offset) -> Offset:
     """The high watermark of a follower that is told to truncate: as it was. **Kafka:** KAFKA-14704, since 3.5."""
     return high_watermark
 
 
-def take_high_watermark_first(log: LogT, high_watermark: Offset, leader_high_watermark: Offset) -> Offset:
+def take_high_watermark_first(log: LogT, high_watermark: Offset, leaders_high_watermark: Offset) -> Offset:
     """The high watermark of a follower that is told to truncate: its leader's, over records which are not its leader's.
 
     **Kafka:** `ReplicaFetcherThread.processPartitionData` before the truncation, 2.8 to 3.4.
     """
-    return follower_high_watermark(log, leader_high_watermark)
+    return follower_high_watermark(log, leaders_high_watermark)
 
 
 # ---- errors

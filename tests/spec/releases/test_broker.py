@@ -5,12 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from spec.broker.lifecycle import BrokerLifecycle
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.fetcher import FetchState, FetchStatus
-from spec.broker.rules.followers import FollowerState
 from spec.broker.rules.isr.proposal import LeaderIsr
 from spec.broker.rules.leadership import acts_on_any_metadata
+from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.messages.broker_registration import BrokerRegistrationResponse
 from spec.mutation import Mutant, weaken
 from spec.releases.broker import BROKER_4_0, BROKER_NEXT, BROKER_RELEASES
@@ -22,7 +21,7 @@ from spec.releases.broker_mutants import (
     takes_any_offset,
     takes_any_registration,
 )
-from spec.values import BrokerId, Epoch, Error, Incarnation, Offset, PartitionEpoch
+from spec.values import UNKNOWN_OFFSET, BrokerId, Epoch, Error, Incarnation, Offset, PartitionEpoch
 
 RULES = [field.name for field in fields(BrokerProtocol) if field.name != "name"]
 
@@ -84,8 +83,8 @@ def test_mutants_have_different_names() -> None:
 def test_what_the_rules_that_never_were_allow() -> None:
     nobody = LeaderIsr(frozenset(), PartitionEpoch(9), frozenset(), PartitionEpoch(-1))
     assert takes_any_announcement(Epoch(5), nobody, Epoch(1), PartitionEpoch(1))
-    assert has_fetched(FollowerState(Offset(0)), Offset(9), Offset(9))
-    assert not has_fetched(FollowerState(), Offset(0), Offset(0))
+    assert has_fetched(Offset(0), Offset(9), Offset(9))
+    assert not has_fetched(UNKNOWN_OFFSET, Offset(0), Offset(0))
     assert takes_any_offset(FetchState(FetchStatus.TRUNCATING), Offset(3), Epoch(1))
     assert not takes_any_offset(FetchState(), Offset(3), Epoch(1))
     run, response = BrokerLifecycle(BrokerId(1), Incarnation(2)), BrokerRegistrationResponse(Error.NONE, Incarnation(1))

@@ -1,10 +1,25 @@
 """How a leader asks for another ISR, and what it says of the members: by release."""
 
-from spec.broker.effects import IsrRequest, WriteIsr
+from dataclasses import dataclass
+from typing import TypeAlias
+
 from spec.broker.rules.followers import NEVER_FETCHED, Follower, follower_of
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
 from spec.step import SendToController
 from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId
+
+
+@dataclass(frozen=True, slots=True)
+class WriteIsr:
+    """Write the partition's state to ZooKeeper if it is as the leader knows it; the answer comes before any other message.
+
+    Kafka: `ReplicationUtils.updateLeaderAndIsr`, a conditional write under the partition's lock.
+    """
+
+    request: AlterPartitionRequest
+
+
+IsrRequest: TypeAlias = WriteIsr | SendToController[AlterPartitionRequest]
 
 
 def members(

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from model_check.graphs.graph import state_graph
+from model_check.graphs.edges import state_graph
 from model_check.models import MODELS
 from model_check.models.kafka.metadata import whole
 from model_check.models.kafka.party import LATE, STRANGER, Rules, broker
 from model_check.models.kafka.reading import image_for, is_same_to
 from model_check.models.kafka.values import PARTITION, Cluster, Process
-from spec.broker.lifecycle import BrokerState
 from spec.broker.partition import Handled, Partition
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.roles import apply_change
 from spec.broker.rules.fetcher import NOT_FETCHING
+from spec.broker.rules.lifecycle import BrokerState
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.metadata import NOBODY, UNCHANGED, LeaderRecoveryState, LocalChange, LocalRole, PartitionRegistration, local_change
@@ -87,6 +87,7 @@ def _term(partition: PartitionRegistration) -> tuple[BrokerId, Epoch]:
 BOUNDS = pytest.mark.parametrize("bounds", [REASSIGNED, pytest.param(FENCED, marks=pytest.mark.slow)], ids=str)
 
 
+@pytest.mark.slow
 @BOUNDS
 def test_what_a_broker_makes_of_images_asks_of_it_what_whole_images_ask(bounds: dict[str, Any]) -> None:
     roles = set()
