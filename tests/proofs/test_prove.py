@@ -257,7 +257,7 @@ def test_z3_finds_a_run_of_three_replicas_as_long_as_the_explorers_shortest_viol
     """Of the actions that the explorer's run has, for the sake of time; in which order, and from where, Z3 finds."""
     model, prop, explored = shortest("kip-320-first-try")
     taken = {step.action.label for step in explored if step.action is not None}
-    few = replace(model, actions=tuple(action for action in model.actions if action.label in taken))
+    few = replace(model, actions=[action for action in model.actions if action.label in taken])
     assert 5 < len(few.actions) < len(model.actions)
     found = BoundedExecution(few, prop).shortest_violation(12, EFFORT_OF_RUNS, least_states=12)
     assert found.trace is not None
