@@ -4,7 +4,6 @@ import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spec.broker.lifecycle import BrokerLifecycle
 from spec.broker.rules.divergence import Divergence
 from spec.broker.rules.fetcher import FetchState, Start, Truncation
 from spec.broker.rules.followers import Brokers, FollowerState
@@ -12,6 +11,7 @@ from spec.broker.rules.isr.errors import OnIsrError
 from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, Proposal
 from spec.broker.rules.isr.request import IsrRequest
 from spec.broker.rules.leadership import StartLeading
+from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.log.algebra import Log, LogT
 from spec.log.local_log import LocalLog
 from spec.log.producers import ProducerBatch, ProducerEntry

@@ -5,13 +5,18 @@ find the end of the history it shares with its leader by asking about epochs, wi
 """
 
 from bisect import bisect_right
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, Epoch, EpochEndOffset, Offset
 
 
-class EpochEntry(NamedTuple):
-    """`leader_epoch` starts at `start_offset` in this log. Kafka: `EpochEntry`."""
+@dataclass(frozen=True, slots=True)
+class EpochEntry:
+    """`leader_epoch` starts at `start_offset` in this log. Kafka: `EpochEntry`.
+
+    It is no tuple, for a tuple would equal an `EpochEndOffset` of the same numbers.
+    """
 
     leader_epoch: Epoch
     start_offset: Offset
@@ -27,6 +32,11 @@ class EpochHistory(NamedTuple):
     """
 
     entries: tuple[EpochEntry, ...] = ()
+
+    @property
+    def pairs(self) -> tuple[tuple[Epoch, Offset], ...]:
+        """Each epoch with its start offset: the lines of `leader-epoch-checkpoint`."""
+        return tuple((entry.leader_epoch, entry.start_offset) for entry in self.entries)
 
     @property
     def latest_epoch(self) -> Epoch:

@@ -54,7 +54,7 @@ class EpochCache:
         self.history = EpochHistory()
 
     def final_state(self) -> dict[str, Any]:
-        return {"entries": [list(entry) for entry in self.history.entries]}
+        return {"entries": [list(pair) for pair in self.history.pairs]}
 
     def assign(self, epoch: int, start_offset: int) -> None:
         self.history = self.history.assign(Epoch(epoch), Offset(start_offset))
@@ -101,7 +101,7 @@ def _epoch_or_null(epoch: Epoch) -> int | None:
 
 
 def _entry_or_null(entry: EpochEntry) -> list[int] | None:
-    return None if entry == NO_ENTRY else list(entry)
+    return None if entry == NO_ENTRY else [entry.leader_epoch, entry.start_offset]
 
 
 class OffsetForLeaderEpochApi:

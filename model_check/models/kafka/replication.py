@@ -32,7 +32,7 @@ from spec.broker.leader.fetch import handle_fetch
 from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Handled, Partition
-from spec.broker.rules.fetcher import FetchState
+from spec.broker.rules.fetcher import Asked, FetchState
 from spec.log.record_log import RecordLog
 from spec.messages.fetch import FetchRequest, FetchResponse
 from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -182,7 +182,7 @@ def take_fetch_answer(
 ) -> tuple[Log, FetchState]:
     """What a follower makes of the answer to a fetch."""
     own = broker(board.rules[follower], follower, process, NOBODY_KNOWN)
-    step = handle_fetch_response(own, following(log, fetcher), asked_in, asked_at, answer, LATE)
+    step = handle_fetch_response(own, following(log, fetcher), Asked(asked_in, asked_at), answer, LATE)
     return followed(board.rules[follower], own, step.state)
 
 
@@ -276,10 +276,10 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
     ) -> OffsetForLeaderEpochResponse | ListOffsetsResponse:
         leader_itself = broker(board.rules[leader], leader, leader_process, NOBODY_KNOWN)
         if isinstance(asked.message, OffsetForLeaderEpochRequest):
-            answer = reply(handle_offset_for_leader_epoch(leader_itself, seen, asked.message))
+            answer = reply(handle_offset_for_leader_epoch(leader_itself, seen, asked.message, LATE))
         else:
             assert isinstance(asked.message, ListOffsetsRequest)
-            answer = reply(handle_list_offsets(leader_itself, seen, asked.message))
+            answer = reply(handle_list_offsets(leader_itself, seen, asked.message, LATE))
         assert isinstance(answer, OffsetForLeaderEpochResponse | ListOffsetsResponse)
         return answer
 
@@ -296,9 +296,9 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
         own, before = broker(board.rules[follower], follower, process, NOBODY_KNOWN), following(log, fetcher)
         epoch, answer = fetcher.leader_epoch, answer_to(asked, seen, leader_process)
         if isinstance(answer, OffsetForLeaderEpochResponse):
-            step = handle_offset_for_leader_epoch_response(own, before, epoch, answer, LATE)
+            step = handle_offset_for_leader_epoch_response(own, before, Asked(epoch), answer, LATE)
         else:
-            step = handle_list_offsets_response(own, before, epoch, answer, LATE)
+            step = handle_list_offsets_response(own, before, Asked(epoch), answer, LATE)
         return followed(board.rules[follower], own, step.state)
 
     answer_reads = (request, views.face[leader], slots.process[leader])

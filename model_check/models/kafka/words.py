@@ -31,9 +31,9 @@ from model_check.models.kafka.values import (
 )
 from model_check.models.words import record_in_words
 from model_check.traces.encode import in_words
-from spec.broker.lifecycle import BrokerState
 from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
 from spec.broker.rules.followers import Follower
+from spec.broker.rules.lifecycle import BrokerState
 from spec.log.local_log import LocalLog
 from spec.messages.fetch import FetchResponse
 from spec.metadata import BrokerRegistration, LeaderRecoveryState

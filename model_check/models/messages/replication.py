@@ -25,7 +25,7 @@ from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Handled, Partition
 from spec.broker.recovery import Checkpoints, after_kill, after_power_loss, opened, recover
 from spec.broker.roles import apply_change
-from spec.broker.rules.fetcher import FetchState
+from spec.broker.rules.fetcher import Asked, FetchState
 from spec.log.local_log import LocalLog
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
 from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
@@ -317,7 +317,7 @@ def _add_answer(board: Board, follower: BrokerId, leader: BrokerId, fetch: Messa
             answer.error, asked.offset, records, answer.high_watermark, Offset(0), answer.high_watermark, answer.diverging
         )
         own = board.broker(follower, asked.run)
-        step = handle_fetch_response(own, before, asked.epoch, asked.offset, given, board.numbers.now)
+        step = handle_fetch_response(own, before, Asked(asked.epoch, asked.offset), given, board.numbers.now)
         return (NO_MESSAGE, *board.followed(follower, step.state))
 
     board.model.action(

@@ -179,6 +179,13 @@ def after_truncation(fetcher: FetchState, truncation: Truncation, log: Log) -> F
     return fetcher._replace(status=truncation.status, fetch_offset=truncation.offset, last_fetched_epoch=log.latest_epoch)
 
 
+class Asked(NamedTuple):
+    """What a follower remembers of a request under way: in which leader epoch it followed then, and where it fetched."""
+
+    leader_epoch: Epoch
+    fetch_offset: Offset = UNKNOWN_OFFSET
+
+
 def may_truncate_by(fetcher: FetchState, asked_in: Epoch) -> bool:
     """Whether an answer about the end of an epoch still counts: the fetcher follows in the epoch in which it asked.
 

@@ -10,9 +10,9 @@ from spec.broker.follower import (
     fetch_or_truncate,
     handle_fetch_response,
     handle_list_offsets_response,
-    handle_no_answer,
     handle_offset_for_leader_epoch_response,
     next_request,
+    on_no_answer,
     truncate_by,
 )
 from spec.broker.leader.fetch import read_partition
@@ -21,6 +21,7 @@ from spec.broker.partition import Broker, BrokerSettings, Handled, Partition
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.fetcher import (
     NOT_FETCHING,
+    Asked,
     FetchState,
     FetchStatus,
     Truncation,
@@ -232,13 +233,13 @@ class Fetcher:
         match answer:
             case FetchResponse() if self.corrupt_fetches > 0:
                 self.corrupt_fetches -= 1
-                self._run(handle_no_answer(broker, partition, NOW))
+                self._run(on_no_answer(broker, partition, NOW))
             case FetchResponse():
-                self._run(handle_fetch_response(broker, partition, asked_in, asked_at, answer, NOW))
+                self._run(handle_fetch_response(broker, partition, Asked(asked_in, asked_at), answer, NOW))
             case OffsetForLeaderEpochResponse():
-                self._run(handle_offset_for_leader_epoch_response(broker, partition, asked_in, answer, NOW))
+                self._run(handle_offset_for_leader_epoch_response(broker, partition, Asked(asked_in), answer, NOW))
             case ListOffsetsResponse():
-                self._run(handle_list_offsets_response(broker, partition, asked_in, answer, NOW))
+                self._run(handle_list_offsets_response(broker, partition, Asked(asked_in), answer, NOW))
 
     def _leaders_answer(
         self, request: FollowerRequest, api: str
@@ -250,11 +251,11 @@ class Fetcher:
             case OffsetForLeaderEpochRequest():
                 if error is not None:
                     return OffsetForLeaderEpochResponse(error, UNDEFINED_EPOCH_END)
-                return None if leader is None else _reply(handle_offset_for_leader_epoch(broker, leader, request))
+                return None if leader is None else _reply(handle_offset_for_leader_epoch(broker, leader, request, NOW))
             case ListOffsetsRequest():
                 if error is not None:
                     return ListOffsetsResponse(error)
-                return None if leader is None else _reply(handle_list_offsets(broker, leader, request))
+                return None if leader is None else _reply(handle_list_offsets(broker, leader, request, NOW))
             case FetchRequest():
                 if error is not None:
                     return FetchResponse(error)

@@ -284,7 +284,9 @@ class LeaderPartition:
         epoch = self.partition.leader_epoch if local_epoch else epoch_or_none(_number(current_leader_epoch))
         request = ListOffsetsRequest(wanted.get(str(timestamp), Wanted.BY_TIMESTAMP), epoch, ISOLATION[isolation])
         found = self._found(timestamp) if request.wanted == Wanted.BY_TIMESTAMP else NOT_FOUND
-        listed = self._run(handle_list_offsets(self.broker, self.partition, request, only_leader, found))
+        listed = self._run(
+            handle_list_offsets(self.broker, self.partition, request._replace(leader_only=only_leader), self.now, found)
+        )
         offset = None if listed.offset == UNKNOWN_OFFSET else listed.offset
         named = {
             "offset": offset,
@@ -306,7 +308,9 @@ class LeaderPartition:
         self, leader_epoch: int, current_leader_epoch: int | None = None, only_leader: bool = True
     ) -> Answer:
         request = OffsetForLeaderEpochRequest(epoch_or_none(current_leader_epoch), Epoch(leader_epoch))
-        response = self._run(handle_offset_for_leader_epoch(self.broker, self.partition, request, only_leader))
+        response = self._run(
+            handle_offset_for_leader_epoch(self.broker, self.partition, request._replace(leader_only=only_leader), self.now)
+        )
         epoch, end_offset = response.end
         return Answer(response.error.name, [epoch, end_offset], {"epoch": epoch, "end_offset": end_offset})
 

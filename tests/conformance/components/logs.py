@@ -56,7 +56,7 @@ def batch(count: int, epoch: int) -> tuple[Record, ...]:
 
 
 def entries_of(history: EpochHistory) -> dict[str, Any]:
-    entries = [list(entry) for entry in history.entries]
+    entries = [list(pair) for pair in history.pairs]
     return {
         "epoch_entries": entries,
         "epoch_entry_count": len(entries),
@@ -235,7 +235,7 @@ class CheckpointFile:
 
     def parse_epochs(self, text: str) -> Answer:
         found = epochs_from_text(text)
-        return self._found(found.error, [list(entry) for entry in found.history.entries])
+        return self._found(found.error, [list(pair) for pair in found.history.pairs])
 
     def write_offsets(self, entries: list[list[Any]]) -> Answer:
         found = tuple(OffsetEntry(topic, partition, Offset(offset)) for topic, partition, offset in entries)

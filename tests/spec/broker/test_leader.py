@@ -28,7 +28,7 @@ from spec.broker.rules.reading import answers_at_once, leaving_now, may_throttle
 from spec.log.producers import LAST_SEQUENCE, ProducerBatch, ProducerEpoch, ProducerId, append_unchecked, rebuilt_from
 from spec.log.record_log import RecordLog
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from spec.messages.delete_records import DeleteRecordsResponse
+from spec.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from spec.messages.fetch import FetchResponse, Isolation
 from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, Wanted
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
@@ -652,15 +652,23 @@ def test_where_an_epoch_ends() -> None:
 
     def ask(epoch: int, claimed: int = EPOCH) -> object:
         return reply(
-            handle_offset_for_leader_epoch(broker(), partition, OffsetForLeaderEpochRequest(Epoch(claimed), Epoch(epoch)))
+            handle_offset_for_leader_epoch(
+                broker(), partition, OffsetForLeaderEpochRequest(Epoch(claimed), Epoch(epoch)), NOW
+            )
         )
 
     assert ask(3) == (Error.NONE, (2, 1))
     assert ask(5) == (Error.NONE, (5, 3))
     assert ask(5, 4) == (Error.FENCED_LEADER_EPOCH, UNDEFINED_EPOCH_END)
     asked = OffsetForLeaderEpochRequest(NO_EPOCH, Epoch(2))
-    assert reply(handle_offset_for_leader_epoch(broker(), follower(log_of(2)), asked)).error == Error.NOT_LEADER_OR_FOLLOWER
-    assert reply(handle_offset_for_leader_epoch(broker(), follower(log_of(2)), asked, leader_only=False)).error == Error.NONE
+    assert (
+        reply(handle_offset_for_leader_epoch(broker(), follower(log_of(2)), asked, NOW)).error
+        == Error.NOT_LEADER_OR_FOLLOWER
+    )
+    assert (
+        reply(handle_offset_for_leader_epoch(broker(), follower(log_of(2)), asked._replace(leader_only=False), NOW)).error
+        == Error.NONE
+    )
 
 
 @pytest.mark.parametrize(
@@ -683,7 +691,7 @@ def test_what_a_release_knows_of_an_epochs_end(name: str, epoch: int, end: tuple
 def listed(
     partition: Partition[RecordLog], wanted: Wanted, isolation: Isolation, found: ListOffsetsResponse = NOT_FOUND
 ) -> ListOffsetsResponse:
-    step = handle_list_offsets(broker(), partition, ListOffsetsRequest(wanted, EPOCH, isolation), found=found)
+    step = handle_list_offsets(broker(), partition, ListOffsetsRequest(wanted, EPOCH, isolation), NOW, found)
     answer = reply(step)
     assert isinstance(answer, ListOffsetsResponse)
     return answer
@@ -712,12 +720,14 @@ def test_a_new_leader_does_not_show_clients_an_offset_that_goes_back() -> None:
 def test_up_to_2_1_it_does() -> None:
     partition = leader(log_of(4, 4, 5), 1, epoch_start=2)
     request = ListOffsetsRequest(Wanted.LATEST, EPOCH, Isolation.HIGH_WATERMARK)
-    assert reply(handle_list_offsets(broker(BROKER_2_0), partition, request)).offset == 1
+    assert reply(handle_list_offsets(broker(BROKER_2_0), partition, request, NOW)).offset == 1
 
 
 def test_a_question_of_another_epoch_is_refused() -> None:
     request = ListOffsetsRequest(Wanted.LATEST, Epoch(4))
-    assert reply(handle_list_offsets(broker(), leader(log_of(5)), request)) == ListOffsetsResponse(Error.FENCED_LEADER_EPOCH)
+    assert reply(handle_list_offsets(broker(), leader(log_of(5)), request, NOW)) == ListOffsetsResponse(
+        Error.FENCED_LEADER_EPOCH
+    )
 
 
 # ---- deleting: R1, R2
@@ -726,18 +736,18 @@ def test_a_question_of_another_epoch_is_refused() -> None:
 def test_records_are_deleted_up_to_the_high_watermark_at_most() -> None:
     ends = {OTHER: fetched(3), THIRD: fetched(3)}
     partition = leader(log_of(5, 5, 5), 2, follower_ends=ends)
-    step = handle_delete_records(broker(), partition, Offset(-1))
+    step = handle_delete_records(broker(), partition, DeleteRecordsRequest(Offset(-1)), NOW)
     assert step.effects[0] == Persist(LogStartMoved(Offset(2)))
     assert reply(step) == DeleteRecordsResponse(Error.NONE, Offset(2), Offset(0))
     assert step.state.local.log.start_offset == 2
     for offset in (3, -2):
-        refused = handle_delete_records(broker(), partition, Offset(offset))
+        refused = handle_delete_records(broker(), partition, DeleteRecordsRequest(Offset(offset)), NOW)
         assert (refused.state, reply(refused).error) == (partition, Error.OFFSET_OUT_OF_RANGE)
 
 
 def test_a_deletion_is_done_when_no_live_replica_has_the_records() -> None:
     partition = leader(log_of(5, 5, 5), 2, follower_ends={OTHER: fetched(3, start=2), THIRD: fetched(3)})
-    step = handle_delete_records(broker(), partition, Offset(2))
+    step = handle_delete_records(broker(), partition, DeleteRecordsRequest(Offset(2)), NOW)
     assert not is_deleted(reply(step), low_watermark_of(broker(), step.state))
     third_is_down = (registered(SELF), registered(OTHER), registered(THIRD, fenced=True))
     assert is_deleted(reply(step), low_watermark_of(broker(brokers=third_is_down), step.state))
@@ -745,8 +755,14 @@ def test_a_deletion_is_done_when_no_live_replica_has_the_records() -> None:
 
 def test_who_may_not_delete() -> None:
     compacted = broker(settings=broker().settings._replace(deletes_records=False))
-    assert reply(handle_delete_records(compacted, leader(log_of(5), 1), Offset(1))).error == Error.POLICY_VIOLATION
-    assert reply(handle_delete_records(broker(), follower(log_of(5), 1), Offset(1))).error == Error.NOT_LEADER_OR_FOLLOWER
+    assert (
+        reply(handle_delete_records(compacted, leader(log_of(5), 1), DeleteRecordsRequest(Offset(1)), NOW)).error
+        == Error.POLICY_VIOLATION
+    )
+    assert (
+        reply(handle_delete_records(broker(), follower(log_of(5), 1), DeleteRecordsRequest(Offset(1)), NOW)).error
+        == Error.NOT_LEADER_OR_FOLLOWER
+    )
 
 
 def test_the_start_never_moves_back() -> None:

@@ -147,7 +147,7 @@ def test_a_log_with_three_records() -> None:
     assert (LOG.start_offset, LOG.end_offset, LOG.latest_epoch) == (10, 13, 3)
     assert [LOG.epoch_at(Offset(offset)) for offset in range(9, 14)] == [NO_EPOCH, 1, 1, 3, NO_EPOCH]
     assert LOG.read(Offset(11), 5) == (Record(8, Epoch(1)), Record(9, Epoch(3)))
-    assert LOG.epoch_history.entries == ((1, 10), (3, 12))
+    assert LOG.epoch_history.pairs == ((1, 10), (3, 12))
 
 
 def test_truncation_at_the_end_is_the_same_log() -> None:
@@ -160,13 +160,13 @@ def test_truncation_below_the_start_starts_there() -> None:
 
 
 def test_an_opened_epoch_is_in_the_history_before_its_first_record() -> None:
-    assert LOG.open_epoch(Epoch(5)).epoch_history.entries == ((1, 10), (3, 12), (5, 13))
+    assert LOG.open_epoch(Epoch(5)).epoch_history.pairs == ((1, 10), (3, 12), (5, 13))
     assert LOG.open_epoch(Epoch(5)).truncate_to(Offset(13)) == LOG
 
 
 def test_history_of_epochs_that_go_back_keeps_the_later_records() -> None:
     log = EMPTY_LOG.append((Record(0, Epoch(0)), Record(0, Epoch(2)), Record(0, Epoch(1))))
-    assert log.epoch_history.entries == ((0, 0), (1, 2))
+    assert log.epoch_history.pairs == ((0, 0), (1, 2))
 
 
 def test_logs_agree_after_a_difference() -> None:
@@ -184,7 +184,7 @@ def test_logs_without_a_common_offset_agree_up_to_the_lower_start() -> None:
 
 def test_records_after_a_gap_leave_the_start_where_it_was() -> None:
     log = EMPTY_EPOCH_LOG.append_at(Offset(27), (Record(NO_VALUE, Epoch(19)),) * 2)
-    assert (log.start_offset, log.end_offset, log.epoch_history.entries) == (0, 29, ((19, 27),))
+    assert (log.start_offset, log.end_offset, log.epoch_history.pairs) == (0, 29, ((19, 27),))
     assert EMPTY_LOG.append_at(Offset(27), (Record(1, Epoch(19)),) * 2).epoch_history == log.epoch_history
 
 

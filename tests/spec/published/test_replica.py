@@ -45,7 +45,7 @@ def test_a_new_leader_notes_where_its_epoch_starts() -> None:
     assert (leading.latest_epoch, leading.end_offset, leading.records) == (3, 2, log.records)
     assert leading.end_offset_for_epoch(Epoch(2)) == (1, 2)
     assert leading.end_offset_for_epoch(Epoch(3)) == (3, 2)
-    assert leading.append((Record(0, Epoch(3)),)).epoch_history.entries == ((1, 0), (3, 2))
+    assert leading.append((Record(0, Epoch(3)),)).epoch_history.pairs == ((1, 0), (3, 2))
 
 
 def test_a_new_leader_of_an_empty_log_notes_it_too() -> None:

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from spec.broker.lifecycle import BrokerLifecycle
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.fetcher import FetchState, FetchStatus
 from spec.broker.rules.followers import FollowerState
 from spec.broker.rules.isr.proposal import LeaderIsr
 from spec.broker.rules.leadership import acts_on_any_metadata
+from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.messages.broker_registration import BrokerRegistrationResponse
 from spec.mutation import Mutant, weaken
 from spec.releases.broker import BROKER_4_0, BROKER_NEXT, BROKER_RELEASES

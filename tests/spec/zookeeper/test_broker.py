@@ -83,12 +83,12 @@ def test_what_is_not_meant_for_this_run_or_no_news_is_refused(request_: LeaderAn
 
 def test_a_replica_is_stopped_or_given_up() -> None:
     request = StopReplicaRequest(CONTROLLER, NO_BROKER_EPOCH, PartitionId(0), EPOCH, delete=False)
-    stopped = handle_stop_replica(OLD, replica(), request)
+    stopped = handle_stop_replica(OLD, replica(), request, NOW)
     assert (stopped.state.partition.fetcher, stopped.effects) == (NOT_FETCHING, (answer(Error.NONE),))
     assert stopped.state.partition.local == replica().partition.local
-    gone = handle_stop_replica(OLD, replica(), request._replace(delete=True))
+    gone = handle_stop_replica(OLD, replica(), request._replace(delete=True), NOW)
     assert gone.effects == (Persist(LogDeleted()), answer(Error.NONE))
-    stale = handle_stop_replica(OLD, replica(), request._replace(controller_epoch=Epoch(1)))
+    stale = handle_stop_replica(OLD, replica(), request._replace(controller_epoch=Epoch(1)), NOW)
     assert stale == (replica(), (answer(Error.STALE_CONTROLLER_EPOCH),))
 
 
