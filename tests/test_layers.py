@@ -121,8 +121,8 @@ NOT_YET = {
 FREE = ("tests", "benchmarks")
 """They may import everything, and nothing imports them."""
 
-MOST_FILES = 12
-"""Python files in a folder, beside `__init__.py`."""
+MOST_FILES = 13
+"""Python files in a folder, beside `__init__.py`: about a dozen."""
 
 TOO_FULL_YET = {"model_check/models/kafka": 20}
 """Folders that still have more."""
