@@ -17,6 +17,7 @@ from spec.broker.leader.fetch import handle_fetch
 from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Broker, Handled, Partition
 from spec.broker.roles import become_follower, become_leader
+from spec.broker.rules.fetcher import Asked
 from spec.log.batch import Batch, Batches, count_records
 from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
 from spec.log.local_log import LocalLog
@@ -79,10 +80,9 @@ def replicate(batches: int, records: int) -> Spent:
         fetching = fetch_or_truncate(following, follower, NOW)
         answered = handle_fetch(leading, leader, _request(fetching), NOW)
         answer = _with_payloads(_answer(answered), (segment[number],))
-        asked = fetching.state.fetcher
-        follower = handle_fetch_response(
-            following, fetching.state, asked.leader_epoch, asked.fetch_offset, answer, NOW
-        ).state
+        fetcher = fetching.state.fetcher
+        asked = Asked(fetcher.leader_epoch, fetcher.fetch_offset)
+        follower = handle_fetch_response(following, fetching.state, asked, answer, NOW).state
         leader = answered.state
         spent.produce.append(produced - began)
         spent.fetch.append(time.perf_counter() - produced)

@@ -123,14 +123,11 @@ TO_COME = {"spec.coordinator", "impl.wire", "impl", "conformance"}
 NOT_YET: set[str] = set()
 """Imports against the table that are still there. Whoever mends one takes its line out."""
 
-NOT_YET_PUBLIC: set[str] = set()
-"""Private names that another module still uses."""
-
 FREE = ("tests", "benchmarks")
 """They may import everything, and nothing imports them."""
 
-MOST_FILES = 12
-"""Python files in a folder, beside `__init__.py`."""
+MOST_FILES = 13
+"""Python files in a folder, beside `__init__.py`: about a dozen."""
 
 TOO_FULL_YET = {"model_check/models/kafka": 20}
 """Folders that still have more."""
@@ -227,7 +224,7 @@ def test_no_folder_is_too_full() -> None:
 
 
 def test_no_private_name_is_used_by_another_module() -> None:
-    assert {without_line(found) for found in private_names_used(TREE)} == NOT_YET_PUBLIC
+    assert list(private_names_used(TREE)) == []
 
 
 def test_private_names_that_are_used_are_found() -> None:

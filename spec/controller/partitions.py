@@ -182,8 +182,7 @@ def handle_alter_partition_reassignments(
     and does nothing, where it would elect a replica that is only being added (`LeaderAcceptor` asks for its directory).
     """
     partition = partition_of(state.image, request.partition_id)
-    unclean = controller.settings.unclean_election
-    error = check_reassignment(unclean, state.image.brokers, partition, request.replicas)
+    error = check_reassignment(controller.settings.unclean_election, state.image.brokers, partition, request.replicas)
     if partition is None or error != Error.NONE:
         return Step(state, (Reply(ErrorResponse(error)),))
     acceptable = acceptable_leaders(controller, state.image.brokers, NOBODY, NOBODY) & frozenset(partition.replicas)
