@@ -5,9 +5,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from model_check.core.model import PRODUCER, REFUSED, Effect, Local, Model, Slot, View, then, when
-from model_check.models.kafka.cluster import Control, controller_state
+from model_check.models.kafka.kraft.reading import Reading, image_for, with_image
+from model_check.models.kafka.kraft.state import Control, controller_state
 from model_check.models.kafka.party import Rules, committed, face, next_request
-from model_check.models.kafka.reading import Reading, image_for, with_image
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
@@ -29,7 +29,7 @@ from model_check.models.kafka.values import (
     ZkCluster,
 )
 from model_check.models.kafka.words import reading_in_words
-from model_check.models.kafka.zookeeper import ZkControl, ZkDecision, isr_verdict, live_now, with_mail
+from model_check.models.kafka.zookeeper.state import ZkControl, ZkDecision, isr_verdict, live_now, with_mail
 from spec.broker.effects import WriteIsr
 from spec.broker.lifecycle import BrokerLifecycle, BrokerState
 from spec.broker.rules.fetcher import NOT_FETCHING

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from model_check.core.model import CONTROLLER, REFUSED, Local, Message, Note, then, when
 from model_check.models.kafka.board import NOBODY_KNOWN, Board, Decision, cluster_after
-from model_check.models.kafka.cluster import answer_of, appended, cluster_of, controller_state, is_the_choice
+from model_check.models.kafka.cluster import is_the_choice
+from model_check.models.kafka.kraft.state import answer_of, appended, cluster_of, controller_state
 from model_check.models.kafka.party import LATE, STRANGER, Log, awaits, broker, exchange_after, leading
 from model_check.models.kafka.replication import led_after
 from model_check.models.kafka.values import (
@@ -21,8 +22,8 @@ from model_check.models.kafka.values import (
     Under,
     ZkCluster,
 )
-from model_check.models.kafka.zookeeper import decided_by, isr_verdict
-from model_check.models.kafka.zookeeper_isr import add_isr_writes
+from model_check.models.kafka.zookeeper.isr_writes import add_isr_writes
+from model_check.models.kafka.zookeeper.state import decided_by, isr_verdict
 from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
 from spec.broker.partition import Partition
 from spec.broker.rules.isr.errors import AfterError

@@ -6,9 +6,9 @@ from functools import reduce
 from typing import Any
 
 from model_check.core.parameters import Parameter, ParameterError
-from model_check.models.kafka.cluster import Control
+from model_check.models.kafka.kraft.state import Control
 from model_check.models.kafka.party import Rules
-from model_check.models.kafka.zookeeper import ZkControl
+from model_check.models.kafka.zookeeper.state import ZkControl
 from spec.broker.rules.isr.request import write_isr
 from spec.controller.protocol import ControllerSettings
 from spec.mutation import Mutant, weaken

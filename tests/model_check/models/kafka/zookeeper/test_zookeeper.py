@@ -24,8 +24,8 @@ from model_check.models.kafka.values import (
     Under,
     ZkCluster,
 )
-from model_check.models.kafka.zookeeper import ZkControl, ZkDecision, order_of, with_mail
-from model_check.models.kafka.zookeeper_broker import handled
+from model_check.models.kafka.zookeeper.brokers import handled
+from model_check.models.kafka.zookeeper.state import ZkControl, ZkDecision, order_of, with_mail
 from model_check.traces.encode import in_words
 from spec.broker.lifecycle import BrokerLifecycle, BrokerState
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest

@@ -7,7 +7,7 @@ controller has written the node: one that is replaced decides nothing here.
 
 from typing import NamedTuple
 
-from model_check.models.kafka.cluster import registration
+from model_check.models.kafka.cluster import in_order
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_TOPIC,
@@ -61,7 +61,7 @@ def partitions_of(topic: Topic, first: BrokerId = NO_LEADER) -> tuple[ZkPartitio
     """The partition, if it exists, with `first` as its preferred replica."""
     if topic == NO_TOPIC:
         return ()
-    replicas = registration(topic, first).replicas
+    replicas = in_order(topic.replicas, first)
     return (ZkPartition(PARTITION, replicas, node_of(topic), topic.adding, topic.removing),)
 
 
@@ -82,9 +82,16 @@ def live_now(rules: ZkControllerProtocol, brokers: frozenset[BrokerRegistration]
 
 def topic_of(partition: ZkPartition) -> Topic:
     """The partition as the model keeps it, without the order of preference."""
-    role, epoch = partition.node.state, partition.node.partition_epoch
-    replicas, adding, removing = frozenset(partition.replicas), partition.adding, partition.removing
-    return Topic(replicas, role.isr, role.leader, role.leader_epoch, epoch, adding=adding, removing=removing)
+    role = partition.node.state
+    return Topic(
+        replicas=frozenset(partition.replicas),
+        isr=role.isr,
+        leader=role.leader,
+        leader_epoch=role.leader_epoch,
+        partition_epoch=partition.node.partition_epoch,
+        adding=partition.adding,
+        removing=partition.removing,
+    )
 
 
 def decided_by(before: ZkCluster, step: ZkStep) -> ZkDecision:
@@ -142,11 +149,11 @@ def order_of(to: BrokerId, request: LeaderAndIsrRequest | StopReplicaRequest) ->
     topic = NO_TOPIC._replace(replicas=frozenset({to}), leader=request.leader, leader_epoch=request.leader_epoch)
     if request.leader == to:
         topic = Topic(
-            frozenset(request.replicas),
-            request.isr,
-            request.leader,
-            request.leader_epoch,
-            request.partition_epoch,
+            replicas=frozenset(request.replicas),
+            isr=request.isr,
+            leader=request.leader,
+            leader_epoch=request.leader_epoch,
+            partition_epoch=request.partition_epoch,
             adding=request.adding,
             removing=request.removing,
         )
@@ -155,10 +162,18 @@ def order_of(to: BrokerId, request: LeaderAndIsrRequest | StopReplicaRequest) ->
 
 def leader_and_isr(order: Order) -> LeaderAndIsrRequest:
     """The request as the rules have it."""
-    topic, replicas = order.topic, tuple(sorted(order.topic.replicas))
-    role = topic.leader, topic.leader_epoch, topic.isr, topic.partition_epoch
+    topic = order.topic
     return LeaderAndIsrRequest(
-        order.controller_epoch, order.broker_epoch, PARTITION, *role, replicas, topic.adding, topic.removing
+        controller_epoch=order.controller_epoch,
+        broker_epoch=order.broker_epoch,
+        partition_id=PARTITION,
+        leader=topic.leader,
+        leader_epoch=topic.leader_epoch,
+        isr=topic.isr,
+        partition_epoch=topic.partition_epoch,
+        replicas=tuple(sorted(topic.replicas)),
+        adding=topic.adding,
+        removing=topic.removing,
     )
 
 

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 from model_check.core.model import REFUSED, Effect, Local, Note, View, then, when
 from model_check.models.kafka.board import Board, read_change
-from model_check.models.kafka.cluster import registration
+from model_check.models.kafka.kraft.reading import Reading
+from model_check.models.kafka.kraft.state import registration
 from model_check.models.kafka.party import LATE, Log, broker, followed, leading
-from model_check.models.kafka.reading import Reading
 from model_check.models.kafka.replication import Led, led_after
 from model_check.models.kafka.values import (
     NO_TOPIC,
