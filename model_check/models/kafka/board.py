@@ -30,11 +30,11 @@ from model_check.models.kafka.values import (
 )
 from model_check.models.kafka.words import reading_in_words
 from model_check.models.kafka.zookeeper.state import ZkControl, ZkDecision, isr_verdict, live_now, with_mail
-from spec.broker.effects import WriteIsr
 from spec.broker.lifecycle import BrokerLifecycle, BrokerState
 from spec.broker.rules.fetcher import NOT_FETCHING
 from spec.broker.rules.isr.errors import AfterError
 from spec.broker.rules.isr.proposal import nothing_pending
+from spec.broker.rules.isr.request import IsrWriter
 from spec.controller.partitions import check_alter_partition_request
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG
@@ -273,7 +273,7 @@ class Board:
 
     def writes_isr(self, broker: BrokerId) -> bool:
         """Whether a broker writes an ISR to ZooKeeper itself, rather than ask the controller."""
-        return isinstance(self.rules[broker].protocol.asks_for_isr(NO_EXCHANGE.request), WriteIsr)
+        return self.rules[broker].protocol.isr_writer == IsrWriter.LEADER
 
     def not_writing(self, leader: BrokerId) -> list[Local]:
         """The guard of all that a leader does: while it writes an ISR to ZooKeeper it holds the partition's lock.
@@ -298,13 +298,11 @@ class Board:
     @property
     def asks_who_has_read(self) -> bool:
         """Whether the controller unfences only brokers that have read all metadata."""
-        cluster: Cluster = self.model.initial[self.slots.cluster.position]
-        image = controller_state(cluster).image
-        return not self.kraft.protocol.caught_up(image, image.brokers[0], Offset(image.end_offset - 2))
+        return self.kraft.protocol.awaits_all_metadata
 
     def keeps_its_past(self, broker: BrokerId) -> bool:
         """Whether a broker that starts may act on metadata that were old by then."""
-        return self.rules[broker].protocol.acts_on_metadata(Offset(0), Offset(1))
+        return self.rules[broker].protocol.acts_on_old_metadata
 
 
 def cluster_after(decision: Decision) -> AnyCluster:

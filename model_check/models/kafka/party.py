@@ -26,7 +26,7 @@ from spec.broker.leader.offsets import handle_list_offsets
 from spec.broker.lifecycle import BrokerLifecycle, BrokerState
 from spec.broker.partition import Broker, BrokerSettings, Handled, Partition
 from spec.broker.protocol import BrokerProtocol
-from spec.broker.rules.fetcher import NOT_DELAYED, FetchState, forget_last_epoch_if_first_is_empty, needs_no_answer
+from spec.broker.rules.fetcher import NOT_DELAYED, FetchState, needs_no_answer
 from spec.broker.rules.followers import Follower, FollowerState
 from spec.broker.rules.isr.proposal import PartitionIsr, is_pending
 from spec.log.local_log import LocalLog
@@ -132,8 +132,8 @@ def followed(rules: Rules, own: Broker, partition: Partition[RecordLog]) -> tupl
     if needs_no_answer(partition.fetcher, partition.local.log):
         partition = fetch_or_truncate(own, partition, LATE).state
     fetcher = partition.fetcher
-    asks = rules.protocol.last_epoch == forget_last_epoch_if_first_is_empty
-    return partition.local, fetcher._replace(delayed_until=NOT_DELAYED, answered=fetcher.answered and asks)
+    answered = fetcher.answered and rules.protocol.last_epoch_needs_answer
+    return partition.local, fetcher._replace(delayed_until=NOT_DELAYED, answered=answered)
 
 
 def seen(partition: Partition[RecordLog], leads: bool, effects: tuple[Effect, ...], before: Clients) -> Clients:

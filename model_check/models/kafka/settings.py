@@ -9,7 +9,7 @@ from model_check.core.parameters import Parameter, ParameterError
 from model_check.models.kafka.kraft.state import Control
 from model_check.models.kafka.party import Rules
 from model_check.models.kafka.zookeeper.state import ZkControl
-from spec.broker.rules.isr.request import write_isr
+from spec.broker.rules.isr.request import IsrWriter
 from spec.controller.protocol import ControllerSettings
 from spec.mutation import Mutant, weaken
 from spec.releases.broker import BROKER_RELEASES
@@ -23,7 +23,9 @@ VERSIONS = tuple(version.name for version in BROKER_RELEASES)
 FIRST_KRAFT = VERSIONS.index(KRAFT_RELEASES[0].name)
 """From this version on the controller is a KRaft controller; before, it works on ZooKeeper."""
 
-FIRST_PROPOSING = next(number for number, version in enumerate(BROKER_RELEASES) if version.asks_for_isr is not write_isr)
+FIRST_PROPOSING = next(
+    number for number, version in enumerate(BROKER_RELEASES) if version.isr_writer == IsrWriter.CONTROLLER
+)
 """From this version on leaders ask the controller for an ISR; before, they write it to ZooKeeper themselves."""
 
 PARAMETERS = (
@@ -138,7 +140,12 @@ def rules_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> dict[int,
     for version in BROKER_RELEASES:
         released = version
         if has_zookeeper(versions):
-            released = replace(version, asks_for_isr=oldest.asks_for_isr, on_isr_error=oldest.on_isr_error)
+            released = replace(
+                version,
+                asks_for_isr=oldest.asks_for_isr,
+                isr_writer=oldest.isr_writer,
+                on_isr_error=oldest.on_isr_error,
+            )
         known[version.name] = reduce(weaken, mutants, released)
     settings = parameters["min_isr"], parameters["endless_lag"]
     return {number: Rules(known[version], *settings) for number, version in enumerate(versions, start=1)}
