@@ -9,8 +9,8 @@ import pytest
 from model_check.graphs.graph import state_graph
 from model_check.models import MODELS
 from model_check.models.kafka.kraft.metadata import whole
-from model_check.models.kafka.kraft.reading import image_for, is_same_to
 from model_check.models.kafka.party import LATE, STRANGER, Rules, broker
+from model_check.models.kafka.reductions import image_for, is_same_to
 from model_check.models.kafka.values import PARTITION, Cluster, Process
 from spec.broker.lifecycle import BrokerState
 from spec.broker.partition import Handled, Partition
