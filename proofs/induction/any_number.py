@@ -94,7 +94,7 @@ class InductionOverAnyNumber(Induction):
 
     # ---- what Z3 gets to know
 
-    def _prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
+    def prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
         """Try with the conjuncts about few brokers and about more, look for a counterexample, and try for longer."""
         status: Status = "proved" if z3.is_true(claim.goal) else "unknown"
         end = time.perf_counter() + self.settings.timeout
@@ -139,7 +139,7 @@ class InductionOverAnyNumber(Induction):
             yield [*flat, *self._all_about(brokers)]
         yield [(conjunct.name, instance.closed()) for conjunct, instance in self.hypotheses]
 
-    def _core(self, claim: Claim) -> frozenset[str]:
+    def core_of(self, claim: Claim) -> frozenset[str]:
         for hypotheses in self._choices(claim):
             solver = self._solver(claim, [], self.settings.timeout)
             solver.add(*(z3.Implies(z3.Bool(name), formula) for name, formula in hypotheses))

@@ -96,9 +96,9 @@ class InductionByOutcome(Induction):
                 premises = step.enabled, z3.simplify(z3.substitute(step.facts, *known))
                 yield Claim(label, conjunct.name, premises, goal, step.paths, *about)
 
-    def _property_claims(self) -> Iterator[Claim]:
+    def property_claims(self) -> Iterator[Claim]:
         yield Claim(PROPERTIES, IN_ORDER, (), conjunction(self.orders), 1)
-        yield from super()._property_claims()
+        yield from super().property_claims()
 
     def prove(
         self, task: str, on_failure: Callable[[Claim], bool] = lambda claim: False, only: str | None = None
@@ -112,9 +112,9 @@ class InductionByOutcome(Induction):
             joined[key] = found if before is None else _both(before, found)
         return list(joined.values())
 
-    def _prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
+    def prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
         if claim.action == INIT:
-            return super()._prove_claim(solver, claim, on_failure)
+            return super().prove_claim(solver, claim, on_failure)
         if self.settings.export is not None:
             solver.push()
             solver.add(*claim.premises, negation(claim.goal))
@@ -140,10 +140,10 @@ class InductionByOutcome(Induction):
         """For each conjunct: the conjuncts on which the proofs of all outcomes rest."""
         found: dict[str, frozenset[str]] = {}
         for claim in self.claims(task):
-            found[claim.conjunct] = found.get(claim.conjunct, frozenset()) | self._core(claim)
+            found[claim.conjunct] = found.get(claim.conjunct, frozenset()) | self.core_of(claim)
         return found
 
-    def _core(self, claim: Claim) -> frozenset[str]:
+    def core_of(self, claim: Claim) -> frozenset[str]:
         """The conjuncts on which a proof of a claim rests, piece by piece."""
         if claim.action == INIT:
             return frozenset()

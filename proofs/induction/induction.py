@@ -107,7 +107,7 @@ class Induction:
         if task == INIT:
             yield from self._initial_claims()
         elif task == PROPERTIES:
-            yield from self._property_claims()
+            yield from self.property_claims()
         elif task in lemmas:
             yield from lemmas[task](self)
         else:
@@ -156,7 +156,7 @@ class Induction:
             goal, about = conjunction(changed), conjunct.variables
             yield Claim(label, conjunct.name, (taken.enabled, taken.facts), goal, taken.paths, *about)
 
-    def _property_claims(self) -> Iterator[Claim]:
+    def property_claims(self) -> Iterator[Claim]:
         for conjunct in self.theorem.consequences:
             goal = conjunction([instance.body for instance in self.instances(conjunct, self.before)])
             yield Claim(PROPERTIES, conjunct.name, (), goal, 1)
@@ -192,11 +192,11 @@ class Induction:
         obligations = []
         for claim in (claim for claim in self.claims(task) if only in (None, claim.conjunct)):
             started = time.perf_counter()
-            status = self._prove_claim(solver, claim, on_failure)
+            status = self.prove_claim(solver, claim, on_failure)
             obligations.append(Obligation(claim.action, claim.conjunct, status, time.perf_counter() - started, claim.paths))
         return obligations
 
-    def _prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
+    def prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
         """Ask Z3 for a proof of one claim; `solver` knows the invariant, and is left as it was."""
         solver.push()
         solver.add(*claim.premises, negation(claim.goal))
@@ -241,9 +241,9 @@ class Induction:
 
     def cores(self, task: str) -> dict[str, frozenset[str]]:
         """For each conjunct that a task is about: the conjuncts on which Z3's proof rests."""
-        return {claim.conjunct: self._core(claim) for claim in self.claims(task)}
+        return {claim.conjunct: self.core_of(claim) for claim in self.claims(task)}
 
-    def _core(self, claim: Claim) -> frozenset[str]:
+    def core_of(self, claim: Claim) -> frozenset[str]:
         if z3.is_true(claim.goal):
             return frozenset()
         solver = z3.Solver()

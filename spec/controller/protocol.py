@@ -76,6 +76,14 @@ class ControllerProtocol:
     awaits_all_metadata: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """A controller as its handlers know it: the rules of its release, and what is configured."""
+
+    protocol: ControllerProtocol
+    settings: ControllerSettings = ControllerSettings()
+
+
 def without_eligible_leaders(settings: ControllerSettings) -> bool:
     """There are no eligible leader replicas. **Kafka:** up to 3.9."""
     return False

@@ -96,7 +96,7 @@ def refuse_as_inactive(state: ControllerState, request: ControllerRequest) -> Co
     return Step(state, (Reply(answer),))
 
 
-def _decide(
+def decide(
     state: ControllerState, records: tuple[MetadataRecord, ...], answer: Answer | None, *sessions: Session
 ) -> ControllerStep:
     """Append records, if any; then answer, if asked. `sessions` take the place of those of the same brokers."""

@@ -6,7 +6,6 @@ of an upgrade is brokers of different versions. Up to 2.8 the controller keeps t
 
 from dataclasses import replace
 
-from spec.broker.lifecycle import answers_this_incarnation
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.divergence import (
     count_every_fetch,
@@ -84,6 +83,7 @@ from spec.broker.rules.isr.request import (
     write_isr,
 )
 from spec.broker.rules.leadership import has_caught_up, start_leading, start_leading_with_epoch_entry
+from spec.broker.rules.lifecycle import answers_this_incarnation
 from spec.broker.rules.offsets import lags_behind_epoch_start, never_lags
 from spec.broker.rules.produce import min_isr_as_configured, min_isr_within_replicas
 from spec.log.local_log import truncate, truncate_if_longer

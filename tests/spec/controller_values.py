@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from spec.broker.lifecycle import BrokerLifecycle, CleanShutdown
-from spec.controller.protocol import ControllerSettings
+from spec.broker.lifecycle import CleanShutdown
+from spec.broker.rules.lifecycle import BrokerLifecycle
+from spec.controller.protocol import Controller, ControllerSettings
 from spec.controller.rules.brokers import Session
 from spec.controller.rules.partition_change import NOBODY_ELECTED, unchanged
 from spec.controller.state import AppendRecords, activate
@@ -34,7 +35,7 @@ from spec.step import Reply, Send, SendToController, Step
 from spec.values import BrokerEpoch, BrokerId, Epoch, Error, Incarnation, LeaderAndIsr, Offset, PartitionEpoch, PartitionId
 from spec.zookeeper.controller import ZkControllerState, ZkPartition
 from spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, write_partition
-from spec.zookeeper.protocol import LiveBroker
+from spec.zookeeper.protocol import LiveBroker, ZkController, ZkControllerSettings
 
 B, E, P = BrokerId(1), BrokerEpoch(10), PartitionId(0)
 PARTITION = PartitionRegistration((B,), frozenset({B}), B, Epoch(0), PartitionEpoch(0))
@@ -57,7 +58,10 @@ CONTROLLER_VALUES: tuple[Any, ...] = (
     BrokerRegistrationResponse(Error.NONE, Incarnation(1)),
     ControlledShutdownRequest(B, E),
     ControlledShutdownResponse(Error.NONE),
+    Controller(KRAFT_4_0),
     ControllerSettings(),
+    ZkController(ZK_0_10),
+    ZkControllerSettings(),
     CreateTopicsRequest(P, (B,)),
     EMPTY_IMAGE,
     AppendRecords(Epoch(0), Offset(0), ()),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from model_check.core.model import PRODUCER, REFUSED, Effect, Local, Model, Slot, View, then, when
 from model_check.models.kafka.kraft.reading import Reading, with_image
-from model_check.models.kafka.kraft.state import Control, controller_state
+from model_check.models.kafka.kraft.state import controller_state
 from model_check.models.kafka.party import Rules, committed, face, next_request
 from model_check.models.kafka.reductions import Reduction, image_for, unless_in_vain
 from model_check.models.kafka.values import (
@@ -30,16 +30,18 @@ from model_check.models.kafka.values import (
     ZkCluster,
 )
 from model_check.models.kafka.words import reading_in_words
-from model_check.models.kafka.zookeeper.state import ZkControl, ZkDecision, isr_verdict, live_now, with_mail
-from spec.broker.lifecycle import BrokerLifecycle, BrokerState
+from model_check.models.kafka.zookeeper.state import ZkDecision, isr_verdict, live_now, with_mail
 from spec.broker.rules.fetcher import NOT_FETCHING
 from spec.broker.rules.isr.proposal import nothing_pending
 from spec.broker.rules.isr.request import IsrWriter
+from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.controller.partitions import check_alter_partition_request
+from spec.controller.protocol import Controller
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG
 from spec.metadata import BrokerRegistration
 from spec.values import NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Incarnation, Offset
+from spec.zookeeper.protocol import ZkController
 
 Known = frozenset[BrokerRegistration]
 NOBODY_KNOWN: Known = frozenset()
@@ -95,7 +97,9 @@ class Decided(NamedTuple):
 class Board:
     """A model that is being built, with a controller of either kind."""
 
-    def __init__(self, name: str, rules: dict[int, Rules], control: Control | ZkControl, parameters: dict[str, Any]) -> None:
+    def __init__(
+        self, name: str, rules: dict[int, Rules], control: Controller | ZkController, parameters: dict[str, Any]
+    ) -> None:
         self.model = Model(name, parameters)
         self.rules = rules
         self.control = control
@@ -120,18 +124,18 @@ class Board:
     @property
     def has_zookeeper(self) -> bool:
         """Whether the controller works on ZooKeeper, and tells brokers by request."""
-        return isinstance(self.control, ZkControl)
+        return isinstance(self.control, ZkController)
 
     @property
-    def kraft(self) -> Control:
+    def kraft(self) -> Controller:
         """The KRaft controller's rules and settings."""
-        assert isinstance(self.control, Control)
+        assert isinstance(self.control, Controller)
         return self.control
 
     @property
-    def zookeeper(self) -> ZkControl:
+    def zookeeper(self) -> ZkController:
         """The rules and settings of the controller that works on ZooKeeper."""
-        assert isinstance(self.control, ZkControl)
+        assert isinstance(self.control, ZkController)
         return self.control
 
     def _slots(self) -> Slots:
@@ -147,7 +151,7 @@ class Board:
         reading: dict[int, Slot] = {}
         inbox: dict[int, Slot] = {}
         heard: dict[int, Slot] = {}
-        if isinstance(self.control, ZkControl):
+        if isinstance(self.control, ZkController):
             live = live_now(self.control.protocol, registrations)
             cluster = model.slot("zookeeper", ZkCluster(NO_TOPIC, registrations, live=live))
             inbox = model.broker_slots("requests", brokers, NO_ORDERS)
@@ -278,7 +282,7 @@ class Board:
         if isinstance(after, ZkCluster):
             error = isr_verdict(self.zookeeper, after, exchange.request).response.error
         else:
-            error = check_alter_partition_request(self.kraft.protocol, controller_state(after).image, exchange.request)
+            error = check_alter_partition_request(self.kraft, controller_state(after).image, exchange.request)
         return unless_in_vain(exchange, error, self.rules[leader].protocol)
 
     def writes_isr(self, broker: BrokerId) -> bool:

@@ -4,6 +4,9 @@ from model_check.models.kafka.values import AnyCluster
 from spec.metadata import BrokerRegistration
 from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId
 
+NOW = 1_000_000
+"""The controller's time, in milliseconds."""
+
 
 def in_order(replicas: frozenset[BrokerId], first: BrokerId = NO_LEADER) -> tuple[BrokerId, ...]:
     """The replicas as an assignment, with `first` as the preferred one if it is among them."""

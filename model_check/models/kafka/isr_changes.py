@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from model_check.core.model import CONTROLLER, REFUSED, Local, Message, Note, then, when
 from model_check.models.kafka.board import NOBODY_KNOWN, Board, Decision, cluster_after
-from model_check.models.kafka.cluster import is_the_choice
+from model_check.models.kafka.cluster import NOW, is_the_choice
 from model_check.models.kafka.kraft.state import answer_of, appended, cluster_of, controller_state
 from model_check.models.kafka.party import LATE, STRANGER, Log, awaits, broker, exchange_after, leading
 from model_check.models.kafka.reductions import Reduction, may_miss_answers, tells_something
@@ -129,7 +129,7 @@ def _decides(board: Board, first: BrokerId) -> Decides:
             verdict = isr_verdict(board.zookeeper, cluster, exchange.request)
             return Verdict(decided_by(cluster, verdict.step) if verdict.written else None, verdict.response)
         control, state = board.kraft, controller_state(cluster, first)
-        step = handle_alter_partition(control.protocol, control.settings, state, exchange.request)
+        step = handle_alter_partition(control, state, exchange.request, NOW)
         response = answer_of(step)
         assert isinstance(response, AlterPartitionResponse)
         return Verdict(cluster_of(step.state) if appended(step) else None, response)

@@ -20,23 +20,24 @@ from model_check.models.kafka.values import (
     Role,
     Under,
 )
-from spec.broker.effects import AnswerProducer, Effect, FollowerRequest, WriteIsr
+from spec.broker.effects import AnswerProducer, Effect, FollowerRequest
 from spec.broker.follower import fetch_or_truncate
 from spec.broker.leader.offsets import handle_list_offsets
-from spec.broker.lifecycle import BrokerLifecycle, BrokerState
 from spec.broker.partition import Broker, BrokerSettings, Handled, Partition
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.fetcher import NOT_DELAYED, FetchState, needs_no_answer
 from spec.broker.rules.followers import Follower, FollowerState
 from spec.broker.rules.isr.proposal import PartitionIsr, is_pending
+from spec.broker.rules.isr.request import WriteIsr
+from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.log.local_log import LocalLog
-from spec.log.producers import ProducerBatch, ProducerEpoch, ProducerId, Producers, rebuilt_from
+from spec.log.producers import ProducerBatch, Producers, rebuilt_from
 from spec.log.record_log import RecordLog
 from spec.messages.fetch import Isolation
 from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, Wanted
 from spec.metadata import BrokerRegistration
 from spec.step import Reply, Send, SendToController
-from spec.values import NO_LEADER, NO_VALUE, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset
+from spec.values import NO_LEADER, NO_VALUE, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset, ProducerEpoch, ProducerId
 
 LATE = 1_000_000
 """A time at which every delay is over and every lag too long."""
@@ -197,7 +198,7 @@ def latest_offset(rules: Rules, leader: BrokerId, log: Log, role: Role) -> ListO
     """What a leader answers to a consumer that asks where the log ends."""
     own = broker(rules, leader, STRANGER, frozenset())
     request = ListOffsetsRequest(Wanted.LATEST, role.leader_epoch, Isolation.HIGH_WATERMARK)
-    answer = reply(handle_list_offsets(own, leading(log, role, NO_MEMORY), request))
+    answer = reply(handle_list_offsets(own, leading(log, role, NO_MEMORY), request, LATE))
     assert isinstance(answer, ListOffsetsResponse)
     return answer
 

@@ -38,14 +38,15 @@ from spec.broker.leader.fetch import handle_fetch
 from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Handled, Partition
-from spec.broker.rules.fetcher import FetchState, needs_no_answer
+from spec.broker.rules.fetcher import Asked, FetchState, needs_no_answer
+from spec.log.batch import Batch
 from spec.log.record_log import RecordLog
 from spec.messages.fetch import FetchRequest, FetchResponse
 from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ProduceRequest
 from spec.step import Send
-from spec.values import BrokerId, Epoch, Offset
+from spec.values import NO_EPOCH, BrokerId, Epoch, Offset
 
 Led = tuple[Log, Role, Memory, Exchange, Clients]
 
@@ -117,13 +118,13 @@ def _produced(
 ) -> Handled[RecordLog]:
     """What a leader does with the producer's request for this value; the producer is idempotent if it tries again."""
     acks = ACKS_LEADER if board.parameters["acks"] == "1" else ACKS_ALL
-    request = ProduceRequest(value, acks, (value,))
+    batch = Batch(1, payload=value)
     if board.parameters["retries"]:
-        batch = batch_of(value, before.local.log.end_offset)
-        request = request._replace(
-            producer_id=batch.producer_id, producer_epoch=batch.producer_epoch, first_sequence=batch.first_sequence
-        )
+        sent = batch_of(value, before.local.log.end_offset)
+        producer = (sent.producer_id, sent.producer_epoch, sent.first_sequence)
+        batch = Batch(1, NO_EPOCH, value, *producer)
         before = before._replace(producers=producers_of(before.local))
+    request = ProduceRequest(value, acks, batch)
     return handle_produce(broker(board.rules[leader], leader, process, NOBODY_KNOWN), before, request, LATE)
 
 
@@ -190,7 +191,7 @@ def take_fetch_answer(
 ) -> tuple[Log, FetchState]:
     """What a follower makes of the answer to a fetch."""
     own = broker(board.rules[follower], follower, process, NOBODY_KNOWN)
-    step = handle_fetch_response(own, following(log, fetcher), asked_in, asked_at, answer, LATE)
+    step = handle_fetch_response(own, following(log, fetcher), Asked(asked_in, asked_at), answer, LATE)
     return followed(board.rules[follower], own, step.state)
 
 
@@ -304,10 +305,10 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
     ) -> OffsetForLeaderEpochResponse | ListOffsetsResponse:
         leader_itself = broker(board.rules[leader], leader, leader_process, NOBODY_KNOWN)
         if isinstance(asked.message, OffsetForLeaderEpochRequest):
-            answer = reply(handle_offset_for_leader_epoch(leader_itself, seen, asked.message))
+            answer = reply(handle_offset_for_leader_epoch(leader_itself, seen, asked.message, LATE))
         else:
             assert isinstance(asked.message, ListOffsetsRequest)
-            answer = reply(handle_list_offsets(leader_itself, seen, asked.message))
+            answer = reply(handle_list_offsets(leader_itself, seen, asked.message, LATE))
         assert isinstance(answer, OffsetForLeaderEpochResponse | ListOffsetsResponse)
         return answer
 
@@ -324,9 +325,9 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
         own, before = broker(board.rules[follower], follower, process, NOBODY_KNOWN), following(log, fetcher)
         epoch, answer = fetcher.leader_epoch, answer_to(asked, seen, leader_process)
         if isinstance(answer, OffsetForLeaderEpochResponse):
-            step = handle_offset_for_leader_epoch_response(own, before, epoch, answer, LATE)
+            step = handle_offset_for_leader_epoch_response(own, before, Asked(epoch), answer, LATE)
         else:
-            step = handle_list_offsets_response(own, before, epoch, answer, LATE)
+            step = handle_list_offsets_response(own, before, Asked(epoch), answer, LATE)
         return followed(board.rules[follower], own, step.state)
 
     answer_reads = (request, views.face[leader], slots.process[leader])

@@ -6,18 +6,17 @@ from functools import reduce
 from typing import Any
 
 from model_check.core.parameters import Parameter, ParameterError
-from model_check.models.kafka.kraft.state import Control
 from model_check.models.kafka.party import Rules
 from model_check.models.kafka.reductions import Reduction
-from model_check.models.kafka.zookeeper.state import ZkControl
 from spec.broker.rules.isr.request import IsrWriter
-from spec.controller.protocol import ControllerSettings
+from spec.controller.protocol import Controller, ControllerSettings
 from spec.mutation import Mutant, weaken
 from spec.releases.broker import BROKER_RELEASES
 from spec.releases.broker_mutants import BROKER_MUTANTS
 from spec.releases.kraft import KRAFT_RELEASES
 from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 from spec.releases.zookeeper import ZK_RELEASES
+from spec.zookeeper.protocol import ZkController, ZkControllerSettings
 
 VERSIONS = tuple(version.name for version in BROKER_RELEASES)
 
@@ -171,19 +170,19 @@ def has_zookeeper(versions: tuple[str, ...]) -> bool:
     return all(_position(version) < FIRST_KRAFT for version in versions)
 
 
-def controller_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> Control | ZkControl:
+def controller_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> Controller | ZkController:
     """The controller's rules and settings: those of the oldest version, for an upgrade is completed last."""
     oldest = min(_position(version) for version in versions)
     if has_zookeeper(versions):
         rules = [version for version in ZK_RELEASES if _position(version.name) <= oldest]
-        return ZkControl(rules[-1], parameters["unclean"])
+        return ZkController(rules[-1], ZkControllerSettings(parameters["unclean"]))
     known = [version for version in KRAFT_RELEASES if _position(version.name) <= oldest]
     settings = ControllerSettings(
         min_isr=parameters["min_isr"],
         unclean_election=parameters["unclean"],
         eligible_leader_replicas=not parameters["without_elr"],
     )
-    return Control(reduce(weaken, _chosen(CONTROLLER_MUTANTS, parameters), known[-1]), settings)
+    return Controller(reduce(weaken, _chosen(CONTROLLER_MUTANTS, parameters), known[-1]), settings)
 
 
 def _chosen(mutants: tuple[Mutant, ...], parameters: dict[str, Any]) -> list[Mutant]:

@@ -30,10 +30,12 @@ from model_check.models.kafka.values import (
     Under,
     ZkCluster,
 )
-from model_check.traces.encode import in_words, record_in_words
-from spec.broker.lifecycle import BrokerState
+from model_check.models.words import record_in_words
+from model_check.traces.encode import in_words
 from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
 from spec.broker.rules.followers import Follower
+from spec.broker.rules.lifecycle import BrokerState
+from spec.log.batch import records_of
 from spec.log.local_log import LocalLog
 from spec.messages.fetch import FetchResponse
 from spec.metadata import BrokerRegistration, LeaderRecoveryState
@@ -222,7 +224,7 @@ def _answer(answer: FetchResponse) -> str:
         return answer.error.name
     if answer.diverging != UNDEFINED_EPOCH_END:
         return f"logs part after epoch {answer.diverging.leader_epoch} at {answer.diverging.end_offset}"
-    records = " ".join(record_in_words(record) for record in answer.records)
+    records = " ".join(record_in_words(record) for record in records_of(answer.records))
     return f"{records or 'no records'}, high watermark {answer.high_watermark}"
 
 

@@ -20,7 +20,7 @@ from model_check.models.messages.values import (
     Verdict,
 )
 from spec.broker.rules.isr.errors import AfterError
-from spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration, handle_session_timeout
+from spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration, on_session_check
 from spec.controller.partitions import handle_alter_partition, handle_create_topics, handle_elect_leaders
 from spec.controller.state import ControllerState
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
@@ -99,7 +99,7 @@ def _is_created(board: Board) -> Local:
 def _add_creation(board: Board, leader: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
     def create(before: Decision, registered: Sequence[Registered]) -> tuple[ControllerState]:
         request = CreateTopicsRequest(PARTITION, (leader, *board.others(leader)))
-        return (handle_create_topics(board.controller(before, leader, registered), request).state,)
+        return (handle_create_topics(board.control, board.controller(before, leader, registered), request, LATE).state,)
 
     board.model.action(
         "CreatePartition",
@@ -113,7 +113,7 @@ def _add_creation(board: Board, leader: BrokerId, version: PartitionEpoch, epoch
 def _add_election(board: Board, leader: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
     def elect(before: Decision, registered: Sequence[Registered]) -> tuple[ControllerState]:
         state = board.controller(before, leader, registered)
-        return (handle_elect_leaders(board.control, board.settings, state, ElectLeadersRequest(PARTITION)).state,)
+        return (handle_elect_leaders(board.control, state, ElectLeadersRequest(PARTITION), LATE).state,)
 
     board.model.action(
         "ElectLeader",
@@ -132,7 +132,7 @@ def _fence(
 ) -> tuple[ControllerState, Registered]:
     """What is decided when a broker has not been heard of for long."""
     state = board.controller(before, preferred, registered, silent=broker)
-    after = handle_session_timeout(board.control, board.settings, state, LATE).state
+    after = on_session_check(board.control, state, LATE).state
     return after, registered_of(after, broker)
 
 
@@ -142,7 +142,7 @@ def _unfence(
     """What is decided when a fenced broker sends a heartbeat, having replayed all metadata."""
     state = board.controller(before, preferred, registered)
     request = BrokerHeartbeatRequest(broker, registered_of(state, broker).run, state.image.end_offset)
-    after = handle_broker_heartbeat(board.control, board.settings, state, request, LATE).state
+    after = handle_broker_heartbeat(board.control, state, request, LATE).state
     return after, registered_of(after, broker)
 
 
@@ -193,7 +193,7 @@ def _register(
     """
     state = board.controller(before, preferred, registered, broker, next_run)
     request = BrokerRegistrationRequest(broker, ANOTHER_PROCESS, NO_BROKER_EPOCH)
-    after = handle_broker_registration(board.control, board.settings, state, request, LATE).state
+    after = handle_broker_registration(board.control, state, request, LATE).state
     known, decided = registered_of(after, broker), decision_of(after)
     since = Since(decided.partition_epoch, decided.leader_epoch)
     return after, known, known.run, since, BrokerEpoch(known.run + 1), NO_FETCH._replace(run=known.run, anew=True)
@@ -249,7 +249,7 @@ def _handle(
     epochs = proposed.leader_epoch, proposed.partition_epoch
     request = AlterPartitionRequest(leader, proposed.run, PARTITION, *epochs, isr)
     state = board.controller(before, board.brokers[0], registered)
-    step = handle_alter_partition(board.control, board.settings, state, request)
+    step = handle_alter_partition(board.control, state, request, LATE)
     response = next(effect.message for effect in step.effects if isinstance(effect, Reply))
     assert isinstance(response, AlterPartitionResponse)
     for_good = board.rules.on_isr_error(response.error) == AfterError.ROLL_BACK

@@ -25,14 +25,15 @@ from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Handled, Partition
 from spec.broker.recovery import Checkpoints, after_kill, after_power_loss, opened, recover
 from spec.broker.roles import apply_change
-from spec.broker.rules.fetcher import FetchState
+from spec.broker.rules.fetcher import Asked, FetchState
+from spec.log.batch import records_of
 from spec.log.local_log import LocalLog
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
 from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
 from spec.messages.produce import ACKS_LEADER, ProduceRequest
 from spec.metadata import LocalChange, local_change
 from spec.step import Reply, Send, SendToController
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, Offset, PartitionEpoch
+from spec.values import NO_BROKER_EPOCH, NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Offset, PartitionEpoch, Record
 
 
 def add_replication(board: Board) -> None:
@@ -176,7 +177,7 @@ def _add_write(board: Board, leader: BrokerId, epoch: Epoch) -> None:
 
     def write(number: int, lived: Term, settled: Settled, *led: Any) -> object:
         own, before = board.leading(leader, *led)
-        request = ProduceRequest(0, ACKS_LEADER, (number,))
+        request = ProduceRequest(0, ACKS_LEADER, Record(number, NO_EPOCH))
         after = handle_produce(own, before, request, board.numbers.now).state
         return (
             number + 1,
@@ -242,8 +243,8 @@ def _add_lost_connection(board: Board, follower: BrokerId, leader: BrokerId) -> 
 def _reply(step: Handled[Log]) -> FetchReply:
     answer = next(effect.message for effect in step.effects if isinstance(effect, Reply))
     assert isinstance(answer, FetchResponse)
-    record = answer.records[0] if answer.records else None
-    return FetchReply(True, answer.error, record, answer.high_watermark, answer.diverging)
+    records = records_of(answer.records)
+    return FetchReply(True, answer.error, records[0] if records else None, answer.high_watermark, answer.diverging)
 
 
 def _proposal(board: Board, step: Handled[Log]) -> tuple[Any, ...] | None:
@@ -317,7 +318,7 @@ def _add_answer(board: Board, follower: BrokerId, leader: BrokerId, fetch: Messa
             answer.error, asked.offset, records, answer.high_watermark, Offset(0), answer.high_watermark, answer.diverging
         )
         own = board.broker(follower, asked.run)
-        step = handle_fetch_response(own, before, asked.epoch, asked.offset, given, board.numbers.now)
+        step = handle_fetch_response(own, before, Asked(asked.epoch, asked.offset), given, board.numbers.now)
         return (NO_MESSAGE, *board.followed(follower, step.state))
 
     board.model.action(

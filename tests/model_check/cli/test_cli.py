@@ -18,7 +18,7 @@ SMALL = ["--replicas", "2", "--max-epoch", "1"]
 
 
 def kspec(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from model_check.cli import main; main()", *args]
+    command = [sys.executable, "-c", "from model_check.cli.main import main; main()", *args]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd, check=False)
 
 
@@ -101,8 +101,9 @@ def test_limits_end_with_3() -> None:
 
 def test_an_interrupt_ends_with_3_and_the_counts_so_far() -> None:
     begins = "def begins(*asked): print('exploring', file=sys.stderr, flush=True); return explore(*asked)"
-    script = f"import sys\nfrom model_check import cli, reference\nexplore = reference.explore\n{begins}\n"
-    command = [sys.executable, "-c", f"{script}reference.explore = begins\ncli.main()", "check", "kip-320"]
+    imports = "import sys\nfrom model_check.cli.main import main\nfrom model_check.engines import reference\n"
+    script = f"{imports}explore = reference.explore\n{begins}\nreference.explore = begins\nmain()"
+    command = [sys.executable, "-c", script, "check", "kip-320"]
     command += ["--json", "--engine", "reference", "--quiet"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -121,8 +122,10 @@ def test_an_interrupt_ends_with_3_and_the_counts_so_far() -> None:
 def test_sigterm_ends_with_3_also_where_ctrl_c_is_ignored(at_ctrl_c: str) -> None:
     """As it is in the background of a script."""
     explore = "def explore(*_): print('exploring', flush=True); time.sleep(60)"
-    script = f"import signal, time\nsignal.signal(signal.SIGINT, {at_ctrl_c})\nfrom model_check import cli\n{explore}\n"
-    command = [sys.executable, "-c", f"{script}cli.explorer = lambda *_: explore\ncli.main()", "check", "kip-320"]
+    imports = "import signal, sys, time\nfrom model_check.cli.main import main\n"
+    script = f"{imports}signal.signal(signal.SIGINT, {at_ctrl_c})\n{explore}\n"
+    script += "sys.modules['model_check.cli.check'].explorer = lambda *_: explore\nmain()"
+    command = [sys.executable, "-c", script, "check", "kip-320"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "exploring\n"
@@ -133,7 +136,8 @@ def test_sigterm_ends_with_3_also_where_ctrl_c_is_ignored(at_ctrl_c: str) -> Non
 
 def test_lack_of_memory_is_told_in_one_line() -> None:
     full = "def full(*_): raise MemoryError('a shard of the visited set is full')"
-    script = f"from model_check import cli\n{full}\ncli.explorer = lambda *_: full\ncli.main()"
+    script = f"import sys\nfrom model_check.cli.main import main\n{full}\n"
+    script += "sys.modules['model_check.cli.check'].explorer = lambda *_: full\nmain()"
     command = [sys.executable, "-c", script, "check", "kip-320"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (3, "kspec: out of memory: a shard of the visited set is full\n")
@@ -153,7 +157,7 @@ def test_lack_of_memory_is_told_in_one_line() -> None:
 )
 def test_a_library_that_is_missing_is_named_in_one_line(arguments: str, needs: str, extra: str, tmp_path: Path) -> None:
     lacking = "import sys; sys.modules.update(dict.fromkeys(['pyarrow', 'pyspark', 'scipy', 'z3']))"
-    command = [sys.executable, "-c", f"{lacking}; from model_check.cli import main; main()", *arguments.split()]
+    command = [sys.executable, "-c", f"{lacking}; from model_check.cli.main import main; main()", *arguments.split()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
     sentence = f"kspec: {needs}; install it with: pip install 'kafka-replication-spec[{extra}]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)

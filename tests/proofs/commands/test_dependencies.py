@@ -53,7 +53,7 @@ def test_a_conjunct_rests_on_what_the_proofs_of_all_outcomes_rest_on(monkeypatch
     task = "Stop(broker=1, checkpointed=checkpointed, survives=survives)"
     outcomes = len(list(induction.claims(task))) // len(theorem.conjuncts)
     numbers = map(str, count())
-    monkeypatch.setattr(induction, "_core", lambda claim: frozenset({next(numbers)}))
+    monkeypatch.setattr(induction, "core_of", lambda claim: frozenset({next(numbers)}))
     assert outcomes > 1
     assert {len(core) for core in induction.cores(task).values()} == {outcomes}
 

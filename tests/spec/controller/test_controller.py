@@ -1,6 +1,6 @@
 """The KRaft controller's handlers, step by step and at random (rules A3 to A5, A8, L1 to L12)."""
 
-from typing import Any, get_args, get_origin
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,9 +10,7 @@ from spec.controller.brokers import handle_broker_heartbeat, handle_broker_regis
 from spec.controller.partitions import handle_alter_partition
 from spec.controller.protocol import ControllerProtocol, ControllerSettings
 from spec.controller.state import (
-    Answer,
     AppendRecords,
-    ControllerRequest,
     activate,
     check_append,
     refuse_as_inactive,
@@ -27,7 +25,6 @@ from spec.metadata import (
     NOBODY,
     BrokerRegistrationChangeRecord,
     LeaderRecoveryState,
-    MetadataRecord,
     PartitionChangeRecord,
     RegisterBrokerRecord,
     broker_of,
@@ -85,7 +82,7 @@ def test_a_controller_that_has_been_replaced_cannot_decide() -> None:
     driver = cluster(KRAFT_4_0)
     old = driver.state
     driver.fail_over()
-    step = handle_alter_partition(driver.rules, driver.settings, old, driver.proposal(1, 2))
+    step = handle_alter_partition(driver.controller, old, driver.proposal(1, 2), driver.now_ms)
     append, reply = step.effects
     assert isinstance(append, AppendRecords)
     assert isinstance(reply, Reply)
@@ -120,15 +117,6 @@ def test_an_inactive_controller_refuses(request_: Any) -> None:
     step = refuse_as_inactive(state, request_)
     assert step.state is state
     assert answer_of(step).error == Error.NOT_CONTROLLER
-
-
-def test_messages_of_different_kinds_are_never_equal() -> None:
-    """Named tuples compare as tuples, so those that one party may get or do must differ in their number of fields."""
-    for union in (Answer, ControllerRequest, MetadataRecord, AppendRecords | Reply[Any]):
-        kinds = [get_origin(kind) or kind for kind in get_args(union)]
-        tuples = [kind for kind in kinds if issubclass(kind, tuple)]
-        assert len(tuples) > 1
-        assert len({len(kind._fields) for kind in tuples}) == len(tuples), tuples
 
 
 # ---- registration
@@ -172,7 +160,7 @@ def test_registering_twice(rules: ControllerProtocol, fenced: bool, new_epoch: b
     """Up to 3.6 a registration that is sent again fences the broker, and leaves it in the ISR."""
     driver = cluster(rules)
     before = driver.broker_epochs[1]
-    driver.register(1, new_run=False)
+    driver.register(1, new_incarnation=False)
     assert (driver.broker_epochs[1] != before) is new_epoch
     assert is_unfenced(driver.image.brokers, BrokerId(1)) is not fenced
     assert BrokerId(1) in driver.partition.isr
@@ -186,13 +174,13 @@ def silent_but_not_fenced(rules: ControllerProtocol, **given_settings: Any) -> D
     return driver
 
 
-def test_up_to_3_9_a_new_run_may_inherit_a_place_in_the_isr() -> None:
+def test_up_to_3_9_a_new_incarnation_may_inherit_a_place_in_the_isr() -> None:
     """KAFKA-18106: whoever comes back with an empty disk before it is fenced is in sync by name."""
     assert silent_but_not_fenced(KRAFT_3_9).partition.isr == ids(1, 2, 3)
     assert silent_but_not_fenced(KRAFT_4_0).partition.isr == ids(1, 3)
 
 
-def test_a_new_run_is_not_eligible_unless_the_last_one_ended_cleanly() -> None:
+def test_a_new_incarnation_is_not_eligible_unless_the_last_one_ended_cleanly() -> None:
     """Rule L10, and the repair of KAFKA-18635."""
     for rules, clean, elr in ((KRAFT_4_0, True, NOBODY), (KRAFT_NEXT, True, ids(2)), (KRAFT_NEXT, False, NOBODY)):
         driver = cluster(rules, min_isr=3, eligible_leader_replicas=True)
@@ -202,7 +190,7 @@ def test_a_new_run_is_not_eligible_unless_the_last_one_ended_cleanly() -> None:
         assert driver.partition.elr == elr
 
 
-def test_without_eligible_leaders_a_new_run_leaves_the_isr_as_if_fenced() -> None:
+def test_without_eligible_leaders_a_new_incarnation_leaves_the_isr_as_if_fenced() -> None:
     driver = silent_but_not_fenced(KRAFT_NEXT)
     assert state_of(driver) == (1, ids(1, 3), 0, 1)
 
@@ -213,7 +201,7 @@ def test_without_eligible_leaders_a_new_run_leaves_the_isr_as_if_fenced() -> Non
 def test_heartbeats_of_another_run_are_refused() -> None:
     driver = cluster(KRAFT_4_0)
     request = BrokerHeartbeatRequest(BrokerId(1), BrokerEpoch(99), Offset(0))
-    step = handle_broker_heartbeat(driver.rules, driver.settings, driver.state, request, driver.now_ms)
+    step = handle_broker_heartbeat(driver.controller, driver.state, request, driver.now_ms)
     assert (step.state is driver.state, answer_of(step).error) == (True, Error.STALE_BROKER_EPOCH)
     assert answer_of(driver.heartbeat(4)).error == Error.STALE_BROKER_EPOCH
 
@@ -309,9 +297,7 @@ def test_a_late_heartbeat_of_a_broker_that_has_stopped_makes_it_leader() -> None
     driver.heartbeat(1, shutdown=True)
     assert answer_of(driver.heartbeat(1)).should_shut_down
     assert driver.partition.leader == NO_LEADER
-    driver.take(
-        handle_broker_heartbeat(driver.rules, driver.settings, driver.state, late._replace(metadata_offset=Offset(99)), 0)
-    )
+    driver.take(handle_broker_heartbeat(driver.controller, driver.state, late._replace(metadata_offset=Offset(99)), 0))
     assert driver.partition.leader == 1
     assert not is_active(driver.image.brokers, BrokerId(1))
 
@@ -348,8 +334,8 @@ def test_a_proposal_sent_twice_is_taken_once(rules: ControllerProtocol) -> None:
 @pytest.mark.parametrize(
     ("fields", "up_to_3_2", "since_3_3"),
     [
-        ({"broker_epoch": 99, "partition": 9}, Error.STALE_BROKER_EPOCH, Error.STALE_BROKER_EPOCH),
-        ({"partition": 9, "leader_epoch": 9}, Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"broker_epoch": 99, "partition_id": 9}, Error.STALE_BROKER_EPOCH, Error.STALE_BROKER_EPOCH),
+        ({"partition_id": 9, "leader_epoch": 9}, Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_OR_PARTITION),
         ({"leader_epoch": 9}, Error.FENCED_LEADER_EPOCH, Error.NOT_CONTROLLER),
         ({"partition_epoch": 9}, Error.INVALID_UPDATE_VERSION, Error.NOT_CONTROLLER),
         ({"leader_epoch": -1, "partition_epoch": -1}, Error.FENCED_LEADER_EPOCH, Error.FENCED_LEADER_EPOCH),
@@ -678,7 +664,7 @@ def test_whatever_happens_with_the_repaired_rules(happens: list[Operation], give
 def test_broker_epochs_are_offsets_of_the_log() -> None:
     driver = cluster(KRAFT_3_0)
     request = BrokerRegistrationRequest(BrokerId(7), Incarnation(1))
-    step = handle_broker_registration(driver.rules, driver.settings, driver.state, request, driver.now_ms)
+    step = handle_broker_registration(driver.controller, driver.state, request, driver.now_ms)
     (record,) = records_of(step)
     assert isinstance(record, RegisterBrokerRecord)
     assert record.registration.broker_epoch == BrokerEpoch(driver.image.end_offset)

@@ -5,14 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from spec.broker.effects import WriteIsr
-from spec.broker.lifecycle import BrokerLifecycle
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.fetcher import FetchState, FetchStatus
-from spec.broker.rules.followers import FollowerState
 from spec.broker.rules.isr.proposal import LeaderIsr
-from spec.broker.rules.isr.request import IsrWriter
+from spec.broker.rules.isr.request import IsrWriter, WriteIsr
 from spec.broker.rules.leadership import acts_on_any_metadata
+from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.log.record_log import EMPTY_LOG
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
 from spec.messages.broker_registration import BrokerRegistrationResponse
@@ -29,6 +27,7 @@ from spec.releases.broker_mutants import (
 )
 from spec.values import (
     NO_EPOCH,
+    UNKNOWN_OFFSET,
     BrokerEpoch,
     BrokerId,
     Epoch,
@@ -100,8 +99,8 @@ def test_mutants_have_different_names() -> None:
 def test_what_the_rules_that_never_were_allow() -> None:
     nobody = LeaderIsr(frozenset(), PartitionEpoch(9), frozenset(), PartitionEpoch(-1))
     assert takes_any_announcement(Epoch(5), nobody, Epoch(1), PartitionEpoch(1))
-    assert has_fetched(FollowerState(Offset(0)), Offset(9), Offset(9))
-    assert not has_fetched(FollowerState(), Offset(0), Offset(0))
+    assert has_fetched(Offset(0), Offset(9), Offset(9))
+    assert not has_fetched(UNKNOWN_OFFSET, Offset(0), Offset(0))
     assert takes_any_offset(FetchState(FetchStatus.TRUNCATING), Offset(3), Epoch(1))
     assert not takes_any_offset(FetchState(), Offset(3), Epoch(1))
     run, response = BrokerLifecycle(BrokerId(1), Incarnation(2)), BrokerRegistrationResponse(Error.NONE, Incarnation(1))

@@ -4,15 +4,15 @@ from itertools import combinations
 
 from model_check.core.model import CONTROLLER, Note, when
 from model_check.models.kafka.board import Board
-from model_check.models.kafka.cluster import is_the_choice, registered
-from model_check.models.kafka.kraft.state import END, NOW, appended, cluster_of, controller_state
+from model_check.models.kafka.cluster import NOW, is_the_choice, registered
+from model_check.models.kafka.kraft.state import END, appended, cluster_of, controller_state
 from model_check.models.kafka.values import NO_TOPIC, PARTITION, Cluster, Process
-from spec.controller.brokers import handle_broker_heartbeat, handle_session_timeout
+from spec.controller.brokers import handle_broker_heartbeat, on_session_check
 from spec.controller.partitions import (
     handle_alter_partition_reassignments,
     handle_create_topics,
     handle_elect_leaders,
-    handle_unclean_elections,
+    on_unclean_election_check,
 )
 from spec.controller.state import ControllerStep
 from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -39,11 +39,12 @@ def add_control(board: Board) -> None:
 
 def _add_creation(board: Board, leader: BrokerId) -> None:
     replicas = (leader, *(other for other in board.brokers if other != leader))
+    request = CreateTopicsRequest(PARTITION, replicas)
 
     def create(cluster: Cluster) -> Cluster | None:
         if cluster.topic != NO_TOPIC:
             return None
-        return cluster_of(handle_create_topics(controller_state(cluster), CreateTopicsRequest(PARTITION, replicas)).state)
+        return cluster_of(handle_create_topics(board.kraft, controller_state(cluster), request, NOW).state)
 
     decided = board.decided(board.decision(f"created with leader {leader}", create, board.slots.cluster))
     board.model.action(
@@ -62,7 +63,7 @@ def _add_election(board: Board, leader: BrokerId) -> None:
         if cluster.topic == NO_TOPIC:
             return None
         state = controller_state(cluster, first=leader)
-        step = handle_elect_leaders(control.protocol, control.settings, state, ElectLeadersRequest(PARTITION))
+        step = handle_elect_leaders(control, state, ElectLeadersRequest(PARTITION), NOW)
         after = cluster_of(step.state)
         return after if appended(step) and after.topic.leader == leader else None
 
@@ -84,7 +85,7 @@ def _add_unclean_election(board: Board, leader: BrokerId) -> None:
         if cluster.topic == NO_TOPIC or cluster.topic.leader != NO_LEADER:
             return None
         state = controller_state(cluster, first=leader)
-        step = handle_unclean_elections(control.protocol, control.settings, state)
+        step = on_unclean_election_check(control, state, NOW)
         after = cluster_of(step.state)
         return after if appended(step) and after.topic.leader == leader else None
 
@@ -122,7 +123,7 @@ def _add_reassignment(board: Board, leader: BrokerId, target: frozenset[BrokerId
         replicas = None if target is None else (leader, *sorted(target - {leader}))
         state = controller_state(cluster, first=leader)
         request = AlterPartitionReassignmentsRequest(PARTITION, replicas)
-        step = handle_alter_partition_reassignments(control.protocol, control.settings, state, request)
+        step = handle_alter_partition_reassignments(control, state, request, NOW)
         after = cluster_of(step.state)
         stands_for_any = min(topic.replicas if target is None else target)
         return after if appended(step) and is_the_choice(cluster, after, leader, stands_for_any) else None
@@ -158,7 +159,7 @@ def _add_fencing(board: Board, replica: BrokerId, successor: BrokerId) -> None:
         if cluster.topic == NO_TOPIC or registered(cluster, replica).fenced:
             return None
         state = controller_state(cluster, first=successor, silent=replica)
-        step = handle_session_timeout(control.protocol, control.settings, state, NOW)
+        step = on_session_check(control, state, NOW)
         after = cluster_of(step.state)
         return after if appended(step) and is_the_choice(cluster, after, successor, replica) else None
 
@@ -197,4 +198,4 @@ def heartbeat(
         want_shutdown=shutdown,
     )
     state = controller_state(cluster, first=first)
-    return handle_broker_heartbeat(board.kraft.protocol, board.kraft.settings, state, request, NOW)
+    return handle_broker_heartbeat(board.kraft, state, request, NOW)

@@ -5,14 +5,15 @@ controller at once; one that starts registers at once, for until then it is as g
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from model_check.core.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, View, then, when
 from model_check.models.kafka.board import Board, Decided
-from model_check.models.kafka.cluster import is_the_choice, registered
+from model_check.models.kafka.cluster import NOW, is_the_choice, registered
 from model_check.models.kafka.kraft.control import heartbeat, runs
 from model_check.models.kafka.kraft.metadata import apply_image, has_read
 from model_check.models.kafka.kraft.reading import NOT_READING, Reading
-from model_check.models.kafka.kraft.state import NOW, answer_of, appended, cluster_of, controller_state
+from model_check.models.kafka.kraft.state import answer_of, appended, cluster_of, controller_state
 from model_check.models.kafka.late import gone_with
 from model_check.models.kafka.party import Log
 from model_check.models.kafka.stopping import add_power_loss, down_after_clean_stop, without_memory
@@ -27,8 +28,6 @@ from model_check.models.kafka.values import (
     Role,
 )
 from spec.broker.lifecycle import (
-    BrokerLifecycle,
-    BrokerState,
     begin_controlled_shutdown,
     handle_broker_heartbeat_response,
     handle_broker_registration_response,
@@ -36,8 +35,10 @@ from spec.broker.lifecycle import (
     set_ready_to_unfence,
     start_again,
 )
+from spec.broker.protocol import BrokerProtocol
 from spec.broker.recovery import after_clean_stop, recover
 from spec.broker.rules.fetcher import FetchState
+from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.controller.brokers import handle_broker_registration
 from spec.controller.state import ControllerStep
 from spec.messages.broker_heartbeat import BrokerHeartbeatResponse
@@ -72,6 +73,10 @@ def _reads_no_more(board: Board, replica: BrokerId) -> list[Effect]:
     return [] if board.keeps_its_past(replica) else [then(reading, lambda images: NOT_READING, reading)]
 
 
+def _protocol(board: Board, life: BrokerLifecycle) -> BrokerProtocol:
+    return board.rules[life.broker].protocol
+
+
 def _ask_to_stop(board: Board, successor: BrokerId, wanted: BrokerState) -> Callable[[Cluster, Process], Cluster | None]:
     """What the controller decides when a broker wishes to stop, if that lets the broker go into the state `wanted`."""
 
@@ -83,7 +88,9 @@ def _ask_to_stop(board: Board, successor: BrokerId, wanted: BrokerState) -> Call
         answer = answer_of(step)
         assert isinstance(answer, BrokerHeartbeatResponse)
         after = cluster_of(step.state)
-        if handle_broker_heartbeat_response(begun, answer).state.state != wanted or not appended(step):
+        if handle_broker_heartbeat_response(
+            _protocol(board, begun), begun, answer, NOW
+        ).state.state != wanted or not appended(step):
             return None
         return after if is_the_choice(cluster, after, successor, process.life.broker) else None
 
@@ -162,11 +169,11 @@ def _registers(board: Board, cluster: Cluster, life: BrokerLifecycle, successor:
     # The session of a run that is down has expired, or the answer would be DUPLICATE_BROKER_REGISTRATION.
     end_offset = Offset(registered(cluster, life.broker).broker_epoch + 1)
     state = controller_state(cluster, first=successor, silent=life.broker, end_offset=end_offset)
-    return handle_broker_registration(board.kraft.protocol, board.kraft.settings, state, asked.message, NOW)
+    return handle_broker_registration(board.kraft, state, asked.message, NOW)
 
 
 def _hears(board: Board, replica: BrokerId, life: BrokerLifecycle, response: BrokerRegistrationResponse) -> BrokerLifecycle:
-    return handle_broker_registration_response(board.rules[replica].protocol.takes_registration, life, response).state
+    return handle_broker_registration_response(board.rules[replica].protocol, life, response, NOW).state
 
 
 def _next_life(process: Process) -> BrokerLifecycle:
@@ -306,15 +313,15 @@ def _add_first_image(board: Board, replica: BrokerId, steps: int, change: View) 
         ],
         effects=[
             then(party, take, *party, slots.process[replica], change),
-            then(slots.process[replica], _ready, slots.process[replica]),
+            then(slots.process[replica], partial(_ready, board.rules[replica].protocol), slots.process[replica]),
             has_read(board, replica, steps),
         ],
     )
 
 
-def _ready(process: Process) -> Process:
+def _ready(protocol: BrokerProtocol, process: Process) -> Process:
     caught_up = BrokerHeartbeatResponse(Error.NONE, is_caught_up=True, is_fenced=True)
-    life = handle_broker_heartbeat_response(process.life, caught_up).state
+    life = handle_broker_heartbeat_response(protocol, process.life, caught_up, NOW).state
     return process._replace(life=set_ready_to_unfence(life).state, published=True)
 
 
@@ -338,7 +345,9 @@ def _add_unfencing(board: Board, replica: BrokerId, successor: BrokerId) -> None
     def answered(cluster: Cluster, process: Process, reading: Reading = NOT_READING) -> Process:
         answer = answer_of(ask(cluster, process, reading))
         assert isinstance(answer, BrokerHeartbeatResponse)
-        return process._replace(life=handle_broker_heartbeat_response(process.life, answer).state)
+        return process._replace(
+            life=handle_broker_heartbeat_response(_protocol(board, process.life), process.life, answer, NOW).state
+        )
 
     decided = board.decided(board.decision(f"unfenced {replica} succeeded by {successor}", unfence, *reads))
     guards = [decided.guard]

@@ -5,11 +5,8 @@ one broker only. The metadata log is not kept as records but as the images after
 batch, and a broker takes whole batches.
 """
 
-from typing import NamedTuple
-
-from model_check.models.kafka.cluster import in_order
+from model_check.models.kafka.cluster import NOW, in_order
 from model_check.models.kafka.values import NO_TOPIC, PARTITION, Cluster, Topic
-from spec.controller.protocol import ControllerProtocol, ControllerSettings
 from spec.controller.rules.brokers import Session
 from spec.controller.state import AppendRecords, ControllerState, ControllerStep
 from spec.metadata import MetadataImage, PartitionRecord, PartitionRegistration
@@ -20,14 +17,7 @@ END = Offset(1_000)
 """Where the metadata log ends, as far as the rules ask; they ask who lags behind it."""
 
 
-NOW, LONG_AGO = 1_000_000, 0
-
-
-class Control(NamedTuple):
-    """The controller's rules and settings."""
-
-    protocol: ControllerProtocol
-    settings: ControllerSettings
+LONG_AGO = 0
 
 
 def registration(topic: Topic, first: BrokerId = NO_LEADER) -> PartitionRegistration:

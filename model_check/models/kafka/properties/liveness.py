@@ -6,14 +6,14 @@ that waits for it, because Kafka tries again or has a timeout: see docs/kafka-mo
 
 from functools import partial
 
-from model_check.core.model import Local, when
-from model_check.core.temporal import Case, LivenessProperty, weak
+from model_check.core.model import Case, LivenessProperty, Local, when
+from model_check.core.temporal import weak
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import is_current_run, registered
 from model_check.models.kafka.party import Log
 from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Memory, Process, Role
-from spec.broker.lifecycle import BrokerState
 from spec.broker.rules.isr.proposal import nothing_pending
+from spec.broker.rules.lifecycle import BrokerState
 from spec.values import BrokerId
 
 HEALING = (

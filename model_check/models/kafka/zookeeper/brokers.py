@@ -10,7 +10,7 @@ from typing import Any
 
 from model_check.core.model import CONTROLLER, REFUSED, Effect, Event, Message, Note, then, when
 from model_check.models.kafka.board import NOBODY_KNOWN, Board
-from model_check.models.kafka.cluster import registered
+from model_check.models.kafka.cluster import NOW, registered
 from model_check.models.kafka.late import gone_with
 from model_check.models.kafka.party import LATE, Log, broker, followed, leading
 from model_check.models.kafka.replication import Led, led_after
@@ -38,9 +38,10 @@ from model_check.models.kafka.zookeeper.state import (
     zk_answer_of,
     zk_state,
 )
-from spec.broker.lifecycle import BrokerState, begin_controlled_shutdown, start_again
+from spec.broker.lifecycle import begin_controlled_shutdown, start_again
 from spec.broker.recovery import after_clean_stop, recover
 from spec.broker.rules.fetcher import FetchState
+from spec.broker.rules.lifecycle import BrokerState
 from spec.messages.error_response import ErrorResponse
 from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from spec.metadata import BrokerRegistration
@@ -94,7 +95,7 @@ def handled(
     if order.told == Told.LEAD_OR_FOLLOW:
         step = handle_leader_and_isr(own, before, leader_and_isr(order), LATE)
     else:
-        step = handle_stop_replica(own, before, stop_replica(order))
+        step = handle_stop_replica(own, before, stop_replica(order), LATE)
     after, answer = step.state, step.effects[-1]
     assert isinstance(answer, Reply)
     effects = tuple(effect for effect in step.effects if not isinstance(effect, Reply))
@@ -271,7 +272,7 @@ def _asked_to_stop(board: Board, successor: BrokerId, cluster: ZkCluster, proces
     request = ControlledShutdownRequest(live.broker, control.protocol.epoch_of(live))
 
     def outcome(first: BrokerId) -> ZkDecision | None:
-        step = handle_controlled_shutdown(control.protocol, control.unclean, zk_state(cluster, first), request)
+        step = handle_controlled_shutdown(control, zk_state(cluster, first), request, NOW)
         answer = zk_answer_of(step)
         assert isinstance(answer, ControlledShutdownResponse)
         return decided_by(cluster, step) if answer.error == Error.NONE else None

@@ -10,17 +10,19 @@ from itertools import combinations
 
 from model_check.core.model import CONTROLLER, Argument, Note
 from model_check.models.kafka.board import Board
+from model_check.models.kafka.cluster import NOW
 from model_check.models.kafka.values import NO_TOPIC, PARTITION, ZkCluster
 from model_check.models.kafka.zookeeper.state import ZkDecision, decided_by, live_now, partitions_of, zk_state
+from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.metadata import NOBODY
 from spec.values import BrokerId, next_epoch
 from spec.zookeeper.controller import (
-    create_partition,
-    handle_alter_partition_reassignments,
-    handle_broker_change,
-    handle_preferred_election,
-    handle_reassignment_progress,
-    take_over,
+    handle_elect_leaders,
+    on_broker_change,
+    on_failover,
+    on_new_partition,
+    on_reassignment,
+    on_reassignment_progress,
 )
 
 Decides = Callable[[ZkCluster], ZkDecision | None]
@@ -71,7 +73,7 @@ def _creates(board: Board, leader: BrokerId) -> Decides:
     def create(cluster: ZkCluster) -> ZkDecision | None:
         if cluster.topic != NO_TOPIC:
             return None
-        made = decided_by(cluster, create_partition(board.zookeeper.protocol, zk_state(cluster), PARTITION, replicas))
+        made = decided_by(cluster, on_new_partition(board.zookeeper, zk_state(cluster), PARTITION, replicas))
         return made if made.after.topic.leader == leader else None
 
     return create
@@ -82,7 +84,8 @@ def _elects(board: Board, leader: BrokerId) -> Decides:
         if cluster.topic == NO_TOPIC:
             return None
         made = decided_by(
-            cluster, handle_preferred_election(board.zookeeper.protocol, zk_state(cluster, first=leader), PARTITION)
+            cluster,
+            handle_elect_leaders(board.zookeeper, zk_state(cluster, first=leader), ElectLeadersRequest(PARTITION), NOW),
         )
         return made if made.after != cluster and made.after.topic.leader == leader else None
 
@@ -99,7 +102,7 @@ def _notices(board: Board, successor: BrokerId) -> Decides:
 
         def outcome(first: BrokerId) -> ZkDecision:
             state = zk_state(cluster, first)
-            return decided_by(cluster, handle_broker_change(control.protocol, control.unclean, state, tuple(sorted(now))))
+            return decided_by(cluster, on_broker_change(control, state, tuple(sorted(now))))
 
         return once(board, successor, outcome)
 
@@ -118,7 +121,7 @@ def _fails_over(board: Board, successor: BrokerId) -> Decides:
 
         def outcome(first: BrokerId) -> ZkDecision:
             partitions = partitions_of(cluster.topic, first)
-            step = take_over(control.protocol, control.unclean, epoch, tuple(sorted(now)), partitions)
+            step = on_failover(control, epoch, tuple(sorted(now)), partitions)
             return decided_by(cluster._replace(live=now, leaving=NOBODY), step)._replace(replaced=True)
 
         return once(board, successor, outcome)
@@ -153,7 +156,7 @@ def _reassigns(board: Board, leader: BrokerId, target: frozenset[BrokerId]) -> D
                 return None
             replicas = (first, *sorted(target - {first}))
             state = zk_state(cluster, first)
-            step = handle_alter_partition_reassignments(control.protocol, control.unclean, state, PARTITION, replicas)
+            step = on_reassignment(control, state, PARTITION, replicas)
             return decided_by(cluster, step)
 
         return once(board, leader, outcome)
@@ -171,7 +174,7 @@ def _ends_reassignment(board: Board, leader: BrokerId) -> Decides:
 
         def outcome(first: BrokerId) -> ZkDecision | None:
             state = zk_state(cluster, first)
-            made = decided_by(cluster, handle_reassignment_progress(control.protocol, control.unclean, state, PARTITION))
+            made = decided_by(cluster, on_reassignment_progress(control, state, PARTITION))
             return None if made.after == cluster else made
 
         return once(board, leader, outcome)

@@ -7,7 +7,7 @@ controller has written the node: one that is replaced decides nothing here.
 
 from typing import NamedTuple
 
-from model_check.models.kafka.cluster import in_order
+from model_check.models.kafka.cluster import NOW, in_order
 from model_check.models.kafka.reductions import ALL_REDUCTIONS, Reduction, order_for, repeats
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
@@ -25,16 +25,9 @@ from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
 from spec.metadata import BrokerRegistration
 from spec.step import Reply, Send
 from spec.values import NO_LEADER, BrokerId, Error, LeaderAndIsr
-from spec.zookeeper.controller import ZkControllerState, ZkPartition, ZkStep, handle_isr_proposal, refuse_isr_proposal
+from spec.zookeeper.controller import ZkControllerState, ZkPartition, ZkStep, handle_alter_partition, refuse_alter_partition
 from spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, write_partition
-from spec.zookeeper.protocol import LiveBroker, ZkControllerProtocol
-
-
-class ZkControl(NamedTuple):
-    """The controller's rules, and whether `unclean.leader.election.enable` is on."""
-
-    protocol: ZkControllerProtocol
-    unclean: bool
+from spec.zookeeper.protocol import LiveBroker, ZkController, ZkControllerProtocol
 
 
 class ZkDecision(NamedTuple):
@@ -127,15 +120,15 @@ class IsrVerdict(NamedTuple):
     step: ZkStep
 
 
-def isr_verdict(control: ZkControl, cluster: ZkCluster, request: AlterPartitionRequest) -> IsrVerdict:
+def isr_verdict(control: ZkController, cluster: ZkCluster, request: AlterPartitionRequest) -> IsrVerdict:
     """What the controller makes of a proposal, and ZooKeeper of the write."""
-    step = handle_isr_proposal(control.protocol, zk_state(cluster), request)
+    step = handle_alter_partition(control, zk_state(cluster), request, NOW)
     response = zk_answer_of(step)
     assert isinstance(response, AlterPartitionResponse)
     writes = [effect for effect in step.effects if isinstance(effect, ConditionalWrite)]
     written = [write_partition(node_of(cluster.topic), cluster.controller_epoch, write).error for write in writes]
     if written == [Error.INVALID_UPDATE_VERSION]:
-        return IsrVerdict(False, refuse_isr_proposal(request), step)
+        return IsrVerdict(False, refuse_alter_partition(request), step)
     return IsrVerdict(bool(written), response, step)
 
 

@@ -25,7 +25,7 @@ from model_check.cli import main as cli
 from model_check.core.exploration import CheckpointError, Checkpointing, Exploration, Limits, Progress
 from model_check.core.model import Model
 from model_check.core.symmetry import Symmetry
-from model_check.engines.compiled import checkpoint, engine, explore, layout, store
+from model_check.engines.compiled import checkpoint, explore, layout, search, store
 from model_check.engines.compiled.checkpoint import Checkpoint
 from tests.model_check.engines.comparison import SMALL_MODELS, assert_replays, model_of, numbers_of
 from tests.model_check.toy import counters
@@ -76,8 +76,8 @@ def assert_same(found: Exploration, expected: Exploration) -> None:
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "CHUNK", 64)
-    monkeypatch.setattr(engine, "BLOCK", 256)
+    monkeypatch.setattr(search, "CHUNK", 64)
+    monkeypatch.setattr(search, "BLOCK", 256)
 
 
 # ---- stopped
@@ -106,8 +106,8 @@ def resumes_like_undisturbed(
     symmetry = Symmetry(model) if symmetric else None
     expected = run(model, None, symmetry=symmetry)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "WIDE_UNTIL", layouts[0])
-        patch.setattr(engine, "LOOSE_UNTIL", layouts[1])
+        patch.setattr(search, "WIDE_UNTIL", layouts[0])
+        patch.setattr(search, "LOOSE_UNTIL", layouts[1])
         resume = False
         for number, blocks in enumerate(stops):
             team = workers[number % len(workers)]
@@ -144,9 +144,9 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Explorat
         copies.append(shutil.copytree(base / "original", base / f"{len(copies)}"))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "CHUNK", 64)
-        patch.setattr(engine, "BLOCK", 512)
-        patch.setattr(engine, "WIDE_UNTIL", 2000)
+        patch.setattr(search, "CHUNK", 64)
+        patch.setattr(search, "BLOCK", 512)
+        patch.setattr(search, "WIDE_UNTIL", 2000)
         found = run(model_of(*KIP_101), base / "original", report=copy)
     return copies, found
 
@@ -262,7 +262,7 @@ def crashing_at(crash_at: int, model: Model, folder: Path, steps: list[str] | No
         ]:
             patch.setattr(place, name, step_of(name, getattr(place, name)))
         patch.setattr(checkpoint._DigestingWriter, "write", some_of(checkpoint._DigestingWriter.write))
-        patch.setattr(engine, "WIDE_UNTIL", 300)
+        patch.setattr(search, "WIDE_UNTIL", 300)
         try:
             return run(model, folder)
         except _CrashError:
@@ -306,7 +306,7 @@ def test_a_write_that_was_cut_off_does_not_count(kept: tuple[list[Path], Explora
     assert tried > 3
 
 
-COMMAND = [sys.executable, "-c", "from model_check.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from model_check.cli.main import main; main()"]
 
 
 def start(*args: str) -> "subprocess.Popen[str]":
@@ -561,7 +561,7 @@ def test_when_memory_is_short_kspec_ends_with_3(tmp_path: Path, monkeypatch: pyt
     arguments = ["check", "kip-320", "--replicas", "2", "--max-epoch", "1"]
     free = iter([1 << 40, 1 << 40, 1 << 40])
     with monkeypatch.context() as short:
-        short.setattr(engine, "available_memory", lambda: next(free, 5_000_000))
+        short.setattr(search, "available_memory", lambda: next(free, 5_000_000))
         short.setattr(sys, "argv", ["kspec", *arguments, "--quiet", "--checkpoint", str(folder)])
         with pytest.raises(SystemExit) as ended:
             cli.main()

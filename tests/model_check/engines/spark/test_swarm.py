@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="engine spark is not installed: pip instal
 from model_check.engines.simulation.simulate import Plan, Simulation, simulate
 from model_check.engines.spark import swarm
 from model_check.models import MODELS
-from model_check.reports import mutants
+from model_check.reports import mutants, mutants_on_spark
 from tests.model_check.commands import Command
 from tests.model_check.engines.spark.in_process import Context
 
@@ -49,7 +49,7 @@ def test_walks_can_begin_anywhere() -> None:
 
 def test_hunts_come_to_the_same_end() -> None:
     names = ("await-isr-only", "stale-partition-epoch-accepted")
-    spread, alone = swarm.hunts_on(Context(), names), list(mutants.hunts(names))
+    spread, alone = mutants_on_spark.hunts_on(Context(), names), list(mutants.hunts(names))
     assert [entry._replace(seconds=0.0) for entry in spread] == [entry._replace(seconds=0.0) for entry in alone]
     assert [entry.killed for entry in spread] == [False, True]
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from model_check.graphs.graph import state_graph
+from model_check.graphs.edges import state_graph
 from model_check.models import MODELS
 from model_check.models.kafka.kraft.metadata import whole
 from model_check.models.kafka.party import LATE, STRANGER, Rules, broker
 from model_check.models.kafka.reductions import image_for, is_same_to
 from model_check.models.kafka.values import PARTITION, Cluster, Process
-from spec.broker.lifecycle import BrokerState
 from spec.broker.partition import Handled, Partition
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.roles import apply_change
 from spec.broker.rules.fetcher import NOT_FETCHING
+from spec.broker.rules.lifecycle import BrokerState
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.metadata import NOBODY, UNCHANGED, LeaderRecoveryState, LocalChange, LocalRole, PartitionRegistration, local_change

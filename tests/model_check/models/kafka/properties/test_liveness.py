@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from model_check.core.temporal import assumed
-from model_check.graphs.graph import StateGraph, state_graph
+from model_check.graphs.edges import state_graph
+from model_check.graphs.graph import StateGraph
 from model_check.graphs.liveness import check_liveness
 from model_check.models.kafka.properties.liveness import HEALING
 from model_check.reports import mutants

@@ -26,9 +26,9 @@ from model_check.models.kafka.values import (
     ZkCluster,
 )
 from model_check.models.kafka.zookeeper.brokers import handled
-from model_check.models.kafka.zookeeper.state import ZkControl, ZkDecision, order_of, with_mail
+from model_check.models.kafka.zookeeper.state import ZkDecision, order_of, with_mail
 from model_check.traces.encode import in_words
-from spec.broker.lifecycle import BrokerLifecycle, BrokerState
+from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
 from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
 from spec.metadata import BrokerRegistration
@@ -41,7 +41,7 @@ from spec.values import (
     PartitionEpoch,
     PartitionId,
 )
-from spec.zookeeper.protocol import LiveBroker
+from spec.zookeeper.protocol import LiveBroker, ZkController
 from tests.model_check.engines.comparison import assert_replays, numbers_of
 from tests.model_check.models.kafka.test_kafka import explored, kafka, steps, violated
 
@@ -192,7 +192,7 @@ def test_in_a_mixed_cluster_isrs_are_changed_as_in_the_oldest_version() -> None:
 def test_the_controller_is_that_of_the_oldest_version(version: str, controller: str) -> None:
     parameters = dict(kafka(version=version).parameters)
     control = controller_of(versions_of(parameters), parameters)
-    assert (control.protocol.name, isinstance(control, ZkControl)) == (controller, version != "3.1")
+    assert (control.protocol.name, isinstance(control, ZkController)) == (controller, version != "3.1")
 
 
 # ---- requests

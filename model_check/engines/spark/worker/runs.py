@@ -16,7 +16,7 @@ import pyarrow
 import pyarrow.fs
 import pyarrow.parquet
 
-from model_check.engines.spark.core import PADDING, Packed
+from model_check.engines.spark.worker.core import PADDING, Packed
 
 ROWS_PER_GROUP = 1 << 20
 COLUMN = "state"

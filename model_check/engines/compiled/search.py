@@ -1,6 +1,8 @@
-"""The compiled engine: breadth-first search in blocks, each expanded, merged into the visited set and learned from."""
+"""Breadth-first search in blocks, each expanded, merged into the visited set and learned from.
 
-import gc
+`Search` is what others build on: graphs, random walks and the first levels of engine spark.
+"""
+
 import os
 import signal
 import threading
@@ -15,7 +17,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.exploration import Checkpointing, Clock, Exploration, Limits, Progress, Trace, TraceStep, Verdict
+from model_check.core.exploration import (
+    Checkpointing,
+    Clock,
+    Exploration,
+    Limits,
+    Progress,
+    Trace,
+    TraceStep,
+    Verdict,
+    without_garbage_collection,
+)
 from model_check.core.model import Model, Property, State
 from model_check.core.symmetry import Symmetry
 from model_check.engines.compiled import kernels
@@ -81,18 +93,35 @@ def explore(
     state of each orbit; traces are real runs all the same. `CheckpointError` says why checkpoints cannot be kept, or not be
     resumed, where `checkpointing` wants it.
     """
-    return _Search(model, properties, limits, workers or os.cpu_count() or 1, memory, symmetry, checkpointing).run()
+    return Search(model, properties, limits, workers or os.cpu_count() or 1, memory, symmetry, checkpointing).run()
 
 
 @dataclass(slots=True)
-class _Workspace:
+class Workspace:
     """What one worker writes to."""
 
     linear: NDArray[np.uint64]
     recent: NDArray[np.uint64]
 
 
-class _Search:
+class Search:
+    """A search of a model's states, with the tables that it learns on the way.
+
+    To make something else of it, inherit and replace one of these; `run` calls them in this order, again and again:
+
+    - `expand_level`: expand the states of a level, or do not and say in `result.stopped_because` why;
+    - `must_stop`: why to stop before the next block, `None` to go on;
+    - `count_fired`: count how often actions were taken, whenever states were expanded;
+    - `take_decisions`: note which states decide which properties; `note_decisions`: stop testing for what is decided;
+    - `fitting_fields`: how states are packed, whenever a slot has met more values than its field has room for;
+    - `conclude`: fill in `result`; by default `add_up`, and the traces.
+
+    What may be called: `refresh` once before anything is expanded; `workspace` and `give_back` around `successors`, which
+    expands some states; `learn` what these missed; `test` states and `finish_tests`; `raise_again` the error of a rule;
+    `do_all` for tasks on all workers; `slot_domains` for the values by number. `fields`, `store`, `levels`, `book`, `found`
+    and `first_deadlock` may be read at any time. Everything else is private.
+    """
+
     def __init__(
         self,
         model: Model,
@@ -122,11 +151,11 @@ class _Search:
         self.first_deadlock: Found | None = None
         self.deadlocks = 0
         self.interrupted = False
-        self._spare = _spare_bits(0)
+        self._spare = spare_bits(0)
         self._sparse = True
         self._lock = threading.Lock()
         self.pool = ThreadPoolExecutor(workers - 1) if workers > 1 else None
-        self._idle: list[_Workspace] = []
+        self._idle: list[Workspace] = []
         self._sorted: NDArray[np.uint64] = np.empty(0, np.uint64)
         self.arrays: Any = None
         self._to_check = _NOTHING
@@ -144,7 +173,8 @@ class _Search:
     # ---- the search
 
     def run(self) -> Exploration:
-        with _deferred_interrupt(self), _no_garbage_collection(), ExitStack() as stack:
+        """Search until everything is explored, or something says to stop."""
+        with deferred_interrupt(self), without_garbage_collection(), ExitStack() as stack:
             if self.pool:
                 stack.enter_context(self.pool)
             if self.checkpoint:
@@ -153,17 +183,17 @@ class _Search:
                 self._search()
             except KeyboardInterrupt:
                 self.result.stopped_because = "interrupted"
-            self._conclude()
+            self.conclude()
         return self.result.finish(self.clock)
 
     def _search(self) -> None:
         position = self._resume() if self.checkpoint and self.checkpoint.resumes else self._begin()
-        self._note_decisions()
+        self.note_decisions()
         self.book.masks.extend()
         self.book.pool.refit()
-        self._refresh()
+        self.refresh()
         while True:
-            self._expand_level(self.levels[-2], self.levels[-1], position)
+            self.expand_level(self.levels[-2], self.levels[-1], position)
             if self.result.stopped_because or self.store.states == self.levels[-1].sum():
                 return
             self.levels.append(self.store.count.copy())
@@ -184,7 +214,7 @@ class _Search:
             if verdict.prop.bind()(self.model.initial) != always:
                 self._decide(1 << number, Place(shard, 0), 0)
         if self.checkpoint:
-            self.checkpoint.begin(self._moment(0), self.store, self._slot_domains)
+            self.checkpoint.begin(self._moment(0), self.store, self.slot_domains)
         return 0
 
     def _write_initial(self, shard: int, hashed: int) -> None:
@@ -197,14 +227,14 @@ class _Search:
         store.index[int(store.index_base[shard]) + place] = ((hashed >> 16) & 0x3F) << kernels.INDEX_BITS | 1
         store.count[shard] = 1
 
-    def _expand_level(self, start: NDArray[np.int64], end: NDArray[np.int64], position: int) -> None:
+    def expand_level(self, start: NDArray[np.int64], end: NDArray[np.int64], position: int) -> None:
         """Expand the states of a level from this position on."""
         prefix = np.concatenate([[0], np.cumsum(end - start)]).astype(np.int64)
         total = int(prefix[-1])
         while position < total:
-            reason = self._must_stop(total - position)
+            reason = self.must_stop(total - position)
             if self.checkpoint and (reason or self.checkpoint.due):
-                self.checkpoint.save(self._moment(position), self.store, self._slot_domains, last=reason is not None)
+                self.checkpoint.save(self._moment(position), self.store, self.slot_domains, last=reason is not None)
             if reason:
                 self.result.stopped_because = reason
                 return
@@ -218,7 +248,8 @@ class _Search:
             return BLOCK
         return max(256, min(BLOCK, (self.limits.max_states - self.store.states) // 4))
 
-    def _must_stop(self, queue: int) -> str | None:
+    def must_stop(self, queue: int) -> str | None:
+        """Why to stop before so many states that this level still has; `None` to go on."""
         if self.result.violated and self.limits.stop_at_first:
             return "a property is violated"
         if self.interrupted:
@@ -242,7 +273,7 @@ class _Search:
             if len(chunks) * self._room > self._sorted.size:
                 self._sorted = np.empty(len(chunks) * self._room, np.uint64)
             firsts = np.zeros((len(chunks), SHARDS + 1), np.int64)
-            outputs = self._run(
+            outputs = self.do_all(
                 [
                     partial(self._expand, start, prefix, low, high, listed, use_list, number, firsts[number])
                     for number, (low, high) in enumerate(chunks)
@@ -253,7 +284,7 @@ class _Search:
                 misses.append(missed)
                 waiting.append(postponed)
                 if outcome[5] >= 0:
-                    self._raise_again(start, prefix, int(outcome[5]), int(outcome[6]))
+                    self.raise_again(start, prefix, int(outcome[5]), int(outcome[6]))
                 self.deadlocks += int(outcome[3])
                 self.result.deadlocks = self.deadlocks
                 if outcome[4] >= 0 and self.first_deadlock is None:
@@ -261,10 +292,10 @@ class _Search:
             self._merge(len(chunks), firsts, end - begin, np.concatenate(misses))
             listed, use_list = np.concatenate(waiting), True
             begin, end = 0, listed.size
-        self._finish_tests()
-        if self._spare != _spare_bits(self.store.states):
-            self._spare = _spare_bits(self.store.states)
-            self._change_layout(self._fitting_fields())
+        self.finish_tests()
+        if self._spare != spare_bits(self.store.states):
+            self._spare = spare_bits(self.store.states)
+            self.change_layout(self.fitting_fields())
 
     def _expand(
         self,
@@ -278,19 +309,19 @@ class _Search:
         sorted_first: NDArray[np.int64],
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
         """Expand one chunk; return what was missing, the positions that must wait, and the kernel's outcome."""
-        workspace = self._workspace()
-        missed, postponed, outcome = self._successors(workspace, start, prefix, begin, end, listed, use_list, _NOTHING)
+        workspace = self.workspace()
+        missed, postponed, outcome = self.successors(workspace, start, prefix, begin, end, listed, use_list, _NOTHING)
         count = int(outcome[0])
         output = self._sorted[number * self._room : (number + 1) * self._room]
         if self.orbits is not None:
             canonicalize(self.fields.arrays, self.orbit_arrays, self.fields.words, workspace.linear, count)
         kernels.distribute(self.fields.words, workspace.linear, count, output, sorted_first)
-        self._idle.append(workspace)
+        self.give_back(workspace)
         return missed, postponed, outcome
 
-    def _successors(
+    def successors(
         self,
-        workspace: _Workspace,
+        workspace: Workspace,
         start: NDArray[np.int64],
         prefix: NDArray[np.int64],
         begin: int,
@@ -328,21 +359,27 @@ class _Search:
             degrees,
             outcome,
         )
-        self._count_fired(fired)
+        self.count_fired(fired)
         return misses[: outcome[1]], postponed[: outcome[2]], outcome
 
-    def _count_fired(self, fired: NDArray[np.int64]) -> None:
+    def count_fired(self, fired: NDArray[np.int64]) -> None:
+        """Add how often each action was taken."""
         with self._lock:
             self.fired += fired
 
-    def _workspace(self) -> _Workspace:
+    def workspace(self) -> Workspace:
+        """Room to write a chunk's successors to, for one worker; to be given back."""
         try:
             workspace = self._idle.pop()
         except IndexError:
-            workspace = _Workspace(np.empty(0, np.uint64), np.empty(RECENT, np.uint64))
+            workspace = Workspace(np.empty(0, np.uint64), np.empty(RECENT, np.uint64))
         if workspace.linear.size != self._room:
             workspace.linear = np.empty(self._room, np.uint64)
         return workspace
+
+    def give_back(self, workspace: Workspace) -> None:
+        """Let another chunk have the workspace."""
+        self._idle.append(workspace)
 
     def _merge(self, chunks: int, firsts: NDArray[np.int64], states: int, misses: NDArray[np.uint64]) -> None:
         """Add the chunks' successors to the visited set, learn what was missing, and test what is new for the properties.
@@ -353,17 +390,17 @@ class _Search:
         parts = 1 if states < CHUNK or self.workers == 1 else min(SHARDS, 4 * self.workers)
         self._sparse = self.store.states < SPARSE_BELOW
         bounds = [SHARDS * part // parts for part in range(parts + 1)]
-        merging = self._start([partial(self._merge_shards, low, high, chunks, firsts) for low, high in pairwise(bounds)])
+        merging = self._start([partial(self.merge_shards, low, high, chunks, firsts) for low, high in pairwise(bounds)])
         misses = np.concatenate([misses, self._check_misses])
         if misses.size:
             self.book.learn(misses)
         fresh = merging()
         if misses.size:
             self._take_what_was_learned()
-        self._test([*fresh, self._to_check])
+        self.test([*fresh, self._to_check])
 
-    def _merge_shards(self, low: int, high: int, chunks: int, firsts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Add the successors that belong to some shards; return what is new, as `_check` reads it."""
+    def merge_shards(self, low: int, high: int, chunks: int, firsts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Add the successors that belong to some shards; return what is new, as `check` reads it."""
         incoming = int((firsts[:chunks, high] - firsts[:chunks, low]).sum())
         fresh = np.empty(incoming, np.int64)
         store = self.store
@@ -390,7 +427,7 @@ class _Search:
             raise MemoryError("a shard of the visited set is full")
         return fresh[:found]
 
-    def _check(self, listed: NDArray[np.int64]) -> "_Checked":
+    def check(self, listed: NDArray[np.int64]) -> "_Checked":
         """Test states for the properties that are still open."""
         checked = _Checked(listed.size, self.undecided)
         layout, tables, programs, _ = self.arrays
@@ -412,27 +449,27 @@ class _Search:
         )
         return checked
 
-    def _test(self, states: Sequence[NDArray[np.int64]]) -> None:
+    def test(self, states: Sequence[NDArray[np.int64]]) -> None:
         """Test states for the open properties; note what is decided, and which states wait for a rule's answer."""
-        outputs = self._run([partial(self._check, listed) for listed in states if listed.size])
+        outputs = self.do_all([partial(self.check, listed) for listed in states if listed.size])
         for checked in outputs:
-            self._take_decisions(checked.decided[: checked.counts[2] * 3].reshape(-1, 3), len(self.levels) - 1)
+            self.take_decisions(checked.decided[: checked.counts[2] * 3].reshape(-1, 3), len(self.levels) - 1)
         self._check_misses = np.concatenate([_NOT_MISSED, *(checked.misses[: checked.counts[0]] for checked in outputs)])
         self._to_check = np.concatenate([_NOTHING, *(checked.again[: checked.counts[1]] for checked in outputs)])
-        self._note_decisions()
+        self.note_decisions()
 
-    def _finish_tests(self) -> None:
+    def finish_tests(self) -> None:
         """Learn what tests missed, and repeat them, until nothing is missing."""
         while self._to_check.size:
-            self._learn(self._check_misses)
-            self._test([self._to_check])
+            self.learn(self._check_misses)
+            self.test([self._to_check])
 
-    def _take_decisions(self, decisions: NDArray[np.int64], level: int) -> None:
+    def take_decisions(self, decisions: NDArray[np.int64], level: int) -> None:
         """Note which states, of this level, decide which properties: sets of these, shards and numbers."""
         for decided, shard, number in decisions.tolist():
             self._decide(decided, Place(shard, number), level)
 
-    def _run(self, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    def do_all(self, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
         """Do the tasks, on all workers; their results in order."""
         return self._start(tasks)()
 
@@ -450,7 +487,8 @@ class _Search:
 
     # ---- learning
 
-    def _learn(self, misses: NDArray[np.uint64]) -> None:
+    def learn(self, misses: NDArray[np.uint64]) -> None:
+        """Ask the rules what was missing."""
         if not misses.size:
             return
         self.book.learn(misses)
@@ -468,19 +506,21 @@ class _Search:
             self.book.masks.extend()
             self.book.pool.refit()
         if not self.fields.has_room(self.book.counts):
-            self._change_layout(self._fitting_fields())
-        self._refresh()
+            self.change_layout(self.fitting_fields())
+        self.refresh()
 
-    def _fitting_fields(self) -> Fields:
+    def fitting_fields(self) -> Fields:
+        """How states are packed, given how many values each slot has met."""
         counts = self.book.counts
         return wide_fields(counts) if self._spare is None else compact_fields(counts, self._spare)
 
-    def _change_layout(self, fields: Fields) -> None:
+    def change_layout(self, fields: Fields) -> None:
+        """Pack all states anew."""
         self.store.change_layout(fields)
         self.fields = fields
-        self._refresh()
+        self.refresh()
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
         """Hand what was learned to the kernels."""
         self.arrays = self.book.arrays(self.fields)
 
@@ -494,7 +534,7 @@ class _Search:
                 if number not in self.found or found < self.found[number]:
                     self.found[number] = found
 
-    def _note_decisions(self) -> None:
+    def note_decisions(self) -> None:
         """Stop testing for what is decided."""
         open_before = [number for number, verdict in enumerate(self.result.verdicts) if verdict.holds is None]
         still_open = [number for number in open_before if number not in self.found]
@@ -507,24 +547,25 @@ class _Search:
         self.undecided[0] = np.uint64(sum(1 << number for number in still_open))
         self.book.undecided(still_open)
         if self.arrays is not None:
-            self._refresh()
+            self.refresh()
 
-    def _conclude(self) -> None:
+    def conclude(self) -> None:
         """Fill in the numbers and rebuild the traces."""
         result = self.result
-        self._count()
+        self.add_up()
         traces: dict[Found, Trace] = {}
         for number, found in self.found.items():
             result.verdicts[number].trace = traces.get(found) or traces.setdefault(found, self._trace_to(found))
         if self.first_deadlock is not None:
             result.deadlock_trace = self._trace_to(self.first_deadlock)
 
-    def _count(self) -> None:
+    def add_up(self) -> None:
+        """Fill in the numbers."""
         result = self.result
         if self.symmetry is not None and self.orbits is None:  # no two brokers are interchangeable
             result.represented = self.store.states
         if self.orbits is not None:
-            result.represented = sum(self._run([partial(self._represented, shard) for shard in range(SHARDS)]))
+            result.represented = sum(self.do_all([partial(self._represented, shard) for shard in range(SHARDS)]))
         totals = [int(level.sum()) for level in self.levels]
         if self.store.states > totals[-1]:
             totals.append(self.store.states)
@@ -542,7 +583,7 @@ class _Search:
     # ---- checkpoints
 
     @property
-    def _slot_domains(self) -> list[Domain]:
+    def slot_domains(self) -> list[Domain]:
         """What states consist of; what views say follows from it."""
         return self.book.domains[: len(self.model.slots)]
 
@@ -561,11 +602,11 @@ class _Search:
     def _resume(self) -> int:
         """Know again what was known at the checkpoint; the position in its level from which to go on."""
         assert self.checkpoint is not None
-        moment = self.checkpoint.load(self.store, self._slot_domains)
+        moment = self.checkpoint.load(self.store, self.slot_domains)
         self.fields = self.store.fields
         self._learn_renamings()
         self.levels = [np.array(level, np.int64) for level in moment.levels]
-        self._spare = _spare_bits(self.store.states)
+        self._spare = spare_bits(self.store.states)
         self.fired[:] = moment.fired
         self.deadlocks = moment.deadlocks
         self.first_deadlock = moment.first_deadlock and _found(moment.first_deadlock)
@@ -615,7 +656,7 @@ class _Search:
                 missed, postponed, _ = self._expand(start, prefix, low, high, nothing, False, 0, first)
                 if not postponed.size:
                     break
-                self._learn(missed)
+                self.learn(missed)
             target, words = self.store.packed_at(*place), self.fields.words
             stride = words + 1
             begin, stop = int(first[place.shard]), int(first[place.shard + 1])
@@ -644,14 +685,14 @@ class _Search:
         shard = int(np.searchsorted(prefix, position, side="right")) - 1
         return Place(shard, int(start[shard]) + position - int(prefix[shard]))
 
-    def _raise_again(self, start: NDArray[np.int64], prefix: NDArray[np.int64], position: int, action: int) -> None:
+    def raise_again(self, start: NDArray[np.int64], prefix: NDArray[np.int64], position: int, action: int) -> None:
         """A rule raised an error where the action is enabled otherwise: let it be seen."""
         state = self._state(self._place(start, prefix, position))
         self.model.actions[action].bind()(state)
         raise AssertionError(f"{self.model.actions[action].label} raised an error once, and not again")
 
 
-def _spare_bits(states: int) -> int | None:
+def spare_bits(states: int) -> int | None:
     """Bits that a slot's field has beyond what it needs, when so many states are known; `None` for a wide layout."""
     if states < WIDE_UNTIL:
         return None
@@ -671,19 +712,7 @@ class _Checked:
 
 
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Learning makes millions of values that all stay: looking for garbage among them is wasted."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@contextmanager
-def _deferred_interrupt(search: _Search) -> Iterator[None]:
+def deferred_interrupt(search: Search) -> Iterator[None]:
     """Let Ctrl-C stop the search between blocks, where its counts are consistent."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from model_check.core.model import Model
-from model_check.core.temporal import Fairness
+from model_check.core.model import Fairness, Model
 from model_check.graphs.liveness import Lasso, LivenessResult, LivenessVerdict
-from model_check.reports.report import model_as_json, parameters_in_words
 from model_check.traces.encode import as_json, trace_as_json
 from model_check.traces.itf import as_itf
+from model_check.traces.parameters import model_as_json, parameters_in_words
 from model_check.traces.render import action_in_words, state_in_lines, step_in_lines, steps
 
 

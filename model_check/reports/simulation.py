@@ -9,8 +9,8 @@ from model_check.core.exploration import Trace
 from model_check.engines.simulation.shrink import Shrunk, shrink
 from model_check.engines.simulation.simulate import Finding, Simulation
 from model_check.engines.simulation.walks import End
-from model_check.reports.report import model_as_json
 from model_check.traces.encode import trace_as_json
+from model_check.traces.parameters import model_as_json
 from model_check.traces.render import trace_table
 
 ENDS = {

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from model_check.core.exploration import Trace, TraceStep
 from model_check.core.model import Action, Model, State
-from model_check.engines.spark.runs import Folder
 from model_check.engines.spark.session import SparkError, collected
+from model_check.engines.spark.worker.runs import Folder
 from model_check.models import MODELS
 from model_check.traces.encode import as_json
 from spec.values import Error

@@ -16,11 +16,21 @@ import numpy as np
 from model_check.core.model import Model, Property
 from model_check.engines.compiled.kernels import HASH_MASK, hash_of
 from model_check.engines.compiled.layout import Fields
-from model_check.engines.spark.core import Core, Expanded, Numbering, Numbers, Packed, RaisedError, RuleError, pack, repacked
-from model_check.engines.spark.distinct import Distinct
-from model_check.engines.spark.messages import MOST_STATES, decode, encode
-from model_check.engines.spark.runs import Folder, Piece, Run
-from model_check.engines.spark.tables import Tables
+from model_check.engines.spark.worker.core import (
+    Core,
+    Expanded,
+    Numbering,
+    Numbers,
+    Packed,
+    RaisedError,
+    RuleError,
+    pack,
+    repacked,
+)
+from model_check.engines.spark.worker.distinct import Distinct
+from model_check.engines.spark.worker.messages import MOST_STATES, decode, encode
+from model_check.engines.spark.worker.runs import Folder, Piece, Run
+from model_check.engines.spark.worker.tables import Tables
 
 MOST_READ = 1 << 22
 """Visited states that a task holds at a time to strike out what is known; some row groups of a file."""

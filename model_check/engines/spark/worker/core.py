@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from model_check.core.model import Model, Property
 from model_check.core.symmetry import Symmetry
 from model_check.engines.compiled import kernels
-from model_check.engines.compiled.engine import CHUNK, CHUNK_OUTPUT, MISSES, RECENT
 from model_check.engines.compiled.interning import distinct
 from model_check.engines.compiled.layout import Fields, fields_at, wide_fields
 from model_check.engines.compiled.orbits import OrbitBook, canonicalize, represented
 from model_check.engines.compiled.rulebook import RuleBook
-from model_check.engines.spark.kernels import sift
+from model_check.engines.compiled.search import CHUNK, CHUNK_OUTPUT, MISSES, RECENT
+from model_check.engines.spark.worker.kernels import sift
 
 PADDING = 8
 """Bytes behind packed states: kernels read whole words."""

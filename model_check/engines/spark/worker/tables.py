@@ -20,8 +20,8 @@ from model_check.engines.compiled.interning import Domain
 from model_check.engines.compiled.intrinsics import load_word
 from model_check.engines.compiled.kernels import ACTION_MASK, Bytes, Integers, Layout, Words, finish_hash
 from model_check.engines.compiled.layout import Fields
-from model_check.engines.spark.runs import Folder
-from model_check.graphs.tables import arrow_type, column_name, model_as_metadata, slot_type
+from model_check.engines.spark.worker.runs import Folder
+from model_check.traces.columns import arrow_type, column_name, model_as_metadata, slot_type
 from model_check.traces.encode import as_json
 from spec.values import Error
 
