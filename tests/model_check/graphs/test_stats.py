@@ -61,6 +61,7 @@ def test_beyond_a_size_the_diameter_is_only_bounded(monkeypatch: pytest.MonkeyPa
     assert stats_as_json(stats)["diameter"] is None
 
 
+@pytest.mark.slow
 def test_the_command_prints_and_draws(command: Command, tmp_path: Path) -> None:
     small = ("stats", "kip-320", "--replicas", "2", "--max-epoch", "0", "--plots", str(tmp_path / "plots"))
     done = command(*small, "--json")

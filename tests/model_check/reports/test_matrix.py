@@ -48,6 +48,7 @@ def test_kip_279_removes_a_run_and_leaves_the_others(monkeypatch: pytest.MonkeyP
     assert "In all versions these hold: `TypeOk`, `LeaderInIsr`, `QuorumSuperset`" in index
 
 
+@pytest.mark.slow
 def test_a_row_as_line_json_and_pages(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(matrix, "CONFIGURATIONS", SHRINK)
     done = command("matrix", "--version", "next", "--version", "4.0", "--quiet", "--write", str(tmp_path))

@@ -6,12 +6,16 @@ from typing import Any
 import pytest
 import z3
 
+from proofs.effort import Effort
 from proofs.laws import LAWS, Law
 from proofs.symbolic.log import ASSUMED, SymbolicLog, in_order
 from proofs.symbolic.shapes import LogShape
 from proofs.symbolic.values import Path, SymbolicBool, SymbolicInt, explore, number, truth
 from spec.log.batch import Batch
 from spec.values import NO_EPOCH, Record
+
+EFFORT = 15_000_000
+"""How much Z3 may do to prove a law, in its own units."""
 
 ASSUMED_NAMES = {law.__name__ for laws in ASSUMED.values() for law in laws}
 
@@ -85,10 +89,9 @@ def counterexamples(law: Law, limit: int) -> list[Any]:
 
     def unproved(path: Path) -> bool:
         solver = z3.Solver()
-        solver.set("timeout", 5_000)
         value = path.value if isinstance(path.value, SymbolicBool) else bool(path.value)
         solver.add(*known, path.condition, path.facts, z3.Not(truth(value)))
-        return bool(solver.check() != z3.unsat)
+        return bool(Effort(EFFORT).ask(solver) != z3.unsat)
 
     return [path for path in explore(stated, known) if unproved(path)]
 

@@ -25,7 +25,13 @@ from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
 from spec.metadata import BrokerRegistration
 from spec.step import Reply, Send
 from spec.values import NO_LEADER, BrokerId, Error, LeaderAndIsr
-from spec.zookeeper.controller import ZkControllerState, ZkPartition, ZkStep, handle_alter_partition, refuse_alter_partition
+from spec.zookeeper.controller import (
+    ZkControllerState,
+    ZkPartition,
+    ZkStep,
+    handle_alter_partition,
+    refuse_alter_partition,
+)
 from spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, write_partition
 from spec.zookeeper.protocol import LiveBroker, ZkController, ZkControllerProtocol
 

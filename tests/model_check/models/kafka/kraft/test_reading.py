@@ -87,6 +87,7 @@ def _term(partition: PartitionRegistration) -> tuple[BrokerId, Epoch]:
 BOUNDS = pytest.mark.parametrize("bounds", [REASSIGNED, pytest.param(FENCED, marks=pytest.mark.slow)], ids=str)
 
 
+@pytest.mark.slow
 @BOUNDS
 def test_what_a_broker_makes_of_images_asks_of_it_what_whole_images_ask(bounds: dict[str, Any]) -> None:
     roles = set()

@@ -49,8 +49,8 @@ slow = pytest.mark.slow
 
 SMALL: list[Any] = [
     {"brokers": 2, "version": "2.6", "min_isr": 1, "elections": 1, "isr_shrinks": 1, "lost_confirmations": 1},
-    {"brokers": 2, "version": "2.8", "elections": 0, "fencings": 1},
-    {"brokers": 2, "version": "2.6,2.7", "min_isr": 1, "elections": 1, "isr_shrinks": 1},
+    pytest.param({"brokers": 2, "version": "2.8", "elections": 0, "fencings": 1}, marks=slow),
+    pytest.param({"brokers": 2, "version": "2.6,2.7", "min_isr": 1, "elections": 1, "isr_shrinks": 1}, marks=slow),
     {"brokers": 2, "version": "2.6", "elections": 0, "failovers": 1},
     pytest.param({"brokers": 2, "version": "2.1", "elections": 0, "unclean_shutdowns": 1}, marks=slow),
     pytest.param({"brokers": 2, "version": "2.2", "elections": 0, "unclean_shutdowns": 1}, marks=slow),
