@@ -29,8 +29,15 @@ from model_check.models.kafka.values import (
     Told,
     ZkCluster,
 )
-from model_check.models.kafka.zookeeper import ZkDecision, decided_by, leader_and_isr, stop_replica, zk_answer_of, zk_state
-from model_check.models.kafka.zookeeper_control import once
+from model_check.models.kafka.zookeeper.control import once
+from model_check.models.kafka.zookeeper.state import (
+    ZkDecision,
+    decided_by,
+    leader_and_isr,
+    stop_replica,
+    zk_answer_of,
+    zk_state,
+)
 from spec.broker.lifecycle import begin_controlled_shutdown, start_again
 from spec.broker.recovery import after_clean_stop, recover
 from spec.broker.rules.fetcher import FetchState
