@@ -136,7 +136,7 @@ class Induction:
         solver = z3.Solver()
         solver.set("timeout", FEASIBILITY_TIMEOUT_MS)
         solver.add(*self.premises)
-        names = [term for _, term in names_in(action)] if action is not None else []
+        names = [name.term for name in names_in(action)] if action is not None else []
         for _, instance in self.hypotheses:
             if not instance.variables:
                 solver.add(instance.body)
@@ -257,10 +257,10 @@ class Induction:
         return frozenset(str(name) for name in solver.unsat_core())
 
 
-def names_in(action: Action) -> list[tuple[str, z3.ArithRef]]:
-    """The arguments of an action that stand for any number, by name."""
-    values: dict[str, Any] = dict(action.args)
-    return [(name, value.term) for name, value in values.items() if isinstance(value, Name)]
+def names_in(action: Action) -> list[Name]:
+    """The arguments of an action that stand for any number."""
+    values: list[Any] = list(action.args.values())
+    return [value for value in values if isinstance(value, Name)]
 
 
 def export(settings: Settings, claim: Claim, solver: z3.Solver, part: int | None = None) -> None:

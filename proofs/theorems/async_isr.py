@@ -20,7 +20,7 @@ from spec.published.mutants import ISR_MUTANTS
 from spec.published.versions import ASYNC_ISR
 from spec.values import BrokerId, PartitionEpoch
 
-ANY_VERSION, NEXT_VERSION = Name("version"), Name("next version")
+ANY_VERSION, NEXT_VERSION = Name("version", PartitionEpoch), Name("next version", PartitionEpoch)
 """The partition epoch that an action is about, any, and the one after it."""
 
 

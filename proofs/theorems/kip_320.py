@@ -38,7 +38,7 @@ from spec.published.replica import leads
 from spec.published.versions import KIP_279, KIP_320, KIP_320_FIRST_TRY, Protocol
 from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
 
-ANY_EPOCH = Name("epoch")
+ANY_EPOCH = Name("epoch", Epoch)
 """The epoch of the announcement that an action makes or applies: any."""
 
 

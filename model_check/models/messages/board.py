@@ -9,7 +9,8 @@ from model_check.models.messages.values import (
     FIRST_RUN,
     FROM_THE_START,
     NO_FETCH,
-    NO_MESSAGE,
+    NO_FETCH_ID,
+    NO_PROPOSAL_ID,
     NO_REIGN,
     NO_REPLY,
     NO_ROLE,
@@ -23,8 +24,9 @@ from model_check.models.messages.values import (
     PARTITION,
     UNKNOWN,
     Decision,
+    FetchId,
     KnownFollower,
-    MessageId,
+    ProposalId,
     Registered,
     Role,
 )
@@ -90,8 +92,8 @@ class Numbers(NamedTuple):
 
     epochs: Sequence[Epoch]
     versions: Sequence[PartitionEpoch]
-    fetches: Sequence[MessageId]
-    proposals: Sequence[MessageId]
+    fetches: Sequence[FetchId]
+    proposals: Sequence[ProposalId]
     survives: Sequence[Offset]
     checkpointed: Sequence[Offset]
     runs: Sequence[BrokerEpoch]
@@ -164,8 +166,8 @@ class Board:
         self.numbers = numbers or Numbers(
             [Epoch(epoch) for epoch in range(parameters["max_epoch"] + 1)],
             [PartitionEpoch(version) for version in range(parameters["max_version"] + 1)],
-            [MessageId(fetch) for fetch in range(parameters["fetches"])],
-            [MessageId(proposal) for proposal in range(parameters["proposals"])],
+            [FetchId(fetch) for fetch in range(parameters["fetches"])],
+            [ProposalId(proposal) for proposal in range(parameters["proposals"])],
             [Offset(offset) for offset in range(parameters["values"] + 1)],
             [Offset(offset) for offset in range(parameters["values"] + 1)],
             [BrokerEpoch(FIRST_RUN + run) for run in range(parameters["stops"] + 1)],
@@ -192,7 +194,7 @@ class Board:
             fetcher=model.broker_slots("fetcher", brokers, NOT_FETCHING),
             known={broker: model.broker_slots("knows of", brokers, UNKNOWN, broker) for broker in brokers},
             heard={broker: model.broker_slots("has heard of", brokers, FIRST_RUN, broker) for broker in brokers},
-            awaited={broker: model.broker_slots("awaits", brokers, NO_MESSAGE, broker) for broker in brokers},
+            awaited={broker: model.broker_slots("awaits", brokers, NO_FETCH_ID, broker) for broker in brokers},
             fetch=model.numbered_slots("fetch", numbers.fetches, NOT_SENT),
             reply=model.numbered_slots("reply", numbers.fetches, NO_REPLY),
             next_fetch=model.slot("nextFetch", 0, bookkeeping=True),
@@ -202,7 +204,7 @@ class Board:
             },
             verdict=model.numbered_slots("verdict", numbers.proposals, NO_VERDICT),
             next_proposal=model.slot("nextProposal", 0, bookkeeping=True),
-            latest=model.broker_slots("latest", brokers, NO_MESSAGE),
+            latest=model.broker_slots("latest", brokers, NO_PROPOSAL_ID),
             next_value=model.slot("nextValue", 0, bookkeeping=True),
             reign=model.numbered_slots("reign", numbers.epochs, NO_REIGN),
             term=model.numbered_slots("term", numbers.epochs, NO_TERM),
@@ -219,7 +221,7 @@ class Board:
         """Every broker with every other one."""
         return [(one, other) for one in self.brokers for other in self.others(one)]
 
-    def asked(self, proposal: MessageId) -> tuple[Slot, ...]:
+    def asked(self, proposal: ProposalId) -> tuple[Slot, ...]:
         """A proposal, and the runs of the members that it names."""
         return (self.slots.proposed[proposal], *(self.slots.named[broker][proposal] for broker in self.brokers))
 

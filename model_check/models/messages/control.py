@@ -12,7 +12,7 @@ from model_check.models.messages.values import (
     NOT_PROPOSED,
     PARTITION,
     Decision,
-    MessageId,
+    ProposalId,
     Proposed,
     Registered,
     Reign,
@@ -257,7 +257,7 @@ def _handle(
     return step.state, Verdict(True, for_good, response.error, *told)
 
 
-def _is_open(board: Board, proposal: MessageId) -> list[Local]:
+def _is_open(board: Board, proposal: ProposalId) -> list[Local]:
     """Whether a proposal may be handled, whenever it comes, and again until the leader hears that it was in vain."""
     return [
         when(lambda asked: asked.leader != NOT_PROPOSED.leader, board.slots.proposed[proposal]),
@@ -266,7 +266,7 @@ def _is_open(board: Board, proposal: MessageId) -> list[Local]:
     ]
 
 
-def _add_grant(board: Board, proposal: MessageId, version: PartitionEpoch, epoch: Epoch) -> None:
+def _add_grant(board: Board, proposal: ProposalId, version: PartitionEpoch, epoch: Epoch) -> None:
     verdict, asked = board.slots.verdict[proposal], board.asked(proposal)
     board.model.action(
         "GrantProposal",
@@ -277,7 +277,7 @@ def _add_grant(board: Board, proposal: MessageId, version: PartitionEpoch, epoch
     )
 
 
-def _add_refusal(board: Board, proposal: MessageId) -> None:
+def _add_refusal(board: Board, proposal: ProposalId) -> None:
     verdict, asked = board.slots.verdict[proposal], board.asked(proposal)
     board.model.action(
         "RefuseProposal",

@@ -5,14 +5,16 @@ from typing import Any
 from model_check.core.model import CONTROLLER, PRODUCER, REFUSED, Local, Message, Note, then, when
 from model_check.models.messages.board import Board, Log
 from model_check.models.messages.values import (
-    NO_MESSAGE,
+    NO_FETCH_ID,
+    NO_PROPOSAL_ID,
     NOT_DECIDED,
     PARTITION,
     Decision,
     Fetch,
+    FetchId,
     FetchReply,
     LastFetch,
-    MessageId,
+    ProposalId,
     Proposed,
     Settled,
     Term,
@@ -200,7 +202,7 @@ def _add_write(board: Board, leader: BrokerId, epoch: Epoch) -> None:
 # ---- fetching
 
 
-def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, fetch: MessageId, epoch: Epoch) -> None:
+def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, fetch: FetchId, epoch: Epoch) -> None:
     slots = board.slots
     own = (slots.log[follower], slots.high_watermark[follower], slots.fetcher[follower])
     awaited, fetched = slots.awaited[leader][follower], slots.fetched[follower][epoch]
@@ -222,7 +224,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, fetch: Messag
         guards=[
             when(lambda number: number == fetch, slots.next_fetch),
             when(lambda fetcher: fetcher.leader == leader and fetcher.leader_epoch == epoch, slots.fetcher[follower]),
-            when(lambda message: message == NO_MESSAGE, awaited),
+            when(lambda message: message == NO_FETCH_ID, awaited),
         ],
         effects=[then((slots.fetch[fetch], awaited, slots.next_fetch, fetched), send, fetched, slots.run[follower], *own)],
     )
@@ -234,8 +236,8 @@ def _add_lost_connection(board: Board, follower: BrokerId, leader: BrokerId) -> 
         "LoseConnection",
         {"follower": follower, "leader": leader},
         events=[Note(follower, f"loses its connection to {leader}")],
-        guards=[when(lambda message: message != NO_MESSAGE, awaited)],
-        effects=[then(awaited, lambda: NO_MESSAGE)],
+        guards=[when(lambda message: message != NO_FETCH_ID, awaited)],
+        effects=[then(awaited, lambda: NO_FETCH_ID)],
     )
 
 
@@ -261,9 +263,9 @@ def _add_handling(
     board: Board,
     follower: BrokerId,
     leader: BrokerId,
-    fetch: MessageId,
+    fetch: FetchId,
     epoch: Epoch,
-    proposal: MessageId,
+    proposal: ProposalId,
     caught_up: int,
 ) -> None:
     """A leader handles a fetch, whenever it comes, and may propose to admit the follower."""
@@ -273,7 +275,7 @@ def _add_handling(
     empty, next_proposal, settled = board.asked(proposal), slots.next_proposal, slots.settled
     latest, count = slots.latest[leader], len(empty)
 
-    def handle(asked: Fetch, lived: Term, settled: Settled, last: MessageId, *known: Any) -> object:
+    def handle(asked: Fetch, lived: Term, settled: Settled, last: ProposalId, *known: Any) -> object:
         own, before = board.leading(leader, *known[count:], caught_up={follower: caught_up})
         request = FetchPosition(asked.epoch, asked.offset, asked.last_epoch)
         message = FetchRequest(follower, request, asked.run, max_records=1)
@@ -305,7 +307,7 @@ def _add_handling(
     )
 
 
-def _add_answer(board: Board, follower: BrokerId, leader: BrokerId, fetch: MessageId) -> None:
+def _add_answer(board: Board, follower: BrokerId, leader: BrokerId, fetch: FetchId) -> None:
     slots = board.slots
     own = (slots.log[follower], slots.high_watermark[follower], slots.fetcher[follower])
     awaited, sent, reply = slots.awaited[leader][follower], slots.fetch[fetch], slots.reply[fetch]
@@ -318,7 +320,7 @@ def _add_answer(board: Board, follower: BrokerId, leader: BrokerId, fetch: Messa
         )
         own = board.broker(follower, asked.run)
         step = handle_fetch_response(own, before, asked.epoch, asked.offset, given, board.numbers.now)
-        return (NO_MESSAGE, *board.followed(follower, step.state))
+        return (NO_FETCH_ID, *board.followed(follower, step.state))
 
     board.model.action(
         "TakeAnswer",
@@ -335,7 +337,7 @@ def _add_answer(board: Board, follower: BrokerId, leader: BrokerId, fetch: Messa
 # ---- the ISR
 
 
-def _add_shrink(board: Board, leader: BrokerId, proposal: MessageId) -> None:
+def _add_shrink(board: Board, leader: BrokerId, proposal: ProposalId) -> None:
     slots = board.slots
     role, next_proposal = slots.role[leader], slots.next_proposal
 
@@ -359,7 +361,7 @@ def _add_shrink(board: Board, leader: BrokerId, proposal: MessageId) -> None:
     )
 
 
-def _add_verdict(board: Board, leader: BrokerId, proposal: MessageId, epoch: Epoch) -> None:
+def _add_verdict(board: Board, leader: BrokerId, proposal: ProposalId, epoch: Epoch) -> None:
     slots = board.slots
     led = board.led_slots(leader)
     proposed, verdict = slots.proposed[proposal], slots.verdict[proposal]
@@ -420,8 +422,8 @@ def _add_stop(board: Board, broker: BrokerId, checkpointed: Offset, survives: Of
         before, files = LocalLog(log, high_watermark), Checkpoints(high_watermark=checkpointed)
         survived = after_kill(before, files) if survives is None else after_power_loss(before, files, survives)
         after = opened(PARTITION, recover(survived))
-        waits = (NO_MESSAGE for _ in awaited)
-        return (NO_BROKER_EPOCH, NOT_DECIDED, after.fetcher, NO_MESSAGE, stops + 1, *waits, *board.led(broker, after))
+        waits = (NO_FETCH_ID for _ in awaited)
+        return (NO_BROKER_EPOCH, NOT_DECIDED, after.fetcher, NO_PROPOSAL_ID, stops + 1, *waits, *board.led(broker, after))
 
     board.model.action(
         "Stop",

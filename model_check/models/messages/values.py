@@ -26,10 +26,15 @@ from spec.values import (
 PARTITION = PartitionId(0)
 """The one partition of the model."""
 
-MessageId = NewType("MessageId", int)
-"""The number of a fetch, or of a proposal: a correlation id that is never used again."""
+FetchId = NewType("FetchId", int)
+"""The number of a fetch: a correlation id that is never used again."""
 
-NO_MESSAGE = MessageId(-1)
+NO_FETCH_ID = FetchId(-1)
+
+ProposalId = NewType("ProposalId", int)
+"""The number of a proposal of an ISR: a correlation id that is never used again."""
+
+NO_PROPOSAL_ID = ProposalId(-1)
 
 
 class Decision(NamedTuple):

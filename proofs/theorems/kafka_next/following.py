@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from model_check.models.messages.values import FIRST_RUN, MessageId
+from model_check.models.messages.values import FIRST_RUN, FetchId
 from proofs.induction.invariant import conjunct
 from proofs.symbolic.logic import (
     all_of,
@@ -44,7 +44,7 @@ def fetcher_follows_log(s: View, broker: BrokerId) -> Any:
 
 
 @conjunct("Fetches", "A fetch is sent in its sender's epoch to the leader of that.")
-def fetches(s: View, broker: BrokerId, fetch: MessageId) -> Any:
+def fetches(s: View, broker: BrokerId, fetch: FetchId) -> Any:
     asked = s.fetch(fetch)
     epoch = asked.epoch
     sent = all_of(
@@ -68,7 +68,7 @@ def fetches(s: View, broker: BrokerId, fetch: MessageId) -> Any:
 
 
 @conjunct("NoFetchYet", "Numbers of fetches are used once.")
-def no_fetch_yet(s: View, fetch: MessageId) -> Any:
+def no_fetch_yet(s: View, fetch: FetchId) -> Any:
     follower = s.fetch(fetch).follower
     unused = all_of(follower == NO_LEADER, no(s.reply(fetch).given))
     somebody = any_of(all_of(follower == NO_LEADER, no(s.reply(fetch).given)), s.some(lambda broker: follower == broker))
@@ -138,7 +138,7 @@ def awaited_fetch(s: View, follower: BrokerId, leader: BrokerId) -> Any:
 
 
 @conjunct("Answers", "A leader answers by its log as it was in the epoch of the fetch.")
-def answers(s: View, fetch: MessageId) -> Any:
+def answers(s: View, fetch: FetchId) -> Any:
     asked, answer = s.fetch(fetch), s.reply(fetch)
     served = all_of(answer.given, is_one_of(answer.error, Error.NONE))
     parted = diverges(answer)
@@ -178,7 +178,7 @@ def is_record_at(book: Any, offset: Any, record: Any) -> Any:
 
 
 @conjunct("DivergingAnswers", "Where an answer says that logs part, no record of an epoch that both can have lies beyond.")
-def diverging_answers(s: View, fetch: MessageId, offset: Offset) -> Any:
+def diverging_answers(s: View, fetch: FetchId, offset: Offset) -> Any:
     asked, answer = s.fetch(fetch), s.reply(fetch)
     parted = all_of(answer.given, is_one_of(answer.error, Error.NONE), diverges(answer))
     book = s.ledger(asked.epoch)

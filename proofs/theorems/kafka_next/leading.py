@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from model_check.models.messages.values import FIRST_RUN, MessageId
+from model_check.models.messages.values import FIRST_RUN, ProposalId
 from proofs.induction.invariant import conjunct
 from proofs.symbolic.logic import all_of, any_of, implies, is_one_of, member, no
 from proofs.theorems.kafka_next.view import View
@@ -37,7 +37,7 @@ def new_runs_are_known(s: View, leader: BrokerId, follower: BrokerId) -> Any:
 
 
 @conjunct("Proposals", "A leader proposes in its epoch, on top of the ISR that it knows, and not that one.")
-def proposals(s: View, proposal: MessageId, leader: BrokerId) -> Any:
+def proposals(s: View, proposal: ProposalId, leader: BrokerId) -> Any:
     asked = s.proposed(proposal)
     epoch, version = asked.leader_epoch, asked.partition_epoch
     decided = s.decision(version)
@@ -61,7 +61,7 @@ def proposals(s: View, proposal: MessageId, leader: BrokerId) -> Any:
 
 
 @conjunct("NoProposalYet", "Numbers of proposals are used once.")
-def no_proposal_yet(s: View, proposal: MessageId) -> Any:
+def no_proposal_yet(s: View, proposal: ProposalId) -> Any:
     leader = s.proposed(proposal).leader
     answer = s.verdict(proposal)
     unused = all_of(leader == NO_LEADER, no(answer.given), no(answer.for_good))
@@ -70,7 +70,7 @@ def no_proposal_yet(s: View, proposal: MessageId) -> Any:
 
 
 @conjunct("ProposedMembers", "Who is proposed for the ISR is in it, or has shown all that the epoch's leader started with.")
-def proposed_members(s: View, proposal: MessageId, replica: BrokerId) -> Any:
+def proposed_members(s: View, proposal: ProposalId, replica: BrokerId) -> Any:
     asked = s.proposed(proposal)
     epoch = asked.leader_epoch
     in_sync = member(replica, s.decision(asked.partition_epoch).isr)
@@ -82,7 +82,7 @@ def proposed_members(s: View, proposal: MessageId, replica: BrokerId) -> Any:
 
 
 @conjunct("ProposedRuns", "Whom a leader proposes to admit it knows by the run that it names, or by a later one.")
-def proposed_runs(s: View, proposal: MessageId, leader: BrokerId, replica: BrokerId) -> Any:
+def proposed_runs(s: View, proposal: ProposalId, leader: BrokerId, replica: BrokerId) -> Any:
     if leader is replica or leader == replica:
         return True
     asked, named, known = s.proposed(proposal), s.named(proposal, replica), s.known(leader, replica)
@@ -94,7 +94,7 @@ def proposed_runs(s: View, proposal: MessageId, leader: BrokerId, replica: Broke
 
 
 @conjunct("ProposedCount", "Until it knows better, a leader waits for everybody whom it has proposed.")
-def proposed_count(s: View, proposal: MessageId, leader: BrokerId, replica: BrokerId) -> Any:
+def proposed_count(s: View, proposal: ProposalId, leader: BrokerId, replica: BrokerId) -> Any:
     asked = s.proposed(proposal)
     open_ = all_of(s.leads_in(leader, asked.leader_epoch), asked.partition_epoch == s.known_version(leader))
     may_be_granted = all_of(open_, no(s.verdict(proposal).for_good))
@@ -102,7 +102,7 @@ def proposed_count(s: View, proposal: MessageId, leader: BrokerId, replica: Brok
 
 
 @conjunct("ProposedHaveCommitted", "Who may be admitted by a proposal has shown all that was committed in the epoch.")
-def proposed_have_committed(s: View, proposal: MessageId, replica: BrokerId) -> Any:
+def proposed_have_committed(s: View, proposal: ProposalId, replica: BrokerId) -> Any:
     asked = s.proposed(proposal)
     epoch = asked.leader_epoch
     refused = s.verdict(proposal).for_good
@@ -113,7 +113,7 @@ def proposed_have_committed(s: View, proposal: MessageId, replica: BrokerId) -> 
 
 
 @conjunct("LatestProposal", "A leader makes a proposal after it has been told that the one before is not carried out.")
-def latest_proposal(s: View, proposal: MessageId, leader: BrokerId) -> Any:
+def latest_proposal(s: View, proposal: ProposalId, leader: BrokerId) -> Any:
     asked, answer = s.proposed(proposal), s.verdict(proposal)
     isr, latest = s.role(leader).isr, s.latest(leader)
     same = all_of(s.leads_in(leader, asked.leader_epoch), asked.partition_epoch == isr.partition_epoch)
@@ -137,7 +137,7 @@ def latest_proposal(s: View, proposal: MessageId, leader: BrokerId) -> Any:
 
 
 @conjunct("Verdicts", "The answer to a proposal is the decision that it led to.")
-def verdicts(s: View, proposal: MessageId, replica: BrokerId) -> Any:
+def verdicts(s: View, proposal: ProposalId, replica: BrokerId) -> Any:
     asked, answer = s.proposed(proposal), s.verdict(proposal)
     granted = all_of(answer.given, is_one_of(answer.error, Error.NONE))
     decided = s.decision(answer.partition_epoch)

@@ -11,17 +11,21 @@ from model_check.models import messages
 from model_check.models.messages import Numbers
 from model_check.models.messages.board import LATE, LONG_AGO
 from model_check.models.messages.settings import PARAMETERS
+from model_check.models.messages.values import FetchId, ProposalId
 from proofs.settings import Replicas
 from proofs.symbolic.logic import any_of, no
 from proofs.symbolic.values import Name, SymbolicBool
+from spec.values import BrokerEpoch, Epoch, Offset, PartitionEpoch
 
-EPOCH, VERSION, FETCH, PROPOSAL = Name("epoch"), Name("version"), Name("fetch"), Name("proposal")
+EPOCH, VERSION = Name("epoch", Epoch), Name("version", PartitionEpoch)
+FETCH, PROPOSAL = Name("fetch", FetchId), Name("proposal", ProposalId)
 
 
-SURVIVES, CHECKPOINTED, RUN = Name("survives"), Name("checkpointed"), Name("run")
+SURVIVES, CHECKPOINTED = Name("survives", Offset), Name("checkpointed", Offset)
+RUN = Name("run", BrokerEpoch)
 
 
-NOW, CAUGHT_UP = Name("now"), Name("caught_up")
+NOW, CAUGHT_UP = Name("now", int), Name("caught_up", int)
 
 
 NAME = "kafka-next"
@@ -45,7 +49,7 @@ def _believed(broker: int) -> SymbolicBool:
 
 
 def _caught_up(broker: int) -> Name:
-    return Name(f"when {broker} was caught up")
+    return Name(f"when {broker} was caught up", int)
 
 
 def as_within_bounds(replicas: int) -> tuple[SymbolicBool, ...]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from model_check.models.messages.values import MessageId
+from model_check.models.messages.values import FetchId
 from proofs.induction.invariant import conjunct
 from proofs.symbolic.logic import all_of, any_of, implies, is_one_of
 from proofs.theorems.kafka_next.view import View
@@ -22,7 +22,7 @@ def readable_is_settled(s: View, broker: BrokerId, offset: Offset) -> Any:
 
 
 @conjunct("ToldIsSettled", "What a leader tells of its high watermark is about what is committed.")
-def told_is_settled(s: View, fetch: MessageId, offset: Offset) -> Any:
+def told_is_settled(s: View, fetch: FetchId, offset: Offset) -> Any:
     asked, answer = s.fetch(fetch), s.reply(fetch)
     served = all_of(answer.given, is_one_of(answer.error, Error.NONE))
     return implies(all_of(served, offset < answer.high_watermark), s.is_settled(s.ledger(asked.epoch), offset))

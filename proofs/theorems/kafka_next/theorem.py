@@ -24,6 +24,7 @@ from proofs.symbolic.logic import (
     same_record,
     value_at,
 )
+from proofs.symbolic.values import Kind
 from proofs.theorems.kafka_next.brokers import (
     applied_is_decided,
     epochs_from_controller,
@@ -108,7 +109,7 @@ from spec.releases.broker import BROKER_NEXT
 from spec.releases.broker_mutants import BROKER_MUTANTS
 from spec.releases.kraft import KRAFT_NEXT
 from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Offset
+from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Offset, PartitionEpoch
 
 # ---- what follows
 
@@ -254,11 +255,11 @@ def ledger_opened(s: View, epoch: Epoch) -> Any:
 REALISTIC = (applied_whole, values_are_new, ledger_opened)
 
 
-def landmarks(s: View) -> tuple[tuple[str, Any], ...]:
+def landmarks(s: View) -> tuple[tuple[Kind, Any], ...]:
     """The epochs that brokers are in, and the controller; and of who has committed furthest."""
     state = s.partition
-    controller = (("epoch", state.leader_epoch), ("version", state.partition_epoch), ("epoch", s.settled.epoch))
-    return *controller, *(("epoch", s.role(broker).leader_epoch) for broker in s.brokers.ids or ())
+    controller = ((Epoch, state.leader_epoch), (PartitionEpoch, state.partition_epoch), (Epoch, s.settled.epoch))
+    return *controller, *((Epoch, s.role(broker).leader_epoch) for broker in s.brokers.ids or ())
 
 
 def committed_before_the_last_epoch(s: View) -> bool:

@@ -21,7 +21,7 @@ from model_check.engines.explorer import explorer
 from model_check.models import messages
 from model_check.models.messages import board
 from model_check.models.messages.settings import PARAMETERS
-from model_check.models.messages.values import FIRST_RUN, MessageId
+from model_check.models.messages.values import FIRST_RUN, FetchId, ProposalId
 from proofs.commands import prove
 from proofs.induction.by_outcome import InductionByOutcome
 from proofs.induction.invariant import Theorem, conjunct
@@ -95,7 +95,8 @@ def failing(model: Model, state: State) -> list[str]:
         Offset: range(bounds["values"] + 1),
         Epoch: range(bounds["max_epoch"] + 1),
         PartitionEpoch: range(bounds["max_version"] + 1),
-        MessageId: range(max(bounds["fetches"], bounds["proposals"])),
+        FetchId: range(bounds["fetches"]),
+        ProposalId: range(bounds["proposals"]),
     }
     of = View if bounds["min_isr"] == 1 else LossyView
     view = of(Explored(model, state).at, Brokers(replicas))
