@@ -75,5 +75,5 @@ def test_nothing_fails_without_a_conjunct_that_another_repeats() -> None:
 
 def test_proofs_rest_on_named_conjuncts() -> None:
     rests = rests_on(THEOREMS["async-isr"], replicas=2)
-    assert rests["LeaderHandleUpdate(version=next version)", "MaximalIsrCoversTrueIsr"] >= {"NewsCoversTrueIsr"}
+    assert rests["LeaderHandleUpdate(version=next version)", "MaximalIsrCoversTrueIsr"] >= {"AnnouncedIsrCoversTrueIsr"}
     assert rests["Property", "ValidHighWatermark"] >= {"MaximalIsrCoversTrueIsr"}
