@@ -22,12 +22,17 @@ from model_check.models.messages.board import Board, Numbers
 from model_check.models.messages.control import add_control
 from model_check.models.messages.properties import add_properties
 from model_check.models.messages.replication import add_replication
+from model_check.models.messages.settings import check
 
 __all__ = ["Numbers", "build"]
 
 
 def build(name: str, parameters: dict[str, Any], numbers: Numbers | None = None) -> Model:
-    """The model within the bounds of `parameters`. `numbers` of epochs and messages follow from these, unless given."""
+    """The model within the bounds of `parameters`; `ParameterError` if they do not go together.
+
+    `numbers` of epochs and messages follow from these, unless given.
+    """
+    check(parameters)
     board = Board(name, parameters, numbers)
     add_control(board)
     add_replication(board)

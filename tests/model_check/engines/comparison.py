@@ -8,7 +8,7 @@ from model_check.core.model import Model
 from model_check.models import MODELS
 
 SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
-    *((name, {"replicas": 2, "max_epoch": 1}) for name in MODELS if name not in ("async-isr", "kafka")),
+    *((name, {"replicas": 2, "max_epoch": 1}) for name in MODELS if name not in ("async-isr", "kafka", "messages")),
     ("truncate-to-hw", {"replicas": 2, "max_epoch": 2}),
     ("kip-101", {"replicas": 2, "max_epoch": 2}),
     ("kip-320", {"replicas": 3, "max_epoch": 0}),
@@ -25,6 +25,8 @@ SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
     ("kafka", {"brokers": 2, "min_isr": 1, "elections": 2}),
     ("kafka", {"brokers": 2, "min_isr": 1, "isr_shrinks": 1}),
     ("kafka", {"brokers": 2, "version": "2.0,2.1", "min_isr": 1, "elections": 1, "acks": "1"}),
+    ("messages", {"min_isr": 1, "fetches": 1}),
+    ("messages", {"min_isr": 2, "fetches": 1, "unclean_shutdowns": 1, "values": 0, "max_epoch": 0}),
 ]
 
 
