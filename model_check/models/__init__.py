@@ -78,7 +78,7 @@ MODELS = {
         ),
         ModelEntry(
             "messages",
-            "Kafka 4.0, repaired, with each message in flight by itself: the model of the theorems kafka-next, within bounds",
+            "Kafka 4.0, repaired, with each message in flight by itself: the theorems kafka-next are about it",
             MESSAGES_PARAMETERS,
             {},
             partial(messages.build, "messages"),

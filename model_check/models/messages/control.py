@@ -259,10 +259,10 @@ def _handle(board: Board, proposal: ProposalId, at: Values) -> Decided:
     """What is decided on a proposal, and the answer."""
     slots = board.slots
     proposed: Proposed = at[slots.proposed[proposal]]
-    named = {broker: at[slot] for broker, slot in board.named(proposal).items()}
+    leader, named = board.one_of(proposed.leader), {broker: at[slot] for broker, slot in board.named(proposal).items()}
     isr = frozenset(IsrMember(member, named[member]) for member in board.those_in(proposed.isr))
     epochs = proposed.leader_epoch, proposed.partition_epoch
-    request = AlterPartitionRequest(board.one_of(proposed.leader), proposed.broker_epoch, PARTITION, *epochs, isr)
+    request = AlterPartitionRequest(leader, proposed.broker_epoch, PARTITION, *epochs, isr)
     state = board.controller(at[slots.partition], board.brokers[0], _registered(board, at))
     step = handle_alter_partition(board.control, board.settings, state, request)
     response = next(effect.message for effect in step.effects if isinstance(effect, Reply))

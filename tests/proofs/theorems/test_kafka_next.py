@@ -12,12 +12,9 @@ from typing import Any
 
 import pytest
 
-from model_check.core.exploration import Limits
 from model_check.core.model import Model, State
 from model_check.core.parameters import resolve
 from model_check.core.symmetry import Symmetry
-from model_check.engines import compiled
-from model_check.engines.explorer import explorer
 from model_check.models import messages
 from model_check.models.messages import board
 from model_check.models.messages.settings import PARAMETERS
@@ -155,13 +152,6 @@ def test_actions_of_one_broker_stand_for_those_of_all() -> None:
     assert sorted(action.name for action in induction.actions.values()) == sorted([*names, *twice])
 
 
-def test_symmetry_halves_the_states_of_two_brokers() -> None:
-    """Slots about another broker change places with it: all states have a mirror image but two: none or both are fenced."""
-    model = model_of(fetches=1)
-    found = compiled.explore(model, model.properties, Limits(True), symmetry=Symmetry(model))
-    assert (found.distinct_states, found.depth) == ((6704 + 2) // 2, 15)
-
-
 def test_the_invariant_does_not_hold_of_every_weaker_protocol() -> None:
     model = model_of(brokers=2, mutant="no-divergence-check", **BOUNDS)
     assert {name for state in walked(model, 30, 12) for name in failing(model, state)} != set()
@@ -193,33 +183,6 @@ def test_each_outcome_is_exported(tmp_path: Path) -> None:
     task = "CreatePartition(leader=1, partition_epoch=partition epoch, epoch=epoch)"
     induction.prove(task)
     assert len(list(tmp_path.iterdir())) == len(list(induction.claims(task)))
-
-
-@pytest.mark.parametrize(
-    ("bounds", "counts"),
-    [({}, (6704, 15)), ({"unclean_shutdowns": 1, "values": 0, "min_isr": 2, "max_epoch": 0}, (3390, 17))],
-)
-def test_both_engines_find_the_same_states(bounds: dict[str, int], counts: tuple[int, int]) -> None:
-    model = model_of(fetches=1, **bounds)
-    limits = Limits(True)
-    found = [explorer(name)(model, model.properties, limits) for name in ("reference", "compiled")]
-    assert [(result.distinct_states, result.depth) for result in found] == [counts] * 2
-    assert [verdict.holds for verdict in found[0].verdicts] == [verdict.holds for verdict in found[1].verdicts]
-
-
-@pytest.mark.parametrize(
-    ("mutant", "states"), [(None, None), ("unclean-replica-keeps-its-place", 12), ("advance-below-min-isr", 5)]
-)
-def test_losses_of_power_are_survived_unless_a_rule_is_weakened(mutant: str | None, states: int | None) -> None:
-    """Within bounds that are explored to the end; what fails is that members of ISR and ELR have what was committed."""
-    model = model_of(fetches=2, unclean_shutdowns=1, min_isr=2, mutant=mutant)
-    found = compiled.explore(model, model.properties, Limits(True))
-    by_name = dict(zip([prop.name for prop in model.properties], found.verdicts, strict=True))
-    trace = by_name["CommittedOnNextLeader"].trace
-    assert (trace and len(trace)) == states
-    if mutant is None:
-        assert all(verdict.holds for verdict in found.verdicts)
-        assert (found.complete, found.distinct_states, found.depth) == (True, 228_388, 22)
 
 
 LITTLE = [
