@@ -179,8 +179,8 @@ class _Builder:
                     [
                         when(lambda requests, isr=isr: isr in requests, requested),
                         when(
-                            lambda state, partition_epoch=version: (
-                                check_partition_epoch(state.partition_epoch, version) == Error.NONE
+                            lambda state, partition_epoch=partition_epoch: (
+                                check_partition_epoch(state.partition_epoch, partition_epoch) == Error.NONE
                             ),
                             slots.controller,
                         ),
