@@ -10,16 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from model_check.cli.check import check
-from model_check.cli.common import (
-    ALL_HOLD,
-    BAD_USAGE,
-    STOPPED,
-    VIOLATED,
-    StoppedError,
-    build,
-    model_options,
-    progress,
-)
+from model_check.cli.common import ALL_HOLD, BAD_USAGE, STOPPED, VIOLATED, StoppedError, build, model_options, progress
 from model_check.cli.graphs import graph, liveness, stats
 from model_check.cli.mutants import matrix, mutants
 from model_check.cli.prove import prove

@@ -5,7 +5,6 @@ piece is proved by Z3's own search, if that finds a proof at once, or else from 
 (`proofs.instances`).
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -13,32 +12,22 @@ from typing import Any
 import z3
 
 from model_check.core.model import Action
-from proofs.induction.induction import INIT, PROPERTIES, Claim, Induction, Obligation, Status, export, names_in
-from proofs.induction.instances import Instances, Kind
+from proofs.effort import Effort
+from proofs.induction.induction import INIT, PROPERTIES, Claim, Induction, Obligation, Status, export, gravest, names_in
+from proofs.induction.instances import Instances, Kinds
 from proofs.induction.invariant import Conjunct, ReplicaView, Theorem
 from proofs.induction.pieces import pieces
 from proofs.settings import Settings
-from proofs.symbolic.log import in_order
+from proofs.symbolic.log import in_order, kinds_in_laws
 from proofs.symbolic.relation import Step, outcomes
-from proofs.symbolic.values import conjunction, negation, number
-from spec.values import Epoch, Offset, PartitionEpoch
+from proofs.symbolic.state import kinds_of_arguments
+from proofs.symbolic.values import Kind, conjunction, negation, number
+from spec.values import Epoch, Offset
 
-KINDS: dict[object, Kind] = {Offset: "offset", Epoch: "epoch", PartitionEpoch: "version"}
-"""Of which kind the parameters of conjuncts are, by their types; a message's kind is the parameter's name."""
+AT_FIRST = 400_000
+"""How much Z3 may do with a whole claim, or a piece, by its own search first, in its own units: a tenth of a second."""
 
-ARGUMENTS: dict[str, Kind] = {"survives": "offset", "checkpointed": "offset"}
-"""Of which kind the arguments of actions are, by name; of others the kind is the name."""
-
-IN_LAWS: dict[str, Kind] = {"any offset": "offset", "any position": "offset", "any epoch": "epoch"}
-"""Of which kind the variables of laws are, by name."""
-
-AT_FIRST, AT_FIRST_MS = 400_000, 500
-"""How much Z3 may do with a whole claim, or a piece, by its own search first, in its own units: a tenth of a second.
-
-Not all that it does counts in its units, so there is a limit in milliseconds, too.
-"""
-
-BY_INSTANCES, BY_INSTANCES_MS = 6_000_000, 8_000
+BY_INSTANCES = 6_000_000
 """How much it may do with instances each time: a few seconds."""
 
 IN_ORDER = "LogsInOrder"
@@ -53,15 +42,15 @@ class InductionByOutcome(Induction):
         self.exported = 0
         """How many files were written: an obligation has one for each outcome."""
         self.about = {conjunct.name: self._about(conjunct) for conjunct in (*self.conjuncts, *theorem.consequences)}
-        named = IN_LAWS | {str(variable): kind for about in self.about.values() for kind, variable in about}
-        self.named = named
+        variables = kinds_in_laws() | {str(variable): kind for about in self.about.values() for kind, variable in about}
+        self.kinds = Kinds(variables, kinds_of_arguments(self.model, self.shapes))
         closed = [instance.closed() for _, instance in self.hypotheses]
         view = theorem.view(self.before.at, self.brokers)
         assert isinstance(view, ReplicaView), f"{theorem.name} is not about replicas with logs"
         self._view = view
         self.orders = [in_order(view.log(broker)) for broker in self.brokers.ids or ()]
         """That epochs never go back along the brokers' logs: a premise of laws, and an obligation of its own."""
-        self.instances_of = Instances([*self.premises, *closed], named)
+        self.instances_of = Instances([*self.premises, *closed], self.kinds)
 
     def acting(self, actions: Sequence[Action]) -> Sequence[Action]:
         """Of actions that are the same but for brokers' names, one: brokers are interchangeable."""
@@ -74,8 +63,7 @@ class InductionByOutcome(Induction):
         return list(kept.values())
 
     def _about(self, conjunct: Conjunct) -> list[tuple[Kind, z3.ExprRef]]:
-        named = zip(conjunct.numbers, conjunct.kinds, conjunct.variables[1], strict=True)
-        return [(KINDS.get(kind, name), variable) for name, kind, variable in named]
+        return list(zip(conjunct.kinds, conjunct.variables[1], strict=True))
 
     def outcomes(self, label: str, action: Action) -> list[Step]:
         """The outcomes of an action that have to be looked at."""
@@ -121,18 +109,18 @@ class InductionByOutcome(Induction):
             self.exported += 1
             export(self.settings, claim, solver, part=self.exported)
             solver.pop()
-        if z3.is_true(claim.goal) or self._searched((*claim.premises, negation(claim.goal))):
+        effort = self.effort()
+        if z3.is_true(claim.goal) or self._searched(effort, (*claim.premises, negation(claim.goal))):
             return "proved"
-        end = time.perf_counter() + self.settings.timeout
         for formulas, names in self._pieces(claim):
-            if time.perf_counter() > end or not self._proves_piece(claim, formulas, names):
-                return "refuted" if self.has_time_for_search and on_failure(claim) else "unknown"
+            if not self._proves_piece(effort, self.instances_of, claim, formulas, names):
+                return "refuted" if self.settings.search and on_failure(claim) else "unknown"
         return "proved"
 
     def _pieces(self, claim: Claim) -> Iterator[tuple[tuple[z3.BoolRef, ...], list[tuple[Kind, z3.ArithRef]]]]:
         """The formulas of each piece of a claim, its goal negated, with the arguments of the action."""
         action = self.actions.get(claim.action)
-        names = [(ARGUMENTS.get(name, name), term) for name, term in (names_in(action) if action else [])]
+        names = [(name.kind, name.term) for name in (names_in(action) if action else [])]
         for premises, part in pieces(claim.goal, [term for _, term in names]):
             yield (*claim.premises, *premises, negation(part)), names
 
@@ -149,7 +137,7 @@ class InductionByOutcome(Induction):
             return frozenset()
         found: set[str] = set()
         for formulas, names in self._pieces(claim):
-            if self._searched(formulas, self.labelled) or any(self._by_instances(self.labelled, claim, formulas, names)):
+            if self._proves_piece(self.effort(), self.labelled, claim, formulas, names):
                 found |= self.labelled.core
             else:
                 raise ValueError(f"no proof was found that {claim.action} keeps {claim.conjunct}")
@@ -159,13 +147,22 @@ class InductionByOutcome(Induction):
     def labelled(self) -> Instances:
         """The hypotheses, each under the name of its conjunct."""
         under = [(z3.Bool(conjunct.name), instance.closed()) for conjunct, instance in self.hypotheses]
-        return Instances(self.premises, self.named, under)
+        return Instances(self.premises, self.kinds, under)
 
-    def _proves_piece(self, claim: Claim, formulas: tuple[z3.BoolRef, ...], names: list[tuple[Kind, z3.ArithRef]]) -> bool:
-        return self._searched(formulas) or any(self._by_instances(self.instances_of, claim, formulas, names))
+    def _proves_piece(
+        self,
+        effort: Effort,
+        hypotheses: Instances,
+        claim: Claim,
+        formulas: tuple[z3.BoolRef, ...],
+        names: list[tuple[Kind, z3.ArithRef]],
+    ) -> bool:
+        searched = self._searched(effort, formulas, hypotheses if hypotheses.labels else None)
+        return searched or any(self._by_instances(effort, hypotheses, claim, formulas, names))
 
     def _by_instances(
         self,
+        effort: Effort,
         hypotheses: Instances,
         claim: Claim,
         formulas: tuple[z3.BoolRef, ...],
@@ -174,26 +171,23 @@ class InductionByOutcome(Induction):
         brokers = self.brokers.ids or ()
         logs = [self._view.log(broker) for broker in brokers]
         about = self.about.get(claim.conjunct, [])
-        written_in = [("epoch", log.epoch(term)) for kind, term in about if kind == "offset" for log in logs]
-        ends = [("offset", z3.IntVal(0)), *(("offset", number(log.end_offset - 1)) for log in logs)]
+        written_in = [(Epoch, log.epoch(term)) for kind, term in about if kind is Offset for log in logs]
+        ends = [(Offset, z3.IntVal(0)), *((Offset, number(log.end_offset - 1)) for log in logs)]
         landmarks = [(kind, number(value)) for kind, value in self.theorem.landmarks(self._view)]
         core = [*about, *written_in, *names, *landmarks]
-        return hypotheses.attempts(formulas, core, ends, (BY_INSTANCES, BY_INSTANCES_MS))
+        return hypotheses.attempts(formulas, core, ends, effort, BY_INSTANCES)
 
-    def _searched(self, formulas: tuple[z3.BoolRef, ...], labelled: Instances | None = None) -> bool:
+    def _searched(self, effort: Effort, formulas: tuple[z3.BoolRef, ...], labelled: Instances | None = None) -> bool:
         """Whether Z3's own search finds the contradiction soon; `labelled`: what it is told under labels, if it is."""
         solver = self.solver() if labelled is None else z3.Solver()
-        solver.set("rlimit", AT_FIRST)
-        solver.set("timeout", AT_FIRST_MS)
         solver.add(*formulas)
         if labelled is None:
-            return bool(solver.check() == z3.unsat)
+            return bool(effort.part(AT_FIRST).ask(solver) == z3.unsat)
         solver.add(*labelled.ground, *(known.told(known.formula) for known in labelled.general))
-        return labelled.contradicts(solver)
+        return labelled.contradicts(solver, effort.part(AT_FIRST))
 
 
 def _both(one: Obligation, other: Obligation) -> Obligation:
     """Two parts of one obligation."""
-    found = {one.status, other.status}
-    status: Status = "refuted" if "refuted" in found else "unknown" if "unknown" in found else "proved"
+    status = gravest([one.status, other.status])
     return one._replace(status=status, seconds=one.seconds + other.seconds, paths=one.paths + other.paths)

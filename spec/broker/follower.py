@@ -5,6 +5,7 @@ somebody else. Kafka: `AbstractFetcherThread`, `ReplicaFetcherThread`.
 """
 
 from spec.broker.effects import (
+    BatchesAppended,
     Effect,
     FollowerRequest,
     LogRestarted,
@@ -12,7 +13,6 @@ from spec.broker.effects import (
     LogTruncated,
     Persist,
     RebuildProducers,
-    RecordsAppended,
 )
 from spec.broker.partition import Broker, Handled, Partition
 from spec.broker.rules.divergence import is_diverging
@@ -38,6 +38,7 @@ from spec.broker.rules.fetcher import (
 )
 from spec.log.algebra import LogT
 from spec.log.local_log import append_fetched, move_start, restart, set_high_watermark
+from spec.log.producers import remember_appended
 from spec.messages.fetch import FetchRequest, FetchResponse
 from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, Wanted
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
@@ -140,7 +141,7 @@ def handle_fetch_response(
 
 
 def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch, answer: FetchResponse) -> Handled[LogT]:
-    """Append, then take the high watermark as far as the log goes, then the log start.
+    """Append, note the producers, then take the high watermark as far as the log goes, then the log start.
 
     A follower whose log is not where its fetcher is, or which the leader sends what it has or what cannot be deleted,
     gives the partition up.
@@ -152,8 +153,10 @@ def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch,
     appended = append_fetched(before, answer.base_offset, records)
     if fetcher.fetch_offset != before.log.end_offset or appended.error != Error.NONE:
         return Step(partition._replace(fetcher=failed(fetcher)))
+    producers = remember_appended(() if appended.restarted else partition.producers, answer.base_offset, records)
+    partition = partition._replace(producers=producers)
     local = set_high_watermark(appended.local, answer.high_watermark)
-    effects: tuple[Effect, ...] = (Persist(RecordsAppended(answer.base_offset, records)),) if records else ()
+    effects: tuple[Effect, ...] = (Persist(BatchesAppended(answer.base_offset, records)),) if records else ()
     if appended.restarted:
         effects = (Persist(LogRestarted(answer.base_offset)), *effects)
     moved = move_start(local, answer.log_start_offset)

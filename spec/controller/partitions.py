@@ -13,11 +13,11 @@ from spec.controller.rules.isr_proposals import check_proposal, ineligible_error
 from spec.controller.rules.partition_change import Election, unchanged
 from spec.controller.rules.reassignment import check_assignment, check_reassignment, reassigned, reverted
 from spec.controller.state import ControllerState, ControllerStep, decide
+from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from spec.messages.administration.create_topics import CreateTopicsRequest
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
+from spec.messages.administration.error_response import ErrorResponse
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from spec.messages.create_topics import CreateTopicsRequest
-from spec.messages.elect_leaders import ElectLeadersRequest
-from spec.messages.error_response import ErrorResponse
 from spec.metadata import (
     NO_LEADER_CHANGE,
     NOBODY,

@@ -29,6 +29,7 @@ from spec.broker.roles import apply_change
 from spec.broker.rules.fetcher import Asked
 from spec.controller.protocol import ControllerProtocol
 from spec.log.algebra import LogT
+from spec.log.batch import Batch, records_of
 from spec.log.local_log import LocalLog
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from spec.messages.fetch import FetchRequest, FetchResponse
@@ -224,7 +225,7 @@ class Cluster(Generic[LogT]):
         if leads(self.broker(replica), partition):
             self.requests += 1
             self.produced[self.requests] = (self.requests, count)
-            request = ProduceRequest(self.requests, ACKS_ALL, (self.requests,) * count)
+            request = ProduceRequest(self.requests, ACKS_ALL, Batch(count, payload=self.requests))
             self.run(replica, handle_produce(self.broker(replica), partition, request, self.now))
 
     def pass_time(self, replica: BrokerId) -> None:
@@ -314,7 +315,7 @@ class Cluster(Generic[LogT]):
             local = node.partition.local
             assert 0 <= local.log.start_offset <= local.high_watermark <= local.log.end_offset
             known = len(self.committed)
-            below = local.log.read(Offset(0), local.high_watermark)
+            below = records_of(local.log.read(Offset(0), local.high_watermark))
             commits = self.check_every > 1 or leads(self.broker(replica), node.partition)
             if commits and len(below) > known:
                 self.committed += below[known:]
@@ -333,5 +334,5 @@ class Cluster(Generic[LogT]):
         self.check_acknowledged()
         for replica, node in self.nodes.items():
             log = node.partition.local.log
-            if list(log.read(Offset(0), log.end_offset))[: len(self.committed)] != self.committed:
+            if list(records_of(log.read(Offset(0), log.end_offset)))[: len(self.committed)] != self.committed:
                 raise LostError(f"replica {replica} lacks records that were committed")

@@ -20,9 +20,8 @@ from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, propose
 from spec.broker.rules.truncation import truncation_step
 from spec.log.epoch_history import NO_ENTRY, EpochEntry, EpochHistory
 from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.fetch import NO_FETCH
+from spec.messages.fetch import NO_FETCH, FetchResponse
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
-from spec.published.fetch import PublishedFetchResponse
 from spec.published.mutants import MUTANTS
 from spec.published.versions import ASYNC_ISR, KIP_320
 from spec.values import (
@@ -184,7 +183,7 @@ VALUES: tuple[Any, ...] = (
     EMPTY_LOG,
     OffsetForLeaderEpochResponse(Error.NONE, UNDEFINED_EPOCH_END),
     EpochHistory(),
-    PublishedFetchResponse(Error.NONE, (), Offset(0)),
+    FetchResponse(Error.NONE),
     KIP_320,
     LEADER,
     MUTANTS[0],

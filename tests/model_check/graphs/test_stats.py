@@ -20,7 +20,7 @@ from tests.model_check.toy import counters
     ("name", "parameters"),
     [
         ("kip-320", {"replicas": 2, "max_epoch": 0}),
-        ("async-isr", {"replicas": 2, "max_offset": 1, "max_version": 1}),
+        ("async-isr", {"replicas": 2, "max_offset": 1, "max_partition_epoch": 1}),
     ],
 )
 def test_like_networkx(name: str, parameters: dict[str, Any]) -> None:
@@ -61,6 +61,7 @@ def test_beyond_a_size_the_diameter_is_only_bounded(monkeypatch: pytest.MonkeyPa
     assert stats_as_json(stats)["diameter"] is None
 
 
+@pytest.mark.slow
 def test_the_command_prints_and_draws(command: Command, tmp_path: Path) -> None:
     small = ("stats", "kip-320", "--replicas", "2", "--max-epoch", "0", "--plots", str(tmp_path / "plots"))
     done = command(*small, "--json")

@@ -1,8 +1,8 @@
-"""A follower's handlers: T3-T13, H6, H8, H9, R3, by release where they differ."""
+"""A follower's handlers, by release where they differ: rules T3-T13, H6, H8, H9, R3 of docs/rules.md."""
 
 import pytest
 
-from spec.broker.effects import LogRestarted, LogStartMoved, LogTruncated, Persist, RebuildProducers, RecordsAppended
+from spec.broker.effects import BatchesAppended, LogRestarted, LogStartMoved, LogTruncated, Persist, RebuildProducers
 from spec.broker.follower import (
     fetch_or_truncate,
     handle_fetch_response,
@@ -165,7 +165,7 @@ def test_records_are_appended_then_the_watermark_and_the_start_follow() -> None:
     assert (after.local.log.end_offset, after.local.high_watermark, after.local.log.start_offset) == (4, 3, 1)
     assert (after.fetcher.fetch_offset, after.fetcher.last_fetched_epoch, after.fetcher.answered) == (4, 5, True)
     records = (Record(2, Epoch(4)), Record(3, EPOCH))
-    assert step.effects == (Persist(RecordsAppended(Offset(2), records)), Persist(LogStartMoved(Offset(1))))
+    assert step.effects == (Persist(BatchesAppended(Offset(2), records)), Persist(LogStartMoved(Offset(1))))
 
 
 @pytest.mark.parametrize(("leaders", "own"), [(0, 0), (1, 1), (9, 2)])

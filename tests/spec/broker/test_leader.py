@@ -1,10 +1,10 @@
-"""A leader's handlers: P1-P11, I1-I5, F1-F10, S6, H1-H5, H10, E1-E6, A1, A6, A7, R1-R7."""
+"""A leader's handlers: rules P1-P11, I1-I5, F1-F10, S6, H1-H5, H10, E1-E6, A1, A6, A7, R1-R7 of docs/rules.md."""
 
 from dataclasses import replace
 
 import pytest
 
-from spec.broker.effects import AnswerProducer, CloseConnection, LogStartMoved, Persist, RecordsAppended
+from spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, LogStartMoved, Persist
 from spec.broker.leader.deletion import apply_retention, delete_records, handle_delete_records, low_watermark_of
 from spec.broker.leader.fetch import handle_fetch, read_partition
 from spec.broker.leader.isr import consider_joining, consider_shrinking, handle_alter_partition_response
@@ -25,7 +25,8 @@ from spec.broker.rules.isr.proposal import LeaderIsr, maximal_isr, nothing_pendi
 from spec.broker.rules.isr.request import WriteIsr, ask_for_isr_by_broker_epoch, members
 from spec.broker.rules.offsets import is_deleted
 from spec.broker.rules.reading import answers_at_once, leaving_now, may_throttle, readable_replicas
-from spec.log.producers import LAST_SEQUENCE, ProducerBatch, ProducerEpoch, ProducerId, append_unchecked, rebuilt_from
+from spec.log.batch import Batch
+from spec.log.producers import LAST_SEQUENCE, ProducerBatch, append_unchecked, rebuilt_from
 from spec.log.record_log import RecordLog
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
 from spec.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
@@ -61,7 +62,8 @@ from spec.values import (
     Offset,
     PartitionEpoch,
     PartitionId,
-    Record,
+    ProducerEpoch,
+    ProducerId,
 )
 from tests.spec.broker_driver import (
     EPOCH,
@@ -87,13 +89,13 @@ LATE = 10**9
 """A time by which everybody has fallen behind who does not hold all."""
 
 
-def produce(acks: int = ACKS_ALL, *values: int, deadline: int = NO_DEADLINE) -> ProduceRequest:
-    return ProduceRequest(9, acks, values or (7,), deadline)
+def produce(acks: int = ACKS_ALL, record_count: int = 1, deadline: int = NO_DEADLINE) -> ProduceRequest:
+    return ProduceRequest(9, acks, Batch(record_count, payload=7), deadline)
 
 
-def idempotent(first_sequence: int, count: int = 1, epoch: int = 0) -> ProduceRequest:
-    producer = ProducerId(4), ProducerEpoch(epoch), first_sequence
-    return ProduceRequest(9, ACKS_LEADER, (7,) * count, -1, *producer)
+def idempotent(first_sequence: int, record_count: int = 1, epoch: int = 0) -> ProduceRequest:
+    batch = Batch(record_count, NO_EPOCH, 7, ProducerId(4), ProducerEpoch(epoch), first_sequence)
+    return ProduceRequest(9, ACKS_LEADER, batch)
 
 
 def answered(error: Error, base_offset: int = UNKNOWN_OFFSET) -> AnswerProducer:
@@ -136,10 +138,10 @@ def test_min_isr_cannot_exceed_the_number_of_replicas() -> None:
 
 
 def test_records_are_stored_in_the_leaders_epoch_before_the_answer() -> None:
-    step = handle_produce(broker(), leader(log_of(4)), produce(ACKS_LEADER, 7, 8), NOW)
-    records = (Record(7, EPOCH), Record(8, EPOCH))
-    assert step.effects == (Persist(RecordsAppended(Offset(1), records)), answered(Error.NONE, 1))
-    assert step.state.local.log == log_of(4).append(records)
+    step = handle_produce(broker(), leader(log_of(4)), produce(ACKS_LEADER, 2), NOW)
+    batches = (Batch(2, EPOCH, 7),)
+    assert step.effects == (Persist(BatchesAppended(Offset(1), batches)), answered(Error.NONE, 1))
+    assert step.state.local.log == log_of(4).append(batches)
 
 
 def test_acks_0_is_not_answered() -> None:

@@ -17,10 +17,10 @@ from spec.controller.state import (
     refuse_as_inactive,
     session_of,
 )
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
 from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.metadata import (
     EMPTY_IMAGE,
     NOBODY,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
-from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
 from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest

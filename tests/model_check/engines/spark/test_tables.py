@@ -20,7 +20,7 @@ import pyarrow.parquet
 from model_check.core.exploration import Exploration, Limits, Trace
 from model_check.core.model import Model, State
 from model_check.engines.spark import engine
-from model_check.engines.spark.session import SparkSettings, spark_context
+from model_check.engines.spark.session import SparkSettings
 from model_check.models import MODELS
 from model_check.reports.coverage import covering_traces, mutants_of
 from tests.model_check.commands import Command
@@ -53,13 +53,6 @@ def explored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Exploratio
     with engine.states_folder(settings, context) as states:
         limits = Limits(stop_at_first=False)
         return folder, engine.SparkSearch(MODEL, MODEL.properties, limits, settings, None, context, states).run()
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    conf = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
-    with spark_context(SparkSettings("local[2]", conf=conf)) as context:
-        yield context
 
 
 def test_questions_of_the_documentation_have_answers(spark: Any, explored: tuple[Path, Exploration]) -> None:

@@ -9,7 +9,7 @@ from model_check.core.temporal import assumed
 from model_check.graphs.edges import state_graph
 from model_check.graphs.graph import StateGraph
 from model_check.graphs.liveness import check_liveness
-from model_check.models.kafka.liveness import HEALING
+from model_check.models.kafka.properties.liveness import HEALING
 from model_check.reports import mutants
 from tests.model_check.commands import Command
 from tests.model_check.graphs.lassos import assert_fair_violation
@@ -93,6 +93,7 @@ def test_the_repaired_version_keeps_its_promises(parameters: tuple[tuple[str, An
     assert broken(graph) == {}
 
 
+@pytest.mark.slow
 def test_every_promise_is_due_somewhere() -> None:
     graph = graph_of(of(brokers=2, min_isr=1, elections=0, clean_shutdowns=1))
     assert [prop.name for prop in graph.model.liveness] == PROMISES
@@ -126,7 +127,7 @@ def test_what_is_not_fair_is_a_disturbance_a_loss_or_what_clients_do() -> None:
     assert {fairness.action for fairness in HEALING} == known - DISTURBANCES - LOSSES - CLIENTS
 
 
-SLOW = {"last-known-leader-while-down", "admit-anybody"}
+SLOW = set(mutants.PROMISES) - {"truncate-only-if-longer"}
 
 
 @pytest.mark.parametrize(
@@ -219,6 +220,7 @@ def test_a_leader_with_an_epoch_that_is_not_its_own_asks_for_an_isr_for_ever() -
     assert found["IsrChangeCompletes"] == (8, 2)
 
 
+@pytest.mark.slow
 def test_a_hunt_for_a_promise_as_line_json_and_page(command: Command) -> None:
     found = mutants.hunt("await-ineligible")
     assert (found.killed_by, found.loop, found.without) == ({"WriteIsAnswered": 5}, 0, ("Register",))
