@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import REPOSITORY
-from tests.rooms import Tree, circles, graph_of, private_names_used, read_tree, room_of
+from tests.places import DOCS, REPOSITORY
+from tests.rooms import Tree, circles, graph_of, private_names_used, read_tree, room_of, without_detours
+from tests.rooms_drawing import arrows_of, drawing, floors_of
 
 WORDS = ("spec.values", "spec.step", "spec.metadata", "spec.mutation")
 BROKER = ("spec.log", "spec.messages", "spec.broker.rules")
@@ -197,6 +198,21 @@ def test_the_table_names_what_there_is_and_no_room_below_itself() -> None:
         assert {one for one in may if not one.endswith(".*")} <= set(above), room
     lower = {(room, other) for room in ROOMS for other in allowed(room)}
     assert circles(graph_of(lower)) == []
+
+
+def test_the_drawing_shows_the_imports_as_they_are() -> None:
+    """`python -m tests.rooms_drawing docs/rooms.svg` makes it."""
+    assert (DOCS / "rooms.svg").read_text(encoding="utf-8") == drawing(TREE)
+
+
+def test_every_arrow_is_drawn_or_follows_from_others() -> None:
+    tree = Tree(dict.fromkeys(("spec.log.a", "spec.messages.b", "spec.broker.c"), Path("made_up.py")))
+    tree.add("spec.messages.b", Path("b.py"), "import spec.log.a")
+    assert arrows_of(tree) == without_detours(arrows_of(tree)) == {"spec.messages": {"spec.log"}}
+    tree.add("spec.broker.c", Path("c.py"), "import spec.log.a, spec.messages.b")
+    assert arrows_of(tree)["spec.broker"] == {"spec.log", "spec.messages"}
+    assert without_detours(arrows_of(tree))["spec.broker"] == {"spec.messages"}
+    assert floors_of(arrows_of(tree))["spec.broker"] == 2
 
 
 def test_no_circle_of_files() -> None:
