@@ -24,7 +24,7 @@ SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
     ("async-isr", {"replicas": 3, "max_offset": 1, "max_version": 1, "repair": ("one-proposal",)}),
     ("kafka", {"brokers": 2, "min_isr": 1, "elections": 2}),
     ("kafka", {"brokers": 2, "min_isr": 1, "isr_shrinks": 1}),
-    ("kafka", {"brokers": 2, "version": "2.0,2.1", "min_isr": 1, "elections": 1, "acks": "1"}),
+    ("kafka", {"brokers": 2, "release": "2.0,2.1", "min_isr": 1, "elections": 1, "acks": "1"}),
 ]
 
 
