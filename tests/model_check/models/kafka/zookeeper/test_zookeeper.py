@@ -10,6 +10,7 @@ from model_check.core.model import Model
 from model_check.core.symmetry import Symmetry
 from model_check.engines import compiled, reference
 from model_check.models.kafka.board import Board
+from model_check.models.kafka.party import Held
 from model_check.models.kafka.reductions import order_for
 from model_check.models.kafka.settings import controller_of, releases_of, rules_of
 from model_check.models.kafka.values import (
@@ -19,13 +20,12 @@ from model_check.models.kafka.values import (
     Inbox,
     Order,
     Process,
-    Role,
     Told,
     Topic,
     Under,
     ZkCluster,
 )
-from model_check.models.kafka.zookeeper.brokers import handled
+from model_check.models.kafka.zookeeper.brokers import Obeyed, handled
 from model_check.models.kafka.zookeeper.state import ZkDecision, order_of, with_mail
 from model_check.traces.encode import in_words
 from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
@@ -245,23 +245,12 @@ def test_a_request_of_a_controller_that_was_replaced_is_refused_once_the_next_on
     parameters = dict(kafka(release="2.6", brokers=2, failovers=1).parameters)
     releases = releases_of(parameters)
     board = Board("kafka", rules_of(releases, parameters), controller_of(releases, parameters), parameters)
-    slots = board.slots
-    party = (
-        slots.log[2],
-        slots.role[2],
-        slots.memory[2],
-        slots.exchange[2],
-        slots.clients,
-        slots.fetcher[2],
-        slots.process[2],
-    )
-    before = tuple(board.model.initial[slot.position] for slot in party)
-    heard, *refused = handled(board, TWO, announced(1, 1), Epoch(1), *before)
-    assert (heard, tuple(refused)) == (1, before)
-    heard, *obeyed = handled(board, TWO, announced(1, 1), FIRST_CONTROLLER, *before)
-    role = obeyed[1]
-    assert isinstance(role, Role)
-    assert (heard, role.leader_epoch) == (0, 1)
+    held = Held(*(board.model.initial[slot.position] for slot in board.held(TWO)))
+    process = board.model.initial[board.slots.process[2].position]
+    refused = handled(board, TWO, announced(1, 1), Epoch(1), process, held)
+    assert refused == Obeyed(Epoch(1), process, held)
+    obeyed = handled(board, TWO, announced(1, 1), FIRST_CONTROLLER, process, held)
+    assert (obeyed.controller_epoch, obeyed.held.role.leader_epoch) == (0, 1)
 
 
 def test_late_requests_of_the_controller_before_are_among_what_is_explored() -> None:
