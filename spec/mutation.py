@@ -22,18 +22,35 @@ RulesT = TypeVar("RulesT", bound=Rules)
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A named weakening: which rule (field of the protocol) becomes which weaker function, and what that means."""
+    """A named weakening: which rule (field of the protocol) becomes which weaker function, and what that means.
+
+    `traits`: what else the record then says, by field: what the weaker rule comes to.
+    """
 
     name: str
     field: str
     rule: Any
     summary: str
+    traits: tuple[tuple[str, Any], ...] = ()
 
 
 def weaken(protocol: RulesT, mutant: Mutant) -> RulesT:
     """The protocol with the mutant's rule in place of its own; its name says so."""
-    changes: dict[str, Any] = {mutant.field: mutant.rule, "name": f"{protocol.name} with {mutant.name}"}
+    changes: dict[str, Any] = {
+        mutant.field: mutant.rule,
+        "name": f"{protocol.name} with {mutant.name}",
+        **dict(mutant.traits),
+    }
     return replace(protocol, **changes)
+
+
+def names_of_rules(protocol: Rules) -> tuple[str, ...]:
+    """The fields of a protocol that are rules: functions. The others are its name, and what rules come to."""
+    return tuple(field.name for field in fields(protocol) if _is_rule(getattr(protocol, field.name)))
+
+
+def _is_rule(value: Any) -> bool:
+    return value is None or callable(value)
 
 
 def changed_rules(before: Rules, after: Rules) -> dict[str, tuple[str, str]]:
@@ -42,10 +59,10 @@ def changed_rules(before: Rules, after: Rules) -> dict[str, tuple[str, str]]:
     The two are records of one kind.
     """
     differing = {}
-    for field in fields(before):
-        old, new = getattr(before, field.name), getattr(after, field.name)
-        if field.name != "name" and old != new:
-            differing[field.name] = (_name(old), _name(new))
+    for name in names_of_rules(before):
+        old, new = getattr(before, name), getattr(after, name)
+        if old != new:
+            differing[name] = (_name(old), _name(new))
     return differing
 
 

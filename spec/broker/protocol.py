@@ -9,7 +9,7 @@ from spec.broker.rules.fetcher import FetchState, Start, Truncation
 from spec.broker.rules.followers import Brokers
 from spec.broker.rules.isr.errors import OnIsrError
 from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, Proposal
-from spec.broker.rules.isr.request import IsrRequest
+from spec.broker.rules.isr.request import IsrRequest, IsrWriter
 from spec.broker.rules.leadership import StartLeading
 from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.log.algebra import Log, LogT
@@ -76,6 +76,14 @@ class BrokerProtocol:
     - `takes_records`: which of their records are appended;
     - `last_epoch`: which last epoch the next fetch names;
     - `high_watermark_when_diverging`: the high watermark of a follower that is told to truncate.
+
+    What these rules come to, for whoever builds on them and would else have to try them out:
+
+    - `isr_writer`: who writes an ISR that a leader wants, see `asks_for_isr`;
+    - `acts_on_old_metadata`: whether a broker that starts may act on metadata that were old by then, see `acts_on_metadata`;
+    - `truncates_at_once`: whether a new follower may cut its log before its leader has answered, see `start_following`;
+    - `last_epoch_needs_answer`: whether `last_epoch` depends on whether the leader has answered before;
+    - `promises_latest_offset`: whether clients are promised a latest offset that does not go back, see `latest_offset_lags`.
     """
 
     name: str
@@ -112,3 +120,8 @@ class BrokerProtocol:
     takes_records: Callable[[Batches, Epoch], Batches]
     last_epoch: Callable[[FetchState, Batches], Epoch]
     high_watermark_when_diverging: Callable[[Log, Offset, Offset], Offset]
+    isr_writer: IsrWriter
+    acts_on_old_metadata: bool
+    truncates_at_once: bool
+    last_epoch_needs_answer: bool
+    promises_latest_offset: bool

@@ -69,7 +69,13 @@ BROKER_MUTANTS = (
         takes_any_registration,
         "a starting broker takes the answer to an earlier incarnation for its own",
     ),
-    Mutant("act-on-old-metadata", "acts_on_metadata", acts_on_any_metadata, "a starting broker acts on its past"),
+    Mutant(
+        "act-on-old-metadata",
+        "acts_on_metadata",
+        acts_on_any_metadata,
+        "a starting broker acts on its past",
+        traits=(("acts_on_old_metadata", True),),
+    ),
     Mutant("take-old-announcement", "takes_announcement", takes_any_announcement, "older announcements are taken"),
     Mutant(
         "forget-proposal-on-old-news",
@@ -92,6 +98,7 @@ BROKER_MUTANTS = (
         "start_following",
         start_at_high_watermark,
         "a follower keeps what it knows is committed",
+        traits=(("truncates_at_once", True),),
     ),
     Mutant("no-sequence-check", "check_sequences", append_unchecked, "an idempotent producer's batches are not checked"),
     Mutant("min-isr-of-one", "min_isr", one_is_enough, "acks=all does not ask for enough in-sync replicas"),
@@ -139,7 +146,11 @@ BROKER_MUTANTS = (
     Mutant("take-answer-of-other-offset", "takes_answer", takes_any_offset, "an answer to another fetch counts"),
     Mutant("take-later-epochs", "takes_records", take_all, "records of a later epoch are appended (KAFKA-18723)"),
     Mutant(
-        "forget-last-epoch", "last_epoch", forget_last_epoch_if_first_is_empty, "the next fetch names no epoch (KAFKA-15510)"
+        "forget-last-epoch",
+        "last_epoch",
+        forget_last_epoch_if_first_is_empty,
+        "the next fetch names no epoch (KAFKA-15510)",
+        traits=(("last_epoch_needs_answer", True),),
     ),
     Mutant(
         "high-watermark-before-truncation",

@@ -22,13 +22,13 @@ from spec.controller.partitions import (
 )
 from spec.controller.protocol import Controller, ControllerProtocol, ControllerSettings
 from spec.controller.state import AppendRecords, ControllerState, ControllerStep, activate, check_append
+from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from spec.messages.administration.create_topics import CreateTopicsRequest
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
+from spec.messages.administration.unregister_broker import UnregisterBrokerRequest
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
-from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
 from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.messages.create_topics import CreateTopicsRequest
-from spec.messages.elect_leaders import ElectLeadersRequest
-from spec.messages.unregister_broker import UnregisterBrokerRequest
 from spec.metadata import EMPTY_IMAGE, MetadataImage, MetadataRecord, PartitionRegistration, partition_of, replay_all
 from spec.step import Reply
 from spec.values import (

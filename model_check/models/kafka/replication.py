@@ -7,7 +7,7 @@ are in `model_check.models.kafka.late`.
 
 from collections.abc import Callable
 
-from model_check.core.model import REFUSED, Local, Message, View, then, when
+from model_check.core.model import REFUSED, Local, Message, Note, View, then, when
 from model_check.models.kafka.board import NOBODY_KNOWN, Board, Known
 from model_check.models.kafka.party import (
     LATE,
@@ -25,14 +25,20 @@ from model_check.models.kafka.party import (
     role_of,
     seen,
 )
+from model_check.models.kafka.reductions import Reduction
 from model_check.models.kafka.values import Clients, Exchange, Memory, Process, Role
 from spec.broker.effects import FollowerRequest
-from spec.broker.follower import handle_fetch_response, handle_list_offsets_response, handle_offset_for_leader_epoch_response
+from spec.broker.follower import (
+    fetch_or_truncate,
+    handle_fetch_response,
+    handle_list_offsets_response,
+    handle_offset_for_leader_epoch_response,
+)
 from spec.broker.leader.fetch import handle_fetch
 from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Handled, Partition
-from spec.broker.rules.fetcher import Asked, FetchState
+from spec.broker.rules.fetcher import Asked, FetchState, needs_no_answer
 from spec.log.batch import Batch
 from spec.log.record_log import RecordLog
 from spec.messages.fetch import FetchRequest, FetchResponse
@@ -49,6 +55,8 @@ def add_replication(board: Board) -> None:
     """Add producing, fetching and truncating."""
     for leader in board.brokers:
         _add_produce(board, leader)
+    for follower in () if board.reduces(Reduction.LONE_TRUNCATION) else board.brokers:
+        _add_lone_truncation(board, follower)
     for follower, leader in board.pairs():
         request = board.views.request[follower]
         _add_fetch(board, follower, leader, request)
@@ -131,9 +139,9 @@ def led_after(
     after = step.state
     return (
         after.local,
-        role_of(after, replica),
+        role_of(rules, after, replica),
         memory_of(rules, after),
-        exchange_after(exchange, after, step.effects),
+        exchange_after(rules, exchange, after, step.effects),
         seen(after, after.leader == replica, step.effects, known),
     )
 
@@ -264,7 +272,27 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     )
 
 
-# ---- asking where logs part
+# ---- truncating, and asking where logs part
+
+
+def _add_lone_truncation(board: Board, follower: BrokerId) -> None:
+    """A log without any epoch is truncated without asking: a step of its own only where the reduction is off."""
+    fetching = (board.slots.log[follower], board.slots.fetcher[follower])
+
+    def truncate(log: Log, fetcher: FetchState, process: Process) -> object:
+        if not process.up or not needs_no_answer(fetcher, log.log):
+            return REFUSED
+        own = broker(board.rules[follower], follower, process, NOBODY_KNOWN)
+        step = fetch_or_truncate(own, following(log, fetcher), LATE)
+        return followed(board.rules[follower], own, step.state)
+
+    board.model.action(
+        "TruncateWithoutAsking",
+        {"follower": follower},
+        events=[Note(follower, "truncates its log, which has no epoch to ask about")],
+        guards=[],
+        effects=[then(fetching, truncate, *fetching, board.slots.process[follower])],
+    )
 
 
 def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: View) -> None:

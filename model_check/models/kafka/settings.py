@@ -7,7 +7,8 @@ from typing import Any
 
 from model_check.core.parameters import Parameter, ParameterError
 from model_check.models.kafka.party import Rules
-from spec.broker.rules.isr.request import write_isr
+from model_check.models.kafka.reductions import Reduction
+from spec.broker.rules.isr.request import IsrWriter
 from spec.controller.protocol import Controller, ControllerSettings
 from spec.mutation import Mutant, weaken
 from spec.releases.broker import BROKER_RELEASES
@@ -22,7 +23,7 @@ VERSIONS = tuple(version.name for version in BROKER_RELEASES)
 FIRST_KRAFT = VERSIONS.index(KRAFT_RELEASES[0].name)
 """From this version on the controller is a KRaft controller; before, it works on ZooKeeper."""
 
-FIRST_PROPOSING = next(number for number, version in enumerate(BROKER_RELEASES) if version.asks_for_isr is not write_isr)
+FIRST_PROPOSING = [release.isr_writer for release in BROKER_RELEASES].index(IsrWriter.CONTROLLER)
 """From this version on leaders ask the controller for an ISR; before, they write it to ZooKeeper themselves."""
 
 PARAMETERS = (
@@ -59,6 +60,13 @@ PARAMETERS = (
         None,
         "weaken one rule, or several with commas",
         choices=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)),
+        listed=True,
+    ),
+    Parameter(
+        "without_reduction",
+        None,
+        "explore also what a reduction leaves out, or several with commas: all verdicts stay as they are",
+        choices=tuple(reduction.value for reduction in Reduction),
         listed=True,
     ),
 )
@@ -137,10 +145,24 @@ def rules_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> dict[int,
     for version in BROKER_RELEASES:
         released = version
         if has_zookeeper(versions):
-            released = replace(version, asks_for_isr=oldest.asks_for_isr, on_isr_error=oldest.on_isr_error)
+            released = replace(
+                version,
+                asks_for_isr=oldest.asks_for_isr,
+                isr_writer=oldest.isr_writer,
+                on_isr_error=oldest.on_isr_error,
+            )
         known[version.name] = reduce(weaken, mutants, released)
-    settings = parameters["min_isr"], parameters["endless_lag"]
-    return {number: Rules(known[version], *settings) for number, version in enumerate(versions, start=1)}
+    reductions = reductions_of(parameters)
+    return {
+        number: Rules(known[version], parameters["min_isr"], parameters["endless_lag"], reductions)
+        for number, version in enumerate(versions, start=1)
+    }
+
+
+def reductions_of(parameters: dict[str, Any]) -> frozenset[Reduction]:
+    """The reductions that are on: all, but for those that are switched off."""
+    off = (parameters["without_reduction"] or "").split(",")
+    return frozenset(reduction for reduction in Reduction if reduction.value not in off)
 
 
 def has_zookeeper(versions: tuple[str, ...]) -> bool:

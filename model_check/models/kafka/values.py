@@ -96,7 +96,7 @@ class Told(Enum):
 
 
 class Order(NamedTuple):
-    """A request of the controller that works on ZooKeeper, with what a broker looks at: see `order_of`."""
+    """A request of the controller that works on ZooKeeper, with what brokers look at in it."""
 
     told: Told
     controller_epoch: Epoch

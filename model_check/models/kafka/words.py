@@ -5,7 +5,8 @@ For every detail there are `kspec check --itf` and `--json`.
 
 from collections.abc import Iterable
 
-from model_check.models.kafka.reading import LATER, NOT_READING, Reading
+from model_check.models.kafka.kraft.reading import NOT_READING, Reading
+from model_check.models.kafka.reductions import LATER
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
@@ -124,7 +125,7 @@ def _(inbox: Inbox) -> str:
 
 @in_words.register
 def _(image: Image) -> str:
-    """Of an image, what the broker makes of it: see `model_check.models.kafka.reading`."""
+    """Of an image, what the broker makes of it: see `model_check.models.kafka.reductions`."""
     topic = image.topic
     if topic == NO_TOPIC or topic.partition_epoch < LATER:
         return ", ".join([in_words(topic), *_brokers(image.brokers)])

@@ -1,4 +1,4 @@
-"""A leader's handlers: P1-P11, I1-I5, F1-F10, S6, H1-H5, H10, E1-E6, A1, A6, A7, R1-R7."""
+"""A leader's handlers: rules P1-P11, I1-I5, F1-F10, S6, H1-H5, H10, E1-E6, A1, A6, A7, R1-R7 of docs/rules.md."""
 
 from dataclasses import replace
 

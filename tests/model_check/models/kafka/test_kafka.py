@@ -10,7 +10,8 @@ from model_check.core.model import Model
 from model_check.core.symmetry import Symmetry
 from model_check.engines import compiled, reference
 from model_check.models import MODELS
-from model_check.models.kafka.reading import Reading, image_for, with_image
+from model_check.models.kafka.kraft.reading import Reading, with_image
+from model_check.models.kafka.reductions import image_for
 from model_check.models.kafka.settings import KIP_279_BOUNDS, KIP_320_BOUNDS
 from model_check.models.kafka.values import Cluster, Topic
 from spec.metadata import BrokerRegistration

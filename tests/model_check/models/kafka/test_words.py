@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from model_check.models.kafka.reading import image_for
+from model_check.models.kafka.reductions import image_for
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_MEMORY,

@@ -4,15 +4,8 @@ from itertools import combinations
 
 from model_check.core.model import CONTROLLER, Note, when
 from model_check.models.kafka.board import Board
-from model_check.models.kafka.cluster import (
-    END,
-    NOW,
-    appended,
-    cluster_of,
-    controller_state,
-    is_the_choice,
-    registered,
-)
+from model_check.models.kafka.cluster import NOW, is_the_choice, registered
+from model_check.models.kafka.kraft.state import END, appended, cluster_of, controller_state
 from model_check.models.kafka.values import NO_TOPIC, PARTITION, Cluster, Process
 from spec.controller.brokers import handle_broker_heartbeat, on_session_check
 from spec.controller.partitions import (
@@ -22,10 +15,10 @@ from spec.controller.partitions import (
     on_unclean_election_check,
 )
 from spec.controller.state import ControllerStep
-from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from spec.messages.administration.create_topics import CreateTopicsRequest
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
-from spec.messages.create_topics import CreateTopicsRequest
-from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.values import NO_LEADER, BrokerId, Offset
 
 

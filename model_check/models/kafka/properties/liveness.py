@@ -20,6 +20,7 @@ HEALING = (
     weak("ReplayMetadata", of=("broker",)),
     weak("Fetch", of=("follower", "leader")),
     weak("AskLeader", of=("follower", "leader")),
+    weak("TruncateWithoutAsking", of=("follower",)),
     weak("HandleLateFetch", of=("follower", "leader")),
     weak("TakeLateAnswer", of=("follower", "leader")),
     weak("GrantIsr", of=("leader",)),

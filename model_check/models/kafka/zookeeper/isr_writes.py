@@ -21,7 +21,7 @@ from model_check.models.kafka.values import (
     Under,
     ZkCluster,
 )
-from model_check.models.kafka.zookeeper import node_of
+from model_check.models.kafka.zookeeper.state import node_of
 from spec.broker.leader.isr import handle_alter_partition_response
 from spec.broker.partition import Partition
 from spec.log.local_log import LocalLog

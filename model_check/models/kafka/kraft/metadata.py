@@ -1,12 +1,11 @@
 """Brokers take what has arrived of the metadata: any number of decisions at once, as one difference of two images."""
 
-from typing import NamedTuple
-
 from model_check.core.model import REFUSED, Effect, Local, Note, View, then, when
 from model_check.models.kafka.board import Board, read_change
-from model_check.models.kafka.cluster import registration
+from model_check.models.kafka.kraft.reading import Reading
+from model_check.models.kafka.kraft.state import registration
 from model_check.models.kafka.party import LATE, Log, broker, followed, leading
-from model_check.models.kafka.reading import Reading
+from model_check.models.kafka.reductions import Following, Reduction, followed_in, is_time_to_follow, may_wait_to_follow
 from model_check.models.kafka.replication import Led, led_after
 from model_check.models.kafka.values import (
     NO_TOPIC,
@@ -21,18 +20,15 @@ from model_check.models.kafka.values import (
 )
 from spec.broker.roles import apply_change
 from spec.broker.rules.fetcher import FetchState
-from spec.log.record_log import EMPTY_LOG
 from spec.metadata import PartitionRegistration, local_change
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Offset, Record
-
-TWO_RECORDS = EMPTY_LOG.append((Record(1, Epoch(0)), Record(2, Epoch(0))))
+from spec.values import NO_EPOCH, BrokerId, Epoch
 
 
 def add_metadata(board: Board, most: int) -> None:
     """Add the replay of metadata, up to `most` decisions at once."""
     for replica in board.brokers:
         for steps in range(1, most + 1):
-            _add_replay(board, replica, steps, board.change_after(replica, steps), _worth_while(board, replica, steps))
+            _add_replay(board, replica, steps, board.change_after(replica, steps), _time_to_follow(board, replica, steps))
 
 
 def whole(topic: Topic) -> PartitionRegistration | None:
@@ -64,49 +60,29 @@ def apply_image(
     return log, role, memory, exchange, known, fetcher
 
 
-class Following(NamedTuple):
-    """Whom an image makes a broker follow, since which epoch, or that it makes it do something else."""
-
-    leader: BrokerId
-    leader_epoch: Epoch
-    otherwise: bool = False
-
-
-def _worth_while(board: Board, replica: BrokerId, steps: int) -> list[Local]:
-    """Whether the replica takes these decisions now: to follow a leader, only once that leader leads in the epoch.
-
-    To follow it before comes to nothing, for it would not serve. So a replica that waits is as good as one that has not
-    read yet, and may do what that one may. This is not so where a replica that begins to follow cuts its log right away, or
-    where one that leads again would rely on what it knew of its followers had it not followed in between.
-    """
+def _time_to_follow(board: Board, replica: BrokerId, steps: int) -> list[Local]:
+    """The guard of taking these decisions: to follow a leader a replica may wait, see `Reduction.EARLY_FOLLOWING`."""
     slots, protocol = board.slots, board.rules[replica].protocol
-    if protocol.start_following(TWO_RECORDS, Offset(0)).kept_end < TWO_RECORDS.end_offset or board.asks_who_has_read:
+    if not board.reduces(Reduction.EARLY_FOLLOWING) or not may_wait_to_follow(protocol, board.asks_who_has_read):
         return []
 
     def follow(reading: Reading) -> Following | None:
         change = read_change(steps, reading)
-        if change is None:
-            return None
-        topic = change.after.topic
-        if topic.leader == replica or replica not in topic.replicas:
-            return Following(NO_LEADER, NO_EPOCH, otherwise=True)
-        return Following(topic.leader, topic.leader_epoch)
+        return None if change is None else followed_in(change.after.topic, replica)
 
     others = [other for other in board.brokers if other != replica]
-    relies = protocol.knows_followers(True, Epoch(0), Epoch(2))
 
-    def ready(following: Following | None, *epochs: Epoch) -> bool:
+    def ready(following: Following | None, own: Epoch, *epochs: Epoch) -> bool:
         if following is None:
             return False
-        leads_in = dict(zip(others, epochs, strict=False)).get(following.leader, NO_EPOCH)
-        own = epochs[-1]
-        return following.otherwise or following.leader_epoch == leads_in or (relies and own != NO_EPOCH)
+        leads_in = dict(zip(others, epochs, strict=True)).get(following.leader, NO_EPOCH)
+        return is_time_to_follow(protocol, following, leads_in, own)
 
     view = board.model.view(f"follow after {steps}", follow, slots.reading[replica], key=replica)
-    return [when(ready, view, *[board.views.office[other] for other in [*others, replica]])]
+    return [when(ready, view, *[board.views.office[other] for other in [replica, *others]])]
 
 
-def _add_replay(board: Board, replica: BrokerId, steps: int, change: View, worth_while: list[Local]) -> None:
+def _add_replay(board: Board, replica: BrokerId, steps: int, change: View, time_to_follow: list[Local]) -> None:
     slots = board.slots
     party = (
         slots.log[replica],
@@ -138,7 +114,7 @@ def _add_replay(board: Board, replica: BrokerId, steps: int, change: View, worth
         guards=[
             when(lambda change: change is not None, change),
             when(lambda process: process.published, slots.process[replica]),
-            *worth_while,
+            *time_to_follow,
         ],
         effects=[
             then(party, replay, *party, slots.process[replica], change),

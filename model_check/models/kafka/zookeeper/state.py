@@ -7,7 +7,8 @@ controller has written the node: one that is replaced decides nothing here.
 
 from typing import NamedTuple
 
-from model_check.models.kafka.cluster import NOW, registration
+from model_check.models.kafka.cluster import NOW, in_order
+from model_check.models.kafka.reductions import ALL_REDUCTIONS, Reduction, order_for, repeats
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_TOPIC,
@@ -60,7 +61,7 @@ def partitions_of(topic: Topic, first: BrokerId = NO_LEADER) -> tuple[ZkPartitio
     """The partition, if it exists, with `first` as its preferred replica."""
     if topic == NO_TOPIC:
         return ()
-    replicas = registration(topic, first).replicas
+    replicas = in_order(topic.replicas, first)
     return (ZkPartition(PARTITION, replicas, node_of(topic), topic.adding, topic.removing),)
 
 
@@ -81,9 +82,16 @@ def live_now(rules: ZkControllerProtocol, brokers: frozenset[BrokerRegistration]
 
 def topic_of(partition: ZkPartition) -> Topic:
     """The partition as the model keeps it, without the order of preference."""
-    role, epoch = partition.node.state, partition.node.partition_epoch
-    replicas, adding, removing = frozenset(partition.replicas), partition.adding, partition.removing
-    return Topic(replicas, role.isr, role.leader, role.leader_epoch, epoch, adding=adding, removing=removing)
+    role = partition.node.state
+    return Topic(
+        replicas=frozenset(partition.replicas),
+        isr=role.isr,
+        leader=role.leader,
+        leader_epoch=role.leader_epoch,
+        partition_epoch=partition.node.partition_epoch,
+        adding=partition.adding,
+        removing=partition.removing,
+    )
 
 
 def decided_by(before: ZkCluster, step: ZkStep) -> ZkDecision:
@@ -97,7 +105,7 @@ def decided_by(before: ZkCluster, step: ZkStep) -> ZkDecision:
             assert result.error == Error.NONE, f"the controller has read the node, and ZooKeeper says {result.error.name}"
             node = result.node
         elif isinstance(effect, Send):
-            mail.append((effect.to, order_of(effect.to, effect.message)))
+            mail.append((effect.to, order_of(effect.message)))
     state, live = step.state, frozenset(step.state.live)
     topic = topic_of(state.partitions[0]) if state.partitions else NO_TOPIC
     after = ZkCluster(topic, before.brokers, state.shutting_down, live, state.controller_epoch)
@@ -133,31 +141,37 @@ def isr_verdict(control: ZkController, cluster: ZkCluster, request: AlterPartiti
 # ---- its requests
 
 
-def order_of(to: BrokerId, request: LeaderAndIsrRequest | StopReplicaRequest) -> Order:
-    """What a broker looks at in a request: who leads since when, and if it leads itself, everything."""
+def order_of(request: LeaderAndIsrRequest | StopReplicaRequest) -> Order:
+    """A request as the model keeps it."""
     if isinstance(request, StopReplicaRequest):
         told = Told.GIVE_UP if request.delete else Told.STOP_FETCHING
         return Order(told, request.controller_epoch, request.broker_epoch, NO_TOPIC)
-    topic = NO_TOPIC._replace(replicas=frozenset({to}), leader=request.leader, leader_epoch=request.leader_epoch)
-    if request.leader == to:
-        topic = Topic(
-            frozenset(request.replicas),
-            request.isr,
-            request.leader,
-            request.leader_epoch,
-            request.partition_epoch,
-            adding=request.adding,
-            removing=request.removing,
-        )
+    topic = Topic(
+        replicas=frozenset(request.replicas),
+        isr=request.isr,
+        leader=request.leader,
+        leader_epoch=request.leader_epoch,
+        partition_epoch=request.partition_epoch,
+        adding=request.adding,
+        removing=request.removing,
+    )
     return Order(Told.LEAD_OR_FOLLOW, request.controller_epoch, request.broker_epoch, topic)
 
 
 def leader_and_isr(order: Order) -> LeaderAndIsrRequest:
     """The request as the rules have it."""
-    topic, replicas = order.topic, tuple(sorted(order.topic.replicas))
-    role = topic.leader, topic.leader_epoch, topic.isr, topic.partition_epoch
+    topic = order.topic
     return LeaderAndIsrRequest(
-        order.controller_epoch, order.broker_epoch, PARTITION, *role, replicas, topic.adding, topic.removing
+        controller_epoch=order.controller_epoch,
+        broker_epoch=order.broker_epoch,
+        partition_id=PARTITION,
+        leader=topic.leader,
+        leader_epoch=topic.leader_epoch,
+        isr=topic.isr,
+        partition_epoch=topic.partition_epoch,
+        replicas=tuple(sorted(topic.replicas)),
+        adding=topic.adding,
+        removing=topic.removing,
     )
 
 
@@ -167,17 +181,17 @@ def stop_replica(order: Order) -> StopReplicaRequest:
     return StopReplicaRequest(order.controller_epoch, order.broker_epoch, PARTITION, order.topic.leader_epoch, delete)
 
 
-def with_mail(broker: BrokerId, inbox: Inbox, decision: ZkDecision) -> Inbox:
-    """What a broker has still to handle after a decision.
-
-    A request that only repeats the last one is left out: whoever handles both does nothing about the second.
-    """
+def with_mail(
+    broker: BrokerId, inbox: Inbox, decision: ZkDecision, reductions: frozenset[Reduction] = ALL_REDUCTIONS
+) -> Inbox:
+    """What a broker has still to handle after a decision."""
     orders, stray = inbox.orders, inbox.stray
     if decision.replaced:
         orders, stray = (), inbox.orders[:1] or inbox.stray
     elif broker in decision.closed:
         orders = ()
-    for to, order in decision.mail:
-        if to == broker and orders[-1:] != (order,):
-            orders = (*orders, order)
+    for order in (order for to, order in decision.mail if to == broker):
+        known = order_for(broker, order) if Reduction.UNREAD_FIELDS in reductions else order
+        if Reduction.REPEATED_REQUESTS not in reductions or not repeats(known, orders):
+            orders = (*orders, known)
     return Inbox(orders, stray)

@@ -9,7 +9,7 @@ from model_check.core.temporal import assumed
 from model_check.graphs.edges import state_graph
 from model_check.graphs.graph import StateGraph
 from model_check.graphs.liveness import check_liveness
-from model_check.models.kafka.liveness import HEALING
+from model_check.models.kafka.properties.liveness import HEALING
 from model_check.reports import mutants
 from tests.model_check.commands import Command
 from tests.model_check.graphs.lassos import assert_fair_violation

@@ -8,9 +8,9 @@ import pytest
 
 from model_check.graphs.edges import state_graph
 from model_check.models import MODELS
-from model_check.models.kafka.metadata import whole
+from model_check.models.kafka.kraft.metadata import whole
 from model_check.models.kafka.party import LATE, STRANGER, Rules, broker
-from model_check.models.kafka.reading import image_for, is_same_to
+from model_check.models.kafka.reductions import image_for, is_same_to
 from model_check.models.kafka.values import PARTITION, Cluster, Process
 from spec.broker.partition import Handled, Partition
 from spec.broker.protocol import BrokerProtocol
@@ -102,7 +102,8 @@ def test_what_a_broker_makes_of_images_asks_of_it_what_whole_images_ask(bounds: 
 def test_some_replicas_come_without_a_new_leader_epoch() -> None:
     """Whoever only looked at who leads since when would not learn of its replica."""
     assert any(
-        before.topic[2:4] == after.topic[2:4] and before.topic.replicas < after.topic.replicas
+        (before.topic.leader, before.topic.leader_epoch) == (after.topic.leader, after.topic.leader_epoch)
+        and before.topic.replicas < after.topic.replicas
         for before, after in in_a_row(REASSIGNED)
     )
 

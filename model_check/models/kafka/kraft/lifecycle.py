@@ -9,20 +9,13 @@ from functools import partial
 
 from model_check.core.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, View, then, when
 from model_check.models.kafka.board import Board, Decided
-from model_check.models.kafka.cluster import (
-    NOW,
-    answer_of,
-    appended,
-    cluster_of,
-    controller_state,
-    is_the_choice,
-    registered,
-)
-from model_check.models.kafka.control import heartbeat, runs
+from model_check.models.kafka.cluster import NOW, is_the_choice, registered
+from model_check.models.kafka.kraft.control import heartbeat, runs
+from model_check.models.kafka.kraft.metadata import apply_image, has_read
+from model_check.models.kafka.kraft.reading import NOT_READING, Reading
+from model_check.models.kafka.kraft.state import answer_of, appended, cluster_of, controller_state
 from model_check.models.kafka.late import gone_with
-from model_check.models.kafka.metadata import apply_image, has_read
 from model_check.models.kafka.party import Log
-from model_check.models.kafka.reading import NOT_READING, Reading
 from model_check.models.kafka.stopping import add_power_loss, down_after_clean_stop, without_memory
 from model_check.models.kafka.values import (
     NO_TOPIC,

@@ -29,13 +29,20 @@ from model_check.models.kafka.values import (
     Told,
     ZkCluster,
 )
-from model_check.models.kafka.zookeeper import ZkDecision, decided_by, leader_and_isr, stop_replica, zk_answer_of, zk_state
-from model_check.models.kafka.zookeeper_control import once
+from model_check.models.kafka.zookeeper.control import once
+from model_check.models.kafka.zookeeper.state import (
+    ZkDecision,
+    decided_by,
+    leader_and_isr,
+    stop_replica,
+    zk_answer_of,
+    zk_state,
+)
 from spec.broker.lifecycle import begin_controlled_shutdown, start_again
 from spec.broker.recovery import after_clean_stop, recover
 from spec.broker.rules.fetcher import FetchState
 from spec.broker.rules.lifecycle import BrokerState
-from spec.messages.error_response import ErrorResponse
+from spec.messages.administration.error_response import ErrorResponse
 from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from spec.metadata import BrokerRegistration
 from spec.step import Reply, Step

@@ -10,6 +10,7 @@ from model_check.core.model import Model
 from model_check.core.symmetry import Symmetry
 from model_check.engines import compiled, reference
 from model_check.models.kafka.board import Board
+from model_check.models.kafka.reductions import order_for
 from model_check.models.kafka.settings import controller_of, rules_of, versions_of
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
@@ -24,8 +25,8 @@ from model_check.models.kafka.values import (
     Under,
     ZkCluster,
 )
-from model_check.models.kafka.zookeeper import ZkDecision, order_of, with_mail
-from model_check.models.kafka.zookeeper_broker import handled
+from model_check.models.kafka.zookeeper.brokers import handled
+from model_check.models.kafka.zookeeper.state import ZkDecision, order_of, with_mail
 from model_check.traces.encode import in_words
 from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
@@ -204,7 +205,7 @@ IDS = frozenset({ONE, TWO})
 def announced(leader: int, epoch: int, controller: int = 0) -> Order:
     role = BrokerId(leader), Epoch(epoch), IDS, PartitionEpoch(epoch)
     request = LeaderAndIsrRequest(Epoch(controller), NO_BROKER_EPOCH, PartitionId(0), *role, (ONE, TWO))
-    return order_of(TWO, request)
+    return order_of(request)
 
 
 def decision(*orders: Order, **fields: Any) -> ZkDecision:
@@ -212,10 +213,12 @@ def decision(*orders: Order, **fields: Any) -> ZkDecision:
 
 
 def test_a_follower_is_told_who_leads_and_a_leader_everything() -> None:
-    assert announced(1, 3).topic == NO_TOPIC._replace(replicas=frozenset({TWO}), leader=ONE, leader_epoch=Epoch(3))
-    assert announced(2, 3).topic == Topic(IDS, IDS, TWO, Epoch(3), PartitionEpoch(3))
+    assert order_for(TWO, announced(1, 3)).topic == NO_TOPIC._replace(
+        replicas=frozenset({TWO}), leader=ONE, leader_epoch=Epoch(3)
+    )
+    assert order_for(TWO, announced(2, 3)).topic == Topic(IDS, IDS, TWO, Epoch(3), PartitionEpoch(3))
     stop = StopReplicaRequest(Epoch(1), NO_BROKER_EPOCH, PartitionId(0), Epoch(3), delete=True)
-    assert order_of(TWO, stop).told == Told.GIVE_UP
+    assert order_of(stop).told == Told.GIVE_UP
 
 
 def test_requests_wait_in_order_and_repetitions_are_left_out() -> None:

@@ -8,14 +8,11 @@ from model_check.core.model import Local, View, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import registered
 from model_check.models.kafka.party import Log, latest_offset
-from model_check.models.kafka.settings import versions_of
 from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Cluster, Process, Role, Topic
 from spec.broker.rules.isr.proposal import maximal_isr
-from spec.broker.rules.offsets import never_lags
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.list_offsets import ListOffsetsResponse
 from spec.metadata import NOBODY
-from spec.releases.broker import BROKER_RELEASES
 from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Error
 from spec.zookeeper.protocol import LiveBroker
 
@@ -287,9 +284,8 @@ def _reads(board: Board) -> None:
 
 
 def _promises_latest_offset(board: Board) -> bool:
-    """Whether all releases here are meant to; those before 2.2 fail so soon that nothing else would be seen."""
-    released = {version.name: version for version in BROKER_RELEASES}
-    return all(released[name].latest_offset_lags != never_lags for name in versions_of(board.parameters))
+    """Whether all brokers here promise it; releases before 2.2 fail so soon that nothing else would be seen."""
+    return all(rules.protocol.promises_latest_offset for rules in board.rules.values())
 
 
 def _latest_offset(board: Board, office: dict[BrokerId, View]) -> None:
