@@ -73,7 +73,7 @@ def replicate(batches: int, records: int) -> Spent:
     leader, follower = _replicas()
     spent, segment = Spent([], []), []
     for number in range(batches):
-        batch = Batch(records, NO_EPOCH, b"never looked at", *PRODUCER, number * records % (LAST_SEQUENCE + 1))
+        batch = Batch(records, NO_EPOCH, number, *PRODUCER, number * records % (LAST_SEQUENCE + 1))
         began = time.perf_counter()
         leader = handle_produce(leading, leader, ProduceRequest(number, ACKS_ALL, batch), NOW).state
         produced = time.perf_counter()

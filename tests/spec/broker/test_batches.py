@@ -27,17 +27,20 @@ MANY = 2**29
 """A step for each of so many records would take longer than anybody waits."""
 
 
-class Unread:
-    """A payload that nobody may look into or compare."""
+class Unread(int):
+    """A payload that nobody may compare or test."""
 
     def __eq__(self, other: object) -> bool:
         raise AssertionError("a rule compares payloads")
+
+    def __lt__(self, other: object) -> bool:
+        raise AssertionError("a rule orders payloads")
 
     def __hash__(self) -> int:
         raise AssertionError("a rule hashes payloads")
 
     def __bool__(self) -> bool:
-        raise AssertionError("a rule looks into a payload")
+        raise AssertionError("a rule tests a payload")
 
 
 def over(log: EpochLog, partition: Partition[Any]) -> Partition[EpochLog]:
