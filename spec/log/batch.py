@@ -1,6 +1,6 @@
 """Batches: the unit in which records are appended to a log, stored and sent."""
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 from spec.values import (
     NO_EPOCH,
@@ -19,15 +19,14 @@ class Batch(NamedTuple):
     """Records that one producer sent together and one leader appended together: how many, and in which leader epoch.
 
     `record_count` counts offsets, at least one: a batch that compaction has thinned out keeps the offsets it had.
-    `leader_epoch` is `NO_EPOCH` until a leader appends the batch. `payload` stands for what the records say, and no rule
-    compares it or counts with it: in a model it is their value, in a broker it is a number by which the broker finds the
-    bytes; `NO_VALUE` where it is not known. Of a producer that is not idempotent, `producer_id` is `NO_PRODUCER_ID`.
-    Kafka: `RecordBatch`. **Leaves out:** timestamps, transactions.
+    `leader_epoch` is `NO_EPOCH` until a leader appends the batch. No rule looks into `payload`: in a model it is a number,
+    in a broker it is bytes, or says where they lie; `NO_VALUE` where it is not known. Of a producer that is not
+    idempotent, `producer_id` is `NO_PRODUCER_ID`. Kafka: `RecordBatch`. **Leaves out:** timestamps, transactions.
     """
 
     record_count: int
     leader_epoch: Epoch = NO_EPOCH
-    payload: int = NO_VALUE
+    payload: int | bytes = NO_VALUE
     producer_id: ProducerId = NO_PRODUCER_ID
     producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH
     first_sequence: int = NO_SEQUENCE
@@ -35,7 +34,7 @@ class Batch(NamedTuple):
     @property
     def records(self) -> tuple[Record, ...]:
         """The batch record by record, as models keep it: each record has the payload for its value."""
-        return (Record(self.payload, self.leader_epoch),) * self.record_count
+        return (Record(cast(int, self.payload), self.leader_epoch),) * self.record_count
 
     def in_epoch(self, leader_epoch: Epoch) -> "Batch":
         """The batch as the leader of this epoch appends it. **Kafka:** `MutableRecordBatch.setPartitionLeaderEpoch`."""
