@@ -25,9 +25,9 @@ class Reduction(Enum):
     """A broker keeps only what its rules look at: of metadata, of the controller's requests, of its role, of its fetcher.
 
     A follower asks who leads since when, and whether it has a replica itself, in sync or not. ISR, assignment and partition
-    epoch are a leader's business. A replica that begins to lead gets them all, and with a later partition epoch than any that
-    it has seen: metadata reach it in order, and the controller's requests count by leader epoch. So two states that differ only
-    in such a field have the same steps, and the steps lead to states that differ only in such fields.
+    epoch are a leader's business. A replica that begins to lead gets them all, with a later partition epoch than any that it
+    has seen. So two states that differ only in such a field have the same steps, and these lead to states that differ only
+    in such fields.
     """
 
     IDLE_IMAGES = "idle-images"
@@ -41,17 +41,15 @@ class Reduction(Enum):
     """A broker begins to follow a leader only when that leader leads in the epoch.
 
     Before, the leader would refuse every request. A broker that has not read yet may do all that one which has begun to
-    follow may, and is at least as much in the way: so what happens to the second can happen to the first, which begins to follow
-    at the end of it. This is not so, and not done, where beginning to follow cuts the log at once; where the controller
-    asks who has read; and where a leader that has followed in between forgets its followers, and one that has not relies on
-    what it knew of them.
+    follow may, so it can wait. This is not so, and not done, where a broker that begins to follow cuts its log at once, where
+    the controller asks who has read, and where a leader would rely on its followers that would forget them by following.
     """
 
     VAIN_PROPOSALS = "vain-proposals"
     """A proposal for the ISR vanishes when the controller is bound to refuse it from now on, to no effect on the leader.
 
-    Leader epochs and partition epochs only grow, so a proposal that is out of date stays so. The leader awaits metadata, as it
-    did already: the answer tells it nothing, and a lost answer is one that is never taken.
+    Leader epochs and partition epochs only grow, so a proposal that is out of date stays so. The leader awaits metadata, as
+    it did already: the answer tells it nothing, and a lost answer is one that is never taken.
     """
 
     IDLE_ANSWERS = "idle-answers"
@@ -64,8 +62,9 @@ class Reduction(Enum):
     LOST_ANSWERS = "lost-answers"
     """The answer to a granted proposal gets lost only where to ask again would tell the leader something.
 
-    What the controller says of a proposal that it has granted already is that its partition epoch is out of date, or its leader
-    epoch. Where the leader then awaits metadata, as it does without an answer, a lost answer is one that is never taken.
+    What the controller says of a proposal that it has granted already is that its partition epoch is out of date, or its
+    leader epoch. Where the leader then awaits metadata, as it does without an answer, a lost answer is one that is never
+    taken.
     """
 
     REPEATED_REQUESTS = "repeated-requests"
@@ -77,7 +76,8 @@ class Reduction(Enum):
     LONE_TRUNCATION = "lone-truncation"
     """A follower whose log has no epoch truncates it in the step in which it begins to follow.
 
-    It cannot ask its leader, and so needs nobody. What it truncates nobody reads before: it serves no fetch while it follows.
+    It cannot ask its leader, and so needs nobody. What it truncates nobody reads before: it serves no fetch while it
+    follows.
     """
 
 
@@ -182,8 +182,8 @@ def may_wait_to_follow(protocol: BrokerProtocol, controller_awaits_all: bool) ->
 def is_time_to_follow(protocol: BrokerProtocol, following: Following, leads_in: Epoch, own: Epoch) -> bool:
     """Whether a replica begins to follow: see `Reduction.EARLY_FOLLOWING`.
 
-    `leads_in`: the epoch in which the leader leads; `own`: the one in which the replica itself does. The first epoch in which
-    that one may lead again is the one after it has followed.
+    `leads_in`: the epoch in which the leader leads; `own`: the one in which the replica itself does. The first epoch in
+    which that one may lead again is the one after it has followed.
     """
     again = Epoch(following.leader_epoch + 1)
     relies = own != NO_EPOCH and protocol.knows_followers(True, own, again)
