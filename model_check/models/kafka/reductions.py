@@ -41,8 +41,8 @@ class Reduction(Enum):
     """A broker begins to follow a leader only when that leader leads in the epoch.
 
     Before, the leader would refuse every request. A broker that has not read yet may do all that one which has begun to
-    follow may, so it can wait. This is not so, and not done, where a broker that begins to follow cuts its log at once, where
-    the controller asks who has read, and where a leader would rely on its followers that would forget them by following.
+    follow may, so it can wait. This is not so, and not done, where beginning to follow cuts the log at once, where the
+    controller asks who has read, and for a leader that relies on what it knew of its followers unless it has followed since.
     """
 
     VAIN_PROPOSALS = "vain-proposals"
