@@ -11,6 +11,9 @@ from pathlib import Path
 
 PACKAGES = ("spec", "model_check", "proofs", "tests", "benchmarks")
 
+READ = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.Attribute)
+"""What is looked at in a source."""
+
 Graph = Mapping[str, Iterable[str]]
 
 
@@ -32,20 +35,20 @@ class Tree:
     """The modules of some packages: where their files are, what they say."""
 
     files: dict[str, Path] = field(default_factory=dict)
-    sources: dict[str, ast.Module] = field(default_factory=dict)
+    nodes: dict[str, list[ast.AST]] = field(default_factory=dict)
 
     def add(self, module: str, path: Path, source: str) -> None:
         """Add a module."""
         self.files[module] = path
-        self.sources[module] = ast.parse(source)
+        self.nodes[module] = [node for node in ast.walk(ast.parse(source)) if isinstance(node, READ)]
 
     def imports(self) -> Iterator[Import]:
         """Every import of every module, also of modules that are not in the tree."""
-        for module, source in self.sources.items():
-            yield from self._imports_of(module, source)
+        for module, nodes in self.nodes.items():
+            yield from self._imports_of(module, nodes)
 
-    def _imports_of(self, module: str, source: ast.Module) -> Iterator[Import]:
-        for node in ast.walk(source):
+    def _imports_of(self, module: str, nodes: Iterable[ast.AST]) -> Iterator[Import]:
+        for node in nodes:
             if isinstance(node, ast.Import):
                 yield from (Import(module, alias.name, "", node.lineno) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -131,10 +134,10 @@ def private(name: str) -> bool:
 
 def private_names_used(tree: Tree) -> Iterator[str]:
     """Where a module uses a private name of another: imported, as an attribute of a module, or inherited."""
-    classes = {(module, node.name): node for module, source in tree.sources.items() for node in _classes(source)}
-    for module, source in tree.sources.items():
+    classes = {(module, node.name): node for module, nodes in tree.nodes.items() for node in _classes(nodes)}
+    for module, nodes in tree.nodes.items():
         imported = {}
-        for node in ast.walk(source):
+        for node in nodes:
             if isinstance(node, ast.ImportFrom | ast.Import):
                 for alias in node.names:
                     full = alias.name if isinstance(node, ast.Import) else f"{node.module}.{alias.name}"
@@ -146,7 +149,7 @@ def private_names_used(tree: Tree) -> Iterator[str]:
                 owner = imported.get(node.value.id)
                 if owner in tree.files and module.split(".")[0] != "tests":  # which may put something in its place
                     yield f"{module}:{node.lineno} uses {owner}.{node.attr}"
-        for node in _classes(source):
+        for node in _classes(nodes):
             for base in (imported.get(base.id, "") for base in node.bases if isinstance(base, ast.Name)):
                 home, _, name = base.rpartition(".")
                 if (home, name) in classes:
@@ -154,8 +157,8 @@ def private_names_used(tree: Tree) -> Iterator[str]:
                         yield f"{module}:{node.lineno} {node.name} shares {shared} with {base}"
 
 
-def _classes(source: ast.Module) -> Iterator[ast.ClassDef]:
-    return (node for node in ast.walk(source) if isinstance(node, ast.ClassDef))
+def _classes(nodes: Iterable[ast.AST]) -> Iterator[ast.ClassDef]:
+    return (node for node in nodes if isinstance(node, ast.ClassDef))
 
 
 def _own_private_names(node: ast.ClassDef) -> set[str]:

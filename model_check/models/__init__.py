@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 from model_check.core.model import Model
 from model_check.core.parameters import Parameter, resolve
-from model_check.models import kafka, published
+from model_check.models import kafka, messages, published
 from model_check.models import words as words  # makes traces know the words of values
 from model_check.models.kafka.settings import PARAMETERS as KAFKA_PARAMETERS
 from model_check.models.kafka.settings import default_bounds
+from model_check.models.messages.settings import PARAMETERS as MESSAGES_PARAMETERS
 from model_check.models.published import async_isr
 from model_check.models.published.settings import PARAMETERS, QUIRKS, TRUNCATION
 from spec.published.versions import ASYNC_ISR, KIP_101, KIP_279, KIP_320, KIP_320_FIRST_TRY, TRUNCATE_TO_HW, Protocol
@@ -75,6 +76,13 @@ MODELS = {
             {},
             partial(kafka.build, "kafka"),
             default_bounds,
+        ),
+        ModelEntry(
+            "messages",
+            "Kafka 4.0, repaired, with each message in flight by itself: the theorems kafka-next are about it",
+            MESSAGES_PARAMETERS,
+            {},
+            partial(messages.build, "messages"),
         ),
     )
 }

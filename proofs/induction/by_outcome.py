@@ -14,23 +14,15 @@ import z3
 from model_check.core.model import Action
 from proofs.effort import Effort
 from proofs.induction.induction import INIT, PROPERTIES, Claim, Induction, Obligation, Status, export, gravest, names_in
-from proofs.induction.instances import Instances, Kind
+from proofs.induction.instances import Instances, Kinds
 from proofs.induction.invariant import Conjunct, ReplicaView, Theorem
 from proofs.induction.pieces import pieces
 from proofs.settings import Settings
-from proofs.symbolic.log import in_order
+from proofs.symbolic.log import in_order, kinds_in_laws
 from proofs.symbolic.relation import Step, outcomes
-from proofs.symbolic.values import conjunction, negation, number
-from spec.values import Epoch, Offset, PartitionEpoch
-
-KINDS: dict[object, Kind] = {Offset: "offset", Epoch: "epoch", PartitionEpoch: "version"}
-"""Of which kind the parameters of conjuncts are, by their types; a message's kind is the parameter's name."""
-
-ARGUMENTS: dict[str, Kind] = {"survives": "offset", "checkpointed": "offset"}
-"""Of which kind the arguments of actions are, by name; of others the kind is the name."""
-
-IN_LAWS: dict[str, Kind] = {"any offset": "offset", "any position": "offset", "any epoch": "epoch"}
-"""Of which kind the variables of laws are, by name."""
+from proofs.symbolic.state import kinds_of_arguments
+from proofs.symbolic.values import Kind, conjunction, negation, number
+from spec.values import Epoch, Offset
 
 AT_FIRST = 400_000
 """How much Z3 may do with a whole claim, or a piece, by its own search first, in its own units: a tenth of a second."""
@@ -50,15 +42,15 @@ class InductionByOutcome(Induction):
         self.exported = 0
         """How many files were written: an obligation has one for each outcome."""
         self.about = {conjunct.name: self._about(conjunct) for conjunct in (*self.conjuncts, *theorem.consequences)}
-        named = IN_LAWS | {str(variable): kind for about in self.about.values() for kind, variable in about}
-        self.named = named
+        variables = kinds_in_laws() | {str(variable): kind for about in self.about.values() for kind, variable in about}
+        self.kinds = Kinds(variables, kinds_of_arguments(self.model, self.shapes))
         closed = [instance.closed() for _, instance in self.hypotheses]
         view = theorem.view(self.before.at, self.brokers)
         assert isinstance(view, ReplicaView), f"{theorem.name} is not about replicas with logs"
         self._view = view
         self.orders = [in_order(view.log(broker)) for broker in self.brokers.ids or ()]
         """That epochs never go back along the brokers' logs: a premise of laws, and an obligation of its own."""
-        self.instances_of = Instances([*self.premises, *closed], named)
+        self.instances_of = Instances([*self.premises, *closed], self.kinds)
 
     def acting(self, actions: Sequence[Action]) -> Sequence[Action]:
         """Of actions that are the same but for brokers' names, one: brokers are interchangeable."""
@@ -71,8 +63,7 @@ class InductionByOutcome(Induction):
         return list(kept.values())
 
     def _about(self, conjunct: Conjunct) -> list[tuple[Kind, z3.ExprRef]]:
-        named = zip(conjunct.numbers, conjunct.kinds, conjunct.variables[1], strict=True)
-        return [(KINDS.get(kind, name), variable) for name, kind, variable in named]
+        return list(zip(conjunct.kinds, conjunct.variables[1], strict=True))
 
     def outcomes(self, label: str, action: Action) -> list[Step]:
         """The outcomes of an action that have to be looked at."""
@@ -129,7 +120,7 @@ class InductionByOutcome(Induction):
     def _pieces(self, claim: Claim) -> Iterator[tuple[tuple[z3.BoolRef, ...], list[tuple[Kind, z3.ArithRef]]]]:
         """The formulas of each piece of a claim, its goal negated, with the arguments of the action."""
         action = self.actions.get(claim.action)
-        names = [(ARGUMENTS.get(name, name), term) for name, term in (names_in(action) if action else [])]
+        names = [(name.kind, name.term) for name in (names_in(action) if action else [])]
         for premises, part in pieces(claim.goal, [term for _, term in names]):
             yield (*claim.premises, *premises, negation(part)), names
 
@@ -156,7 +147,7 @@ class InductionByOutcome(Induction):
     def labelled(self) -> Instances:
         """The hypotheses, each under the name of its conjunct."""
         under = [(z3.Bool(conjunct.name), instance.closed()) for conjunct, instance in self.hypotheses]
-        return Instances(self.premises, self.named, under)
+        return Instances(self.premises, self.kinds, under)
 
     def _proves_piece(
         self,
@@ -180,8 +171,8 @@ class InductionByOutcome(Induction):
         brokers = self.brokers.ids or ()
         logs = [self._view.log(broker) for broker in brokers]
         about = self.about.get(claim.conjunct, [])
-        written_in = [("epoch", log.epoch(term)) for kind, term in about if kind == "offset" for log in logs]
-        ends = [("offset", z3.IntVal(0)), *(("offset", number(log.end_offset - 1)) for log in logs)]
+        written_in = [(Epoch, log.epoch(term)) for kind, term in about if kind is Offset for log in logs]
+        ends = [(Offset, z3.IntVal(0)), *((Offset, number(log.end_offset - 1)) for log in logs)]
         landmarks = [(kind, number(value)) for kind, value in self.theorem.landmarks(self._view)]
         core = [*about, *written_in, *names, *landmarks]
         return hypotheses.attempts(formulas, core, ends, effort, BY_INSTANCES)

@@ -140,7 +140,7 @@ class Induction:
         """A solver that rules paths out: it knows what the invariant says without quantifiers, and of the arguments."""
         solver = z3.Solver()
         solver.add(*self.premises)
-        names = [term for _, term in names_in(action)] if action is not None else []
+        names = [name.term for name in names_in(action)] if action is not None else []
         for _, instance in self.hypotheses:
             if not instance.variables:
                 solver.add(instance.body)
@@ -270,10 +270,10 @@ def gravest(found: Iterable[Status]) -> Status:
     return next((status for status in GRAVEST_FIRST if status in statuses), "proved")
 
 
-def names_in(action: Action) -> list[tuple[str, z3.ArithRef]]:
-    """The arguments of an action that stand for any number, by name."""
-    values: dict[str, Any] = dict(action.args)
-    return [(name, value.term) for name, value in values.items() if isinstance(value, Name)]
+def names_in(action: Action) -> list[Name]:
+    """The arguments of an action that stand for any number."""
+    values: list[Any] = list(action.args.values())
+    return [value for value in values if isinstance(value, Name)]
 
 
 def export(settings: Settings, claim: Claim, solver: z3.Solver, part: int | None = None) -> None:

@@ -12,29 +12,13 @@ from typing import Generic, NamedTuple, TypeVar
 import z3
 
 from proofs.effort import Effort
-
-Kind = str
-"""What a number is about: an offset, an epoch, a version, a fetch or a proposal."""
+from proofs.symbolic.log import FRESH_FUNCTIONS
+from proofs.symbolic.state import UnknownSlotError
+from proofs.symbolic.values import Kind
+from spec.values import BrokerId
 
 About = Iterable[tuple[Kind, z3.ExprRef]]
 """Terms with their kinds."""
-
-ARGUMENTS: Mapping[str, tuple[Kind, ...]] = {
-    "log": ("broker", "offset"),
-    "ledger": ("epoch", "offset"),
-    "term": ("epoch",),
-    "reign": ("epoch", "broker"),
-    "fetched": ("epoch",),
-    "decision": ("version", "broker"),
-    "fetch": ("fetch",),
-    "reply": ("fetch",),
-    "proposed": ("proposal", "broker"),
-    "named": ("proposal",),
-    "verdict": ("proposal", "broker"),
-    "named epoch": ("epoch",),
-    "its end": ("epoch",),
-}
-"""Of which kind the arguments of a slot's functions are, by the first word of the slot's name."""
 
 MOST_INSTANCES = 6_000
 """How many instances of the invariant a claim is tried with at first."""
@@ -120,7 +104,7 @@ class Terms:
     def choices(self, kinds: Sequence[Kind | None], most: int) -> list[list[z3.ExprRef]]:
         """What the variables of a formula may be: of the widest circle that does not give too many instances."""
         for circle in reversed(self.circles):
-            found = [list(circle.get(kind or "", {}).values()) for kind in kinds]
+            found = [list(circle.get(kind, {}).values()) for kind in kinds]
             if prod(map(len, found)) <= most:
                 break
         return found
@@ -140,15 +124,6 @@ def _values(term: z3.ExprRef) -> tuple[z3.ExprRef, ...]:
         return *_values(term.arg(1)), *_values(term.arg(2))
     simple = z3.simplify(term)
     return () if z3.is_int_value(simple) and simple.as_long() < 0 else (simple,)
-
-
-def kinds_of_arguments(term: z3.ExprRef) -> tuple[Kind, ...]:
-    """Of which kind the arguments of a function are."""
-    declaration = term.decl()
-    if declaration.kind() != z3.Z3_OP_UNINTERPRETED:
-        return ()
-    name = declaration.name()
-    return ARGUMENTS.get(name.split("!", 1)[0] if "!" in name else name.split(".", 1)[0].split(" ", 1)[0], ())
 
 
 @ByTerm
@@ -173,44 +148,65 @@ def has_quantifier(term: z3.ExprRef) -> bool:
     return z3.is_quantifier(term) or any(has_quantifier(child) for child in term.children())
 
 
-@ByTerm
-def asked_in(formula: z3.ExprRef) -> Asked:
-    """What functions are asked about in a formula; not in what it quantifies."""
-    seen: set[int] = set()
-    ground, bound = [], []
-    waiting = [formula]
-    while waiting:
-        term = waiting.pop()
-        if term.get_id() in seen or not z3.is_app(term):
-            continue
-        seen.add(term.get_id())
-        children = term.children()
-        for kind, argument in zip(kinds_of_arguments(term), children, strict=False):
-            variables = _variables_in(argument)
-            if kind == "broker" or variables is None:
+class Kinds:
+    """What formulas ask, by kind. `variables` and `functions`: the kinds of variables and of arguments, by name."""
+
+    def __init__(self, variables: Mapping[str, Kind], functions: Mapping[str, tuple[Kind, ...]]) -> None:
+        self.variables, self.functions = variables, functions
+        self.asked_in = ByTerm(self._asked_in)
+        self.general = ByTerm(self._general)
+
+    def of_arguments(self, term: z3.ExprRef) -> tuple[Kind, ...]:
+        """Of which kinds the arguments of a function are.
+
+        One with a mark in its name is none of the state's: it is fresh, or Z3 has made it for what exists.
+        """
+        declaration = term.decl()
+        if declaration.kind() != z3.Z3_OP_UNINTERPRETED or declaration.arity() == 0:
+            return ()
+        name, mark, _ = declaration.name().partition("!")
+        if mark:
+            return FRESH_FUNCTIONS.get(name, ())
+        if name not in self.functions:
+            raise UnknownSlotError(f"no slot of the model is made up of {name!r}")
+        return self.functions[name]
+
+    def _asked_in(self, formula: z3.ExprRef) -> Asked:
+        """What functions are asked about in a formula; not in what it quantifies."""
+        seen: set[int] = set()
+        ground, bound = [], []
+        waiting = [formula]
+        while waiting:
+            term = waiting.pop()
+            if term.get_id() in seen or not z3.is_app(term):
                 continue
-            if variables:
-                bound.append((kind, argument, variables))
-            else:
-                ground.append((kind, argument))
-        waiting += children
-    return Asked(tuple(ground), tuple(bound))
+            seen.add(term.get_id())
+            children = term.children()
+            for kind, argument in zip(self.of_arguments(term), children, strict=False):
+                variables = _variables_in(argument)
+                if kind is BrokerId or variables is None:
+                    continue
+                if variables:
+                    bound.append((kind, argument, variables))
+                else:
+                    ground.append((kind, argument))
+            waiting += children
+        return Asked(tuple(ground), tuple(bound))
 
-
-def general(formula: z3.QuantifierRef, named: Mapping[str, Kind]) -> General:
-    """A quantifier with the kinds of its variables: by their names, else by what they are arguments of."""
-    count, asked = formula.num_vars(), asked_in(formula.body())
-    kinds: list[Kind | None] = [named.get(formula.var_name(index)) for index in range(count)]
-    for kind, argument, variables in asked.bound:
-        if z3.is_var(argument) or z3.is_add(argument) or z3.is_sub(argument):
-            for index in variables:
-                position = count - 1 - index
-                kinds[position] = kinds[position] or kind
-    return General(formula, tuple(kinds), asked, has_quantifier(formula.body()))
+    def _general(self, formula: z3.QuantifierRef) -> General:
+        """A quantifier with the kinds of its variables: by their names, else by what they are arguments of."""
+        count, asked = formula.num_vars(), self.asked_in(formula.body())
+        kinds: list[Kind | None] = [self.variables.get(formula.var_name(index)) for index in range(count)]
+        for kind, argument, variables in asked.bound:
+            if z3.is_var(argument) or z3.is_add(argument) or z3.is_sub(argument):
+                for index in variables:
+                    position = count - 1 - index
+                    kinds[position] = kinds[position] or kind
+        return General(formula, tuple(kinds), asked, has_quantifier(formula.body()))
 
 
 class Instances:
-    """The hypotheses of an induction, ready for proofs by instances. `named`: kinds of variables by name.
+    """The hypotheses of an induction, ready for proofs by instances.
 
     A hypothesis may have a label. Then the `core` of a proof are the labels of what it rests on.
     """
@@ -218,11 +214,11 @@ class Instances:
     def __init__(
         self,
         hypotheses: Iterable[z3.BoolRef],
-        named: Mapping[str, Kind],
+        kinds: Kinds,
         labelled: Iterable[tuple[z3.BoolRef, z3.BoolRef]] = (),
     ) -> None:
         known, under = list(hypotheses), list(labelled)
-        self._general = ByTerm(lambda formula: general(formula, named))
+        self._asked_in, self._general = kinds.asked_in, kinds.general
         self._normal = ByTerm(_normal)
         self.labels = list({label.get_id(): label for label, _ in under}.values())
         self.core: frozenset[str] = frozenset()
@@ -244,7 +240,7 @@ class Instances:
         claimed = [part for formula in claim for part in self._normal(formula)]
         terms = Terms(core)
         terms.wider()
-        for kind, term in [*seeds, *(asked for formula in claimed for asked in asked_in(formula).ground)]:
+        for kind, term in [*seeds, *(asked for formula in claimed for asked in self._asked_in(formula).ground)]:
             terms.add(kind, term)
         first = self._first(terms)
         told = [known.told(instance) for known in first for instance in self._instances(known, terms, MOST_OF_ONE)]
@@ -254,7 +250,7 @@ class Instances:
         yield self.contradicts(solver, effort.part(each))
         quantified = [known for formula in claimed for known in self._quantified_in(formula)]
         terms.wider()
-        for kind, term in [asked for formula in self.ground for asked in asked_in(formula).ground]:
+        for kind, term in [asked for formula in self.ground for asked in self._asked_in(formula).ground]:
             terms.add(kind, term)
         for known in (*self.general, *quantified):
             for kind, term in _asked_of(known, terms, MOST_OF_ONE):

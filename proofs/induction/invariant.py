@@ -11,7 +11,7 @@ import z3
 from model_check.core.model import Model
 from proofs.settings import Replicas
 from proofs.symbolic.logic import any_of
-from proofs.symbolic.values import Brokers, SymbolicBool, SymbolicInt, SymbolicSet, conjunction, truth
+from proofs.symbolic.values import Brokers, Kind, SymbolicBool, SymbolicInt, SymbolicSet, conjunction, truth
 from spec.mutation import Mutant, RulesT
 from spec.values import BrokerId, Offset
 
@@ -204,7 +204,7 @@ class Theorem:
     mutants: Mapping[str, Any] = field(default_factory=dict)
     premises: tuple[SymbolicBool, ...] = ()
     in_bounds: Callable[[int], tuple[SymbolicBool, ...]] = lambda replicas: ()
-    landmarks: Callable[[Any], tuple[tuple[str, Any], ...]] = lambda view: ()
+    landmarks: Callable[[Any], tuple[tuple[Kind, Any], ...]] = lambda view: ()
     lemmas: tuple[tuple[str, Callable[[Any], Iterator[Any]]], ...] = ()
     consequences: tuple[Conjunct, ...] = ()
     any_number: bool = False

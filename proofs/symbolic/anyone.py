@@ -11,9 +11,9 @@ import z3
 
 from model_check.core.model import Local
 from proofs.symbolic.values import IS_BROKER, Brokers, Name, number
-from spec.values import NO_LEADER
+from spec.values import NO_LEADER, BrokerId
 
-ONE, ANOTHER, EVERY_OTHER = Name("a"), Name("b"), Name("every other broker")
+ONE, ANOTHER, EVERY_OTHER = (Name(name, BrokerId) for name in ("a", "b", "every other broker"))
 
 ANYONE = Brokers(None, (ONE, ANOTHER, EVERY_OTHER))
 

@@ -14,6 +14,7 @@ import z3
 
 from proofs import laws
 from proofs.symbolic.values import (
+    Kind,
     SymbolicBool,
     SymbolicInt,
     assume,
@@ -29,7 +30,7 @@ from proofs.symbolic.values import (
 )
 from spec.log.batch import Batches
 from spec.log.record_log import RecordLog
-from spec.values import NO_EPOCH, NO_VALUE, EpochEndOffset, Record
+from spec.values import NO_EPOCH, NO_VALUE, Epoch, EpochEndOffset, Offset, Record
 
 Column = Callable[[Any], z3.ArithRef]
 """A number for each offset."""
@@ -57,6 +58,12 @@ ASSUMED: dict[str, tuple[Callable[..., bool], ...]] = {
 """For each operation that searches the log: the laws that the prover assumes of its answers, and nothing else."""
 
 _LAWS = {law.name: law for law in laws.LAWS}
+
+NAMED_EPOCH, ITS_END = "named epoch", "its end"
+"""The functions that stand for the answers to what is asked about an epoch: a number for each epoch."""
+
+FRESH_FUNCTIONS: dict[str, tuple[Kind, ...]] = {NAMED_EPOCH: (Epoch,), ITS_END: (Epoch,)}
+"""Of which kinds their arguments are."""
 
 
 class SymbolicLog:
@@ -202,7 +209,7 @@ class SymbolicLog:
         asked = number(epoch)
 
         def functions() -> tuple[Any, ...]:
-            named, end = fresh_function("named epoch"), fresh_function("its end")
+            named, end = fresh_function(NAMED_EPOCH), fresh_function(ITS_END)
             return named, end, self
 
         def learn() -> None:
@@ -225,10 +232,26 @@ def in_order(log: SymbolicLog) -> z3.BoolRef:
     return z3.And(rising, opened)
 
 
+def _any(name: str) -> str:
+    """The name of a variable of which a law speaks in general."""
+    return f"any {name}"
+
+
+def kinds_in_laws() -> dict[str, Kind]:
+    """Of which kinds the variables of laws are that are offsets or epochs, by name."""
+    found: dict[str, Kind] = {}
+    for law in laws.LAWS:
+        for parameter in signature(law.holds).parameters.values():
+            if parameter.annotation in (Offset, Epoch):
+                name, kind = _any(parameter.name), parameter.annotation
+                assert found.setdefault(name, kind) is kind, f"{law.name} has another kind of {name}"
+    return found
+
+
 def law_as_formula(law: laws.Law, arguments: dict[str, Any]) -> z3.BoolRef:
     """What a law says of these values. Of offsets that are not among them it speaks for all."""
     bound = [name for name in sorted(law.parameters) if name not in arguments]
-    variables = {name: z3.Int(f"any {name}") for name in bound}
+    variables = {name: z3.Int(_any(name)) for name in bound}
     values = arguments | {name: SymbolicInt(variable) for name, variable in variables.items()}
 
     def called(function: Callable[..., Any]) -> z3.BoolRef:

@@ -15,6 +15,7 @@ import z3
 from proofs.symbolic.log import SymbolicLog
 from proofs.symbolic.values import (
     Brokers,
+    Kind,
     SymbolicBool,
     SymbolicEnum,
     SymbolicInt,
@@ -65,6 +66,10 @@ class Shape:
         """Values of this type of which nothing is known, one for each `keys` numbers."""
         column = _column(name, keys, z3.IntSort())
         return lambda *key: SymbolicInt(column(*key))
+
+    def arguments(self, name: str) -> dict[str, tuple[Kind, ...]]:
+        """The Z3 functions that `unknown` makes, by name: of which kinds their arguments are, after the key."""
+        return {name: ()}
 
     def lift(self, value: Any) -> Any:
         """A Python value as a symbolic one; symbolic ones stay."""
@@ -163,6 +168,9 @@ class OptionalShape(Shape):
         present, inner = _column(f"{name}?", keys, z3.BoolSort()), self.inner.unknown(name, keys)
         return lambda *key: SymbolicOptional(present(*key), inner(*key))
 
+    def arguments(self, name: str) -> dict[str, tuple[Kind, ...]]:
+        return {f"{name}?": (), **self.inner.arguments(name)}
+
     def lift(self, value: Any) -> Any:
         if isinstance(value, SymbolicOptional):
             return value
@@ -205,6 +213,9 @@ class SetShape(Shape):
             return conjunction([self.brokers.exists(broker), column(*key, broker)])
 
         return lambda *key: SymbolicSet(self.brokers, lambda broker: holds(key, broker))
+
+    def arguments(self, name: str) -> dict[str, tuple[Kind, ...]]:
+        return {name: (BrokerId,)}
 
     def lift(self, value: Any) -> Any:
         return SymbolicSet.of(value, self.brokers)
@@ -251,6 +262,10 @@ class RecordShape(Shape):
     def unknown(self, name: str, keys: int) -> Unknown:
         columns = {field: shape.unknown(f"{name}.{field}", keys) for field, shape in self.fields.items()}
         return lambda *key: self.cls(**{field: column(*key) for field, column in columns.items()})
+
+    def arguments(self, name: str) -> dict[str, tuple[Kind, ...]]:
+        of_fields = (shape.arguments(f"{name}.{field}") for field, shape in self.fields.items())
+        return {function: kinds for of_field in of_fields for function, kinds in of_field.items()}
 
     def lift(self, value: Any) -> Any:
         return self.cls(**{field: shape.lift(getattr(value, field)) for field, shape in self.fields.items()})
@@ -311,6 +326,10 @@ class LogShape(Shape):
             )
 
         return log
+
+    def arguments(self, name: str) -> dict[str, tuple[Kind, ...]]:
+        ends = {f"{name}.{part}": () for part in ("start", "end", "opened")}
+        return ends | {f"{name}.{part}": (Offset,) for part in ("epoch", "value")}
 
     def lift(self, value: Any) -> Any:
         return SymbolicLog.of(value)

@@ -7,10 +7,15 @@ import z3
 
 from model_check.core.model import Model, Slot
 from proofs.symbolic.shapes import Shape, Unknown, shape_of
-from proofs.symbolic.values import Brokers, Name, number
+from proofs.symbolic.values import Brokers, Kind, Name, number
+from spec.values import BrokerId
 
 Key = Any
 """A slot's key: a broker's id, an epoch (which may be symbolic), or `None`."""
+
+
+class UnknownSlotError(LookupError):
+    """A theorem reads a slot that its model does not have: one of the two has another name for it."""
 
 
 def terms(key: Key) -> tuple[Any, ...]:
@@ -27,6 +32,8 @@ class SymbolicState:
 
     def at(self, name: str, key: Key = None) -> Any:
         """The value of the slot `name` with this key."""
+        if name not in self.families:
+            raise UnknownSlotError(f"the model has no slot {name!r}; it has {', '.join(sorted(self.families))}")
         place = (name, key if isinstance(key, int | None) else number(key).get_id())
         if place not in self.known:
             self.known[place] = (self.families[name](key), key)
@@ -66,6 +73,23 @@ def unknown_state(model: Model, shapes: Mapping[str, Shape], prefix: str = "") -
         return lambda key: column(*terms(key))
 
     return SymbolicState(shapes, {slot.name: family(slot) for slot in model.slots})
+
+
+def kinds_of_arguments(model: Model, shapes: Mapping[str, Shape]) -> dict[str, tuple[Kind, ...]]:
+    """The Z3 functions that make up an unknown state, by name: of which kinds their arguments are."""
+    return {
+        function: (*_kind_of_key(slot), *kinds)
+        for slot in model.slots
+        for function, kinds in shapes[slot.name].arguments(slot.name).items()
+    }
+
+
+def _kind_of_key(slot: Slot) -> tuple[Kind, ...]:
+    """A key is a broker's, or else a name, which says what it is about."""
+    key: Any = slot.key
+    if key is None:
+        return ()
+    return (key.kind,) if isinstance(key, Name) else (BrokerId,)
 
 
 def initial_state(model: Model, shapes: Mapping[str, Shape]) -> SymbolicState:

@@ -98,16 +98,21 @@ class SymbolicInt:
         return str(self.term)
 
 
+Kind = Any
+"""What a number is about, as its type says: an `Offset`, an `Epoch`, a `PartitionEpoch` or another `NewType` of numbers."""
+
+
 class Name(SymbolicInt):
     """A number that a model's builder may use as an argument and a key: one arbitrary, but fixed, broker or epoch.
 
     Two names of brokers are two different brokers; whoever makes them asserts it (`z3.Distinct`).
     """
 
-    __slots__ = ()
+    __slots__ = ("kind",)
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, kind: Kind) -> None:
         super().__init__(z3.Int(name))
+        self.kind = kind
 
     def __eq__(self, other: object) -> Any:
         return self is other if isinstance(other, Name) else super().__eq__(other)

@@ -20,20 +20,23 @@ from spec.published.mutants import ISR_MUTANTS
 from spec.published.versions import ASYNC_ISR
 from spec.values import BrokerId, PartitionEpoch
 
-ANY_VERSION, NEXT_VERSION = Name("version"), Name("next version")
+ANY_PARTITION_EPOCH, NEXT_PARTITION_EPOCH = (
+    Name("partition epoch", PartitionEpoch),
+    Name("next partition epoch", PartitionEpoch),
+)
 """The partition epoch that an action is about, any, and the one after it."""
 
 
 def unbounded(replicas: Replicas, mutant: str | None = None) -> Model:
     """The model for a proof: nothing but the number of replicas is bounded."""
-    given = {"replicas": replicas, "max_offset": inf, "max_version": inf, "mutant": mutant}
-    versions: Any = [ANY_VERSION, NEXT_VERSION]
-    return async_isr.build(ASYNC_ISR.name, ASYNC_ISR, resolve(ASYNC_ISR.name, PARAMETERS, given), versions)
+    given = {"replicas": replicas, "max_offset": inf, "max_partition_epoch": inf, "mutant": mutant}
+    partition_epochs: Any = [ANY_PARTITION_EPOCH, NEXT_PARTITION_EPOCH]
+    return async_isr.build(ASYNC_ISR.name, ASYNC_ISR, resolve(ASYNC_ISR.name, PARAMETERS, given), partition_epochs)
 
 
-def bounded(replicas: int, max_offset: int, max_version: int, mutant: str | None = None) -> Model:
+def bounded(replicas: int, max_offset: int, max_partition_epoch: int, mutant: str | None = None) -> Model:
     """The model for exploration."""
-    given = {"replicas": replicas, "max_offset": max_offset, "max_version": max_version, "mutant": mutant}
+    given = {"replicas": replicas, "max_offset": max_offset, "max_partition_epoch": max_partition_epoch, "mutant": mutant}
     return async_isr.build(ASYNC_ISR.name, ASYNC_ISR, resolve(ASYNC_ISR.name, PARAMETERS, given))
 
 
@@ -50,13 +53,13 @@ class View(StateView):
         """The controller's ISR and partition epoch."""
         return self.at("partition", None)
 
-    def requested(self, isr: Any, version: Any) -> Any:
-        """Whether the leader has asked for `isr` on top of `version`."""
-        return among(isr, self.at("requested", version))
+    def requested(self, isr: Any, partition_epoch: Any) -> Any:
+        """Whether the leader has asked for `isr` on top of `partition_epoch`."""
+        return among(isr, self.at("requested", partition_epoch))
 
-    def announced(self, isr: Any, version: Any) -> Any:
-        """Whether the controller has announced `isr` as `version`."""
-        return among(isr, self.at("announced", version))
+    def announced(self, isr: Any, partition_epoch: Any) -> Any:
+        """Whether the controller has announced `isr` as `partition_epoch`."""
+        return among(isr, self.at("announced", partition_epoch))
 
     def counts(self, replica: Any) -> Any:
         """Whether the leader's high watermark waits for the replica: it is in the maximal ISR."""
@@ -74,28 +77,30 @@ def leader_not_ahead(s: View) -> Any:
 
 
 @conjunct("RequestsNotAhead", "The leader proposes on top of the partition epoch that it knows.")
-def requests_not_ahead(s: View, isr: frozenset[BrokerId], version: PartitionEpoch) -> Any:
-    return implies(s.requested(isr, version), version <= s.leader.partition_epoch)
+def requests_not_ahead(s: View, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch) -> Any:
+    return implies(s.requested(isr, partition_epoch), partition_epoch <= s.leader.partition_epoch)
 
 
 @conjunct("RequestsCounted", "Until the controller answers, all that the leader has asked for counts as possibly in sync.")
-def requests_counted(s: View, isr: frozenset[BrokerId], version: PartitionEpoch, replica: BrokerId) -> Any:
-    current = all_of(s.requested(isr, version), version == s.leader.partition_epoch)
+def requests_counted(s: View, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch, replica: BrokerId) -> Any:
+    current = all_of(s.requested(isr, partition_epoch), partition_epoch == s.leader.partition_epoch)
     return implies(all_of(current, member(replica, isr)), s.counts(replica))
 
 
 @conjunct("AnnouncementsNotAhead", "The controller announces what it has decided.")
-def announcements_not_ahead(s: View, isr: frozenset[BrokerId], version: PartitionEpoch) -> Any:
-    return implies(s.announced(isr, version), version <= s.partition.partition_epoch)
+def announcements_not_ahead(s: View, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch) -> Any:
+    return implies(s.announced(isr, partition_epoch), partition_epoch <= s.partition.partition_epoch)
 
 
 @conjunct(
-    "NewsCoversTrueIsr",
+    "AnnouncedIsrCoversTrueIsr",
     "After an announcement that the leader has not seen, no request of its is granted: the true ISR can only have shrunk.",
 )
-def news_covers_true_isr(s: View, isr: frozenset[BrokerId], version: PartitionEpoch, replica: BrokerId) -> Any:
-    news = all_of(s.announced(isr, version), version > s.leader.partition_epoch)
-    return implies(all_of(news, member(replica, s.partition.isr)), member(replica, isr))
+def announced_isr_covers_true_isr(
+    s: View, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch, replica: BrokerId
+) -> Any:
+    unread = all_of(s.announced(isr, partition_epoch), partition_epoch > s.leader.partition_epoch)
+    return implies(all_of(unread, member(replica, s.partition.isr)), member(replica, isr))
 
 
 @conjunct("MaximalIsrCoversTrueIsr", "So the high watermark waits for every member of the true ISR.")
@@ -122,11 +127,11 @@ ASYNC_ISR_THEOREM = Theorem(
         requests_not_ahead,
         requests_counted,
         announcements_not_ahead,
-        news_covers_true_isr,
+        announced_isr_covers_true_isr,
         maximal_isr_covers_true_isr,
     ),
     properties=("ValidHighWatermark", "CommittedOnNextLeader"),
     witness=Witness(committed_after_expansion, (1, 2)),
     mutants=weakened_rules(ASYNC_ISR, ISR_MUTANTS),
-    premises=(ANY_VERSION >= 0, NEXT_VERSION - 1 == ANY_VERSION + 0),  # type: ignore[arg-type]
+    premises=(ANY_PARTITION_EPOCH >= 0, NEXT_PARTITION_EPOCH - 1 == ANY_PARTITION_EPOCH + 0),  # type: ignore[arg-type]
 )

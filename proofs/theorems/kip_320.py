@@ -38,7 +38,7 @@ from spec.published.mutants import MUTANTS
 from spec.published.versions import KIP_279, KIP_320, KIP_320_FIRST_TRY, Protocol
 from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
 
-ANY_EPOCH = Name("epoch")
+ANY_EPOCH = Name("epoch", Epoch)
 """The epoch of the announcement that an action makes or applies: any."""
 
 
@@ -254,11 +254,13 @@ def leader_has_its_epoch(s: View, leader: BrokerId, replica: BrokerId, offset: O
 
 
 @conjunct(
-    "LogMatching",
+    "SameEpochSameRecords",
     "One leader writes all records of an epoch, one after the other. So two logs that both have records of an epoch are the"
     " same up to there.",
 )
-def log_matching(s: View, replica: BrokerId, other: BrokerId, offset: Offset, later: Offset, earlier: Offset) -> Any:
+def same_epoch_same_records(
+    s: View, replica: BrokerId, other: BrokerId, offset: Offset, later: Offset, earlier: Offset
+) -> Any:
     one, two = s.log(replica), s.log(other)
     same_epoch = all_of(holds(one, offset), holds(two, later), epoch_at(one, offset) == epoch_at(two, later))
     return implies(all_of(same_epoch, earlier <= offset, offset <= later), same_record(one, two, earlier))
@@ -375,7 +377,7 @@ INVARIANT = (
     epochs_in_order,
     records_of_begun_epochs,
     leader_has_its_epoch,
-    log_matching,
+    same_epoch_same_records,
     follower_is_prefix,
     working_isr_covers_later_isrs,
     memory,

@@ -23,10 +23,10 @@ from spec.controller.rules.brokers import (
     next_control_state,
 )
 from spec.controller.state import ControllerState, ControllerStep, decide, has_valid_session, session_of
+from spec.messages.administration.error_response import ErrorResponse
+from spec.messages.administration.unregister_broker import UnregisterBrokerRequest
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.messages.error_response import ErrorResponse
-from spec.messages.unregister_broker import UnregisterBrokerRequest
 from spec.metadata import MetadataRecord, RegisterBrokerRecord, UnregisterBrokerRecord, broker_of
 from spec.step import Reply, Step
 from spec.values import UNKNOWN_OFFSET, BrokerEpoch, Error, Offset

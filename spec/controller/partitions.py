@@ -13,11 +13,11 @@ from spec.controller.rules.isr_proposals import check_proposal, ineligible_error
 from spec.controller.rules.partition_change import Election, unchanged
 from spec.controller.rules.reassignment import check_assignment, check_reassignment, reassigned, reverted
 from spec.controller.state import ControllerState, ControllerStep, decide
+from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from spec.messages.administration.create_topics import CreateTopicsRequest
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
+from spec.messages.administration.error_response import ErrorResponse
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from spec.messages.create_topics import CreateTopicsRequest
-from spec.messages.elect_leaders import ElectLeadersRequest
-from spec.messages.error_response import ErrorResponse
 from spec.metadata import (
     NO_LEADER_CHANGE,
     NOBODY,
@@ -182,8 +182,7 @@ def handle_alter_partition_reassignments(
     and does nothing, where it would elect a replica that is only being added (`LeaderAcceptor` asks for its directory).
     """
     partition = partition_of(state.image, request.partition_id)
-    unclean = controller.settings.unclean_election
-    error = check_reassignment(unclean, state.image.brokers, partition, request.replicas)
+    error = check_reassignment(controller.settings.unclean_election, state.image.brokers, partition, request.replicas)
     if partition is None or error != Error.NONE:
         return Step(state, (Reply(ErrorResponse(error)),))
     acceptable = acceptable_leaders(controller, state.image.brokers, NOBODY, NOBODY) & frozenset(partition.replicas)

@@ -7,8 +7,8 @@ from spec.broker.partition import Broker, Handled, Partition
 from spec.broker.roles import become_follower, become_leader, leave
 from spec.broker.rules.fetcher import NOT_FETCHING
 from spec.log.algebra import LogT
+from spec.messages.administration.error_response import ErrorResponse
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.error_response import ErrorResponse
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
 from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
 from spec.metadata import PartitionRegistration

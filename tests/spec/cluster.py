@@ -45,6 +45,22 @@ IDS = (BrokerId(1), BrokerId(2), BrokerId(3))
 HALF_LAG = 15_000
 
 
+class BrokenPromiseError(Exception):
+    """What no run may come to."""
+
+
+class DivergedError(BrokenPromiseError):
+    """Two logs differ below a high watermark."""
+
+
+class AcknowledgedTooEarlyError(BrokenPromiseError):
+    """A producer was told of a record that is not committed."""
+
+
+class LostError(BrokenPromiseError):
+    """A committed record is not in every log, although the cluster has healed."""
+
+
 @dataclass
 class UnderWay:
     """A follower's request on its way, and the answer once its leader has given one."""
@@ -303,17 +319,20 @@ class Cluster(Generic[LogT]):
             commits = self.check_every > 1 or leads(self.broker(replica), node.partition)
             if commits and len(below) > known:
                 self.committed += below[known:]
-            assert list(below) == self.committed[: len(below)], "replicas differ below a high watermark"
+            if list(below) != self.committed[: len(below)]:
+                raise DivergedError(f"replica {replica} has other records below its high watermark")
         if self.check_every == 1:
             self.check_acknowledged()
 
     def check_acknowledged(self) -> None:
-        assert all(offset < len(self.committed) for offset, _ in self.acknowledged[-1:]), "acknowledged too early"
+        if not all(offset < len(self.committed) for offset, _ in self.acknowledged[-1:]):
+            raise AcknowledgedTooEarlyError(f"offset {self.acknowledged[-1][0]} is not committed")
 
     def check_all_kept(self) -> None:
         """Whatever was committed is in every log; whatever was acknowledged was committed."""
         self.check()
         self.check_acknowledged()
-        for node in self.nodes.values():
+        for replica, node in self.nodes.items():
             log = node.partition.local.log
-            assert list(log.read(Offset(0), log.end_offset))[: len(self.committed)] == self.committed
+            if list(records_of(log.read(Offset(0), log.end_offset)))[: len(self.committed)] != self.committed:
+                raise LostError(f"replica {replica} lacks records that were committed")

@@ -2,164 +2,170 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from model_check.core.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, Slot, then, when
-from model_check.models.messages.board import ANOTHER_PROCESS, LATE, Board, decision_of, registered_of
+from model_check.core.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, Slot, when
+from model_check.models.messages.board import ANOTHER_PROCESS, Board, decision_of, registered_of
 from model_check.models.messages.values import (
     NO_FETCH,
     NOT_DECIDED,
     NOT_PROPOSED,
-    PARTITION,
-    Decision,
-    MessageId,
+    IsrAnswer,
+    LastDecision,
+    ProposalId,
     Proposed,
     Registered,
-    Reign,
-    Since,
-    Verdict,
+    RegisteredAt,
 )
+from model_check.models.parts import LATE, PARTITION, Values, by_slot
 from spec.broker.rules.isr.errors import AfterError
 from spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration, on_session_check
 from spec.controller.partitions import handle_alter_partition, handle_create_topics, handle_elect_leaders
 from spec.controller.state import ControllerState
+from spec.messages.administration.create_topics import CreateTopicsRequest
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
 from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.messages.create_topics import CreateTopicsRequest
-from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.step import Reply
 from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, PartitionEpoch
 
 
 def add_control(board: Board) -> None:
     """Add creation, elections, registration, fencing and unfencing, and the handling of proposals."""
-    for version in board.numbers.versions:
+    for partition_epoch in board.numbers.partition_epochs:
         for epoch in board.numbers.epochs:
             for leader in board.brokers:
-                _add_creation(board, leader, version, epoch)
-                _add_election(board, leader, version, epoch)
+                _add_creation(board, leader, partition_epoch, epoch)
+                _add_election(board, leader, partition_epoch, epoch)
                 for broker in board.brokers:
-                    _add_fencing(board, broker, leader, version, epoch)
-                    if board.stops:
-                        _add_registration(board, broker, leader, version, epoch)
+                    _add_fencing(board, broker, leader, partition_epoch, epoch)
+                    if board.unclean_shutdowns:
+                        _add_registration(board, broker, leader, partition_epoch, epoch)
             for proposal in board.numbers.proposals:
-                _add_grant(board, proposal, version, epoch)
+                _add_grant(board, proposal, partition_epoch, epoch)
     for broker in board.brokers:
         _add_quiet_fencing(board, broker)
-        if board.stops:
+        if board.unclean_shutdowns:
             for epoch in board.numbers.epochs:
                 _add_quiet_registration(board, broker, epoch)
     for proposal in board.numbers.proposals:
         _add_refusal(board, proposal)
 
 
-Decides = Callable[..., tuple[Any, ...]]
-"""What the controller makes of its last decision, of all registrations, and of what else it reads: its state, and what else
-is written."""
+class Decided(NamedTuple):
+    """The controller's state after it has handled something, and what else is written, by slot."""
+
+    state: ControllerState
+    also: dict[Slot, Any]
+
+
+Decides = Callable[[Values], Decided]
+"""What the controller makes of its last decision, of all registrations, and of what else it reads."""
 
 
 def _reads(board: Board, *given: Slot) -> tuple[Slot, ...]:
     return (board.slots.partition, *board.slots.registered.values(), *given)
 
 
+def _registered(board: Board, at: Values) -> dict[BrokerId, Registered]:
+    return {broker: at[board.slots.registered[broker]] for broker in board.brokers}
+
+
 def _decided(
-    board: Board, version: PartitionEpoch, epoch: Epoch, decide: Decides, also: Sequence[Slot] = (), *given: Slot
+    board: Board, partition_epoch: PartitionEpoch, epoch: Epoch, decide: Decides, also: Sequence[Slot] = (), *given: Slot
 ) -> Effect:
     """The effect of a decision: the partition is changed, everybody will hear of it, and the epoch is as it says."""
-    slots, count = board.slots, len(board.brokers)
+    partition, decision = board.slots.partition, board.slots.decision[partition_epoch]
+    last_decision = board.slots.last_decision[epoch]
 
-    def decided(before: Decision, *known: Any) -> object:
-        state, *values = decide(before, known[:count], *known[count:])
-        after = decision_of(state)
-        if after == before or after.partition_epoch != version or after.leader_epoch != epoch:
+    def decided(at: Values) -> object:
+        found = decide(at)
+        after = decision_of(found.state)
+        if after == at[partition] or after.partition_epoch != partition_epoch or after.leader_epoch != epoch:
             return REFUSED
-        return after, after, Reign(after.leader, after.isr, after.elr), *values
+        last = LastDecision(after.leader, after.isr, after.elr)
+        return {partition: after, decision: after, last_decision: last, **found.also}
 
-    return then((slots.partition, slots.decision[version], slots.reign[epoch], *also), decided, *_reads(board, *given))
+    return by_slot((partition, decision, last_decision, *also), decided, _reads(board, *given))
 
 
 def _undecided(board: Board, decide: Decides, also: Sequence[Slot], *given: Slot) -> Effect:
     """The effect where the controller leaves the partition as it is."""
-    count = len(board.brokers)
 
-    def undecided(before: Decision, *known: Any) -> object:
-        state, *values = decide(before, known[:count], *known[count:])
-        if decision_of(state) != before:
-            return REFUSED
-        return tuple(values) if len(also) > 1 else values[0]
+    def undecided(at: Values) -> object:
+        found = decide(at)
+        return REFUSED if decision_of(found.state) != at[board.slots.partition] else found.also
 
-    return then(tuple(also), undecided, *_reads(board, *given))
+    return by_slot(also, undecided, _reads(board, *given))
 
 
 def _is_created(board: Board) -> Local:
     return when(lambda before: before.partition_epoch >= 0, board.slots.partition)
 
 
-def _add_creation(board: Board, leader: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
-    def create(before: Decision, registered: Sequence[Registered]) -> tuple[ControllerState]:
+def _add_creation(board: Board, leader: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
+    def create(at: Values) -> Decided:
+        state = board.controller(at[board.slots.partition], leader, _registered(board, at))
         request = CreateTopicsRequest(PARTITION, (leader, *board.others(leader)))
-        return (handle_create_topics(board.control, board.controller(before, leader, registered), request, LATE).state,)
+        return Decided(handle_create_topics(board.control, state, request, LATE).state, {})
 
     board.model.action(
         "CreatePartition",
-        {"leader": leader, "version": version, "epoch": epoch},
+        {"leader": leader, "partition_epoch": partition_epoch, "epoch": epoch},
         events=[Note(CONTROLLER, "creates the partition")],
         guards=[when(lambda before: before.partition_epoch == NOT_DECIDED.partition_epoch, board.slots.partition)],
-        effects=[_decided(board, version, epoch, create)],
+        effects=[_decided(board, partition_epoch, epoch, create)],
     )
 
 
-def _add_election(board: Board, leader: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
-    def elect(before: Decision, registered: Sequence[Registered]) -> tuple[ControllerState]:
-        state = board.controller(before, leader, registered)
-        return (handle_elect_leaders(board.control, state, ElectLeadersRequest(PARTITION), LATE).state,)
+def _add_election(board: Board, leader: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
+    def elect(at: Values) -> Decided:
+        state = board.controller(at[board.slots.partition], leader, _registered(board, at))
+        after = handle_elect_leaders(board.control, state, ElectLeadersRequest(PARTITION), LATE).state
+        return Decided(after, {})
 
     board.model.action(
-        "ElectLeader",
-        {"leader": leader, "version": version, "epoch": epoch},
+        "ElectPreferred",
+        {"leader": leader, "partition_epoch": partition_epoch, "epoch": epoch},
         events=[Note(CONTROLLER, f"elects {leader}")],
         guards=[_is_created(board)],
-        effects=[_decided(board, version, epoch, elect)],
+        effects=[_decided(board, partition_epoch, epoch, elect)],
     )
 
 
 # ---- who is fenced
 
 
-def _fence(
-    board: Board, broker: BrokerId, preferred: BrokerId, before: Decision, registered: Sequence[Registered]
-) -> tuple[ControllerState, Registered]:
+def _fence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) -> Decided:
     """What is decided when a broker has not been heard of for long."""
-    state = board.controller(before, preferred, registered, silent=broker)
+    state = board.controller(at[board.slots.partition], preferred, _registered(board, at), silent=broker)
     after = on_session_check(board.control, state, LATE).state
-    return after, registered_of(after, broker)
+    return Decided(after, {board.slots.registered[broker]: registered_of(after, broker)})
 
 
-def _unfence(
-    board: Board, broker: BrokerId, preferred: BrokerId, before: Decision, registered: Sequence[Registered]
-) -> tuple[ControllerState, Registered]:
+def _unfence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) -> Decided:
     """What is decided when a fenced broker sends a heartbeat, having replayed all metadata."""
-    state = board.controller(before, preferred, registered)
-    request = BrokerHeartbeatRequest(broker, registered_of(state, broker).run, state.image.end_offset)
+    state = board.controller(at[board.slots.partition], preferred, _registered(board, at))
+    request = BrokerHeartbeatRequest(broker, registered_of(state, broker).broker_epoch, state.image.end_offset)
     after = handle_broker_heartbeat(board.control, state, request, LATE).state
-    return after, registered_of(after, broker)
+    return Decided(after, {board.slots.registered[broker]: registered_of(after, broker)})
 
 
 FENCING = (("Fence", _fence, "fences", False), ("Unfence", _unfence, "unfences", True))
 """Both directions: what happens, what is decided, in words, and of whom: whether that one is fenced."""
 
 
-def _add_fencing(board: Board, broker: BrokerId, preferred: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
+def _add_fencing(board: Board, broker: BrokerId, preferred: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
     """A broker is fenced and leaves the ISR, or leads no more; or it is unfenced and leads again."""
     slot = board.slots.registered[broker]
     for name, decide, what, if_fenced in FENCING:
         board.model.action(
             name,
-            {"broker": broker, "preferred": preferred, "version": version, "epoch": epoch},
+            {"broker": broker, "preferred": preferred, "partition_epoch": partition_epoch, "epoch": epoch},
             events=[Note(CONTROLLER, f"{what} {broker}, and decides anew")],
             guards=[_is_created(board), when(lambda known, which=if_fenced: known.fenced == which, slot)],
-            effects=[_decided(board, version, epoch, partial(decide, board, broker, preferred), [slot])],
+            effects=[_decided(board, partition_epoch, epoch, partial(decide, board, broker, preferred), [slot])],
         )
 
 
@@ -179,51 +185,60 @@ def _add_quiet_fencing(board: Board, broker: BrokerId) -> None:
 # ---- who is registered
 
 
-def _register(
-    board: Board,
-    broker: BrokerId,
-    preferred: BrokerId,
-    before: Decision,
-    registered: Sequence[Registered],
-    next_run: BrokerEpoch,
-) -> tuple[Any, ...]:
+def _register(board: Board, broker: BrokerId, preferred: BrokerId, epoch: Epoch, at: Values) -> Decided:
     """What is decided when a broker registers that has stopped without warning: its session must have expired.
 
-    What the run before has fetched in this epoch counts no more, so the epoch's history forgets it.
+    What the incarnation before has fetched in this epoch counts no more, so the epoch's history forgets it.
     """
-    state = board.controller(before, preferred, registered, broker, next_run)
+    slots = board.slots
+    next_broker_epoch = at[slots.next_broker_epoch]
+    state = board.controller(at[slots.partition], preferred, _registered(board, at), broker, next_broker_epoch)
     request = BrokerRegistrationRequest(broker, ANOTHER_PROCESS, NO_BROKER_EPOCH)
     after = handle_broker_registration(board.control, state, request, LATE).state
     known, decided = registered_of(after, broker), decision_of(after)
-    since = Since(decided.partition_epoch, decided.leader_epoch)
-    return after, known, known.run, since, BrokerEpoch(known.run + 1), NO_FETCH._replace(run=known.run, anew=True)
+    written = {
+        slots.registered[broker]: known,
+        slots.broker_epoch[broker]: known.broker_epoch,
+        slots.registered_at[broker]: RegisteredAt(decided.partition_epoch, decided.leader_epoch),
+        slots.next_broker_epoch: BrokerEpoch(known.broker_epoch + 1),
+        slots.fetched[broker][epoch]: NO_FETCH._replace(broker_epoch=known.broker_epoch, anew=True),
+    }
+    return Decided(after, written)
 
 
-def _run_slots(board: Board, broker: BrokerId, epoch: Epoch) -> tuple[Slot, ...]:
-    """What is written when a new run of a broker is registered in a leader epoch."""
+def _registration_slots(board: Board, broker: BrokerId, epoch: Epoch) -> tuple[Slot, ...]:
+    """What is written when a new incarnation of a broker is registered in a leader epoch."""
     slots = board.slots
-    return slots.registered[broker], slots.run[broker], slots.since[broker], slots.next_run, slots.fetched[broker][epoch]
+    return (
+        slots.registered[broker],
+        slots.broker_epoch[broker],
+        slots.registered_at[broker],
+        slots.next_broker_epoch,
+        slots.fetched[broker][epoch],
+    )
 
 
 def _is_down(board: Board, broker: BrokerId) -> Local:
-    return when(lambda run: run == NO_BROKER_EPOCH, board.slots.run[broker])
+    return when(lambda broker_epoch: broker_epoch == NO_BROKER_EPOCH, board.slots.broker_epoch[broker])
 
 
-def _add_registration(board: Board, broker: BrokerId, preferred: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
-    """A new run of a broker registers, and leaves the ISR; from now on it is this run that takes part."""
-    register, written = partial(_register, board, broker, preferred), _run_slots(board, broker, epoch)
+def _add_registration(
+    board: Board, broker: BrokerId, preferred: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch
+) -> None:
+    """A new incarnation of a broker registers. The broker leaves the ISR; from now on this incarnation takes part."""
+    register, written = partial(_register, board, broker, preferred, epoch), _registration_slots(board, broker, epoch)
     board.model.action(
         "Register",
-        {"broker": broker, "preferred": preferred, "version": version, "epoch": epoch},
+        {"broker": broker, "preferred": preferred, "partition_epoch": partition_epoch, "epoch": epoch},
         events=[Message(broker, CONTROLLER, "registration"), Note(CONTROLLER, "decides anew")],
         guards=[_is_created(board), _is_down(board, broker)],
-        effects=[_decided(board, version, epoch, register, written, board.slots.next_run)],
+        effects=[_decided(board, partition_epoch, epoch, register, written, board.slots.next_broker_epoch)],
     )
 
 
 def _add_quiet_registration(board: Board, broker: BrokerId, epoch: Epoch) -> None:
-    """A new run of a broker registers that is not in sync, so nothing is decided about the partition."""
-    register, written = partial(_register, board, broker, broker), _run_slots(board, broker, epoch)
+    """A new incarnation of a broker registers that is not in sync, so nothing is decided about the partition."""
+    register, written = partial(_register, board, broker, broker, epoch), _registration_slots(board, broker, epoch)
     board.model.action(
         "RegisterQuietly",
         {"broker": broker, "epoch": epoch},
@@ -233,56 +248,62 @@ def _add_quiet_registration(board: Board, broker: BrokerId, epoch: Epoch) -> Non
             when(lambda before: before.leader_epoch == epoch, board.slots.partition),
             _is_down(board, broker),
         ],
-        effects=[_undecided(board, register, written, board.slots.next_run)],
+        effects=[_undecided(board, register, written, board.slots.next_broker_epoch)],
     )
 
 
 # ---- proposals
 
 
-def _handle(
-    board: Board, before: Decision, registered: Sequence[Registered], proposed: Proposed, *named: BrokerEpoch
-) -> tuple[ControllerState, Verdict]:
-    """What is decided on a proposal, and the answer; `named` are the runs of the members that it names."""
-    leader, runs = board.one_of(proposed.leader), dict(zip(board.brokers, named, strict=True))
-    isr = frozenset(IsrMember(member, runs[member]) for member in board.those_in(proposed.isr))
+def _handle(board: Board, proposal: ProposalId, at: Values) -> Decided:
+    """What is decided on a proposal, and the answer."""
+    slots = board.slots
+    proposed: Proposed = at[slots.proposed[proposal]]
+    leader, named = board.one_of(proposed.leader), {broker: at[slot] for broker, slot in board.named(proposal).items()}
+    isr = frozenset(IsrMember(member, named[member]) for member in board.those_in(proposed.isr))
     epochs = proposed.leader_epoch, proposed.partition_epoch
-    request = AlterPartitionRequest(leader, proposed.run, PARTITION, *epochs, isr)
-    state = board.controller(before, board.brokers[0], registered)
+    request = AlterPartitionRequest(leader, proposed.broker_epoch, PARTITION, *epochs, isr)
+    state = board.controller(at[slots.partition], board.brokers[0], _registered(board, at))
     step = handle_alter_partition(board.control, state, request, LATE)
     response = next(effect.message for effect in step.effects if isinstance(effect, Reply))
     assert isinstance(response, AlterPartitionResponse)
-    for_good = board.rules.on_isr_error(response.error) == AfterError.ROLL_BACK
-    told = response.leader_epoch, response.isr, response.partition_epoch
-    return step.state, Verdict(True, for_good, response.error, *told)
+    answer = IsrAnswer(
+        given=True,
+        for_good=board.rules.on_isr_error(response.error) == AfterError.ROLL_BACK,
+        error=response.error,
+        leader_epoch=response.leader_epoch,
+        isr=response.isr,
+        partition_epoch=response.partition_epoch,
+    )
+    return Decided(step.state, {slots.isr_answer[proposal]: answer})
 
 
-def _is_open(board: Board, proposal: MessageId) -> list[Local]:
+def _is_open(board: Board, proposal: ProposalId) -> list[Local]:
     """Whether a proposal may be handled, whenever it comes, and again until the leader hears that it was in vain."""
     return [
         when(lambda asked: asked.leader != NOT_PROPOSED.leader, board.slots.proposed[proposal]),
-        when(lambda answer: not answer.for_good, board.slots.verdict[proposal]),
+        when(lambda answer: not answer.for_good, board.slots.isr_answer[proposal]),
         _is_created(board),
     ]
 
 
-def _add_grant(board: Board, proposal: MessageId, version: PartitionEpoch, epoch: Epoch) -> None:
-    verdict, asked = board.slots.verdict[proposal], board.asked(proposal)
+def _add_grant(board: Board, proposal: ProposalId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
+    isr_answer, asked = board.slots.isr_answer[proposal], board.asked(proposal)
     board.model.action(
-        "GrantProposal",
-        {"proposal": proposal, "version": version, "epoch": epoch},
+        "GrantIsr",
+        {"proposal": proposal, "partition_epoch": partition_epoch, "epoch": epoch},
         events=[Message("leader", CONTROLLER, "AlterPartition"), Note(CONTROLLER, "writes the ISR")],
         guards=_is_open(board, proposal),
-        effects=[_decided(board, version, epoch, partial(_handle, board), [verdict], *asked)],
+        effects=[_decided(board, partition_epoch, epoch, partial(_handle, board, proposal), [isr_answer], *asked)],
     )
 
 
-def _add_refusal(board: Board, proposal: MessageId) -> None:
-    verdict, asked = board.slots.verdict[proposal], board.asked(proposal)
+def _add_refusal(board: Board, proposal: ProposalId) -> None:
+    isr_answer, asked = board.slots.isr_answer[proposal], board.asked(proposal)
     board.model.action(
-        "RefuseProposal",
+        "RefuseIsr",
         {"proposal": proposal},
         events=[Message("leader", CONTROLLER, "AlterPartition"), Note(CONTROLLER, "changes nothing")],
         guards=_is_open(board, proposal),
-        effects=[_undecided(board, partial(_handle, board), [verdict], *asked)],
+        effects=[_undecided(board, partial(_handle, board, proposal), [isr_answer], *asked)],
     )

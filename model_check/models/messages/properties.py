@@ -1,75 +1,190 @@
-"""What must hold: committed records are on every later leader, and on every member of the ISR."""
+"""What must hold: committed records are on every later leader, and on every broker that may lead next."""
 
 from collections.abc import Callable
+from itertools import combinations
 
 from model_check.core.model import when
-from model_check.models.messages.board import Board, Log
-from model_check.models.messages.values import Decision, Term
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, Offset
+from model_check.models.messages.board import Board
+from model_check.models.messages.values import FurthestCommit, Leadership, PartitionState
+from model_check.models.parts import Role
+from spec.broker.rules.isr.proposal import maximal_isr
+from spec.log.record_log import RecordLog
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Offset
+
+MEANINGS = {
+    "CommittedOnLaterLeaders": "what an epoch's leader committed is in the log of the leader of every later epoch",
+    "CommittedOnNextLeader": "a committed record is on every possible next leader",
+    "SameEpochSameRecords": "two logs that hold records of one epoch hold the same up to the earlier of them",
+    "QuorumSuperset": "the leader in office counts every member of the controller's ISR as one that may be in sync",
+    "ReadableIsFinal": "what can be read at an offset is committed, and no epoch ever commits anything else there",
+    "LogMatching": "two replicas hold the same records below both their high watermarks",
+}
+"""The properties by name; all but the last one are proved of the model without its bounds (theorem `kafka-next`)."""
 
 
 def add_properties(board: Board) -> None:
     """Add the properties; within bounds only, for they compare all epochs with one another."""
-    slots, epochs = board.slots, board.numbers.epochs
-    later = [(epoch, later) for epoch in epochs for later in epochs if epoch < later]
-    board.model.always(
-        "LeaderCompleteness",
+    _committed(board)
+    _isr(board)
+    _logs(board)
+    _reads(board)
+
+
+def _committed(board: Board) -> None:
+    model, slots, epochs = board.model, board.slots, board.numbers.epochs
+    pairs = [(epoch, later) for epoch in epochs for later in epochs if epoch < later]
+
+    def is_on_later(so_far: Leadership, log: RecordLog, later: Leadership, later_log: RecordLog) -> bool:
+        return bool(not later.begun or later_log.agrees_below(log, so_far.committed))
+
+    model.always(
+        "CommittedOnLaterLeaders",
         [
-            when(_is_complete, slots.term[epoch], slots.ledger[epoch], slots.term[later], slots.ledger[later])
-            for epoch, later in later
+            when(
+                is_on_later,
+                slots.leadership[epoch],
+                slots.leader_log[epoch],
+                slots.leadership[later],
+                slots.leader_log[later],
+            )
+            for epoch, later in pairs
         ],
-        "what the leader of an epoch committed is in the log of the leader of every later epoch",
+        MEANINGS["CommittedOnLaterLeaders"],
         twin="SomeEpochCommits",
     )
-    board.model.sometimes(
+    model.sometimes(
         "SomeEpochCommits",
         [
-            when(lambda lived, next_lived: lived.committed > 0 and next_lived.begun, slots.term[epoch], slots.term[later])
-            for epoch, later in later
+            when(
+                lambda so_far, later: so_far.committed > 0 and later.begun, slots.leadership[epoch], slots.leadership[later]
+            )
+            for epoch, later in pairs
         ],
         "an epoch commits something, and a later one begins",
     )
 
-    def candidate(broker: int) -> Callable[[Decision, BrokerEpoch, Log, Term, Log], bool]:
-        def holds(partition: Decision, run: BrokerEpoch, log: Log, lived: Term, book: Log) -> bool:
-            may_have_lost = board.loses and run == NO_BROKER_EPOCH
+    def candidate(broker: BrokerId) -> Callable[[PartitionState, BrokerEpoch, RecordLog, Leadership, RecordLog], bool]:
+        def holds(
+            partition: PartitionState, broker_epoch: BrokerEpoch, log: RecordLog, so_far: Leadership, leader_log: RecordLog
+        ) -> bool:
+            may_have_lost = board.loses and broker_epoch == NO_BROKER_EPOCH
             listed = broker in partition.isr or broker in partition.elr
-            return may_have_lost or not listed or log.agrees_below(book, lived.committed)
+            return bool(may_have_lost or not listed or log.agrees_below(leader_log, so_far.committed))
 
         return holds
 
-    board.model.always(
-        "LeaderCandidateCompleteness",
+    model.always(
+        "CommittedOnNextLeader",
         [
             when(
                 candidate(broker),
                 slots.partition,
-                slots.run[broker],
+                slots.broker_epoch[broker],
                 slots.log[broker],
-                slots.term[epoch],
-                slots.ledger[epoch],
+                slots.leadership[epoch],
+                slots.leader_log[epoch],
             )
             for broker in board.brokers
             for epoch in epochs
         ],
-        "what was ever committed is on every member of the controller's ISR or ELR, so on every possible next leader",
+        MEANINGS["CommittedOnNextLeader"],
         twin="SomeEpochCommits",
     )
-    board.model.always(
-        "ConsistentRead",
+
+
+def _isr(board: Board) -> None:
+    model, slots = board.model, board.slots
+
+    def covers(leader: BrokerId) -> Callable[[PartitionState, Role], bool]:
+        def holds(partition: PartitionState, role: Role) -> bool:
+            in_office = role.leader == leader and role.leader_epoch == partition.leader_epoch
+            return not in_office or partition.isr <= maximal_isr(role.isr)
+
+        return holds
+
+    model.always(
+        "QuorumSuperset",
+        [when(covers(broker), slots.partition, slots.role[broker]) for broker in board.brokers],
+        MEANINGS["QuorumSuperset"],
+        twin="SomebodyLeads",
+    )
+    model.sometimes(
+        "SomebodyLeads",
         [
-            when(_reads_alike, slots.log[one], slots.high_watermark[one], slots.log[other], slots.high_watermark[other])
-            for one, other in board.pairs()
-            if one < other
+            when(lambda role, broker=broker: role.leader == broker and role.leader_epoch >= 0, slots.role[broker])
+            for broker in board.brokers
         ],
-        "what can be read from two replicas is the same",
-        twin="SomeEpochCommits",
+        "a broker knows that it leads the partition",
     )
 
 
-def _reads_alike(log: Log, high_watermark: Offset, other: Log, its_high_watermark: Offset) -> bool:
-    return log.agrees_below(other, min(high_watermark, its_high_watermark))
+def _logs(board: Board) -> None:
+    model, slots = board.model, board.slots
+    pairs = list(combinations(board.brokers, 2))
+    model.always(
+        "SameEpochSameRecords",
+        [when(_agree_where_epochs_meet, slots.log[one], slots.log[other]) for one, other in pairs],
+        MEANINGS["SameEpochSameRecords"],
+        twin="TwoReplicasKnowOfCommit",
+    )
+    model.always(
+        "LogMatching",
+        [
+            when(
+                lambda log, known, other, known_to_other: log.agrees_below(other, min(known, known_to_other)),
+                slots.log[one],
+                slots.high_watermark[one],
+                slots.log[other],
+                slots.high_watermark[other],
+            )
+            for one, other in pairs
+        ],
+        MEANINGS["LogMatching"],
+        twin="TwoReplicasKnowOfCommit",
+    )
+    model.sometimes(
+        "TwoReplicasKnowOfCommit",
+        [
+            when(lambda one, other: min(one, other) > 0, slots.high_watermark[one], slots.high_watermark[other])
+            for one, other in pairs
+        ],
+        "two replicas know of a committed record",
+    )
 
 
-def _is_complete(lived: Term, book: Log, later: Term, later_book: Log) -> bool:
-    return not later.begun or later_book.agrees_below(book, lived.committed)
+def _agree_where_epochs_meet(log: RecordLog, other: RecordLog) -> bool:
+    epochs = {record.leader_epoch for record in log.records} & {record.leader_epoch for record in other.records}
+    ends = [min(_end_of(epoch, log), _end_of(epoch, other)) for epoch in epochs]
+    return log.agrees_below(other, Offset(max(ends, default=0)))
+
+
+def _end_of(epoch: int, log: RecordLog) -> int:
+    """The offset after a log's last record of an epoch."""
+    return 1 + max(offset for offset in range(log.end_offset) if log.epoch_at(Offset(offset)) == epoch)
+
+
+def _reads(board: Board) -> None:
+    model, slots = board.model, board.slots
+
+    def is_final(
+        log: RecordLog, high_watermark: Offset, most: FurthestCommit, so_far: Leadership, leader_log: RecordLog
+    ) -> bool:
+        return bool(high_watermark <= most.end and log.agrees_below(leader_log, min(high_watermark, so_far.committed)))
+
+    model.always(
+        "ReadableIsFinal",
+        [
+            when(
+                is_final,
+                slots.log[broker],
+                slots.high_watermark[broker],
+                slots.furthest_commit,
+                slots.leadership[epoch],
+                slots.leader_log[epoch],
+            )
+            for broker in board.brokers
+            for epoch in board.numbers.epochs
+        ],
+        MEANINGS["ReadableIsFinal"],
+        twin="TwoReplicasKnowOfCommit",
+    )

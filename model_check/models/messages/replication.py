@@ -2,22 +2,24 @@
 
 from typing import Any
 
-from model_check.core.model import CONTROLLER, PRODUCER, REFUSED, Local, Message, Note, then, when
-from model_check.models.messages.board import Board, Log
+from model_check.core.model import CONTROLLER, PRODUCER, REFUSED, Local, Message, Note, Slot, then, when
+from model_check.models.messages.board import Board
 from model_check.models.messages.values import (
-    NO_MESSAGE,
+    NO_FETCH_ID,
+    NO_PROPOSAL_ID,
     NOT_DECIDED,
-    PARTITION,
-    Decision,
     Fetch,
-    FetchReply,
+    FetchAnswer,
+    FetchId,
+    FurthestCommit,
+    IsrAnswer,
     LastFetch,
-    MessageId,
+    Leadership,
+    PartitionState,
+    ProposalId,
     Proposed,
-    Settled,
-    Term,
-    Verdict,
 )
+from model_check.models.parts import PARTITION, Values, by_slot, role_of
 from spec.broker.follower import fetch_or_truncate, handle_fetch_response
 from spec.broker.leader.fetch import handle_fetch
 from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
@@ -25,9 +27,10 @@ from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Handled, Partition
 from spec.broker.recovery import Checkpoints, after_kill, after_power_loss, opened, recover
 from spec.broker.roles import apply_change
-from spec.broker.rules.fetcher import Asked, FetchState
+from spec.broker.rules.fetcher import Asked
 from spec.log.batch import records_of
 from spec.log.local_log import LocalLog
+from spec.log.record_log import RecordLog
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
 from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
 from spec.messages.produce import ACKS_LEADER, ProduceRequest
@@ -40,16 +43,16 @@ def add_replication(board: Board) -> None:
     """Add all that brokers do."""
     numbers = board.numbers
     for broker in board.brokers:
-        for version in numbers.versions:
+        for partition_epoch in numbers.partition_epochs:
             for epoch in numbers.epochs:
-                _add_following(board, broker, version, epoch)
-                _add_leading(board, broker, version, epoch)
+                _add_replay_as_follower(board, broker, partition_epoch, epoch)
+                _add_replay_as_leader(board, broker, partition_epoch, epoch)
         for epoch in numbers.epochs:
             _add_write(board, broker, epoch)
         for proposal in numbers.proposals:
             _add_shrink(board, broker, proposal)
             for epoch in numbers.epochs:
-                _add_verdict(board, broker, proposal, epoch)
+                _add_isr_answer(board, broker, proposal, epoch)
     for follower, leader in board.pairs():
         _add_lost_connection(board, follower, leader)
         for fetch in numbers.fetches:
@@ -58,112 +61,139 @@ def add_replication(board: Board) -> None:
                 for proposal in numbers.proposals:
                     for caught_up in numbers.last_caught_up:
                         _add_handling(board, follower, leader, fetch, epoch, proposal, caught_up)
-            _add_answer(board, follower, leader, fetch)
-    if board.stops:
-        add_stops(board)
+            _add_fetch_answer(board, follower, leader, fetch)
+    if board.unclean_shutdowns:
+        add_unclean_shutdowns(board)
+
+
+def _leadership_slots(board: Board, epoch: Epoch) -> tuple[Slot, Slot]:
+    """What is noted when the leader of an epoch commits: for `_committed`."""
+    return board.slots.leadership[epoch], board.slots.furthest_commit
 
 
 def _committed(
-    epoch: Epoch, term: Term, settled: Settled, before: Partition[Log], after: Partition[Log]
-) -> tuple[Term, Settled]:
+    board: Board, epoch: Epoch, at: Values, before: Partition[RecordLog], after: Partition[RecordLog]
+) -> dict[Slot, Any]:
     """What the leader of an epoch has committed in it, and who has committed furthest, after a step of its."""
+    leadership, furthest = _leadership_slots(board, epoch)
+    so_far: Leadership = at[leadership]
+    most: FurthestCommit = at[furthest]
     high_watermark = after.local.high_watermark
     if high_watermark <= before.local.high_watermark:
-        return term, settled
-    settled = Settled(epoch, high_watermark) if high_watermark > settled.end else settled
-    return term._replace(committed=high_watermark), settled
+        return {leadership: so_far, furthest: most}
+    most = FurthestCommit(epoch, high_watermark) if high_watermark > most.end else most
+    return {leadership: so_far._replace(committed=high_watermark), furthest: most}
 
 
 # ---- metadata
 
 
-def _change(board: Board, broker: BrokerId, known: Decision, after: Decision) -> LocalChange:
+def _change(board: Board, broker: BrokerId, known: PartitionState, after: PartitionState) -> LocalChange:
     """What a broker has to do that has replayed `known`, and now `after`, with all decisions in between merged."""
     before = board.announced(known) if known.partition_epoch >= 0 else None
     return local_change(before, board.announced(after), broker)
 
 
-def _replays(board: Board, broker: BrokerId, version: PartitionEpoch, epoch: Epoch) -> list[Local]:
+def _replays(board: Board, broker: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> list[Local]:
     slots = board.slots
-    decision = slots.decision[version]
+    decision = slots.decision[partition_epoch]
     return [
-        when(lambda after: after.partition_epoch == version and after.leader_epoch == epoch, decision),
-        when(lambda known: known.partition_epoch < version, slots.applied[broker]),
+        when(lambda after: after.partition_epoch == partition_epoch and after.leader_epoch == epoch, decision),
+        when(lambda known: known.partition_epoch < partition_epoch, slots.applied[broker]),
         *_is_up(board, broker),
-        when(lambda since: since.partition_epoch <= version, slots.since[broker]),
+        when(lambda registered_at: registered_at.partition_epoch <= partition_epoch, slots.registered_at[broker]),
     ]
 
 
 def _is_up(board: Board, broker: BrokerId) -> list[Local]:
-    return [when(lambda run: run != NO_BROKER_EPOCH, board.slots.run[broker])]
+    return [when(lambda broker_epoch: broker_epoch != NO_BROKER_EPOCH, board.slots.broker_epoch[broker])]
 
 
-def _add_following(board: Board, broker: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
+def _add_replay_as_follower(board: Board, broker: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
     """A broker replays decisions up to one by which another leads."""
     slots = board.slots
-    led, entered = board.led_slots(broker), slots.entered[broker]
-    applied, fetcher, decision = slots.applied[broker], slots.fetcher[broker], slots.decision[version]
+    led, highest_epoch = board.led_slots(broker), slots.highest_epoch[broker]
+    applied, fetcher, decision = slots.applied[broker], slots.fetcher[broker], slots.decision[partition_epoch]
 
-    def follow(known: Decision, fetching: FetchState, after: Decision, *led: Any) -> object:
-        own, before = board.leading(broker, *led)
-        change = _change(board, broker, known, after)
-        step = apply_change(own, before._replace(fetcher=fetching), change, board.numbers.now)
-        log, high_watermark, fetching = board.followed(broker, step.state)
-        local = step.state.local._replace(log=log, high_watermark=high_watermark)
-        return (after, after.leader_epoch, fetching, *board.led(broker, step.state._replace(local=local)))
+    def follow(at: Values) -> object:
+        own, before = board.leading(broker, at)
+        after: PartitionState = at[decision]
+        change = _change(board, broker, at[applied], after)
+        state = apply_change(own, before._replace(fetcher=at[fetcher]), change, board.numbers.now).state
+        followed = board.followed(broker, state)
+        return {applied: after, highest_epoch: after.leader_epoch, **board.led(broker, state), **followed}
 
     board.model.action(
-        "Follow",
-        {"broker": broker, "version": version, "epoch": epoch},
+        "ReplayMetadataAsFollower",
+        {"broker": broker, "partition_epoch": partition_epoch, "epoch": epoch},
         events=[Note(broker, "replays metadata: another broker leads")],
-        guards=[*_replays(board, broker, version, epoch), when(lambda after: after.leader != broker, decision)],
-        effects=[then((applied, entered, fetcher, *led), follow, applied, fetcher, decision, *board.as_leader(broker))],
+        guards=[*_replays(board, broker, partition_epoch, epoch), when(lambda after: after.leader != broker, decision)],
+        effects=[
+            by_slot((applied, highest_epoch, fetcher, *led), follow, (applied, fetcher, decision, *board.as_leader(broker)))
+        ],
     )
 
 
-def _add_leading(board: Board, broker: BrokerId, version: PartitionEpoch, epoch: Epoch) -> None:
+def _add_replay_as_leader(board: Board, broker: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
     """A broker replays decisions up to one by which it leads: in a new epoch, or on with another ISR."""
     slots = board.slots
     led, reads = board.led_slots(broker), board.as_leader(broker)
-    applied, fetcher, decision = slots.applied[broker], slots.fetcher[broker], slots.decision[version]
-    entered = slots.entered[broker]
-    role, term, ledger, settled = slots.role[broker], slots.term[epoch], slots.ledger[epoch], slots.settled
-    guards = [*_replays(board, broker, version, epoch), when(lambda after: after.leader == broker, decision)]
+    applied, fetcher, decision = slots.applied[broker], slots.fetcher[broker], slots.decision[partition_epoch]
+    highest_epoch, role, leader_log = slots.highest_epoch[broker], slots.role[broker], slots.leader_log[epoch]
+    leadership, furthest_commit = _leadership_slots(board, epoch)
+    guards = [*_replays(board, broker, partition_epoch, epoch), when(lambda after: after.leader == broker, decision)]
 
-    def replay(known: Decision, after: Decision, *led: Any) -> tuple[Partition[Log], Partition[Log]]:
-        own, before = board.leading(broker, *led)
-        change = _change(board, broker, known, after)
+    def replay(at: Values) -> tuple[Partition[RecordLog], Partition[RecordLog]]:
+        own, before = board.leading(broker, at)
+        change = _change(board, broker, at[applied], at[decision])
         return before, apply_change(own, before, change, board.numbers.now).state
 
-    def lead(known: Decision, after: Decision, lived: Term, settled: Settled, *led: Any) -> object:
-        before, state = replay(known, after, *led)
-        begun = Term(True, state.epoch_start, lived.committed)
-        begun, settled = _committed(epoch, begun, settled, before, state)
-        return (after, epoch, state.fetcher, begun, settled, state.local.log, *board.led(broker, state))
+    def lead(at: Values) -> object:
+        before, state = replay(at)
+        so_far: Leadership = at[leadership]
+        begun = {**at, leadership: Leadership(True, state.epoch_start, so_far.committed)}
+        return {
+            applied: at[decision],
+            highest_epoch: epoch,
+            fetcher: state.fetcher,
+            leader_log: state.local.log,
+            **_committed(board, epoch, begun, before, state),
+            **board.led(broker, state),
+        }
 
-    def learn(known: Decision, after: Decision, lived: Term, settled: Settled, *led: Any) -> object:
-        before, state = replay(known, after, *led)
-        return (after, *_committed(epoch, lived, settled, before, state), *board.led(broker, state))
+    def learn(at: Values) -> object:
+        before, state = replay(at)
+        return {
+            applied: at[decision],
+            **_committed(board, epoch, at, before, state),
+            **board.led(broker, state),
+        }
 
     board.model.action(
-        "Lead",
-        {"broker": broker, "version": version, "epoch": epoch},
+        "ReplayMetadataAsNewLeader",
+        {"broker": broker, "partition_epoch": partition_epoch, "epoch": epoch},
         events=[Note(broker, "replays metadata: it leads in a new epoch")],
         guards=[*guards, when(lambda own: own.leader_epoch < epoch, role)],
         effects=[
-            then(
-                (applied, entered, fetcher, term, settled, ledger, *led),
+            by_slot(
+                (applied, highest_epoch, fetcher, leadership, furthest_commit, leader_log, *led),
                 lead,
-                *(applied, decision, term, settled, *reads),
+                (applied, decision, leadership, furthest_commit, *reads),
             )
         ],
     )
     board.model.action(
-        "LearnIsr",
-        {"broker": broker, "version": version, "epoch": epoch},
+        "ReplayMetadataAsLeader",
+        {"broker": broker, "partition_epoch": partition_epoch, "epoch": epoch},
         events=[Note(broker, "replays metadata: it leads with another ISR")],
         guards=[*guards, when(lambda own: own.leader_epoch == epoch, role)],
-        effects=[then((applied, term, settled, *led), learn, applied, decision, term, settled, *reads)],
+        effects=[
+            by_slot(
+                (applied, leadership, furthest_commit, *led),
+                learn,
+                (applied, decision, leadership, furthest_commit, *reads),
+            )
+        ],
     )
 
 
@@ -172,19 +202,20 @@ def _add_leading(board: Board, broker: BrokerId, version: PartitionEpoch, epoch:
 
 def _add_write(board: Board, leader: BrokerId, epoch: Epoch) -> None:
     slots = board.slots
-    led = board.led_slots(leader)
-    term, ledger, settled, value = slots.term[epoch], slots.ledger[epoch], slots.settled, slots.next_value
+    led, leader_log, value = board.led_slots(leader), slots.leader_log[epoch], slots.next_value
+    leadership, furthest_commit = _leadership_slots(board, epoch)
 
-    def write(number: int, lived: Term, settled: Settled, *led: Any) -> object:
-        own, before = board.leading(leader, *led)
+    def write(at: Values) -> object:
+        own, before = board.leading(leader, at)
+        number: int = at[value]
         request = ProduceRequest(0, ACKS_LEADER, Record(number, NO_EPOCH))
         after = handle_produce(own, before, request, board.numbers.now).state
-        return (
-            number + 1,
-            *_committed(epoch, lived, settled, before, after),
-            after.local.log,
-            *board.led(leader, after),
-        )
+        return {
+            value: number + 1,
+            leader_log: after.local.log,
+            **_committed(board, epoch, at, before, after),
+            **board.led(leader, after),
+        }
 
     board.model.action(
         "Produce",
@@ -194,27 +225,44 @@ def _add_write(board: Board, leader: BrokerId, epoch: Epoch) -> None:
             when(lambda role: role.leader == leader and role.leader_epoch == epoch, slots.role[leader]),
             when(lambda number: number < board.parameters["values"], value),
         ],
-        effects=[then((value, term, settled, ledger, *led), write, value, term, settled, *board.as_leader(leader))],
+        effects=[
+            by_slot(
+                (value, leadership, furthest_commit, leader_log, *led),
+                write,
+                (value, leadership, furthest_commit, *board.as_leader(leader)),
+            )
+        ],
     )
 
 
 # ---- fetching
 
 
-def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, fetch: MessageId, epoch: Epoch) -> None:
-    slots = board.slots
-    own = (slots.log[follower], slots.high_watermark[follower], slots.fetcher[follower])
+def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, fetch: FetchId, epoch: Epoch) -> None:
+    slots, own = board.slots, board.fetching_slots(follower)
     awaited, fetched = slots.awaited[leader][follower], slots.fetched[follower][epoch]
+    broker_epoch = slots.broker_epoch[follower]
 
-    def send(last: LastFetch, run: BrokerEpoch, log: Log, high_watermark: Offset, fetcher: FetchState) -> object:
-        before = board.following(log, high_watermark, fetcher)
-        step = fetch_or_truncate(board.broker(follower, run), before, board.numbers.now)
+    def send(at: Values) -> object:
+        last: LastFetch = at[fetched]
+        step = fetch_or_truncate(board.broker(follower, at[broker_epoch]), board.following(follower, at), board.numbers.now)
         asked = next((effect.message for effect in step.effects if isinstance(effect, Send)), None)
         if not isinstance(asked, FetchRequest):
             return REFUSED
-        offset, last_epoch = asked.fetch.fetch_offset, asked.fetch.last_fetched_epoch
-        sent = Fetch(follower, leader, asked.fetch.current_leader_epoch, offset, last_epoch, asked.broker_epoch)
-        return sent, fetch, fetch + 1, LastFetch(offset, last_epoch, asked.broker_epoch, last.anew)
+        position = asked.fetch
+        return {
+            slots.fetch[fetch]: Fetch(
+                follower=follower,
+                leader=leader,
+                epoch=position.current_leader_epoch,
+                offset=position.fetch_offset,
+                last_epoch=position.last_fetched_epoch,
+                broker_epoch=asked.broker_epoch,
+            ),
+            awaited: fetch,
+            slots.next_fetch: fetch + 1,
+            fetched: LastFetch(position.fetch_offset, position.last_fetched_epoch, asked.broker_epoch, last.anew),
+        }
 
     board.model.action(
         "SendFetch",
@@ -223,9 +271,9 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, fetch: Messag
         guards=[
             when(lambda number: number == fetch, slots.next_fetch),
             when(lambda fetcher: fetcher.leader == leader and fetcher.leader_epoch == epoch, slots.fetcher[follower]),
-            when(lambda message: message == NO_MESSAGE, awaited),
+            when(lambda message: message == NO_FETCH_ID, awaited),
         ],
-        effects=[then((slots.fetch[fetch], awaited, slots.next_fetch, fetched), send, fetched, slots.run[follower], *own)],
+        effects=[by_slot((slots.fetch[fetch], awaited, slots.next_fetch, fetched), send, (fetched, broker_epoch, *own))],
     )
 
 
@@ -235,55 +283,67 @@ def _add_lost_connection(board: Board, follower: BrokerId, leader: BrokerId) -> 
         "LoseConnection",
         {"follower": follower, "leader": leader},
         events=[Note(follower, f"loses its connection to {leader}")],
-        guards=[when(lambda message: message != NO_MESSAGE, awaited)],
-        effects=[then(awaited, lambda: NO_MESSAGE)],
+        guards=[when(lambda message: message != NO_FETCH_ID, awaited)],
+        effects=[then(awaited, lambda: NO_FETCH_ID)],
     )
 
 
-def _reply(step: Handled[Log]) -> FetchReply:
+def _fetch_answer(step: Handled[RecordLog]) -> FetchAnswer:
     answer = next(effect.message for effect in step.effects if isinstance(effect, Reply))
     assert isinstance(answer, FetchResponse)
     records = records_of(answer.records)
-    return FetchReply(True, answer.error, records[0] if records else None, answer.high_watermark, answer.diverging)
+    return FetchAnswer(
+        given=True,
+        error=answer.error,
+        record=records[0] if records else None,
+        high_watermark=answer.high_watermark,
+        diverging=answer.diverging,
+    )
 
 
-def _proposal(board: Board, step: Handled[Log]) -> tuple[Any, ...] | None:
-    """What a leader proposes, with the runs of the members that it names; `None` if nothing."""
+def _proposal(board: Board, proposal: ProposalId, step: Handled[RecordLog]) -> dict[Slot, Any] | None:
+    """What a leader proposes, with the broker epochs of the members; `None` if nothing."""
     request = next((effect.message for effect in step.effects if isinstance(effect, SendToController)), None)
     if request is None:
         return None
-    runs = {member.broker: member.broker_epoch for member in request.isr}
+    broker_epochs = {member.broker: member.broker_epoch for member in request.isr}
     epochs = request.leader_epoch, request.partition_epoch
-    proposed = Proposed(request.broker, *epochs, frozenset(runs), request.broker_epoch)
-    return (proposed, *(runs.get(broker, NO_BROKER_EPOCH) for broker in board.brokers))
+    proposed = Proposed(request.broker, *epochs, frozenset(broker_epochs), request.broker_epoch)
+    named = {slot: broker_epochs.get(broker, NO_BROKER_EPOCH) for broker, slot in board.named(proposal).items()}
+    return {board.slots.proposed[proposal]: proposed, **named}
 
 
 def _add_handling(
     board: Board,
     follower: BrokerId,
     leader: BrokerId,
-    fetch: MessageId,
+    fetch: FetchId,
     epoch: Epoch,
-    proposal: MessageId,
+    proposal: ProposalId,
     caught_up: int,
 ) -> None:
     """A leader handles a fetch, whenever it comes, and may propose to admit the follower."""
     slots = board.slots
     led, reads = board.led_slots(leader), board.as_leader(leader)
-    sent, reply, term = slots.fetch[fetch], slots.reply[fetch], slots.term[epoch]
-    empty, next_proposal, settled = board.asked(proposal), slots.next_proposal, slots.settled
-    latest, count = slots.latest[leader], len(empty)
+    sent, fetch_answer = slots.fetch[fetch], slots.fetch_answer[fetch]
+    leadership, furthest_commit = _leadership_slots(board, epoch)
+    empty, next_proposal, latest = board.asked(proposal), slots.next_proposal, slots.latest[leader]
 
-    def handle(asked: Fetch, lived: Term, settled: Settled, last: MessageId, *known: Any) -> object:
-        own, before = board.leading(leader, *known[count:], caught_up={follower: caught_up})
+    def handle(at: Values) -> object:
+        own, before = board.leading(leader, at, caught_up={follower: caught_up})
+        asked: Fetch = at[sent]
         request = FetchPosition(asked.epoch, asked.offset, asked.last_epoch)
-        message = FetchRequest(follower, request, asked.run, max_records=1)
+        message = FetchRequest(follower, request, asked.broker_epoch, max_records=1)
         step = handle_fetch(own, before, message, board.numbers.now)
-        new = _proposal(board, step)
-        following, last = (proposal, last) if new is None else (proposal + 1, proposal)
-        lived, settled = _committed(epoch, lived, settled, before, step.state)
-        proposed = known[:count] if new is None else new
-        return (_reply(step), lived, settled, *proposed, following, last, *board.led(leader, step.state))
+        new = _proposal(board, proposal, step)
+        return {
+            fetch_answer: _fetch_answer(step),
+            **({slot: at[slot] for slot in empty} if new is None else new),
+            next_proposal: proposal if new is None else proposal + 1,
+            latest: at[latest] if new is None else proposal,
+            **_committed(board, epoch, at, before, step.state),
+            **board.led(leader, step.state),
+        }
 
     args = {"follower": follower, "leader": leader, "fetch": fetch, "epoch": epoch, "proposal": proposal}
     board.model.action(
@@ -292,59 +352,62 @@ def _add_handling(
         events=[Message(follower, leader, "Fetch")],
         guards=[
             when(lambda asked: asked.leader == leader and asked.follower == follower and asked.epoch == epoch, sent),
-            when(lambda answer: not answer.given, reply),
+            when(lambda answer: not answer.given, fetch_answer),
             when(lambda number: number == proposal, next_proposal),
             *_is_up(board, leader),
         ],
         effects=[
-            then(
-                (reply, term, settled, *empty, next_proposal, latest, *led),
+            by_slot(
+                (fetch_answer, leadership, furthest_commit, *empty, next_proposal, latest, *led),
                 handle,
-                *(sent, term, settled, latest, *empty, *reads),
+                (sent, leadership, furthest_commit, latest, *empty, *reads),
             )
         ],
     )
 
 
-def _add_answer(board: Board, follower: BrokerId, leader: BrokerId, fetch: MessageId) -> None:
-    slots = board.slots
-    own = (slots.log[follower], slots.high_watermark[follower], slots.fetcher[follower])
-    awaited, sent, reply = slots.awaited[leader][follower], slots.fetch[fetch], slots.reply[fetch]
+def _add_fetch_answer(board: Board, follower: BrokerId, leader: BrokerId, fetch: FetchId) -> None:
+    slots, own = board.slots, board.fetching_slots(follower)
+    awaited, sent, fetch_answer = slots.awaited[leader][follower], slots.fetch[fetch], slots.fetch_answer[fetch]
 
-    def take(asked: Fetch, answer: FetchReply, log: Log, high_watermark: Offset, fetcher: FetchState) -> object:
-        before = board.following(log, high_watermark, fetcher)
+    def take(at: Values) -> object:
+        asked: Fetch = at[sent]
+        answer: FetchAnswer = at[fetch_answer]
+        before = board.following(follower, at)
         records = () if answer.record is None else (answer.record,)
         given = FetchResponse(
             answer.error, asked.offset, records, answer.high_watermark, Offset(0), answer.high_watermark, answer.diverging
         )
-        own = board.broker(follower, asked.run)
-        step = handle_fetch_response(own, before, Asked(asked.epoch, asked.offset), given, board.numbers.now)
-        return (NO_MESSAGE, *board.followed(follower, step.state))
+        itself = board.broker(follower, asked.broker_epoch)
+        step = handle_fetch_response(itself, before, Asked(asked.epoch, asked.offset), given, board.numbers.now)
+        return {awaited: NO_FETCH_ID, **board.followed(follower, step.state)}
 
     board.model.action(
-        "TakeAnswer",
+        "TakeFetchAnswer",
         {"follower": follower, "leader": leader, "fetch": fetch},
         events=[Message(leader, follower, "the answer to a fetch")],
         guards=[
             when(lambda message: message == fetch, awaited),
-            when(lambda answer: answer.given, reply),
+            when(lambda answer: answer.given, fetch_answer),
         ],
-        effects=[then((awaited, *own), take, sent, reply, *own)],
+        effects=[by_slot((awaited, *own), take, (sent, fetch_answer, *own))],
     )
 
 
 # ---- the ISR
 
 
-def _add_shrink(board: Board, leader: BrokerId, proposal: MessageId) -> None:
+def _add_shrink(board: Board, leader: BrokerId, proposal: ProposalId) -> None:
     slots = board.slots
-    role, next_proposal = slots.role[leader], slots.next_proposal
+    role, next_proposal, latest = slots.role[leader], slots.next_proposal, slots.latest[leader]
 
-    def shrink(*led: Any) -> object:
-        own, before = board.leading(leader, *led)
+    def shrink(at: Values) -> object:
+        own, before = board.leading(leader, at)
         step = consider_shrinking(own, before, board.numbers.now)
-        new = _proposal(board, step)
-        return REFUSED if new is None else (board.led(leader, step.state)[2], *new, proposal + 1, proposal)
+        new = _proposal(board, proposal, step)
+        if new is None:
+            return REFUSED
+        return {role: role_of(step.state, leader), **new, next_proposal: proposal + 1, latest: proposal}
 
     board.model.action(
         "ProposeShrink",
@@ -354,101 +417,119 @@ def _add_shrink(board: Board, leader: BrokerId, proposal: MessageId) -> None:
             when(lambda role: role.leader == leader, role),
             when(lambda number: number == proposal, next_proposal),
         ],
-        effects=[
-            then((role, *board.asked(proposal), next_proposal, slots.latest[leader]), shrink, *board.as_leader(leader))
-        ],
+        effects=[by_slot((role, *board.asked(proposal), next_proposal, latest), shrink, board.as_leader(leader))],
     )
 
 
-def _add_verdict(board: Board, leader: BrokerId, proposal: MessageId, epoch: Epoch) -> None:
+def _add_isr_answer(board: Board, leader: BrokerId, proposal: ProposalId, epoch: Epoch) -> None:
     slots = board.slots
     led = board.led_slots(leader)
-    proposed, verdict = slots.proposed[proposal], slots.verdict[proposal]
-    term, settled = slots.term[epoch], slots.settled
+    proposed, isr_answer = slots.proposed[proposal], slots.isr_answer[proposal]
+    leadership, furthest_commit = _leadership_slots(board, epoch)
 
-    def take(asked: Proposed, answer: Verdict, lived: Term, settled: Settled, *led: Any) -> object:
-        own, before = board.leading(leader, *led)
+    def take(at: Values) -> object:
+        own, before = board.leading(leader, at)
+        asked: Proposed = at[proposed]
+        answer: IsrAnswer = at[isr_answer]
         isr = frozenset(IsrMember(member) for member in board.those_in(asked.isr))
-        request = AlterPartitionRequest(leader, asked.run, PARTITION, asked.leader_epoch, asked.partition_epoch, isr)
+        epochs = asked.leader_epoch, asked.partition_epoch
+        request = AlterPartitionRequest(leader, asked.broker_epoch, PARTITION, *epochs, isr)
         response = AlterPartitionResponse(
             answer.error, PARTITION, leader, answer.leader_epoch, answer.isr, answer.partition_epoch
         )
         step = handle_alter_partition_response(own, before, request, response, board.numbers.now)
-        taken = answer._replace(given=False)
-        return (taken, *_committed(epoch, lived, settled, before, step.state), *board.led(leader, step.state))
+        return {
+            isr_answer: answer._replace(given=False),
+            **_committed(board, epoch, at, before, step.state),
+            **board.led(leader, step.state),
+        }
 
     board.model.action(
-        "TakeVerdict",
+        "TakeIsrAnswer",
         {"leader": leader, "proposal": proposal, "epoch": epoch},
         events=[Message(CONTROLLER, leader, "the answer to AlterPartition")],
         guards=[
             when(lambda asked: asked.leader == leader, proposed),
-            when(lambda answer: answer.given, verdict),
+            when(lambda answer: answer.given, isr_answer),
             when(lambda role: role.leader == leader and role.leader_epoch == epoch, slots.role[leader]),
         ],
-        effects=[then((verdict, term, settled, *led), take, proposed, verdict, term, settled, *board.as_leader(leader))],
+        effects=[
+            by_slot(
+                (isr_answer, leadership, furthest_commit, *led),
+                take,
+                (proposed, isr_answer, leadership, furthest_commit, *board.as_leader(leader)),
+            )
+        ],
     )
 
 
 # ---- stopping
 
 
-def add_stops(board: Board) -> None:
-    """Brokers stop without warning, and later hear of one another's new runs. How they register is the controller's side."""
+def add_unclean_shutdowns(board: Board) -> None:
+    """Brokers stop without warning, and later replay one another's registrations. `control` has how they register."""
     for broker in board.brokers:
         for checkpointed in board.numbers.checkpointed:
             if not board.loses:
-                _add_stop(board, broker, checkpointed, None)
+                _add_unclean_shutdown(board, broker, checkpointed, None)
             for survives in board.numbers.survives if board.loses else ():
-                _add_stop(board, broker, checkpointed, survives)
+                _add_unclean_shutdown(board, broker, checkpointed, survives)
     for broker, other in board.pairs():
-        for run in board.numbers.runs:
-            _add_news_of_run(board, broker, other, run)
+        for broker_epoch in board.numbers.broker_epochs:
+            _add_replay_of_registration(board, broker, other, broker_epoch)
 
 
-def _add_stop(board: Board, broker: BrokerId, checkpointed: Offset, survives: Offset | None) -> None:
+def _add_unclean_shutdown(board: Board, broker: BrokerId, checkpointed: Offset, survives: Offset | None) -> None:
     """A broker is killed, its log being as it was; or, where `survives` is given, loses power, its log ending there.
 
-    It knows nothing any more, and waits for nothing; what it has sent stays on its way. Which runs of others it has heard of
-    is kept, for its next run replays no less of the metadata.
+    It knows nothing any more, and waits for nothing; what it has sent stays on its way. The broker epochs of others that it
+    has heard of are kept, for its next incarnation replays no less of the metadata.
     """
     slots = board.slots
     led, awaited = board.led_slots(broker), [slots.awaited[leader][broker] for leader in board.others(broker)]
-    memory = (slots.run[broker], slots.applied[broker], slots.fetcher[broker], slots.latest[broker], slots.stops)
+    log, high_watermark, stops = slots.log[broker], slots.high_watermark[broker], slots.unclean_shutdowns
+    memory = (slots.broker_epoch[broker], slots.applied[broker], slots.fetcher[broker], slots.latest[broker], stops)
     lost = {} if survives is None else {"survives": survives}
 
-    def stop(stops: int, log: Log, high_watermark: Offset) -> object:
-        before, files = LocalLog(log, high_watermark), Checkpoints(high_watermark=checkpointed)
+    def stop(at: Values) -> object:
+        before, files = LocalLog(at[log], at[high_watermark]), Checkpoints(high_watermark=checkpointed)
         survived = after_kill(before, files) if survives is None else after_power_loss(before, files, survives)
         after = opened(PARTITION, recover(survived))
-        waits = (NO_MESSAGE for _ in awaited)
-        return (NO_BROKER_EPOCH, NOT_DECIDED, after.fetcher, NO_MESSAGE, stops + 1, *waits, *board.led(broker, after))
+        return {
+            slots.broker_epoch[broker]: NO_BROKER_EPOCH,
+            slots.applied[broker]: NOT_DECIDED,
+            slots.fetcher[broker]: after.fetcher,
+            slots.latest[broker]: NO_PROPOSAL_ID,
+            stops: at[stops] + 1,
+            **dict.fromkeys(awaited, NO_FETCH_ID),
+            **board.led(broker, after),
+        }
 
     board.model.action(
-        "Stop",
+        "UncleanShutdown",
         {"broker": broker, "checkpointed": checkpointed, **lost},
         events=[Note(broker, "stops without warning" + ("" if survives is None else ", and loses what was not flushed"))],
         guards=[
             when(lambda before: before.partition_epoch >= 0, slots.partition),
-            when(lambda stops: stops < board.parameters["stops"], slots.stops),
+            when(lambda number: number < board.parameters["unclean_shutdowns"], stops),
             *_is_up(board, broker),
-            when(lambda high_watermark: checkpointed <= high_watermark, slots.high_watermark[broker]),
-            *([] if survives is None else [when(lambda log: survives <= log.end_offset, slots.log[broker])]),
+            when(lambda reached: checkpointed <= reached, high_watermark),
+            *([] if survives is None else [when(lambda held: survives <= held.end_offset, log)]),
         ],
-        effects=[then((*memory, *awaited, *led), stop, slots.stops, slots.log[broker], slots.high_watermark[broker])],
+        effects=[by_slot((*memory, *awaited, *led), stop, (stops, log, high_watermark))],
     )
 
 
-def _add_news_of_run(board: Board, broker: BrokerId, other: BrokerId, run: BrokerEpoch) -> None:
-    """A broker replays the registration of another's run: the present one, or one before."""
+def _add_replay_of_registration(board: Board, broker: BrokerId, other: BrokerId, broker_epoch: BrokerEpoch) -> None:
+    """A broker replays a registration of another broker: the present one, or one before."""
     heard = board.slots.heard[other][broker]
     board.model.action(
-        "HearOfRun",
-        {"broker": broker, "other": other, "run": run},
-        events=[Note(broker, f"replays metadata: a new run of {other}")],
+        "ReplayRegistration",
+        {"broker": broker, "other": other, "broker_epoch": broker_epoch},
+        events=[Note(broker, f"replays metadata: {other} has registered")],
         guards=[
-            when(lambda known: known < run, heard),
-            when(lambda known: run <= known.run, board.slots.registered[other]),
+            when(lambda known: known < broker_epoch, heard),
+            when(lambda known: broker_epoch <= known.broker_epoch, board.slots.registered[other]),
         ],
-        effects=[then(heard, lambda: run)],
+        effects=[then(heard, lambda: broker_epoch)],
     )

@@ -42,7 +42,7 @@ from spec.published.versions import IsrProtocol
 from spec.values import NO_PARTITION_EPOCH, BrokerId, Error, Offset, PartitionEpoch
 
 LEADER = BrokerId(1)
-FIRST_VERSION = PartitionEpoch(0)
+FIRST_PARTITION_EPOCH = PartitionEpoch(0)
 
 QUIRKS = {
     "one-proposal": "a leader proposes nothing while a proposal is unanswered (published: it may pile them up)",
@@ -51,7 +51,7 @@ QUIRKS = {
 PARAMETERS = (
     Parameter("replicas", 3, "replicas of the partition, ids 1 to N; 1 leads throughout", minimum=1),
     Parameter("max_offset", 2, "highest log end offset", minimum=1),
-    Parameter("max_version", 3, "highest partition epoch (the published module calls it version)", minimum=0),
+    Parameter("max_partition_epoch", 3, "highest partition epoch (the published module calls it version)", minimum=0),
     Parameter("repair", (), "quirks of the published model to mend", choices=tuple(QUIRKS), many=True),
     Parameter("mutant", None, "weaken one rule", choices=tuple(mutant.name for mutant in ISR_MUTANTS)),
 )
@@ -73,15 +73,15 @@ class Slots(NamedTuple):
 
 
 def build(
-    name: str, protocol: IsrProtocol, parameters: dict[str, Any], versions: Sequence[PartitionEpoch] | None = None
+    name: str, protocol: IsrProtocol, parameters: dict[str, Any], partition_epochs: Sequence[PartitionEpoch] | None = None
 ) -> Model:
     """The model over `protocol`, within the bounds of `parameters`.
 
-    `versions` are the partition epochs from 0 to the highest, and one beyond, unless given: a proof gives one that stands
-    for all, and the one after it.
+    `partition_epochs` go from 0 to the highest, and one beyond, unless given: a proof gives one that stands for all, and the
+    one after it.
     """
     mutant = next((mutant for mutant in ISR_MUTANTS if mutant.name == parameters["mutant"]), None)
-    return _Builder(name, protocol if mutant is None else weaken(protocol, mutant), parameters, versions).build()
+    return _Builder(name, protocol if mutant is None else weaken(protocol, mutant), parameters, partition_epochs).build()
 
 
 def _one_more(end: Offset) -> Offset:
@@ -114,7 +114,7 @@ class _Builder:
         name: str,
         rules: IsrProtocol,
         parameters: dict[str, Any],
-        versions: Sequence[PartitionEpoch] | None,
+        partition_epochs: Sequence[PartitionEpoch] | None,
     ) -> None:
         self.model = model = Model(name, parameters)
         model.interchangeable = tuple(range(2, parameters["replicas"] + 1))
@@ -122,17 +122,19 @@ class _Builder:
         self.repairs = parameters["repair"]
         self.replicas = [BrokerId(replica) for replica in range(1, parameters["replicas"] + 1)]
         self.followers = self.replicas[1:]
-        self.max_offset, self.max_version = parameters["max_offset"], parameters["max_version"]
-        self.versions = versions or [PartitionEpoch(version) for version in range(self.max_version + 2)]
+        self.max_offset, self.max_partition_epoch = parameters["max_offset"], parameters["max_partition_epoch"]
+        self.partition_epochs = partition_epochs or [
+            PartitionEpoch(partition_epoch) for partition_epoch in range(self.max_partition_epoch + 2)
+        ]
         everyone = frozenset(self.replicas)
         self.slots = Slots(
             end_offset=model.broker_slots("endOffset", self.replicas, Offset(0)),
             leader=model.slot(
-                "leaderIsr", LeaderIsr(everyone, FIRST_VERSION, frozenset(), NO_PARTITION_EPOCH), broker=LEADER
+                "leaderIsr", LeaderIsr(everyone, FIRST_PARTITION_EPOCH, frozenset(), NO_PARTITION_EPOCH), broker=LEADER
             ),
-            controller=model.slot("partition", PartitionIsr(everyone, FIRST_VERSION)),
-            requested=model.numbered_slots("requested", self.versions[:-1], NOTHING, Messages),
-            announced=model.numbered_slots("announced", self.versions[1:], NOTHING, Messages),
+            controller=model.slot("partition", PartitionIsr(everyone, FIRST_PARTITION_EPOCH)),
+            requested=model.numbered_slots("requested", self.partition_epochs[:-1], NOTHING, Messages),
+            announced=model.numbered_slots("announced", self.partition_epochs[1:], NOTHING, Messages),
         )
 
     def build(self) -> Model:
@@ -141,7 +143,7 @@ class _Builder:
         self._apply()
         self._replicate()
         self._properties()
-        if self.max_version != inf:
+        if self.max_partition_epoch != inf:
             self._liveness()
         return self.model
 
@@ -155,35 +157,43 @@ class _Builder:
 
     def _controller(self) -> None:
         slots = self.slots
-        for version, following in pairwise(self.versions):
-            at_version = when(lambda state, version=version: state.partition_epoch == version, slots.controller)
+        for partition_epoch, following in pairwise(self.partition_epochs):
+            at_partition_epoch = when(
+                lambda state, partition_epoch=partition_epoch: state.partition_epoch == partition_epoch, slots.controller
+            )
             announced = slots.announced[following]
             for replica in self.followers:
                 self._decide(
                     "ControllerShrinkIsr",
                     {"replica": replica},
-                    [at_version, when(lambda state, replica=replica: replica in state.isr, slots.controller)],
+                    [at_partition_epoch, when(lambda state, replica=replica: replica in state.isr, slots.controller)],
                     partial(_drop, replica),
                     announced,
                     [Note(CONTROLLER, f"takes broker {replica} out of the ISR")],
                 )
-            requested = slots.requested[version]
+            requested = slots.requested[partition_epoch]
             for isr in self._isrs():
                 self._decide(
                     "ControllerHandleRequest",
-                    {"version": version, "isr": tuple(sorted(isr))},
+                    {"partition_epoch": partition_epoch, "isr": tuple(sorted(isr))},
                     [
                         when(lambda requests, isr=isr: isr in requests, requested),
                         when(
-                            lambda state, version=version: (
-                                check_partition_epoch(state.partition_epoch, version) == Error.NONE
+                            lambda state, partition_epoch=partition_epoch: (
+                                check_partition_epoch(state.partition_epoch, partition_epoch) == Error.NONE
                             ),
                             slots.controller,
                         ),
                     ],
                     partial(_grant, isr),
                     announced,
-                    [Message(LEADER, CONTROLLER, f"AlterPartition, sent at partition epoch {version}: ISR {_named(isr)}")],
+                    [
+                        Message(
+                            LEADER,
+                            CONTROLLER,
+                            f"AlterPartition, sent at partition epoch {partition_epoch}: ISR {_named(isr)}",
+                        )
+                    ],
                 )
 
     def _decide(
@@ -241,12 +251,18 @@ class _Builder:
         isr: Callable[[LeaderIsr], frozenset[BrokerId]],
     ) -> None:
         slots, propose = self.slots, self.rules.propose
-        for version in self.versions[:-1]:
-            requested = slots.requested[version]
+        for partition_epoch in self.partition_epochs[:-1]:
+            requested = slots.requested[partition_epoch]
             self.model.action(
                 name,
                 {"replica": replica},
-                guards=[when(lambda leader, version=version: leader.partition_epoch == version, slots.leader), *guards],
+                guards=[
+                    when(
+                        lambda leader, partition_epoch=partition_epoch: leader.partition_epoch == partition_epoch,
+                        slots.leader,
+                    ),
+                    *guards,
+                ],
                 events=[Note(LEADER, f"proposes to {wish} broker {replica}")],
                 effects=[
                     then(slots.leader, lambda leader: propose(leader, isr(leader)).leader, slots.leader),
@@ -261,19 +277,19 @@ class _Builder:
 
     def _apply(self) -> None:
         leader = self.slots.leader
-        for version in self.versions[1:]:
-            announced = self.slots.announced[version]
+        for partition_epoch in self.partition_epochs[1:]:
+            announced = self.slots.announced[partition_epoch]
             for isr in self._isrs():
-                update = PartitionIsr(isr, version)
+                update = PartitionIsr(isr, partition_epoch)
                 self.model.action(
                     "LeaderHandleUpdate",
-                    {"version": version},
+                    {"partition_epoch": partition_epoch},
                     guards=[
                         when(lambda isrs, isr=isr: isr in isrs, announced),
                         when(lambda leader, update=update: is_newer_partition(leader, update), leader),
                     ],
                     effects=[then(leader, lambda state, update=update: apply_partition(state, update), leader)],
-                    events=[Message(CONTROLLER, LEADER, f"partition epoch {version}: ISR {_named(isr)}")],
+                    events=[Message(CONTROLLER, LEADER, f"partition epoch {partition_epoch}: ISR {_named(isr)}")],
                 )
 
     def _replicate(self) -> None:
@@ -287,7 +303,7 @@ class _Builder:
             fetch = [Message(replica, LEADER, "fetch"), Message(LEADER, replica, "one record")]
             model.action("FollowerReplicate", {"follower": replica}, [lags], [then(end, _one_more, end)], fetch)
         model.constraint.append(when(lambda end: end <= self.max_offset, own))
-        model.constraint.append(when(lambda state: state.partition_epoch <= self.max_version, slots.controller))
+        model.constraint.append(when(lambda state: state.partition_epoch <= self.max_partition_epoch, slots.controller))
 
     def _properties(self) -> None:
         slots, model = self.slots, self.model
@@ -330,10 +346,10 @@ class _Builder:
         slots = self.slots
         ends = tuple(slots.end_offset.values())
 
-        def answered(version: PartitionEpoch) -> Case:
-            waits = when(lambda leader: leader.pending_epoch == version, slots.leader)
-            goes_on = when(lambda leader: leader.pending_epoch != version, slots.leader)
-            return Case(f"proposal at partition epoch {version}", ((waits,),), ((goes_on,),))
+        def answered(partition_epoch: PartitionEpoch) -> Case:
+            waits = when(lambda leader: leader.pending_epoch == partition_epoch, slots.leader)
+            goes_on = when(lambda leader: leader.pending_epoch != partition_epoch, slots.leader)
+            return Case(f"proposal at partition epoch {partition_epoch}", ((waits,),), ((goes_on,),))
 
         def committed(offset: Offset) -> Case:
             written = when(lambda end: end > offset, slots.end_offset[LEADER])
@@ -344,7 +360,7 @@ class _Builder:
             LivenessProperty(
                 "ProposalIsAnswered",
                 "leads-to",
-                tuple(answered(version) for version in self.versions[:-2]),
+                tuple(answered(partition_epoch) for partition_epoch in self.partition_epochs[:-2]),
                 "a pending change of the ISR is granted or superseded, below the highest partition epoch",
                 (weak("ControllerHandleRequest"), weak("LeaderHandleUpdate")),
             ),
@@ -362,11 +378,14 @@ class _Builder:
         everyone = frozenset(self.replicas)
 
         def leader_ok(leader: LeaderIsr) -> bool:
-            versions = 0 <= leader.partition_epoch <= self.max_version and -1 <= leader.pending_epoch <= self.max_version
-            return versions and LEADER in leader.isr <= everyone and leader.pending_isr <= everyone
+            partition_epochs = (
+                0 <= leader.partition_epoch <= self.max_partition_epoch
+                and -1 <= leader.pending_epoch <= self.max_partition_epoch
+            )
+            return partition_epochs and LEADER in leader.isr <= everyone and leader.pending_isr <= everyone
 
         def partition_ok(partition: PartitionIsr) -> bool:
-            return 0 <= partition.partition_epoch <= self.max_version and LEADER in partition.isr <= everyone
+            return 0 <= partition.partition_epoch <= self.max_partition_epoch and LEADER in partition.isr <= everyone
 
         def messages_ok(isrs: Messages) -> bool:
             return all(LEADER in isr <= everyone for isr in isrs)

@@ -345,7 +345,8 @@ PUBLISHED_STUDIES = (
             " leader knows to be confirmed."
         ),
         failing=Configuration(
-            "async-isr", {"replicas": 2, "max_offset": 1, "max_version": 2, "mutant": "high-watermark-over-committed-isr"}
+            "async-isr",
+            {"replicas": 2, "max_offset": 1, "max_partition_epoch": 2, "mutant": "high-watermark-over-committed-isr"},
         ),
         invariant="CommittedOnNextLeader",
         outcome=(
@@ -359,7 +360,7 @@ PUBLISHED_STUDIES = (
             "Until the controller has answered, the leader counts every replica that is in the ISR under either"
             " outcome: the confirmed ISR and the proposed one."
         ),
-        repaired=Configuration("async-isr", {"replicas": 2, "max_offset": 1, "max_version": 2}),
+        repaired=Configuration("async-isr", {"replicas": 2, "max_offset": 1, "max_partition_epoch": 2}),
     ),
     Study(
         name="async-isr-shrink-early",
@@ -371,7 +372,7 @@ PUBLISHED_STUDIES = (
             " controller had been granted at once."
         ),
         failing=Configuration(
-            "async-isr", {"replicas": 2, "max_offset": 1, "max_version": 1, "mutant": "shrink-before-confirmation"}
+            "async-isr", {"replicas": 2, "max_offset": 1, "max_partition_epoch": 1, "mutant": "shrink-before-confirmation"}
         ),
         invariant="CommittedOnNextLeader",
         outcome=(
@@ -384,7 +385,7 @@ PUBLISHED_STUDIES = (
             "A proposal changes what the leader may have to wait for, never what it may stop waiting for. A shrink"
             " takes effect when it is confirmed."
         ),
-        repaired=Configuration("async-isr", {"replicas": 2, "max_offset": 1, "max_version": 1}),
+        repaired=Configuration("async-isr", {"replicas": 2, "max_offset": 1, "max_partition_epoch": 1}),
     ),
     Study(
         name="unclean-election",

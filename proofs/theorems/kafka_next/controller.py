@@ -11,33 +11,37 @@ from spec.values import NO_LEADER, BrokerId, Epoch, PartitionEpoch
 @conjunct(
     "Decisions", "Each partition epoch up to the controller's has one decision, with its epoch's leader, if it has one."
 )
-def decisions(s: View, version: PartitionEpoch) -> Any:
-    decided = s.decision(version)
-    taken = version <= s.partition.partition_epoch
+def decisions(s: View, partition_epoch: PartitionEpoch) -> Any:
+    decided = s.decision(partition_epoch)
+    taken = partition_epoch <= s.partition.partition_epoch
     leader = any_of(decided.leader == NO_LEADER, s.leads_in_sync(decided))
-    in_reign = s.reign(decided.leader_epoch).leader == decided.leader
+    in_epoch = s.last_decision(decided.leader_epoch).leader == decided.leader
     epochs = all_of(decided.leader_epoch >= 0, decided.leader_epoch <= s.partition.leader_epoch)
     return all_of(
-        implies(taken, all_of(decided.partition_epoch == version, epochs, leader, in_reign)),
+        implies(taken, all_of(decided.partition_epoch == partition_epoch, epochs, leader, in_epoch)),
         implies(no(taken), decided.partition_epoch == -1),
     )
 
 
 @conjunct("DecisionsInOrder", "Leader epochs never go back.")
-def decisions_in_order(s: View, version: PartitionEpoch, later: PartitionEpoch) -> Any:
-    taken = all_of(version <= later, later <= s.partition.partition_epoch)
-    return implies(taken, s.decision(version).leader_epoch <= s.decision(later).leader_epoch)
+def decisions_in_order(s: View, partition_epoch: PartitionEpoch, later: PartitionEpoch) -> Any:
+    taken = all_of(partition_epoch <= later, later <= s.partition.partition_epoch)
+    return implies(taken, s.decision(partition_epoch).leader_epoch <= s.decision(later).leader_epoch)
 
 
-@conjunct("LastDecision", "The controller's state is its last decision.")
-def last_decision(s: View) -> Any:
+@conjunct("StateIsLastDecision", "The controller's state is its last decision.")
+def state_is_last_decision(s: View) -> Any:
     state = s.partition
-    last, reign = s.decision(state.partition_epoch), s.reign(state.leader_epoch)
-    same_isr = s.every(lambda broker: all_of(_same(broker, last.isr, state.isr), _same(broker, reign.isr, state.isr)))
-    same_elr = s.every(lambda broker: all_of(_same(broker, last.elr, state.elr), _same(broker, reign.elr, state.elr)))
+    last, last_decision = s.decision(state.partition_epoch), s.last_decision(state.leader_epoch)
+    same_isr = s.every(
+        lambda broker: all_of(_same(broker, last.isr, state.isr), _same(broker, last_decision.isr, state.isr))
+    )
+    same_elr = s.every(
+        lambda broker: all_of(_same(broker, last.elr, state.elr), _same(broker, last_decision.elr, state.elr))
+    )
     nobody = s.every(lambda broker: no(member(broker, state.elr)))
     same = all_of(
-        *(last.leader == state.leader, last.leader_epoch == state.leader_epoch, reign.leader == state.leader),
+        *(last.leader == state.leader, last.leader_epoch == state.leader_epoch, last_decision.leader == state.leader),
         *(same_isr, nobody if s.min_isr == 1 else same_elr),
     )
     return all_of(
@@ -55,20 +59,21 @@ def _same(broker: Any, some: Any, others: Any) -> Any:
 
 
 @conjunct(
-    "Reigns", "Each epoch up to the controller's has one leader, which is in sync, or none. The last one in sync stays so."
+    "EpochLeaders",
+    "Each epoch up to the controller's has one leader, which is in sync, or none. The last one in sync stays so.",
 )
-def reigns(s: View, epoch: Epoch) -> Any:
-    reign, term = s.reign(epoch), s.term(epoch)
-    in_sync = any_of(reign.leader == NO_LEADER, s.leads_in_sync(reign))
-    somebody = any_of(s.min_isr > 1, s.some(lambda broker: member(broker, reign.isr)))
+def epoch_leaders(s: View, epoch: Epoch) -> Any:
+    last_decision, leadership = s.last_decision(epoch), s.leadership(epoch)
+    in_sync = any_of(last_decision.leader == NO_LEADER, s.leads_in_sync(last_decision))
+    somebody = any_of(s.min_isr > 1, s.some(lambda broker: member(broker, last_decision.isr)))
     opened = epoch <= s.partition.leader_epoch
     return all_of(
         implies(opened, all_of(in_sync, somebody)),
-        implies(no(opened), all_of(reign.leader == NO_LEADER, no(term.begun))),
+        implies(no(opened), all_of(last_decision.leader == NO_LEADER, no(leadership.begun))),
     )
 
 
-@conjunct("LeaderIsUp", "Who is fenced leaves the ISR, but for the last one; then nobody leads.")
+@conjunct("LeaderIsUp", "A fenced broker leaves the ISR, unless it is the last one; then nobody leads.")
 def leader_is_up(s: View, broker: BrokerId) -> Any:
     state = s.partition
     alone = s.every(lambda other: any_of(other == broker, no(member(other, state.isr))))
@@ -77,27 +82,28 @@ def leader_is_up(s: View, broker: BrokerId) -> Any:
 
 
 @conjunct("EligibleWhileTooFew", "There are eligible leader replicas only while too few are in sync.")
-def eligible_while_too_few(s: View, version: PartitionEpoch, replica: BrokerId) -> Any:
-    decided = s.decision(version)
-    eligible = all_of(s.min_isr > 1, version <= s.partition.partition_epoch, member(replica, decided.elr))
+def eligible_while_too_few(s: View, partition_epoch: PartitionEpoch, replica: BrokerId) -> Any:
+    decided = s.decision(partition_epoch)
+    eligible = all_of(s.min_isr > 1, partition_epoch <= s.partition.partition_epoch, member(replica, decided.elr))
     return implies(eligible, all_of(s.is_under_min(decided.isr), no(member(replica, decided.isr))))
 
 
 @conjunct(
-    "SomebodyIsLeft", "With power loss, who leaves ISR and ELR for good has registered anew, or min ISR others are there."
+    "SomebodyIsLeft",
+    "With power loss, a broker that leaves ISR and ELR for good has registered anew, or min ISR others are there.",
 )
-def somebody_is_left(s: View, version: PartitionEpoch) -> Any:
+def somebody_is_left(s: View, partition_epoch: PartitionEpoch) -> Any:
     """So while fewer than min ISR brokers have stopped and are not back on a list, somebody can be elected.
 
     That is if the partition began with enough of them in sync.
     """
-    first, now = s.decision(version), s.partition
-    began = all_of(version == 0, s.min_isr > 1, now.partition_epoch >= 0, no(s.is_under_min(first.isr)))
-    accounted = s.are_too_few(lambda broker: any_of(s.is_listed(broker, now), s.since(broker).partition_epoch >= 0))
+    first, now = s.decision(partition_epoch), s.partition
+    began = all_of(partition_epoch == 0, s.min_isr > 1, now.partition_epoch >= 0, no(s.is_under_min(first.isr)))
+    accounted = s.are_too_few(lambda broker: any_of(s.is_listed(broker, now), s.registered_at(broker).partition_epoch >= 0))
     return implies(began, no(accounted))
 
 
 @conjunct("LeadersChange", "Without reassignments, a new epoch is a new leader's.")
 def leaders_change(s: View, epoch: Epoch) -> Any:
-    later = s.reign(epoch + 1)
-    return implies(epoch + 1 <= s.partition.leader_epoch, no(s.reign(epoch).leader == later.leader))
+    later = s.last_decision(epoch + 1)
+    return implies(epoch + 1 <= s.partition.leader_epoch, no(s.last_decision(epoch).leader == later.leader))

@@ -8,44 +8,46 @@ from proofs.theorems.kafka_next.view import View
 from spec.values import BrokerId, Epoch, Offset
 
 
-@conjunct("MembersStay", "Who is in a later ISR without having entered its epoch never left the ISR.")
+@conjunct("MembersStay", "A replica that is in a later ISR and does not yet take part in its epoch never left the ISR.")
 def members_stay(s: View, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
-    in_later = all_of(epoch <= later, later <= s.partition.leader_epoch, s.is_listed(replica, s.reign(later)))
+    in_later = all_of(epoch <= later, later <= s.partition.leader_epoch, s.is_listed(replica, s.last_decision(later)))
     return implies(
-        all_of(in_later, s.epoch(replica) < later, s.epoch(replica) <= epoch), s.is_listed(replica, s.reign(epoch))
+        all_of(in_later, s.epoch(replica) < later, s.epoch(replica) <= epoch), s.is_listed(replica, s.last_decision(epoch))
     )
 
 
 @conjunct("SomeoneMovedOn", "A later epoch begins only after a member of the ISR has left the earlier one behind.")
 def someone_moved_on(s: View, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
-    in_later = all_of(epoch < later, later <= s.partition.leader_epoch, s.is_listed(replica, s.reign(later)))
-    moved_on = s.some(lambda broker: all_of(s.is_listed(broker, s.reign(epoch)), s.epoch(broker) > epoch))
+    in_later = all_of(epoch < later, later <= s.partition.leader_epoch, s.is_listed(replica, s.last_decision(later)))
+    moved_on = s.some(lambda broker: all_of(s.is_listed(broker, s.last_decision(epoch)), s.epoch(broker) > epoch))
     return implies(all_of(in_later, s.epoch(replica) > epoch), moved_on)
 
 
 @conjunct("LaterLeadersHold", "What an epoch's leader may commit is in the log of every later leader.")
 def later_leaders_hold(s: View, epoch: Epoch, later: Epoch, offset: Offset) -> Any:
     return implies(
-        all_of(epoch < later, s.term(later).begun, s.may_commit(epoch, offset)),
-        has_same_record(s.ledger(later), s.ledger(epoch), offset),
+        all_of(epoch < later, s.leadership(later).begun, s.may_commit(epoch, offset)),
+        has_same_record(s.leader_log(later), s.leader_log(epoch), offset),
     )
 
 
-@conjunct("LaterMembersHold", "And in the log of every member of a later ISR that has left that epoch behind.")
+@conjunct("LaterMembersHold", "It is also in the log of every member of a later ISR that has left that epoch behind.")
 def later_members_hold(s: View, replica: BrokerId, epoch: Epoch, later: Epoch, offset: Offset) -> Any:
     in_later = s.is_intact_member(replica, epoch, later)
-    return implies(all_of(in_later, s.may_commit(epoch, offset)), has_same_record(s.log(replica), s.ledger(epoch), offset))
+    return implies(
+        all_of(in_later, s.may_commit(epoch, offset)), has_same_record(s.log(replica), s.leader_log(epoch), offset)
+    )
 
 
 @conjunct("LaterLeadersHoldBefore", "The same of an epoch that begins late, after a later one.")
 def later_leaders_hold_before(s: View, epoch: Epoch, later: Epoch, offset: Offset, written_in: Epoch) -> Any:
     return implies(
-        all_of(epoch < later, s.term(later).begun, s.may_yet_commit(epoch, offset, written_in)),
-        holds_record_of(s.ledger(later), offset, written_in),
+        all_of(epoch < later, s.leadership(later).begun, s.may_yet_commit(epoch, offset, written_in)),
+        holds_record_of(s.leader_log(later), offset, written_in),
     )
 
 
-@conjunct("LaterMembersHoldBefore", "And of members of a later ISR.")
+@conjunct("LaterMembersHoldBefore", "The same of members of a later ISR, when an epoch begins late.")
 def later_members_hold_before(
     s: View, replica: BrokerId, epoch: Epoch, later: Epoch, offset: Offset, written_in: Epoch
 ) -> Any:

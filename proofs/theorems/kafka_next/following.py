@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from model_check.models.messages.values import FIRST_RUN, MessageId
+from model_check.models.messages.values import FIRST_BROKER_EPOCH, FetchId
 from proofs.induction.invariant import conjunct
 from proofs.symbolic.logic import (
     all_of,
@@ -44,14 +44,14 @@ def fetcher_follows_log(s: View, broker: BrokerId) -> Any:
 
 
 @conjunct("Fetches", "A fetch is sent in its sender's epoch to the leader of that.")
-def fetches(s: View, broker: BrokerId, fetch: MessageId) -> Any:
+def fetches(s: View, broker: BrokerId, fetch: FetchId) -> Any:
     asked = s.fetch(fetch)
     epoch = asked.epoch
     sent = all_of(
         fetch < s.next_fetch,
         epoch >= 0,
         epoch <= s.epoch(broker),
-        asked.leader == s.reign(epoch).leader,
+        asked.leader == s.last_decision(epoch).leader,
         no(asked.leader == broker),
         asked.offset >= 0,
         asked.last_epoch >= NO_EPOCH,
@@ -60,45 +60,61 @@ def fetches(s: View, broker: BrokerId, fetch: MessageId) -> Any:
         any_of(asked.last_epoch < epoch, s.continues(epoch, asked)),
     )
     last = s.fetched(broker, epoch)
-    by_run = all_of(asked.run >= FIRST_RUN, asked.run <= last.run, any_of(last.anew, asked.run == last.run))
+    of_incarnation = all_of(
+        asked.broker_epoch >= FIRST_BROKER_EPOCH,
+        asked.broker_epoch <= last.broker_epoch,
+        any_of(last.anew, asked.broker_epoch == last.broker_epoch),
+    )
     growing = implies(s.continues(epoch, asked), s.has_shown(broker, epoch, asked.offset))
-    not_begun = implies(no(s.term(epoch).begun), all_of(last.offset == asked.offset, last.last_epoch == asked.last_epoch))
+    not_begun = implies(
+        no(s.leadership(epoch).begun), all_of(last.offset == asked.offset, last.last_epoch == asked.last_epoch)
+    )
     noted = all_of(s.has_fetched(broker, epoch), growing, not_begun)
-    return implies(asked.follower == broker, all_of(sent, by_run, implies(asked.run == last.run, noted)))
+    return implies(
+        asked.follower == broker, all_of(sent, of_incarnation, implies(asked.broker_epoch == last.broker_epoch, noted))
+    )
 
 
 @conjunct("NoFetchYet", "Numbers of fetches are used once.")
-def no_fetch_yet(s: View, fetch: MessageId) -> Any:
+def no_fetch_yet(s: View, fetch: FetchId) -> Any:
     follower = s.fetch(fetch).follower
-    unused = all_of(follower == NO_LEADER, no(s.reply(fetch).given))
-    somebody = any_of(all_of(follower == NO_LEADER, no(s.reply(fetch).given)), s.some(lambda broker: follower == broker))
+    unused = all_of(follower == NO_LEADER, no(s.fetch_answer(fetch).given))
+    somebody = any_of(
+        all_of(follower == NO_LEADER, no(s.fetch_answer(fetch).given)), s.some(lambda broker: follower == broker)
+    )
     return all_of(somebody, s.next_fetch >= 0, implies(fetch >= s.next_fetch, unused))
 
 
 @conjunct("LastFetches", "A replica fetches in epochs up to its own, from who leads them, and from the end of its log.")
 def last_fetches(s: View, broker: BrokerId, epoch: Epoch) -> Any:
-    last, since = s.fetched(broker, epoch), s.since(broker).leader_epoch
-    by_run = all_of(
-        *(last.run >= NO_BROKER_EPOCH, last.run <= s.registered(broker).run),
-        implies(last.offset >= 0, last.run >= FIRST_RUN),
-        implies(epoch > since, all_of(no(last.anew), any_of(last.run == s.registered(broker).run, last.offset < 0))),
-        implies(epoch == since, all_of(last.anew, last.run == s.registered(broker).run)),
-        implies(epoch > s.partition.leader_epoch, last.run == NO_BROKER_EPOCH),
-        any_of(last.run >= FIRST_RUN, no(last.anew)),
-        implies(all_of(s.run(broker) >= 0, epoch >= since, last.offset >= 0), epoch <= s.role(broker).leader_epoch),
+    last, registered_at = s.fetched(broker, epoch), s.registered_at(broker).leader_epoch
+    of_incarnation = all_of(
+        *(last.broker_epoch >= NO_BROKER_EPOCH, last.broker_epoch <= s.registered(broker).broker_epoch),
+        implies(last.offset >= 0, last.broker_epoch >= FIRST_BROKER_EPOCH),
+        implies(
+            epoch > registered_at,
+            all_of(no(last.anew), any_of(last.broker_epoch == s.registered(broker).broker_epoch, last.offset < 0)),
+        ),
+        implies(epoch == registered_at, all_of(last.anew, last.broker_epoch == s.registered(broker).broker_epoch)),
+        implies(epoch > s.partition.leader_epoch, last.broker_epoch == NO_BROKER_EPOCH),
+        any_of(last.broker_epoch >= FIRST_BROKER_EPOCH, no(last.anew)),
+        implies(
+            all_of(s.broker_epoch(broker) >= 0, epoch >= registered_at, last.offset >= 0),
+            epoch <= s.role(broker).leader_epoch,
+        ),
     )
     sent = implies(
         last.offset >= 0,
         all_of(
             epoch <= s.epoch(broker),
-            no(s.reign(epoch).leader == broker),
+            no(s.last_decision(epoch).leader == broker),
             last.last_epoch >= NO_EPOCH,
             last.last_epoch <= epoch,
             any_of(last.last_epoch < epoch, s.continues(epoch, last)),
             s.written_by_own_leader(broker, last),
         ),
     )
-    return all_of(by_run, sent)
+    return all_of(of_incarnation, sent)
 
 
 @conjunct("FollowerKeepsShown", "Once a fetch continues the leader's log, the follower only appends what the leader has.")
@@ -106,18 +122,18 @@ def follower_keeps_shown(s: View, broker: BrokerId, offset: Offset) -> Any:
     epoch, log = s.epoch(broker), s.log(broker)
     last = s.fetched(broker, epoch)
     fetched = all_of(epoch >= 0, last.offset >= 0, s.is_intact(broker, epoch))
-    prefix = implies(holds(log, offset), has_same_record(s.ledger(epoch), log, offset))
+    prefix = implies(holds(log, offset), has_same_record(s.leader_log(epoch), log, offset))
     nothing_opened = any_of(opened_epoch(log) == NO_EPOCH, log.end_offset == 0)
     keeps = all_of(log.end_offset >= last.offset, prefix, nothing_opened)
     forgotten = all_of(
         s.role(broker).leader_epoch < epoch,
         s.opened_only(broker, last.last_epoch, last.offset),
-        implies(holds(log, offset), same_record(s.ledger(last.last_epoch), log, offset)),
+        implies(holds(log, offset), same_record(s.leader_log(last.last_epoch), log, offset)),
     )
     as_sent = all_of(last.offset == log.end_offset, any_of(last.last_epoch == log.latest_epoch, forgotten))
     return all_of(
         implies(all_of(fetched, s.continues(epoch, last)), keeps),
-        implies(all_of(fetched, no(s.term(epoch).begun)), as_sent),
+        implies(all_of(fetched, no(s.leadership(epoch).begun)), as_sent),
     )
 
 
@@ -133,19 +149,19 @@ def awaited_fetch(s: View, follower: BrokerId, leader: BrokerId) -> Any:
         last.offset == asked.offset,
         last.last_epoch == asked.last_epoch,
     )
-    own = all_of(asked.follower == follower, asked.leader == leader, asked.run == s.run(follower))
+    own = all_of(asked.follower == follower, asked.leader == leader, asked.broker_epoch == s.broker_epoch(follower))
     return all_of(number >= -1, implies(number >= 0, own), implies(in_epoch, same))
 
 
-@conjunct("Answers", "A leader answers by its log as it was in the epoch of the fetch.")
-def answers(s: View, fetch: MessageId) -> Any:
-    asked, answer = s.fetch(fetch), s.reply(fetch)
+@conjunct("FetchAnswers", "A leader answers by its log as it was in the epoch of the fetch.")
+def fetch_answers(s: View, fetch: FetchId) -> Any:
+    asked, answer = s.fetch(fetch), s.fetch_answer(fetch)
     served = all_of(answer.given, is_one_of(answer.error, Error.NONE))
     parted = diverges(answer)
-    book, record = s.ledger(asked.epoch), answer.record
+    book, record = s.leader_log(asked.epoch), answer.record
     return all_of(
         implies(answer.given, all_of(asked.offset >= 0, no(is_one_of(answer.error, Error.OFFSET_OUT_OF_RANGE)))),
-        implies(served, all_of(s.term(asked.epoch).begun, answer.high_watermark >= 0)),
+        implies(served, all_of(s.leadership(asked.epoch).begun, answer.high_watermark >= 0)),
         implies(all_of(served, no(parted)), s.continues(asked.epoch, asked)),
         implies(all_of(served, no(parted)), is_record_at(book, asked.offset, record)),
         implies(
@@ -178,10 +194,10 @@ def is_record_at(book: Any, offset: Any, record: Any) -> Any:
 
 
 @conjunct("DivergingAnswers", "Where an answer says that logs part, no record of an epoch that both can have lies beyond.")
-def diverging_answers(s: View, fetch: MessageId, offset: Offset) -> Any:
-    asked, answer = s.fetch(fetch), s.reply(fetch)
+def diverging_answers(s: View, fetch: FetchId, offset: Offset) -> Any:
+    asked, answer = s.fetch(fetch), s.fetch_answer(fetch)
     parted = all_of(answer.given, is_one_of(answer.error, Error.NONE), diverges(answer))
-    book = s.ledger(asked.epoch)
+    book = s.leader_log(asked.epoch)
     epoch = epoch_at(book, offset)
     sides = all_of(
         implies(offset < answer.diverging.end_offset, epoch <= answer.diverging.leader_epoch),

@@ -53,29 +53,35 @@ def opened_by_itself(s: View, broker: BrokerId, offset: Offset) -> Any:
             opened <= s.epoch(broker),
             last,
             s.opened_only(broker, opened, log.end_offset),
-            implies(holds(log, offset), same_record(s.ledger(opened), log, offset)),
+            implies(holds(log, offset), same_record(s.leader_log(opened), log, offset)),
         ),
     )
 
 
-@conjunct("LedgerShape", "An epoch starts where its leader's log ended; it begins when its leader replays its election.")
-def ledger_shape(s: View, epoch: Epoch) -> Any:
-    book, term = s.ledger(epoch), s.term(epoch)
-    entered = s.some(lambda broker: all_of(s.reign(epoch).leader == broker, s.epoch(broker) >= epoch))
+@conjunct("LeaderLogShape", "An epoch starts where its leader's log ended; it begins when its leader replays its election.")
+def leader_log_shape(s: View, epoch: Epoch) -> Any:
+    book, leadership = s.leader_log(epoch), s.leadership(epoch)
+    highest_epoch = s.some(lambda broker: all_of(s.last_decision(epoch).leader == broker, s.epoch(broker) >= epoch))
     return all_of(
         book.start_offset == 0,
         book.end_offset >= 0,
-        term.committed >= 0,
+        leadership.committed >= 0,
         implies(
-            term.begun, all_of(entered, term.start >= 0, term.start <= book.end_offset, term.committed <= book.end_offset)
+            leadership.begun,
+            all_of(
+                highest_epoch,
+                leadership.start >= 0,
+                leadership.start <= book.end_offset,
+                leadership.committed <= book.end_offset,
+            ),
         ),
-        implies(no(term.begun), all_of(term.committed == 0, book.end_offset == 0)),
+        implies(no(leadership.begun), all_of(leadership.committed == 0, book.end_offset == 0)),
     )
 
 
-@conjunct("LedgerInOrder", "A leader writes its own epoch, after all that it had when the epoch began.")
-def ledger_in_order(s: View, epoch: Epoch, offset: Offset, later: Offset) -> Any:
-    book = s.ledger(epoch)
+@conjunct("LeaderLogInOrder", "A leader writes its own epoch, after all that it had when the epoch began.")
+def leader_log_in_order(s: View, epoch: Epoch, offset: Offset, later: Offset) -> Any:
+    book = s.leader_log(epoch)
     own = epoch_at(book, later) == epoch
     return implies(
         all_of(offset <= later, holds(book, later)),
@@ -83,21 +89,23 @@ def ledger_in_order(s: View, epoch: Epoch, offset: Offset, later: Offset) -> Any
             epoch_at(book, offset) >= 0,
             epoch_at(book, offset) <= epoch_at(book, later),
             epoch_at(book, later) <= epoch,
-            own == (later >= s.term(epoch).start),
+            own == (later >= s.leadership(epoch).start),
         ),
     )
 
 
-@conjunct("LeaderKeepsLedger", "While it leads, a leader only appends. One that has stopped has that log until it starts.")
-def leader_keeps_ledger(s: View, leader: BrokerId, offset: Offset) -> Any:
+@conjunct("LeaderKeepsLog", "While it leads, a leader only appends. One that has stopped has that log until it starts.")
+def leader_keeps_log(s: View, leader: BrokerId, offset: Offset) -> Any:
     epoch, log = s.epoch(leader), s.log(leader)
-    book, term, opened = s.ledger(epoch), s.term(epoch), opened_epoch(log)
-    has_led = all_of(s.min_isr == 1, epoch >= 0, s.reign(epoch).leader == leader)
+    book, leadership, opened = s.leader_log(epoch), s.leadership(epoch), opened_epoch(log)
+    has_led = all_of(s.min_isr == 1, epoch >= 0, s.last_decision(epoch).leader == leader)
     wrote = all_of(log.end_offset > 0, epoch_at(log, log.end_offset - 1) == epoch)
-    kept = all_of(term.begun, log.end_offset == book.end_offset, implies(holds(log, offset), same_record(log, book, offset)))
+    kept = all_of(
+        leadership.begun, log.end_offset == book.end_offset, implies(holds(log, offset), same_record(log, book, offset))
+    )
     leading = all_of(
-        term.start == s.role(leader).epoch_start,
-        term.committed <= s.high_watermark(leader),
+        leadership.start == s.role(leader).epoch_start,
+        leadership.committed <= s.high_watermark(leader),
         any_of(opened == epoch, wrote),
     )
     return all_of(implies(any_of(s.leads(leader), has_led), kept), implies(s.leads(leader), leading))
@@ -109,15 +117,15 @@ def written_by_leader(s: View, broker: BrokerId, offset: Offset, earlier: Offset
     epoch = epoch_at(log, offset)
     return implies(
         all_of(earlier <= offset, holds(log, offset)),
-        all_of(s.term(epoch).begun, has_same_record(s.ledger(epoch), log, earlier)),
+        all_of(s.leadership(epoch).begun, has_same_record(s.leader_log(epoch), log, earlier)),
     )
 
 
-@conjunct("LedgerWrittenByLeader", "The same of a leader's log at any time.")
-def ledger_written_by_leader(s: View, epoch: Epoch, offset: Offset, earlier: Offset) -> Any:
-    log = s.ledger(epoch)
+@conjunct("LeaderLogWrittenByLeader", "The same of a leader's log at any time.")
+def leader_log_written_by_leader(s: View, epoch: Epoch, offset: Offset, earlier: Offset) -> Any:
+    log = s.leader_log(epoch)
     written_in = epoch_at(log, offset)
     return implies(
         all_of(earlier <= offset, holds(log, offset)),
-        all_of(s.term(written_in).begun, has_same_record(s.ledger(written_in), log, earlier)),
+        all_of(s.leadership(written_in).begun, has_same_record(s.leader_log(written_in), log, earlier)),
     )

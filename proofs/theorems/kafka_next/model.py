@@ -9,19 +9,24 @@ from model_check.core.model import Model
 from model_check.core.parameters import resolve
 from model_check.models import messages
 from model_check.models.messages import Numbers
-from model_check.models.messages.board import LATE, LONG_AGO
+from model_check.models.messages.board import LONG_AGO
 from model_check.models.messages.settings import PARAMETERS
+from model_check.models.messages.values import FetchId, ProposalId
+from model_check.models.parts import LATE
 from proofs.settings import Replicas
 from proofs.symbolic.logic import any_of, no
 from proofs.symbolic.values import Name, SymbolicBool
+from spec.values import BrokerEpoch, Epoch, Offset, PartitionEpoch
 
-EPOCH, VERSION, FETCH, PROPOSAL = Name("epoch"), Name("version"), Name("fetch"), Name("proposal")
+EPOCH, PARTITION_EPOCH = Name("epoch", Epoch), Name("partition epoch", PartitionEpoch)
+FETCH, PROPOSAL = Name("fetch", FetchId), Name("proposal", ProposalId)
 
 
-SURVIVES, CHECKPOINTED, RUN = Name("survives"), Name("checkpointed"), Name("run")
+SURVIVES, CHECKPOINTED = Name("survives", Offset), Name("checkpointed", Offset)
+BROKER_EPOCH = Name("broker epoch", BrokerEpoch)
 
 
-NOW, CAUGHT_UP = Name("now"), Name("caught_up")
+NOW, CAUGHT_UP = Name("now", int), Name("caught_up", int)
 
 
 NAME = "kafka-next"
@@ -31,11 +36,11 @@ def unbounded(min_isr: int, replicas: Replicas, mutant: str | None = None) -> Mo
     """The model for a proof: nothing but the number of replicas is bounded."""
     if not isinstance(replicas, int):
         raise TypeError(f"{NAME} is proved for a number of replicas, not for any")
-    given = {"replicas": replicas, "values": inf, "stops": inf, "min_isr": min_isr, "mutant": mutant}
+    given = {"brokers": replicas, "values": inf, "unclean_shutdowns": inf, "min_isr": min_isr, "mutant": mutant}
     parameters = resolve(NAME, PARAMETERS, given)
     times: Any = {broker: _caught_up(broker) for broker in range(1, replicas + 1)}
     fenced: Any = {broker: _believed(broker) for broker in times}
-    each = (EPOCH, VERSION, FETCH, PROPOSAL, SURVIVES, CHECKPOINTED, RUN, CAUGHT_UP)
+    each = (EPOCH, PARTITION_EPOCH, FETCH, PROPOSAL, SURVIVES, CHECKPOINTED, BROKER_EPOCH, CAUGHT_UP)
     names: Any = (*([name] for name in each), NOW, times, fenced)
     return messages.build("messages", parameters, Numbers(*names))
 
@@ -45,7 +50,7 @@ def _believed(broker: int) -> SymbolicBool:
 
 
 def _caught_up(broker: int) -> Name:
-    return Name(f"when {broker} was caught up")
+    return Name(f"when {broker} was caught up", int)
 
 
 def as_within_bounds(replicas: int) -> tuple[SymbolicBool, ...]:
@@ -62,12 +67,12 @@ def as_within_bounds(replicas: int) -> tuple[SymbolicBool, ...]:
 def bounded(min_isr: int, replicas: int, log_size: int, max_epoch: int, mutant: str | None = None) -> Model:
     """The model for exploration."""
     given = {
-        "replicas": replicas,
+        "brokers": replicas,
         "min_isr": min_isr,
-        "stops": max_epoch,
+        "unclean_shutdowns": max_epoch,
         "values": log_size,
         "max_epoch": max_epoch,
-        "max_version": max_epoch + 1,
+        "max_partition_epoch": max_epoch + 1,
         "fetches": max_epoch + 1,
         "proposals": max_epoch,
         "mutant": mutant,

@@ -5,12 +5,14 @@ The model is `messages` with its bounds lifted: fetches, answers, proposals and 
 for any time, or lost.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from model_check.models.messages.values import FIRST_RUN
-from proofs.induction.invariant import Theorem, Witness, conjunct, weakened_rules
+from model_check.models.messages.properties import MEANINGS
+from model_check.models.messages.values import FIRST_BROKER_EPOCH
+from proofs.induction.invariant import Conjunct, Theorem, Witness, conjunct, weakened_rules
 from proofs.symbolic.logic import (
     all_of,
     any_of,
@@ -24,24 +26,25 @@ from proofs.symbolic.logic import (
     same_record,
     value_at,
 )
+from proofs.symbolic.values import Kind
 from proofs.theorems.kafka_next.brokers import (
     applied_is_decided,
+    broker_epochs,
     epochs_from_controller,
-    heard_of_runs,
+    heard_of_broker_epochs,
     leader_isr_is_decided,
-    new_runs_come_back,
-    registered_since,
-    runs,
+    new_incarnations_come_back,
+    registered_without_leading,
 )
 from proofs.theorems.kafka_next.controller import (
     decisions,
     decisions_in_order,
     eligible_while_too_few,
-    last_decision,
+    epoch_leaders,
     leader_is_up,
     leaders_change,
-    reigns,
     somebody_is_left,
+    state_is_last_decision,
 )
 from proofs.theorems.kafka_next.epochs import (
     later_leaders_hold,
@@ -52,9 +55,9 @@ from proofs.theorems.kafka_next.epochs import (
     someone_moved_on,
 )
 from proofs.theorems.kafka_next.following import (
-    answers,
     awaited_fetch,
     diverging_answers,
+    fetch_answers,
     fetcher_follows_log,
     fetches,
     follower_keeps_shown,
@@ -64,134 +67,140 @@ from proofs.theorems.kafka_next.following import (
 from proofs.theorems.kafka_next.leading import (
     admitted_by_leader,
     committed_is_shown,
+    isr_answers,
     known_followers,
+    last_isr_within_unread,
+    later_isr_within_unread,
     latest_proposal,
     leader_counts_isr,
-    new_runs_are_known,
-    news_is_last,
-    news_shrinks,
+    new_incarnations_are_known,
     no_proposal_yet,
     proposals,
+    proposed_broker_epochs,
     proposed_count,
     proposed_have_committed,
     proposed_members,
-    proposed_runs,
-    verdicts,
 )
 from proofs.theorems.kafka_next.logs import (
     epochs_in_order,
-    leader_keeps_ledger,
-    ledger_in_order,
-    ledger_shape,
-    ledger_written_by_leader,
+    leader_keeps_log,
+    leader_log_in_order,
+    leader_log_shape,
+    leader_log_written_by_leader,
     log_shape,
     opened_by_itself,
     written_by_leader,
 )
 from proofs.theorems.kafka_next.model import (
+    BROKER_EPOCH,
     CHECKPOINTED,
     EPOCH,
     FETCH,
     NAME,
     NOW,
+    PARTITION_EPOCH,
     PROPOSAL,
-    RUN,
     SURVIVES,
-    VERSION,
     as_within_bounds,
     bounded,
     unbounded,
 )
-from proofs.theorems.kafka_next.reading import readable_is_settled, settled, told_is_settled
+from proofs.theorems.kafka_next.reading import furthest_commit, readable_is_committed, told_is_committed
 from proofs.theorems.kafka_next.view import LossyView, View
 from spec.releases.broker import BROKER_NEXT
 from spec.releases.broker_mutants import BROKER_MUTANTS
 from spec.releases.kraft import KRAFT_NEXT
 from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Offset
+from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Offset, PartitionEpoch
 
-# ---- what follows
-
-
-@conjunct("LeaderCompleteness", "What an epoch's leader committed is in the log of the leader of every later epoch.")
-def leader_completeness(s: View, epoch: Epoch, later: Epoch, offset: Offset) -> Any:
-    committed = all_of(epoch < later, s.term(later).begun, offset < s.term(epoch).committed)
-    return implies(committed, has_same_record(s.ledger(later), s.ledger(epoch), offset))
+# ---- what follows: properties of the model, proved without its bounds
 
 
-@conjunct("LeaderCandidateCompleteness", "What was ever committed is on every member of the controller's ISR or ELR.")
-def leader_candidate_completeness(s: View, replica: BrokerId, epoch: Epoch, offset: Offset) -> Any:
-    """One that has stopped and may have lost records cannot lead before its next run registers, which takes it out."""
-    candidate = all_of(s.is_listed(replica, s.partition), any_of(s.min_isr == 1, s.run(replica) >= 0))
-    committed = all_of(candidate, offset < s.term(epoch).committed)
-    return implies(committed, has_same_record(s.log(replica), s.ledger(epoch), offset))
+def consequence(name: str) -> Callable[[Callable[..., Any]], Conjunct]:
+    """A claim that the model has as a property, within bounds: in the same words."""
+    meaning = MEANINGS[name]
+    return conjunct(name, f"{meaning[0].upper()}{meaning[1:]}.")
 
 
-@conjunct("LogMatching", "Two logs that hold records of one epoch hold the same up to the earlier of them.")
-def log_matching(s: View, one: BrokerId, other: BrokerId, offset: Offset, later: Offset, earlier: Offset) -> Any:
+@consequence("CommittedOnLaterLeaders")
+def committed_on_later_leaders(s: View, epoch: Epoch, later: Epoch, offset: Offset) -> Any:
+    committed = all_of(epoch < later, s.leadership(later).begun, offset < s.leadership(epoch).committed)
+    return implies(committed, has_same_record(s.leader_log(later), s.leader_log(epoch), offset))
+
+
+@consequence("CommittedOnNextLeader")
+def committed_on_next_leader(s: View, replica: BrokerId, epoch: Epoch, offset: Offset) -> Any:
+    """One that has stopped and may have lost records cannot lead before it registers again, which takes it out."""
+    candidate = all_of(s.is_listed(replica, s.partition), any_of(s.min_isr == 1, s.broker_epoch(replica) >= 0))
+    committed = all_of(candidate, offset < s.leadership(epoch).committed)
+    return implies(committed, has_same_record(s.log(replica), s.leader_log(epoch), offset))
+
+
+@consequence("SameEpochSameRecords")
+def same_epoch_same_records(s: View, one: BrokerId, other: BrokerId, offset: Offset, later: Offset, earlier: Offset) -> Any:
     log, another = s.log(one), s.log(other)
     same_epoch = all_of(holds(log, offset), holds(another, later), epoch_at(log, offset) == epoch_at(another, later))
     return implies(all_of(same_epoch, earlier <= offset, offset <= later), same_record(log, another, earlier))
 
 
-@conjunct("ReplicationQuorumSuperset", "A leader's high watermark waits for every member of the controller's ISR.")
-def replication_quorum_superset(s: View, leader: BrokerId, replica: BrokerId) -> Any:
-    in_office = s.leads_in(leader, s.partition.leader_epoch)
-    return implies(all_of(in_office, member(replica, s.partition.isr)), s.counts(leader, replica))
+@consequence("QuorumSuperset")
+def quorum_superset(s: View, leader: BrokerId, replica: BrokerId) -> Any:
+    is_true_leader = s.leads_in(leader, s.partition.leader_epoch)
+    return implies(all_of(is_true_leader, member(replica, s.partition.isr)), s.counts(leader, replica))
 
 
-@conjunct("ConsistentRead", "What can be read at an offset is committed, and no epoch ever commits anything else there.")
-def consistent_read(s: View, broker: BrokerId, epoch: Epoch, offset: Offset) -> Any:
-    committed = offset < s.term(epoch).committed
-    same = implies(committed, has_same_record(s.log(broker), s.ledger(epoch), offset))
-    return implies(offset < s.high_watermark(broker), all_of(offset < s.settled.end, same))
+@consequence("ReadableIsFinal")
+def readable_is_final(s: View, broker: BrokerId, epoch: Epoch, offset: Offset) -> Any:
+    committed = offset < s.leadership(epoch).committed
+    same = implies(committed, has_same_record(s.log(broker), s.leader_log(epoch), offset))
+    return implies(offset < s.high_watermark(broker), all_of(offset < s.furthest_commit.end, same))
 
 
 INVARIANT = (
     decisions,
     decisions_in_order,
-    last_decision,
-    reigns,
+    state_is_last_decision,
+    epoch_leaders,
     leader_is_up,
     eligible_while_too_few,
     somebody_is_left,
     leaders_change,
     epochs_from_controller,
-    runs,
-    registered_since,
-    new_runs_come_back,
-    heard_of_runs,
+    broker_epochs,
+    registered_without_leading,
+    new_incarnations_come_back,
+    heard_of_broker_epochs,
     applied_is_decided,
     leader_isr_is_decided,
     log_shape,
     epochs_in_order,
     opened_by_itself,
-    ledger_shape,
-    ledger_in_order,
-    leader_keeps_ledger,
+    leader_log_shape,
+    leader_log_in_order,
+    leader_keeps_log,
     written_by_leader,
-    ledger_written_by_leader,
+    leader_log_written_by_leader,
     fetcher_follows_log,
     fetches,
     no_fetch_yet,
     last_fetches,
     follower_keeps_shown,
     awaited_fetch,
-    answers,
+    fetch_answers,
     diverging_answers,
     known_followers,
     admitted_by_leader,
-    new_runs_are_known,
+    new_incarnations_are_known,
     proposals,
     no_proposal_yet,
     proposed_members,
-    proposed_runs,
+    proposed_broker_epochs,
     proposed_count,
     proposed_have_committed,
     latest_proposal,
-    verdicts,
-    news_shrinks,
-    news_is_last,
+    isr_answers,
+    later_isr_within_unread,
+    last_isr_within_unread,
     leader_counts_isr,
     committed_is_shown,
     members_stay,
@@ -200,18 +209,18 @@ INVARIANT = (
     later_members_hold,
     later_leaders_hold_before,
     later_members_hold_before,
-    settled,
-    readable_is_settled,
-    told_is_settled,
+    furthest_commit,
+    readable_is_committed,
+    told_is_committed,
 )
 
 
 CONSEQUENCES = (
-    leader_completeness,
-    leader_candidate_completeness,
-    log_matching,
-    replication_quorum_superset,
-    consistent_read,
+    committed_on_later_leaders,
+    committed_on_next_leader,
+    same_epoch_same_records,
+    quorum_superset,
+    readable_is_final,
 )
 
 
@@ -229,7 +238,7 @@ def applied_whole(s: View, broker: BrokerId, replica: BrokerId) -> Any:
 
 @conjunct("ValuesAreNew", "Each record has a value of its own.")
 def values_are_new(s: View, broker: BrokerId, epoch: Epoch, offset: Offset, later: Offset) -> Any:
-    logs = (s.log(broker), s.ledger(epoch))
+    logs = (s.log(broker), s.leader_log(epoch))
     return all_of(
         *(
             all_of(
@@ -241,32 +250,34 @@ def values_are_new(s: View, broker: BrokerId, epoch: Epoch, offset: Offset, late
     )
 
 
-@conjunct("LedgerOpened", "A leader notes its epoch before it has written a record in it.")
-def ledger_opened(s: View, epoch: Epoch) -> Any:
-    book, begun = s.ledger(epoch), s.term(epoch).begun
-    wrote = book.end_offset > s.term(epoch).start
+@conjunct("LeaderLogOpened", "A leader notes its epoch before it has written a record in it.")
+def leader_log_opened(s: View, epoch: Epoch) -> Any:
+    book, begun = s.leader_log(epoch), s.leadership(epoch).begun
+    wrote = book.end_offset > s.leadership(epoch).start
     return all_of(
         implies(all_of(begun, no(wrote)), opened_epoch(book) == epoch),
         implies(any_of(no(begun), wrote), opened_epoch(book) == NO_EPOCH),
     )
 
 
-REALISTIC = (applied_whole, values_are_new, ledger_opened)
+REALISTIC = (applied_whole, values_are_new, leader_log_opened)
 
 
-def landmarks(s: View) -> tuple[tuple[str, Any], ...]:
+def landmarks(s: View) -> tuple[tuple[Kind, Any], ...]:
     """The epochs that brokers are in, and the controller; and of who has committed furthest."""
     state = s.partition
-    controller = (("epoch", state.leader_epoch), ("version", state.partition_epoch), ("epoch", s.settled.epoch))
-    return *controller, *(("epoch", s.role(broker).leader_epoch) for broker in s.brokers.ids or ())
+    controller = ((Epoch, state.leader_epoch), (PartitionEpoch, state.partition_epoch), (Epoch, s.furthest_commit.epoch))
+    return *controller, *((Epoch, s.role(broker).leader_epoch) for broker in s.brokers.ids or ())
 
 
 def committed_before_the_last_epoch(s: View) -> bool:
     """A witness: an epoch has committed, the next one has begun, the ISR has two members."""
-    return bool(s.term(0).committed > 0 and s.term(1).begun and len(s.partition.isr) > 1)
+    return bool(s.leadership(0).committed > 0 and s.leadership(1).begun and len(s.partition.isr) > 1)
 
 
-PREMISES: Any = tuple(name >= 0 for name in (NOW, EPOCH, VERSION, FETCH, PROPOSAL, SURVIVES, CHECKPOINTED, RUN))
+PREMISES: Any = tuple(
+    name >= 0 for name in (NOW, EPOCH, PARTITION_EPOCH, FETCH, PROPOSAL, SURVIVES, CHECKPOINTED, BROKER_EPOCH)
+)
 """What holds of the arguments of actions."""
 
 KAFKA_NEXT_THEOREM = Theorem(
@@ -280,7 +291,7 @@ KAFKA_NEXT_THEOREM = Theorem(
     by_outcome=True,
     replicas=2,
     properties=(),
-    witness=Witness(committed_before_the_last_epoch, (1, 1), ("term", "partition")),
+    witness=Witness(committed_before_the_last_epoch, (1, 1), ("leadership", "partition")),
     mutants=weakened_rules(BROKER_NEXT, BROKER_MUTANTS) | weakened_rules(KRAFT_NEXT, CONTROLLER_MUTANTS),
     premises=PREMISES,
     realistic=REALISTIC,
@@ -291,9 +302,9 @@ KAFKA_NEXT_THEOREM = Theorem(
 
 def committed_and_lost(s: View) -> bool:
     """A witness: an epoch has committed, the next one has begun, and a broker that lost what was committed is back."""
-    committed = s.term(0).committed
-    back = s.some(lambda broker: all_of(s.run(broker) > FIRST_RUN, s.log(broker).end_offset < committed))
-    return bool(all_of(committed > 0, s.term(1).begun, back))
+    committed = s.leadership(0).committed
+    back = s.some(lambda broker: all_of(s.broker_epoch(broker) > FIRST_BROKER_EPOCH, s.log(broker).end_offset < committed))
+    return bool(all_of(committed > 0, s.leadership(1).begun, back))
 
 
 POWER_LOSS = f"{NAME}-power-loss"
@@ -306,5 +317,5 @@ KAFKA_NEXT_POWER_LOSS_THEOREM = replace(
     model=partial(unbounded, LossyView.min_isr),
     bounded=partial(bounded, LossyView.min_isr),
     view=LossyView,
-    witness=Witness(committed_and_lost, (1, 1), ("term", "run", "log")),
+    witness=Witness(committed_and_lost, (1, 1), ("leadership", "brokerEpoch", "log")),
 )

@@ -18,25 +18,25 @@ class View(ReplicaView):
     # ---- brokers
 
     def epoch(self, replica: Any) -> Any:
-        """The latest leader epoch that the broker ever entered, whatever it remembers."""
-        return self.at("entered", replica)
+        """The highest leader epoch that the broker ever took part in, whatever it remembers."""
+        return self.at("highestEpoch", replica)
 
-    def run(self, broker: Any) -> Any:
-        """The broker epoch of a broker's process; -1 from when it stops until its next run is registered."""
-        return self.at("run", broker)
+    def broker_epoch(self, broker: Any) -> Any:
+        """The broker epoch of a broker's process; -1 from when it stops until it is registered again."""
+        return self.at("brokerEpoch", broker)
 
-    def since(self, broker: Any) -> Any:
-        """The controller's last decision when the broker's run registered."""
-        return self.at("since", broker)
+    def registered_at(self, broker: Any) -> Any:
+        """The controller's last decision when the broker registered."""
+        return self.at("registeredAt", broker)
 
     def is_intact(self, broker: Any, epoch: Any) -> Any:
         """Whether the broker has all that it had when it was listed in the ISR or ELR of an epoch.
 
-        Who may have lost records is not listed any more from the epoch on in which its next run registers.
+        A broker that may have lost records is not listed any more from the epoch on in which it registers again.
         """
         if self.min_isr == 1:
             return True
-        return all_of(self.run(broker) >= 0, epoch >= self.since(broker).leader_epoch)
+        return all_of(self.broker_epoch(broker) >= 0, epoch >= self.registered_at(broker).leader_epoch)
 
     def leads_in(self, broker: Any, epoch: Any) -> Any:
         """Whether the broker leads in this epoch, as far as it knows."""
@@ -50,20 +50,20 @@ class View(ReplicaView):
     def counts_for_sure(self, leader: Any, replica: Any) -> Any:
         """Whether it does, and will if an answer tells it that its proposal is refused."""
         isr = self.role(leader).isr
-        proposed = all_of(member(replica, isr.pending_isr), no(self.verdict(self.latest(leader)).for_good))
+        proposed = all_of(member(replica, isr.pending_isr), no(self.isr_answer(self.latest(leader)).for_good))
         return any_of(member(replica, isr.isr), proposed)
 
-    def is_news(self, version: Any, leader: Any) -> Any:
+    def is_unread(self, partition_epoch: Any, leader: Any) -> Any:
         """Whether a decision makes `leader` lead, or tells it another ISR, and it does not know that yet."""
-        decided = self.decision(version)
-        unknown = all_of(self.leads_in(leader, decided.leader_epoch), version > self.known_version(leader))
+        decided = self.decision(partition_epoch)
+        unknown = all_of(self.leads_in(leader, decided.leader_epoch), partition_epoch > self.known_partition_epoch(leader))
         return all_of(
-            version <= self.partition.partition_epoch,
+            partition_epoch <= self.partition.partition_epoch,
             decided.leader == leader,
             any_of(self.epoch(leader) < decided.leader_epoch, unknown),
         )
 
-    def known_version(self, leader: Any) -> Any:
+    def known_partition_epoch(self, leader: Any) -> Any:
         """The partition epoch that a leader's ISR is of."""
         return self.role(leader).isr.partition_epoch
 
@@ -80,11 +80,11 @@ class View(ReplicaView):
         return is_one_of(self.fetcher(broker).status, FetchStatus.FETCHING)
 
     def known(self, leader: Any, follower: Any) -> Any:
-        """What `leader` remembers of `follower`: its end offset, and the run that fetched."""
+        """What `leader` remembers of `follower`: its end offset, and the broker epoch with which it fetched."""
         return self.at(f"knows of {follower}", leader)
 
     def heard(self, broker: Any, other: Any) -> Any:
-        """Which run of another broker a broker has heard to be registered."""
+        """With which broker epoch a broker has heard another one to be registered."""
         return self.at(f"has heard of {other}", broker)
 
     def are_too_few(self, belongs: Callable[[Any], Any]) -> Any:
@@ -121,31 +121,31 @@ class View(ReplicaView):
         """The value of the next record that is written."""
         return self.at("nextValue", None)
 
-    def reply(self, number: Any) -> Any:
+    def fetch_answer(self, number: Any) -> Any:
         """The answer to a fetch."""
-        return self.at("reply", number)
+        return self.at("fetchAnswer", number)
 
     def proposed(self, number: Any) -> Any:
         """A proposal of an ISR by its number."""
         return self.at("proposed", number)
 
     def named(self, proposal: Any, replica: Any) -> Any:
-        """The run of a member that a proposal names."""
+        """The broker epoch of a member that a proposal names."""
         return self.at(f"named {replica}", proposal)
 
     def stands(self, proposal: Any, replica: Any) -> Any:
-        """Whether a proposed member was in sync before, or fetched in a run that is its last in the epoch."""
+        """Whether a proposed member was in sync before, or fetched with the last broker epoch that it had in the epoch."""
         asked = self.proposed(proposal)
         in_sync = member(replica, self.decision(asked.partition_epoch).isr)
-        return any_of(in_sync, self.named(proposal, replica) == self.fetched(replica, asked.leader_epoch).run)
+        return any_of(in_sync, self.named(proposal, replica) == self.fetched(replica, asked.leader_epoch).broker_epoch)
 
     def latest(self, leader: Any) -> Any:
         """The proposal that a broker has made last."""
         return self.at("latest", leader)
 
-    def verdict(self, number: Any) -> Any:
+    def isr_answer(self, number: Any) -> Any:
         """The answer to a proposal."""
-        return self.at("verdict", number)
+        return self.at("isrAnswer", number)
 
     # ---- the controller
 
@@ -155,49 +155,51 @@ class View(ReplicaView):
         return self.at("partition", None)
 
     def registered(self, broker: Any) -> Any:
-        """The broker's registration: which run, and whether it is fenced."""
+        """The broker's registration: its broker epoch, and whether it is fenced."""
         return self.at("registered", broker)
 
     @property
-    def next_run(self) -> Any:
-        """The broker epoch of the next run that registers."""
-        return self.at("nextRun", None)
+    def next_broker_epoch(self) -> Any:
+        """The broker epoch of whoever registers next."""
+        return self.at("nextBrokerEpoch", None)
 
     def is_listed(self, broker: Any, decided: Any) -> Any:
-        """Whether a broker is in the ISR or ELR of a decision or a reign: one that may be elected from it."""
+        """Whether a decision lists a broker in the ISR or ELR, so that it may be elected."""
         in_sync = member(broker, decided.isr)
         return in_sync if self.min_isr == 1 else any_of(in_sync, member(broker, decided.elr))
 
-    def decision(self, version: Any) -> Any:
+    def decision(self, partition_epoch: Any) -> Any:
         """A decision by its partition epoch."""
-        return self.at("decision", version)
+        return self.at("decision", partition_epoch)
 
     def leads_in_sync(self, decided: Any) -> Any:
-        """Whether the leader of a decision or a reign is a broker, and in sync."""
+        """Whether the leader of a decision is a broker, and in sync."""
         return self.some(lambda broker: all_of(decided.leader == broker, member(broker, decided.isr)))
 
     # ---- history
 
-    def reign(self, epoch: Any) -> Any:
-        """An epoch's leader, and the ISR that the controller had last in it."""
-        return self.at("reign", epoch)
+    def last_decision(self, epoch: Any) -> Any:
+        """The controller's last decision in an epoch: the leader, and the last ISR and ELR."""
+        return self.at("lastDecision", epoch)
 
-    def term(self, epoch: Any) -> Any:
-        """What an epoch's leader made of it."""
-        return self.at("term", epoch)
+    def leadership(self, epoch: Any) -> Any:
+        """What the leader of an epoch did in it: see `Leadership`."""
+        return self.at("leadership", epoch)
 
-    def ledger(self, epoch: Any) -> Any:
+    def leader_log(self, epoch: Any) -> Any:
         """The log of an epoch's leader, as it was when that left the epoch, or as it is."""
-        return self.at("ledger", epoch)
+        return self.at("leaderLog", epoch)
 
     @property
-    def settled(self) -> Any:
+    def furthest_commit(self) -> Any:
         """The epoch whose leader has committed furthest, and up to where."""
-        return self.at("settled", None)
+        return self.at("furthestCommit", None)
 
-    def is_settled(self, log: Any, offset: Any) -> Any:
+    def is_committed(self, log: Any, offset: Any) -> Any:
         """Whether a log holds at `offset` what is committed there."""
-        return all_of(offset < self.settled.end, has_same_record(log, self.ledger(self.settled.epoch), offset))
+        return all_of(
+            offset < self.furthest_commit.end, has_same_record(log, self.leader_log(self.furthest_commit.epoch), offset)
+        )
 
     def fetched(self, broker: Any, epoch: Any) -> Any:
         """The last fetch that the broker sent in an epoch."""
@@ -213,10 +215,10 @@ class View(ReplicaView):
 
     def continues(self, epoch: Any, asked: Any) -> Any:
         """Whether the leader of an epoch has the record before the offset of a fetch, and of the epoch that it names."""
-        book = self.ledger(epoch)
+        book = self.leader_log(epoch)
         before = asked.offset - 1
         found = all_of(holds(book, before), epoch_at(book, before) == asked.last_epoch)
-        return all_of(self.term(epoch).begun, any_of(asked.offset == 0, found))
+        return all_of(self.leadership(epoch).begun, any_of(asked.offset == 0, found))
 
     def has_shown(self, broker: Any, epoch: Any, end: Any) -> Any:
         """Whether the broker has shown, by a fetch in an epoch, that it holds its leader's log up to `end`."""
@@ -228,40 +230,40 @@ class View(ReplicaView):
 
         It may not if a replica that it needs has moved on without having shown that it holds the record.
         """
-        reign = self.reign(epoch)
+        last_decision = self.last_decision(epoch)
 
         def does_not_prevent(broker: Any) -> Any:
-            needed = all_of(self.is_listed(broker, reign), no(reign.leader == broker))
+            needed = all_of(self.is_listed(broker, last_decision), no(last_decision.leader == broker))
             return implies(needed, any_of(self.epoch(broker) <= epoch, self.has_shown(broker, epoch, offset + 1)))
 
-        return all_of(holds(self.ledger(epoch), offset), self.every(does_not_prevent))
+        return all_of(holds(self.leader_log(epoch), offset), self.every(does_not_prevent))
 
     def may_yet_commit(self, epoch: Any, offset: Any, written_in: Any) -> Any:
         """The same of an epoch that its leader has yet to begin, and of a record at `offset` written in some epoch."""
-        reign = self.reign(epoch)
+        last_decision = self.last_decision(epoch)
 
         def does_not_prevent(broker: Any) -> Any:
-            needed = all_of(self.is_listed(broker, reign), no(reign.leader == broker))
+            needed = all_of(self.is_listed(broker, last_decision), no(last_decision.leader == broker))
             last = self.fetched(broker, epoch)
-            book = self.ledger(last.last_epoch)
+            book = self.leader_log(last.last_epoch)
             had = all_of(
                 last.offset > offset, last.last_epoch >= 0, holds(book, offset), epoch_at(book, offset) == written_in
             )
             return implies(needed, any_of(self.epoch(broker) <= epoch, had))
 
-        may_begin = self.some(lambda broker: all_of(reign.leader == broker, self.epoch(broker) < epoch))
-        return all_of(no(self.term(epoch).begun), may_begin, self.every(does_not_prevent))
+        may_begin = self.some(lambda broker: all_of(last_decision.leader == broker, self.epoch(broker) < epoch))
+        return all_of(no(self.leadership(epoch).begun), may_begin, self.every(does_not_prevent))
 
     def is_intact_member(self, replica: Any, epoch: Any, later: Any) -> Any:
         """Whether a replica is listed in an epoch, has left an earlier one behind, and has all that it had then."""
-        listed = all_of(later <= self.partition.leader_epoch, self.is_listed(replica, self.reign(later)))
+        listed = all_of(later <= self.partition.leader_epoch, self.is_listed(replica, self.last_decision(later)))
         return all_of(epoch <= later, listed, self.epoch(replica) > epoch, self.is_intact(replica, later))
 
     def written_by_own_leader(self, broker: Any, asked: Any) -> Any:
         """Where a fetch's last record comes from: its epoch's leader wrote it; or the broker opened that, and wrote none."""
-        written = self.ledger(asked.last_epoch)
+        written = self.leader_log(asked.last_epoch)
         before = asked.offset - 1
-        began = self.term(asked.last_epoch).begun
+        began = self.leadership(asked.last_epoch).begun
         has = all_of(asked.last_epoch >= 0, began, holds(written, before), epoch_at(written, before) == asked.last_epoch)
         return any_of(
             all_of(asked.offset == 0, asked.last_epoch == NO_EPOCH),
@@ -271,9 +273,9 @@ class View(ReplicaView):
 
     def opened_only(self, broker: Any, epoch: Any, end: Any) -> Any:
         """Whether the broker led in an epoch without writing anything, its log ending at `end`."""
-        term = self.term(epoch)
-        led = all_of(epoch >= 0, self.reign(epoch).leader == broker, term.begun)
-        return all_of(led, term.start == end, self.ledger(epoch).end_offset == end)
+        leadership = self.leadership(epoch)
+        led = all_of(epoch >= 0, self.last_decision(epoch).leader == broker, leadership.begun)
+        return all_of(led, leadership.start == end, self.leader_log(epoch).end_offset == end)
 
 
 class LossyView(View):

@@ -188,7 +188,10 @@ def test_deadlock_counts_as_violation_on_request() -> None:
         (["check", "kip-320", "--replicas", "0"], "--replicas 0: must be 1 or more"),
         (["check", "kip-320", "--log-size", "-1"], "--log-size -1: must be 0 or more"),
         (["check", "kip-320", "--replicas", "three"], "'three' is not a valid integer"),
-        (["check", "kip-320", "--max-version", "3"], "model kip-320 has no parameter --max-version; it has --replicas"),
+        (
+            ["check", "kip-320", "--max-partition-epoch", "3"],
+            "model kip-320 has no parameter --max-partition-epoch; it has --replicas",
+        ),
         (["check", "async-isr", "--max-epoch", "3"], "model async-isr has no parameter --max-epoch; it has --replicas"),
         (["check", "kip-101", "--truncation", "exchange"], "model kip-101 has no parameter --truncation"),
         (["check", "kip-320", "--truncation", "guess"], "--truncation guess: choose from exchange, agreement"),

@@ -8,7 +8,7 @@ from model_check.core.model import Model
 from model_check.models import MODELS
 
 SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
-    *((name, {"replicas": 2, "max_epoch": 1}) for name in MODELS if name not in ("async-isr", "kafka")),
+    *((name, {"replicas": 2, "max_epoch": 1}) for name in MODELS if name not in ("async-isr", "kafka", "messages")),
     ("truncate-to-hw", {"replicas": 2, "max_epoch": 2}),
     ("kip-101", {"replicas": 2, "max_epoch": 2}),
     ("kip-320", {"replicas": 3, "max_epoch": 0}),
@@ -19,9 +19,14 @@ SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
     ("kip-320", {"replicas": 2, "max_epoch": 1, "repair": ("leaderless-followers", "keep-last-isr", "own-epoch-entry")}),
     ("kip-279", {"replicas": 2, "max_epoch": 1, "truncation": "exchange", "repair": ("kafka-epoch-lookup",)}),
     ("kip-320-first-try", {"replicas": 2, "max_epoch": 1, "truncation": "exchange"}),
-    ("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2}),
-    ("async-isr", {"replicas": 2, "max_offset": 3, "max_version": 5}),
-    ("async-isr", {"replicas": 3, "max_offset": 1, "max_version": 1, "repair": ("one-proposal",)}),
+    ("async-isr", {"replicas": 2, "max_offset": 2, "max_partition_epoch": 2}),
+    ("async-isr", {"replicas": 2, "max_offset": 3, "max_partition_epoch": 5}),
+    ("async-isr", {"replicas": 3, "max_offset": 1, "max_partition_epoch": 1, "repair": ("one-proposal",)}),
+    ("messages", {"fetches": 2, "max_epoch": 0, "max_partition_epoch": 0}),
+    (
+        "messages",
+        {"min_isr": 2, "unclean_shutdowns": 1, "fetches": 1, "values": 0, "max_epoch": 0, "max_partition_epoch": 0},
+    ),
     ("kafka", {"brokers": 2, "min_isr": 1, "elections": 2}),
     ("kafka", {"brokers": 2, "min_isr": 1, "isr_shrinks": 1}),
     ("kafka", {"brokers": 2, "release": "2.0,2.1", "min_isr": 1, "elections": 1, "acks": "1"}),

@@ -138,7 +138,7 @@ def test_other_versions_keep_the_promises(name: str) -> None:
 
 
 def test_what_async_isr_promises() -> None:
-    graph = graph_of((*TWO, ("max_version", 2)), "async-isr")
+    graph = graph_of((*TWO, ("max_partition_epoch", 2)), "async-isr")
     assert violations(graph) == {}
     found = violations(graph, lambda fairness: [one for one in fairness if one.action != "LeaderHandleUpdate"])
     assert found == {"ProposalIsAnswered": (3, 0)}

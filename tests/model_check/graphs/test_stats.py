@@ -20,7 +20,7 @@ from tests.model_check.toy import counters
     ("name", "parameters"),
     [
         ("kip-320", {"replicas": 2, "max_epoch": 0}),
-        ("async-isr", {"replicas": 2, "max_offset": 1, "max_version": 1}),
+        ("async-isr", {"replicas": 2, "max_offset": 1, "max_partition_epoch": 1}),
     ],
 )
 def test_like_networkx(name: str, parameters: dict[str, Any]) -> None:

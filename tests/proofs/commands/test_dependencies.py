@@ -42,7 +42,7 @@ def test_the_page_of_a_theorem_by_outcome_speaks_of_each_conjunct() -> None:
 def test_a_proof_by_instances_rests_on_named_conjuncts() -> None:
     theorem = THEOREMS["kafka-next-power-loss"]
     cores = induction_of(theorem, Settings(theorem.name, 2)).cores(
-        "Stop(broker=1, checkpointed=checkpointed, survives=survives)"
+        "UncleanShutdown(broker=1, checkpointed=checkpointed, survives=survives)"
     )
     assert cores["WrittenByLeader"] >= {"WrittenByLeader"}
     assert cores["Decisions"] == frozenset()
@@ -51,7 +51,7 @@ def test_a_proof_by_instances_rests_on_named_conjuncts() -> None:
 def test_a_conjunct_rests_on_what_the_proofs_of_all_outcomes_rest_on(monkeypatch: pytest.MonkeyPatch) -> None:
     theorem = THEOREMS["kafka-next-power-loss"]
     induction = induction_of(theorem, Settings(theorem.name, 2))
-    task = "Stop(broker=1, checkpointed=checkpointed, survives=survives)"
+    task = "UncleanShutdown(broker=1, checkpointed=checkpointed, survives=survives)"
     outcomes = len(list(induction.claims(task))) // len(theorem.conjuncts)
     numbers = map(str, count())
     monkeypatch.setattr(induction, "core_of", lambda claim: frozenset({next(numbers)}))
@@ -76,5 +76,7 @@ def test_nothing_fails_without_a_conjunct_that_another_repeats() -> None:
 
 def test_proofs_rest_on_named_conjuncts() -> None:
     rests = rests_on(THEOREMS["async-isr"], replicas=2)
-    assert rests["LeaderHandleUpdate(version=next version)", "MaximalIsrCoversTrueIsr"] >= {"NewsCoversTrueIsr"}
+    assert rests["LeaderHandleUpdate(partition_epoch=next partition epoch)", "MaximalIsrCoversTrueIsr"] >= {
+        "AnnouncedIsrCoversTrueIsr"
+    }
     assert rests["Property", "ValidHighWatermark"] >= {"MaximalIsrCoversTrueIsr"}

@@ -209,7 +209,7 @@ def relation(model: Model) -> tuple[dict[str, Shape], SymbolicState, list[Step]]
         ("kip-320", {"replicas": 2, "max_epoch": 1, "truncation": "agreement"}),
         ("kip-101", {"replicas": 2, "max_epoch": 1}),
         ("truncate-to-hw", {"replicas": 2, "max_epoch": 1}),
-        ("async-isr", {"replicas": 2, "max_version": 2}),
+        ("async-isr", {"replicas": 2, "max_partition_epoch": 2}),
     ],
 )
 def test_an_actions_relation_is_the_action(name: str, parameters: dict[str, Any]) -> None:

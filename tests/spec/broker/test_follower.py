@@ -1,4 +1,4 @@
-"""A follower's handlers: T3-T13, H6, H8, H9, R3, by release where they differ."""
+"""A follower's handlers, by release where they differ: rules T3-T13, H6, H8, H9, R3 of docs/rules.md."""
 
 import pytest
 

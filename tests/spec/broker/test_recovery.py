@@ -1,4 +1,4 @@
-"""Checkpoint files and what a start makes of them: C6, D1-D8, H7, T13."""
+"""Checkpoint files and what a start makes of them: rules C6, D1-D8, H7, T13 of docs/rules.md."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Becoming leader and follower: B1-B7, P11, H7, S4, S5, and the loss that S5 makes possible (Z19)."""
+"""Becoming leader and follower: rules B1-B7, P11, H7, S4, S5 of docs/rules.md, and the loss that S5 makes possible (Z19)."""
 
 from typing import Any
 

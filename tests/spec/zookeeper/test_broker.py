@@ -7,8 +7,8 @@ from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_re
 from spec.broker.rules.fetcher import NOT_FETCHING
 from spec.broker.rules.isr.request import WriteIsr
 from spec.log.record_log import RecordLog
+from spec.messages.administration.error_response import ErrorResponse
 from spec.messages.alter_partition import AlterPartitionRequest
-from spec.messages.error_response import ErrorResponse
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
 from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
 from spec.releases.broker import BROKER_2_0, BROKER_2_6

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
-from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
 from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
@@ -243,9 +243,14 @@ def test_a_new_controller_announces_what_is_and_repairs_what_it_can() -> None:
     assert zookeeper.node.controller_epoch == 2
 
 
-def test_a_partition_is_read_before_it_is_decided() -> None:
-    with pytest.raises(AssertionError, match="not read"):
-        zk_partition_of(ZkControllerState(Epoch(1)), PARTITION)
+def test_a_partition_is_as_it_was_read_last() -> None:
+    zookeeper = ZooKeeper()
+    other = zk_partition_of(zookeeper.state, PARTITION)._replace(partition_id=PartitionId(PARTITION + 1))
+    state = zookeeper.state._replace(partitions=(*zookeeper.state.partitions, other))
+    read = zookeeper.node._replace(controller_epoch=Epoch(7))
+    state = refresh(state, PARTITION, read)
+    assert zk_partition_of(state, PARTITION).node == read
+    assert zk_partition_of(state, other.partition_id) == other
 
 
 # ---- controlled shutdown

@@ -15,10 +15,10 @@ from spec.controller.partitions import (
     on_unclean_election_check,
 )
 from spec.controller.state import ControllerStep
-from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from spec.messages.administration.create_topics import CreateTopicsRequest
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
-from spec.messages.create_topics import CreateTopicsRequest
-from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.values import NO_LEADER, BrokerId, Offset
 
 

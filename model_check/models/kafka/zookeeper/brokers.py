@@ -37,7 +37,7 @@ from model_check.models.kafka.zookeeper.state import (
 from spec.broker.lifecycle import begin_controlled_shutdown, start_again
 from spec.broker.recovery import after_clean_stop, recover
 from spec.broker.rules.lifecycle import BrokerState
-from spec.messages.error_response import ErrorResponse
+from spec.messages.administration.error_response import ErrorResponse
 from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from spec.metadata import BrokerRegistration
 from spec.step import Reply, Step

@@ -53,7 +53,7 @@ def test_mutants(mutant: str) -> None:
 
 @pytest.mark.parametrize("mutant", [mutant.name for mutant in ISR_MUTANTS])
 def test_isr_mutants(mutant: str) -> None:
-    assert_like_reference(model_of("async-isr", {"replicas": 2, "max_version": 2, "mutant": mutant}))
+    assert_like_reference(model_of("async-isr", {"replicas": 2, "max_partition_epoch": 2, "mutant": mutant}))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_isr_mutants(mutant: str) -> None:
 def test_settings_change_only_speed(where: Any, name: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(where, name, value)
     assert_like_reference(model_of("kip-101", {"replicas": 2, "max_epoch": 2}), 2)
-    assert_like_reference(model_of("async-isr", {"replicas": 2, "max_version": 2}))
+    assert_like_reference(model_of("async-isr", {"replicas": 2, "max_partition_epoch": 2}))
 
 
 @pytest.mark.parametrize("chosen", ["StrongIsr", "LeaderHasCommitted"])
@@ -153,8 +153,8 @@ def test_golden_traces(name: str, prop: str, length: int) -> None:
 @pytest.mark.parametrize(
     ("parameters", "distinct", "transitions", "depth"),
     [
-        ({"replicas": 3, "max_offset": 2, "max_version": 2}, 4_088, 15_596, 17),
-        ({"replicas": 3, "max_offset": 2, "max_version": 3}, 22_456, 86_988, 21),
+        ({"replicas": 3, "max_offset": 2, "max_partition_epoch": 2}, 4_088, 15_596, 17),
+        ({"replicas": 3, "max_offset": 2, "max_partition_epoch": 3}, 22_456, 86_988, 21),
     ],
 )
 def test_golden_async_isr(parameters: dict[str, Any], distinct: int, transitions: int, depth: int) -> None:

@@ -136,7 +136,7 @@ def test_a_violation_in_the_drivers_levels_ends_the_search() -> None:
 
 
 def test_what_is_sent_is_counted() -> None:
-    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_partition_epoch": 2})
     found = in_process(model, 3)
     assert found.shuffles is not None
     levels = found.shuffles.levels
@@ -179,7 +179,7 @@ def test_states_of_a_level_travel_and_lie_in_few_bytes(tmp_path: Path) -> None:
 def test_a_level_in_many_jobs_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "MOST_AT_A_TIME", 3)
     monkeypatch.setattr(tasks, "MOST_READ", 5)
-    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_partition_epoch": 2})
     assert numbers_of(in_process(model)) == expected(model)
 
 
@@ -239,7 +239,7 @@ def test_what_does_not_go_together_is_told_in_one_line(
 
 @pytest.mark.slow
 def test_tables_hold_every_state_and_transition_once(tmp_path: Path) -> None:
-    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_partition_epoch": 2})
     settings, context = SparkSettings(partitions=3, tables=str(tmp_path)), Context()
     with engine.states_folder(settings, context) as folder:
         found = engine.SparkSearch(model, model.properties, EVERYTHING, settings, None, context, folder).run()
@@ -273,7 +273,7 @@ def test_spark_gives_the_numbers_of_the_other_engines(spark: Any, partitions: in
 
 @pytest.mark.slow
 def test_processes_that_learn_by_themselves_agree(spark: Any) -> None:
-    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_partition_epoch": 2})
     found = engine.explore(model, model.properties, EVERYTHING, SparkSettings(partitions=2, driver_states=0))
     assert numbers_of(found) == expected(model)
 
@@ -363,7 +363,7 @@ EMERGENCY_S = 900.0
 @pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
 def test_a_driver_that_was_stopped_goes_on_with_resume(sent: signal.Signals, tmp_path: Path) -> None:
-    arguments = ["async-isr", "--replicas", "2", "--max-offset", "2", "--max-version", "2", "--all", "--json"]
+    arguments = ["async-isr", "--replicas", "2", "--max-offset", "2", "--max-partition-epoch", "2", "--all", "--json"]
     folder = str(tmp_path / "checkpoints")
     options = ["check", *arguments, "--engine", "spark", "--quiet", "--master", "local[2]"]
     options += ["--conf", "spark.ui.enabled=false"]
@@ -383,7 +383,7 @@ def test_a_driver_that_was_stopped_goes_on_with_resume(sent: signal.Signals, tmp
     assert 4 <= _levels_in(manifest) < 12
     done = subprocess.run([*command, "--resume", folder], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_partition_epoch": 2})
     known, found = expected(model), json.loads(done.stdout)
     assert (found["distinct_states"], found["transitions"], found["levels"], found["actions"]) == (
         known["distinct"],
@@ -416,7 +416,7 @@ def _with_checkpoint(model: Model, asked: Checkpointing, limits: Limits, driver_
 
 
 def test_a_checkpoint_is_resumed_with_the_numbers_of_an_undisturbed_run(tmp_path: Path) -> None:
-    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_partition_epoch": 2})
     stopped = _interrupted(model, tmp_path, 60)
     assert not stopped.complete
     resumed = _with_checkpoint(model, Checkpointing(tmp_path, lambda _: None, resume=True), EVERYTHING)
@@ -425,7 +425,7 @@ def test_a_checkpoint_is_resumed_with_the_numbers_of_an_undisturbed_run(tmp_path
 
 @pytest.mark.parametrize("driver_states", [4, 1000])
 def test_levels_of_the_driver_are_in_its_checkpoints(tmp_path: Path, driver_states: int) -> None:
-    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_partition_epoch": 2})
     asked = Checkpointing(tmp_path, lambda _: None, every=1000.0)
     assert numbers_of(_with_checkpoint(model, asked, EVERYTHING, driver_states)) == expected(model)
     resumed = _with_checkpoint(model, asked._replace(resume=True), EVERYTHING)
@@ -433,7 +433,7 @@ def test_levels_of_the_driver_are_in_its_checkpoints(tmp_path: Path, driver_stat
 
 
 def test_an_interrupted_search_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_version": 2})
+    model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_partition_epoch": 2})
     jobs = count()
 
     def interrupted(tasks: Any) -> list[Any]:

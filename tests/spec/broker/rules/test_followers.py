@@ -1,4 +1,4 @@
-"""What a leader remembers of a follower: S1-S5, E2, E3, E5."""
+"""What a leader remembers of a follower: rules S1-S5, E2, E3, E5 of docs/rules.md."""
 
 import pytest
 from hypothesis import given
