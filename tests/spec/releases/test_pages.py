@@ -1,4 +1,4 @@
-"""What each release changes, in the tables of `docs/versions`: `kspec matrix --write docs/versions` makes them."""
+"""What each release changes, in the tables of `docs/releases`: `kspec matrix --write docs/releases` makes them."""
 
 import re
 from itertools import pairwise
@@ -26,7 +26,7 @@ NEIGHBOURS = [
 
 @pytest.mark.parametrize(("party", "before", "after"), NEIGHBOURS)
 def test_the_page_of_a_release_has_the_rules_that_it_changed(party: str, before: Any, after: Any) -> None:
-    page = (DOCS / "versions" / f"{after.name}.md").read_text(encoding="utf-8")
+    page = (DOCS / "releases" / f"{after.name}.md").read_text(encoding="utf-8")
     rows = re.findall(rf"^\| {party} \| `(\w+)` \| `(\w+)` \| `(\w+)` \|", page, re.MULTILINE)
     assert {rule: (was, now) for rule, was, now in rows} == changed_rules(before, after)
 
