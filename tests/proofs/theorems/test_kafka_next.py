@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import z3
 
 from model_check.core.model import Model, State
 from model_check.core.parameters import resolve
@@ -21,10 +22,12 @@ from model_check.models.messages.settings import PARAMETERS
 from model_check.models.messages.values import FIRST_BROKER_EPOCH, FetchId, ProposalId
 from proofs.commands import prove
 from proofs.induction.by_outcome import InductionByOutcome
+from proofs.induction.instances import Kinds
 from proofs.induction.invariant import Theorem, conjunct
 from proofs.refutation.counterexample import Explored
 from proofs.refutation.weakened import Unweakened, WeakenedInduction, calls
 from proofs.settings import Settings
+from proofs.symbolic.state import UnknownSlotError
 from proofs.symbolic.values import Brokers, truth
 from proofs.theorems.kafka_next.theorem import (
     CONSEQUENCES,
@@ -183,6 +186,39 @@ def test_each_outcome_is_exported(tmp_path: Path) -> None:
     task = "CreatePartition(leader=1, partition_epoch=partition epoch, epoch=epoch)"
     induction.prove(task)
     assert len(list(tmp_path.iterdir())) == len(list(induction.claims(task)))
+
+
+class ReadsAnOldName(View):
+    """A view that has not heard that a slot is named otherwise now."""
+
+    def leader_log(self, epoch: Any) -> Any:
+        return self.at("ledger", epoch)
+
+
+def test_a_slot_that_only_the_theorem_has_is_an_error() -> None:
+    theorem = replace(KAFKA_NEXT_THEOREM, view=ReadsAnOldName)
+    with pytest.raises(UnknownSlotError, match=r"the model has no slot 'ledger'; it has .*leaderLog"):
+        InductionByOutcome(theorem, Settings(theorem.name, 2))
+
+
+def test_a_function_that_no_slot_is_made_up_of_is_an_error() -> None:
+    """Otherwise no instance would be found of what it is about, and proofs would be missed without a word."""
+    offset, ledger = z3.Int("offset"), z3.Function("ledger.epoch", z3.IntSort(), z3.IntSort(), z3.IntSort())
+    known = Kinds({}, {"leaderLog.epoch": (Epoch, Offset)})
+    with pytest.raises(UnknownSlotError, match=r"no slot of the model is made up of 'ledger.epoch'"):
+        known.asked_in(ledger(0, offset) == 0)
+
+
+def test_kinds_follow_from_the_models_slots() -> None:
+    induction = InductionByOutcome(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 2))
+    kinds = induction.kinds.functions
+    assert kinds["leaderLog.epoch"] == (Epoch, Offset)
+    assert kinds["log.value"] == (BrokerId, Offset)
+    assert kinds["decision.isr"] == (PartitionEpoch, BrokerId)
+    assert kinds["fetchAnswer.record?"] == (FetchId,)
+    assert kinds["named 1"] == (ProposalId,)
+    assert kinds["furthestCommit.end"] == ()
+    assert induction.kinds.variables["any offset"] is Offset
 
 
 LITTLE = [
