@@ -14,18 +14,18 @@ from benchmarks.engines import write_readme
 STARTED = time.perf_counter()
 
 from model_check.core.exploration import Limits  # noqa: E402
-from model_check.engines.compiled import engine, kernels  # noqa: E402
+from model_check.engines.compiled import explore, kernels, search  # noqa: E402
 from model_check.engines.compiled.rulebook import RuleBook  # noqa: E402
 from model_check.models import MODELS  # noqa: E402
 
 SETTINGS = {"log_size": 3, "max_records": 3, "max_epoch": 2}
 PHASES = (
-    (engine._Search, "_successors", "expand", "transition"),
+    (search.Search, "successors", "expand", "transition"),
     (kernels, "distribute", "distribute by shard", "transition"),
-    (engine._Search, "_merge_shards", "merge", "transition"),
-    (engine._Search, "_check", "check properties", "state"),
+    (search.Search, "merge_shards", "merge", "transition"),
+    (search.Search, "check", "check properties", "state"),
     (RuleBook, "learn", "ask the rules (Python)", "state"),
-    (engine._Search, "_change_layout", "pack states anew", "state"),
+    (search.Search, "change_layout", "pack states anew", "state"),
 )
 
 
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> None:
     model = MODELS["kip-320"].build(settings)
     properties = [prop for prop in model.properties if prop.name == "StrongIsr"]
     before = time.perf_counter()
-    found = engine.explore(model, properties, Limits(stop_at_first=False), workers=1)
+    found = explore(model, properties, Limits(stop_at_first=False), workers=1)
     total = time.perf_counter() - before
     amounts = {"state": found.distinct_states, "transition": found.transitions}
     lines = ["| phase | seconds | nanoseconds |", "|---|---|---|", f"| import | {imported:.2f} | |"]

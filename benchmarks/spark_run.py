@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from model_check.core.exploration import Limits
-from model_check.engines.spark.engine import _folder, _Search
+from model_check.engines.spark.engine import SparkSearch, states_folder
 from model_check.engines.spark.session import MOST_IN_A_LEVEL, SparkSettings, spark_context
 from model_check.models import MODELS
 
@@ -59,9 +59,9 @@ def main(arguments: list[str]) -> None:
     model = MODELS["kip-320"].build({name: int(value) for name, value in given.items()})
     properties = [prop for prop in model.properties if prop.name == "StrongIsr"]
     started = time.perf_counter()
-    with spark_context(settings) as context, _folder(settings, context) as folder:
+    with spark_context(settings) as context, states_folder(settings, context) as folder:
         ready = time.perf_counter()
-        search = _Search(model, properties, Limits(stop_at_first=False), settings, None, context, folder)
+        search = SparkSearch(model, properties, Limits(stop_at_first=False), settings, None, context, folder)
         begun, java = time.perf_counter(), context._gateway.proc.pid
         before = usage(java)["cpu_seconds"]
         found = search.run()

@@ -7,7 +7,8 @@ time and use nothing but the algebra. What a law needs is read off its parameter
 
 - `log`, `other`: logs of one carrier, often with a common beginning; the latest epoch may have been opened only;
 - `follower`, `leader`: logs of two replicas that one series of leaders has written;
-- `records`, `more`: records to append;
+- `batches`, `more`: batches to append, of few records;
+- `batch`, `next_batch`: batches to append, of any number of records; `part`: fewer records than `batch` has;
 - `offset`, `position`: offsets from 0 on, within the logs and a little beyond;
 - `epoch`, `later`: leader epochs from `NO_EPOCH` on; `limit`: a number of records from 0 on.
 
@@ -20,11 +21,11 @@ from inspect import signature
 from typing import Any, Generic, TypeVar
 
 from spec.log.algebra import Log
+from spec.log.batch import Batch, Batches, count_records, records_of
 from spec.published.truncation import truncate_to_common_epoch
 from spec.values import NO_EPOCH, NO_VALUE, UNDEFINED_EPOCH_END, Epoch, Offset, Record
 
 LogT = TypeVar("LogT", bound=Log)
-Records = tuple[Record, ...]
 
 
 @dataclass(frozen=True)
@@ -102,44 +103,49 @@ def last_epoch(log: Log) -> Epoch:
     return log.epoch_at(Offset(log.end_offset - 1))
 
 
+def read_one(log: Log, offset: Offset) -> tuple[Record, ...]:
+    """The record at `offset`, if the log holds one."""
+    return records_of(log.read(offset, 1))
+
+
 # ---- append
 
 
 @law("The end moves by the number of records appended.")
-def append_moves_the_end(log: Log, records: Records) -> bool:
-    return log.append(records).end_offset == log.end_offset + len(records)
+def append_moves_the_end(log: Log, batches: Batches) -> bool:
+    return log.append(batches).end_offset == log.end_offset + count_records(batches)
 
 
 @law("The start stays where it is.")
-def append_keeps_the_start(log: Log, records: Records) -> bool:
-    return log.append(records).start_offset == log.start_offset
+def append_keeps_the_start(log: Log, batches: Batches) -> bool:
+    return log.append(batches).start_offset == log.start_offset
 
 
 @law("What was there can still be read.", given=within)
-def append_keeps_the_records(log: Log, offset: Offset, records: Records) -> bool:
-    return log.append(records).read(offset, 1) == log.read(offset, 1)
+def append_keeps_the_records(log: Log, offset: Offset, batches: Batches) -> bool:
+    return read_one(log.append(batches), offset) == read_one(log, offset)
 
 
 @law("What was there keeps its epoch.", given=within)
-def append_keeps_the_epochs(log: Log, offset: Offset, records: Records) -> bool:
-    return log.append(records).epoch_at(offset) == log.epoch_at(offset)
+def append_keeps_the_epochs(log: Log, offset: Offset, batches: Batches) -> bool:
+    return log.append(batches).epoch_at(offset) == log.epoch_at(offset)
 
 
-@law("Reading from the old end gives what was appended.")
-def appended_records_are_read(log: Log, records: Records) -> bool:
-    return log.append(records).read(log.end_offset, len(records)) == records
+@law("Reading from the old end gives the records that were appended.")
+def appended_records_are_read(log: Log, batches: Batches) -> bool:
+    return records_of(log.append(batches).read(log.end_offset, count_records(batches))) == records_of(batches)
 
 
 @law("The epochs after the old end are those of what was appended.")
-def appended_records_give_their_epochs(log: Log, records: Records) -> bool:
-    appended = log.append(records)
+def appended_records_give_their_epochs(log: Log, batches: Batches) -> bool:
+    appended, records = log.append(batches), records_of(batches)
     offsets = [Offset(log.end_offset + position) for position in range(len(records))]
     return [appended.epoch_at(offset) for offset in offsets] == [record.leader_epoch for record in records]
 
 
-@law("The last record gives the latest epoch.", given=lambda records: len(records) > 0)
-def appended_records_give_the_latest_epoch(log: Log, records: Records) -> bool:
-    return log.append(records).latest_epoch == records[-1].leader_epoch
+@law("The last batch gives the latest epoch.", given=lambda batches: len(batches) > 0)
+def appended_batches_give_the_latest_epoch(log: Log, batches: Batches) -> bool:
+    return log.append(batches).latest_epoch == batches[-1].leader_epoch
 
 
 @law("To append nothing changes nothing, not even an opened epoch.")
@@ -147,25 +153,80 @@ def appending_nothing_changes_nothing(log: Log) -> bool:
     return log.append(()) == log
 
 
-@law("It does not matter in how many batches records arrive.")
-def append_in_batches(log: Log, records: Records, more: Records) -> bool:
-    return log.append(records).append(more) == log.append(records + more)
+@law("It does not matter in how many appends batches arrive.")
+def append_in_steps(log: Log, batches: Batches, more: Batches) -> bool:
+    return log.append(batches).append(more) == log.append(batches + more)
 
 
-@law("Records at the end of the log are an append.")
-def appending_at_the_end_is_an_append(log: Log, records: Records) -> bool:
-    return log.append_at(log.end_offset, records) == log.append(records)
+@law("To append batches is to append their records one by one.")
+def appending_batches_is_appending_their_records(log: Log, batches: Batches) -> bool:
+    one_by_one = log
+    for record in records_of(batches):
+        one_by_one = one_by_one.append((record,))
+    return log.append(batches) == one_by_one
+
+
+@law("Batches at the end of the log are an append.")
+def appending_at_the_end_is_an_append(log: Log, batches: Batches) -> bool:
+    return log.append_at(log.end_offset, batches) == log.append(batches)
 
 
 @law(
-    "Records after a gap are read where they are put; the gap keeps the epoch before it.",
-    given=lambda log, offset, records: offset >= log.end_offset and len(records) > 0,
+    "Batches after a gap are read where they are put; the gap keeps the epoch before it.",
+    given=lambda log, offset, batches: offset >= log.end_offset and len(batches) > 0,
 )
-def append_after_a_gap(log: Log, offset: Offset, records: Records) -> bool:
-    longer = log.append_at(offset, records)
-    ends = (longer.start_offset, longer.end_offset) == (log.start_offset, offset + len(records))
+def append_after_a_gap(log: Log, offset: Offset, batches: Batches) -> bool:
+    longer, count = log.append_at(offset, batches), count_records(batches)
+    ends = (longer.start_offset, longer.end_offset) == (log.start_offset, offset + count)
     filled = offset == log.end_offset or longer.epoch_at(log.end_offset) == log.latest_epoch
-    return ends and filled and longer.read(offset, len(records)) == records
+    return ends and filled and records_of(longer.read(offset, count)) == records_of(batches)
+
+
+# ---- a batch of any number of records
+
+
+@law("The end moves by the number of a batch's records.")
+def a_batch_moves_the_end(log: Log, batch: Batch) -> bool:
+    appended = log.append((batch,))
+    return (appended.start_offset, appended.end_offset) == (log.start_offset, log.end_offset + batch.record_count)
+
+
+@law("A batch gives its epoch to each of its records, and to the log.")
+def a_batch_gives_its_epoch(log: Log, offset: Offset, batch: Batch) -> bool:
+    appended = log.append((batch,))
+    is_in_batch = log.end_offset <= offset < appended.end_offset
+    epoch = batch.leader_epoch if is_in_batch else log.epoch_at(offset)
+    return appended.latest_epoch == batch.leader_epoch and appended.epoch_at(offset) == epoch
+
+
+@law(
+    "Each record of a batch is read as one record with its payload.",
+    given=lambda log, offset, batch: log.end_offset <= offset < log.end_offset + batch.record_count,
+)
+def a_record_of_a_batch_is_read(log: Log, offset: Offset, batch: Batch) -> bool:
+    return read_one(log.append((batch,)), offset) == (Record(batch.payload, batch.leader_epoch),)
+
+
+@law("Where one batch of an epoch ends and the next begins does not matter.")
+def a_batch_in_two_parts(log: Log, batch: Batch, part: int) -> bool:
+    first, second = batch._replace(record_count=part), batch._replace(record_count=batch.record_count - part)
+    return log.append((batch,)) == log.append((first, second))
+
+
+@law("It does not matter in how many appends two batches arrive.")
+def two_batches_in_two_appends(log: Log, batch: Batch, next_batch: Batch) -> bool:
+    return log.append((batch, next_batch)) == log.append((batch,)).append((next_batch,))
+
+
+@law("A log cut inside a batch holds the batch up to there.")
+def a_batch_cut_inside(log: Log, batch: Batch, part: int) -> bool:
+    cut = log.append((batch,)).truncate_to(Offset(log.end_offset + part))
+    return cut == log.append((batch._replace(record_count=part),))
+
+
+@law("To truncate where the log ended takes back a batch.")
+def truncation_takes_back_a_batch(log: Log, batch: Batch) -> bool:
+    return log.append((batch,)).truncate_to(log.end_offset) == log.truncate_to(log.end_offset)
 
 
 # ---- read
@@ -173,7 +234,7 @@ def append_after_a_gap(log: Log, offset: Offset, records: Records) -> bool:
 
 @law("A read gives as many records as there are, but at most the limit.", given=within)
 def read_gives_what_fits(log: Log, offset: Offset, limit: int) -> bool:
-    return len(log.read(offset, limit)) == min(limit, log.end_offset - offset)
+    return count_records(log.read(offset, limit)) == min(limit, log.end_offset - offset)
 
 
 @law("Outside the log there is nothing to read.", given=lambda log, offset: not within(log, offset))
@@ -183,7 +244,7 @@ def read_outside_gives_nothing(log: Log, offset: Offset, limit: int) -> bool:
 
 @law("It does not matter in how many steps records are read.", given=within)
 def read_in_steps(log: Log, offset: Offset, limit: int) -> bool:
-    return log.read(offset, 1 + limit) == log.read(offset, 1) + log.read(Offset(offset + 1), limit)
+    return records_of(log.read(offset, 1 + limit)) == read_one(log, offset) + records_of(log.read(Offset(offset + 1), limit))
 
 
 # ---- epoch_at
@@ -191,7 +252,7 @@ def read_in_steps(log: Log, offset: Offset, limit: int) -> bool:
 
 @law("A record's epoch is the one that reading it shows.", given=within)
 def epoch_at_a_record(log: Log, offset: Offset) -> bool:
-    return log.epoch_at(offset) == log.read(offset, 1)[0].leader_epoch
+    return log.epoch_at(offset) == read_one(log, offset)[0].leader_epoch
 
 
 @law("Outside the log there is no epoch.", given=lambda log, offset: not within(log, offset))
@@ -225,7 +286,7 @@ def truncation_lowers_the_start(log: Log, offset: Offset) -> bool:
 
 @law("What lies before the truncation offset can still be read.", given=lambda offset, position: position < offset)
 def truncation_keeps_the_records(log: Log, offset: Offset, position: Offset) -> bool:
-    return log.truncate_to(offset).read(position, 1) == log.read(position, 1)
+    return read_one(log.truncate_to(offset), position) == read_one(log, position)
 
 
 @law("What lies before the truncation offset keeps its epoch.", given=lambda offset, position: position < offset)
@@ -251,9 +312,9 @@ def truncation_keeps_the_lower(log: Log, offset: Offset, position: Offset) -> bo
 
 
 @law("To truncate where the log ended takes back an append.")
-def truncation_takes_back_an_append(log: Log, records: Records) -> bool:
+def truncation_takes_back_an_append(log: Log, batches: Batches) -> bool:
     end = log.end_offset
-    return log.append(records).truncate_to(end) == log.truncate_to(end)
+    return log.append(batches).truncate_to(end) == log.truncate_to(end)
 
 
 @law(
@@ -287,13 +348,13 @@ def starting_later_moves_the_start(log: Log, offset: Offset) -> bool:
 )
 def starting_later_keeps_the_records(log: Log, offset: Offset, position: Offset) -> bool:
     later = log.start_at(offset)
-    return later.read(position, 1) == log.read(position, 1) and later.epoch_at(position) == log.epoch_at(position)
+    return read_one(later, position) == read_one(log, position) and later.epoch_at(position) == log.epoch_at(position)
 
 
 @law("Before the new start there is nothing.", given=_between_its_ends)
 def nothing_before_the_new_start(log: Log, offset: Offset) -> bool:
     later, before = log.start_at(offset), Offset(offset - 1)
-    return later.read(before, 1) == () and later.epoch_at(before) == NO_EPOCH
+    return read_one(later, before) == () and later.epoch_at(before) == NO_EPOCH
 
 
 @law("The latest epoch stays, even if no record does.", given=_between_its_ends)
@@ -313,8 +374,8 @@ def a_restarted_log_is_empty(log: Log, offset: Offset) -> bool:
 
 
 @law("What the log was before does not matter.")
-def a_restart_forgets(log: Log, records: Records, offset: Offset) -> bool:
-    return log.append(records).restart_at(offset) == log.restart_at(offset)
+def a_restart_forgets(log: Log, batches: Batches, offset: Offset) -> bool:
+    return log.append(batches).restart_at(offset) == log.restart_at(offset)
 
 
 # ---- open_epoch: a leader opens an epoch above all that its log knows
@@ -333,7 +394,7 @@ def opening_keeps_both_ends(log: Log, epoch: Epoch) -> bool:
 @law("To open an epoch writes no record.", given=is_new)
 def opening_keeps_the_records(log: Log, epoch: Epoch, offset: Offset) -> bool:
     opened = log.open_epoch(epoch)
-    return opened.read(offset, 1) == log.read(offset, 1) and opened.epoch_at(offset) == log.epoch_at(offset)
+    return read_one(opened, offset) == read_one(log, offset) and opened.epoch_at(offset) == log.epoch_at(offset)
 
 
 @law("The opened epoch is the latest.", given=is_new)
@@ -463,7 +524,7 @@ def without_values_the_epochs_are_the_same(log: Log, offset: Offset) -> bool:
 
 @law("Without values no record has one.", given=within)
 def without_values_there_are_none(log: Log, offset: Offset) -> bool:
-    return log.without_values().read(offset, 1)[0].value == NO_VALUE
+    return read_one(log.without_values(), offset)[0].value == NO_VALUE
 
 
 # ---- holds_as and agreement_end
@@ -471,7 +532,7 @@ def without_values_there_are_none(log: Log, offset: Offset) -> bool:
 
 @law("Two logs hold the same at an offset if both hold a record there and reading shows the same.")
 def holding_the_same_is_reading_the_same(log: Log, other: Log, offset: Offset) -> bool:
-    reads_alike = within(log, offset) and log.read(offset, 1) == other.read(offset, 1)
+    reads_alike = within(log, offset) and read_one(log, offset) == read_one(other, offset)
     return log.holds_as(other, offset) == reads_alike
 
 
@@ -566,7 +627,7 @@ def written_by_one_series_of_leaders(log: Log, other: Log) -> bool:
     An epoch has one leader, so this is log matching, stated by epoch. It is what the exchange relies on.
     """
     for each in (log, other):
-        epochs = [record.leader_epoch for record in each.read(each.start_offset, each.end_offset)]
+        epochs = [record.leader_epoch for record in records_of(each.read(each.start_offset, each.end_offset))]
         if epochs != sorted(epochs):
             return False
     shared = range(max(log.start_offset, other.start_offset), min(log.end_offset, other.end_offset))

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from proofs.effort import EMERGENCY_S
+
 ANY: Literal["any"] = "any"
 """In place of a number of replicas: however many there are."""
 
@@ -12,16 +14,21 @@ Replicas = int | Literal["any"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Of which theorem, for how many replicas, against which mutant, with how much time (in seconds) for one obligation."""
+    """Of which theorem, for how many replicas, against which mutant, and with how much effort."""
 
     theorem: str
     replicas: Replicas
     mutant: str | None = None
-    timeout: float = 10.0
+    effort: int = 60_000_000
+    """How much Z3 may do for one obligation, or for all runs of one length, in its own units."""
+    time_limit: float = EMERGENCY_S
+    """After how many seconds the clock stops one question to Z3."""
     seed: int = 0
     export: Path | None = None
     runs_from: int | None = None
     """Refute by runs from the initial state of so many states or more."""
+    search: int = 60_000_000
+    """How much Z3 may do to find a counterexample where no proof is found; with 0 none is looked for."""
     without: frozenset[str] = field(default_factory=frozenset)
     """Conjuncts that are left out, to see what fails without them."""
 

@@ -1,1 +1,18 @@
-"""Kafka's replication protocol as pure functions over immutable values. Start with `spec.protocol`."""
+"""Kafka's replication protocol as pure functions over immutable values: what a broker and a controller run.
+
+Read `log` first (a replica's log, its epoch history, its high watermark), then `broker` (a partition's state, what its
+leader and its followers do with each message, and the small rules that they ask), then `controller` (who leads, who is in
+sync). `messages` has what they tell one another, one file for each of Kafka's APIs. `zookeeper` is the controller before
+KRaft. `releases` says in which rules Kafka's releases differ, 0.10 to 4.0: what a KIP changed is there.
+
+A handler takes one party's state and one message, or the time, and returns a `Step`: the new state, and effects in order. A
+refusal is an `Error`, a value. `published` is something else: what only the six published TLA+ models do.
+"""
+
+from spec.releases.broker import BROKER_RELEASES
+from spec.releases.kraft import KRAFT_RELEASES
+from spec.releases.zookeeper import ZK_RELEASES
+from spec.step import Step
+from spec.values import Error
+
+__all__ = ["BROKER_RELEASES", "KRAFT_RELEASES", "ZK_RELEASES", "Error", "Step"]

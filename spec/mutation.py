@@ -3,40 +3,68 @@
 A mutant is killed when the checker finds a counterexample in it. See `docs/studies/` for the runs.
 """
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from dataclasses import Field, dataclass, fields, replace
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from spec.broker.protocol import BrokerProtocol
-from spec.controller.protocol import ControllerProtocol
-from spec.published.versions import IsrProtocol, Protocol
 
-AnyProtocol = TypeVar("AnyProtocol", Protocol, IsrProtocol, "ControllerProtocol", "BrokerProtocol")
+class Rules(Protocol):
+    """A record of rules: a dataclass whose fields are functions, and a name."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def name(self) -> str:
+        """The release or version whose rules these are."""
+
+
+RulesT = TypeVar("RulesT", bound=Rules)
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A named weakening: which rule (field of the protocol) becomes which weaker function, and what that means."""
+    """A named weakening: which rule (field of the protocol) becomes which weaker function, and what that means.
+
+    `traits`: what else the record then says, by field: what the weaker rule comes to.
+    """
 
     name: str
     field: str
     rule: Any
     summary: str
+    traits: tuple[tuple[str, Any], ...] = ()
 
 
-def weaken(protocol: AnyProtocol, mutant: Mutant) -> AnyProtocol:
+def weaken(protocol: RulesT, mutant: Mutant) -> RulesT:
     """The protocol with the mutant's rule in place of its own; its name says so."""
-    changes: dict[str, Any] = {mutant.field: mutant.rule, "name": f"{protocol.name} with {mutant.name}"}
+    changes: dict[str, Any] = {
+        mutant.field: mutant.rule,
+        "name": f"{protocol.name} with {mutant.name}",
+        **dict(mutant.traits),
+    }
     return replace(protocol, **changes)
 
 
-def changed_rules(before: Any, after: Any) -> dict[str, tuple[str, str]]:
+def names_of_rules(protocol: Rules) -> tuple[str, ...]:
+    """The fields of a protocol that are rules: functions. The others are its name, and what rules come to."""
+    return tuple(field.name for field in fields(protocol) if _is_rule(getattr(protocol, field.name)))
+
+
+def _is_rule(value: Any) -> bool:
+    return value is None or callable(value)
+
+
+def changed_rules(before: Rules, after: Rules) -> dict[str, tuple[str, str]]:
     """Which rules differ between two versions: field to the names of the rule functions before and after.
 
-    The two are records of one kind: `Protocol`, or a controller's.
+    The two are records of one kind.
     """
     differing = {}
-    for field in fields(before):
-        old, new = getattr(before, field.name), getattr(after, field.name)
-        if field.name != "name" and old != new:
-            differing[field.name] = (old.__name__, new.__name__)
+    for name in names_of_rules(before):
+        old, new = getattr(before, name), getattr(after, name)
+        if old != new:
+            differing[name] = (_name(old), _name(new))
     return differing
+
+
+def _name(rule: Any) -> str:
+    return "none" if rule is None else str(rule.__name__)

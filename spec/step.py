@@ -4,6 +4,11 @@ A handler is a pure function of one party's state and one message, or of the sta
 effects that it returns are values, and whoever runs it carries them out **in the order given, each complete before the
 next begins**. So a handler puts what must be durable before the send that depends on it, and nobody else has to know why.
 
+All handlers are called alike. `handle_NAME(self, state, request, now)` handles a message of that name, a response together
+with what was asked: `handle_NAME_response(self, state, asked, response, now)`. What happens without a message is an event:
+`on_NAME(self, state, ...)`. `self` is who handles: the rules of its release, its settings, and what else it knows of itself.
+`now` is the time in milliseconds; every handler takes it, so that all can be called from one table.
+
 A party's own kinds of effect stand beside its handlers; those which every party has are here. Effects are no tuples: a
 tuple equals any other with the same fields, so a reply would equal a request.
 """

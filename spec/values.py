@@ -34,6 +34,14 @@ Incarnation = NewType("Incarnation", int)
 PartitionId = NewType("PartitionId", int)
 """Names a partition among all that a broker or controller knows. Kafka: topic id and partition index."""
 
+
+ProducerId = NewType("ProducerId", int)
+"""Names an idempotent producer."""
+
+
+ProducerEpoch = NewType("ProducerEpoch", int)
+"""Tells a producer from earlier ones with its id: grows with each."""
+
 NO_BROKER_EPOCH = BrokerEpoch(-1)
 """Absent broker epoch: the sender does not know it, or its version of the protocol has none."""
 
@@ -48,6 +56,12 @@ NO_VALUE = -1
 
 UNKNOWN_OFFSET = Offset(-1)
 """Absent or undefined offset. Kafka: `UnifiedLog.UnknownOffset`, `UNDEFINED_EPOCH_OFFSET`."""
+
+NO_PRODUCER_ID = ProducerId(-1)
+"""Of a batch whose producer is not idempotent. Kafka: `RecordBatch.NO_PRODUCER_ID`."""
+
+NO_PRODUCER_EPOCH = ProducerEpoch(-1)
+NO_SEQUENCE = -1
 
 
 class Error(Enum):
@@ -89,10 +103,42 @@ class Error(Enum):
 
 
 class Record(NamedTuple):
-    """One record as replication sees it: what was written, and in which leader's epoch."""
+    """One record as replication sees it: what was written, and in which leader's epoch.
+
+    It counts as a batch of one, of a producer that is not idempotent (`spec.log.batch`).
+    """
 
     value: int
     leader_epoch: Epoch
+
+    @property
+    def record_count(self) -> int:
+        """As a batch: one record."""
+        return 1
+
+    @property
+    def records(self) -> tuple["Record", ...]:
+        """As a batch: itself."""
+        return (self,)
+
+    @property
+    def producer_id(self) -> ProducerId:
+        """As a batch: of a producer that is not idempotent."""
+        return NO_PRODUCER_ID
+
+    @property
+    def producer_epoch(self) -> ProducerEpoch:
+        """As a batch: none."""
+        return NO_PRODUCER_EPOCH
+
+    @property
+    def first_sequence(self) -> int:
+        """As a batch: none."""
+        return NO_SEQUENCE
+
+    def in_epoch(self, leader_epoch: Epoch) -> "Record":
+        """The record as the leader of this epoch appends it."""
+        return self._replace(leader_epoch=leader_epoch)
 
 
 class EpochEndOffset(NamedTuple):

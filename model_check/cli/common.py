@@ -1,10 +1,11 @@
 """What the commands of `kspec` have in common: models from options, files to write, progress, exit statuses."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -25,22 +26,70 @@ def _union_of_parameters() -> list[Parameter]:
     return list(union.values())
 
 
-def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Every parameter of every model as an option; which of them a model takes is checked when it is built."""
-    for parameter in reversed(_union_of_parameters()):
-        meaning = parameter.meaning
-        if parameter.minimum is not None:
-            option = click.option(parameter.option, parameter.name, type=int, default=None, metavar="N", help=meaning)
-        elif parameter.many:
-            text = f"{meaning}: {', '.join((*parameter.choices, 'all'))}"
-            option = click.option(parameter.option, parameter.name, multiple=True, metavar="NAME", help=text)
-        elif parameter.choices:
-            text = f"{meaning}: {', '.join(parameter.choices)}"
-            option = click.option(parameter.option, parameter.name, default=None, metavar="NAME", help=text)
-        else:
-            option = click.option(parameter.option, parameter.name, is_flag=True, default=None, help=meaning)
-        command = option(command)
-    return command
+Command = Callable[..., Any]
+Option = Callable[[Command], Command]
+
+
+def together(argument: str, names: Sequence[str], record: Callable[..., Any], options: Sequence[Option]) -> Option:
+    """Options that a command gets in one argument: a record, made of the values that have these names."""
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def called(**given: Any) -> Any:
+            taken = {name: given.pop(name) for name in names}
+            return command(**given, **{argument: record(**taken)})
+
+        decorated: Command = called
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
+class Shown(NamedTuple):
+    """How a command shows what it found."""
+
+    as_json: bool
+    itf: str | None
+    mermaid: str | None
+    full: bool
+    quiet: bool
+
+
+def shown_options(itf: str) -> Option:
+    """How a command shows what it found, in the argument `shown`; `itf` says which run is written to files."""
+    options = (
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+        click.option("--itf", metavar="FILE", help=f"Write {itf} as ITF JSON (`-`: standard output)."),
+        click.option("--mermaid", metavar="FILE", help="Write it as a Mermaid sequence diagram (`-`: standard output)."),
+        click.option("--full", is_flag=True, help="Show whole states in traces, not only what changed."),
+        click.option("--quiet", is_flag=True, help="No progress on standard error."),
+    )
+    return together("shown", Shown._fields, Shown, options)
+
+
+def model_options(command: Command) -> Command:
+    """Every parameter of every model as an option, together in the argument `parameters`.
+
+    Which of them a model takes is checked when it is built.
+    """
+    parameters = _union_of_parameters()
+    names = [parameter.name for parameter in parameters]
+    return together("parameters", names, dict, [_option_of(parameter) for parameter in parameters])(command)
+
+
+def _option_of(parameter: Parameter) -> Option:
+    meaning = parameter.meaning
+    if parameter.minimum is not None:
+        return click.option(parameter.option, parameter.name, type=int, default=None, metavar="N", help=meaning)
+    if parameter.many:
+        text = f"{meaning}: {', '.join((*parameter.choices, 'all'))}"
+        return click.option(parameter.option, parameter.name, multiple=True, metavar="NAME", help=text)
+    if parameter.choices:
+        text = f"{meaning}: {', '.join(parameter.choices)}"
+        return click.option(parameter.option, parameter.name, default=None, metavar="NAME", help=text)
+    return click.option(parameter.option, parameter.name, is_flag=True, default=None, help=meaning)
 
 
 def _entry(name: str) -> ModelEntry:
@@ -49,9 +98,9 @@ def _entry(name: str) -> ModelEntry:
     return MODELS[name]
 
 
-def build(name: str, options: dict[str, Any]) -> Any:
+def build(name: str, parameters: dict[str, Any]) -> Any:
     """The model of this name with the parameters that were given; wrong ones are bad usage."""
-    given = {option: value for option, value in options.items() if value not in (None, ())}
+    given = {option: value for option, value in parameters.items() if value not in (None, ())}
     try:
         return _entry(name).build(given)
     except ParameterError as error:

@@ -41,7 +41,7 @@ def _extra(*libraries: str, purpose: str) -> Iterator[None]:
 
 
 def _graph(model: Any, workers: int | None, max_states: int | None, quiet: bool) -> Any:
-    from model_check.graphs.graph import state_graph
+    from model_check.graphs.edges import state_graph
 
     with progress(not quiet) as report:
         return state_graph(model, workers, max_states, report)
@@ -53,7 +53,13 @@ def _graph(model: Any, workers: int | None, max_states: int | None, quiet: bool)
 @click.option("--format", "name", metavar="NAME", help="parquet, graphml or dot, whatever FILE ends with.")
 @_graph_options
 def graph(
-    model: str, out: str, name: str | None, workers: int | None, max_states: int | None, quiet: bool, **options: Any
+    model: str,
+    out: str,
+    name: str | None,
+    workers: int | None,
+    max_states: int | None,
+    quiet: bool,
+    parameters: dict[str, Any],
 ) -> int:
     """Write the state graph of MODEL: every reachable state, and every transition.
 
@@ -62,7 +68,7 @@ def graph(
     from model_check.graphs.files import GraphFileError, format_of, most_states, prepare, too_large, write_graph
     from model_check.graphs.graph import GraphError
 
-    built, path = build(model, options), Path(out)
+    built, path = build(model, parameters), Path(out)
     try:
         chosen = format_of(path, name)
         with _extra(purpose="kspec graph"):
@@ -94,13 +100,13 @@ def stats(
     workers: int | None,
     max_states: int | None,
     quiet: bool,
-    **options: Any,
+    parameters: dict[str, Any],
 ) -> int:
     """Describe the state graph of MODEL: actions taken and never taken, levels, degrees, components, diameter.
 
     Exit status: 0 described, 2 bad usage, 3 the exploration did not come to an end.
     """
-    built = build(model, options)
+    built = build(model, parameters)
     libraries = ("scipy", "matplotlib") if plots else ("scipy",)
     with _extra(*libraries, purpose="kspec stats --plots" if plots else "kspec stats"):
         from model_check.graphs.stats import stats_as_json, stats_as_text, stats_of
@@ -147,20 +153,20 @@ def liveness(
     workers: int | None,
     max_states: int | None,
     quiet: bool,
-    **options: Any,
+    parameters: dict[str, Any],
 ) -> int:
     """Check what MODEL promises for runs without end, if some actions are fair.
 
     Each property is checked under the fairness that the model declares and its own, unless --weak, --strong or --without
     say otherwise. Exit status: 0 all hold, 1 one is violated, 2 bad usage, 3 the exploration did not come to an end.
     """
-    built = build(model, options)
+    built = build(model, parameters)
     properties = _chosen_liveness(built, names)
     assumptions = _assumptions(built, weak, strong, without)
     itf_file = Output(itf)
     with _extra("scipy", purpose="kspec liveness"):
         from model_check.graphs.liveness import check_liveness
-        from model_check.traces.lasso import lasso_as_itf, result_as_json, result_as_text
+        from model_check.reports.lasso import lasso_as_itf, result_as_json, result_as_text
 
         result = check_liveness(_graph(built, workers, max_states, quiet), properties, assumptions)
     if as_json:
@@ -190,7 +196,8 @@ def _assumptions(
     model: Any, weak: tuple[str, ...], strong: tuple[str, ...], without: tuple[str, ...]
 ) -> Callable[[Any], list[Any]]:
     """What is assumed for a property: declared by the model, then by the property, then what options say."""
-    from model_check.core.temporal import Fairness, assumed
+    from model_check.core.model import Fairness
+    from model_check.core.temporal import assumed
 
     asked = []
     for texts, is_strong in ((weak, False), (strong, True)):

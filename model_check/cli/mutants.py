@@ -56,9 +56,9 @@ def mutants(
 
 
 def _hunts_on_spark(names: tuple[str, ...], settings: Any) -> list[Any]:
-    from model_check.engines.spark import swarm
+    from model_check.reports import mutants_on_spark
 
-    return swarm.hunts(names, settings)
+    return mutants_on_spark.hunts(names, settings)
 
 
 @click.command()

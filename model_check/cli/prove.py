@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,12 +40,20 @@ class NumberOfReplicas(click.IntRange):
 @click.option("--workers", type=click.IntRange(1, 256), metavar="W", help="Processes (all cores by default).")
 @click.option("--export", metavar="DIR", help="Write each obligation into this folder as SMT-LIB 2.")
 @click.option(
-    "--timeout",
+    "--effort",
+    type=click.FloatRange(0, min_open=True),
+    metavar="N",
+    help="How much Z3 may do for one obligation: N million of its own units, some three of which take a second."
+    "  [default: 60; for one that is proved outcome by outcome 240; for runs of one length that refute 4000]",
+)
+@click.option(
+    "--time-limit",
     type=click.FloatRange(0, min_open=True),
     metavar="S",
-    help="Seconds for one obligation; below 1 no counterexample is looked for.  [default: 20; for runs of one length that"
-    " refute, 300]",
+    help="Emergency stop: after S seconds the clock stops one question to Z3, and that is reported as no answer."
+    "  [default: 600; for runs of one length that refute 7200]",
 )
+@click.option("--no-search", is_flag=True, help="Look for no counterexample where no proof is found.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Of Z3's random choices.")
 @click.option("--mutant", metavar="NAME", help="Weaken one rule: the proof should then fail.")
 @click.option(
@@ -61,7 +70,9 @@ def prove(
     replicas: int | Literal["any"] | None,
     workers: int | None,
     export: str | None,
-    timeout: float | None,
+    effort: float | None,
+    time_limit: float | None,
+    no_search: bool,
     seed: int,
     mutant: str | None,
     runs_from: int | None,
@@ -71,7 +82,8 @@ def prove(
     """Prove each THEOREM (all that hold by default) by induction, for logs and epochs of any length.
 
     Of versions that lose committed records it finds where the induction fails, or a shortest run that loses one.
-    Exit status: 0 everything is proved, 1 something is refuted, 2 bad usage, 3 something stays unknown.
+    Exit status: 0 everything is proved, 1 something is refuted, 2 bad usage, 3 something stays unknown, or is stopped by the
+    clock.
     """
     try:
         need(("z3",), "kspec prove", extra="prove")
@@ -81,7 +93,7 @@ def prove(
     from proofs.commands.prove import Outcome, z3_version
     from proofs.commands.prove import prove as run
     from proofs.settings import Settings
-    from proofs.theorems import default_timeout
+    from proofs.theorems import default_effort, default_time_limit
 
     names = _chosen(theorems, mutant) if runs_from is None else _refutable(theorems, replicas, mutant)
     chosen = jobs(names, replicas, mutant, runs_from)
@@ -96,9 +108,12 @@ def prove(
                         click.echo(f"{each.status:<8} {each.seconds:6.2f} s  {each.action}  {each.conjunct}")
                 show(f"{name}: {done} of {tasks} tasks")
 
-            seconds = default_timeout(name, runs_from) if timeout is None else timeout
+            units = default_effort(name, runs_from) if effort is None else max(int(effort * 1_000_000), 1)
+            seconds = default_time_limit(name, runs_from) if time_limit is None else time_limit
             target = _subfolder(folder, f"{name}-{size}", len(chosen))
-            settings = Settings(name, size, mutant, seconds, seed, target, runs_from)
+            settings = Settings(name, size, mutant, units, seconds, seed, target, runs_from)
+            if no_search:
+                settings = replace(settings, search=0)
             outcomes.append(run(settings, workers or os.cpu_count() or 1, told))
             if not as_json:
                 click.echo(outcomes[-1].as_text())
@@ -106,7 +121,7 @@ def prove(
         described = [outcome.as_json() for outcome in outcomes]
         click.echo(json.dumps({"theorems": described, "z3_version": z3_version()}))
     statuses = {outcome.status for outcome in outcomes}
-    return VIOLATED if "refuted" in statuses else STOPPED if "unknown" in statuses else ALL_HOLD
+    return VIOLATED if "refuted" in statuses else STOPPED if statuses - {"proved"} else ALL_HOLD
 
 
 @contextmanager

@@ -8,7 +8,17 @@ from typing import Any
 
 import click
 
-from model_check.cli.common import ALL_HOLD, STOPPED, VIOLATED, Output, build, chosen_properties, model_options
+from model_check.cli.common import (
+    ALL_HOLD,
+    STOPPED,
+    VIOLATED,
+    Output,
+    Shown,
+    build,
+    chosen_properties,
+    model_options,
+    shown_options,
+)
 from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
 
 MOST_STEPS = 1_000_000
@@ -63,11 +73,7 @@ def _weights(model: Any, given: tuple[str, ...]) -> dict[str, int]:
 )
 @click.option("--invariant", "names", multiple=True, metavar="NAME", help="Check this property; may be repeated.")
 @click.option("--shrink/--no-shrink", "shrinking", default=True, help="Shrink the runs that violate a property.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--itf", metavar="FILE", help="Write the shortest shrunk run as ITF JSON (`-`: standard output).")
-@click.option("--mermaid", metavar="FILE", help="Write it as a Mermaid sequence diagram (`-`: standard output).")
-@click.option("--full", is_flag=True, help="Show whole states in traces, not only what changed.")
-@click.option("--quiet", is_flag=True, help="No progress on standard error.")
+@shown_options("the shortest shrunk run")
 @model_options
 def simulate(
     model: str,
@@ -82,32 +88,28 @@ def simulate(
     given_weights: tuple[str, ...],
     names: tuple[str, ...],
     shrinking: bool,
-    as_json: bool,
-    itf: str | None,
-    mermaid: str | None,
-    full: bool,
-    quiet: bool,
-    **options: Any,
+    shown: Shown,
+    parameters: dict[str, Any],
 ) -> int:
     """Take random walks through MODEL and check its properties on the way.
 
     The same seed gives the same walks, whatever the number of workers, and on Spark too. Exit status: 0 no violation was
     found, 1 a property is violated, 2 bad usage, 3 stopped by Ctrl-C before all walks were taken.
     """
-    built = build(model, options)
+    built = build(model, parameters)
     properties = chosen_properties(built, names, everything=False)
     weights = _weights(built, given_weights)
-    itf_file, mermaid_file = Output(itf), Output(mermaid)
-    from model_check.engines.simulation.report import simulation_as_json, simulation_as_text, violations
+    itf_file, mermaid_file = Output(shown.itf), Output(shown.mermaid)
     from model_check.engines.simulation.simulate import Plan
     from model_check.engines.simulation.simulate import simulate as take_walks
+    from model_check.reports.simulation import simulation_as_json, simulation_as_text, violations
     from model_check.traces.itf import as_itf
     from model_check.traces.mermaid import sequence_diagram
 
     plan = Plan(seed, traces, depth, weights)
-    settings = swarm_settings(engine, master, conf, quiet, workers, partitions=partitions)
+    settings = swarm_settings(engine, master, conf, shown.quiet, workers, partitions=partitions)
     if settings is None:
-        with _progress(not quiet) as report:
+        with _progress(not shown.quiet) as report:
             result = take_walks(built, properties, plan, workers, report)
     else:
         with spark_errors(engine):
@@ -115,16 +117,16 @@ def simulate(
 
             result = swarm.simulate(built, properties, plan, settings)
     found = violations(result, shrinking)
-    if as_json:
+    if shown.as_json:
         click.echo(json.dumps(simulation_as_json(result, found)))
-    elif "-" not in (itf, mermaid):
-        click.echo(simulation_as_text(result, found, full))
+    elif "-" not in (shown.itf, shown.mermaid):
+        click.echo(simulation_as_text(result, found, shown.full))
     if found:
         shortest = found[0]
         description = f"{model}: {shortest.finding.prop.name} VIOLATED in {len(shortest.trace)} states"
         itf_file.write(json.dumps(as_itf(built, shortest.trace, description), indent=1) + "\n")
         mermaid_file.write(sequence_diagram(built, shortest.trace))
-    elif itf or mermaid:
+    elif shown.itf or shown.mermaid:
         click.echo("kspec: no property was violated, so there is no trace to write", err=True)
     return _status(result)
 

@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
-from model_check.cli.common import ALL_HOLD
+from model_check.cli.common import ALL_HOLD, together
 
 
 def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -19,26 +19,36 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--master", metavar="URL", help="Engine spark: Spark's master.  [default: local[*]]")(conf(command))
 
 
+class SparkOptions(NamedTuple):
+    """What was said of engine spark."""
+
+    master: str | None
+    conf: tuple[str, ...]
+    partitions: int | None
+    spill: str | None
+    tables: str | None
+    driver_states: int | None
+
+
 def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where Spark runs, and how it explores."""
-    for option in (
-        session_options,
+    """Where Spark runs, and how it explores, in the argument `spark`."""
+    options = (
+        click.option("--partitions", type=int, metavar="P", help="Engine spark: parts of the states (one for each core)."),
+        click.option(
+            "--spill", metavar="DIR", help="Engine spark: where states are kept; a path or a URL (hdfs://…, s3://…)."
+        ),
+        click.option(
+            "--tables", metavar="DIR", help="Engine spark: write states, transitions and verdicts as Parquet to this folder."
+        ),
         click.option(
             "--driver-states",
             type=click.IntRange(0),
             metavar="N",
             help="Engine spark: the driver explores the first levels, of up to N states, by itself.  [default: 16384]",
         ),
-        click.option(
-            "--tables", metavar="DIR", help="Engine spark: write states, transitions and verdicts as Parquet to this folder."
-        ),
-        click.option(
-            "--spill", metavar="DIR", help="Engine spark: where states are kept; a path or a URL (hdfs://…, s3://…)."
-        ),
-        click.option("--partitions", type=int, metavar="P", help="Engine spark: parts of the states (one for each core)."),
-    ):
-        command = option(command)
-    return command
+        session_options,
+    )
+    return together("spark", SparkOptions._fields, SparkOptions, options)(command)
 
 
 def spark_settings(engine: str, master: str | None, conf: tuple[str, ...], quiet: bool, **others: int | str | None) -> Any:
@@ -129,7 +139,7 @@ def cover(
         from model_check.engines.spark.session import spark_context
 
         with spark_context(settings) as context:
-            from model_check.engines.spark.coverage import MOST_COMPARED, covering_traces, model_of
+            from model_check.reports.coverage import MOST_COMPARED, covering_traces, model_of
 
             chosen = covering_traces(context, tables, goals, compare or MOST_COMPARED)
     from model_check.traces.itf import as_itf

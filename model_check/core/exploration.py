@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 from model_check.core.model import Action, Model, Property, State
 
@@ -78,53 +78,13 @@ class Verdict:
         return self.holds is False and self.prop.kind == "always"
 
 
-class LevelWork(NamedTuple):
-    """What the states of a level took on Spark, in all jobs that led to it.
-
-    `successors` were found, `sent_states` of them sent to their partitions, in `sent_bytes`; `new_states` had not been
-    visited. `seconds` passed; expanding and merging took these seconds of processors.
-    """
-
-    level: int
-    jobs: int
-    successors: int
-    sent_states: int
-    sent_bytes: int
-    new_states: int
-    seconds: float
-    expand_s: float
-    merge_s: float
-
-    def added_to(self, other: "LevelWork") -> "LevelWork":
-        """Both together, of one level."""
-        return LevelWork(
-            self.level,
-            self.jobs + other.jobs,
-            self.successors + other.successors,
-            self.sent_states + other.sent_states,
-            self.sent_bytes + other.sent_bytes,
-            self.new_states + other.new_states,
-            self.seconds + other.seconds,
-            self.expand_s + other.expand_s,
-            self.merge_s + other.merge_s,
-        )
-
-
-class Shuffles(NamedTuple):
-    """What engine spark sent, level by level; levels that the driver explores by itself send nothing."""
-
-    partitions: int
-    state_bytes: int
-    levels: list[LevelWork]
-
-
 @dataclass(slots=True)
 class Exploration:
     """The outcome: numbers, verdicts, deadlocks. `complete` says that every reachable state was expanded.
 
     `levels` holds the number of distinct states at each distance from the initial one; their number is TLC's depth. With
-    `symmetry`, `represented` counts the states that those visited stand for, themselves included. `shuffles` is what
-    engine spark has to say besides.
+    `symmetry`, `represented` counts the states that those visited stand for, themselves included. An engine that has more to
+    tell inherits, and adds `details`.
     """
 
     model: Model
@@ -139,12 +99,11 @@ class Exploration:
     deadlock_trace: Trace | None = None
     duration_s: float = 0.0
     represented: int | None = None
-    shuffles: Shuffles | None = None
 
     def __post_init__(self) -> None:
         self.actions = dict.fromkeys(self.model.action_names, 0)
 
-    def finish(self, clock: "Clock", real_trace: Callable[[Trace], Trace] | None = None) -> "Exploration":
+    def finish(self, clock: "Clock", real_trace: Callable[[Trace], Trace] | None = None) -> Self:
         """Decide what only a complete exploration decides, and stop the clock.
 
         `real_trace` turns the traces found, through canonical states, into runs of the model.
@@ -159,6 +118,10 @@ class Exploration:
                     verdict.holds = verdict.prop.kind == "always"
         self.duration_s = clock.elapsed
         return self
+
+    def details(self) -> dict[str, Any]:
+        """What only this engine has to tell, as JSON by name."""
+        return {}
 
     @property
     def complete(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a model is: slots, views of them, actions on them, and properties.
+"""What a model is: slots, views of them, actions on them, properties of states and of endless runs.
 
 A state is a tuple of immutable values, one for each slot (a replica's log, a replica's role, the controller's view, …).
 An action has guards and effects; each is a function of the few slots that it *reads*, so that whoever explores the
@@ -10,10 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-
-if TYPE_CHECKING:
-    from model_check.core.temporal import Fairness, LivenessProperty
+from typing import Any, Literal, NamedTuple
 
 State = tuple[Any, ...]
 """One value for each slot, in the order of the slots. Values are hashable and compare by content."""
@@ -267,6 +264,59 @@ class Property:
         return holds_in
 
 
+TemporalKind = Literal["eventually", "leads-to"]
+
+Condition = tuple[tuple[Local, ...], ...]
+"""A claim about one state: in one of these groups, everything holds."""
+
+
+class Fairness(NamedTuple):
+    """An action that is not put off for ever.
+
+    Weak fairness: if the action stays possible from some moment on, it is taken again and again. Strong fairness: if it is
+    possible again and again, it is. With `each`, this goes for each of the action's arguments by itself; without, some
+    arguments being served is enough, as in TLA+ where the action quantifies over them. With `of`, it goes for each value of
+    these arguments by itself, whatever the others are: each broker is served, by whichever leader.
+    """
+
+    action: str
+    strong: bool
+    each: bool = False
+    of: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """As TLA+ writes it: `WF(BecomeLeader)`, `WF(Fetch for each follower)`, `SF(LeaderExpandIsr for each of …)`."""
+        whose = " for each of its arguments" if self.each else ""
+        if self.of:
+            whose = f" for each {' and '.join(self.of)}"
+        return f"{'SF' if self.strong else 'WF'}({self.action}{whose})"
+
+
+class Case(NamedTuple):
+    """One instance of a property: whenever `premise` holds, `goal` holds then or later."""
+
+    label: str
+    premise: Condition
+    goal: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class LivenessProperty:
+    """A claim about all fair runs.
+
+    `leads-to`: in every case, whenever the premise holds, the goal holds then or later. `eventually`: the goal holds at some
+    time; the premise is that the run has begun. `assuming` is fairness that the property needs beyond what its model
+    declares.
+    """
+
+    name: str
+    kind: TemporalKind
+    cases: tuple[Case, ...]
+    meaning: str
+    assuming: tuple[Fairness, ...] = ()
+
+
 @dataclass(slots=True)
 class Model:
     """A named model with its parameters; `slots`, `actions` and `properties` are added by the functions below."""
@@ -278,12 +328,14 @@ class Model:
     properties: list[Property] = field(default_factory=list)
     constraint: list[Local] = field(default_factory=list)
     """States in which one of these fails lie outside the model: neither counted nor left (as in TLC)."""
-    fairness: list["Fairness"] = field(default_factory=list)
+    fairness: list[Fairness] = field(default_factory=list)
     """Which actions the model declares not to be put off for ever; looked at for liveness only."""
-    liveness: list["LivenessProperty"] = field(default_factory=list)
+    liveness: list[LivenessProperty] = field(default_factory=list)
     interchangeable: tuple[int, ...] = ()
     """Brokers that differ only in their ids."""
     views: list[View] = field(default_factory=list)
+    known_as: Mapping[str, str] = field(default_factory=dict)
+    """What all models of a family call an action, by the name that it has in this one; others have the same name in all."""
     _initial: list[Any] = field(default_factory=list)
 
     @property

@@ -6,9 +6,12 @@ records of them), never from a list kept by hand. An exploration then keeps one 
 """
 
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
 from functools import lru_cache
 from itertools import permutations
+from types import NoneType, UnionType
 from typing import Any, TypeAlias
 
 from model_check.core.audit import reachable_states
@@ -26,22 +29,86 @@ class AsymmetryError(ValueError):
     """A model or a property that tells interchangeable brokers apart."""
 
 
+class UnknownTypeError(TypeError):
+    """A type of which nobody has said how its values are renamed."""
+
+
 def rename_rule(annotation: Any) -> Rename | None:
-    """How values of this type are renamed, `None` if they hold no broker ids."""
+    """How values of this type are renamed, `None` if they hold no broker ids.
+
+    Raises `UnknownTypeError` for a type that is neither a plain value, a record (`NamedTuple`, dataclass), a tuple or set of
+    what is known, nor a choice of types that a value tells apart.
+    """
     if annotation is BrokerId:
         return lambda value, renaming: renaming.get(value, value)
+    if isinstance(annotation, typing.NewType):
+        return rename_rule(annotation.__supertype__)
+    if isinstance(annotation, typing.TypeVar):  # whatever it stands for: the value tells
+        return lambda value, renaming: rule(value, renaming) if (rule := rename_rule(type(value))) else value
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin in (frozenset, tuple):
+    if origin in (typing.Union, UnionType):
+        return _rule_of_choice(arguments)
+    if origin is frozenset or (origin is tuple and arguments[1:] == (...,)):
         inner = rename_rule(arguments[0])
         return None if inner is None else lambda value, renaming: origin(inner(member, renaming) for member in value)
-    if isinstance(annotation, type) and issubclass(annotation, tuple) and hasattr(annotation, "_fields"):
-        hints = typing.get_type_hints(annotation)
-        rules = {name: rule for name in annotation._fields if (rule := rename_rule(hints[name]))}
-        if rules:
-            return lambda value, renaming: value._replace(
-                **{name: rule(getattr(value, name), renaming) for name, rule in rules.items()}
-            )
-    return None
+    if origin is tuple:
+        return _rule_of_places([rename_rule(argument) for argument in arguments])
+    if origin is not None:  # a record with parameters
+        return rename_rule(origin)
+    if isinstance(annotation, type):
+        if issubclass(annotation, tuple) and hasattr(annotation, "_fields"):
+            return _rule_of_fields(annotation, annotation._fields, lambda value, changes: value._replace(**changes))
+        if is_dataclass(annotation):
+            names = [field.name for field in fields(annotation)]
+            return _rule_of_fields(annotation, names, lambda value, changes: replace(value, **changes))
+        if issubclass(annotation, PLAIN):
+            return None
+    raise UnknownTypeError(f"how are values of {annotation} renamed? symmetry knows {', '.join(KNOWN)}")
+
+
+PLAIN = (int, str, bytes, Enum, NoneType)
+KNOWN = ("BrokerId", "numbers, text and enums", "NamedTuples and dataclasses", "tuple[…]", "frozenset[…]", "unions of these")
+
+
+def _rule_of_fields(record: type, names: Iterable[str], changed: Callable[[Any, dict[str, Any]], Any]) -> Rename | None:
+    hints = typing.get_type_hints(record)
+    rules = {name: rule for name in names if (rule := rename_rule(hints[name]))}
+    if not rules:
+        return None
+    return lambda value, renaming: changed(
+        value, {name: rule(getattr(value, name), renaming) for name, rule in rules.items()}
+    )
+
+
+def _rule_of_places(rules: Sequence[Rename | None]) -> Rename | None:
+    if not any(rules):
+        return None
+    return lambda value, renaming: tuple(
+        rule(member, renaming) if rule else member for rule, member in zip(rules, value, strict=True)
+    )
+
+
+def _rule_of_choice(alternatives: Sequence[Any]) -> Rename | None:
+    """By the class of the value, which must tell the alternatives apart where one of them holds broker ids."""
+    rules = [(_class_of(alternative), rename_rule(alternative)) for alternative in alternatives]
+    if not any(rule for _, rule in rules):
+        return None
+    if len({cls for cls, _ in rules}) < len(rules):
+        raise UnknownTypeError(f"a value does not tell which of {', '.join(map(str, alternatives))} it is")
+    by_class = dict(rules)
+
+    def renamed(value: Any, renaming: Renaming) -> Any:
+        rule = by_class[type(value)]
+        return rule(value, renaming) if rule else value
+
+    return renamed
+
+
+def _class_of(annotation: Any) -> Any:
+    """The class that values of this type have."""
+    while isinstance(annotation, typing.NewType):
+        annotation = annotation.__supertype__
+    return typing.get_origin(annotation) or annotation
 
 
 @lru_cache(maxsize=1 << 16)

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from model_check.core.exploration import Limits
 from model_check.core.model import Model
-from model_check.engines.compiled import engine
+from model_check.engines.compiled import search
 from model_check.engines.compiled.compilation import kernel
-from model_check.engines.compiled.engine import _Search, _Workspace
 from model_check.engines.compiled.intrinsics import load_word, prefetch
 from model_check.engines.compiled.kernels import (
     ACTION_MASK,
@@ -28,6 +27,7 @@ from model_check.engines.compiled.kernels import (
     slot_of,
     tag_of,
 )
+from model_check.engines.compiled.search import Search, Workspace
 from model_check.engines.compiled.store import available_memory
 from model_check.graphs.graph import GraphError, StateGraph, Transitions, Values
 
@@ -132,11 +132,11 @@ class _Piece(NamedTuple):
     missing: NDArray[np.uint64]
 
 
-class _GraphSearch(_Search):
+class _GraphSearch(Search):
     """A search that keeps what is needed to find the transitions afterwards, and rebuilds no traces."""
 
-    def _conclude(self) -> None:
-        self._count()
+    def conclude(self) -> None:
+        self.add_up()
 
     def graph(self) -> StateGraph:
         """The graph of what was explored."""
@@ -186,19 +186,19 @@ class _GraphSearch(_Search):
         pieces: list[_Piece] = []
         listed, use_list, end = np.empty(0, np.int64), False, int(prefix[-1])
         while end:
-            chunks = [(low, min(end, low + engine.CHUNK)) for low in range(0, end, engine.CHUNK)]
-            found = self._run([partial(self._piece, prefix, low, high, listed, use_list) for low, high in chunks])
-            self._learn(np.concatenate([piece.missing for piece in found]))
+            chunks = [(low, min(end, low + search.CHUNK)) for low in range(0, end, search.CHUNK)]
+            found = self.do_all([partial(self._piece, prefix, low, high, listed, use_list) for low, high in chunks])
+            self.learn(np.concatenate([piece.missing for piece in found]))
             listed, use_list = np.concatenate([piece.postponed for piece in found]), True
             end = listed.size
             pieces += found
         return pieces
 
     def _piece(self, prefix: _Numbers, begin: int, end: int, listed: _Numbers, use_list: bool) -> _Piece:
-        workspace: _Workspace = self._workspace()
+        workspace: Workspace = self.workspace()
         degrees = np.full(end - begin, -1, np.int64)
         start = np.zeros(SHARDS, np.int64)
-        missing, postponed, outcome = self._successors(workspace, start, prefix, begin, end, listed, use_list, degrees)
+        missing, postponed, outcome = self.successors(workspace, start, prefix, begin, end, listed, use_list, degrees)
         count = int(outcome[0])
         places, actions = np.empty(count, np.int64), np.empty(count, np.uint16)
         store, layout = self.store, self.fields.arrays
@@ -218,14 +218,14 @@ class _GraphSearch(_Search):
             actions,
         )
         assert found == count, "a successor is not among the states explored"
-        self._idle.append(workspace)
+        self.give_back(workspace)
         expanded = degrees >= 0
         positions = (listed[begin:end] if use_list else np.arange(begin, end))[expanded]
         return _Piece(positions, degrees[expanded], places.astype(np.int32), actions, postponed.copy(), missing.copy())
 
     def _unpacker(self, prefix: _Numbers, ids: NDArray[np.int32]) -> Callable[[int], Values]:
         """A function that takes a slot's values out of packed states, which are brought into the order of ids."""
-        fields, domains = self.fields, self._slot_domains
+        fields, domains = self.fields, self.slot_domains
         content = np.zeros((ids.size + 8, fields.size), np.uint8)  # words are read as a whole, so something must follow
         for shard in range(SHARDS):
             low, high = int(prefix[shard]), int(prefix[shard + 1])
@@ -240,7 +240,7 @@ class _GraphSearch(_Search):
         return values_of
 
 
-def explored_graph(
+def state_graph(
     model: Model,
     workers: int | None = None,
     max_states: int | None = None,
@@ -249,7 +249,8 @@ def explored_graph(
 ) -> StateGraph:
     """Explore a model and return its graph. `memory` is how many bytes the search, and then the graph, may take.
 
-    Raises `GraphError` if the exploration does not come to an end, or if the graph does not fit.
+    `report` gets the progress of the exploration, which stops at about `max_states` states. Raises `GraphError` if the
+    exploration does not come to an end, or if the graph does not fit.
     """
     workers = workers or os.cpu_count() or 1
     search = _GraphSearch(model, [], Limits(max_states=max_states, report=report), workers, memory)

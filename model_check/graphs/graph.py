@@ -104,18 +104,3 @@ class StateGraph:
         edges = zip(transitions.source.tolist(), transitions.target.tolist(), transitions.action.tolist(), strict=True)
         graph.add_edges_from((source, target, action, actions[action]) for source, target, action in edges)
         return graph
-
-
-def state_graph(
-    model: Model,
-    workers: int | None = None,
-    max_states: int | None = None,
-    report: Callable[[Any], None] | None = None,
-) -> StateGraph:
-    """Explore a model and keep its graph. `GraphError` says why that is not possible.
-
-    `report` gets the progress of the exploration, which stops with an error at about `max_states` states.
-    """
-    from model_check.graphs.edges import explored_graph  # noqa: PLC0415
-
-    return explored_graph(model, workers, max_states, report)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_check.core.exploration import Trace, TraceStep
-from model_check.core.model import Local, Slot
-from model_check.core.temporal import Case, Condition, Fairness, LivenessProperty, assumed, groups_of
+from model_check.core.model import Case, Condition, Fairness, LivenessProperty, Local, Slot
+from model_check.core.temporal import assumed, groups_of
 from model_check.graphs.fair_cycles import Circuit, Constraint, Flags, Paths
 from model_check.graphs.graph import StateGraph
 

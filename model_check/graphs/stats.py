@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from model_check.graphs.graph import StateGraph, Transitions
-from model_check.reports.report import model_as_json
+from model_check.traces.parameters import model_as_json
 
 MOST_STATES_FOR_DIAMETER = 5_000
 """The exact diameter needs a search from every state: beyond so many states it is left out."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from model_check.core.model import Model
 from model_check.core.parameters import Parameter, resolve
 from model_check.models import kafka, messages, published
+from model_check.models import words as words  # makes traces know the words of values
 from model_check.models.kafka.settings import PARAMETERS as KAFKA_PARAMETERS
 from model_check.models.kafka.settings import default_bounds
 from model_check.models.messages.settings import PARAMETERS as MESSAGES_PARAMETERS

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from model_check.core.exploration import Exploration, Limits, Progress
 from model_check.engines.explorer import explorer
 from model_check.models import MODELS
-from model_check.reports.report import exploration_as_json, parameters_in_words, violations
+from model_check.reports.report import exploration_as_json, violations
+from model_check.traces.parameters import parameters_in_words
 from model_check.traces.render import trace_table
 
 QUESTION = "CommittedOnNextLeader"

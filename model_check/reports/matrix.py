@@ -6,7 +6,7 @@ of broker or controller differs are the same model, and are explored once.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from model_check.core.exploration import Limits, Progress, Trace
@@ -16,6 +16,7 @@ from model_check.engines.explorer import explorer
 from model_check.models import MODELS
 from model_check.models.kafka.settings import controller_of, versions_of
 from model_check.traces.retrace import retrace
+from spec.mutation import names_of_rules
 from spec.releases.broker import BROKER_RELEASES
 
 CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
@@ -133,9 +134,9 @@ def changed_rules(before: str, after: str) -> list[ChangedRule]:
     changes = []
     was_rules, now_rules = rules_in(before), rules_in(after)
     for party, was, now in (("broker", was_rules[0], now_rules[0]), ("controller", was_rules[-1], now_rules[-1])):
-        for rule in fields(now) if type(was) is type(now) else ():
-            if getattr(was, rule.name) != getattr(now, rule.name):
-                changes.append(ChangedRule(party, rule.name, getattr(was, rule.name), getattr(now, rule.name)))
+        for rule in names_of_rules(now) if type(was) is type(now) else ():
+            if getattr(was, rule) != getattr(now, rule):
+                changes.append(ChangedRule(party, rule, getattr(was, rule), getattr(now, rule)))
     return changes
 
 

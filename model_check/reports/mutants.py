@@ -13,7 +13,6 @@ from model_check.core.exploration import Exploration, Limits, Progress
 from model_check.core.symmetry import Symmetry
 from model_check.engines.explorer import explorer
 from model_check.extras import need
-from model_check.graphs.graph import state_graph
 from model_check.models import MODELS
 from spec.mutation import Mutant
 from spec.releases.broker_mutants import BROKER_MUTANTS
@@ -189,6 +188,7 @@ def check_promise(
 ) -> "PromiseVerdict":
     """Whether the model within these bounds keeps the promise of a hunt, under the fairness that the hunt leaves."""
     need(("scipy",), "a promise")
+    from model_check.graphs.edges import state_graph  # noqa: PLC0415
     from model_check.graphs.liveness import check_liveness  # noqa: PLC0415
 
     model = MODELS["kafka"].build(bounds)

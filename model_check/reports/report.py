@@ -2,25 +2,11 @@
 
 from typing import Any
 
-from model_check.core.exploration import Exploration, Shuffles, Trace, Verdict
-from model_check.core.model import Model, State
-from model_check.traces.encode import as_json, trace_as_json
+from model_check.core.exploration import Exploration, Trace, Verdict
+from model_check.core.model import State
+from model_check.traces.encode import trace_as_json
+from model_check.traces.parameters import model_as_json, parameters_in_words
 from model_check.traces.render import trace_table
-from model_check.version import VERSION
-
-
-def option_name(parameter: str) -> str:
-    """A parameter as it is typed: `log_size` is `log-size`."""
-    return parameter.replace("_", "-")
-
-
-def model_as_json(model: Model) -> dict[str, Any]:
-    """What every output for programs says first: the model, the version of this project, and the model's parameters."""
-    return {
-        "model": model.name,
-        "version": VERSION,
-        "parameters": {option_name(name): as_json(value) for name, value in model.parameters.items()},
-    }
 
 
 def exploration_as_json(result: Exploration) -> dict[str, Any]:
@@ -44,13 +30,8 @@ def exploration_as_json(result: Exploration) -> dict[str, Any]:
             "is_violation": result.deadlock_is_violation,
         },
         "properties": [_verdict_as_json(result, verdict) for verdict in result.verdicts],
-        **({"shuffles": _shuffles_as_json(result.shuffles)} if result.shuffles else {}),
+        **result.details(),
     }
-
-
-def _shuffles_as_json(shuffles: Shuffles) -> dict[str, Any]:
-    levels = [{name: round(value, 3) for name, value in work._asdict().items()} for work in shuffles.levels]
-    return shuffles._asdict() | {"levels": levels}
 
 
 def _verdict_as_json(result: Exploration, verdict: Verdict) -> dict[str, Any]:
@@ -84,17 +65,6 @@ def vacuous(result: Exploration) -> list[str]:
         for verdict in result.verdicts
         if verdict.holds and verdict.prop.twin in unreached
     ]
-
-
-def parameters_in_words(model: Model) -> str:
-    """The parameters that matter: sizes always, settings where they differ from nothing."""
-    shown = []
-    for name, value in model.parameters.items():
-        if value is True:
-            shown.append(option_name(name))
-        elif value not in (False, None, ()) and not (name == "min_isr" and value == 1):
-            shown.append(f"{option_name(name)} {', '.join(value) if isinstance(value, tuple) else value}")
-    return ", ".join(shown)
 
 
 def exploration_as_text(result: Exploration, full: bool = False) -> str:

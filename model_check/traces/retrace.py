@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 from model_check.core.exploration import Trace
 from model_check.core.model import Model, State
-from model_check.models.published.settings import NAMES
 from model_check.traces.render import changes, field_name, steps
 
 
@@ -46,9 +45,8 @@ def retrace(trace: Trace, model: Model, other: Model) -> Retraced:
 
 def _names_in(model: Model, other: Model) -> dict[str, str]:
     """What the other model calls the actions of this one, where the names differ."""
-    if model.name not in NAMES or other.name not in NAMES:
-        return {}
-    return dict(zip(NAMES[model.name], NAMES[other.name], strict=True))
+    there = {common: name for name, common in other.known_as.items()}
+    return {name: there[common] for name, common in model.known_as.items() if common in there}
 
 
 def _difference(model: Model, there: State, here: State) -> str:

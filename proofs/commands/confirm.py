@@ -1,37 +1,45 @@
 """Another solver's opinion: cvc5 reads the obligations that `kspec prove --export DIR` wrote.
 
-`python -m proofs.commands.confirm DIR [SECONDS]` prints a line for each, which is proved if cvc5 finds it unsatisfiable too.
-Exit status: 0 all are, 1 some is satisfiable, so that Z3 or cvc5 is wrong, 3 cvc5 does not know of some in so many seconds.
+`python -m proofs.commands.confirm DIR [STEPS]` prints a line for each, which is proved if cvc5 finds it unsatisfiable too.
+Exit status: 0 all are, 1 some is satisfiable, so that Z3 or cvc5 is wrong, 3 cvc5 does not know of some within so many
+steps, or the clock stopped it.
 """
 
 import sys
 from collections import Counter
 from pathlib import Path
+from time import monotonic
 
 import cvc5
 
-SECONDS = 20.0
+STEPS = 10_000_000
+"""How much cvc5 may do for an obligation, in its own steps, some 400,000 of which take a second."""
+
+EMERGENCY_S = 600.0
+"""After so many seconds the clock stops it: many times as long as any obligation takes."""
 
 
-def answer(path: Path, seconds: float) -> str:
-    """What cvc5 says of an obligation: `unsat`, `sat` or `unknown`."""
+def answer(path: Path, steps: int) -> str:
+    """What cvc5 says of an obligation: `unsat`, `sat` or `unknown`; or that the clock stopped it."""
     solver = cvc5.Solver()
     solver.setOption("fresh-binders", "true")
-    solver.setOption("tlimit-per", str(int(seconds * 1000)))
+    solver.setOption("rlimit-per", str(steps))
+    solver.setOption("tlimit-per", str(int(EMERGENCY_S * 1000)))
     parser = cvc5.InputParser(solver)
     parser.setFileInput(cvc5.InputLanguage.SMT_LIB_2_6, str(path))
-    said = ""
+    said, started = "", monotonic()
     while not (order := parser.nextCommand()).isNull():
         said = order.invoke(solver, parser.getSymbolManager()).strip() or said
-    return said.split()[0] if said else "unknown"
+    found = said.split()[0] if said else "unknown"
+    return "stopped by the clock" if found == "unknown" and monotonic() - started >= EMERGENCY_S else found
 
 
 def main() -> int:
     """Read all obligations in a folder."""
-    folder, seconds = Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else SECONDS
+    folder, steps = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else STEPS
     found: Counter[str] = Counter()
     for path in sorted(folder.glob("*.smt2")):
-        said = answer(path, seconds)
+        said = answer(path, steps)
         found[said] += 1
         print(f"{said:<8} {path.name}", flush=True)
     print(", ".join(f"{number} {said}" for said, number in found.most_common()) or f"no .smt2 file in {folder}")

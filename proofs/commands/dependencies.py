@@ -19,8 +19,8 @@ from proofs.theorems import HOLDING, THEOREMS
 REPLICAS = 3
 """For how many replicas, where a theorem is not proved for any number."""
 
-SECONDS_WITHOUT, SEARCHES = 2.0, 6
-"""Without a conjunct: how long Z3 has to prove an obligation, and for how many a counterexample is looked for."""
+EFFORT_WITHOUT, SEARCHES = 8_000_000, 6
+"""Without a conjunct: how much Z3 may do to prove an obligation, and for how many a counterexample is looked for."""
 
 Rests = dict[tuple[str, str], frozenset[str]]
 """For each obligation (a task and a conjunct or property): the conjuncts on which its proof rests."""
@@ -52,12 +52,12 @@ def _rests_of(name: str, replicas: Replicas | None, task: str) -> Rests:
     return {(task, conjunct): core for conjunct, core in induction.cores(task).items()}
 
 
-def first_failure_without(theorem: Theorem, conjunct: str, rests: Rests, seconds: float = SECONDS_WITHOUT) -> str | None:
+def first_failure_without(theorem: Theorem, conjunct: str, rests: Rests, effort: int = EFFORT_WITHOUT) -> str | None:
     """What fails once a conjunct is left out, in words, if possible with a counterexample; `None` if nothing does.
 
-    Only what rests on it can fail: of everything else there is a proof without it. Z3 has so many `seconds` for a proof.
+    Only what rests on it can fail: of everything else there is a proof without it. Z3 may spend this `effort` on a proof.
     """
-    induction = induction_of(theorem, settings_of(theorem, timeout=seconds, without=frozenset({conjunct})))
+    induction = induction_of(theorem, settings_of(theorem, effort=effort, without=frozenset({conjunct})))
     search = search_for(induction)
     failing: list[tuple[str, str]] = []
     for task, name in (place for place, core in rests.items() if conjunct in core and place[1] != conjunct):

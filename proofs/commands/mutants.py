@@ -15,13 +15,7 @@ from proofs.induction.induction import Claim
 from proofs.refutation.counterexample import Counterexample
 from proofs.refutation.weakened import Unweakened, WeakenedInduction
 from proofs.settings import Settings
-from proofs.theorems import THEOREMS
-
-SEARCH_S = 40.0
-"""How long is looked for a counterexample to a task before a proof is tried, in seconds of this process's own time."""
-
-PROOF_S = 60.0
-"""How long an obligation may take."""
+from proofs.theorems import EFFORT_BY_OUTCOME, THEOREMS
 
 MOST_OPEN = 3
 """After so many claims without proof and without counterexample a mutant is left open."""
@@ -53,14 +47,14 @@ def found(theorem: str, mutants: Sequence[str]) -> Iterator[Found]:
     known = THEOREMS[theorem]
     unweakened = Unweakened(known, Settings(theorem, known.replicas))
     for mutant in mutants:
-        settings = Settings(theorem, known.replicas, mutant, timeout=PROOF_S)
+        settings = Settings(theorem, known.replicas, mutant, effort=EFFORT_BY_OUTCOME)
         yield _found(mutant, WeakenedInduction(known, settings, unweakened))
 
 
 def _found(mutant: str, induction: WeakenedInduction) -> Found:
     different = tuple(task for task in induction.tasks() if induction.differs(task))
     for task in different:
-        broken = induction.counterexample(task, SEARCH_S)
+        broken = induction.counterexample(task)
         if broken is not None:
             return Found(mutant, different, task, broken.failing, broken.size)
     left_open: list[str] = []

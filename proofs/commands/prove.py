@@ -1,10 +1,15 @@
 """Proving theorems: obligations spread over processes, results as they come, counterexamples for what fails."""
 
 import multiprocessing
+import os
+import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 import z3
@@ -16,7 +21,7 @@ from model_check.traces.encode import trace_as_json
 from model_check.traces.render import trace_table
 from proofs.induction.any_number import InductionOverAnyNumber
 from proofs.induction.by_outcome import InductionByOutcome
-from proofs.induction.induction import Induction, Obligation, Status
+from proofs.induction.induction import Induction, Obligation, Status, gravest
 from proofs.induction.invariant import Theorem
 from proofs.refutation.bounded import MOST_STATES, BoundedExecution, Depth
 from proofs.refutation.counterexample import Counterexample, Search, reachable, search_for
@@ -27,11 +32,18 @@ from proofs.theorems import REFUTABLE, THEOREMS, by_runs
 
 MOST_REPLICAS_OF_WITNESS = 3
 
-WITNESS_LIMITS = (3_000_000, 60.0)
-"""How many states, and seconds, are spent on a witness."""
+MOST_STATES_TO_WITNESS = 3_000_000
+"""How many states are explored for a witness."""
 
-REACHABILITY_LIMITS = (300_000, 30.0)
-"""How many states, and seconds, are spent on whether a counterexample's start can be reached."""
+MOST_STATES_TO_START = 30_000
+"""How many states are explored to find out whether a counterexample's start can be reached."""
+
+IN_WORDS: dict[Status, str] = {
+    "proved": "proved",
+    "refuted": "refuted",
+    "unknown": "unknown",
+    "stopped": "stopped by the clock",
+}
 
 
 def _names(tasks: Sequence[str]) -> list[str]:
@@ -68,9 +80,8 @@ class Outcome:
 
     @property
     def status(self) -> Status:
-        """Proved if everything is, refuted if anything is, else unknown."""
-        found = {obligation.status for obligation in self.obligations}
-        return "refuted" if "refuted" in found else "unknown" if "unknown" in found else "proved"
+        """Proved if everything is, refuted if anything is, else stopped by the clock if anything is, or unknown."""
+        return gravest(obligation.status for obligation in self.obligations)
 
     def as_json(self) -> dict[str, Any]:
         """The outcome as one JSON object."""
@@ -96,10 +107,15 @@ class Outcome:
 
     def as_text(self) -> str:
         """The outcome in words; the obligations have been told one by one."""
-        counts = {status: sum(o.status == status for o in self.obligations) for status in ("proved", "refuted", "unknown")}
-        told = ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "nothing is asked anew"
+        counts = Counter(IN_WORDS[obligation.status] for obligation in self.obligations)
+        told = ", ".join(f"{counts[word]} {word}" for word in IN_WORDS.values() if counts[word]) or "nothing is asked anew"
         weakened = f" with {self.settings.mutant}" if self.settings.mutant else ""
-        lines = [f"{self.settings.theorem}{weakened}, {self.settings.replicas_in_words}: {self.status} ({told})"]
+        lines = [f"{self.settings.theorem}{weakened}, {self.settings.replicas_in_words}: {IN_WORDS[self.status]} ({told})"]
+        if "stopped" in {obligation.status for obligation in self.obligations}:
+            lines.append(
+                f"  the clock stopped Z3 where one question took {self.settings.time_limit:g} s: that is no answer, and on a"
+                " faster machine, or with a longer --time-limit, there may be one"
+            )
         if self.is_weakened:
             lines += self._unchanged_in_words()
         if self.status == "proved":
@@ -163,13 +179,13 @@ def _changed(induction: WeakenedInduction, outcome: Outcome, report: Report) -> 
             report([], done, len(tasks))
             continue
         changed.append(task)
-        found = induction.counterexample(task) if induction.has_time_for_search else None
+        found = induction.counterexample(task) if induction.settings.search else None
         if found is not None:
             seconds = time.perf_counter() - started
             paths = sum(step.paths for step in induction.outcomes(task, induction.actions[task]))
             outcome.obligations = [Obligation(task, name, "refuted", seconds, paths) for name in found.failing]
             outcome.counterexample, outcome.left_out = found, tuple(tasks[done:])
-            outcome.reachability = reachable(found, induction.theorem, induction.settings.mutant, REACHABILITY_LIMITS)
+            outcome.reachability = reachable(found, induction.theorem, induction.settings.mutant, MOST_STATES_TO_START)
             report(outcome.obligations, done, len(tasks))
             break
     return changed
@@ -191,7 +207,7 @@ def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
 
     wanted = Property("Witness", "sometimes", (when(shown, *read),), "the theorem speaks of something")
     engine = "compiled" if theorem.witness.reads else "reference"
-    found = explorer(engine)(model, [wanted], Limits(True, *WITNESS_LIMITS))
+    found = explorer(engine)(model, [wanted], Limits(True, MOST_STATES_TO_WITNESS))
     (verdict,) = found.verdicts
     return (model, verdict.trace) if verdict.trace is not None else None
 
@@ -205,13 +221,18 @@ def _refute(settings: Settings, report: Report) -> Outcome:
     outcome = Outcome(settings)
 
     def told(depth: Depth) -> None:
-        status: Status = "unknown" if depth.violated is None else "refuted" if depth.violated else "proved"
+        if depth.violated is None:
+            status: Status = "stopped" if depth.stopped else "unknown"
+        else:
+            status = "refuted" if depth.violated else "proved"
         action = f"runs of {depth.states} states"
         outcome.obligations.append(Obligation(action, prop.name, status, depth.seconds, len(model.actions)))
         report(outcome.obligations[-1:], depth.states, MOST_STATES)
 
     least = settings.runs_from or 1
-    found = BoundedExecution(model, prop).shortest_violation(MOST_STATES, settings.timeout, told, settings.export, least)
+    found = BoundedExecution(model, prop).shortest_violation(
+        MOST_STATES, settings.effort, told, settings.export, least, settings.time_limit
+    )
     if found.trace is not None:
         outcome.counterexample = Counterexample(model, refutable.log_size, found.trace, prop.name)
         shorter = "and none is shorter" if least == 1 else f"and none is shorter of those from {least} states on"
@@ -225,8 +246,8 @@ def _results(settings: Settings, tasks: list[str], workers: int) -> Iterator[tup
         yield from ((task, _work(task)) for task in tasks)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _start, (settings,)) as executor:
-        futures = {executor.submit(_work, task): task for task in tasks}
+    with ProcessPoolExecutor(workers, context, _start_forking, (settings,)) as executor:
+        futures = {executor.submit(_work_apart, task): task for task in tasks}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
@@ -251,6 +272,55 @@ def _work(task: str) -> list[Obligation]:
     return induction.prove(task, lambda claim: search.find(claim) is not None)
 
 
+_at_work_apart: list[BaseProcess] = []
+"""The process in which this one's task is proved."""
+
+
+def _start_forking(settings: Settings) -> None:
+    """Get ready to prove each task in a process of its own, and to end that one with this one."""
+    _start(settings)
+
+    def end(signal_number: int, _: object) -> None:
+        for process in _at_work_apart:
+            process.kill()
+        os._exit(128 + signal_number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def _work_apart(task: str) -> list[Obligation]:
+    """Prove a task in a process that is forked for it.
+
+    What Z3 finds, and how soon, depends a little on all that it was asked before. So each task begins alike, whichever other
+    tasks a worker had before it.
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_send, args=(task, sender))
+    process.start()
+    sender.close()
+    _at_work_apart[:] = [process]
+    try:
+        found = receiver.recv()
+    except EOFError as error:
+        raise RuntimeError(f"the process died that was to prove {task}") from error
+    finally:
+        process.kill()
+        process.join()
+        _at_work_apart.clear()
+    if isinstance(found, BaseException):
+        raise found
+    obligations: list[Obligation] = found
+    return obligations
+
+
+def _send(task: str, sender: Connection) -> None:
+    try:
+        sender.send(_work(task))
+    except BaseException as error:
+        sender.send(error)
+
+
 def _explain(outcome: Outcome, by_task: dict[str, list[Obligation]]) -> None:
     """Show the first counterexample: found once more, in this process."""
     refuted = [
@@ -268,7 +338,7 @@ def _explain(outcome: Outcome, by_task: dict[str, list[Obligation]]) -> None:
     claims = (claim for claim in induction.claims(task) if claim.conjunct == obligation.conjunct)
     found = outcome.counterexample = next(filter(None, map(search.find, claims)), None)
     if found is not None:
-        outcome.reachability = reachable(found, induction.theorem, settings.mutant, REACHABILITY_LIMITS)
+        outcome.reachability = reachable(found, induction.theorem, settings.mutant, MOST_STATES_TO_START)
 
 
 def z3_version() -> str:

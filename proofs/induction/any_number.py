@@ -6,9 +6,8 @@ announced as leaders of the epochs in question. Z3 gets the conjuncts for these,
 than the invariant says, so what follows from it follows from the invariant.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count, product
+from itertools import product
 from typing import Any
 
 import z3
@@ -24,7 +23,10 @@ from proofs.symbolic.values import IS_BROKER, Brokers, negation, parts_of
 
 FIRST_ATTEMPTS = 2_000_000
 """How much Z3 may do in each of the first attempts at a proof, in its own units: less than a second. A proof takes half as
-much at most."""
+much at most. In the attempts that follow it is twice as much each time, as long as any is left."""
+
+MOST_ATTEMPTS = 8
+"""How often all of that is tried at most: Z3 may give up before it has done what it may."""
 
 Hypothesis = tuple[str, z3.BoolRef]
 """What a conjunct says of some brokers; its name, and the formula."""
@@ -94,34 +96,31 @@ class InductionOverAnyNumber(Induction):
 
     # ---- what Z3 gets to know
 
-    def _prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
+    def prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
         """Try with the conjuncts about few brokers and about more, look for a counterexample, and try for longer."""
         status: Status = "proved" if z3.is_true(claim.goal) else "unknown"
-        end = time.perf_counter() + self.settings.timeout
-        searched = not self.has_time_for_search
-        for attempt, asked in self._attempts(claim, end):
-            if status == "proved" or asked.check() == z3.unsat:
+        effort, searched = self.effort(), not self.settings.search
+        for attempt, asked in self._attempts(claim):
+            if status == "proved" or effort.part(FIRST_ATTEMPTS * 2**attempt).ask(asked) == z3.unsat:
                 status = "proved"
                 break
-            late = time.perf_counter() >= end
-            if (late or attempt > 0) and not searched:
+            if (attempt > 0 or effort.left <= 0) and not searched:
                 searched = True
                 if on_failure(claim):
                     status = "refuted"
                     break
-            if late:
+            if effort.left <= 0:
                 break
         if self.settings.export is not None:
             export(self.settings, claim, asked)
         return status
 
-    def _attempts(self, claim: Claim, end: float) -> Iterator[tuple[int, z3.Solver]]:
-        """Solvers that know different parts of the invariant, and how often that has been tried with less time."""
-        for attempt in count():
+    def _attempts(self, claim: Claim) -> Iterator[tuple[int, z3.Solver]]:
+        """Solvers that know different parts of the invariant, and how often that has been tried with less effort."""
+        for attempt in range(MOST_ATTEMPTS):
             for hypotheses in self._choices(claim):
-                solver = self._solver(claim, hypotheses, end - time.perf_counter())
+                solver = self._solver(claim, hypotheses)
                 solver.set("random_seed", self.settings.seed + 1000 * attempt)
-                solver.set("rlimit", FIRST_ATTEMPTS * 2**attempt)
                 yield attempt, solver
 
     def _choices(self, claim: Claim) -> Iterator[list[Hypothesis]]:
@@ -139,17 +138,16 @@ class InductionOverAnyNumber(Induction):
             yield [*flat, *self._all_about(brokers)]
         yield [(conjunct.name, instance.closed()) for conjunct, instance in self.hypotheses]
 
-    def _core(self, claim: Claim) -> frozenset[str]:
+    def core_of(self, claim: Claim) -> frozenset[str]:
         for hypotheses in self._choices(claim):
-            solver = self._solver(claim, [], self.settings.timeout)
+            solver = self._solver(claim, [])
             solver.add(*(z3.Implies(z3.Bool(name), formula) for name, formula in hypotheses))
-            if solver.check(*(z3.Bool(conjunct.name) for conjunct in self.conjuncts)) == z3.unsat:
+            if self.effort().ask(solver, *(z3.Bool(conjunct.name) for conjunct in self.conjuncts)) == z3.unsat:
                 return frozenset(str(name) for name in solver.unsat_core())
         return frozenset()
 
-    def _solver(self, claim: Claim, hypotheses: Sequence[Hypothesis], seconds: float) -> z3.Solver:
+    def _solver(self, claim: Claim, hypotheses: Sequence[Hypothesis]) -> z3.Solver:
         solver = z3.Solver()
-        solver.set("timeout", max(int(seconds * 1000), 1))
         solver.add(*self.premises, *(formula for _, formula in hypotheses), *claim.premises, negation(claim.goal))
         return solver
 

@@ -5,7 +5,6 @@ piece is proved by Z3's own search, if that finds a proof at once, or else from 
 (`proofs.instances`).
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -13,7 +12,8 @@ from typing import Any
 import z3
 
 from model_check.core.model import Action
-from proofs.induction.induction import INIT, PROPERTIES, Claim, Induction, Obligation, Status, export, names_in
+from proofs.effort import Effort
+from proofs.induction.induction import INIT, PROPERTIES, Claim, Induction, Obligation, Status, export, gravest, names_in
 from proofs.induction.instances import Instances, Kinds
 from proofs.induction.invariant import Conjunct, ReplicaView, Theorem
 from proofs.induction.pieces import pieces
@@ -24,13 +24,10 @@ from proofs.symbolic.state import kinds_of_arguments
 from proofs.symbolic.values import Kind, conjunction, negation, number
 from spec.values import Epoch, Offset
 
-AT_FIRST, AT_FIRST_MS = 400_000, 500
-"""How much Z3 may do with a whole claim, or a piece, by its own search first, in its own units: a tenth of a second.
+AT_FIRST = 400_000
+"""How much Z3 may do with a whole claim, or a piece, by its own search first, in its own units: a tenth of a second."""
 
-Not all that it does counts in its units, so there is a limit in milliseconds, too.
-"""
-
-BY_INSTANCES, BY_INSTANCES_MS = 6_000_000, 8_000
+BY_INSTANCES = 6_000_000
 """How much it may do with instances each time: a few seconds."""
 
 IN_ORDER = "LogsInOrder"
@@ -87,9 +84,9 @@ class InductionByOutcome(Induction):
                 premises = step.enabled, z3.simplify(z3.substitute(step.facts, *known))
                 yield Claim(label, conjunct.name, premises, goal, step.paths, *about)
 
-    def _property_claims(self) -> Iterator[Claim]:
+    def property_claims(self) -> Iterator[Claim]:
         yield Claim(PROPERTIES, IN_ORDER, (), conjunction(self.orders), 1)
-        yield from super()._property_claims()
+        yield from super().property_claims()
 
     def prove(
         self, task: str, on_failure: Callable[[Claim], bool] = lambda claim: False, only: str | None = None
@@ -103,21 +100,21 @@ class InductionByOutcome(Induction):
             joined[key] = found if before is None else _both(before, found)
         return list(joined.values())
 
-    def _prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
+    def prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
         if claim.action == INIT:
-            return super()._prove_claim(solver, claim, on_failure)
+            return super().prove_claim(solver, claim, on_failure)
         if self.settings.export is not None:
             solver.push()
             solver.add(*claim.premises, negation(claim.goal))
             self.exported += 1
             export(self.settings, claim, solver, part=self.exported)
             solver.pop()
-        if z3.is_true(claim.goal) or self._searched((*claim.premises, negation(claim.goal))):
+        effort = self.effort()
+        if z3.is_true(claim.goal) or self._searched(effort, (*claim.premises, negation(claim.goal))):
             return "proved"
-        end = time.perf_counter() + self.settings.timeout
         for formulas, names in self._pieces(claim):
-            if time.perf_counter() > end or not self._proves_piece(claim, formulas, names):
-                return "refuted" if self.has_time_for_search and on_failure(claim) else "unknown"
+            if not self._proves_piece(effort, self.instances_of, claim, formulas, names):
+                return "refuted" if self.settings.search and on_failure(claim) else "unknown"
         return "proved"
 
     def _pieces(self, claim: Claim) -> Iterator[tuple[tuple[z3.BoolRef, ...], list[tuple[Kind, z3.ArithRef]]]]:
@@ -131,16 +128,16 @@ class InductionByOutcome(Induction):
         """For each conjunct: the conjuncts on which the proofs of all outcomes rest."""
         found: dict[str, frozenset[str]] = {}
         for claim in self.claims(task):
-            found[claim.conjunct] = found.get(claim.conjunct, frozenset()) | self._core(claim)
+            found[claim.conjunct] = found.get(claim.conjunct, frozenset()) | self.core_of(claim)
         return found
 
-    def _core(self, claim: Claim) -> frozenset[str]:
+    def core_of(self, claim: Claim) -> frozenset[str]:
         """The conjuncts on which a proof of a claim rests, piece by piece."""
         if claim.action == INIT:
             return frozenset()
         found: set[str] = set()
         for formulas, names in self._pieces(claim):
-            if self._searched(formulas, self.labelled) or any(self._by_instances(self.labelled, claim, formulas, names)):
+            if self._proves_piece(self.effort(), self.labelled, claim, formulas, names):
                 found |= self.labelled.core
             else:
                 raise ValueError(f"no proof was found that {claim.action} keeps {claim.conjunct}")
@@ -152,11 +149,20 @@ class InductionByOutcome(Induction):
         under = [(z3.Bool(conjunct.name), instance.closed()) for conjunct, instance in self.hypotheses]
         return Instances(self.premises, self.kinds, under)
 
-    def _proves_piece(self, claim: Claim, formulas: tuple[z3.BoolRef, ...], names: list[tuple[Kind, z3.ArithRef]]) -> bool:
-        return self._searched(formulas) or any(self._by_instances(self.instances_of, claim, formulas, names))
+    def _proves_piece(
+        self,
+        effort: Effort,
+        hypotheses: Instances,
+        claim: Claim,
+        formulas: tuple[z3.BoolRef, ...],
+        names: list[tuple[Kind, z3.ArithRef]],
+    ) -> bool:
+        searched = self._searched(effort, formulas, hypotheses if hypotheses.labels else None)
+        return searched or any(self._by_instances(effort, hypotheses, claim, formulas, names))
 
     def _by_instances(
         self,
+        effort: Effort,
         hypotheses: Instances,
         claim: Claim,
         formulas: tuple[z3.BoolRef, ...],
@@ -169,22 +175,19 @@ class InductionByOutcome(Induction):
         ends = [(Offset, z3.IntVal(0)), *((Offset, number(log.end_offset - 1)) for log in logs)]
         landmarks = [(kind, number(value)) for kind, value in self.theorem.landmarks(self._view)]
         core = [*about, *written_in, *names, *landmarks]
-        return hypotheses.attempts(formulas, core, ends, (BY_INSTANCES, BY_INSTANCES_MS))
+        return hypotheses.attempts(formulas, core, ends, effort, BY_INSTANCES)
 
-    def _searched(self, formulas: tuple[z3.BoolRef, ...], labelled: Instances | None = None) -> bool:
+    def _searched(self, effort: Effort, formulas: tuple[z3.BoolRef, ...], labelled: Instances | None = None) -> bool:
         """Whether Z3's own search finds the contradiction soon; `labelled`: what it is told under labels, if it is."""
         solver = self.solver() if labelled is None else z3.Solver()
-        solver.set("rlimit", AT_FIRST)
-        solver.set("timeout", AT_FIRST_MS)
         solver.add(*formulas)
         if labelled is None:
-            return bool(solver.check() == z3.unsat)
+            return bool(effort.part(AT_FIRST).ask(solver) == z3.unsat)
         solver.add(*labelled.ground, *(known.told(known.formula) for known in labelled.general))
-        return labelled.contradicts(solver)
+        return labelled.contradicts(solver, effort.part(AT_FIRST))
 
 
 def _both(one: Obligation, other: Obligation) -> Obligation:
     """Two parts of one obligation."""
-    found = {one.status, other.status}
-    status: Status = "refuted" if "refuted" in found else "unknown" if "unknown" in found else "proved"
+    status = gravest([one.status, other.status])
     return one._replace(status=status, seconds=one.seconds + other.seconds, paths=one.paths + other.paths)

@@ -5,28 +5,33 @@ which the action leads to a state in which the conjunct does not. That there is 
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import z3
 
 from model_check.core.model import Action, Local
+from proofs.effort import Effort, StoppedByClockError
 from proofs.induction.invariant import Conjunct, Instance, StateView, Theorem, instances
 from proofs.settings import Settings
 from proofs.symbolic.relation import Step, as_formula, step
 from proofs.symbolic.state import SymbolicState, initial_state, shapes_of, unknown_state
-from proofs.symbolic.values import FEASIBILITY_TIMEOUT_MS, Brokers, Name, conjunction, negation, truth
+from proofs.symbolic.values import Brokers, Name, conjunction, negation, truth
 
-Status = Literal["proved", "refuted", "unknown"]
+Status = Literal["proved", "refuted", "unknown", "stopped"]
+"""What became of an obligation. `stopped`: by the clock, so that nothing is known of what Z3 would have answered."""
 
-LEAST_S_FOR_SEARCH = 1.0
-"""With less time for an obligation, no counterexample is looked for."""
+GRAVEST_FIRST: tuple[Status, ...] = ("refuted", "stopped", "unknown", "proved")
+"""What is said of several obligations: the first of these that one of them is."""
 
-ATTEMPTS = (5_000_000, 5_000_000, 10_000_000, 0)
-"""How much Z3 may do in each attempt at a proof, in its own units: a second or two in the first, no limit in the last.
+ATTEMPTS = (5_000_000, 5_000_000, 10_000_000)
+"""How much Z3 may do in each of the first attempts at a proof, in its own units; in the last one whatever is left.
 
-So a busy machine proves the same. A counterexample is looked for before the last.
+A counterexample is looked for before the last.
 """
+
+PATHS = "(the ways through the rules)"
+"""In place of a conjunct where the clock stopped the evaluation of an action, before there were any obligations."""
 
 INIT, PROPERTIES = "Init", "Property"
 """What stands in the place of an action for the obligations that are about none."""
@@ -107,7 +112,7 @@ class Induction:
         if task == INIT:
             yield from self._initial_claims()
         elif task == PROPERTIES:
-            yield from self._property_claims()
+            yield from self.property_claims()
         elif task in lemmas:
             yield from lemmas[task](self)
         else:
@@ -134,7 +139,6 @@ class Induction:
     def pruning(self, action: Action | None = None) -> z3.Solver:
         """A solver that rules paths out: it knows what the invariant says without quantifiers, and of the arguments."""
         solver = z3.Solver()
-        solver.set("timeout", FEASIBILITY_TIMEOUT_MS)
         solver.add(*self.premises)
         names = [name.term for name in names_in(action)] if action is not None else []
         for _, instance in self.hypotheses:
@@ -156,7 +160,7 @@ class Induction:
             goal, about = conjunction(changed), conjunct.variables
             yield Claim(label, conjunct.name, (taken.enabled, taken.facts), goal, taken.paths, *about)
 
-    def _property_claims(self) -> Iterator[Claim]:
+    def property_claims(self) -> Iterator[Claim]:
         for conjunct in self.theorem.consequences:
             goal = conjunction([instance.body for instance in self.instances(conjunct, self.before)])
             yield Claim(PROPERTIES, conjunct.name, (), goal, 1)
@@ -175,7 +179,6 @@ class Induction:
     def solver(self) -> z3.Solver:
         """A solver that knows the invariant of the state before."""
         solver = z3.Solver()
-        solver.set("timeout", int(self.settings.timeout * 1000))
         solver.set("random_seed", self.settings.seed)
         solver.add(*self.premises)
         solver.add(*(instance.closed() for _, instance in self.hypotheses))
@@ -190,48 +193,53 @@ class Induction:
         """
         solver = z3.Solver() if task == INIT else self.solver()
         obligations = []
-        for claim in (claim for claim in self.claims(task) if only in (None, claim.conjunct)):
-            started = time.perf_counter()
-            status = self._prove_claim(solver, claim, on_failure)
-            obligations.append(Obligation(claim.action, claim.conjunct, status, time.perf_counter() - started, claim.paths))
+        started = time.perf_counter()
+        try:
+            for claim in (claim for claim in self.claims(task) if only in (None, claim.conjunct)):
+                started = time.perf_counter()
+                status = self._status(solver, claim, on_failure)
+                seconds = time.perf_counter() - started
+                obligations.append(Obligation(claim.action, claim.conjunct, status, seconds, claim.paths))
+        except StoppedByClockError:
+            obligations.append(Obligation(task, PATHS, "stopped", time.perf_counter() - started, 0))
         return obligations
 
-    def _prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
+    def _status(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
+        try:
+            return self.prove_claim(solver, claim, on_failure)
+        except StoppedByClockError:
+            return "stopped"
+
+    def prove_claim(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
         """Ask Z3 for a proof of one claim; `solver` knows the invariant, and is left as it was."""
         solver.push()
-        solver.add(*claim.premises, negation(claim.goal))
-        if self.settings.export is not None:
-            export(self.settings, claim, solver)
-        status: Status = "proved" if z3.is_true(claim.goal) else self._answer(solver, claim, on_failure)
-        solver.pop()
-        return status
+        try:
+            solver.add(*claim.premises, negation(claim.goal))
+            if self.settings.export is not None:
+                export(self.settings, claim, solver)
+            return "proved" if z3.is_true(claim.goal) else self._answer(solver, claim, on_failure)
+        finally:
+            solver.pop()
 
-    @property
-    def has_time_for_search(self) -> bool:
-        """Whether there is time to look for a counterexample where no proof is found."""
-        return self.settings.timeout >= LEAST_S_FOR_SEARCH
+    def effort(self) -> Effort:
+        """How much may be done for one obligation."""
+        return Effort(self.settings.effort, self.settings.time_limit)
 
     def _answer(self, solver: z3.Solver, claim: Claim, on_failure: Callable[[Claim], bool]) -> Status:
         """Proofs are found soon, or not at all by one way of searching: then Z3 starts anew with another seed.
 
-        After a few attempts a counterexample is looked for, and only then goes the rest of the time.
+        After a few attempts a counterexample is looked for, and only then goes the rest of the effort.
         """
-        end, asked = time.perf_counter() + self.settings.timeout, solver
-        for attempt, limit in enumerate(ATTEMPTS, start=1):
-            if self._proves(asked, end - time.perf_counter(), limit):
+        effort, asked = self.effort(), solver
+        for attempt, units in enumerate(ATTEMPTS, start=1):
+            if effort.part(units).ask(asked) == z3.unsat:
                 return "proved"
-            left = end - time.perf_counter()
-            if self.has_time_for_search and (left <= 0 or attempt == len(ATTEMPTS) - 1) and on_failure(claim):
-                return "refuted"
-            if left <= 0:
-                break
             asked = self._fresh_solver(solver, attempt)
-        return "unknown"
-
-    def _proves(self, solver: z3.Solver, seconds: float, limit: int) -> bool:
-        solver.set("timeout", max(int(seconds * 1000), 1))
-        solver.set("rlimit", limit)
-        return bool(solver.check() == z3.unsat)
+            if effort.left <= 0:
+                break
+        if self.settings.search and on_failure(claim):
+            return "refuted"
+        return "proved" if effort.ask(asked) == z3.unsat else "unknown"
 
     def _fresh_solver(self, solver: z3.Solver, attempt: int) -> z3.Solver:
         fresh = z3.Solver()
@@ -241,20 +249,25 @@ class Induction:
 
     def cores(self, task: str) -> dict[str, frozenset[str]]:
         """For each conjunct that a task is about: the conjuncts on which Z3's proof rests."""
-        return {claim.conjunct: self._core(claim) for claim in self.claims(task)}
+        return {claim.conjunct: self.core_of(claim) for claim in self.claims(task)}
 
-    def _core(self, claim: Claim) -> frozenset[str]:
+    def core_of(self, claim: Claim) -> frozenset[str]:
         if z3.is_true(claim.goal):
             return frozenset()
         solver = z3.Solver()
-        solver.set("timeout", int(self.settings.timeout * 1000))
         solver.add(*self.premises, *claim.premises, negation(claim.goal))
         names = {conjunct.name: z3.Bool(conjunct.name) for conjunct in self.conjuncts}
         for conjunct, instance in self.hypotheses:
             solver.add(z3.Implies(names[conjunct.name], instance.closed()))
-        if claim.action == INIT or solver.check(*names.values()) != z3.unsat:
+        if claim.action == INIT or self.effort().ask(solver, *names.values()) != z3.unsat:
             return frozenset()
         return frozenset(str(name) for name in solver.unsat_core())
+
+
+def gravest(found: Iterable[Status]) -> Status:
+    """What is said of obligations together: proved if all are, or if there are none."""
+    statuses = set(found)
+    return next((status for status in GRAVEST_FIRST if status in statuses), "proved")
 
 
 def names_in(action: Action) -> list[Name]:

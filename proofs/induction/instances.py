@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import z3
 
+from proofs.effort import Effort
 from proofs.symbolic.log import FRESH_FUNCTIONS
 from proofs.symbolic.state import UnknownSlotError
 from proofs.symbolic.values import Kind
@@ -230,11 +231,11 @@ class Instances:
         self._made: dict[tuple[int, ...], tuple[z3.BoolRef, Sequence[z3.ExprRef]]] = {}
         """Instances, with what they are about, so that its ids stay its own."""
 
-    def attempts(self, claim: Sequence[z3.BoolRef], core: About, seeds: About, limits: tuple[int, int]) -> Iterator[bool]:
+    def attempts(self, claim: Sequence[z3.BoolRef], core: About, seeds: About, effort: Effort, each: int) -> Iterator[bool]:
         """Whether the formulas of a claim, its goal negated, contradict the hypotheses: by more instances each time.
 
-        `core` and `seeds` are what the claim is about, and what else to begin with; `limits` are for each question to Z3,
-        in its own units and in milliseconds.
+        `core` and `seeds` are what the claim is about, and what else to begin with; `effort` is for all of it, and of that
+        so many units for `each` question.
         """
         claimed = [part for formula in claim for part in self._normal(formula)]
         terms = Terms(core)
@@ -245,10 +246,8 @@ class Instances:
         told = [known.told(instance) for known in first for instance in self._instances(known, terms, MOST_OF_ONE)]
         told += [self._spelled_out(formula, terms, MOST_OF_ONE) for formula in claimed]
         solver = z3.SimpleSolver()
-        solver.set("rlimit", limits[0])
-        solver.set("timeout", limits[1])
         solver.add(*self.ground, *told)
-        yield self.contradicts(solver)
+        yield self.contradicts(solver, effort.part(each))
         quantified = [known for formula in claimed for known in self._quantified_in(formula)]
         terms.wider()
         for kind, term in [asked for formula in self.ground for asked in self._asked_in(formula).ground]:
@@ -257,7 +256,7 @@ class Instances:
             for kind, term in _asked_of(known, terms, MOST_OF_ONE):
                 terms.add(kind, term)
         for _ in range(MOST_ROUNDS):
-            if solver.check(*self.labels) != z3.sat:
+            if effort.part(each).ask(solver, *self.labels) != z3.sat:
                 break
             model = solver.model()
             apart = terms.told_apart(model)
@@ -271,13 +270,13 @@ class Instances:
             if not violated:
                 break
             solver.add(*violated)
-        yield self.contradicts(solver)
+        yield self.contradicts(solver, effort.part(each))
 
-    def contradicts(self, solver: z3.Solver) -> bool:
+    def contradicts(self, solver: z3.Solver, effort: Effort) -> bool:
         """Whether what a solver knows contradicts itself; then the labels of what it rests on are noted."""
         if self.labels:
             solver.set("core.minimize", True)
-        found = bool(solver.check(*self.labels) == z3.unsat)
+        found = bool(effort.ask(solver, *self.labels) == z3.unsat)
         if found and self.labels:
             self.core = frozenset(map(str, solver.unsat_core()))
         return found

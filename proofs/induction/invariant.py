@@ -12,7 +12,7 @@ from model_check.core.model import Model
 from proofs.settings import Replicas
 from proofs.symbolic.logic import any_of
 from proofs.symbolic.values import Brokers, Kind, SymbolicBool, SymbolicInt, SymbolicSet, conjunction, truth
-from spec.mutation import AnyProtocol, Mutant
+from spec.mutation import Mutant, RulesT
 from spec.values import BrokerId, Offset
 
 
@@ -213,6 +213,6 @@ class Theorem:
     holds: bool = True
 
 
-def weakened_rules(protocol: AnyProtocol, mutants: Iterable[Mutant]) -> dict[str, Any]:
+def weakened_rules(protocol: RulesT, mutants: Iterable[Mutant]) -> dict[str, Any]:
     """The rule that each mutant weakens, as the protocol has it."""
     return {mutant.name: getattr(protocol, mutant.field) for mutant in mutants}

@@ -14,6 +14,7 @@ import z3
 from model_check.core.exploration import Trace, TraceStep
 from model_check.core.model import Model, Property, Slot
 from model_check.models import MODELS
+from proofs.effort import EMERGENCY_OF_RUNS_S, Effort, StoppedByClockError
 from proofs.refutation.finite import SmallNumbers, spelled_out
 from proofs.symbolic.relation import as_formula, step
 from proofs.symbolic.shapes import Shape
@@ -47,11 +48,15 @@ CHOSEN = z3.Function("chosen action", z3.IntSort(), z3.IntSort())
 
 
 class Depth(NamedTuple):
-    """How long Z3 took to decide whether some run of this many states violates the property; `None` if it did not."""
+    """How long Z3 took to decide whether some run of this many states violates the property; `None` if it did not.
+
+    `stopped`: by the clock, before it had done what it may.
+    """
 
     states: int
     violated: bool | None
     seconds: float
+    stopped: bool = False
 
 
 class Refutation(NamedTuple):
@@ -106,12 +111,16 @@ class BoundedExecution:
     def shortest_violation(
         self,
         most_states: int,
-        seconds: float,
+        effort: int,
         report: Callable[[Depth], None] = lambda depth: None,
         export: Path | None = None,
         least_states: int = 1,
+        time_limit: float = EMERGENCY_OF_RUNS_S,
     ) -> Refutation:
-        """Try runs of one state, two, and so on, or from `least_states` on, each for so many `seconds` at most."""
+        """Try runs of one state, two, and so on, or from `least_states` on.
+
+        `effort`: how much Z3 may do for one length, in its own units; after `time_limit` seconds the clock stops it.
+        """
         width = max(len(self.model.actions), most_states, 15).bit_length() + 1
         small = SmallNumbers(width, self.numbers)
         runs = [
@@ -126,15 +135,18 @@ class BoundedExecution:
             if states < least_states:
                 continue
             solver = TACTIC.solver()
-            solver.set("timeout", max(int(seconds * 1000), 1))
             solver.add(*(small.of(term) for term in (*runs, self._at(self.violated, states - 1))))
             if export is not None:
                 header = f"; {self.model.name}: no run of {states} states violates {self.prop.name}, if unsat\n"
                 text = header + "(set-logic QF_BV)\n" + solver.to_smt2()
                 (export / f"runs-of-{states}.smt2").write_text(text, encoding="utf-8")
-            answer = solver.check()
+            stopped = False
+            try:
+                answer = Effort(effort, time_limit).ask(solver)
+            except StoppedByClockError:
+                answer, stopped = z3.unknown, True
             violated = None if answer == z3.unknown else bool(answer == z3.sat)
-            depths.append(Depth(states, violated, time.monotonic() - started))
+            depths.append(Depth(states, violated, time.monotonic() - started, stopped))
             report(depths[-1])
             if violated is None:
                 break

@@ -4,7 +4,6 @@ What Z3 finds is never shown as it is: the state is made of Python values, the s
 functions, and the invariant is evaluated before and after. Only what survives that is a counterexample.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -15,9 +14,10 @@ from z3 import z3util
 from model_check.core.exploration import Limits, Trace, TraceStep
 from model_check.core.model import Action, Model, Property, Slot, State, when
 from model_check.traces.render import action_in_words, field_name, owner, party_name, slot_in_words
+from proofs.effort import Effort
 from proofs.induction.induction import INIT, PROPERTIES, Claim, Induction
 from proofs.induction.invariant import Conjunct, StateView, Theorem, holds_in, violations
-from proofs.refutation.finite import spelled_out
+from proofs.refutation.finite import SpelledOut
 from proofs.settings import ANY
 from proofs.symbolic.shapes import INT
 from proofs.symbolic.values import Brokers, Name, negation, truth
@@ -25,9 +25,11 @@ from proofs.symbolic.values import Brokers, Name, negation, truth
 SIZES = (1, 2, 3)
 """Lengths of logs, and last epochs, that are tried in turn."""
 
-SEARCH_S, SIMPLER_S, AT_ONCE_S = 20.0, 8.0, 0.5
-"""How long is looked for a counterexample to a claim, for a simpler one, and for one simpler in one thing; in seconds of
-this process's own time."""
+SIMPLER, AT_ONCE = 20_000_000, 1_000_000
+"""How much Z3 may do to find a simpler counterexample, and one that is simpler in one thing; in its own units."""
+
+ROUND = 100_000
+"""What each state costs that Z3 finds and Python holds against the invariant: that takes about as long as so many units."""
 
 EVERYTHING = "the invariant"
 """In place of a conjunct in a claim about all of them: any that breaks is a counterexample."""
@@ -114,6 +116,8 @@ class SmallStates:
         self.induction, self.size = induction, size
         settings, theorem = induction.settings, induction.theorem
         self.model = theorem.bounded(settings.number_of_replicas, size + 1, size + 1, settings.mutant)
+        self.none_is_left = False
+        """Whether Z3 said of what it was asked last that there is no such state."""
         self.realistic = z3.FreshBool("as in a cluster")
         self.instances = {
             (conjunct.name, instance.brokers): instance
@@ -130,6 +134,9 @@ class SmallStates:
         named = [value for value in arguments if isinstance(value, Name)]
         self.solver.add(*(INT.small(name, size + 1) for name in named if str(name.term) not in bound))
         self.solver.add(*self._slots())
+        self.spelled_out = SpelledOut(range(-1, size + 3))
+        self.impossible: dict[tuple[int, ...], Sequence[z3.BoolRef]] = {}
+        """Formulas, by their ids, that hold in no small state with the invariant."""
 
     def _slots(self) -> Iterator[z3.BoolRef]:
         """That values are small, and that there is nothing in slots that the bounded model does not have."""
@@ -143,37 +150,47 @@ class SmallStates:
                 if (name, key) not in inside:
                     yield shapes[name].is_value(before.at(name, key), initial[name])
 
-    def find(self, formulas: Sequence[z3.BoolRef], end: float) -> tuple[z3.ModelRef, State] | None:
-        """A small state in which the invariant and these formulas hold, if one is found before the clock shows `end`."""
+    def find(
+        self, formulas: Sequence[z3.BoolRef], effort: Effort, simplify: bool = True
+    ) -> tuple[z3.ModelRef, State] | None:
+        """A small state in which the invariant and these formulas hold, if one is found with this effort.
+
+        It is as simple as possible, if it is to be simplified.
+        """
+        key = tuple(formula.get_id() for formula in formulas)
+        if key in self.impossible:
+            return None
         wanted = z3.FreshBool("wanted")
-        numbers = range(-1, self.size + 3)
-        self.solver.add(*(z3.Implies(wanted, spelled_out(formula, numbers)) for formula in formulas))
-        found = self._checked([wanted], end)
-        if found is not None:
-            found = self._simpler(found, [wanted], time.process_time() + SIMPLER_S)
+        self.solver.add(*(z3.Implies(wanted, self.spelled_out.of(formula)) for formula in formulas))
+        found = self._checked([wanted], effort)
+        if found is None and self.none_is_left:
+            self.impossible[key] = formulas
+        if found is not None and simplify:
+            found = self._simpler(found, [wanted], Effort(SIMPLER, effort.seconds))
         self.solver.add(z3.Not(wanted))
         return found
 
-    def _simpler(self, found: tuple[z3.ModelRef, State], wanted: list[z3.BoolRef], end: float) -> tuple[z3.ModelRef, State]:
+    def _simpler(
+        self, found: tuple[z3.ModelRef, State], wanted: list[z3.BoolRef], effort: Effort
+    ) -> tuple[z3.ModelRef, State]:
         """The same, as in a cluster if there is such a one, and with as much as possible as it is at the start."""
-        more = self._checked([*wanted, self.realistic], end) if self.induction.theorem.realistic else None
+        more = self._checked([*wanted, self.realistic], effort) if self.induction.theorem.realistic else None
         if more is not None:
             found, wanted = more, [*wanted, self.realistic]
         for slot, value in zip(self.model.slots, self.model.initial, strict=True):
             as_at_start = z3.FreshBool("as at the start")
             held = self.induction.before.at(slot.name, slot.key)
             self.solver.add(z3.Implies(as_at_start, self.induction.shapes[slot.name].is_value(held, value)))
-            simpler = self._checked([*wanted, as_at_start], min(end, time.process_time() + AT_ONCE_S))
+            simpler = self._checked([*wanted, as_at_start], effort.part(AT_ONCE))
             if simpler is not None:
                 found = simpler
                 wanted = [*wanted, as_at_start]
         return found
 
-    def _checked(self, assumed: Sequence[z3.BoolRef], end: float) -> tuple[z3.ModelRef, State] | None:
-        while (left := end - time.process_time()) > 0:
-            self.solver.set("timeout", max(int(left * 1000), 1))
-            if self.solver.check(*assumed) != z3.sat:
-                return None
+    def _checked(self, assumed: Sequence[z3.BoolRef], effort: Effort) -> tuple[z3.ModelRef, State] | None:
+        self.none_is_left = False
+        while (answer := effort.ask(self.solver, *assumed)) == z3.sat:
+            effort.spend(ROUND)
             found = self.solver.model()
             state = self._read(found)
             violated = list(self._violated(state, realistic=self.realistic in assumed))
@@ -183,6 +200,7 @@ class SmallStates:
             if not new:
                 return None  # for Z3 the invariant holds: such a state is not what it seems
             self.solver.add(*new)
+        self.none_is_left = answer == z3.unsat
         return None
 
     def _read(self, found: z3.ModelRef) -> State:
@@ -209,15 +227,22 @@ class CounterexampleSearch:
         self.induction = induction
         self.states: dict[int, SmallStates] = {}
 
-    def find(self, claim: Claim, seconds: float = SEARCH_S, sizes: Sequence[int] = SIZES) -> Counterexample | None:
-        """A small counterexample to a claim that Z3 could not prove, if one is found in that time."""
+    def effort(self, units: int | None = None) -> Effort:
+        """So much effort for a search."""
+        settings = self.induction.settings
+        return Effort(settings.search if units is None else units, settings.time_limit)
+
+    def find(
+        self, claim: Claim, effort: Effort | None = None, sizes: Sequence[int] = SIZES, simplify: bool = True
+    ) -> Counterexample | None:
+        """A small counterexample to a claim that Z3 could not prove, if one is found with this effort."""
         if claim.action == INIT:
             return self._initial(claim)
-        end = time.process_time() + seconds
+        effort = effort or self.effort()
         for size in sizes:
             states = self._states(size)
             numbers = [z3.And(number >= 0, number <= size + 1) for number in claim.numbers]
-            found = states.find((*claim.premises, *numbers, negation(claim.goal)), end)
+            found = states.find((*claim.premises, *numbers, negation(claim.goal)), effort, simplify)
             shown = None if found is None else self._replayed(claim, states.model, *found, size)
             if shown is not None:
                 return shown
@@ -306,20 +331,19 @@ def search_for(induction: Induction) -> Search:
     return SearchWithFewReplicas(induction) if induction.settings.replicas == ANY else CounterexampleSearch(induction)
 
 
-def reachable(counterexample: Counterexample, theorem: Theorem, mutant: str | None, limits: tuple[int, float]) -> str:
+def reachable(counterexample: Counterexample, theorem: Theorem, mutant: str | None, most_states: int) -> str:
     """Whether a model just large enough can reach the state from which a counterexample starts, in words.
 
-    `limits` are states and seconds.
+    Of that model, `most_states` are explored at most.
     """
     from model_check.engines.explorer import explorer  # noqa: PLC0415
 
-    max_states, max_seconds = limits
     replicas = counterexample.model.parameters["replicas"]
     model = theorem.bounded(replicas, counterexample.size, counterexample.size, mutant)
     found = Explored(counterexample.model, counterexample.trace[0].state)
     start = tuple(found.at(slot.name, slot.key) for slot in model.slots)
     elsewhere = Property("Elsewhere", "always", (when(lambda *state: state != start, *model.slots),), "not this state")
-    result = explorer("reference")(model, [elsewhere], Limits(True, max_states, max_seconds))
+    result = explorer("reference")(model, [elsewhere], Limits(True, most_states))
     (verdict,) = result.verdicts
     bounds = f"with logs and epochs up to {counterexample.size}"
     if verdict.trace is not None:

@@ -6,39 +6,48 @@ from itertools import product
 import z3
 
 
-def spelled_out(formula: z3.ExprRef, numbers: range) -> z3.ExprRef:
-    """The formula with each quantifier over whole numbers (or truths) replaced by its instances.
+class SpelledOut:
+    """Formulas with each quantifier over whole numbers (or truths) replaced by its instances.
 
-    It means the same for states whose logs and epochs stay below the last number, since claims about an offset or an
+    They mean the same for states whose logs and epochs stay below the last number, since claims about an offset or an
     epoch say nothing beyond the end of the logs and the last epoch.
     """
-    done: dict[int, tuple[z3.ExprRef, z3.ExprRef]] = {}  # by a term's id, which is its own only as long as the term is kept
 
-    def replaced(term: z3.ExprRef) -> z3.ExprRef:
-        known = done.get(term.get_id())
+    def __init__(self, numbers: range) -> None:
+        self.numbers = numbers
+        self.done: dict[int, tuple[z3.ExprRef, z3.ExprRef]] = {}
+        """What became of a term, by its id, which is its own only as long as the term is kept."""
+
+    def of(self, term: z3.ExprRef) -> z3.ExprRef:
+        """The term, spelled out."""
+        known = self.done.get(term.get_id())
         if known is not None:
             return known[0]
         result: z3.ExprRef = term
         if z3.is_quantifier(term):
-            result = _instances(term)
-        elif z3.is_app(term) and term.num_args() > 0:
-            children = [replaced(child) for child in term.children()]
-            if any(not new.eq(old) for new, old in zip(children, term.children(), strict=True)):
-                result = _rebuilt(term, children)
-        done[term.get_id()] = (result, term)
+            result = self._instances(term)
+        elif z3.is_app(term):
+            children = term.children()
+            spelled = [self.of(child) for child in children]
+            if any(new is not old and not new.eq(old) for new, old in zip(spelled, children, strict=True)):
+                result = _rebuilt(term, spelled)
+        self.done[term.get_id()] = (result, term)
         return result
 
-    def _instances(term: z3.QuantifierRef) -> z3.ExprRef:
+    def _instances(self, term: z3.QuantifierRef) -> z3.ExprRef:
         domains = [
             [z3.BoolVal(value) for value in (False, True)]
             if term.var_sort(index) == z3.BoolSort()
-            else [z3.IntVal(value) for value in numbers]
+            else [z3.IntVal(value) for value in self.numbers]
             for index in range(term.num_vars())
         ]
-        bodies = [replaced(z3.simplify(z3.substitute_vars(term.body(), *reversed(values)))) for values in product(*domains)]
+        bodies = [self.of(z3.simplify(z3.substitute_vars(term.body(), *reversed(values)))) for values in product(*domains)]
         return z3.And(*bodies) if term.is_forall() else z3.Or(*bodies)
 
-    return replaced(formula)
+
+def spelled_out(formula: z3.ExprRef, numbers: range) -> z3.ExprRef:
+    """One formula, spelled out over these numbers."""
+    return SpelledOut(numbers).of(formula)
 
 
 def _rebuilt(term: z3.ExprRef, children: list[z3.ExprRef]) -> z3.ExprRef:

@@ -17,6 +17,9 @@ from proofs.induction.invariant import Conjunct, Theorem, holds_in
 from proofs.refutation.counterexample import Counterexample, CounterexampleSearch, explored_view
 from proofs.settings import Settings
 
+EFFORT = 10_000_000
+"""How much Z3 may do to prove that a candidate is kept, in its own units."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -32,13 +35,16 @@ class Found:
     """How many reachable states the candidates were tried on."""
 
 
-def search(theorem: Theorem, candidates: Sequence[Conjunct], replicas: int = 2, timeout: float = 4.0) -> Found:
-    """Of the candidates, together with nothing else, the largest part that induction keeps."""
+def search(theorem: Theorem, candidates: Sequence[Conjunct], replicas: int = 2, effort: int = EFFORT) -> Found:
+    """Of the candidates, together with nothing else, the largest part that induction keeps.
+
+    `effort`: how much Z3 may do for each obligation, in its own units.
+    """
     left, states = _hold_in_reachable_states(theorem, candidates, replicas)
     false = tuple(candidate.name for candidate in candidates if candidate not in left)
     not_kept: dict[str, Counterexample | None] = {}
     while True:
-        dropped = _not_kept(replace(theorem, conjuncts=tuple(left), properties=(), lemmas=()), replicas, timeout)
+        dropped = _not_kept(replace(theorem, conjuncts=tuple(left), properties=(), lemmas=()), replicas, effort)
         if not dropped:
             return Found(tuple(candidate.name for candidate in left), false, not_kept, states)
         not_kept |= dropped
@@ -61,9 +67,9 @@ def _hold_in_reachable_states(theorem: Theorem, candidates: Sequence[Conjunct], 
     return left, result.distinct_states
 
 
-def _not_kept(theorem: Theorem, replicas: int, timeout: float) -> dict[str, Counterexample | None]:
+def _not_kept(theorem: Theorem, replicas: int, effort: int) -> dict[str, Counterexample | None]:
     """Conjuncts that the start does not have, or some action does not keep."""
-    induction = Induction(theorem, Settings(theorem.name, replicas, timeout=timeout))
+    induction = Induction(theorem, Settings(theorem.name, replicas, effort=effort))
     searcher = CounterexampleSearch(induction)
     dropped: dict[str, Counterexample | None] = {}
     for task in induction.tasks():

@@ -6,7 +6,6 @@ breaks the induction.
 """
 
 import sys
-import time
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,13 +18,16 @@ from model_check.core.model import Action
 from proofs.induction.by_outcome import InductionByOutcome
 from proofs.induction.induction import INIT, PROPERTIES, Claim
 from proofs.induction.invariant import Theorem
-from proofs.refutation.counterexample import EVERYTHING, SEARCH_S, SIZES, Counterexample, CounterexampleSearch
+from proofs.refutation.counterexample import EVERYTHING, SIZES, Counterexample, CounterexampleSearch
 from proofs.settings import Settings
 from proofs.symbolic.relation import Step
 from proofs.symbolic.values import conjunction
 
-SLICES_S = (0.5, 2.0)
-"""How long is looked for a counterexample to one claim, in each round."""
+SLICES = (1_500_000, 6_000_000)
+"""How much Z3 may do to find a counterexample to one claim, in each round; in its own units."""
+
+SEARCH_IN_TASK = 150_000_000
+"""How much it may do to find one to any claim of a task."""
 
 
 class Unweakened:
@@ -98,18 +100,19 @@ class WeakenedInduction(InductionByOutcome):
         written = {place: self.shapes[place[0]].outline(value) for place, value in step.writes.items()}
         return step.enabled.get_id(), step.facts.get_id(), frozenset(written.items())
 
-    def counterexample(self, task: str, seconds: float = SEARCH_S, sizes: Sequence[int] = SIZES) -> Counterexample | None:
-        """A small counterexample to what a task has to show anew, if one is found in that time.
+    def counterexample(
+        self, task: str, units: int = SEARCH_IN_TASK, sizes: Sequence[int] = SIZES, simplify: bool = True
+    ) -> Counterexample | None:
+        """A small counterexample to what a task has to show anew, if one is found before Z3 has done so much.
 
-        Some outcomes are decided at once, and others hardly ever. So each gets a little time first, and then more. In the
-        end it is asked conjunct by conjunct.
+        Some outcomes are decided at once, and others hardly ever. So each gets a little first, and then more. In the end it
+        is asked conjunct by conjunct.
         """
         everything = list(self._everything(task))
         single = [claim for claim in self.claims(task) if not z3.is_true(claim.goal)]
-        end = time.process_time() + seconds
-        for each, size, claim in chain(product(SLICES_S, sizes, everything), product(SLICES_S, sizes, single)):
-            left = min(each, end - time.process_time())
-            found = self.search.find(claim, left, (size,)) if left > 0 else None
+        effort = self.search.effort(units)
+        for each, size, claim in chain(product(SLICES, sizes, everything), product(SLICES, sizes, single)):
+            found = self.search.find(claim, effort.part(each), (size,), simplify)
             if found is not None:
                 return found
         return None

@@ -28,6 +28,7 @@ from proofs.symbolic.values import (
     number,
     remembered,
 )
+from spec.log.batch import Batches
 from spec.log.record_log import RecordLog
 from spec.values import NO_EPOCH, NO_VALUE, Epoch, EpochEndOffset, Offset, Record
 
@@ -116,7 +117,7 @@ class SymbolicLog:
         return self._search("largest_epoch_up_to", epoch)
 
     def read(self, start: Any, limit: int) -> tuple[Record, ...]:
-        """Forks at every record that may or may not be there, so `limit` must be known."""
+        """In batches of one. Forks at every record that may or may not be there, so `limit` must be known."""
         records: list[Any] = []
         for offset in (number(start) + position for position in range(limit)):
             if not decide(self.holds(offset)):
@@ -124,19 +125,21 @@ class SymbolicLog:
             records.append(Record(SymbolicInt(self.value(offset)), SymbolicInt(self.epoch(offset))))  # type: ignore[arg-type]
         return tuple(records)
 
-    def append(self, records: tuple[Record, ...]) -> "SymbolicLog":
-        if not records:
+    def append(self, batches: Batches) -> "SymbolicLog":
+        """A batch may have any number of records, and all of them its payload for their value."""
+        if not batches:
             return self
         end, epoch, value = self.end, self.epoch, self.value
-        for record in records:
-            epoch, value = _with(epoch, end, number(record.leader_epoch)), _with(value, end, number(record.value))
-            end = z3.simplify(end + 1)
+        for batch in batches:
+            payload = batch.value if isinstance(batch, Record) else batch.payload
+            base, end = end, z3.simplify(end + number(batch.record_count))
+            epoch, value = _with(epoch, base, end, number(batch.leader_epoch)), _with(value, base, end, number(payload))
         return SymbolicLog(self.start, end, epoch, value, number(NO_EPOCH))
 
-    def append_at(self, base_offset: Any, records: tuple[Record, ...]) -> "SymbolicLog":
+    def append_at(self, base_offset: Any, batches: Batches) -> "SymbolicLog":
         base = number(base_offset)
         if z3.is_true(z3.simplify(base == self.end)):
-            return self.append(records)
+            return self.append(batches)
         latest, end, epoch, value = self.latest_epoch.term, self.end, self.epoch, self.value
         filled = SymbolicLog(
             self.start,
@@ -145,7 +148,7 @@ class SymbolicLog:
             lambda offset: choice(z3.simplify(z3.And(end <= offset, offset < base)), number(NO_VALUE), value(offset)),
             choice(z3.simplify(base == end), self.opened, number(NO_EPOCH)),
         )
-        return filled.append(records)
+        return filled.append(batches)
 
     def without_values(self) -> "SymbolicLog":
         return SymbolicLog(self.start, self.end, self.epoch, _nothing, self.opened)
@@ -273,5 +276,8 @@ def _nothing(offset: Any) -> z3.ArithRef:
     return z3.IntVal(NO_VALUE)
 
 
-def _with(column: Column, at: Any, value: Any) -> Column:
-    return lambda offset: choice(z3.simplify(offset == at), value, column(offset))
+def _with(column: Column, base: Any, end: Any, value: Any) -> Column:
+    """The column with `value` from `base` to `end`, which is exclusive."""
+    if z3.is_true(z3.simplify(end == base + 1)):
+        return lambda offset: choice(z3.simplify(offset == base), value, column(offset))
+    return lambda offset: choice(z3.simplify(z3.And(base <= offset, offset < end)), value, column(offset))

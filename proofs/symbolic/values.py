@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 import z3
 
-FEASIBILITY_TIMEOUT_MS = 500
-"""How long Z3 may take to rule a path out. A path that it does not rule out in time is kept: that is always sound."""
+from proofs.effort import Effort
+
+FEASIBILITY = 1_500_000
+"""How much Z3 may do to rule a path out, in its own units. What it does not rule out is kept: that is always sound."""
 
 
 class SymbolicBool:
@@ -470,16 +472,25 @@ class _Run:
         self.alternatives: list[tuple[Turn, ...]] = []
         self.named = 0
         self.known: dict[Any, Any] = {}
+        self.example: z3.ModelRef | None = None
+        """Values with which a run goes the way that this one has gone so far, if some are known."""
 
-    def _feasible(self, term: z3.BoolRef) -> bool:
-        return self.solver is None or self.solver.check(term) != z3.unsat
+    def _feasible(self, term: z3.BoolRef) -> tuple[bool, z3.ModelRef | None]:
+        """Whether the run may go where `term` holds, and values with which it does."""
+        if self.solver is None:
+            return True, None
+        if self.example is not None and z3.is_true(self.example.eval(term, model_completion=True)):
+            return True, self.example
+        answer = Effort(FEASIBILITY).ask(self.solver, term)
+        return answer != z3.unsat, self.solver.model() if answer == z3.sat else None
 
     def decide(self, term: z3.BoolRef) -> bool:
         if len(self.taken) < len(self.prefix):
             turn = self.prefix[len(self.taken)]
         else:
-            answer = self._feasible(term)
-            opposite = self._feasible(z3.Not(term))
+            answer, example = self._feasible(term)
+            opposite, other_example = self._feasible(z3.Not(term))
+            self.example = example if answer else other_example
             if not answer and not opposite:
                 raise _InfeasibleError
             turn = Turn(answer, answer and opposite)
@@ -524,6 +535,8 @@ def assume(fact: z3.BoolRef) -> None:
     run.learned.append((len(run.decisions), fact))
     if run.solver is not None:
         run.solver.add(fact)
+    if run.example is not None and not z3.is_true(run.example.eval(fact, model_completion=True)):
+        run.example = None
 
 
 def fresh(name: str) -> z3.ArithRef:
@@ -562,7 +575,6 @@ def explore(function: Callable[[], Any], assumptions: Sequence[z3.BoolRef] | z3.
         solver = assumptions
     elif assumptions is not None:
         solver = z3.Solver()
-        solver.set("timeout", FEASIBILITY_TIMEOUT_MS)
         solver.add(*assumptions)
     waiting: list[tuple[Turn, ...]] = [()]
     paths = []

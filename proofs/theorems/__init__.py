@@ -1,5 +1,6 @@
 """The theorems by name, and what is refuted."""
 
+from proofs.effort import EMERGENCY_OF_RUNS_S, EMERGENCY_S
 from proofs.induction.invariant import Theorem
 from proofs.refutation.bounded import Refutable
 from proofs.theorems.async_isr import ASYNC_ISR_THEOREM
@@ -38,9 +39,20 @@ def default_replicas(name: str, runs_from: int | None) -> int:
     return REFUTABLE[name].replicas if by_runs(name, runs_from) else THEOREMS[name].replicas
 
 
-def default_timeout(name: str, runs_from: int | None) -> float:
-    """How many seconds an obligation, or the search through all runs of one length, may take unless said otherwise."""
-    return 300.0 if by_runs(name, runs_from) else 20.0
+EFFORT, EFFORT_BY_OUTCOME, EFFORT_OF_RUNS = 60_000_000, 240_000_000, 4_000_000_000
+"""How much Z3 may do, in its own units: for an obligation, for one that has many outcomes, and for all runs of a length."""
+
+
+def default_effort(name: str, runs_from: int | None) -> int:
+    """How much Z3 may do for an obligation, or all runs of one length, unless said otherwise."""
+    if by_runs(name, runs_from):
+        return EFFORT_OF_RUNS
+    return EFFORT_BY_OUTCOME if THEOREMS[name].by_outcome else EFFORT
+
+
+def default_time_limit(name: str, runs_from: int | None) -> float:
+    """After how many seconds the clock stops a question to Z3 unless said otherwise."""
+    return EMERGENCY_OF_RUNS_S if by_runs(name, runs_from) else EMERGENCY_S
 
 
 NAMES = tuple(dict.fromkeys((*THEOREMS, *REFUTABLE)))

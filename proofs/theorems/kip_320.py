@@ -32,9 +32,9 @@ from proofs.symbolic.logic import (
     value_at,
 )
 from proofs.symbolic.values import Name
+from spec.broker.rules.leadership import is_leader
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.published.mutants import MUTANTS
-from spec.published.replica import leads
 from spec.published.versions import KIP_279, KIP_320, KIP_320_FIRST_TRY, Protocol
 from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
 
@@ -105,7 +105,7 @@ class View(ReplicaView):
 
     def leads(self, replica: Any) -> Any:
         """Whether the replica presumes to lead."""
-        return leads(replica, self.role(replica))
+        return is_leader(replica, self.role(replica))
 
     def follows(self, replica: Any, leader: Any) -> Any:
         """Whether `replica` works in the epoch of `leader`, a presumed leader, under it."""

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from spec.broker.rules.isr.request import WriteIsr
+from spec.log.batch import Batches
 from spec.messages.alter_partition import AlterPartitionRequest
 from spec.messages.delete_records import DeleteRecordsResponse
 from spec.messages.fetch import FetchRequest, FetchResponse
@@ -10,15 +12,15 @@ from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from spec.messages.produce import ProduceResponse
 from spec.step import Reply, Send, SendToController
-from spec.values import Epoch, Offset, Record
+from spec.values import Epoch, Offset
 
 
 @dataclass(frozen=True, slots=True)
-class RecordsAppended:
-    """Write these records at the end of the log; before the first of them there may be a gap."""
+class BatchesAppended:
+    """Write these batches at the end of the log, the first at `base_offset`; before it there may be a gap."""
 
     base_offset: Offset
-    records: tuple[Record, ...]
+    batches: Batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class LogDeleted:
     """The broker no longer has a replica of the partition."""
 
 
-LogChange: TypeAlias = RecordsAppended | LogTruncated | LogRestarted | LogStartMoved | EpochOpened | LogDeleted
+LogChange: TypeAlias = BatchesAppended | LogTruncated | LogRestarted | LogStartMoved | EpochOpened | LogDeleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +90,6 @@ class CloseConnection:
 FollowerRequest: TypeAlias = FetchRequest | OffsetForLeaderEpochRequest | ListOffsetsRequest
 
 LeaderAnswer: TypeAlias = FetchResponse | OffsetForLeaderEpochResponse | ListOffsetsResponse | DeleteRecordsResponse
-
-
-@dataclass(frozen=True, slots=True)
-class WriteIsr:
-    """Write the partition's state to ZooKeeper if it is as the leader knows it; the answer comes before any other message.
-
-    Kafka: `ReplicationUtils.updateLeaderAndIsr`, a conditional write under the partition's lock.
-    """
-
-    request: AlterPartitionRequest
-
-
-IsrRequest: TypeAlias = WriteIsr | SendToController[AlterPartitionRequest]
 
 Effect: TypeAlias = (
     Persist

@@ -5,6 +5,7 @@ somebody else. Kafka: `AbstractFetcherThread`, `ReplicaFetcherThread`.
 """
 
 from spec.broker.effects import (
+    BatchesAppended,
     Effect,
     FollowerRequest,
     LogRestarted,
@@ -12,11 +13,11 @@ from spec.broker.effects import (
     LogTruncated,
     Persist,
     RebuildProducers,
-    RecordsAppended,
 )
 from spec.broker.partition import Broker, Handled, Partition
 from spec.broker.rules.divergence import is_diverging
 from spec.broker.rules.fetcher import (
+    Asked,
     FetchState,
     FetchStatus,
     OnError,
@@ -37,6 +38,7 @@ from spec.broker.rules.fetcher import (
 )
 from spec.log.algebra import LogT
 from spec.log.local_log import append_fetched, move_start, restart, set_high_watermark
+from spec.log.producers import remember_appended
 from spec.messages.fetch import FetchRequest, FetchResponse
 from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, Wanted
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
@@ -94,16 +96,16 @@ def _cut(end_offset: Offset) -> tuple[Effect, ...]:
 
 
 def handle_offset_for_leader_epoch_response(
-    broker: Broker, partition: Partition[LogT], asked_in: Epoch, response: OffsetForLeaderEpochResponse, now: int
+    broker: Broker, partition: Partition[LogT], asked: Asked, response: OffsetForLeaderEpochResponse, now: int
 ) -> Handled[LogT]:
-    """Truncate by where an epoch ends in the leader's log. `asked_in`: the epoch in which the follower then followed.
+    """Truncate by where an epoch ends in the leader's log, as the answer to what was `asked` says.
 
     **Kafka:** `AbstractFetcherThread.truncateToEpochEndOffsets`, `maybeTruncateToEpochEndOffsets`.
     """
-    if not may_truncate_by(partition.fetcher, asked_in):
+    if not may_truncate_by(partition.fetcher, asked.leader_epoch):
         return Step(partition)
     if response.error != Error.NONE:
-        return _after_error(broker, partition, response.error, asked_in, now)
+        return _after_error(broker, partition, response.error, asked.leader_epoch, now)
     return truncate_by(broker, partition, response.end)
 
 
@@ -121,27 +123,25 @@ def truncate_by(broker: Broker, partition: Partition[LogT], end: EpochEndOffset)
 
 
 def handle_fetch_response(
-    broker: Broker, partition: Partition[LogT], asked_in: Epoch, asked_at: Offset, answer: FetchResponse, now: int
+    broker: Broker, partition: Partition[LogT], asked: Asked, response: FetchResponse, now: int
 ) -> Handled[LogT]:
     """Append what the leader sent, or truncate as it says; take its high watermark and log start.
 
-    Parameters: the epoch in which the follower followed, and the offset that it asked for, when it sent the fetch.
-
     **Kafka:** `AbstractFetcherThread.processFetchRequest`.
     """
-    if not broker.protocol.takes_answer(partition.fetcher, asked_at, asked_in):
+    if not broker.protocol.takes_answer(partition.fetcher, asked.fetch_offset, asked.leader_epoch):
         return Step(partition)
-    if answer.error != Error.NONE:
-        return _after_error(broker, partition, answer.error, asked_in, now)
-    if is_diverging(answer):
+    if response.error != Error.NONE:
+        return _after_error(broker, partition, response.error, asked.leader_epoch, now)
+    if is_diverging(response):
         local, hw_rule = partition.local, broker.protocol.high_watermark_when_diverging
-        local = local._replace(high_watermark=hw_rule(local.log, local.high_watermark, answer.high_watermark))
-        return truncate_by(broker, partition._replace(local=local), answer.diverging)
-    return process_records(broker, partition, asked_in, answer)
+        local = local._replace(high_watermark=hw_rule(local.log, local.high_watermark, response.high_watermark))
+        return truncate_by(broker, partition._replace(local=local), response.diverging)
+    return process_records(broker, partition, asked.leader_epoch, response)
 
 
 def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch, answer: FetchResponse) -> Handled[LogT]:
-    """Append, then take the high watermark as far as the log goes, then the log start.
+    """Append, note the producers, then take the high watermark as far as the log goes, then the log start.
 
     A follower whose log is not where its fetcher is, or which the leader sends what it has or what cannot be deleted,
     gives the partition up.
@@ -153,8 +153,10 @@ def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch,
     appended = append_fetched(before, answer.base_offset, records)
     if fetcher.fetch_offset != before.log.end_offset or appended.error != Error.NONE:
         return Step(partition._replace(fetcher=failed(fetcher)))
+    producers = remember_appended(() if appended.restarted else partition.producers, answer.base_offset, records)
+    partition = partition._replace(producers=producers)
     local = set_high_watermark(appended.local, answer.high_watermark)
-    effects: tuple[Effect, ...] = (Persist(RecordsAppended(answer.base_offset, records)),) if records else ()
+    effects: tuple[Effect, ...] = (Persist(BatchesAppended(answer.base_offset, records)),) if records else ()
     if appended.restarted:
         effects = (Persist(LogRestarted(answer.base_offset)), *effects)
     moved = move_start(local, answer.log_start_offset)
@@ -170,7 +172,7 @@ def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch,
 # ---- errors
 
 
-def handle_no_answer(broker: Broker, partition: Partition[LogT], now: int) -> Handled[LogT]:
+def on_no_answer(broker: Broker, partition: Partition[LogT], now: int) -> Handled[LogT]:
     """Back off after a request that failed, whoever it was meant for; also after records that are corrupt.
 
     **Kafka:** `AbstractFetcherThread.processFetchRequest`, `handlePartitionsWithErrors`.
@@ -185,7 +187,7 @@ def _after_error(broker: Broker, partition: Partition[LogT], error: Error, asked
     if what == OnError.FAIL:
         return Step(partition._replace(fetcher=failed(partition.fetcher)))
     if what == OnError.BACK_OFF:
-        return handle_no_answer(broker, partition, now)
+        return on_no_answer(broker, partition, now)
     return Step(partition._replace(fetcher=partition.fetcher._replace(status=FetchStatus.FINDING_END)))
 
 
@@ -193,7 +195,7 @@ def _after_error(broker: Broker, partition: Partition[LogT], error: Error, asked
 
 
 def handle_list_offsets_response(
-    broker: Broker, partition: Partition[LogT], asked_in: Epoch, answer: ListOffsetsResponse, now: int
+    broker: Broker, partition: Partition[LogT], asked: Asked, response: ListOffsetsResponse, now: int
 ) -> Handled[LogT]:
     """Go on from where the leader's log ends or starts, whichever was asked. Only the epoch counts in which it was asked.
 
@@ -201,13 +203,13 @@ def handle_list_offsets_response(
     """
     fetcher, log = partition.fetcher, partition.local.log
     finding = fetcher.status in (FetchStatus.FINDING_END, FetchStatus.FINDING_START)
-    if not finding or fetcher.leader_epoch != asked_in:
+    if not finding or fetcher.leader_epoch != asked.leader_epoch:
         return Step(partition)
-    if answer.error != Error.NONE:
+    if response.error != Error.NONE:
         restarted = partition._replace(fetcher=fetcher._replace(status=FetchStatus.FETCHING))
-        return _after_error(broker, restarted, answer.error, asked_in, now)
+        return _after_error(broker, restarted, response.error, asked.leader_epoch, now)
     by = reset_by_leader_end if fetcher.status == FetchStatus.FINDING_END else reset_by_leader_start
-    return _reset(broker, partition, by(log, answer.offset))
+    return _reset(broker, partition, by(log, response.offset))
 
 
 def _reset(broker: Broker, partition: Partition[LogT], reset: Reset) -> Handled[LogT]:

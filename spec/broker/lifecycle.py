@@ -4,40 +4,14 @@ The controller's side is `spec.controller.brokers`. An incarnation, one run of a
 answered, so the controller may get a request twice; an answer to an earlier incarnation must not reach this one.
 """
 
-from collections.abc import Callable
-from enum import Enum
 from typing import NamedTuple, TypeAlias
 
+from spec.broker.protocol import BrokerProtocol
+from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from spec.step import SendToController, Step
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Incarnation, Offset
-
-
-class BrokerState(Enum):
-    """How far a broker is. Kafka: `BrokerState`."""
-
-    STARTING = "registers, and catches up with the metadata"
-    RECOVERY = "has caught up, and waits to be unfenced"
-    RUNNING = "takes part"
-    PENDING_CONTROLLED_SHUTDOWN = "waits for leave to stop"
-    SHUTTING_DOWN = "stops"
-
-
-class BrokerLifecycle(NamedTuple):
-    """One incarnation of a broker. Kafka: `BrokerLifecycleManager`.
-
-    `broker_epoch` is unknown until it is registered. `previous_broker_epoch` is what the incarnation before left behind when
-    it shut down cleanly (`NO_BROKER_EPOCH` otherwise). `ready_to_unfence`: its logs are recovered and its metadata
-    published.
-    """
-
-    broker: BrokerId
-    incarnation: Incarnation
-    state: BrokerState = BrokerState.STARTING
-    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
-    previous_broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
-    ready_to_unfence: bool = False
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, Error, Incarnation, Offset
 
 
 class CleanShutdown(NamedTuple):
@@ -52,15 +26,9 @@ class CleanShutdown(NamedTuple):
 LifecycleEffect: TypeAlias = (
     SendToController[BrokerRegistrationRequest] | SendToController[BrokerHeartbeatRequest] | CleanShutdown
 )
+
+
 LifecycleStep: TypeAlias = Step[BrokerLifecycle, LifecycleEffect]
-
-
-def answers_this_incarnation(lifecycle: BrokerLifecycle, response: BrokerRegistrationResponse) -> bool:
-    """Whether an answer is to the registration of this incarnation.
-
-    **Kafka:** the connection and its correlation id; a restarted process has new ones.
-    """
-    return response.incarnation == lifecycle.incarnation
 
 
 def next_communication(lifecycle: BrokerLifecycle, metadata_offset: Offset) -> LifecycleStep:
@@ -84,22 +52,20 @@ def next_communication(lifecycle: BrokerLifecycle, metadata_offset: Offset) -> L
 
 
 def handle_broker_registration_response(
-    accepts: Callable[[BrokerLifecycle, BrokerRegistrationResponse], bool],
-    lifecycle: BrokerLifecycle,
-    response: BrokerRegistrationResponse,
+    protocol: BrokerProtocol, lifecycle: BrokerLifecycle, response: BrokerRegistrationResponse, now: int
 ) -> LifecycleStep:
     """The incarnation learns its broker epoch. After an error it asks again later.
 
-    Parameters: `accepts`: which answers it listens to (`answers_this_incarnation`).
-
     **Kafka:** `BrokerLifecycleManager.BrokerRegistrationResponseEvent`.
     """
-    if response.error != Error.NONE or not accepts(lifecycle, response):
+    if response.error != Error.NONE or not protocol.takes_registration(lifecycle, response):
         return Step(lifecycle)
     return Step(lifecycle._replace(broker_epoch=response.broker_epoch))
 
 
-def handle_broker_heartbeat_response(lifecycle: BrokerLifecycle, response: BrokerHeartbeatResponse) -> LifecycleStep:
+def handle_broker_heartbeat_response(
+    protocol: BrokerProtocol, lifecycle: BrokerLifecycle, response: BrokerHeartbeatResponse, now: int
+) -> LifecycleStep:
     """What the controller says takes the incarnation one state further. After an error it asks again later.
 
     **Kafka:** `BrokerLifecycleManager.BrokerHeartbeatResponseEvent`.

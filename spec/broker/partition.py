@@ -12,6 +12,7 @@ from spec.broker.rules.fetcher import NOT_FETCHING, FetchState
 from spec.broker.rules.followers import Brokers, Follower, is_caught_up
 from spec.broker.rules.high_watermark import last_stable_offset, leader_high_watermark
 from spec.broker.rules.isr.proposal import LeaderIsr
+from spec.broker.rules.leadership import is_leader
 from spec.broker.rules.produce import AppendedRecords, completion, expiry
 from spec.log.algebra import LogT
 from spec.log.local_log import LocalLog, raise_high_watermark
@@ -92,7 +93,7 @@ Handled: TypeAlias = Step[Partition[LogT], Effect]
 
 def leads(broker: Broker, partition: Partition[LogT]) -> bool:
     """Whether this broker believes that it leads. **Kafka:** `Partition.isLeader`."""
-    return partition.leader == broker.self_id
+    return is_leader(broker.self_id, role_of(partition))
 
 
 def role_of(partition: Partition[LogT]) -> LeaderAndIsr:

@@ -4,21 +4,22 @@ import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spec.broker.effects import IsrRequest
-from spec.broker.lifecycle import BrokerLifecycle
 from spec.broker.rules.divergence import Divergence
 from spec.broker.rules.fetcher import FetchState, Start, Truncation
-from spec.broker.rules.followers import Brokers, FollowerState
+from spec.broker.rules.followers import Brokers
 from spec.broker.rules.isr.errors import OnIsrError
 from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, Proposal
+from spec.broker.rules.isr.request import IsrRequest, IsrWriter
 from spec.broker.rules.leadership import StartLeading
+from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.log.algebra import Log, LogT
+from spec.log.batch import Batches
 from spec.log.local_log import LocalLog
 from spec.log.producers import ProducerBatch, ProducerEntry
 from spec.messages.alter_partition import AlterPartitionRequest
 from spec.messages.broker_registration import BrokerRegistrationResponse
 from spec.messages.fetch import FetchPosition, Isolation
-from spec.values import BrokerEpoch, BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset, PartitionEpoch, Record
+from spec.values import BrokerEpoch, BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset, PartitionEpoch
 
 
 class Truncate(typing.Protocol):
@@ -75,6 +76,14 @@ class BrokerProtocol:
     - `takes_records`: which of their records are appended;
     - `last_epoch`: which last epoch the next fetch names;
     - `high_watermark_when_diverging`: the high watermark of a follower that is told to truncate.
+
+    What these rules come to, for whoever builds on them and would else have to try them out:
+
+    - `isr_writer`: who writes an ISR that a leader wants, see `asks_for_isr`;
+    - `acts_on_old_metadata`: whether a broker that starts may act on metadata that were old by then, see `acts_on_metadata`;
+    - `truncates_at_once`: whether a new follower may cut its log before its leader has answered, see `start_following`;
+    - `last_epoch_needs_answer`: whether `last_epoch` depends on whether the leader has answered before;
+    - `promises_latest_offset`: whether clients are promised a latest offset that does not go back, see `latest_offset_lags`.
     """
 
     name: str
@@ -97,7 +106,7 @@ class BrokerProtocol:
     may_advance: Callable[[int, int], bool]
     latest_offset_lags: Callable[[Isolation, Offset, Offset], Error]
     is_eligible: Callable[[Brokers, BrokerId, BrokerEpoch], bool]
-    has_reached: Callable[[FollowerState, Offset, Offset], bool]
+    has_reached: Callable[[Offset, Offset, Offset], bool]
     joins: Callable[[bool, bool], bool]
     propose: Callable[[LeaderIsr, frozenset[BrokerId]], Proposal]
     counted_isr: Callable[[LeaderIsr], frozenset[BrokerId]]
@@ -108,6 +117,11 @@ class BrokerProtocol:
     truncate: Truncate
     truncation: Callable[[FetchState, Log, EpochEndOffset], Truncation]
     takes_answer: Callable[[FetchState, Offset, Epoch], bool]
-    takes_records: Callable[[tuple[Record, ...], Epoch], tuple[Record, ...]]
-    last_epoch: Callable[[FetchState, tuple[Record, ...]], Epoch]
+    takes_records: Callable[[Batches, Epoch], Batches]
+    last_epoch: Callable[[FetchState, Batches], Epoch]
     high_watermark_when_diverging: Callable[[Log, Offset, Offset], Offset]
+    isr_writer: IsrWriter
+    acts_on_old_metadata: bool
+    truncates_at_once: bool
+    last_epoch_needs_answer: bool
+    promises_latest_offset: bool

@@ -9,7 +9,7 @@ from spec.controller.decisions import (
     records_of_fencing,
     update_leader_and_isr,
 )
-from spec.controller.protocol import ControllerProtocol, ControllerSettings
+from spec.controller.protocol import Controller
 from spec.controller.rules.brokers import (
     ControlState,
     Session,
@@ -22,18 +22,18 @@ from spec.controller.rules.brokers import (
     new_registration,
     next_control_state,
 )
-from spec.controller.state import ControllerState, ControllerStep, _decide, has_valid_session, session_of
+from spec.controller.state import ControllerState, ControllerStep, decide, has_valid_session, session_of
+from spec.messages.administration.error_response import ErrorResponse
+from spec.messages.administration.unregister_broker import UnregisterBrokerRequest
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.messages.error_response import ErrorResponse
 from spec.metadata import MetadataRecord, RegisterBrokerRecord, UnregisterBrokerRecord, broker_of
 from spec.step import Reply, Step
-from spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Error, Offset
+from spec.values import UNKNOWN_OFFSET, BrokerEpoch, Error, Offset
 
 
 def handle_broker_registration(
-    rules: ControllerProtocol,
-    settings: ControllerSettings,
+    controller: Controller,
     state: ControllerState,
     request: BrokerRegistrationRequest,
     now_ms: int,
@@ -45,26 +45,25 @@ def handle_broker_registration(
     **Kafka:** `ClusterControlManager.registerBroker`.
     """
     existing = broker_of(state.image.brokers, request.broker)
-    alive = existing is not None and has_valid_session(state, existing, now_ms, settings.session_timeout_ms)
+    alive = existing is not None and has_valid_session(state, existing, now_ms, controller.settings.session_timeout_ms)
     error = check_registration(existing, request, alive)
     if error != Error.NONE:
         return Step(state, (Reply(BrokerRegistrationResponse(error, request.incarnation)),))
     broker_epoch = BrokerEpoch(state.image.end_offset)
     updates: tuple[MetadataRecord, ...] = ()
     if existing is not None and existing.incarnation == request.incarnation:
-        registration = rules.register_again(existing, request, broker_epoch)
+        registration = controller.protocol.register_again(existing, request, broker_epoch)
     else:
         registration = new_registration(request, broker_epoch)
-        departure = rules.departure(existing, request, rules.elr_enabled(settings))
-        updates = records_of_departure(rules, settings, state.image, request.broker, departure)
+        departure = controller.protocol.departure(existing, request, controller.protocol.elr_enabled(controller.settings))
+        updates = records_of_departure(controller, state.image, request.broker, departure)
     answer = BrokerRegistrationResponse(Error.NONE, request.incarnation, registration.broker_epoch)
     records = (*updates, RegisterBrokerRecord(registration._replace(registered_at=UNKNOWN_OFFSET)))
-    return _decide(state, records, answer, Session(request.broker, now_ms))
+    return decide(state, records, answer, Session(request.broker, now_ms))
 
 
 def handle_broker_heartbeat(
-    rules: ControllerProtocol,
-    settings: ControllerSettings,
+    controller: Controller,
     state: ControllerState,
     request: BrokerHeartbeatRequest,
     now_ms: int,
@@ -82,10 +81,10 @@ def handle_broker_heartbeat(
         return Step(state, (Reply(BrokerHeartbeatResponse(error)),))
     session = session_of(state, request.broker)
     current = current_control_state(registration, session)
-    caught_up = rules.caught_up(image, registration, request.metadata_offset)
+    caught_up = controller.protocol.caught_up(image, registration, request.metadata_offset)
     others = have_replayed(state.sessions, image, session.controlled_shutdown_offset)
     following = next_control_state(current, request, caught_up, leads_any(image, request.broker), others)
-    records = records_of_control(rules, settings, image, registration, current, following)
+    records = records_of_control(controller, image, registration, current, following)
     touched = Session(request.broker, now_ms, request.metadata_offset, session.controlled_shutdown_offset)
     if is_fenced_state(following):
         touched = touched._replace(controlled_shutdown_offset=UNKNOWN_OFFSET)
@@ -97,42 +96,40 @@ def handle_broker_heartbeat(
         is_fenced=is_fenced_state(following),
         should_shut_down=following == ControlState.SHUTDOWN_NOW,
     )
-    return _decide(state, records, answer, touched)
+    return decide(state, records, answer, touched)
 
 
-def handle_session_timeout(
-    rules: ControllerProtocol, settings: ControllerSettings, state: ControllerState, now_ms: int
-) -> ControllerStep:
+def on_session_check(controller: Controller, state: ControllerState, now_ms: int) -> ControllerStep:
     """Fence the unfenced broker that has been silent longest, if that is too long. One at a tick.
 
     **Kafka:** `ReplicationControlManager.maybeFenceOneStaleBroker`, `BrokerHeartbeatManager.findOneStaleBroker`.
     """
-    timeout_ms = settings.session_timeout_ms
+    timeout_ms = controller.settings.session_timeout_ms
     unfenced = [registration for registration in state.image.brokers if not registration.fenced]
     stale = [registration for registration in unfenced if not has_valid_session(state, registration, now_ms, timeout_ms)]
     if not stale:
         return Step(state)
     longest = min(stale, key=lambda registration: session_of(state, registration.broker).last_contact_ms)
-    records = records_of_fencing(rules, settings, state.image, longest)
+    records = records_of_fencing(controller, state.image, longest)
     session = session_of(state, longest.broker)._replace(controlled_shutdown_offset=UNKNOWN_OFFSET)
-    return _decide(state, records, None, session)
+    return decide(state, records, None, session)
 
 
-def handle_unregistration(
-    rules: ControllerProtocol, settings: ControllerSettings, state: ControllerState, broker: BrokerId
+def handle_unregister_broker(
+    controller: Controller, state: ControllerState, request: UnregisterBrokerRequest, now_ms: int
 ) -> ControllerStep:
-    """A broker is struck off, and out of every ISR. Where it was eligible, it stays so until a new incarnation of it
-    registers.
+    """A broker is struck off, and leaves every ISR. Where it was eligible, it stays so until it registers again.
 
     Errors: `BROKER_ID_NOT_REGISTERED`.
 
     **Kafka:** `ReplicationControlManager.unregisterBroker`, `handleBrokerUnregistered`.
     """
+    broker = request.broker
     registration = broker_of(state.image.brokers, broker)
     if registration is None:
         return Step(state, (Reply(ErrorResponse(Error.BROKER_ID_NOT_REGISTERED)),))
     listed = (*partitions_in_sync(state.image, broker), *partitions_eligible(state.image, broker))
-    updates = update_leader_and_isr(rules, settings, state.image, listed, leaving=frozenset({broker}))
+    updates = update_leader_and_isr(controller, state.image, listed, leaving=frozenset({broker}))
     records: tuple[MetadataRecord, ...] = (*updates, UnregisterBrokerRecord(broker, registration.broker_epoch))
     without = state._replace(sessions=tuple(session for session in state.sessions if session.broker != broker))
-    return _decide(without, records, ErrorResponse(Error.NONE))
+    return decide(without, records, ErrorResponse(Error.NONE))

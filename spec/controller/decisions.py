@@ -1,9 +1,10 @@
 """What the controller writes down when it decides: a partition's next state, and what a broker's coming or going entails.
 
-The rules are in `spec.partition_change`; here is the order in which they apply. Everything is a function of the image.
+The rules are in `spec.controller.rules.partition_change`; here is the order in which they apply. Everything is a function of
+the image.
 """
 
-from spec.controller.protocol import ControllerProtocol, ControllerSettings
+from spec.controller.protocol import Controller, ControllerSettings
 from spec.controller.rules.brokers import ControlState, Departure, is_fenced_state
 from spec.controller.rules.partition_change import (
     Elected,
@@ -33,16 +34,16 @@ from spec.values import BrokerId
 
 
 def acceptable_leaders(
-    rules: ControllerProtocol,
+    controller: Controller,
     brokers: tuple[BrokerRegistration, ...],
     without: frozenset[BrokerId],
     including: frozenset[BrokerId],
 ) -> frozenset[BrokerId]:
-    """Who may lead: by registration, except who is on the way out, and with who is on the way in.
+    """The brokers that may be elected: by their registrations, without those that leave, with those that arrive.
 
     **Kafka:** `ReplicationControlManager.generateLeaderAndIsrUpdates`, `LeaderAcceptor`.
     """
-    by_registration = {entry.broker for entry in brokers if rules.may_lead(brokers, entry.broker)}
+    by_registration = {entry.broker for entry in brokers if controller.protocol.may_lead(brokers, entry.broker)}
     return (frozenset(by_registration) | including) - without
 
 
@@ -61,8 +62,7 @@ def election_allowed(settings: ControllerSettings) -> Election:
 
 
 def change_partition(
-    rules: ControllerProtocol,
-    settings: ControllerSettings,
+    controller: Controller,
     before: PartitionRecord,
     target: Target,
     acceptable: frozenset[BrokerId],
@@ -77,28 +77,15 @@ def change_partition(
     3.0 a target ISR takes precedence over the one of an unclean election.
     """
     partition = before.registration
-    elr_enabled = rules.elr_enabled(settings)
-    remembers_leader = elr_enabled and settings.last_known_leader
-    target = rules.complete_reassignment(target)
-    if elr_enabled:
-        target = rules.eligible_leaders(partition, target, effective_min_isr(settings, partition), unclean_shutdown)
-    last_known = rules.last_known_leader(partition, target, acceptable, remembers_leader)
-    elected = rules.elect(partition, target, acceptable, election, last_known)
+    target = _complete(controller, partition, target, unclean_shutdown)
+    last_known = controller.protocol.last_known_leader(partition, target, acceptable, _remembers_leader(controller))
+    elected = controller.protocol.elect(partition, target, acceptable, election, last_known)
     if elected.leader != partition.leader:
         target = take_from_eligible(target, elected.leader)
-    record = _record_election(rules, before, target, elected)
-    keeps_lists = elr_enabled and record.isr is None
-    record = record_eligible_leaders(
-        partition,
-        record,
-        target.elr if keeps_lists else NOBODY,
-        target.last_known_elr if keeps_lists else NOBODY,
-        settings.last_known_leader,
-    )
-    may_write_isr = record.isr is None and (elr_enabled or target.isr != NOBODY)
-    if may_write_isr and target.isr != partition.isr:
-        record = record._replace(isr=target.isr)
-    if remembers_leader:
+    record = _record_election(controller, before, target, elected)
+    record = _record_lists(controller, partition, target, record)
+    record = _record_isr(controller, partition, target, record)
+    if _remembers_leader(controller):
         record = record_last_known_leader(partition, record)
     record = record_assignment(partition, target, record)
     if target.recovery != partition.recovery:
@@ -106,25 +93,59 @@ def change_partition(
     return None if record == PartitionChangeRecord(before.partition_id) else record
 
 
+def _remembers_leader(controller: Controller) -> bool:
+    """Whether the list of last known eligible leaders holds the last leader alone, rather than all that were eligible."""
+    return controller.protocol.elr_enabled(controller.settings) and controller.settings.last_known_leader
+
+
+def _complete(
+    controller: Controller, partition: PartitionRegistration, target: Target, unclean_shutdown: frozenset[BrokerId]
+) -> Target:
+    """The target with a reassignment that is over completed, and with its eligible leader replicas, where they are in
+    use."""
+    completed = controller.protocol.complete_reassignment(target)
+    if not controller.protocol.elr_enabled(controller.settings):
+        return completed
+    min_isr = effective_min_isr(controller.settings, partition)
+    return controller.protocol.eligible_leaders(partition, completed, min_isr, unclean_shutdown)
+
+
 def _record_election(
-    rules: ControllerProtocol, before: PartitionRecord, target: Target, elected: Elected
+    controller: Controller, before: PartitionRecord, target: Target, elected: Elected
 ) -> PartitionChangeRecord:
     """The record with the leader, if it changes or its epoch must, and with the ISR of an unclean election."""
     partition = before.registration
     record = PartitionChangeRecord(before.partition_id)
     if elected.leader == partition.leader:
-        return record._replace(leader=partition.leader) if rules.opens_epoch(partition, target) else record
+        return record._replace(leader=partition.leader) if controller.protocol.opens_epoch(partition, target) else record
     record = record._replace(leader=elected.leader)
     if elected.unclean:
         record = record._replace(isr=frozenset({elected.leader}))
-        if rules.marks_recovering(partition):
+        if controller.protocol.marks_recovering(partition):
             record = record._replace(recovery=LeaderRecoveryState.RECOVERING)
     return record
 
 
+def _record_lists(
+    controller: Controller, partition: PartitionRegistration, target: Target, record: PartitionChangeRecord
+) -> PartitionChangeRecord:
+    """The record with the eligible leader replicas. An unclean election has set the ISR, and ends both lists."""
+    kept = controller.protocol.elr_enabled(controller.settings) and record.isr is None
+    elr, last_known_elr = (target.elr, target.last_known_elr) if kept else (NOBODY, NOBODY)
+    return record_eligible_leaders(partition, record, elr, last_known_elr, controller.settings.last_known_leader)
+
+
+def _record_isr(
+    controller: Controller, partition: PartitionRegistration, target: Target, record: PartitionChangeRecord
+) -> PartitionChangeRecord:
+    """The record with the target's ISR, unless an unclean election has set it; it is empty only with eligible leaders."""
+    may_be_empty = controller.protocol.elr_enabled(controller.settings)
+    keeps = record.isr is not None or target.isr == partition.isr or (target.isr == NOBODY and not may_be_empty)
+    return record if keeps else record._replace(isr=target.isr)
+
+
 def update_leader_and_isr(
-    rules: ControllerProtocol,
-    settings: ControllerSettings,
+    controller: Controller,
     image: MetadataImage,
     partitions: tuple[PartitionRecord, ...],
     leaving: frozenset[BrokerId] = NOBODY,
@@ -139,12 +160,12 @@ def update_leader_and_isr(
     **Kafka:** `ReplicationControlManager.generateLeaderAndIsrUpdates`.
     """
     gone = leaving | unclean_shutdown
-    acceptable = acceptable_leaders(rules, image.brokers, gone, arriving - gone)
+    acceptable = acceptable_leaders(controller, image.brokers, gone, arriving - gone)
     changes = []
     for before in partitions:
         target = unchanged(before.registration)._replace(isr=before.registration.isr - gone)
-        election = election_allowed(settings)
-        changes.append(change_partition(rules, settings, before, target, acceptable, election, unclean_shutdown))
+        election = election_allowed(controller.settings)
+        changes.append(change_partition(controller, before, target, acceptable, election, unclean_shutdown))
     return tuple(change for change in changes if change is not None)
 
 
@@ -169,22 +190,21 @@ def leads_any(image: MetadataImage, broker: BrokerId) -> bool:
 
 
 def elect_leader(
-    rules: ControllerProtocol,
-    settings: ControllerSettings,
+    controller: Controller,
     image: MetadataImage,
     before: PartitionRecord,
     election: Election,
 ) -> PartitionChangeRecord | None:
     """The record of an election in an otherwise unchanged partition. **Kafka:** `ReplicationControlManager.electLeader`."""
-    acceptable = acceptable_leaders(rules, image.brokers, NOBODY, NOBODY)
-    return change_partition(rules, settings, before, unchanged(before.registration), acceptable, election)
+    acceptable = acceptable_leaders(controller, image.brokers, NOBODY, NOBODY)
+    return change_partition(controller, before, unchanged(before.registration), acceptable, election)
 
 
 # ---- records for a broker that comes or goes
 
 
 def records_of_fencing(
-    rules: ControllerProtocol, settings: ControllerSettings, image: MetadataImage, registration: BrokerRegistration
+    controller: Controller, image: MetadataImage, registration: BrokerRegistration
 ) -> tuple[MetadataRecord, ...]:
     """A broker is fenced: first it leaves every ISR, then it is fenced.
 
@@ -192,12 +212,12 @@ def records_of_fencing(
     """
     broker = registration.broker
     in_sync = partitions_in_sync(image, broker)
-    updates = update_leader_and_isr(rules, settings, image, in_sync, leaving=frozenset({broker}))
+    updates = update_leader_and_isr(controller, image, in_sync, leaving=frozenset({broker}))
     return (*updates, BrokerRegistrationChangeRecord(broker, registration.broker_epoch, fenced=True))
 
 
 def records_of_unfencing(
-    rules: ControllerProtocol, settings: ControllerSettings, image: MetadataImage, registration: BrokerRegistration
+    controller: Controller, image: MetadataImage, registration: BrokerRegistration
 ) -> tuple[MetadataRecord, ...]:
     """A broker is unfenced: then it may lead what nobody leads.
 
@@ -205,12 +225,12 @@ def records_of_unfencing(
     """
     broker = registration.broker
     leaderless = partitions_without_leader(image)
-    updates = update_leader_and_isr(rules, settings, image, leaderless, arriving=frozenset({broker}))
+    updates = update_leader_and_isr(controller, image, leaderless, arriving=frozenset({broker}))
     return (BrokerRegistrationChangeRecord(broker, registration.broker_epoch, fenced=False), *updates)
 
 
 def records_of_controlled_shutdown(
-    rules: ControllerProtocol, settings: ControllerSettings, image: MetadataImage, registration: BrokerRegistration
+    controller: Controller, image: MetadataImage, registration: BrokerRegistration
 ) -> tuple[MetadataRecord, ...]:
     """A broker begins to shut down: that is noted (since 3.3), then it leaves every ISR, and others lead for it.
 
@@ -218,15 +238,14 @@ def records_of_controlled_shutdown(
     """
     broker = registration.broker
     in_sync = partitions_in_sync(image, broker)
-    updates = update_leader_and_isr(rules, settings, image, in_sync, leaving=frozenset({broker}))
-    if not rules.marks_shutdown(registration):
+    updates = update_leader_and_isr(controller, image, in_sync, leaving=frozenset({broker}))
+    if not controller.protocol.marks_shutdown(registration):
         return updates
     return (BrokerRegistrationChangeRecord(broker, registration.broker_epoch, in_controlled_shutdown=True), *updates)
 
 
 def records_of_departure(
-    rules: ControllerProtocol,
-    settings: ControllerSettings,
+    controller: Controller,
     image: MetadataImage,
     broker: BrokerId,
     departure: Departure,
@@ -240,14 +259,13 @@ def records_of_departure(
     gone = frozenset({broker})
     in_sync = partitions_in_sync(image, broker)
     if departure == Departure.LIKE_FENCING:
-        return update_leader_and_isr(rules, settings, image, in_sync, leaving=gone)
+        return update_leader_and_isr(controller, image, in_sync, leaving=gone)
     listed = (*in_sync, *partitions_eligible(image, broker))
-    return update_leader_and_isr(rules, settings, image, listed, unclean_shutdown=gone)
+    return update_leader_and_isr(controller, image, listed, unclean_shutdown=gone)
 
 
 def records_of_control(
-    rules: ControllerProtocol,
-    settings: ControllerSettings,
+    controller: Controller,
     image: MetadataImage,
     registration: BrokerRegistration,
     current: ControlState,
@@ -260,7 +278,7 @@ def records_of_control(
     if current == following:
         return ()
     if is_fenced_state(following):
-        return records_of_fencing(rules, settings, image, registration)
+        return records_of_fencing(controller, image, registration)
     if following == ControlState.UNFENCED:
-        return records_of_unfencing(rules, settings, image, registration)
-    return records_of_controlled_shutdown(rules, settings, image, registration)
+        return records_of_unfencing(controller, image, registration)
+    return records_of_controlled_shutdown(controller, image, registration)

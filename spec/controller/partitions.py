@@ -7,17 +7,17 @@ from spec.controller.decisions import (
     election_allowed,
     partitions_without_leader,
 )
-from spec.controller.protocol import ControllerProtocol, ControllerSettings
+from spec.controller.protocol import Controller
 from spec.controller.rules.brokers import check_broker_epoch
 from spec.controller.rules.isr_proposals import check_proposal, ineligible_error, proposed_isr
 from spec.controller.rules.partition_change import Election, unchanged
 from spec.controller.rules.reassignment import check_assignment, check_reassignment, reassigned, reverted
-from spec.controller.state import ControllerState, ControllerStep, _decide
+from spec.controller.state import ControllerState, ControllerStep, decide
+from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from spec.messages.administration.create_topics import CreateTopicsRequest
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
+from spec.messages.administration.error_response import ErrorResponse
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from spec.messages.create_topics import CreateTopicsRequest
-from spec.messages.elect_leaders import ElectLeadersRequest
-from spec.messages.error_response import ErrorResponse
 from spec.metadata import (
     NO_LEADER_CHANGE,
     NOBODY,
@@ -36,7 +36,7 @@ from spec.values import Epoch, Error, PartitionEpoch, PartitionId
 
 
 def handle_alter_partition(
-    rules: ControllerProtocol, settings: ControllerSettings, state: ControllerState, request: AlterPartitionRequest
+    controller: Controller, state: ControllerState, request: AlterPartitionRequest, now_ms: int
 ) -> ControllerStep:
     """A leader proposes an ISR.
 
@@ -46,22 +46,24 @@ def handle_alter_partition(
 
     **Kafka:** `ReplicationControlManager.alterPartition`.
     """
-    error = check_alter_partition_request(rules, state.image, request)
+    error = check_alter_partition_request(controller, state.image, request)
     partition = partition_of(state.image, request.partition_id)
     if partition is None or error != Error.NONE:
         return Step(state, (Reply(AlterPartitionResponse(error, request.partition_id)),))
     target = unchanged(partition)._replace(isr=proposed_isr(request), recovery=request.recovery)
-    acceptable = acceptable_leaders(rules, state.image.brokers, NOBODY, NOBODY)
+    acceptable = acceptable_leaders(controller, state.image.brokers, NOBODY, NOBODY)
     before = PartitionRecord(request.partition_id, partition)
-    change = change_partition(rules, settings, before, target, acceptable, election_allowed(settings))
+    change = change_partition(controller, before, target, acceptable, election_allowed(controller.settings))
     if change is None:
-        return _decide(state, (), _as_it_is(request.partition_id, partition))
+        return decide(state, (), _as_it_is(request.partition_id, partition))
     if change.leader not in (NO_LEADER_CHANGE, request.broker):
-        return _decide(state, (change,), AlterPartitionResponse(rules.moved_away(request), request.partition_id))
-    return _decide(state, (change,), _as_it_is(request.partition_id, merge(partition, change)))
+        return decide(
+            state, (change,), AlterPartitionResponse(controller.protocol.moved_away(request), request.partition_id)
+        )
+    return decide(state, (change,), _as_it_is(request.partition_id, merge(partition, change)))
 
 
-def check_alter_partition_request(rules: ControllerProtocol, image: MetadataImage, request: AlterPartitionRequest) -> Error:
+def check_alter_partition_request(controller: Controller, image: MetadataImage, request: AlterPartitionRequest) -> Error:
     """The first error of a proposal, in Kafka's order (see `handle_alter_partition`), `NONE` if there is none.
 
     **Kafka:** `ReplicationControlManager.alterPartition`, `validateAlterPartitionData`.
@@ -72,11 +74,11 @@ def check_alter_partition_request(rules: ControllerProtocol, image: MetadataImag
     partition = partition_of(image, request.partition_id)
     if partition is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
-    for check in (rules.check_controller_ahead, rules.check_proposer, check_proposal):
+    for check in (controller.protocol.check_controller_ahead, controller.protocol.check_proposer, check_proposal):
         error = check(partition, request)
         if error != Error.NONE:
             return error
-    eligible = all(rules.eligible_for_isr(image.brokers, member) for member in request.isr)
+    eligible = all(controller.protocol.eligible_for_isr(image.brokers, member) for member in request.isr)
     return Error.NONE if eligible else ineligible_error(request)
 
 
@@ -106,7 +108,7 @@ def check_election_request(partition: PartitionRegistration | None, unclean: boo
 
 
 def handle_elect_leaders(
-    rules: ControllerProtocol, settings: ControllerSettings, state: ControllerState, request: ElectLeadersRequest
+    controller: Controller, state: ControllerState, request: ElectLeadersRequest, now_ms: int
 ) -> ControllerStep:
     """Somebody asks for the preferred leader, or for any leader; an unclean one even where the topic does not allow it.
 
@@ -119,14 +121,14 @@ def handle_elect_leaders(
     if partition is None or error != Error.NONE:
         return Step(state, (Reply(ErrorResponse(error)),))
     election = Election.UNCLEAN if request.unclean else Election.PREFERRED
-    change = elect_leader(rules, settings, state.image, PartitionRecord(request.partition_id, partition), election)
+    change = elect_leader(controller, state.image, PartitionRecord(request.partition_id, partition), election)
     if change is None:
         nobody = Error.ELIGIBLE_LEADERS_NOT_AVAILABLE if request.unclean else Error.PREFERRED_LEADER_NOT_AVAILABLE
         return Step(state, (Reply(ErrorResponse(nobody)),))
-    return _decide(state, (change,), ErrorResponse(Error.NONE))
+    return decide(state, (change,), ErrorResponse(Error.NONE))
 
 
-def handle_balance(rules: ControllerProtocol, settings: ControllerSettings, state: ControllerState) -> ControllerStep:
+def on_balance_check(controller: Controller, state: ControllerState, now_ms: int) -> ControllerStep:
     """Give leadership to preferred replicas where they do not have it and can.
 
     **Kafka:** `ReplicationControlManager.maybeBalancePartitionLeaders`; `auto.leader.rebalance.enable`.
@@ -134,25 +136,25 @@ def handle_balance(rules: ControllerProtocol, settings: ControllerSettings, stat
     imbalanced = [
         record for record in state.image.partitions if record.registration.leader != record.registration.replicas[0]
     ]
-    changes = [elect_leader(rules, settings, state.image, before, Election.PREFERRED) for before in imbalanced]
-    return _decide(state, tuple(change for change in changes if change is not None), None)
+    changes = [elect_leader(controller, state.image, before, Election.PREFERRED) for before in imbalanced]
+    return decide(state, tuple(change for change in changes if change is not None), None)
 
 
-def handle_unclean_elections(
-    rules: ControllerProtocol, settings: ControllerSettings, state: ControllerState
-) -> ControllerStep:
+def on_unclean_election_check(controller: Controller, state: ControllerState, now_ms: int) -> ControllerStep:
     """Find leaders for partitions without one, in sync or not, if the setting allows it.
 
     **Kafka:** `ReplicationControlManager.maybeElectUncleanLeaders`; `unclean.leader.election.interval.ms`, since 3.9.
     """
-    if not settings.unclean_election:
+    if not controller.settings.unclean_election:
         return Step(state)
     leaderless = partitions_without_leader(state.image)
-    changes = [elect_leader(rules, settings, state.image, before, Election.UNCLEAN) for before in leaderless]
-    return _decide(state, tuple(change for change in changes if change is not None), None)
+    changes = [elect_leader(controller, state.image, before, Election.UNCLEAN) for before in leaderless]
+    return decide(state, tuple(change for change in changes if change is not None), None)
 
 
-def handle_create_topics(state: ControllerState, request: CreateTopicsRequest) -> ControllerStep:
+def handle_create_topics(
+    controller: Controller, state: ControllerState, request: CreateTopicsRequest, now_ms: int
+) -> ControllerStep:
     """A new partition: its active replicas are in sync, and the first of them leads.
 
     Errors: `INVALID_REPLICA_ASSIGNMENT` if no replica is active, or the assignment is none.
@@ -163,14 +165,14 @@ def handle_create_topics(state: ControllerState, request: CreateTopicsRequest) -
     if not active or check_assignment(state.image.brokers, request.replicas) != Error.NONE:
         return Step(state, (Reply(ErrorResponse(Error.INVALID_REPLICA_ASSIGNMENT)),))
     created = PartitionRegistration(request.replicas, frozenset(active), active[0], Epoch(0), PartitionEpoch(0))
-    return _decide(state, (PartitionRecord(request.partition_id, created),), ErrorResponse(Error.NONE))
+    return decide(state, (PartitionRecord(request.partition_id, created),), ErrorResponse(Error.NONE))
 
 
 def handle_alter_partition_reassignments(
-    rules: ControllerProtocol,
-    settings: ControllerSettings,
+    controller: Controller,
     state: ControllerState,
     request: AlterPartitionReassignmentsRequest,
+    now_ms: int,
 ) -> ControllerStep:
     """Move a partition to other replicas, or cancel that. Who is only being added cannot be elected by it.
 
@@ -180,24 +182,24 @@ def handle_alter_partition_reassignments(
     and does nothing, where it would elect a replica that is only being added (`LeaderAcceptor` asks for its directory).
     """
     partition = partition_of(state.image, request.partition_id)
-    error = check_reassignment(settings, state.image.brokers, partition, request.replicas)
+    error = check_reassignment(controller.settings.unclean_election, state.image.brokers, partition, request.replicas)
     if partition is None or error != Error.NONE:
         return Step(state, (Reply(ErrorResponse(error)),))
-    acceptable = acceptable_leaders(rules, state.image.brokers, NOBODY, NOBODY) & frozenset(partition.replicas)
+    acceptable = acceptable_leaders(controller, state.image.brokers, NOBODY, NOBODY) & frozenset(partition.replicas)
     before = PartitionRecord(request.partition_id, partition)
     if request.replicas is None:
-        election, target = election_allowed(settings), reverted(partition)
+        election, target = election_allowed(controller.settings), reverted(partition)
     else:
         election, target = Election.ONLINE, reassigned(partition, request.replicas)
-    change = change_partition(rules, settings, before, target, acceptable, election)
-    return _decide(state, () if change is None else (change,), ErrorResponse(Error.NONE))
+    change = change_partition(controller, before, target, acceptable, election)
+    return decide(state, () if change is None else (change,), ErrorResponse(Error.NONE))
 
 
-def handle_min_isr_change(state: ControllerState) -> ControllerStep:
+def on_min_isr_change(controller: Controller, state: ControllerState, now_ms: int) -> ControllerStep:
     """`min.insync.replicas` has been changed: who was eligible under the old value is so no longer.
 
     **Kafka:** `ReplicationControlManager.replay` of `ClearElrRecord`.
     """
     listed = [record for record in state.image.partitions if record.registration.elr or record.registration.last_known_elr]
     cleared = [PartitionChangeRecord(record.partition_id, elr=NOBODY, last_known_elr=NOBODY) for record in listed]
-    return _decide(state, tuple(cleared), None)
+    return decide(state, tuple(cleared), None)

@@ -50,6 +50,10 @@ class ControllerProtocol:
     - `departure`: what a new incarnation means for partitions that list the incarnation before;
     - `caught_up`: what a broker must have replayed before it is unfenced;
     - `marks_shutdown`: whether the beginning of a controlled shutdown goes into the metadata.
+
+    What these rules come to, for whoever builds on them and would else have to try them out:
+
+    - `awaits_all_metadata`: whether a broker is unfenced only once it has replayed all of the metadata, see `caught_up`.
     """
 
     name: str
@@ -69,6 +73,15 @@ class ControllerProtocol:
     departure: Callable[[BrokerRegistration | None, BrokerRegistrationRequest, bool], Departure]
     caught_up: Callable[[MetadataImage, BrokerRegistration, Offset], bool]
     marks_shutdown: Callable[[BrokerRegistration], bool]
+    awaits_all_metadata: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """A controller as its handlers know it: the rules of its release, and what is configured."""
+
+    protocol: ControllerProtocol
+    settings: ControllerSettings = ControllerSettings()
 
 
 def without_eligible_leaders(settings: ControllerSettings) -> bool:

@@ -3,13 +3,13 @@
 from typing import NamedTuple, TypeAlias
 
 from spec.controller.rules.brokers import Session, is_valid_session
+from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from spec.messages.administration.create_topics import CreateTopicsRequest
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
+from spec.messages.administration.error_response import ErrorResponse
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.messages.create_topics import CreateTopicsRequest
-from spec.messages.elect_leaders import ElectLeadersRequest
-from spec.messages.error_response import ErrorResponse
 from spec.metadata import BrokerRegistration, MetadataImage, MetadataRecord, replay_all
 from spec.step import Reply, Step
 from spec.values import BrokerId, Epoch, Error, Offset
@@ -96,7 +96,7 @@ def refuse_as_inactive(state: ControllerState, request: ControllerRequest) -> Co
     return Step(state, (Reply(answer),))
 
 
-def _decide(
+def decide(
     state: ControllerState, records: tuple[MetadataRecord, ...], answer: Answer | None, *sessions: Session
 ) -> ControllerStep:
     """Append records, if any; then answer, if asked. `sessions` take the place of those of the same brokers."""

@@ -3,11 +3,27 @@
 A rule is written against `Log` and does not know what carries it. `RecordLog`, a tuple of records, is the carrier in
 models; `EpochLog`, an epoch history between two offsets, is the carrier in a broker, whose records lie in files. The
 laws that every carrier obeys are listed in `proofs/laws.py`.
+
+Logs are written and read in batches (`spec.log.batch`). A batch says how many records it has, in which leader epoch they
+were appended, and who produced them; no rule looks at what they say. So a rule takes one step for each batch, however
+many records it has. Three things follow:
+
+- Only the number and the epoch of records count. A batch of five is the same to a log as five batches of one in its
+  epoch, and where one batch ends and the next begins in one epoch is not part of a log. A carrier that keeps no payloads
+  therefore reads a stretch of one epoch as one batch, however many were appended: its answer says where the stretch
+  lies, and whoever sends it takes the bytes from the files.
+- `read` gives exactly the records that were asked for, though they may begin or end inside a batch. Kafka reads whole
+  batches, so that a broker chooses offsets at which batches end. A follower asks for nothing else, except at the start of
+  a log that was deleted up to the inside of a batch (`spec.log.local_log.append_fetched`).
+- `truncate_to` keeps the records before the offset, though it may lie inside a batch. Kafka's files lose that whole batch,
+  and the log ends at the offset all the same. It is always between two batches when the protocol chooses it: at the end
+  of an epoch, of a log, or of what a follower has fetched.
 """
 
 from typing import Protocol, Self, TypeVar
 
-from spec.values import Epoch, EpochEndOffset, Offset, Record
+from spec.log.batch import Batches
+from spec.values import Epoch, EpochEndOffset, Offset
 
 
 class Log(Protocol):
@@ -34,14 +50,14 @@ class Log(Protocol):
     def largest_epoch_up_to(self, epoch: Epoch) -> EpochEndOffset:
         """The largest epoch up to `epoch` and its end, as KIP-279 designed it: defined for every epoch."""
 
-    def read(self, start: Offset, limit: int) -> tuple[Record, ...]:
-        """At most `limit` records from `start` on. **Kafka:** `UnifiedLog.read`."""
+    def read(self, start: Offset, limit: int) -> Batches:
+        """At most `limit` records from `start` on, in batches. **Kafka:** `UnifiedLog.read`."""
 
-    def append(self, records: tuple[Record, ...]) -> Self:
-        """The log with `records` at its end. **Kafka:** `UnifiedLog.append`."""
+    def append(self, batches: Batches) -> Self:
+        """The log with `batches` at its end. **Kafka:** `UnifiedLog.append`."""
 
-    def append_at(self, base_offset: Offset, records: tuple[Record, ...]) -> Self:
-        """The log with `records` from `base_offset` on, not before its end; what lies in between holds no record.
+    def append_at(self, base_offset: Offset, batches: Batches) -> Self:
+        """The log with `batches` from `base_offset` on, not before its end; what lies in between holds no record.
 
         Such a gap is where compaction has removed records from the leader's log. **Kafka:** `UnifiedLog.appendAsFollower`.
         """

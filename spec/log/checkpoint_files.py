@@ -75,7 +75,7 @@ def _is_number(text: str) -> bool:
 
 def epochs_to_text(history: EpochHistory) -> str:
     """The text of `leader-epoch-checkpoint`: epoch and start offset a line. **Kafka:** `LeaderEpochCheckpointFile`."""
-    return to_text(history.entries)
+    return to_text(history.pairs)
 
 
 def epochs_from_text(text: str) -> Epochs:

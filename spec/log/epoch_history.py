@@ -4,14 +4,19 @@ Kafka keeps it in memory and in the file `leader-epoch-checkpoint` (`LeaderEpoch
 find the end of the history it shares with its leader by asking about epochs, without comparing records.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, Epoch, EpochEndOffset, Offset
 
 
-class EpochEntry(NamedTuple):
-    """`leader_epoch` starts at `start_offset` in this log. Kafka: `EpochEntry`."""
+@dataclass(frozen=True, slots=True)
+class EpochEntry:
+    """`leader_epoch` starts at `start_offset` in this log. Kafka: `EpochEntry`.
+
+    It is no tuple, for a tuple would equal an `EpochEndOffset` of the same numbers.
+    """
 
     leader_epoch: Epoch
     start_offset: Offset
@@ -27,6 +32,11 @@ class EpochHistory(NamedTuple):
     """
 
     entries: tuple[EpochEntry, ...] = ()
+
+    @property
+    def pairs(self) -> tuple[tuple[Epoch, Offset], ...]:
+        """Each epoch with its start offset: the lines of `leader-epoch-checkpoint`."""
+        return tuple((entry.leader_epoch, entry.start_offset) for entry in self.entries)
 
     @property
     def latest_epoch(self) -> Epoch:
@@ -124,6 +134,15 @@ class EpochHistory(NamedTuple):
         """
         index = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
         return self.entries[index - 1].leader_epoch if index else NO_EPOCH
+
+    def between(self, start: Offset, end: Offset) -> tuple[EpochEntry, ...]:
+        """The epochs in force from `start` to `end`, which is exclusive; the first entry starts at `start`.
+
+        It has no epoch (`NO_EPOCH`) if it lies below the history.
+        """
+        first = bisect_right(self.entries, start, key=lambda entry: entry.start_offset)
+        last = bisect_left(self.entries, end, lo=first, key=lambda entry: entry.start_offset)
+        return (EpochEntry(self.epoch_at(start), start), *self.entries[first:last])
 
     def entry_of(self, epoch: Epoch) -> EpochEntry:
         """The entry of exactly this epoch, `NO_ENTRY` if it has none. **Kafka:** `LeaderEpochFileCache.epochEntry`."""

@@ -2,15 +2,17 @@
 
 from typing import NamedTuple
 
-from spec.log.epoch_history import EpochEntry, EpochHistory
-from spec.values import NO_EPOCH, NO_VALUE, Epoch, EpochEndOffset, Offset, Record
+from spec.log.batch import Batch, Batches
+from spec.log.epoch_history import EpochHistory
+from spec.values import NO_EPOCH, Epoch, EpochEndOffset, Offset
 
 
 class EpochLog(NamedTuple):
     """A log as what Kafka keeps of it in memory: where it starts and ends, and its epoch history.
 
-    The records themselves lie in segment files. A rule that reads this carrier finds in each the epoch, and no value.
-    Epochs never go back in it: a record of a lower epoch erases later epochs from the history, as in Kafka.
+    The batches themselves lie in segment files. A read of this carrier says which stretch of them to send: a batch without
+    payload for each epoch. No operation that a broker uses costs more for more records, or for more batches.
+    Epochs never go back in it: a batch of a lower epoch erases later epochs from the history, as in Kafka.
     """
 
     epoch_history: EpochHistory = EpochHistory()
@@ -30,30 +32,30 @@ class EpochLog(NamedTuple):
     def largest_epoch_up_to(self, epoch: Epoch) -> EpochEndOffset:
         return self.epoch_history.largest_epoch_up_to(epoch, self.end_offset)
 
-    def read(self, start: Offset, limit: int) -> tuple[Record, ...]:
-        if start < self.start_offset:
+    def read(self, start: Offset, limit: int) -> tuple[Batch, ...]:
+        end = min(self.end_offset, Offset(start + limit))
+        if start < self.start_offset or start >= end:
             return ()
-        end = min(self.end_offset, start + limit)
-        entries = (EpochEntry(NO_EPOCH, self.start_offset), *self.epoch_history.entries)
-        ends = [entry.start_offset for entry in entries[1:]] + [self.end_offset]
-        records: tuple[Record, ...] = ()
-        for entry, entry_end in zip(entries, ends, strict=True):
-            count = min(entry_end, end) - max(entry.start_offset, start)
-            records += (Record(NO_VALUE, entry.leader_epoch),) * max(count, 0)
-        return records
-
-    def append(self, records: tuple[Record, ...]) -> "EpochLog":
-        return self.append_at(self.end_offset, records)
-
-    def append_at(self, base_offset: Offset, records: tuple[Record, ...]) -> "EpochLog":
-        assert base_offset >= self.end_offset, (
-            f"records at {base_offset} would overwrite a log that ends at {self.end_offset}"
+        entries = self.epoch_history.between(start, end)
+        ends = [entry.start_offset for entry in entries[1:]] + [end]
+        return tuple(
+            Batch(stretch_end - entry.start_offset, entry.leader_epoch)
+            for entry, stretch_end in zip(entries, ends, strict=True)
         )
-        history = self.epoch_history
-        for position, record in enumerate(records):
-            if record.leader_epoch != history.latest_epoch:
-                history = history.assign(record.leader_epoch, Offset(base_offset + position))
-        return EpochLog(history, self.start_offset, Offset(base_offset + len(records)))
+
+    def append(self, batches: Batches) -> "EpochLog":
+        return self.append_at(self.end_offset, batches)
+
+    def append_at(self, base_offset: Offset, batches: Batches) -> "EpochLog":
+        assert base_offset >= self.end_offset, (
+            f"batches at {base_offset} would overwrite a log that ends at {self.end_offset}"
+        )
+        history, end = self.epoch_history, base_offset
+        for batch in batches:
+            if batch.leader_epoch != history.latest_epoch:
+                history = history.assign(batch.leader_epoch, end)
+            end = Offset(end + batch.record_count)
+        return EpochLog(history, self.start_offset, end)
 
     def truncate_to(self, offset: Offset) -> "EpochLog":
         end = min(offset, self.end_offset)

@@ -6,7 +6,8 @@ Always: log start offset <= high watermark <= log end offset. Kafka: `UnifiedLog
 from typing import Generic, NamedTuple
 
 from spec.log.algebra import Log, LogT
-from spec.values import Error, Offset, Record
+from spec.log.batch import Batches, count_records
+from spec.values import Error, Offset
 
 
 class LocalLog(NamedTuple, Generic[LogT]):
@@ -17,7 +18,7 @@ class LocalLog(NamedTuple, Generic[LogT]):
 
 
 class Appended(NamedTuple, Generic[LogT]):
-    """The outcome of an append: an error and the log as it was, or the log with the records.
+    """The outcome of an append: an error and the log as it was, or the log with the batches.
 
     `restarted_at`: where the log had to be started anew first, if `restarted`.
     """
@@ -27,8 +28,8 @@ class Appended(NamedTuple, Generic[LogT]):
     restarted: bool = False
 
 
-def append_in_order(local: LocalLog[LogT], base_offset: Offset, records: tuple[Record, ...]) -> Appended[LogT]:
-    """The log with records that a leader sent, the first of which lies at `base_offset`, not before the log's end.
+def append_in_order(local: LocalLog[LogT], base_offset: Offset, batches: Batches) -> Appended[LogT]:
+    """The log with batches that a leader sent, the first of which lies at `base_offset`, not before the log's end.
 
     A gap before them is fine, for the leader's log may have been compacted.
 
@@ -36,28 +37,28 @@ def append_in_order(local: LocalLog[LogT], base_offset: Offset, records: tuple[R
 
     **Kafka:** `UnifiedLog.appendAsFollower`.
     """
-    if not records:
+    if not batches:
         return Appended(Error.NONE, local)
     if base_offset < local.log.end_offset:
         return Appended(Error.UNEXPECTED_APPEND_OFFSET, local)
-    return Appended(Error.NONE, local._replace(log=local.log.append_at(base_offset, records)))
+    return Appended(Error.NONE, local._replace(log=local.log.append_at(base_offset, batches)))
 
 
-def append_fetched(local: LocalLog[LogT], base_offset: Offset, records: tuple[Record, ...]) -> Appended[LogT]:
-    """A follower's log with the records that its leader sent.
+def append_fetched(local: LocalLog[LogT], base_offset: Offset, batches: Batches) -> Appended[LogT]:
+    """A follower's log with the batches that its leader sent.
 
-    As `append_in_order`; but if the follower has nothing, and its end lies within the records, its log starts anew with
-    them, *before* where it started.
+    As `append_in_order`; but if the follower has nothing, and its end lies within the batches, its log starts anew with
+    them, *before* where it started: a leader sends whole batches, and its log may start inside one.
 
     Errors: `UNEXPECTED_APPEND_OFFSET` if it has some of the records already.
 
     **Kafka:** `Partition.appendRecordsToFollowerOrFutureReplica`.
     """
-    appended, log = append_in_order(local, base_offset, records), local.log
+    appended, log = append_in_order(local, base_offset, batches), local.log
     is_empty = log.start_offset == log.end_offset
-    if appended.error == Error.NONE or not is_empty or base_offset + len(records) <= log.end_offset:
+    if appended.error == Error.NONE or not is_empty or base_offset + count_records(batches) <= log.end_offset:
         return appended
-    return Appended(Error.NONE, LocalLog(log.restart_at(base_offset).append(records), base_offset), restarted=True)
+    return Appended(Error.NONE, LocalLog(log.restart_at(base_offset).append(batches), base_offset), restarted=True)
 
 
 def truncate(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
@@ -125,10 +126,10 @@ def set_high_watermark(local: LocalLog[LogT], high_watermark: Offset) -> LocalLo
 
 
 class Read(NamedTuple):
-    """The outcome of reading: an error, or the records from the offset on that are visible."""
+    """The outcome of reading: an error, or the records from the offset on that are visible, in batches."""
 
     error: Error
-    records: tuple[Record, ...] = ()
+    records: Batches = ()
 
 
 def read(log: Log, offset: Offset, visible_end: Offset, max_records: int) -> Read:
@@ -163,12 +164,12 @@ def check_fetch_offset(log: Log, fetch_offset: Offset) -> Error:
     return Error.NONE if log.start_offset <= fetch_offset <= log.end_offset else Error.OFFSET_OUT_OF_RANGE
 
 
-def follower_high_watermark(log: Log, leader_high_watermark: Offset) -> Offset:
-    """A follower's high watermark: the leader's, as far as its own log goes in both directions (offsets).
+def follower_high_watermark(log: Log, high_watermark: Offset) -> Offset:
+    """A follower's high watermark: that of its leader, as far as its own log goes in both directions (offsets).
 
     **Kafka:** `ReplicaFetcherThread.processPartitionData`, `UnifiedLog.maybeUpdateHighWatermark`.
     """
-    return max(log.start_offset, min(leader_high_watermark, log.end_offset))
+    return max(log.start_offset, min(high_watermark, log.end_offset))
 
 
 def high_watermark_after_truncation(high_watermark: Offset, end_offset: Offset) -> Offset:

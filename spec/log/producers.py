@@ -4,19 +4,12 @@ Only a leader checks, and only what comes from clients. A follower notes what th
 from the log: after a truncation it is the fold of the batches that are left.
 """
 
+from bisect import bisect_left
 from functools import reduce
-from typing import NamedTuple, NewType
+from typing import NamedTuple
 
-from spec.values import Error, Offset
-
-ProducerId = NewType("ProducerId", int)
-ProducerEpoch = NewType("ProducerEpoch", int)
-
-NO_PRODUCER_ID = ProducerId(-1)
-"""Of a batch whose producer is not idempotent. Kafka: `RecordBatch.NO_PRODUCER_ID`."""
-
-NO_PRODUCER_EPOCH = ProducerEpoch(-1)
-NO_SEQUENCE = -1
+from spec.log.batch import AnyBatch, Batches
+from spec.values import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, Error, Offset, ProducerEpoch, ProducerId
 
 LAST_SEQUENCE = 2**31 - 1
 """Followed by 0."""
@@ -26,10 +19,7 @@ BATCHES_REMEMBERED = 5
 
 
 class ProducerBatch(NamedTuple):
-    """The part of a record batch that producers are recognised by; offsets are those of its first and last record.
-
-    Kafka: `RecordBatch`; remembered as `BatchMetadata`.
-    """
+    """What producers are recognised by in a batch that lies at `base_offset`. Kafka: `BatchMetadata`."""
 
     producer_id: ProducerId
     producer_epoch: ProducerEpoch
@@ -46,6 +36,11 @@ class ProducerBatch(NamedTuple):
     def last_offset(self) -> Offset:
         """The offset of the last record. **Kafka:** `RecordBatch.lastOffset`."""
         return Offset(self.base_offset + self.record_count - 1)
+
+
+def producer_batch(batch: AnyBatch, base_offset: Offset) -> ProducerBatch:
+    """What producers are recognised by in a batch, if it lies at `base_offset`."""
+    return ProducerBatch(batch.producer_id, batch.producer_epoch, batch.first_sequence, batch.record_count, base_offset)
 
 
 class ProducerEntry(NamedTuple):
@@ -70,7 +65,13 @@ Producers = tuple[ProducerEntry, ...]
 
 def entry_of(producers: Producers, producer_id: ProducerId) -> ProducerEntry:
     """What is remembered of a producer; an empty entry if nothing is. **Kafka:** `ProducerStateManager.lastEntry`."""
-    return next((entry for entry in producers if entry.producer_id == producer_id), ProducerEntry(producer_id))
+    place = _place_of(producers, producer_id)
+    there = producers[place : place + 1]
+    return there[0] if there and there[0].producer_id == producer_id else ProducerEntry(producer_id)
+
+
+def _place_of(producers: Producers, producer_id: ProducerId) -> int:
+    return bisect_left(producers, producer_id, key=lambda entry: entry.producer_id)
 
 
 def duplicate_of(entry: ProducerEntry, batch: ProducerBatch) -> ProducerBatch | None:
@@ -138,8 +139,20 @@ def remember(producers: Producers, batch: ProducerBatch) -> Producers:
     entry = entry_of(producers, batch.producer_id)
     known = entry.batches if entry.producer_epoch == batch.producer_epoch else ()
     changed = ProducerEntry(batch.producer_id, batch.producer_epoch, (*known, batch)[-BATCHES_REMEMBERED:])
-    others = [other for other in producers if other.producer_id != batch.producer_id]
-    return tuple(sorted([*others, changed]))
+    place = _place_of(producers, batch.producer_id)
+    after = place + (entry in producers[place : place + 1])
+    return (*producers[:place], changed, *producers[after:])
+
+
+def remember_appended(producers: Producers, base_offset: Offset, batches: Batches) -> Producers:
+    """What is remembered once batches are in the log, the first of which lies at `base_offset`.
+
+    **Kafka:** `UnifiedLog.append`, `analyzeAndValidateProducerState`.
+    """
+    for batch in batches:
+        producers = remember(producers, producer_batch(batch, base_offset))
+        base_offset = Offset(base_offset + batch.record_count)
+    return producers
 
 
 def rebuilt_from(batches: tuple[ProducerBatch, ...]) -> Producers:

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from spec.log.batch import Batches, records_of
 from spec.log.epoch_history import EpochHistory
 from spec.values import NO_EPOCH, NO_VALUE, Epoch, EpochEndOffset, Offset, Record
 
@@ -9,7 +10,8 @@ from spec.values import NO_EPOCH, NO_VALUE, Epoch, EpochEndOffset, Offset, Recor
 class RecordLog(NamedTuple):
     """A log as a tuple of records: the carrier in models.
 
-    Its epoch history follows from its records, except for an epoch that a leader has opened and not yet written in.
+    Its epoch history follows from its records, except for an epoch that a leader has opened and not yet written in. A batch
+    is kept record by record, without its producer: models write batches of one, and know the producer from the value.
     """
 
     records: tuple[Record, ...] = ()
@@ -52,19 +54,20 @@ class RecordLog(NamedTuple):
         position = start - self.start_offset
         return self.records[position : position + limit] if position >= 0 else ()
 
-    def append(self, records: tuple[Record, ...]) -> "RecordLog":
-        if not records:
+    def append(self, batches: Batches) -> "RecordLog":
+        if not batches:
             return self
-        return RecordLog(self.records + records, self.start_offset)
+        return RecordLog(self.records + records_of(batches), self.start_offset)
 
-    def append_at(self, base_offset: Offset, records: tuple[Record, ...]) -> "RecordLog":
+    def append_at(self, base_offset: Offset, batches: Batches) -> "RecordLog":
         assert base_offset >= self.end_offset, (
-            f"records at {base_offset} would overwrite a log that ends at {self.end_offset}"
+            f"batches at {base_offset} would overwrite a log that ends at {self.end_offset}"
         )
         gap = base_offset - self.end_offset
         if gap:
-            return RecordLog(self.records + (Record(NO_VALUE, self.latest_epoch),) * gap + records, self.start_offset)
-        return self.append(records)
+            filler = (Record(NO_VALUE, self.latest_epoch),) * gap
+            return RecordLog(self.records + filler + records_of(batches), self.start_offset)
+        return self.append(batches)
 
     def truncate_to(self, offset: Offset) -> "RecordLog":
         if offset >= self.end_offset and self.opened_epoch == NO_EPOCH:

@@ -1,6 +1,6 @@
 """DeleteRecords (KIP-107): let a log start later."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from spec.values import UNKNOWN_OFFSET, Error, Offset
 
@@ -8,7 +8,15 @@ TO_HIGH_WATERMARK = Offset(-1)
 """The offset by which a client deletes all that is committed. Kafka: `DeleteRecordsRequest.HIGH_WATERMARK`."""
 
 
-class DeleteRecordsResponse(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsRequest:
+    """Delete the records before `offset`, or all that are committed (`TO_HIGH_WATERMARK`). Kafka: `DeleteRecordsRequest`."""
+
+    offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsResponse:
     """The outcome of DeleteRecords: an error; else it is done once `low_watermark` has reached `offset`.
 
     Kafka: `LogDeleteRecordsResult`.

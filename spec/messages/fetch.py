@@ -3,6 +3,7 @@
 from enum import Enum
 from typing import NamedTuple
 
+from spec.log.batch import Batches
 from spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
@@ -14,7 +15,6 @@ from spec.values import (
     EpochEndOffset,
     Error,
     Offset,
-    Record,
 )
 
 
@@ -53,7 +53,7 @@ class FetchRequest(NamedTuple):
 
     `fetch` holds the epochs and the offset. `replica` is the follower, or `CONSUMER`; `start_offset` where the follower's
     log starts; `has_client_metadata`: the consumer says where it is, and may be served by a follower (KIP-392).
-    `max_records` stands for Kafka's limits in bytes.
+    `max_records` stands for Kafka's limits in bytes: a broker sets it so that a read ends where a batch does.
     """
 
     replica: BrokerId
@@ -68,12 +68,15 @@ class FetchRequest(NamedTuple):
 class FetchResponse(NamedTuple):
     """The answer to a fetch. `diverging`: the follower has to truncate to here first, undefined if it does not.
 
-    `base_offset` is where the records start. Kafka: `FetchResponseData.PartitionData`, `LogReadInfo`.
+    `base_offset` is where the records start, which come in batches without a gap. A leader that keeps no payloads says
+    with them which stretch of its log is to be sent. Where compaction has left a gap between two batches, an answer is
+    handed to the follower in two. Kafka: `FetchResponseData.PartitionData`, `LogReadInfo`. **Leaves out:** that Kafka
+    sends whole batches, so that the first one may start before the offset that was asked for.
     """
 
     error: Error
     base_offset: Offset = UNKNOWN_OFFSET
-    records: tuple[Record, ...] = ()
+    records: Batches = ()
     high_watermark: Offset = UNKNOWN_OFFSET
     log_start_offset: Offset = UNKNOWN_OFFSET
     last_stable_offset: Offset = UNKNOWN_OFFSET

@@ -18,12 +18,15 @@ class Wanted(Enum):
 class ListOffsetsRequest(NamedTuple):
     """Asks for an offset in the epoch that the sender knows. `isolation` is `LOG_END` for a follower.
 
+    `leader_only`: only a leader may answer; so unless the sender debugs a replica (`DEBUGGING_REPLICA_ID`).
+
     Kafka: `ListOffsetsRequest`. **Leaves out:** the timestamp itself: finding a record by it is no rule of replication.
     """
 
     wanted: Wanted
     current_leader_epoch: Epoch = NO_EPOCH
     isolation: Isolation = Isolation.LOG_END
+    leader_only: bool = True
 
 
 class ListOffsetsResponse(NamedTuple):

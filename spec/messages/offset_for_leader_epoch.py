@@ -6,10 +6,14 @@ from spec.values import Epoch, EpochEndOffset, Error
 
 
 class OffsetForLeaderEpochRequest(NamedTuple):
-    """Where does `leader_epoch` end in your log? Asked in `current_leader_epoch`. Kafka: `OffsetForLeaderEpochRequest`."""
+    """Where does `leader_epoch` end in your log? Asked in `current_leader_epoch`. Kafka: `OffsetForLeaderEpochRequest`.
+
+    `leader_only`: only a leader may answer; always so on the wire.
+    """
 
     current_leader_epoch: Epoch
     leader_epoch: Epoch
+    leader_only: bool = True
 
 
 class OffsetForLeaderEpochResponse(NamedTuple):

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from spec.log.producers import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, ProducerEpoch, ProducerId
+from spec.log.batch import AnyBatch
 from spec.values import UNKNOWN_OFFSET, Error, Offset
 
 ACKS_NONE = 0
@@ -13,19 +13,16 @@ NO_DEADLINE = -1
 
 
 class ProduceRequest(NamedTuple):
-    """Records for one partition, as one batch, by the number that its connection gave the request.
+    """One batch for one partition, by the number that its connection gave the request.
 
-    `deadline`: when a producer with acks=all is told that it took too long (milliseconds). Of a producer that is not
-    idempotent, `producer_id` is `NO_PRODUCER_ID`. Kafka: `ProduceRequestData.PartitionProduceData`.
+    The batch has no leader epoch yet. `deadline`: when a producer with acks=all is told that it took too long
+    (milliseconds). Kafka: `ProduceRequestData.PartitionProduceData`.
     """
 
     request: int
     acks: int
-    values: tuple[int, ...]
+    batch: AnyBatch
     deadline: int = NO_DEADLINE
-    producer_id: ProducerId = NO_PRODUCER_ID
-    producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH
-    first_sequence: int = NO_SEQUENCE
 
 
 class ProduceResponse(NamedTuple):

@@ -1,16 +1,31 @@
 """The published model of KIP-497: what it does and a broker does otherwise."""
 
+from spec.broker.rules.high_watermark import lowest_end_offset
+from spec.broker.rules.isr.membership import has_reached_high_watermark
 from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
-from spec.values import BrokerId, Error, Offset, next_partition_epoch
+from spec.values import BrokerId, Offset, next_partition_epoch
+
+EPOCH_START = Offset(0)
+"""Where the log of the only leader ended when its epoch began: its log was empty."""
 
 
-def high_watermark_of(end_offsets: dict[BrokerId, Offset], isr: frozenset[BrokerId]) -> Offset:
-    """The smallest log end offset among `isr`, as its leader knows them. **Kafka:** `Partition.maybeIncrementLeaderHW`."""
-    return min(end_offsets[replica] for replica in isr)
+def high_watermark_of(self_id: BrokerId, end_offsets: dict[BrokerId, Offset], counted: frozenset[BrokerId]) -> Offset:
+    """The smallest log end offset among the leader's own and those of the replicas that count as in sync.
+
+    **Kafka:** `Partition.maybeIncrementLeaderHW`.
+
+    **Departs:** it is not kept but follows from the present log ends, so it may go back; a broker's never does.
+    """
+    awaited = tuple(end_offsets[replica] for replica in counted if replica != self_id)
+    return lowest_end_offset(end_offsets[self_id], awaited)
 
 
 def may_propose_shrink(leader: LeaderIsr, self_id: BrokerId, replica: BrokerId) -> bool:
-    """Whether the leader may ask to drop `replica`: a member, not itself. **Kafka:** `Partition.maybeShrinkIsr`."""
+    """Whether the leader may ask to drop `replica`: a member, not itself. **Kafka:** `Partition.maybeShrinkIsr`.
+
+    **Departs:** a broker drops only who has not been caught up for `replica.lag.time.max.ms`, and has one proposal
+    under way at most; here there is no time, and any member may be dropped at any moment.
+    """
     return replica in leader.isr and replica != self_id
 
 
@@ -18,21 +33,17 @@ def may_propose_expand(leader: LeaderIsr, replica: BrokerId, end_offset: Offset,
     """Whether the leader may ask to admit `replica`: no member, and its log reaches the high watermark (offsets).
 
     **Kafka:** `Partition.maybeExpandIsr`, `isFollowerInSync`.
+
+    **Departs:** a broker asks right after a fetch, about brokers that are eligible, and has one proposal under way at
+    most; here it may ask at any moment.
     """
-    return replica not in leader.isr and end_offset >= high_watermark
-
-
-def check_alter_partition(partition: PartitionIsr, request: PartitionIsr) -> Error:
-    """Whether the controller takes the ISR of `request`: only if it was proposed on top of the present state.
-
-    Errors: `INVALID_UPDATE_VERSION`.
-
-    **Kafka:** `ReplicationControlManager.validateAlterPartitionData`. **Leaves out:** that a partition epoch ahead of the
-    controller's is answered with `NOT_CONTROLLER`, and all other checks.
-    """
-    return Error.NONE if request.partition_epoch == partition.partition_epoch else Error.INVALID_UPDATE_VERSION
+    return replica not in leader.isr and has_reached_high_watermark(end_offset, high_watermark, EPOCH_START)
 
 
 def change_isr(partition: PartitionIsr, isr: frozenset[BrokerId]) -> PartitionIsr:
-    """The partition with another ISR, in the next partition epoch. **Kafka:** `PartitionRegistration.merge`."""
+    """The partition with another ISR, in the next partition epoch. **Kafka:** `PartitionRegistration.merge`.
+
+    **Departs:** the controller of Kafka also looks whether the leader, the reassignment and the recovery state have to
+    change with the ISR; here nothing else is known of the partition.
+    """
     return PartitionIsr(isr, next_partition_epoch(partition.partition_epoch))

@@ -1,16 +1,20 @@
-"""The controller: elections, and the removal of failed brokers from the in-sync replicas.
+"""The published controller: whom it may elect or take out of the in-sync replicas, at any moment.
 
-Every decision of the controller opens a new leader epoch.
+What it decides is in `spec.zookeeper.decisions`, except for one quirk.
 """
 
+from spec.broker.rules.isr.proposal import isr_without
 from spec.values import NO_LEADER, BrokerId, LeaderAndIsr, next_epoch
+from spec.zookeeper.decisions import fail_broker
 
 
 def may_elect_cleanly(partition: LeaderAndIsr, candidate: BrokerId) -> bool:
     """Whether `candidate` may be made leader without risk: it is in sync, and does not lead already.
 
     **Kafka:** `PartitionChangeBuilder.isValidNewLeader`; `ReplicaStateMachine`'s offline and preferred elections.
-    **Leaves out:** which of several candidates is preferred, and whether it is alive.
+
+    **Departs:** Kafka elects for a reason, the first replica of the assignment that is alive; here any in-sync replica
+    may take over at any moment, for nobody knows who is alive.
     """
     return candidate in partition.isr and candidate != partition.leader
 
@@ -18,8 +22,9 @@ def may_elect_cleanly(partition: LeaderAndIsr, candidate: BrokerId) -> bool:
 def may_elect_uncleanly(partition: LeaderAndIsr, candidate: BrokerId) -> bool:
     """Whether `candidate` may be made leader under `unclean.leader.election.enable`: nobody leads, it is out of sync.
 
-    **Kafka:** `PartitionChangeBuilder.electAnyLeader`, last resort. **Leaves out:** that no in-sync replica may be
-    alive; a partition without a leader stands for it.
+    **Kafka:** `PartitionChangeBuilder.electAnyLeader`, last resort.
+
+    **Departs:** in Kafka no in-sync replica may be alive; a partition without a leader stands for that here.
     """
     return partition.leader == NO_LEADER and candidate not in partition.isr
 
@@ -28,53 +33,33 @@ def may_lead_next(partition: LeaderAndIsr, replica: BrokerId, unclean: bool) -> 
     """Whether `replica` leads now, or may by the controller's next decision; `unclean` as configured.
 
     **Kafka:** `PartitionChangeBuilder.electLeader`.
+
+    **Departs:** as `may_elect_cleanly` and `may_elect_uncleanly`. Only properties ask this.
     """
     if replica == partition.leader or may_elect_cleanly(partition, replica):
         return True
     return unclean and may_elect_uncleanly(partition, replica)
 
 
-def elect_cleanly(partition: LeaderAndIsr, candidate: BrokerId) -> LeaderAndIsr:
-    """The partition led by an in-sync replica in a new epoch; the ISR is unchanged.
-
-    **Kafka:** `PartitionChangeBuilder.tryElection`.
-    """
-    return LeaderAndIsr(candidate, next_epoch(partition.leader_epoch), partition.isr)
-
-
-def elect_uncleanly(partition: LeaderAndIsr, candidate: BrokerId) -> LeaderAndIsr:
-    """The partition led by an out-of-sync replica in a new epoch; it alone is the ISR from now on.
-
-    **Kafka:** `PartitionChangeBuilder.tryElection`, unclean.
-    """
-    return LeaderAndIsr(candidate, next_epoch(partition.leader_epoch), frozenset({candidate}))
-
-
 def may_fail(partition: LeaderAndIsr, broker: BrokerId) -> bool:
     """Whether the failure of `broker` changes the partition: it leads, or is in sync.
 
     **Kafka:** `ReplicationControlManager.handleBrokerFenced`, `KafkaController.onBrokerFailure`.
+
+    **Departs:** in Kafka a broker fails that has lost its session; here any may, and it goes on as before.
     """
     return partition.leader == broker or broker in partition.isr
-
-
-def fail_broker(partition: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
-    """The partition without a failed broker, in a new epoch: out of the ISR, and no leader if it led.
-
-    The last in-sync replica stays, so that only a replica with every committed record can be elected later.
-
-    **Kafka:** `PartitionChangeBuilder.build`, `PartitionStateMachine`.
-    """
-    leader = NO_LEADER if partition.leader == broker else partition.leader
-    isr = partition.isr if partition.isr == {broker} else partition.isr - {broker}
-    return LeaderAndIsr(leader, next_epoch(partition.leader_epoch), isr)
 
 
 def fail_broker_emptying_isr(partition: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
     """As `fail_broker`, except that the last in-sync replica of a partition without a leader goes too.
 
     **Kafka:** no release does; the published models do.
+
+    **Departs:** in Kafka the last in-sync replica stays listed; up to 1.0 it goes where unclean elections are allowed,
+    and then whether it led or not.
     """
     if partition.leader == broker:
         return fail_broker(partition, broker)
-    return LeaderAndIsr(partition.leader, next_epoch(partition.leader_epoch), partition.isr - {broker})
+    isr = isr_without(partition.isr, frozenset({broker}))
+    return LeaderAndIsr(partition.leader, next_epoch(partition.leader_epoch), isr)

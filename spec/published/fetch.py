@@ -1,20 +1,11 @@
-"""Fetching: what a follower asks, whom a leader serves, and what the follower makes of the answer."""
+"""Fetching in one step: what a follower asks, whom a leader serves, and what the follower makes of the answer."""
 
-from typing import NamedTuple
-
-from spec.broker.rules.fencing import check_leader_epoch
+from spec.broker.rules.fencing import check_leader_epoch, check_serves_unfenced
+from spec.broker.rules.fetcher import FetchState, FetchStatus, name_both_epochs
 from spec.log.algebra import Log, LogT
-from spec.log.local_log import check_fetch_offset, follower_high_watermark
-from spec.messages.fetch import FetchPosition
-from spec.values import UNKNOWN_OFFSET, BrokerId, Error, LeaderAndIsr, Offset, Record
-
-
-class PublishedFetchResponse(NamedTuple):
-    """The leader's answer: records from the fetch offset on, and the leader's high watermark (an offset)."""
-
-    error: Error
-    records: tuple[Record, ...]
-    high_watermark: Offset
+from spec.log.local_log import LocalLog, append_in_order, read, set_high_watermark
+from spec.messages.fetch import FetchPosition, FetchResponse
+from spec.values import BrokerId, Error, LeaderAndIsr, Offset
 
 
 def fetch_request(role: LeaderAndIsr, log: Log, end_offset: Offset) -> FetchPosition:
@@ -24,14 +15,23 @@ def fetch_request(role: LeaderAndIsr, log: Log, end_offset: Offset) -> FetchPosi
     sent before the log grew to its present end.
 
     **Kafka:** `AbstractFetcherThread.buildFetch`, `ReplicaFetcherThread`.
+
+    **Departs:** a broker's fetcher keeps its offset and the last fetched epoch in a state of its own; here both follow
+    from the log. The fetch names both epochs in every version, which Kafka's does only since 2.8; the rules of an
+    earlier version do not look at them.
     """
-    return FetchPosition(role.leader_epoch, end_offset, log.epoch_at(Offset(end_offset - 1)))
+    last_fetched_epoch = log.epoch_at(Offset(end_offset - 1))
+    fetcher = FetchState(FetchStatus.FETCHING, role.leader, role.leader_epoch, end_offset, last_fetched_epoch)
+    return name_both_epochs(fetcher)
 
 
 def fetch_without_fencing(role: LeaderAndIsr, log: Log, request: FetchPosition) -> Error:
     """Serve any follower that fetches: nothing tells which epoch it believes in, nor what its log ends with.
 
     **Kafka:** fetching before KIP-320, up to 2.0.
+
+    **Departs:** in the order of looks only. A broker's fence includes the look at its own role (`check_serves_unfenced`);
+    here `answer_fetch` has that.
     """
     return Error.NONE
 
@@ -42,6 +42,9 @@ def fetch_fenced_by_last_epoch(role: LeaderAndIsr, log: Log, request: FetchPosit
     Errors: `LOG_TRUNCATION` if the follower must truncate first.
 
     **Kafka:** the first draft of KIP-320, never released; refuted in `Kip320FirstTry.tla`.
+
+    **Departs:** the released rule that looks at the last epoch is KIP-595's (`diverges`). It finds where the epoch ends
+    in the leader's log, and tells that instead of refusing.
     """
     if request.fetch_offset == log.start_offset:
         return Error.NONE
@@ -55,11 +58,13 @@ def fetch_fenced_by_leader_epoch(role: LeaderAndIsr, log: Log, request: FetchPos
     Errors: as `check_leader_epoch`.
 
     **Kafka:** `Partition.getLocalLog` (KIP-320, since 2.1).
+
+    **Departs:** as `fetch_without_fencing`; a broker's fence is `check_serves`.
     """
     return check_leader_epoch(role, request.current_leader_epoch)
 
 
-def handle_fetch(
+def answer_fetch(
     self_id: BrokerId,
     role: LeaderAndIsr,
     log: Log,
@@ -67,32 +72,40 @@ def handle_fetch(
     request: FetchPosition,
     max_records: int,
     verdict: Error,
-) -> PublishedFetchResponse:
+) -> FetchResponse:
     """A leader's answer to a follower's fetch.
 
     Parameters: the leader's id, role, log and high watermark (offset); the request; how many records fit into a
     response; the `verdict` of the protocol version's fencing rule.
 
     Errors, in this order: the fencing rule's; `NOT_LEADER_OR_FOLLOWER` if this replica does not believe that it leads;
-    `OFFSET_OUT_OF_RANGE` if the fetch offset lies outside the log. A refusal carries neither records nor a watermark.
+    `OFFSET_OUT_OF_RANGE` if the fetch offset lies outside the log. A refusal carries nothing else.
 
-    **Kafka:** `Partition.fetchRecords`, `readRecords`. **Leaves out:** bytes and waiting time; a follower reads up to
-    the log end.
+    **Kafka:** `Partition.fetchRecords`, `readRecords`. **Leaves out:** bytes and waiting time, consumers.
+
+    **Departs:** a broker also notes the fetch, and thereupon may move its high watermark and ask for another ISR; here
+    these are steps of their own. It does not look whether the follower is assigned, nor where the logs part.
     """
-    if verdict != Error.NONE:
-        return PublishedFetchResponse(verdict, (), UNKNOWN_OFFSET)
-    if role.leader != self_id:
-        return PublishedFetchResponse(Error.NOT_LEADER_OR_FOLLOWER, (), UNKNOWN_OFFSET)
-    error = check_fetch_offset(log, request.fetch_offset)
+    error = verdict
+    if error == Error.NONE:
+        error = check_serves_unfenced(self_id, role, request.current_leader_epoch, leader_only=True)
     if error != Error.NONE:
-        return PublishedFetchResponse(error, (), UNKNOWN_OFFSET)
-    return PublishedFetchResponse(Error.NONE, log.read(request.fetch_offset, max_records), high_watermark)
+        return FetchResponse(error)
+    found = read(log, request.fetch_offset, log.end_offset, max_records)
+    if found.error != Error.NONE:
+        return FetchResponse(found.error)
+    return FetchResponse(
+        Error.NONE, request.fetch_offset, found.records, high_watermark, log.start_offset, last_stable_offset=high_watermark
+    )
 
 
-def apply_fetch_response(log: LogT, response: PublishedFetchResponse) -> tuple[LogT, Offset]:
-    """A follower's log and high watermark (offset) after a successful fetch.
+def apply_fetch_response(log: LogT, response: FetchResponse) -> LocalLog[LogT]:
+    """A follower's log and high watermark (offset) after a successful fetch from its end.
 
     **Kafka:** `ReplicaFetcherThread.processPartitionData`.
+
+    **Departs:** a broker's answer may be late or of another epoch, and its records may be refused; here it is taken in
+    the step in which it was asked for. The leader's log start is not looked at, for nothing is deleted.
     """
-    appended = log.append(response.records)
-    return appended, follower_high_watermark(appended, response.high_watermark)
+    appended = append_in_order(LocalLog(log), response.base_offset, response.records)
+    return set_high_watermark(appended.local, response.high_watermark)

@@ -1,9 +1,10 @@
 """When a published model's leader believes that a follower has replicated up to an offset.
 
-Three answers mark the way to KIP-320. The leader answers from what it remembers of the
-follower's last fetch, never from the follower's log.
+Three answers mark the way to KIP-320. The leader answers from what it remembers of the follower's last fetch, never from the
+follower's log. One answer serves for the high watermark, for leaving the ISR and for joining it.
 """
 
+from spec.broker.rules.high_watermark import awaited_if_in_isr
 from spec.log.algebra import Log
 from spec.messages.fetch import FetchPosition
 from spec.values import BrokerId, LeaderAndIsr, Offset
@@ -15,6 +16,9 @@ def replicated_by_offset(role: LeaderAndIsr, log: Log, fetch: FetchPosition, off
     Parameters: the leader's `role` and `log`; the follower's last `fetch`; an exclusive end `offset`.
 
     **Kafka:** `Partition.maybeIncrementLeaderHW` before KIP-320, up to 2.0.
+
+    **Departs:** a broker remembers the fetch offset as the follower's log end (`FollowerState.end_offset`) and forgets it
+    when it becomes leader again; here a fetch that was made to another leader counts.
     """
     return fetch.fetch_offset >= offset
 
@@ -23,6 +27,8 @@ def replicated_by_last_epoch(role: LeaderAndIsr, log: Log, fetch: FetchPosition,
     """As `replicated_by_offset`, and the record before `offset` must have the same leader epoch in both logs.
 
     **Kafka:** the first draft of KIP-320, never released.
+
+    **Departs:** no broker compares epochs of records here.
     """
     if fetch.fetch_offset < offset:
         return False
@@ -35,6 +41,9 @@ def replicated_by_leader_epoch(role: LeaderAndIsr, log: Log, fetch: FetchPositio
     In an older epoch the follower may still have to truncate what it has acknowledged.
 
     **Kafka:** `Partition.updateFollowerFetchState` behind the epoch check of KIP-320, since 2.1.
+
+    **Departs:** a broker looks at a fetch's epoch when the fetch arrives (`check_leader_epoch`), and lets one without an
+    epoch pass; here the epoch is remembered with the fetch, and one without an epoch never counts.
     """
     return fetch.current_leader_epoch == role.leader_epoch and fetch.fetch_offset >= offset
 
@@ -48,10 +57,17 @@ def holds_back_high_watermark(role: LeaderAndIsr, follower: BrokerId, has_replic
     Parameters: the leader's `role`; the follower's id; whether it has replicated the offset after that record.
 
     **Kafka:** `Partition.maybeIncrementLeaderHW`.
+
+    **Departs:** the high watermark moves one record at a time, a step each; a broker moves it as far as it may go
+    (`leader_high_watermark`). It waits for the ISR in every version, as Kafka did up to 0.10.1: there is no time, by
+    which others would count as caught up.
     """
-    return follower in role.isr and not has_replicated
+    return awaited_if_in_isr(follower in role.isr, caught_up=False, eligible=False) and not has_replicated
 
 
 def has_record_to_commit(log: Log, high_watermark: Offset) -> bool:
-    """Whether the leader's log holds a record at its high watermark. **Kafka:** `UnifiedLog.maybeIncrementHighWatermark`."""
+    """Whether the leader's log holds a record at its high watermark. **Kafka:** `UnifiedLog.maybeIncrementHighWatermark`.
+
+    **Departs:** as `holds_back_high_watermark`; in a broker the leader's own log end is one of those that count.
+    """
     return high_watermark < log.end_offset

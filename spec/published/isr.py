@@ -1,7 +1,8 @@
-"""The in-sync replicas: who leaves, who joins, and who may say so."""
+"""The in-sync replicas in the published models: who leaves, and who joins."""
 
+from spec.broker.rules.isr.proposal import isr_with, isr_without
 from spec.log.algebra import Log
-from spec.values import BrokerId, Error, LeaderAndIsr, Offset
+from spec.values import BrokerId, LeaderAndIsr, Offset
 
 
 def may_leave_isr(role: LeaderAndIsr, follower: BrokerId, has_replicated_all: bool) -> bool:
@@ -9,8 +10,10 @@ def may_leave_isr(role: LeaderAndIsr, follower: BrokerId, has_replicated_all: bo
 
     Parameters: the leader's `role`; whether the follower has replicated up to the leader's log end offset.
 
-    **Kafka:** `Partition.maybeShrinkIsr`, `getOutOfSyncReplicas`. **Leaves out:** `replica.lag.time.max.ms`; a lag of
-    any length may end a follower's membership.
+    **Kafka:** `Partition.maybeShrinkIsr`, `getOutOfSyncReplicas`.
+
+    **Departs:** a broker drops who has not been caught up for `replica.lag.time.max.ms`, all of them at once; here a lag
+    of any length may end a follower's membership, and one leaves in a step.
     """
     return follower in role.isr and not has_replicated_all
 
@@ -21,6 +24,8 @@ def join_at_high_watermark(role: LeaderAndIsr, log: Log, high_watermark: Offset)
     A new leader's high watermark lags behind what its predecessor has committed, so this is too early (KAFKA-7128).
 
     **Kafka:** `Partition.maybeExpandIsr` up to 2.0.
+
+    **Departs:** only in form. A broker's `has_reached_high_watermark` also has what `may_join_isr` asks.
     """
     return True
 
@@ -32,8 +37,11 @@ def join_after_epoch_start(role: LeaderAndIsr, log: Log, high_watermark: Offset)
 
     Parameters: the leader's role, log and high watermark (offset).
 
-    **Kafka:** `Partition.isFollowerInSync` (KAFKA-7128, since 2.1), there a condition on the follower's log end offset
-    and the leader-epoch start offset.
+    **Kafka:** `Partition.isFollowerInSync` (KAFKA-7128, since 2.1).
+
+    **Departs:** in Kafka it is the follower's log end that has to reach the start of the leader's epoch, which may be
+    beyond the high watermark (`has_reached_epoch_start`); here it is the high watermark, so nobody joins before the
+    leader's own records, or all records, are committed.
     """
     return high_watermark == log.end_offset or log.epoch_at(high_watermark) == role.leader_epoch
 
@@ -44,30 +52,25 @@ def may_join_isr(role: LeaderAndIsr, follower: BrokerId, has_replicated_committe
     Parameters: the leader's `role`; whether the follower has replicated up to the leader's high watermark.
 
     **Kafka:** `Partition.maybeExpandIsr`.
+
+    **Departs:** a broker asks right after a fetch, and whether the follower is eligible and no proposal is under way;
+    here ISR changes are done in one step, and nobody is known to be down.
     """
     return follower not in role.isr and has_replicated_committed
 
 
 def without_replica(role: LeaderAndIsr, replica: BrokerId) -> LeaderAndIsr:
-    """The ISR that a leader proposes in order to drop `replica`. **Kafka:** `Partition.shrinkIsr`."""
-    return role._replace(isr=role.isr - {replica})
+    """The state that a leader proposes in order to drop `replica`. **Kafka:** `Partition.shrinkIsr`.
+
+    **Departs:** the leader's whole state is proposed and goes into force at once; a broker proposes the ISR
+    (`isr_without`), and takes it when it is granted.
+    """
+    return role._replace(isr=isr_without(role.isr, frozenset({replica})))
 
 
 def with_replica(role: LeaderAndIsr, replica: BrokerId) -> LeaderAndIsr:
-    """The ISR that a leader proposes in order to admit `replica`. **Kafka:** `Partition.expandIsr`."""
-    return role._replace(isr=role.isr | {replica})
+    """The state that a leader proposes in order to admit `replica`. **Kafka:** `Partition.expandIsr`.
 
-
-def check_isr_update(partition: LeaderAndIsr, proposed: LeaderAndIsr) -> Error:
-    """Whether the keeper of the partition's state takes a new ISR from this leader: only from the true one.
-
-    Parameters: the true state of the partition; the state that a leader proposes, in its own epoch.
-
-    Errors: `FENCED_LEADER_EPOCH` if the proposer is not the leader, or not in the current epoch.
-
-    **Kafka:** the conditional ZooKeeper write of `Partition.updateIsr`; `ReplicationControlManager.alterPartition`.
-    **Leaves out:** the distinct errors of the latter for an epoch ahead (`NOT_CONTROLLER`) and a proposer that does not
-    lead (`INVALID_REQUEST`).
+    **Departs:** as `without_replica`; a broker proposes `isr_with`.
     """
-    same = proposed.leader == partition.leader and proposed.leader_epoch == partition.leader_epoch
-    return Error.NONE if same else Error.FENCED_LEADER_EPOCH
+    return role._replace(isr=isr_with(role.isr, replica))

@@ -3,18 +3,12 @@
 A mutant is killed when the checker finds a counterexample in it. See `docs/studies/` for the runs.
 """
 
-from typing import TYPE_CHECKING
-
 from spec.broker.rules.isr.proposal import committed_isr, propose_as_if_granted
 from spec.mutation import Mutant
 from spec.published.fetch import fetch_without_fencing
 from spec.published.high_watermark import replicated_by_offset
 from spec.published.isr import join_at_high_watermark
 from spec.published.truncation import answer_anyone
-
-if TYPE_CHECKING:  # a model that is checked needs neither
-    pass
-
 
 MUTANTS = (
     Mutant(

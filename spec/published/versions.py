@@ -1,4 +1,4 @@
-"""Kafka's history as data: a version of the protocol is a record of rules.
+"""The published models' protocols as data: a version is a record of rules.
 
 A later version is an earlier one with some rules replaced, so the diff of two records is what the KIPs between them
 changed. Settings (unclean election, acks, min.insync.replicas) are not rules and do not appear here.
@@ -6,8 +6,10 @@ changed. Settings (unclean election, acks, min.insync.replicas) are not rules an
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from spec.broker.rules.epoch_lookup import look_up_as_designed, look_up_as_released
+from spec.broker.rules.fencing import check_serves
 from spec.broker.rules.isr.proposal import LeaderIsr, Proposal, maximal_isr, propose
 from spec.broker.rules.leadership import StartLeading, start_leading
 from spec.log.algebra import Log
@@ -19,20 +21,22 @@ from spec.published.isr import join_after_epoch_start, join_at_high_watermark
 from spec.published.truncation import (
     Ask,
     answer_anyone,
-    answer_in_epoch,
-    keep_whole_log,
     truncate_to_common_epoch,
     truncate_to_epoch_end,
     truncate_to_high_watermark,
 )
 from spec.values import BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset
 
+Truncation: TypeAlias = Callable[[Log, Offset, Ask], Offset]
+"""Up to which offset a follower keeps its log, of which it knows the high watermark."""
+
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
     """The rules in which Kafka's versions differ.
 
-    - `truncation`: up to which offset a new follower keeps its log;
+    - `truncation`: up to which offset a new follower keeps its log, `None`: all of it;
+    - `truncation_when_refused`: the same of a follower whose fetch was refused for its log, `None`: no fetch is;
     - `epoch_lookup`: what a replica answers when asked where an epoch ends in its log;
     - `truncation_fencing`: whose OffsetForLeaderEpoch requests a replica answers;
     - `fetch_fencing`: whose fetches a leader serves;
@@ -43,9 +47,10 @@ class Protocol:
     """
 
     name: str
-    truncation: Callable[[Log, Offset, Ask], Offset]
+    truncation: Truncation | None
+    truncation_when_refused: Truncation | None
     epoch_lookup: Callable[[Log, Epoch], EpochEndOffset]
-    truncation_fencing: Callable[[BrokerId, LeaderAndIsr, Epoch], Error]
+    truncation_fencing: Callable[[BrokerId, LeaderAndIsr, Epoch, bool], Error]
     fetch_fencing: Callable[[LeaderAndIsr, Log, FetchPosition], Error]
     has_replicated: Callable[[LeaderAndIsr, Log, FetchPosition, Offset], bool]
     may_join: Callable[[LeaderAndIsr, Log, Offset], bool]
@@ -69,6 +74,7 @@ class IsrProtocol:
 TRUNCATE_TO_HW = Protocol(
     name="truncate-to-hw",
     truncation=truncate_to_high_watermark,
+    truncation_when_refused=None,
     epoch_lookup=look_up_as_released,
     truncation_fencing=answer_anyone,
     fetch_fencing=fetch_without_fencing,
@@ -88,7 +94,8 @@ KIP_279 = replace(KIP_101, name="kip-279", truncation=truncate_to_common_epoch, 
 KIP_320_FIRST_TRY = replace(
     KIP_279,
     name="kip-320-first-try",
-    truncation=keep_whole_log,
+    truncation=None,
+    truncation_when_refused=truncate_to_common_epoch,
     fetch_fencing=fetch_fenced_by_last_epoch,
     has_replicated=replicated_by_last_epoch,
     may_join=join_after_epoch_start,
@@ -98,7 +105,7 @@ KIP_320_FIRST_TRY = replace(
 KIP_320 = replace(
     KIP_279,
     name="kip-320",
-    truncation_fencing=answer_in_epoch,
+    truncation_fencing=check_serves,
     fetch_fencing=fetch_fenced_by_leader_epoch,
     has_replicated=replicated_by_leader_epoch,
     may_join=join_after_epoch_start,

@@ -6,7 +6,6 @@ of an upgrade is brokers of different versions. Up to 2.8 the controller keeps t
 
 from dataclasses import replace
 
-from spec.broker.lifecycle import answers_this_incarnation
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.divergence import (
     count_every_fetch,
@@ -76,8 +75,15 @@ from spec.broker.rules.isr.membership import (
     joins_under_min_isr_if_caught_up,
 )
 from spec.broker.rules.isr.proposal import maximal_isr, propose
-from spec.broker.rules.isr.request import ask_for_eligible_isr, ask_for_isr, ask_for_isr_by_broker_epoch, write_isr
+from spec.broker.rules.isr.request import (
+    IsrWriter,
+    ask_for_eligible_isr,
+    ask_for_isr,
+    ask_for_isr_by_broker_epoch,
+    write_isr,
+)
 from spec.broker.rules.leadership import has_caught_up, start_leading, start_leading_with_epoch_entry
+from spec.broker.rules.lifecycle import answers_this_incarnation
 from spec.broker.rules.offsets import lags_behind_epoch_start, never_lags
 from spec.broker.rules.produce import min_isr_as_configured, min_isr_within_replicas
 from spec.log.local_log import truncate, truncate_if_longer
@@ -118,6 +124,11 @@ BROKER_0_10 = BrokerProtocol(
     takes_records=take_all,
     last_epoch=keep_last_epoch_if_empty,
     high_watermark_when_diverging=keep_high_watermark,
+    isr_writer=IsrWriter.LEADER,
+    acts_on_old_metadata=False,
+    truncates_at_once=True,
+    last_epoch_needs_answer=False,
+    promises_latest_offset=False,
 )
 """0.10.0: a new follower truncates to its high watermark."""
 
@@ -125,6 +136,7 @@ BROKER_0_11 = replace(
     BROKER_0_10,
     name="0.11",
     start_following=start_by_asking,
+    truncates_at_once=False,
     check_sequences=check_batch,
     awaits=awaited_if_caught_up,
 )
@@ -151,7 +163,7 @@ BROKER_2_1 = replace(
 )
 """KIP-320: requests carry the leader epoch. KAFKA-7415: a new leader notes its epoch. KAFKA-7128: no early joining."""
 
-BROKER_2_2 = replace(BROKER_2_1, name="2.2", latest_offset_lags=lags_behind_epoch_start)
+BROKER_2_2 = replace(BROKER_2_1, name="2.2", latest_offset_lags=lags_behind_epoch_start, promises_latest_offset=True)
 """KIP-207: a new leader does not show a latest offset that goes back."""
 
 BROKER_2_3 = replace(BROKER_2_2, name="2.3")
@@ -164,6 +176,7 @@ BROKER_2_7 = replace(
     BROKER_2_6,
     name="2.7",
     asks_for_isr=ask_for_isr,
+    isr_writer=IsrWriter.CONTROLLER,
     on_isr_error=never_roll_back,
     divergence=diverges,
     counts_fetch=count_every_fetch,
@@ -212,7 +225,13 @@ BROKER_3_5 = replace(
 )
 """KIP-903: broker epochs in Fetch and AlterPartition. KAFKA-14704 repaired."""
 
-BROKER_3_6 = replace(BROKER_3_5, name="3.6", awaits=awaited_if_about_to_join, last_epoch=forget_last_epoch_if_first_is_empty)
+BROKER_3_6 = replace(
+    BROKER_3_5,
+    name="3.6",
+    awaits=awaited_if_about_to_join,
+    last_epoch=forget_last_epoch_if_first_is_empty,
+    last_epoch_needs_answer=True,
+)
 """KAFKA-15021: the high watermark does not wait for who may not join. With a bug, KAFKA-15510."""
 
 BROKER_3_7 = replace(
@@ -221,6 +240,7 @@ BROKER_3_7 = replace(
     min_isr=min_isr_within_replicas,
     may_advance=advance_at_min_isr,
     last_epoch=keep_last_epoch_if_empty,
+    last_epoch_needs_answer=False,
 )
 """KIP-966, first part: no high watermark below min ISR. KAFKA-15510 repaired."""
 

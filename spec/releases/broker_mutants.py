@@ -3,7 +3,6 @@
 Many are what an older release did; the rest never were in any.
 """
 
-from spec.broker.lifecycle import BrokerLifecycle
 from spec.broker.rules.divergence import count_every_fetch, diverges, no_divergence_check
 from spec.broker.rules.epoch_lookup import look_up_as_designed, look_up_end_only
 from spec.broker.rules.fencing import accept_any_replica_epoch, check_serves_unfenced
@@ -17,7 +16,7 @@ from spec.broker.rules.fetcher import (
     take_high_watermark_first,
     takes_same_offset_when_ready,
 )
-from spec.broker.rules.followers import FollowerState, knows_followers_if_it_led
+from spec.broker.rules.followers import knows_followers_if_it_led
 from spec.broker.rules.high_watermark import advance_at_any_isr_size, awaited_if_caught_up, awaited_if_in_isr
 from spec.broker.rules.isr.announcement import apply_partition
 from spec.broker.rules.isr.errors import roll_back_always
@@ -29,6 +28,7 @@ from spec.broker.rules.isr.membership import (
 )
 from spec.broker.rules.isr.proposal import LeaderIsr, committed_isr, propose_as_if_granted
 from spec.broker.rules.leadership import acts_on_any_metadata, start_leading
+from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.broker.rules.offsets import never_lags
 from spec.log.local_log import truncate_if_longer
 from spec.log.producers import append_unchecked
@@ -37,7 +37,7 @@ from spec.mutation import Mutant
 from spec.values import UNKNOWN_OFFSET, Epoch, Offset, PartitionEpoch
 
 
-def takes_any_registration(run: BrokerLifecycle, response: BrokerRegistrationResponse) -> bool:
+def takes_any_registration(lifecycle: BrokerLifecycle, response: BrokerRegistrationResponse) -> bool:
     """Take every answer to a registration, be it another incarnation's. **Kafka:** no release."""
     return True
 
@@ -52,9 +52,9 @@ def takes_any_offset(fetcher: FetchState, offset: Offset, asked_in: Epoch) -> bo
     return is_fetching(fetcher)
 
 
-def has_fetched(follower: FollowerState, high_watermark: Offset, epoch_start: Offset) -> bool:
+def has_fetched(end_offset: Offset, high_watermark: Offset, epoch_start: Offset) -> bool:
     """A follower may join as soon as it has fetched. **Kafka:** no release."""
-    return follower.end_offset != UNKNOWN_OFFSET
+    return end_offset != UNKNOWN_OFFSET
 
 
 def one_is_enough(min_isr: int, replicas: int) -> int:
@@ -69,7 +69,13 @@ BROKER_MUTANTS = (
         takes_any_registration,
         "a starting broker takes the answer to an earlier incarnation for its own",
     ),
-    Mutant("act-on-old-metadata", "acts_on_metadata", acts_on_any_metadata, "a starting broker acts on its past"),
+    Mutant(
+        "act-on-old-metadata",
+        "acts_on_metadata",
+        acts_on_any_metadata,
+        "a starting broker acts on its past",
+        traits=(("acts_on_old_metadata", True),),
+    ),
     Mutant("take-old-announcement", "takes_announcement", takes_any_announcement, "older announcements are taken"),
     Mutant(
         "forget-proposal-on-old-news",
@@ -92,6 +98,7 @@ BROKER_MUTANTS = (
         "start_following",
         start_at_high_watermark,
         "a follower keeps what it knows is committed",
+        traits=(("truncates_at_once", True),),
     ),
     Mutant("no-sequence-check", "check_sequences", append_unchecked, "an idempotent producer's batches are not checked"),
     Mutant("min-isr-of-one", "min_isr", one_is_enough, "acks=all does not ask for enough in-sync replicas"),
@@ -139,7 +146,11 @@ BROKER_MUTANTS = (
     Mutant("take-answer-of-other-offset", "takes_answer", takes_any_offset, "an answer to another fetch counts"),
     Mutant("take-later-epochs", "takes_records", take_all, "records of a later epoch are appended (KAFKA-18723)"),
     Mutant(
-        "forget-last-epoch", "last_epoch", forget_last_epoch_if_first_is_empty, "the next fetch names no epoch (KAFKA-15510)"
+        "forget-last-epoch",
+        "last_epoch",
+        forget_last_epoch_if_first_is_empty,
+        "the next fetch names no epoch (KAFKA-15510)",
+        traits=(("last_epoch_needs_answer", True),),
     ),
     Mutant(
         "high-watermark-before-truncation",

@@ -60,6 +60,7 @@ KRAFT_3_0 = ControllerProtocol(
     departure=new_incarnation_is_ignored,
     caught_up=caught_up_with_all,
     marks_shutdown=marks_shutdown_never,
+    awaits_all_metadata=True,
 )
 """3.0 and 3.1: the first KRaft controllers (KIP-500)."""
 
@@ -74,6 +75,7 @@ KRAFT_3_3 = replace(
     eligible_for_isr=active_is_eligible,
     moved_away=moved_away_as_new_leader,
     caught_up=caught_up_with_registration,
+    awaits_all_metadata=False,
     marks_shutdown=marks_shutdown_once,
 )
 """3.3 and 3.4: fenced brokers, and those in controlled shutdown, neither lead nor join (KIP-841)."""

@@ -105,6 +105,7 @@ CONTROLLER_MUTANTS = (
         "caught_up",
         caught_up_at_once,
         "a broker takes part before it knows the metadata up to its own registration",
+        traits=(("awaits_all_metadata", False),),
     ),
     Mutant(
         "second-registration-fences",

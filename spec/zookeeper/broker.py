@@ -7,8 +7,8 @@ from spec.broker.partition import Broker, Handled, Partition
 from spec.broker.roles import become_follower, become_leader, leave
 from spec.broker.rules.fetcher import NOT_FETCHING
 from spec.log.algebra import LogT
+from spec.messages.administration.error_response import ErrorResponse
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.error_response import ErrorResponse
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
 from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
 from spec.metadata import PartitionRegistration
@@ -45,21 +45,24 @@ def check_request(broker: Broker, replica: ZkReplica[LogT], request: LeaderAndIs
 def handle_leader_and_isr(
     broker: Broker, replica: ZkReplica[LogT], request: LeaderAndIsrRequest, now: int
 ) -> ZkHandled[LogT]:
-    """Lead or follow as the controller announces, if that is news. That nobody leads is news that it does nothing about.
+    """Lead or follow as the controller announces, if the announcement is newer than what the broker knows.
 
-    So its leader epoch stays, and so does its fetcher; who leads then, and cannot know that it leads no more, goes on.
+    An announcement without a leader is ignored: the leader epoch stays, and so does the fetcher. A broker that led goes on
+    leading, for it cannot know that it leads no more.
 
-    Errors: those of `check_request`; `STALE_CONTROLLER_EPOCH` for an announcement that is no news.
+    Errors: those of `check_request`; `STALE_CONTROLLER_EPOCH` for an announcement that is not newer.
 
     **Kafka:** `ReplicaManager.becomeLeaderOrFollower`; `makeFollowers`, which looks for the leader among the brokers that
     are alive. **Leaves out:** that the brokers which are alive come by another request of the controller
     (`UpdateMetadata`), always before who leads.
     """
     error, before = check_request(broker, replica, request), replica.partition
-    news = broker.protocol.takes_announcement(before.leader_epoch, before.isr, request.leader_epoch, request.partition_epoch)
+    is_newer = broker.protocol.takes_announcement(
+        before.leader_epoch, before.isr, request.leader_epoch, request.partition_epoch
+    )
     if error != Error.NONE:
         return Step(replica, (Reply(ErrorResponse(error)),))
-    if not news:
+    if not is_newer:
         heard = replica._replace(controller_epoch=request.controller_epoch)
         return Step(heard, (Reply(ErrorResponse(Error.STALE_CONTROLLER_EPOCH)),))
     if request.leader == NO_LEADER:
@@ -83,7 +86,7 @@ def registration_of(request: LeaderAndIsrRequest) -> PartitionRegistration:
     )
 
 
-def handle_stop_replica(broker: Broker, replica: ZkReplica[LogT], request: StopReplicaRequest) -> ZkHandled[LogT]:
+def handle_stop_replica(broker: Broker, replica: ZkReplica[LogT], request: StopReplicaRequest, now: int) -> ZkHandled[LogT]:
     """Stop fetching, or give the replica up altogether. Errors: those of `check_request`.
 
     **Kafka:** `ReplicaManager.stopReplicas`.

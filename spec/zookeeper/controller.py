@@ -8,8 +8,9 @@ effects after the refused write ever happen. A decision is written before it is 
 from typing import NamedTuple, TypeAlias
 
 from spec.controller.rules.isr_proposals import proposed_isr
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
+from spec.messages.administration.error_response import ErrorResponse
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.error_response import ErrorResponse
 from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
 from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
@@ -17,7 +18,7 @@ from spec.metadata import NOBODY
 from spec.step import Reply, Send, Step
 from spec.values import NO_BROKER_EPOCH, BrokerId, Epoch, Error, LeaderAndIsr, PartitionEpoch, PartitionId, next_epoch
 from spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, written_node
-from spec.zookeeper.protocol import LiveBroker, ZkControllerProtocol
+from spec.zookeeper.protocol import LiveBroker, ZkController
 from spec.zookeeper.rules import (
     check_request_epoch,
     elect_for_reassignment,
@@ -94,7 +95,7 @@ def with_partition(state: ZkControllerState, changed: ZkPartition) -> ZkControll
 
 
 def _announce(
-    rules: ZkControllerProtocol, state: ZkControllerState, partition_id: PartitionId, to: tuple[BrokerId, ...]
+    controller: ZkController, state: ZkControllerState, partition_id: PartitionId, to: tuple[BrokerId, ...]
 ) -> tuple[ZkEffect, ...]:
     """Tell the live ones of these brokers about a partition. **Kafka:** `addLeaderAndIsrRequestForBrokers`."""
     entry = zk_partition_of(state, partition_id)
@@ -112,23 +113,25 @@ def _announce(
         entry.removing,
     )
     live = [broker for broker in state.live if broker.broker in to]
-    return tuple(Send(broker.broker, request._replace(broker_epoch=rules.epoch_of(broker))) for broker in live)
+    return tuple(Send(broker.broker, request._replace(broker_epoch=controller.protocol.epoch_of(broker))) for broker in live)
 
 
 def _stop(
-    rules: ZkControllerProtocol, state: ZkControllerState, partition_id: PartitionId, to: BrokerId, delete: bool
+    controller: ZkController, state: ZkControllerState, partition_id: PartitionId, to: BrokerId, delete: bool
 ) -> tuple[ZkEffect, ...]:
     """End a broker's replica, or its fetching, if it is live. **Kafka:** `addStopReplicaRequestForBrokers`."""
     epoch = zk_partition_of(state, partition_id).node.state.leader_epoch
     return tuple(
-        Send(to, StopReplicaRequest(state.controller_epoch, rules.epoch_of(broker), partition_id, epoch, delete))
+        Send(
+            to, StopReplicaRequest(state.controller_epoch, controller.protocol.epoch_of(broker), partition_id, epoch, delete)
+        )
         for broker in state.live
         if broker.broker == to
     )
 
 
 def _decide(
-    rules: ZkControllerProtocol,
+    controller: ZkController,
     state: ZkControllerState,
     partition_id: PartitionId,
     decided: LeaderAndIsr | None,
@@ -141,10 +144,10 @@ def _decide(
     entry = zk_partition_of(state, partition_id)
     if decided is None or entry.node.controller_epoch > state.controller_epoch:
         return Step(state)
-    checked = rules.checked_epoch(state.controller_epoch)
+    checked = controller.protocol.checked_epoch(state.controller_epoch)
     write = ConditionalWrite(partition_id, decided, state.controller_epoch, entry.node.partition_epoch, checked)
     after = with_partition(state, entry._replace(node=written_node(write)))
-    return Step(after, (write, *_announce(rules, after, partition_id, to)))
+    return Step(after, (write, *_announce(controller, after, partition_id, to)))
 
 
 def _then(step: ZkStep, following: ZkStep) -> ZkStep:
@@ -155,8 +158,8 @@ def _then(step: ZkStep, following: ZkStep) -> ZkStep:
 # ---- handlers
 
 
-def create_partition(
-    rules: ZkControllerProtocol, state: ZkControllerState, partition_id: PartitionId, replicas: tuple[BrokerId, ...]
+def on_new_partition(
+    controller: ZkController, state: ZkControllerState, partition_id: PartitionId, replicas: tuple[BrokerId, ...]
 ) -> ZkStep:
     """A new partition: its online replicas are in sync, and the first of them leads. If there is none, it waits.
 
@@ -167,32 +170,29 @@ def create_partition(
         return Step(state)
     node = PartitionNode(LeaderAndIsr(online[0], Epoch(0), frozenset(online)), state.controller_epoch, PartitionEpoch(0))
     created = state._replace(partitions=(*state.partitions, ZkPartition(partition_id, replicas, node)))
-    return Step(created, (NodeCreation(partition_id, node), *_announce(rules, created, partition_id, online)))
+    return Step(created, (NodeCreation(partition_id, node), *_announce(controller, created, partition_id, online)))
 
 
-def take_over(
-    rules: ZkControllerProtocol,
-    unclean: bool,
+def on_failover(
+    controller: ZkController,
     controller_epoch: Epoch,
     live: tuple[LiveBroker, ...],
     partitions: tuple[ZkPartition, ...],
 ) -> ZkStep:
     """A new controller: it announces all that it has read, then finds leaders for partitions whose leader is gone.
 
-    Parameters: whether `unclean` elections are allowed; its epoch, one above the last controller's; what ZooKeeper holds.
+    Parameters: its epoch, one above the last controller's; what ZooKeeper holds.
 
     **Kafka:** `KafkaController.onControllerFailover`, `ReplicaStateMachine.startup`, `PartitionStateMachine.startup`.
     """
     state = ZkControllerState(controller_epoch, live, NOBODY, partitions)
     step: ZkStep = Step(state)
     for entry in partitions:
-        step = _then(step, Step(step.state, _announce(rules, step.state, entry.partition_id, entry.replicas)))
-    return _then(step, elect_where_leader_is_gone(rules, unclean, step.state, live_brokers(step.state)))
+        step = _then(step, Step(step.state, _announce(controller, step.state, entry.partition_id, entry.replicas)))
+    return _then(step, elect_where_leader_is_gone(controller, step.state, live_brokers(step.state)))
 
 
-def elect_where_leader_is_gone(
-    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, there: frozenset[BrokerId]
-) -> ZkStep:
+def elect_where_leader_is_gone(controller: ZkController, state: ZkControllerState, there: frozenset[BrokerId]) -> ZkStep:
     """Find an online leader for every partition whose leader is not `there`.
 
     **Kafka:** `PartitionStateMachine.triggerOnlinePartitionStateChange`.
@@ -201,14 +201,14 @@ def elect_where_leader_is_gone(
     online = online_brokers(state)
     for entry in state.partitions:
         if entry.node.state.leader not in there:
-            decided = elect_offline(entry.replicas, entry.node.state, online, unclean)
+            decided = elect_offline(entry.replicas, entry.node.state, online, controller.settings.unclean_election)
             to = tuple(replica for replica in entry.replicas if replica in online)
-            step = _then(step, _decide(rules, step.state, entry.partition_id, decided, to))
+            step = _then(step, _decide(controller, step.state, entry.partition_id, decided, to))
     return step
 
 
 def take_replica_offline(
-    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, partition_id: PartitionId, broker: BrokerId
+    controller: ZkController, state: ZkControllerState, partition_id: PartitionId, broker: BrokerId
 ) -> ZkStep:
     """A replica is offline: it stops, if it can hear that, and leaves the ISR, and the leadership if it still has it.
 
@@ -216,14 +216,14 @@ def take_replica_offline(
     """
     entry = zk_partition_of(state, partition_id)
     others = tuple(replica for replica in entry.replicas if replica != broker)
-    step: ZkStep = Step(state, _stop(rules, state, partition_id, broker, delete=False))
+    step: ZkStep = Step(state, _stop(controller, state, partition_id, broker, delete=False))
     if broker not in entry.node.state.isr:
-        return _then(step, Step(state, _announce(rules, state, partition_id, others)))
-    decided = rules.remove_from_isr(entry.node.state, broker, unclean)
-    return _then(step, _decide(rules, state, partition_id, decided, others))
+        return _then(step, Step(state, _announce(controller, state, partition_id, others)))
+    decided = controller.protocol.remove_from_isr(entry.node.state, broker, controller.settings.unclean_election)
+    return _then(step, _decide(controller, state, partition_id, decided, others))
 
 
-def fail_brokers(rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, gone: tuple[BrokerId, ...]) -> ZkStep:
+def fail_brokers(controller: ZkController, state: ZkControllerState, gone: tuple[BrokerId, ...]) -> ZkStep:
     """Brokers are gone: partitions that they led get other leaders, then they leave every ISR, in the order given.
 
     Partitions led by a broker in controlled shutdown, which did not find another leader before, try again.
@@ -232,17 +232,15 @@ def fail_brokers(rules: ZkControllerProtocol, unclean: bool, state: ZkController
     """
     live = tuple(broker for broker in state.live if broker.broker not in gone)
     without = state._replace(live=live, shutting_down=state.shutting_down - frozenset(gone))
-    step = elect_where_leader_is_gone(rules, unclean, without, online_brokers(without))
+    step = elect_where_leader_is_gone(controller, without, online_brokers(without))
     for broker in gone:
         for entry in state.partitions:
             if broker in entry.replicas:
-                step = _then(step, take_replica_offline(rules, unclean, step.state, entry.partition_id, broker))
+                step = _then(step, take_replica_offline(controller, step.state, entry.partition_id, broker))
     return step
 
 
-def start_brokers(
-    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, new: tuple[LiveBroker, ...]
-) -> ZkStep:
+def start_brokers(controller: ZkController, state: ZkControllerState, new: tuple[LiveBroker, ...]) -> ZkStep:
     """Brokers have come: they are told of their partitions, then may lead those without a leader.
 
     **Kafka:** `KafkaController.onBrokerStartup`.
@@ -251,44 +249,42 @@ def start_brokers(
     step: ZkStep = Step(state._replace(live=live))
     for entry in state.partitions:
         to = tuple(broker.broker for broker in new if broker.broker in entry.replicas)
-        step = _then(step, Step(step.state, _announce(rules, step.state, entry.partition_id, to)))
-    return _then(step, elect_where_leader_is_gone(rules, unclean, step.state, live_brokers(step.state)))
+        step = _then(step, Step(step.state, _announce(controller, step.state, entry.partition_id, to)))
+    return _then(step, elect_where_leader_is_gone(controller, step.state, live_brokers(step.state)))
 
 
-def handle_broker_change(
-    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, now: tuple[LiveBroker, ...]
-) -> ZkStep:
+def on_broker_change(controller: ZkController, state: ZkControllerState, nodes: tuple[LiveBroker, ...]) -> ZkStep:
     """The controller looks at which brokers there are: some are new, some restarted, some gone; in this order.
 
-    Parameters: whether `unclean` elections are allowed; the ephemeral nodes `now`. Of several that are gone (or restarted)
-    the one that the state lists first is the first to leave the ISRs.
+    Parameters: `nodes`, the brokers' ephemeral nodes. Of several brokers that are gone (or restarted) the one that the state
+    lists first is the first to leave the ISRs.
 
     **Kafka:** `KafkaController.processBrokerChange`.
     """
-    present = frozenset(broker.broker for broker in now)
+    present = frozenset(broker.broker for broker in nodes)
     known = live_brokers(state)
     gone = tuple(broker.broker for broker in state.live if broker.broker not in present)
     restarted = tuple(
         after.broker
         for before in state.live
-        for after in now
-        if before.broker == after.broker and rules.has_bounced(before, after)
+        for after in nodes
+        if before.broker == after.broker and controller.protocol.has_bounced(before, after)
     )
     step: ZkStep = Step(state)
-    new = tuple(broker for broker in now if broker.broker not in known)
+    new = tuple(broker for broker in nodes if broker.broker not in known)
     if new:
-        step = _then(step, start_brokers(rules, unclean, step.state, new))
+        step = _then(step, start_brokers(controller, step.state, new))
     if restarted:
-        step = _then(step, fail_brokers(rules, unclean, step.state, restarted))
-        back = tuple(broker for broker in now if broker.broker in restarted)
-        step = _then(step, start_brokers(rules, unclean, step.state, back))
+        step = _then(step, fail_brokers(controller, step.state, restarted))
+        back = tuple(broker for broker in nodes if broker.broker in restarted)
+        step = _then(step, start_brokers(controller, step.state, back))
     if gone:
-        step = _then(step, fail_brokers(rules, unclean, step.state, gone))
+        step = _then(step, fail_brokers(controller, step.state, gone))
     return step
 
 
 def handle_controlled_shutdown(
-    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, request: ControlledShutdownRequest
+    controller: ZkController, state: ZkControllerState, request: ControlledShutdownRequest, now_ms: int
 ) -> ZkStep:
     """A broker wants to stop: others lead for it where they can, and it leaves the ISRs that it only follows in.
 
@@ -311,37 +307,41 @@ def handle_controlled_shutdown(
         if entry.node.state.leader == broker:
             shutting_down = step.state.shutting_down
             decided = elect_for_shutdown(entry.replicas, entry.node.state, live_brokers(state), shutting_down)
-            step = _then(step, _decide(rules, step.state, entry.partition_id, decided, entry.replicas))
+            step = _then(step, _decide(controller, step.state, entry.partition_id, decided, entry.replicas))
     for entry in replicated:
         if entry.node.state.leader != broker:
-            step = _then(step, take_replica_offline(rules, unclean, step.state, entry.partition_id, broker))
+            step = _then(step, take_replica_offline(controller, step.state, entry.partition_id, broker))
     led = [entry for entry in step.state.partitions if entry.node.state.leader == broker and len(entry.replicas) > 1]
     answer = ControlledShutdownResponse(Error.NONE, frozenset(entry.partition_id for entry in led))
     return _then(step, Step(step.state, (Reply(answer),)))
 
 
-def handle_preferred_election(rules: ZkControllerProtocol, state: ZkControllerState, partition_id: PartitionId) -> ZkStep:
+def handle_elect_leaders(
+    controller: ZkController, state: ZkControllerState, request: ElectLeadersRequest, now_ms: int
+) -> ZkStep:
     """Give a partition to its preferred replica.
 
     Errors: `ELECTION_NOT_NEEDED`, `PREFERRED_LEADER_NOT_AVAILABLE`.
 
     **Kafka:** `KafkaController.onReplicaElection`; `processReplicaLeaderElection` since 2.4.
     """
-    entry = zk_partition_of(state, partition_id)
+    entry = zk_partition_of(state, request.partition_id)
     if entry.node.state.leader == entry.replicas[0]:
         return Step(state, (Reply(ErrorResponse(Error.ELECTION_NOT_NEEDED)),))
     decided = elect_preferred(entry.replicas, entry.node.state, online_brokers(state))
     if decided is None:
         return Step(state, (Reply(ErrorResponse(Error.PREFERRED_LEADER_NOT_AVAILABLE)),))
-    step = _decide(rules, state, partition_id, decided, entry.replicas)
+    step = _decide(controller, state, request.partition_id, decided, entry.replicas)
     return _then(step, Step(step.state, (Reply(ErrorResponse(Error.NONE)),)))
 
 
-def handle_isr_proposal(rules: ZkControllerProtocol, state: ZkControllerState, request: AlterPartitionRequest) -> ZkStep:
+def handle_alter_partition(
+    controller: ZkController, state: ZkControllerState, request: AlterPartitionRequest, now_ms: int
+) -> ZkStep:
     """A leader proposes an ISR instead of writing it. Who proposes, and whom, is not checked, nor who is alive.
 
     Errors: `STALE_BROKER_EPOCH`, `FENCED_LEADER_EPOCH`. A proposal that is already so is answered with what is. One on top
-    of another partition epoch is refused by ZooKeeper: `refuse_isr_proposal`.
+    of another partition epoch is refused by ZooKeeper: `refuse_alter_partition`.
 
     **Kafka:** `KafkaController.processAlterIsr` in 2.7 and 2.8.
     """
@@ -355,14 +355,14 @@ def handle_isr_proposal(rules: ZkControllerProtocol, state: ZkControllerState, r
     proposed = LeaderAndIsr(request.broker, request.leader_epoch, proposed_isr(request))
     if proposed == node.state:
         return Step(state, (Reply(_as_it_is(request.partition_id, node)),))
-    checked = rules.checked_epoch(state.controller_epoch)
+    checked = controller.protocol.checked_epoch(state.controller_epoch)
     write = ConditionalWrite(request.partition_id, proposed, state.controller_epoch, request.partition_epoch, checked)
     written = written_node(write)
     after = with_partition(state, entry._replace(node=written))
     return Step(after, (write, Reply(_as_it_is(request.partition_id, written))))
 
 
-def refuse_isr_proposal(request: AlterPartitionRequest) -> AlterPartitionResponse:
+def refuse_alter_partition(request: AlterPartitionRequest) -> AlterPartitionResponse:
     """The answer when ZooKeeper has refused the write of a proposal: it was made on top of another partition epoch.
 
     Errors: `INVALID_UPDATE_VERSION`.
@@ -377,9 +377,8 @@ def _as_it_is(partition_id: PartitionId, node: PartitionNode) -> AlterPartitionR
     return AlterPartitionResponse(Error.NONE, partition_id, role.leader, role.leader_epoch, role.isr, node.partition_epoch)
 
 
-def handle_alter_partition_reassignments(
-    rules: ZkControllerProtocol,
-    unclean: bool,
+def on_reassignment(
+    controller: ZkController,
     state: ZkControllerState,
     partition_id: PartitionId,
     replicas: tuple[BrokerId, ...],
@@ -399,21 +398,19 @@ def handle_alter_partition_reassignments(
     )
     moved = with_partition(state, moving)
     if frozenset(replicas) <= entry.node.state.isr:
-        return handle_reassignment_progress(rules, unclean, moved, partition_id)
-    return _open_epoch(rules, moved, partition_id, moving.replicas)
+        return on_reassignment_progress(controller, moved, partition_id)
+    return _open_epoch(controller, moved, partition_id, moving.replicas)
 
 
 def _open_epoch(
-    rules: ZkControllerProtocol, state: ZkControllerState, partition_id: PartitionId, to: tuple[BrokerId, ...]
+    controller: ZkController, state: ZkControllerState, partition_id: PartitionId, to: tuple[BrokerId, ...]
 ) -> ZkStep:
     """A new leader epoch with the same leader, so that all replicas take notice. **Kafka:** `updateLeaderEpoch`."""
     role = zk_partition_of(state, partition_id).node.state
-    return _decide(rules, state, partition_id, role._replace(leader_epoch=next_epoch(role.leader_epoch)), to)
+    return _decide(controller, state, partition_id, role._replace(leader_epoch=next_epoch(role.leader_epoch)), to)
 
 
-def handle_reassignment_progress(
-    rules: ZkControllerProtocol, unclean: bool, state: ZkControllerState, partition_id: PartitionId
-) -> ZkStep:
+def on_reassignment_progress(controller: ZkController, state: ZkControllerState, partition_id: PartitionId) -> ZkStep:
     """The ISR of a partition on the move has changed: when all new replicas are in sync, the old ones go.
 
     First the leadership moves if the leader goes or is offline; else a new epoch tells the new assignment. Then the old
@@ -428,11 +425,11 @@ def handle_reassignment_progress(
         return Step(state)
     over = with_partition(state, entry._replace(replicas=targets, adding=NOBODY, removing=NOBODY))
     if entry.node.state.leader in frozenset(targets) & online_brokers(state):
-        step = _open_epoch(rules, over, partition_id, targets)
+        step = _open_epoch(controller, over, partition_id, targets)
     else:
         decided = elect_for_reassignment(targets, entry.node.state, online_brokers(state))
-        step = _decide(rules, over, partition_id, decided, targets)
+        step = _decide(controller, over, partition_id, decided, targets)
     for broker in sorted(entry.removing):
-        step = _then(step, take_replica_offline(rules, unclean, step.state, partition_id, broker))
-        step = _then(step, Step(step.state, _stop(rules, step.state, partition_id, broker, delete=True)))
+        step = _then(step, take_replica_offline(controller, step.state, partition_id, broker))
+        step = _then(step, Step(step.state, _stop(controller, step.state, partition_id, broker, delete=True)))
     return step

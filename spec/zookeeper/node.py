@@ -6,6 +6,7 @@ partition epoch (formerly `zkVersion`). The controller writes leaders; up to 2.6
 
 from typing import NamedTuple
 
+from spec.controller.rules.isr_writer import check_partition_epoch
 from spec.values import NO_EPOCH, Epoch, Error, LeaderAndIsr, PartitionEpoch, PartitionId, next_partition_epoch
 
 
@@ -57,9 +58,8 @@ def write_partition(node: PartitionNode, current_controller_epoch: Epoch, write:
     """
     if write.checked_controller_epoch not in (NO_EPOCH, current_controller_epoch):
         return WriteResult(Error.STALE_CONTROLLER_EPOCH, node)
-    if write.expected_partition_epoch != node.partition_epoch:
-        return WriteResult(Error.INVALID_UPDATE_VERSION, node)
-    return WriteResult(Error.NONE, written_node(write))
+    error = check_partition_epoch(node.partition_epoch, write.expected_partition_epoch)
+    return WriteResult(error, written_node(write) if error == Error.NONE else node)
 
 
 def written_node(write: ConditionalWrite) -> PartitionNode:

@@ -29,3 +29,18 @@ class ZkControllerProtocol:
     checked_epoch: Callable[[Epoch], Epoch]
     epoch_of: Callable[[LiveBroker], BrokerEpoch]
     has_bounced: Callable[[LiveBroker, LiveBroker], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class ZkControllerSettings:
+    """What a cluster configures: `unclean_election`: `unclean.leader.election.enable`."""
+
+    unclean_election: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ZkController:
+    """A controller of the ZooKeeper era as its handlers know it: the rules of its release, and what is configured."""
+
+    protocol: ZkControllerProtocol
+    settings: ZkControllerSettings = ZkControllerSettings()

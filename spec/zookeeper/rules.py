@@ -1,8 +1,8 @@
 """The rules of the ZooKeeper controller: elections, fencing by controller and broker epoch."""
 
 from spec.metadata import NOBODY
-from spec.published.election import elect_cleanly, elect_uncleanly, fail_broker
 from spec.values import NO_BROKER_EPOCH, NO_EPOCH, NO_LEADER, BrokerEpoch, BrokerId, Epoch, Error, LeaderAndIsr
+from spec.zookeeper.decisions import elect_cleanly, elect_uncleanly, fail_broker
 from spec.zookeeper.protocol import LiveBroker
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from spec.controller.decisions import change_partition
-from spec.controller.protocol import ControllerProtocol, ControllerSettings
+from spec.controller.protocol import Controller, ControllerProtocol, ControllerSettings
 from spec.controller.rules.partition_change import (
     Election,
     Target,
@@ -98,8 +98,7 @@ class PartitionChange:
         """The fields of the record, `None` if there is none."""
         partition = _registration(registration)
         record = change_partition(
-            _rules(given),
-            _settings(given),
+            Controller(_rules(given), _settings(given)),
             PartitionRecord(PARTITION, partition),
             _target(partition, given),
             _brokers(acceptable),

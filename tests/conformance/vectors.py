@@ -23,11 +23,12 @@ from spec.broker.rules.epoch_lookup import (
     look_up_as_released,
     offset_for_leader_epoch_without_log,
 )
+from spec.broker.rules.fencing import check_serves
+from spec.log.batch import Batch
 from spec.log.epoch_history import NO_ENTRY, EpochEntry, EpochHistory
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
-from spec.published.truncation import answer_in_epoch
-from spec.values import NO_EPOCH, BrokerId, Epoch, LeaderAndIsr, Offset, Record
+from spec.values import NO_EPOCH, BrokerId, Epoch, LeaderAndIsr, Offset
 from tests.conformance.components import Answer
 from tests.conformance.components.fetcher import Fetcher
 from tests.conformance.components.leader_partition import LeaderPartition
@@ -54,7 +55,7 @@ class EpochCache:
         self.history = EpochHistory()
 
     def final_state(self) -> dict[str, Any]:
-        return {"entries": [list(entry) for entry in self.history.entries]}
+        return {"entries": [list(pair) for pair in self.history.pairs]}
 
     def assign(self, epoch: int, start_offset: int) -> None:
         self.history = self.history.assign(Epoch(epoch), Offset(start_offset))
@@ -101,7 +102,7 @@ def _epoch_or_null(epoch: Epoch) -> int | None:
 
 
 def _entry_or_null(entry: EpochEntry) -> list[int] | None:
-    return None if entry == NO_ENTRY else list(entry)
+    return None if entry == NO_ENTRY else [entry.leader_epoch, entry.start_offset]
 
 
 class OffsetForLeaderEpochApi:
@@ -129,14 +130,15 @@ class OffsetForLeaderEpochApi:
     def _response(self, claimed: Epoch, asked: Epoch) -> OffsetForLeaderEpochResponse:
         if self.host_role != "leader":
             return offset_for_leader_epoch_without_log(self.host_role == "online_partition_without_log")
-        verdict = answer_in_epoch(self.SELF, LeaderAndIsr(self.SELF, self.EPOCH, frozenset({self.SELF})), claimed)
+        role = LeaderAndIsr(self.SELF, self.EPOCH, frozenset({self.SELF}))
+        verdict = check_serves(self.SELF, role, claimed, leader_only=True)
         return answer_offset_for_leader_epoch(verdict, look_up_as_released(self.log, asked))
 
 
 def _log_with_epoch_ends(ends: dict[str, list[int]]) -> RecordLog:
     log = EMPTY_LOG
     for epoch, end in sorted(ends.values()):
-        log = log.append((Record(0, Epoch(epoch)),) * (end - log.end_offset))
+        log = log.append((Batch(end - log.end_offset, Epoch(epoch)),))
     return log
 
 

@@ -1,4 +1,4 @@
-"""`kspec` in this process: as `tests.model_check.test_cli` runs it in its own, without the second that a start takes."""
+"""`kspec` in this process: as `tests.model_check.cli.test_cli` runs it in its own, without the second that a start takes."""
 
 import sys
 from typing import NamedTuple

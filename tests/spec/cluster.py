@@ -15,8 +15,8 @@ from spec.broker.follower import (
     fetch_or_truncate,
     handle_fetch_response,
     handle_list_offsets_response,
-    handle_no_answer,
     handle_offset_for_leader_epoch_response,
+    on_no_answer,
 )
 from spec.broker.leader.fetch import handle_fetch
 from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
@@ -26,8 +26,10 @@ from spec.broker.partition import Broker, BrokerSettings, Handled, Partition, le
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.recovery import Checkpoints, after_clean_stop, after_kill, checkpoint, opened, recover
 from spec.broker.roles import apply_change
+from spec.broker.rules.fetcher import Asked
 from spec.controller.protocol import ControllerProtocol
 from spec.log.algebra import LogT
+from spec.log.batch import Batch, records_of
 from spec.log.local_log import LocalLog
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from spec.messages.fetch import FetchRequest, FetchResponse
@@ -43,8 +45,24 @@ IDS = (BrokerId(1), BrokerId(2), BrokerId(3))
 HALF_LAG = 15_000
 
 
+class BrokenPromiseError(Exception):
+    """What no run may come to."""
+
+
+class DivergedError(BrokenPromiseError):
+    """Two logs differ below a high watermark."""
+
+
+class AcknowledgedTooEarlyError(BrokenPromiseError):
+    """A producer was told of a record that is not committed."""
+
+
+class LostError(BrokenPromiseError):
+    """A committed record is not in every log, although the cluster has healed."""
+
+
 @dataclass
-class Asked:
+class UnderWay:
     """A follower's request on its way, and the answer once its leader has given one."""
 
     leader: BrokerId
@@ -61,7 +79,7 @@ class Node(Generic[LogT]):
     partition: Partition[LogT]
     broker_epoch: BrokerEpoch
     image: MetadataImage = EMPTY_IMAGE
-    asked: Asked | None = None
+    asked: UnderWay | None = None
     proposals: deque[AlterPartitionRequest] = field(default_factory=deque)
     answers: deque[tuple[AlterPartitionRequest, AlterPartitionResponse]] = field(default_factory=deque)
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
@@ -120,7 +138,7 @@ class Cluster(Generic[LogT]):
                     node.proposals.append(message)
                 case Send(leader, message):
                     fetcher = node.partition.fetcher
-                    node.asked = Asked(leader, fetcher.leader_epoch, fetcher.fetch_offset, message)
+                    node.asked = UnderWay(leader, fetcher.leader_epoch, fetcher.fetch_offset, message)
                 case Reply(message):
                     reply = message
                 case AnswerProducer(request, response) if response.error == Error.NONE:
@@ -162,9 +180,9 @@ class Cluster(Generic[LogT]):
             case FetchRequest() as request:
                 asked.answer = self.run(asked.leader, handle_fetch(broker, partition, request, self.now))
             case OffsetForLeaderEpochRequest() as request:
-                asked.answer = self.run(asked.leader, handle_offset_for_leader_epoch(broker, partition, request))
+                asked.answer = self.run(asked.leader, handle_offset_for_leader_epoch(broker, partition, request, self.now))
             case ListOffsetsRequest() as request:
-                asked.answer = self.run(asked.leader, handle_list_offsets(broker, partition, request))
+                asked.answer = self.run(asked.leader, handle_list_offsets(broker, partition, request, self.now))
 
     def receive(self, replica: BrokerId) -> None:
         node = self.nodes[replica]
@@ -175,17 +193,17 @@ class Cluster(Generic[LogT]):
         broker, partition, epoch = self.broker(replica), node.partition, asked.epoch
         match asked.answer:
             case FetchResponse() as answer:
-                self.run(replica, handle_fetch_response(broker, partition, epoch, asked.offset, answer, self.now))
+                self.run(replica, handle_fetch_response(broker, partition, Asked(epoch, asked.offset), answer, self.now))
             case OffsetForLeaderEpochResponse() as answer:
-                self.run(replica, handle_offset_for_leader_epoch_response(broker, partition, epoch, answer, self.now))
+                self.run(replica, handle_offset_for_leader_epoch_response(broker, partition, Asked(epoch), answer, self.now))
             case ListOffsetsResponse() as answer:
-                self.run(replica, handle_list_offsets_response(broker, partition, epoch, answer, self.now))
+                self.run(replica, handle_list_offsets_response(broker, partition, Asked(epoch), answer, self.now))
 
     def lose(self, replica: BrokerId) -> None:
         node = self.nodes[replica]
         if node.asked is not None:
             node.asked = None
-            self.run(replica, handle_no_answer(self.broker(replica), node.partition, self.now))
+            self.run(replica, on_no_answer(self.broker(replica), node.partition, self.now))
 
     def propose(self, replica: BrokerId) -> None:
         """The controller decides about the broker's oldest proposal."""
@@ -207,7 +225,7 @@ class Cluster(Generic[LogT]):
         if leads(self.broker(replica), partition):
             self.requests += 1
             self.produced[self.requests] = (self.requests, count)
-            request = ProduceRequest(self.requests, ACKS_ALL, (self.requests,) * count)
+            request = ProduceRequest(self.requests, ACKS_ALL, Batch(count, payload=self.requests))
             self.run(replica, handle_produce(self.broker(replica), partition, request, self.now))
 
     def pass_time(self, replica: BrokerId) -> None:
@@ -297,21 +315,24 @@ class Cluster(Generic[LogT]):
             local = node.partition.local
             assert 0 <= local.log.start_offset <= local.high_watermark <= local.log.end_offset
             known = len(self.committed)
-            below = local.log.read(Offset(0), local.high_watermark)
+            below = records_of(local.log.read(Offset(0), local.high_watermark))
             commits = self.check_every > 1 or leads(self.broker(replica), node.partition)
             if commits and len(below) > known:
                 self.committed += below[known:]
-            assert list(below) == self.committed[: len(below)], "replicas differ below a high watermark"
+            if list(below) != self.committed[: len(below)]:
+                raise DivergedError(f"replica {replica} has other records below its high watermark")
         if self.check_every == 1:
             self.check_acknowledged()
 
     def check_acknowledged(self) -> None:
-        assert all(offset < len(self.committed) for offset, _ in self.acknowledged[-1:]), "acknowledged too early"
+        if not all(offset < len(self.committed) for offset, _ in self.acknowledged[-1:]):
+            raise AcknowledgedTooEarlyError(f"offset {self.acknowledged[-1][0]} is not committed")
 
     def check_all_kept(self) -> None:
         """Whatever was committed is in every log; whatever was acknowledged was committed."""
         self.check()
         self.check_acknowledged()
-        for node in self.nodes.values():
+        for replica, node in self.nodes.items():
             log = node.partition.local.log
-            assert list(log.read(Offset(0), log.end_offset))[: len(self.committed)] == self.committed
+            if list(records_of(log.read(Offset(0), log.end_offset)))[: len(self.committed)] != self.committed:
+                raise LostError(f"replica {replica} lacks records that were committed")

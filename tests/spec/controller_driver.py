@@ -8,26 +8,27 @@ from hypothesis import strategies as st
 from spec.controller.brokers import (
     handle_broker_heartbeat,
     handle_broker_registration,
-    handle_session_timeout,
-    handle_unregistration,
+    handle_unregister_broker,
+    on_session_check,
 )
 from spec.controller.partitions import (
     handle_alter_partition,
     handle_alter_partition_reassignments,
-    handle_balance,
     handle_create_topics,
     handle_elect_leaders,
-    handle_min_isr_change,
-    handle_unclean_elections,
+    on_balance_check,
+    on_min_isr_change,
+    on_unclean_election_check,
 )
-from spec.controller.protocol import ControllerProtocol, ControllerSettings
+from spec.controller.protocol import Controller, ControllerProtocol, ControllerSettings
 from spec.controller.state import AppendRecords, ControllerState, ControllerStep, activate, check_append
+from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from spec.messages.administration.create_topics import CreateTopicsRequest
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
+from spec.messages.administration.unregister_broker import UnregisterBrokerRequest
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
-from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
 from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.messages.create_topics import CreateTopicsRequest
-from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.metadata import EMPTY_IMAGE, MetadataImage, MetadataRecord, PartitionRegistration, partition_of, replay_all
 from spec.step import Reply
 from spec.values import (
@@ -83,6 +84,10 @@ class Driver:
         assert found is not None
         return found
 
+    @property
+    def controller(self) -> Controller:
+        return Controller(self.rules, self.settings)
+
     def take(self, step: ControllerStep) -> ControllerStep:
         """Carry out a step as the metadata log and the network would."""
         appends = [effect for effect in step.effects if isinstance(effect, AppendRecords)]
@@ -96,16 +101,16 @@ class Driver:
         self.state = step.state
         return step
 
-    def register(self, broker: int, new_run: bool = True, clean: bool = False) -> ControllerStep:
-        run = self.incarnations.get(broker, 0) + new_run
+    def register(self, broker: int, new_incarnation: bool = True, clean: bool = False) -> ControllerStep:
+        incarnation = self.incarnations.get(broker, 0) + new_incarnation
         previous = self.broker_epochs.get(broker, NO_BROKER_EPOCH) if clean else NO_BROKER_EPOCH
-        request = BrokerRegistrationRequest(BrokerId(broker), Incarnation(run), previous)
-        step = self.take(handle_broker_registration(self.rules, self.settings, self.state, request, self.now_ms))
+        request = BrokerRegistrationRequest(BrokerId(broker), Incarnation(incarnation), previous)
+        step = self.take(handle_broker_registration(self.controller, self.state, request, self.now_ms))
         answer = answer_of(step)
         if answer.error == Error.NONE:
-            if run != self.incarnations.get(broker):
+            if incarnation != self.incarnations.get(broker):
                 self.leaving.discard(broker)
-            self.incarnations[broker] = run
+            self.incarnations[broker] = incarnation
             self.broker_epochs[broker] = answer.broker_epoch
         return step
 
@@ -114,14 +119,14 @@ class Driver:
     ) -> ControllerStep:
         """A heartbeat; `offset` is the last record that the broker has replayed, all unless given.
 
-        A run that has asked for leave to stop does so until it stops.
+        An incarnation that has asked for leave to stop does so until it stops.
         """
         if shutdown:
             self.leaving.add(broker)
         replayed = self.image.end_offset - 1 if offset is None else offset
         epoch = self.broker_epochs.get(broker, NO_BROKER_EPOCH)
         request = BrokerHeartbeatRequest(BrokerId(broker), epoch, Offset(replayed), fence, broker in self.leaving)
-        return self.take(handle_broker_heartbeat(self.rules, self.settings, self.state, request, self.now_ms))
+        return self.take(handle_broker_heartbeat(self.controller, self.state, request, self.now_ms))
 
     def start(self, *brokers: int) -> None:
         """Register brokers, and let them be unfenced."""
@@ -130,7 +135,9 @@ class Driver:
             self.heartbeat(broker)
 
     def create(self, *replicas: int) -> ControllerStep:
-        return self.take(handle_create_topics(self.state, CreateTopicsRequest(PARTITION, order(*replicas))))
+        return self.take(
+            handle_create_topics(self.controller, self.state, CreateTopicsRequest(PARTITION, order(*replicas)), self.now_ms)
+        )
 
     def proposal(self, *isr: int) -> AlterPartitionRequest:
         """What the true leader proposes if it knows the present state."""
@@ -143,21 +150,21 @@ class Driver:
         )
 
     def alter(self, request: AlterPartitionRequest) -> ControllerStep:
-        return self.take(handle_alter_partition(self.rules, self.settings, self.state, request))
+        return self.take(handle_alter_partition(self.controller, self.state, request, self.now_ms))
 
     def elect(self, unclean: bool = False) -> ControllerStep:
         return self.take(
-            handle_elect_leaders(self.rules, self.settings, self.state, ElectLeadersRequest(PARTITION, unclean))
+            handle_elect_leaders(self.controller, self.state, ElectLeadersRequest(PARTITION, unclean), self.now_ms)
         )
 
     def reassign(self, *replicas: int) -> ControllerStep:
         """Move the partition; without replicas, cancel the move."""
         request = AlterPartitionReassignmentsRequest(PARTITION, order(*replicas) if replicas else None)
-        return self.take(handle_alter_partition_reassignments(self.rules, self.settings, self.state, request))
+        return self.take(handle_alter_partition_reassignments(self.controller, self.state, request, self.now_ms))
 
     def pass_time(self, ms: int) -> ControllerStep:
         self.now_ms += ms
-        return self.take(handle_session_timeout(self.rules, self.settings, self.state, self.now_ms))
+        return self.take(on_session_check(self.controller, self.state, self.now_ms))
 
     def expire(self, *brokers: int) -> None:
         """Let the sessions of exactly these brokers expire."""
@@ -169,17 +176,19 @@ class Driver:
             self.pass_time(1)
 
     def balance(self) -> ControllerStep:
-        return self.take(handle_balance(self.rules, self.settings, self.state))
+        return self.take(on_balance_check(self.controller, self.state, self.now_ms))
 
     def elect_uncleanly(self) -> ControllerStep:
-        return self.take(handle_unclean_elections(self.rules, self.settings, self.state))
+        return self.take(on_unclean_election_check(self.controller, self.state, self.now_ms))
 
     def unregister(self, broker: int) -> ControllerStep:
-        return self.take(handle_unregistration(self.rules, self.settings, self.state, BrokerId(broker)))
+        return self.take(
+            handle_unregister_broker(self.controller, self.state, UnregisterBrokerRequest(BrokerId(broker)), self.now_ms)
+        )
 
     def change_min_isr(self, min_isr: int) -> ControllerStep:
         self.settings = replace(self.settings, min_isr=min_isr)
-        return self.take(handle_min_isr_change(self.state))
+        return self.take(on_min_isr_change(self.controller, self.state, self.now_ms))
 
     def fail_over(self) -> None:
         self.state = activate(Epoch(self.state.controller_epoch + 1), self.image, self.now_ms)

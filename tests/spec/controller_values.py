@@ -2,18 +2,19 @@
 
 from typing import Any
 
-from spec.broker.lifecycle import BrokerLifecycle, CleanShutdown
-from spec.controller.protocol import ControllerSettings
+from spec.broker.lifecycle import CleanShutdown
+from spec.broker.rules.lifecycle import BrokerLifecycle
+from spec.controller.protocol import Controller, ControllerSettings
 from spec.controller.rules.brokers import Session
 from spec.controller.rules.partition_change import NOBODY_ELECTED, unchanged
 from spec.controller.state import AppendRecords, activate
+from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from spec.messages.administration.create_topics import CreateTopicsRequest
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
+from spec.messages.administration.error_response import ErrorResponse
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from spec.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.messages.create_topics import CreateTopicsRequest
-from spec.messages.elect_leaders import ElectLeadersRequest
-from spec.messages.error_response import ErrorResponse
 from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
 from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
@@ -34,7 +35,7 @@ from spec.step import Reply, Send, SendToController, Step
 from spec.values import BrokerEpoch, BrokerId, Epoch, Error, Incarnation, LeaderAndIsr, Offset, PartitionEpoch, PartitionId
 from spec.zookeeper.controller import ZkControllerState, ZkPartition
 from spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, write_partition
-from spec.zookeeper.protocol import LiveBroker
+from spec.zookeeper.protocol import LiveBroker, ZkController, ZkControllerSettings
 
 B, E, P = BrokerId(1), BrokerEpoch(10), PartitionId(0)
 PARTITION = PartitionRegistration((B,), frozenset({B}), B, Epoch(0), PartitionEpoch(0))
@@ -57,7 +58,10 @@ CONTROLLER_VALUES: tuple[Any, ...] = (
     BrokerRegistrationResponse(Error.NONE, Incarnation(1)),
     ControlledShutdownRequest(B, E),
     ControlledShutdownResponse(Error.NONE),
+    Controller(KRAFT_4_0),
     ControllerSettings(),
+    ZkController(ZK_0_10),
+    ZkControllerSettings(),
     CreateTopicsRequest(P, (B,)),
     EMPTY_IMAGE,
     AppendRecords(Epoch(0), Offset(0), ()),

@@ -107,12 +107,18 @@ def test_a_broker_is_registered_changed_and_struck_off() -> None:
     assert (image.end_offset, len(image.brokers)) == (5, 1)
 
 
-@pytest.mark.parametrize(
-    "record", [change(), BrokerRegistrationChangeRecord(BrokerId(1), BrokerEpoch(0))], ids=["partition", "broker"]
-)
-def test_the_log_changes_only_what_exists(record: PartitionChangeRecord | BrokerRegistrationChangeRecord) -> None:
-    with pytest.raises(AssertionError, match="the metadata log changes"):
-        replay(EMPTY_IMAGE, record)
+def test_a_change_touches_only_what_it_names() -> None:
+    registered = [
+        BrokerRegistration(BrokerId(broker), BrokerEpoch(broker), Incarnation(1), fenced=True) for broker in (1, 2)
+    ]
+    records = [PartitionRecord(PartitionId(number), partition(epoch=number)) for number in (0, 1)]
+    image = replay_all(EMPTY_IMAGE, (*map(RegisterBrokerRecord, registered), *records))
+    after = replay(image, change(leader=3))
+    assert (after.brokers, after.partitions[1:]) == (image.brokers, image.partitions[1:])
+    assert after.partitions[0].registration == merge(partition(epoch=0), change(leader=3)) != partition(epoch=0)
+    after = replay(image, BrokerRegistrationChangeRecord(BrokerId(1), BrokerEpoch(1), fenced=False))
+    assert (after.brokers[1:], after.partitions) == (image.brokers[1:], image.partitions)
+    assert after.brokers[0] == image.brokers[0]._replace(fenced=False) != image.brokers[0]
 
 
 def test_partitions_are_found_by_id() -> None:

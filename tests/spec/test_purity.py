@@ -4,24 +4,24 @@ What the source says is read with `ast`; each check is shown to find what it is 
 """
 
 import ast
-from collections.abc import Iterator
+import types
+from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
 from enum import Enum
 from importlib import import_module
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Any, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
 import spec
 from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, propose
 from spec.broker.rules.truncation import truncation_step
-from spec.log.epoch_history import NO_ENTRY, EpochHistory
+from spec.log.epoch_history import NO_ENTRY, EpochEntry, EpochHistory
 from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.fetch import NO_FETCH
+from spec.messages.fetch import NO_FETCH, FetchResponse
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
-from spec.published.fetch import PublishedFetchResponse
 from spec.published.mutants import MUTANTS
 from spec.published.versions import ASYNC_ISR, KIP_320
 from spec.values import (
@@ -29,6 +29,8 @@ from spec.values import (
     NO_PARTITION_EPOCH,
     UNDEFINED_EPOCH_END,
     BrokerId,
+    Epoch,
+    EpochEndOffset,
     Error,
     LeaderAndIsr,
     Offset,
@@ -181,7 +183,7 @@ VALUES: tuple[Any, ...] = (
     EMPTY_LOG,
     OffsetForLeaderEpochResponse(Error.NONE, UNDEFINED_EPOCH_END),
     EpochHistory(),
-    PublishedFetchResponse(Error.NONE, (), Offset(0)),
+    FetchResponse(Error.NONE),
     KIP_320,
     LEADER,
     MUTANTS[0],
@@ -194,6 +196,39 @@ VALUES: tuple[Any, ...] = (
     propose(LEADER, ROLE.isr),
     truncation_step(EMPTY_LOG, Offset(0), UNDEFINED_EPOCH_END),
 )
+
+
+def unions() -> dict[str, tuple[type, ...]]:
+    """The alternatives that stand in for one another: what a party may get, answer, or ask to be done."""
+    found = {}
+    for module in MODULES:
+        for name, value in vars(module).items():
+            if get_origin(value) in (types.UnionType, Union):
+                found[f"{module.__name__}.{name}"] = tuple(get_origin(kind) or kind for kind in get_args(value))
+    return found
+
+
+def may_be_equal(kinds: Iterable[type]) -> list[set[type]]:
+    """Those that a comparison may take for one another: tuples of the same length."""
+    tuples = sorted({kind for kind in kinds if is_named_tuple(kind)}, key=lambda kind: kind.__name__)
+    return [{one, other} for one, other in combinations(tuples, 2) if len(one._fields) == len(other._fields)]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", sorted(unions()))
+def test_values_of_different_classes_are_never_equal(name: str) -> None:
+    """Named tuples compare as tuples, whatever their classes."""
+    assert may_be_equal(unions()[name]) == []
+
+
+def test_the_check_for_equal_tuples_finds_one() -> None:
+    assert may_be_equal([Record, EpochEndOffset, LeaderAndIsr]) == [{EpochEndOffset, Record}]
+    record: object = Record(1, Epoch(2))
+    assert record == EpochEndOffset(Epoch(1), Offset(2))
+
+
+def test_an_epoch_entry_is_no_end_offset() -> None:
+    entry: object = EpochEntry(Epoch(1), Offset(2))
+    assert entry != EpochEndOffset(Epoch(1), Offset(2))
 
 
 def test_there_is_a_value_of_every_class() -> None:

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from model_check.core.model import Action, Effect, Local, Model, Property, State
 from model_check.engines.compiled.interning import distinct, domains_of
-from model_check.engines.compiled.kernels import CODE_BITS, FIRST_ROW, Layout, Masks, Programs, Tables, insert_entries
+from model_check.engines.compiled.kernels import (
+    CODE_BITS,
+    FIRST_ROW,
+    Layout,
+    Masks,
+    Programs,
+    Tables,
+    insert_entries,
+)
 from model_check.engines.compiled.layout import Fields
 from model_check.engines.compiled.tables import (
     DENSE_BITS,

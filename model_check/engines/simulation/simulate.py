@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.exploration import Limits, Trace
+from model_check.core.exploration import Limits, Trace, without_garbage_collection
 from model_check.core.model import Model, Property
-from model_check.engines.compiled.engine import CHUNK, _deferred_interrupt, _no_garbage_collection, _Search
 from model_check.engines.compiled.kernels import SHARDS
 from model_check.engines.compiled.layout import Fields, padded, wide_fields
+from model_check.engines.compiled.search import CHUNK, Search, deferred_interrupt
 from model_check.engines.compiled.store import Store
 from model_check.engines.simulation.choice import POSTPONED, STUCK, choose, first_random
 from model_check.engines.simulation.walks import End, Walk, instance_weights, trace_of, walks
@@ -146,7 +146,7 @@ def take_walks(
 ) -> Simulation:
     """What `simulate` does but for the traces."""
     started = time.monotonic()
-    fleet = _Fleet(model, properties, plan, workers)
+    fleet = Fleet(model, properties, plan, workers)
     result = Simulation(
         model,
         plan,
@@ -181,7 +181,7 @@ def find_traces(result: Simulation) -> None:
 
 def compiled_walks(model: Model, properties: Sequence[Property], plan: Plan, workers: int | None = None) -> list[Walk]:
     """All walks of the plan, step by step, as `walks.walks` has them."""
-    fleet = _Fleet(model, properties, plan, workers, logged=True)
+    fleet = Fleet(model, properties, plan, workers, logged=True)
     found: dict[int, Walk] = {}
 
     def note(ended: Ended) -> None:
@@ -197,7 +197,7 @@ def _members(bits: int) -> frozenset[int]:
     return frozenset(number for number in range(bits.bit_length()) if bits >> number & 1)
 
 
-class _Fleet(_Search):
+class Fleet(Search):
     """Walkers whose states lie where a search has its visited set; the engine's tables say what their successors are."""
 
     def __init__(
@@ -207,7 +207,7 @@ class _Fleet(_Search):
         self.plan = plan
         self.taken = self.fired
         self.count = min(WALKERS, plan.traces)
-        self.fields = self._fitting_fields()
+        self.fields = self.fitting_fields()
         self.store = Store(self.fields, memory=8 * self.fields.size * self.count * SHARDS)
         self.store.count[0] = self.count
         self.weight = np.array(instance_weights(model, plan.weights), np.int64)
@@ -219,20 +219,20 @@ class _Fleet(_Search):
         self.always = np.uint64(sum(1 << number for number, prop in enumerate(properties) if prop.kind == "always"))
         self.each_state = True
 
-    def _fitting_fields(self) -> Fields:
+    def fitting_fields(self) -> Fields:
         return padded(wide_fields(self.book.counts))
 
-    def _conclude(self) -> None:
+    def conclude(self) -> None:
         """There is no exploration to conclude."""
 
     def take(self, note: Callable[[Ended], None]) -> None:
         """Take all walks; `note` is told of those that have ended, some at a time."""
-        with _deferred_interrupt(self), _no_garbage_collection(), ExitStack() as stack:
+        with deferred_interrupt(self), without_garbage_collection(), ExitStack() as stack:
             if self.pool:
                 stack.enter_context(self.pool)
             self.book.masks.extend()
             self.book.pool.refit()
-            self._refresh()
+            self.refresh()
             decided = sum(
                 1 << number
                 for number, prop in enumerate(self.book.properties)
@@ -273,9 +273,9 @@ class _Fleet(_Search):
         if (self.violated[active] != 0).any():  # in the initial state already
             return np.full(active.size, POSTPONED)
         chunks = [(low, min(active.size, low + CHUNK)) for low in range(0, active.size, CHUNK)]
-        found = self._run([partial(self._draw, active, low, high) for low, high in chunks])
+        found = self.do_all([partial(self._draw, active, low, high) for low, high in chunks])
         chosen = np.concatenate([actions for actions, _ in found])
-        self._learn(np.concatenate([missed for _, missed in found]))
+        self.learn(np.concatenate([missed for _, missed in found]))
         moved, actions = active[chosen >= 0], chosen[chosen >= 0]
         self.taken += np.bincount(actions, minlength=self.taken.size)
         if self.log.shape[1]:
@@ -283,34 +283,34 @@ class _Fleet(_Search):
         self.length[moved] += 1
         listed = moved << 22 | actions
         parts = [listed[low : low + CHUNK] for low in range(0, listed.size, CHUNK)]
-        self._test(parts)
-        self._finish_tests()
+        self.test(parts)
+        self.finish_tests()
         return chosen
 
     def _draw(self, active: _Numbers, low: int, high: int) -> tuple[_Numbers, NDArray[np.uint64]]:
-        workspace = self._workspace()
+        workspace = self.workspace()
         start = np.zeros(SHARDS, np.int64)
         prefix = np.full(SHARDS + 1, self.count, np.int64)
         prefix[0] = 0
         degrees = np.full(high - low, -1, np.int64)
-        missed, _, outcome = self._successors(workspace, start, prefix, low, high, active, True, degrees)
+        missed, _, outcome = self.successors(workspace, start, prefix, low, high, active, True, degrees)
         if outcome[5] >= 0:
-            self._raise_again(start, prefix, int(outcome[5]), int(outcome[6]))
+            self.raise_again(start, prefix, int(outcome[5]), int(outcome[6]))
         chosen = np.empty(high - low, np.int64)
         words = self.fields.words
         choose(words, workspace.linear, degrees, self.weight, active[low:high], self.random, self._states, chosen)
-        self._idle.append(workspace)
+        self.give_back(workspace)
         return chosen, missed
 
-    def _count_fired(self, fired: _Numbers) -> None:
+    def count_fired(self, fired: _Numbers) -> None:
         """What is enabled is not what is taken."""
 
-    def _take_decisions(self, decisions: _Numbers, level: int) -> None:
+    def take_decisions(self, decisions: _Numbers, level: int) -> None:
         bits, walkers = decisions[:, 0].astype(np.uint64), decisions[:, 2]
         self.violated[walkers] |= bits & self.always
         self.reached[walkers] |= bits & ~self.always
 
-    def _note_decisions(self) -> None:
+    def note_decisions(self) -> None:
         """Every walk is tested for every property."""
 
     def _ended(self, active: _Numbers, chosen: _Numbers) -> Ended:

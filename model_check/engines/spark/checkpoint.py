@@ -12,8 +12,8 @@ from typing import Any
 from model_check.core.exploration import CheckpointError, Checkpointing
 from model_check.engines.compiled.checkpoint import difference
 from model_check.engines.compiled.written_values import UnknownValueError, value_as_text, value_from_text
-from model_check.engines.spark.core import Numbering
-from model_check.engines.spark.runs import Folder, FolderError, Run
+from model_check.engines.spark.worker.core import Numbering
+from model_check.engines.spark.worker.runs import Folder, FolderError, Run
 
 FORMAT = 1
 MANIFEST = "spark-manifest.json"

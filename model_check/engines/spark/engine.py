@@ -22,10 +22,8 @@ from model_check.core.exploration import (
     Checkpointing,
     Clock,
     Exploration,
-    LevelWork,
     Limits,
     Progress,
-    Shuffles,
     Trace,
     TraceStep,
     Verdict,
@@ -33,18 +31,19 @@ from model_check.core.exploration import (
 from model_check.core.model import Model, Property, State
 from model_check.core.symmetry import Symmetry
 from model_check.engines.compiled.checkpoint import identity
-from model_check.engines.compiled.engine import _spare_bits
 from model_check.engines.compiled.interning import Domain, distinct, domains_of
 from model_check.engines.compiled.layout import Fields, compact_fields, wide_fields
 from model_check.engines.compiled.orbits import OrbitBook, canonical_numbers
+from model_check.engines.compiled.search import spare_bits
 from model_check.engines.spark.checkpoint import Checkpoint
-from model_check.engines.spark.core import Numbering, Numbers, pack
 from model_check.engines.spark.head import Head, Met, number_values_ahead
-from model_check.engines.spark.kernels import home_of
-from model_check.engines.spark.runs import Folder, FolderError, Piece, Run, pieces_of, slice_of
 from model_check.engines.spark.session import SparkError, SparkSettings, collected, is_local, spark_context
-from model_check.engines.spark.tables import Tables
-from model_check.engines.spark.tasks import (
+from model_check.engines.spark.shuffles import LevelWork, Shuffles, SparkExploration
+from model_check.engines.spark.worker.core import Numbering, Numbers, pack
+from model_check.engines.spark.worker.kernels import home_of
+from model_check.engines.spark.worker.runs import Folder, FolderError, Piece, Run, pieces_of, slice_of
+from model_check.engines.spark.worker.tables import Tables
+from model_check.engines.spark.worker.tasks import (
     Job,
     Merged,
     Plan,
@@ -76,7 +75,7 @@ def explore(
     settings: SparkSettings | None = None,
     symmetry: Symmetry | None = None,
     checkpointing: Checkpointing | None = None,
-) -> Exploration:
+) -> SparkExploration:
     """Visit every reachable state, level by level, on Spark.
 
     Raises `SparkError` where Spark cannot do what is asked, and `CheckpointError` where `checkpointing` wants what is not
@@ -93,12 +92,12 @@ def explore(
         raise SparkError("tables are of all states: leave --symmetry out, or --tables")
     asked = Exploration(model, "spark", [Verdict(prop) for prop in properties], symmetry=symmetry is not None)
     checkpoint = Checkpoint(checkpointing, identity(asked)) if checkpointing else None
-    with spark_context(settings) as context, _folder(settings, context, checkpoint) as folder:
-        return _Search(model, properties, limits, settings, symmetry, context, folder, checkpoint).run()
+    with spark_context(settings) as context, states_folder(settings, context, checkpoint) as folder:
+        return SparkSearch(model, properties, limits, settings, symmetry, context, folder, checkpoint).run()
 
 
 @contextmanager
-def _folder(settings: SparkSettings, context: Any, checkpoint: Checkpoint | None = None) -> Iterator[Folder]:
+def states_folder(settings: SparkSettings, context: Any, checkpoint: Checkpoint | None = None) -> Iterator[Folder]:
     """Where states are kept: with the checkpoints, else in a folder of our own that is removed in the end."""
     if checkpoint is not None:
         yield checkpoint.folder
@@ -124,7 +123,9 @@ def _folder(settings: SparkSettings, context: Any, checkpoint: Checkpoint | None
         raise SparkError(f"--spill {error}") from error
 
 
-class _Search:
+class SparkSearch:
+    """One exploration on Spark: the driver's part, level by level."""
+
     def __init__(
         self,
         model: Model,
@@ -146,7 +147,7 @@ class _Search:
             raise CheckpointError(f"the checkpoint has {len(known[2])} partitions, not {settings.partitions}")
         self.partitions = len(known[2]) if known else settings.partitions or PARTITIONS_PER_CORE * context.defaultParallelism
         verdicts = [Verdict(prop) for prop in properties]
-        self.result = Exploration(model, "spark", verdicts, limits.deadlock_is_violation, symmetry is not None)
+        self.result = SparkExploration(model, "spark", verdicts, limits.deadlock_is_violation, symmetry is not None)
         self.exploration = uuid.uuid4().hex
         setup = Setup(model, properties, symmetry is not None, folder.url, self.partitions, settings.tables)
         dumps: Any = cloudpickle.dumps
@@ -282,7 +283,7 @@ class _Search:
 
     # ---- the search
 
-    def run(self) -> Exploration:
+    def run(self) -> SparkExploration:
         try:
             self._note_decisions()
             while not self.complete and self._expand_level():
@@ -438,7 +439,7 @@ class _Search:
         self._number_anew()
 
     def _fitting_fields(self) -> Fields:
-        spare = _spare_bits(sum(self.levels))
+        spare = spare_bits(sum(self.levels))
         return wide_fields(self.counts) if spare is None else compact_fields(self.counts, spare)
 
     def _number_anew(self) -> None:

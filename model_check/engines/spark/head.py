@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from model_check.core.exploration import Limits, Progress, Trace
 from model_check.core.model import Model, Property
 from model_check.core.symmetry import Symmetry
-from model_check.engines.compiled.engine import _Search
 from model_check.engines.compiled.interning import Domain, distinct
 from model_check.engines.compiled.kernels import SHARDS, repack
 from model_check.engines.compiled.layout import Fields
-from model_check.engines.simulation.simulate import Plan, _Fleet
-from model_check.engines.spark.core import PADDING, Numbers, Packed
-from model_check.engines.spark.kernels import homes_of
-from model_check.engines.spark.runs import Folder, Run
+from model_check.engines.compiled.search import Search
+from model_check.engines.simulation.simulate import Fleet, Plan
+from model_check.engines.spark.worker.core import PADDING, Numbers, Packed
+from model_check.engines.spark.worker.kernels import homes_of
+from model_check.engines.spark.worker.runs import Folder, Run
 
 MANY_LEVELS = 16
 WALKS = Plan(seed=1, traces=1 << 9, depth=100)
@@ -38,7 +38,7 @@ class Met(NamedTuple):
     trace: Trace | None
 
 
-class _HeadSearch(_Search):
+class HeadSearch(Search):
     """The compiled engine up to the first level that is too wide."""
 
     def __init__(
@@ -53,15 +53,15 @@ class _HeadSearch(_Search):
         super().__init__(model, properties, limits, workers, None, symmetry)
         self.most = most
 
-    def _expand_level(self, start: NDArray[np.int64], end: NDArray[np.int64], position: int) -> None:
+    def expand_level(self, start: NDArray[np.int64], end: NDArray[np.int64], position: int) -> None:
         frontier = int((end - start).sum())
         stops = self.result.violated and self.limits.stop_at_first
         if stops or frontier > self.most or self.store.states > MANY_LEVELS * self.most:
             self.result.stopped_because = _HANDED_ON
         else:
-            super()._expand_level(start, end, position)
+            super().expand_level(start, end, position)
 
-    def _must_stop(self, queue: int) -> str | None:
+    def must_stop(self, queue: int) -> str | None:
         """A level is finished in any case, unless Ctrl-C ends everything."""
         self.clock.tick(Progress(len(self.levels) - 1, self.store.states, int(self.fired.sum()), queue))
         return "interrupted" if self.interrupted else None
@@ -73,7 +73,7 @@ class Head:
     def __init__(
         self, model: Model, properties: list[Property], limits: Limits, workers: int, symmetry: Symmetry | None, most: int
     ) -> None:
-        self._search = search = _HeadSearch(
+        self._search = search = HeadSearch(
             model, properties, replace(limits, max_states=None, max_seconds=None), workers, symmetry, most
         )
         self._result = search.run()
@@ -158,7 +158,7 @@ class Head:
 
 def number_values_ahead(model: Model, domains: Sequence[Domain], workers: int) -> None:
     """Give values that random walks meet their numbers."""
-    fleet = _Fleet(model, [], WALKS, workers)
+    fleet = Fleet(model, [], WALKS, workers)
     with suppress(Exception):  # of a rule: it counts only if the search comes to that state, and is raised again there
         fleet.take(lambda ended: None)
     if fleet.interrupted:

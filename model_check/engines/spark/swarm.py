@@ -1,4 +1,4 @@
-"""Random walks, and the hunts for mutants, spread over Spark: each is what its seed and number, or its name, make it.
+"""Random walks spread over Spark: each is what its seed and number make it.
 
 So the outcome is that of the commands without Spark, whatever the master and the number of tasks.
 """
@@ -16,7 +16,6 @@ from model_check.core.model import Model, Property
 from model_check.engines.simulation.simulate import Finding, Plan, Simulation, find_traces, take_walks
 from model_check.engines.simulation.walks import End
 from model_check.engines.spark.session import SparkSettings, collected, spark_context
-from model_check.reports.mutants import ALL_MUTANTS, HUNTS, PROMISES, Hunt, hunt
 
 
 class _Taken(NamedTuple):
@@ -72,26 +71,3 @@ def simulate_on(
     result.duration_s = time.monotonic() - started
     find_traces(result)
     return result
-
-
-def hunts(names: tuple[str, ...], settings: SparkSettings | None = None) -> list[Hunt]:
-    """The hunts for these mutants, for all without any, each in a task of its own."""
-    with spark_context(settings or SparkSettings()) as context:
-        return hunts_on(context, names)
-
-
-def hunts_on(context: Any, names: tuple[str, ...]) -> list[Hunt]:
-    """`hunts`, with a context that is there."""
-    asked = names or tuple(ALL_MUTANTS)
-    explored = [name for name in asked if name in HUNTS or name in PROMISES]
-    found: dict[str, Hunt] = {}
-    if explored:
-        tasks = context.parallelize(explored, len(explored)).mapPartitions(_hunt_all)
-        found = {name: Hunt(ALL_MUTANTS[name], *outcome) for name, outcome in collected(tasks)}
-    return [found[name] if name in found else hunt(name) for name in asked]
-
-
-def _hunt_all(names: Iterator[str]) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Names, and what became of these mutants: all of a `Hunt` but the mutant, which is made of functions."""
-    for name in names:
-        yield name, tuple(hunt(name, workers=1)[1:])

@@ -4,17 +4,17 @@ from typing import Any
 
 from model_check.core.model import Model
 from model_check.models.kafka.board import Board
-from model_check.models.kafka.control import add_control
 from model_check.models.kafka.isr_changes import add_isr_changes
+from model_check.models.kafka.kraft.control import add_control
+from model_check.models.kafka.kraft.lifecycle import add_lifecycle
+from model_check.models.kafka.kraft.metadata import add_metadata
 from model_check.models.kafka.late import add_late_fetches
-from model_check.models.kafka.lifecycle import add_lifecycle
-from model_check.models.kafka.liveness import add_liveness
-from model_check.models.kafka.metadata import add_metadata
-from model_check.models.kafka.properties import add_properties
+from model_check.models.kafka.properties.liveness import add_liveness
+from model_check.models.kafka.properties.safety import add_properties
 from model_check.models.kafka.replication import add_replication
 from model_check.models.kafka.settings import controller_of, rules_of, versions_of
-from model_check.models.kafka.zookeeper_broker import add_zookeeper_brokers
-from model_check.models.kafka.zookeeper_control import add_zookeeper_control
+from model_check.models.kafka.zookeeper.brokers import add_zookeeper_brokers
+from model_check.models.kafka.zookeeper.control import add_zookeeper_control
 
 
 def build(name: str, parameters: dict[str, Any]) -> Model:

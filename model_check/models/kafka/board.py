@@ -5,9 +5,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from model_check.core.model import PRODUCER, REFUSED, Effect, Local, Model, Slot, View, then, when
-from model_check.models.kafka.cluster import Control, controller_state
+from model_check.models.kafka.kraft.reading import Reading, with_image
+from model_check.models.kafka.kraft.state import controller_state
 from model_check.models.kafka.party import Rules, committed, face, next_request
-from model_check.models.kafka.reading import Reading, image_for, with_image
+from model_check.models.kafka.reductions import Reduction, image_for, unless_in_vain
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
@@ -29,17 +30,18 @@ from model_check.models.kafka.values import (
     ZkCluster,
 )
 from model_check.models.kafka.words import reading_in_words
-from model_check.models.kafka.zookeeper import ZkControl, ZkDecision, isr_verdict, live_now, with_mail
-from spec.broker.effects import WriteIsr
-from spec.broker.lifecycle import BrokerLifecycle, BrokerState
+from model_check.models.kafka.zookeeper.state import ZkDecision, isr_verdict, live_now, with_mail
 from spec.broker.rules.fetcher import NOT_FETCHING
-from spec.broker.rules.isr.errors import AfterError
 from spec.broker.rules.isr.proposal import nothing_pending
+from spec.broker.rules.isr.request import IsrWriter
+from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.controller.partitions import check_alter_partition_request
+from spec.controller.protocol import Controller
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG
 from spec.metadata import BrokerRegistration
-from spec.values import NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset
+from spec.values import NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Incarnation, Offset
+from spec.zookeeper.protocol import ZkController
 
 Known = frozenset[BrokerRegistration]
 NOBODY_KNOWN: Known = frozenset()
@@ -92,14 +94,12 @@ class Decided(NamedTuple):
     effects: list[Effect]
 
 
-_FINAL = (Error.FENCED_LEADER_EPOCH, Error.INVALID_UPDATE_VERSION)
-"""What the controller says of a proposal that is out of date, and will say of it for ever."""
-
-
 class Board:
     """A model that is being built, with a controller of either kind."""
 
-    def __init__(self, name: str, rules: dict[int, Rules], control: Control | ZkControl, parameters: dict[str, Any]) -> None:
+    def __init__(
+        self, name: str, rules: dict[int, Rules], control: Controller | ZkController, parameters: dict[str, Any]
+    ) -> None:
         self.model = Model(name, parameters)
         self.rules = rules
         self.control = control
@@ -113,20 +113,29 @@ class Board:
         self.views = self._views()
 
     @property
-    def has_zookeeper(self) -> bool:
-        """Whether the controller works on ZooKeeper, and tells brokers by request."""
-        return isinstance(self.control, ZkControl)
+    def reductions(self) -> frozenset[Reduction]:
+        """The reductions that are on: the same for all brokers."""
+        return self.rules[self.brokers[0]].reductions
+
+    def reduces(self, reduction: Reduction) -> bool:
+        """Whether a reduction is on."""
+        return reduction in self.reductions
 
     @property
-    def kraft(self) -> Control:
+    def has_zookeeper(self) -> bool:
+        """Whether the controller works on ZooKeeper, and tells brokers by request."""
+        return isinstance(self.control, ZkController)
+
+    @property
+    def kraft(self) -> Controller:
         """The KRaft controller's rules and settings."""
-        assert isinstance(self.control, Control)
+        assert isinstance(self.control, Controller)
         return self.control
 
     @property
-    def zookeeper(self) -> ZkControl:
+    def zookeeper(self) -> ZkController:
         """The rules and settings of the controller that works on ZooKeeper."""
-        assert isinstance(self.control, ZkControl)
+        assert isinstance(self.control, ZkController)
         return self.control
 
     def _slots(self) -> Slots:
@@ -142,7 +151,7 @@ class Board:
         reading: dict[int, Slot] = {}
         inbox: dict[int, Slot] = {}
         heard: dict[int, Slot] = {}
-        if isinstance(self.control, ZkControl):
+        if isinstance(self.control, ZkController):
             live = live_now(self.control.protocol, registrations)
             cluster = model.slot("zookeeper", ZkCluster(NO_TOPIC, registrations, live=live))
             inbox = model.broker_slots("requests", brokers, NO_ORDERS)
@@ -235,45 +244,50 @@ class Board:
         """The guard of a decision, and its effects: on the controller, on what brokers have still to read, on requests.
 
         A broker that `leaves`, or that begins to read with this very decision, has effects of its own on what it reads.
-        Requests in the slots that the action `writes` itself are left alone. A request that the controller is bound to
-        refuse from now on, to no effect on its sender, is forgotten right away.
+        Requests in the slots that the action `writes` itself are left alone; the others may be in vain from now on.
         """
         slots = self.slots
         effects = [then(slots.cluster, _cluster_after, decision)]
         for broker in self.brokers:
             if self.has_zookeeper:
                 inbox = slots.inbox[broker]
-                effects.append(then(inbox, partial(_is_told, broker), inbox, decision))
+                effects.append(then(inbox, partial(self._is_told, broker), inbox, decision))
             elif broker != leaves:
                 reading = slots.reading[broker]
                 effects.append(then(reading, partial(self._has_to_read, broker), reading, decision))
-            if slots.exchange[broker] not in writes:
+            if self._proposals_may_be_in_vain(broker) and slots.exchange[broker] not in writes:
                 exchange = slots.exchange[broker]
                 effects.append(then(exchange, partial(self._unless_in_vain, broker), exchange, decision))
         return Decided(when(lambda after: after is not None, decision), effects)
 
     def image_for(self, broker: BrokerId, cluster: Cluster) -> Image:
         """What a broker makes of the metadata."""
-        return image_for(broker, cluster, self.keeps_its_past(broker))
+        if self.reduces(Reduction.UNREAD_FIELDS):
+            return image_for(broker, cluster, self.keeps_its_past(broker))
+        return Image(cluster.topic, cluster.brokers)
+
+    def _is_told(self, broker: BrokerId, inbox: Inbox, decision: ZkDecision | None) -> Inbox:
+        return inbox if decision is None else with_mail(broker, inbox, decision, self.reductions)
 
     def _has_to_read(self, broker: BrokerId, reading: Reading, after: Cluster | None) -> Reading:
-        return reading if after is None else with_image(broker, reading, self.image_for(broker, after))
+        return reading if after is None else with_image(broker, reading, self.image_for(broker, after), self.reductions)
+
+    def _proposals_may_be_in_vain(self, leader: BrokerId) -> bool:
+        return self.reduces(Reduction.VAIN_PROPOSALS) and not self.writes_isr(leader)
 
     def _unless_in_vain(self, leader: BrokerId, exchange: Exchange, decision: Decision | None) -> Exchange:
-        if decision is None or exchange.state != Under.SENT or self.writes_isr(leader):
+        if decision is None or exchange.state != Under.SENT:
             return exchange
         after = cluster_after(decision)
         if isinstance(after, ZkCluster):
             error = isr_verdict(self.zookeeper, after, exchange.request).response.error
         else:
-            error = check_alter_partition_request(self.kraft.protocol, controller_state(after).image, exchange.request)
-        if error in _FINAL and self.rules[leader].protocol.on_isr_error(error) == AfterError.AWAIT_METADATA:
-            return NO_EXCHANGE
-        return exchange
+            error = check_alter_partition_request(self.kraft, controller_state(after).image, exchange.request)
+        return unless_in_vain(exchange, error, self.rules[leader].protocol)
 
     def writes_isr(self, broker: BrokerId) -> bool:
         """Whether a broker writes an ISR to ZooKeeper itself, rather than ask the controller."""
-        return isinstance(self.rules[broker].protocol.asks_for_isr(NO_EXCHANGE.request), WriteIsr)
+        return self.rules[broker].protocol.isr_writer == IsrWriter.LEADER
 
     def not_writing(self, leader: BrokerId) -> list[Local]:
         """The guard of all that a leader does: while it writes an ISR to ZooKeeper it holds the partition's lock.
@@ -298,13 +312,11 @@ class Board:
     @property
     def asks_who_has_read(self) -> bool:
         """Whether the controller unfences only brokers that have read all metadata."""
-        cluster: Cluster = self.model.initial[self.slots.cluster.position]
-        image = controller_state(cluster).image
-        return not self.kraft.protocol.caught_up(image, image.brokers[0], Offset(image.end_offset - 2))
+        return self.kraft.protocol.awaits_all_metadata
 
     def keeps_its_past(self, broker: BrokerId) -> bool:
         """Whether a broker that starts may act on metadata that were old by then."""
-        return self.rules[broker].protocol.acts_on_metadata(Offset(0), Offset(1))
+        return self.rules[broker].protocol.acts_on_old_metadata
 
 
 def cluster_after(decision: Decision) -> AnyCluster:
@@ -314,10 +326,6 @@ def cluster_after(decision: Decision) -> AnyCluster:
 
 def _cluster_after(decision: Decision | None) -> object:
     return REFUSED if decision is None else cluster_after(decision)
-
-
-def _is_told(broker: BrokerId, inbox: Inbox, decision: ZkDecision | None) -> Inbox:
-    return inbox if decision is None else with_mail(broker, inbox, decision)
 
 
 def _known(broker: BrokerId, reading: Reading, role: Role) -> Known:

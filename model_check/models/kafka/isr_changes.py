@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 from model_check.core.model import CONTROLLER, REFUSED, Local, Message, Note, then, when
 from model_check.models.kafka.board import NOBODY_KNOWN, Board, Decision, cluster_after
-from model_check.models.kafka.cluster import answer_of, appended, cluster_of, controller_state, is_the_choice
+from model_check.models.kafka.cluster import NOW, is_the_choice
+from model_check.models.kafka.kraft.state import answer_of, appended, cluster_of, controller_state
 from model_check.models.kafka.party import LATE, STRANGER, Log, awaits, broker, exchange_after, leading
+from model_check.models.kafka.reductions import Reduction, may_miss_answers, tells_something
 from model_check.models.kafka.replication import led_after
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
@@ -21,16 +23,15 @@ from model_check.models.kafka.values import (
     Under,
     ZkCluster,
 )
-from model_check.models.kafka.zookeeper import decided_by, isr_verdict
-from model_check.models.kafka.zookeeper_isr import add_isr_writes
+from model_check.models.kafka.zookeeper.isr_writes import add_isr_writes
+from model_check.models.kafka.zookeeper.state import decided_by, isr_verdict
 from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
 from spec.broker.partition import Partition
-from spec.broker.rules.isr.errors import AfterError
 from spec.controller.partitions import handle_alter_partition
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.alter_partition import AlterPartitionResponse
-from spec.values import BrokerId, Error
+from spec.values import BrokerId
 
 
 def add_isr_changes(board: Board) -> None:
@@ -66,7 +67,7 @@ def _add_shrink(board: Board, leader: BrokerId) -> None:
         def propose(log: Log, role: Role, memory: Memory, exchange: Exchange, process: Process) -> object:
             own = broker(board.rules[leader], leader, process, NOBODY_KNOWN)
             step = consider_shrinking(own, _in_time(leading(log, role, memory), slow), LATE)
-            asked = exchange_after(exchange, step.state, step.effects)
+            asked = exchange_after(board.rules[leader], exchange, step.state, step.effects)
             proposed = frozenset(member.broker for member in asked.request.isr)
             if step.state.isr == role.isr or role.isr.isr - proposed != slow:
                 return REFUSED
@@ -128,7 +129,7 @@ def _decides(board: Board, first: BrokerId) -> Decides:
             verdict = isr_verdict(board.zookeeper, cluster, exchange.request)
             return Verdict(decided_by(cluster, verdict.step) if verdict.written else None, verdict.response)
         control, state = board.kraft, controller_state(cluster, first)
-        step = handle_alter_partition(control.protocol, control.settings, state, exchange.request)
+        step = handle_alter_partition(control, state, exchange.request, NOW)
         response = answer_of(step)
         assert isinstance(response, AlterPartitionResponse)
         return Verdict(cluster_of(step.state) if appended(step) else None, response)
@@ -145,7 +146,8 @@ def _answer(
     process: Process,
 ) -> Exchange:
     answered = Exchange(Under.ANSWERED, exchange.request, response)
-    return answered if process.up and _matters(board, leader, role, answered) else NO_EXCHANGE
+    told = not board.reduces(Reduction.IDLE_ANSWERS) or _is_told_something(board, leader, role, answered)
+    return answered if process.up and told else NO_EXCHANGE
 
 
 def _add_grant(board: Board, leader: BrokerId, successor: BrokerId) -> None:
@@ -181,8 +183,7 @@ def _add_grant(board: Board, leader: BrokerId, successor: BrokerId) -> None:
         ],
         answer=said,
     )
-    if board.rules[leader].protocol.on_isr_error(Error.INVALID_UPDATE_VERSION) != AfterError.AWAIT_METADATA:
-        # Else an answer that is lost is as good as one that is never taken: asking again would tell the leader nothing.
+    if not board.reduces(Reduction.LOST_ANSWERS) or not may_miss_answers(board.rules[leader].protocol):
         unanswered = board.decided(decision)
         board.model.action(
             "GrantIsrUnanswered",
@@ -214,12 +215,11 @@ def _add_refusal(board: Board, leader: BrokerId) -> None:
     )
 
 
-def _matters(board: Board, leader: BrokerId, role: Role, exchange: Exchange) -> bool:
-    """Whether an answer tells the leader anything. One that does not is as good as lost, and so it is lost at once."""
+def _is_told_something(board: Board, leader: BrokerId, role: Role, exchange: Exchange) -> bool:
     before = leading(LocalLog(EMPTY_LOG), role, Memory())
     own = broker(board.rules[leader], leader, STRANGER, NOBODY_KNOWN)
     step = handle_alter_partition_response(own, before, exchange.request, exchange.response, LATE)
-    return awaits(before, exchange) and (step.state.isr != role.isr or bool(step.effects))
+    return awaits(before, exchange) and tells_something(role.isr, step.state.isr, step.effects)
 
 
 # ---- the leader hears of it

@@ -7,10 +7,10 @@ was caught up once in an epoch still counts as that. Every delay is over wheneve
 
 from typing import NamedTuple
 
+from model_check.models.kafka.reductions import ALL_REDUCTIONS, Reduction, isr_in_role, without_unread_answer
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_MEMORY,
-    NO_ROLE,
     PARTITION,
     Clients,
     Exchange,
@@ -20,23 +20,24 @@ from model_check.models.kafka.values import (
     Role,
     Under,
 )
-from spec.broker.effects import AnswerProducer, Effect, FollowerRequest, WriteIsr
+from spec.broker.effects import AnswerProducer, Effect, FollowerRequest
 from spec.broker.follower import fetch_or_truncate
 from spec.broker.leader.offsets import handle_list_offsets
-from spec.broker.lifecycle import BrokerLifecycle, BrokerState
 from spec.broker.partition import Broker, BrokerSettings, Handled, Partition
 from spec.broker.protocol import BrokerProtocol
-from spec.broker.rules.fetcher import NOT_DELAYED, FetchState, forget_last_epoch_if_first_is_empty, needs_no_answer
+from spec.broker.rules.fetcher import NOT_DELAYED, FetchState, needs_no_answer
 from spec.broker.rules.followers import Follower, FollowerState
 from spec.broker.rules.isr.proposal import PartitionIsr, is_pending
+from spec.broker.rules.isr.request import WriteIsr
+from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.log.local_log import LocalLog
-from spec.log.producers import ProducerBatch, ProducerEpoch, ProducerId, Producers, rebuilt_from
+from spec.log.producers import ProducerBatch, Producers, rebuilt_from
 from spec.log.record_log import RecordLog
 from spec.messages.fetch import Isolation
 from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, Wanted
 from spec.metadata import BrokerRegistration
 from spec.step import Reply, Send, SendToController
-from spec.values import NO_LEADER, NO_VALUE, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset
+from spec.values import NO_LEADER, NO_VALUE, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset, ProducerEpoch, ProducerId
 
 LATE = 1_000_000
 """A time at which every delay is over and every lag too long."""
@@ -56,6 +57,7 @@ class Rules(NamedTuple):
     protocol: BrokerProtocol
     min_isr: int
     endless_lag: bool = False
+    reductions: frozenset[Reduction] = ALL_REDUCTIONS
 
 
 def broker(rules: Rules, self_id: BrokerId, process: Process, known: frozenset[BrokerRegistration]) -> Broker:
@@ -106,9 +108,11 @@ def batch_of(value: int, offset: Offset) -> ProducerBatch:
     return ProducerBatch(PRODUCER_ID, ProducerEpoch(0), value - 1, 1, offset)
 
 
-def role_of(partition: Partition[RecordLog], replica: BrokerId) -> Role:
-    """A replica's role. The partition epoch that a follower has heard of is not kept: metadata reach it in order."""
-    isr = partition.isr if partition.leader == replica else NO_ROLE.isr
+def role_of(rules: Rules, partition: Partition[RecordLog], replica: BrokerId) -> Role:
+    """A replica's role."""
+    isr = partition.isr
+    if Reduction.UNREAD_FIELDS in rules.reductions:
+        isr = isr_in_role(isr, partition.leader == replica)
     return Role(partition.leader, partition.leader_epoch, isr, partition.epoch_start)
 
 
@@ -125,15 +129,13 @@ def _timeless(rules: Rules, state: FollowerState) -> FollowerState:
 
 
 def followed(rules: Rules, own: Broker, partition: Partition[RecordLog]) -> tuple[Log, FetchState]:
-    """What a follower keeps after a step. A log without any epoch is truncated in the same step, for that needs nobody.
-
-    The fetcher may ask at any time; whether it was answered is forgotten where no rule asks for it.
-    """
-    if needs_no_answer(partition.fetcher, partition.local.log):
+    """What a follower keeps after a step. The fetcher may ask at any time."""
+    if Reduction.LONE_TRUNCATION in rules.reductions and needs_no_answer(partition.fetcher, partition.local.log):
         partition = fetch_or_truncate(own, partition, LATE).state
-    fetcher = partition.fetcher
-    asks = rules.protocol.last_epoch == forget_last_epoch_if_first_is_empty
-    return partition.local, fetcher._replace(delayed_until=NOT_DELAYED, answered=fetcher.answered and asks)
+    fetcher = partition.fetcher._replace(delayed_until=NOT_DELAYED)
+    if Reduction.UNREAD_FIELDS in rules.reductions:
+        fetcher = without_unread_answer(fetcher, rules.protocol)
+    return partition.local, fetcher
 
 
 def seen(partition: Partition[RecordLog], leads: bool, effects: tuple[Effect, ...], before: Clients) -> Clients:
@@ -151,17 +153,18 @@ def seen(partition: Partition[RecordLog], leads: bool, effects: tuple[Effect, ..
     )
 
 
-def exchange_after(before: Exchange, partition: Partition[RecordLog], effects: tuple[Effect, ...]) -> Exchange:
+def exchange_after(rules: Rules, before: Exchange, partition: Partition[RecordLog], effects: tuple[Effect, ...]) -> Exchange:
     """The AlterPartition request that is under way: a new one takes the place of an old one.
 
-    An old one was made on an older partition epoch, and would be refused; an answer that nobody waits for is dropped.
+    An old one was made on an older partition epoch, and would be refused.
     """
     for effect in effects:
         if isinstance(effect, SendToController):
             return Exchange(Under.SENT, effect.message, NO_EXCHANGE.response)
         if isinstance(effect, WriteIsr):
             return Exchange(Under.SENT, effect.request, NO_EXCHANGE.response)
-    if before.state == Under.ANSWERED and not awaits(partition, before):
+    drops = Reduction.IDLE_ANSWERS in rules.reductions and before.state == Under.ANSWERED
+    if drops and not awaits(partition, before):
         return NO_EXCHANGE
     return before
 
@@ -195,7 +198,7 @@ def latest_offset(rules: Rules, leader: BrokerId, log: Log, role: Role) -> ListO
     """What a leader answers to a consumer that asks where the log ends."""
     own = broker(rules, leader, STRANGER, frozenset())
     request = ListOffsetsRequest(Wanted.LATEST, role.leader_epoch, Isolation.HIGH_WATERMARK)
-    answer = reply(handle_list_offsets(own, leading(log, role, NO_MEMORY), request))
+    answer = reply(handle_list_offsets(own, leading(log, role, NO_MEMORY), request, LATE))
     assert isinstance(answer, ListOffsetsResponse)
     return answer
 

@@ -7,7 +7,7 @@ are in `model_check.models.kafka.late`.
 
 from collections.abc import Callable
 
-from model_check.core.model import REFUSED, Local, Message, View, then, when
+from model_check.core.model import REFUSED, Local, Message, Note, View, then, when
 from model_check.models.kafka.board import NOBODY_KNOWN, Board, Known
 from model_check.models.kafka.party import (
     LATE,
@@ -25,21 +25,28 @@ from model_check.models.kafka.party import (
     role_of,
     seen,
 )
+from model_check.models.kafka.reductions import Reduction
 from model_check.models.kafka.values import Clients, Exchange, Memory, Process, Role
 from spec.broker.effects import FollowerRequest
-from spec.broker.follower import handle_fetch_response, handle_list_offsets_response, handle_offset_for_leader_epoch_response
+from spec.broker.follower import (
+    fetch_or_truncate,
+    handle_fetch_response,
+    handle_list_offsets_response,
+    handle_offset_for_leader_epoch_response,
+)
 from spec.broker.leader.fetch import handle_fetch
 from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Handled, Partition
-from spec.broker.rules.fetcher import FetchState
+from spec.broker.rules.fetcher import Asked, FetchState, needs_no_answer
+from spec.log.batch import Batch
 from spec.log.record_log import RecordLog
 from spec.messages.fetch import FetchRequest, FetchResponse
 from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ProduceRequest
 from spec.step import Send
-from spec.values import BrokerId, Epoch, Offset
+from spec.values import NO_EPOCH, BrokerId, Epoch, Offset
 
 Led = tuple[Log, Role, Memory, Exchange, Clients]
 
@@ -48,6 +55,8 @@ def add_replication(board: Board) -> None:
     """Add producing, fetching and truncating."""
     for leader in board.brokers:
         _add_produce(board, leader)
+    for follower in () if board.reduces(Reduction.LONE_TRUNCATION) else board.brokers:
+        _add_lone_truncation(board, follower)
     for follower, leader in board.pairs():
         request = board.views.request[follower]
         _add_fetch(board, follower, leader, request)
@@ -109,13 +118,13 @@ def _produced(
 ) -> Handled[RecordLog]:
     """What a leader does with the producer's request for this value; the producer is idempotent if it tries again."""
     acks = ACKS_LEADER if board.parameters["acks"] == "1" else ACKS_ALL
-    request = ProduceRequest(value, acks, (value,))
+    batch = Batch(1, payload=value)
     if board.parameters["retries"]:
-        batch = batch_of(value, before.local.log.end_offset)
-        request = request._replace(
-            producer_id=batch.producer_id, producer_epoch=batch.producer_epoch, first_sequence=batch.first_sequence
-        )
+        sent = batch_of(value, before.local.log.end_offset)
+        producer = (sent.producer_id, sent.producer_epoch, sent.first_sequence)
+        batch = Batch(1, NO_EPOCH, value, *producer)
         before = before._replace(producers=producers_of(before.local))
+    request = ProduceRequest(value, acks, batch)
     return handle_produce(broker(board.rules[leader], leader, process, NOBODY_KNOWN), before, request, LATE)
 
 
@@ -130,9 +139,9 @@ def led_after(
     after = step.state
     return (
         after.local,
-        role_of(after, replica),
+        role_of(rules, after, replica),
         memory_of(rules, after),
-        exchange_after(exchange, after, step.effects),
+        exchange_after(rules, exchange, after, step.effects),
         seen(after, after.leader == replica, step.effects, known),
     )
 
@@ -182,7 +191,7 @@ def take_fetch_answer(
 ) -> tuple[Log, FetchState]:
     """What a follower makes of the answer to a fetch."""
     own = broker(board.rules[follower], follower, process, NOBODY_KNOWN)
-    step = handle_fetch_response(own, following(log, fetcher), asked_in, asked_at, answer, LATE)
+    step = handle_fetch_response(own, following(log, fetcher), Asked(asked_in, asked_at), answer, LATE)
     return followed(board.rules[follower], own, step.state)
 
 
@@ -263,7 +272,27 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     )
 
 
-# ---- asking where logs part
+# ---- truncating, and asking where logs part
+
+
+def _add_lone_truncation(board: Board, follower: BrokerId) -> None:
+    """A log without any epoch is truncated without asking: a step of its own only where the reduction is off."""
+    fetching = (board.slots.log[follower], board.slots.fetcher[follower])
+
+    def truncate(log: Log, fetcher: FetchState, process: Process) -> object:
+        if not process.up or not needs_no_answer(fetcher, log.log):
+            return REFUSED
+        own = broker(board.rules[follower], follower, process, NOBODY_KNOWN)
+        step = fetch_or_truncate(own, following(log, fetcher), LATE)
+        return followed(board.rules[follower], own, step.state)
+
+    board.model.action(
+        "TruncateWithoutAsking",
+        {"follower": follower},
+        events=[Note(follower, "truncates its log, which has no epoch to ask about")],
+        guards=[],
+        effects=[then(fetching, truncate, *fetching, board.slots.process[follower])],
+    )
 
 
 def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: View) -> None:
@@ -276,10 +305,10 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
     ) -> OffsetForLeaderEpochResponse | ListOffsetsResponse:
         leader_itself = broker(board.rules[leader], leader, leader_process, NOBODY_KNOWN)
         if isinstance(asked.message, OffsetForLeaderEpochRequest):
-            answer = reply(handle_offset_for_leader_epoch(leader_itself, seen, asked.message))
+            answer = reply(handle_offset_for_leader_epoch(leader_itself, seen, asked.message, LATE))
         else:
             assert isinstance(asked.message, ListOffsetsRequest)
-            answer = reply(handle_list_offsets(leader_itself, seen, asked.message))
+            answer = reply(handle_list_offsets(leader_itself, seen, asked.message, LATE))
         assert isinstance(answer, OffsetForLeaderEpochResponse | ListOffsetsResponse)
         return answer
 
@@ -296,9 +325,9 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
         own, before = broker(board.rules[follower], follower, process, NOBODY_KNOWN), following(log, fetcher)
         epoch, answer = fetcher.leader_epoch, answer_to(asked, seen, leader_process)
         if isinstance(answer, OffsetForLeaderEpochResponse):
-            step = handle_offset_for_leader_epoch_response(own, before, epoch, answer, LATE)
+            step = handle_offset_for_leader_epoch_response(own, before, Asked(epoch), answer, LATE)
         else:
-            step = handle_list_offsets_response(own, before, epoch, answer, LATE)
+            step = handle_list_offsets_response(own, before, Asked(epoch), answer, LATE)
         return followed(board.rules[follower], own, step.state)
 
     answer_reads = (request, views.face[leader], slots.process[leader])

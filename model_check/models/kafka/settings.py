@@ -6,24 +6,24 @@ from functools import reduce
 from typing import Any
 
 from model_check.core.parameters import Parameter, ParameterError
-from model_check.models.kafka.cluster import Control
 from model_check.models.kafka.party import Rules
-from model_check.models.kafka.zookeeper import ZkControl
-from spec.broker.rules.isr.request import write_isr
-from spec.controller.protocol import ControllerSettings
+from model_check.models.kafka.reductions import Reduction
+from spec.broker.rules.isr.request import IsrWriter
+from spec.controller.protocol import Controller, ControllerSettings
 from spec.mutation import Mutant, weaken
 from spec.releases.broker import BROKER_RELEASES
 from spec.releases.broker_mutants import BROKER_MUTANTS
 from spec.releases.kraft import KRAFT_RELEASES
 from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 from spec.releases.zookeeper import ZK_RELEASES
+from spec.zookeeper.protocol import ZkController, ZkControllerSettings
 
 VERSIONS = tuple(version.name for version in BROKER_RELEASES)
 
 FIRST_KRAFT = VERSIONS.index(KRAFT_RELEASES[0].name)
 """From this version on the controller is a KRaft controller; before, it works on ZooKeeper."""
 
-FIRST_PROPOSING = next(number for number, version in enumerate(BROKER_RELEASES) if version.asks_for_isr is not write_isr)
+FIRST_PROPOSING = [release.isr_writer for release in BROKER_RELEASES].index(IsrWriter.CONTROLLER)
 """From this version on leaders ask the controller for an ISR; before, they write it to ZooKeeper themselves."""
 
 PARAMETERS = (
@@ -60,6 +60,13 @@ PARAMETERS = (
         None,
         "weaken one rule, or several with commas",
         choices=tuple(mutant.name for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)),
+        listed=True,
+    ),
+    Parameter(
+        "without_reduction",
+        None,
+        "explore also what a reduction leaves out, or several with commas: all verdicts stay as they are",
+        choices=tuple(reduction.value for reduction in Reduction),
         listed=True,
     ),
 )
@@ -138,10 +145,24 @@ def rules_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> dict[int,
     for version in BROKER_RELEASES:
         released = version
         if has_zookeeper(versions):
-            released = replace(version, asks_for_isr=oldest.asks_for_isr, on_isr_error=oldest.on_isr_error)
+            released = replace(
+                version,
+                asks_for_isr=oldest.asks_for_isr,
+                isr_writer=oldest.isr_writer,
+                on_isr_error=oldest.on_isr_error,
+            )
         known[version.name] = reduce(weaken, mutants, released)
-    settings = parameters["min_isr"], parameters["endless_lag"]
-    return {number: Rules(known[version], *settings) for number, version in enumerate(versions, start=1)}
+    reductions = reductions_of(parameters)
+    return {
+        number: Rules(known[version], parameters["min_isr"], parameters["endless_lag"], reductions)
+        for number, version in enumerate(versions, start=1)
+    }
+
+
+def reductions_of(parameters: dict[str, Any]) -> frozenset[Reduction]:
+    """The reductions that are on: all, but for those that are switched off."""
+    off = (parameters["without_reduction"] or "").split(",")
+    return frozenset(reduction for reduction in Reduction if reduction.value not in off)
 
 
 def has_zookeeper(versions: tuple[str, ...]) -> bool:
@@ -149,19 +170,19 @@ def has_zookeeper(versions: tuple[str, ...]) -> bool:
     return all(_position(version) < FIRST_KRAFT for version in versions)
 
 
-def controller_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> Control | ZkControl:
+def controller_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> Controller | ZkController:
     """The controller's rules and settings: those of the oldest version, for an upgrade is completed last."""
     oldest = min(_position(version) for version in versions)
     if has_zookeeper(versions):
         rules = [version for version in ZK_RELEASES if _position(version.name) <= oldest]
-        return ZkControl(rules[-1], parameters["unclean"])
+        return ZkController(rules[-1], ZkControllerSettings(parameters["unclean"]))
     known = [version for version in KRAFT_RELEASES if _position(version.name) <= oldest]
     settings = ControllerSettings(
         min_isr=parameters["min_isr"],
         unclean_election=parameters["unclean"],
         eligible_leader_replicas=not parameters["without_elr"],
     )
-    return Control(reduce(weaken, _chosen(CONTROLLER_MUTANTS, parameters), known[-1]), settings)
+    return Controller(reduce(weaken, _chosen(CONTROLLER_MUTANTS, parameters), known[-1]), settings)
 
 
 def _chosen(mutants: tuple[Mutant, ...], parameters: dict[str, Any]) -> list[Mutant]:

@@ -7,9 +7,10 @@ from model_check.models.kafka.board import Board
 from model_check.models.kafka.late import gone_with
 from model_check.models.kafka.party import Log
 from model_check.models.kafka.values import NO_EXCHANGE, NO_MEMORY, NO_ROLE, Exchange, Process, Under
-from spec.broker.lifecycle import BrokerLifecycle, BrokerState, CleanShutdown, stop
+from spec.broker.lifecycle import CleanShutdown, stop
 from spec.broker.recovery import Checkpoints, after_power_loss, previous_broker_epoch, recover
 from spec.broker.rules.fetcher import NOT_FETCHING
+from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Offset
 
 

@@ -6,10 +6,10 @@ Sets stand where the protocol has lists in the order of ids, and nothing is opti
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from spec.broker.lifecycle import BrokerLifecycle
 from spec.broker.partition import WaitingProduce
 from spec.broker.rules.followers import Follower
 from spec.broker.rules.isr.proposal import LeaderIsr
+from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
 from spec.metadata import NOBODY, BrokerRegistration, LeaderRecoveryState
@@ -96,7 +96,7 @@ class Told(Enum):
 
 
 class Order(NamedTuple):
-    """A request of the controller that works on ZooKeeper, with what a broker looks at: see `order_of`."""
+    """A request of the controller that works on ZooKeeper, with what brokers look at in it."""
 
     told: Told
     controller_epoch: Epoch

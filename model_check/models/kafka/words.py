@@ -5,7 +5,8 @@ For every detail there are `kspec check --itf` and `--json`.
 
 from collections.abc import Iterable
 
-from model_check.models.kafka.reading import LATER, NOT_READING, Reading
+from model_check.models.kafka.kraft.reading import NOT_READING, Reading
+from model_check.models.kafka.reductions import LATER
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
@@ -29,10 +30,12 @@ from model_check.models.kafka.values import (
     Under,
     ZkCluster,
 )
-from model_check.traces.encode import in_words, record_in_words
-from spec.broker.lifecycle import BrokerState
+from model_check.models.words import record_in_words
+from model_check.traces.encode import in_words
 from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
 from spec.broker.rules.followers import Follower
+from spec.broker.rules.lifecycle import BrokerState
+from spec.log.batch import records_of
 from spec.log.local_log import LocalLog
 from spec.messages.fetch import FetchResponse
 from spec.metadata import BrokerRegistration, LeaderRecoveryState
@@ -122,7 +125,7 @@ def _(inbox: Inbox) -> str:
 
 @in_words.register
 def _(image: Image) -> str:
-    """Of an image, what the broker makes of it: see `model_check.models.kafka.reading`."""
+    """Of an image, what the broker makes of it: see `model_check.models.kafka.reductions`."""
     topic = image.topic
     if topic == NO_TOPIC or topic.partition_epoch < LATER:
         return ", ".join([in_words(topic), *_brokers(image.brokers)])
@@ -221,7 +224,7 @@ def _answer(answer: FetchResponse) -> str:
         return answer.error.name
     if answer.diverging != UNDEFINED_EPOCH_END:
         return f"logs part after epoch {answer.diverging.leader_epoch} at {answer.diverging.end_offset}"
-    records = " ".join(record_in_words(record) for record in answer.records)
+    records = " ".join(record_in_words(record) for record in records_of(answer.records))
     return f"{records or 'no records'}, high watermark {answer.high_watermark}"
 
 

@@ -32,7 +32,7 @@ from spec.broker.follower import fetch_or_truncate
 from spec.broker.partition import Broker, BrokerSettings, Partition
 from spec.broker.rules.fetcher import NOT_DELAYED, NOT_FETCHING, needs_no_answer
 from spec.broker.rules.followers import UNKNOWN_FOLLOWER, Follower, FollowerState
-from spec.controller.protocol import ControllerSettings
+from spec.controller.protocol import Controller, ControllerSettings
 from spec.controller.rules.brokers import Session
 from spec.controller.state import ControllerState
 from spec.log.local_log import LocalLog
@@ -141,13 +141,13 @@ class Board:
     def __init__(self, name: str, parameters: dict[str, Any], numbers: Numbers | None) -> None:
         self.model = Model(name, parameters)
         self.parameters = parameters
-        self.rules, self.control = BROKER_NEXT, KRAFT_NEXT
+        self.rules, control = BROKER_NEXT, KRAFT_NEXT
         for mutant in BROKER_MUTANTS:
             if mutant.name == parameters["mutant"]:
                 self.rules = weaken(self.rules, mutant)
         for mutant in CONTROLLER_MUTANTS:
             if mutant.name == parameters["mutant"]:
-                self.control = weaken(self.control, mutant)
+                control = weaken(control, mutant)
         self.brokers = [BrokerId(broker) for broker in range(1, parameters["brokers"] + 1)]
         self.model.interchangeable = tuple(self.brokers)
         self.unclean_shutdowns = parameters["unclean_shutdowns"] > 0
@@ -168,7 +168,8 @@ class Board:
             broker_epochs=[BrokerEpoch(FIRST_BROKER_EPOCH + stops) for stops in range(parameters["unclean_shutdowns"] + 1)],
             last_caught_up=[LONG_AGO, LATE] if self.asks_for_lag else [LONG_AGO],
         )
-        self.settings = ControllerSettings(self.min_isr, eligible_leader_replicas=self.loses, last_known_leader=False)
+        settings = ControllerSettings(self.min_isr, eligible_leader_replicas=self.loses, last_known_leader=False)
+        self.control = Controller(control, settings)
         self.slots = self._slots()
 
     def _slots(self) -> Slots:

@@ -19,14 +19,14 @@ from model_check.models.messages.values import (
 )
 from model_check.models.parts import LATE, PARTITION, Values, by_slot
 from spec.broker.rules.isr.errors import AfterError
-from spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration, handle_session_timeout
+from spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration, on_session_check
 from spec.controller.partitions import handle_alter_partition, handle_create_topics, handle_elect_leaders
 from spec.controller.state import ControllerState
+from spec.messages.administration.create_topics import CreateTopicsRequest
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
 from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.messages.create_topics import CreateTopicsRequest
-from spec.messages.elect_leaders import ElectLeadersRequest
 from spec.step import Reply
 from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, PartitionEpoch
 
@@ -108,7 +108,7 @@ def _add_creation(board: Board, leader: BrokerId, partition_epoch: PartitionEpoc
     def create(at: Values) -> Decided:
         state = board.controller(at[board.slots.partition], leader, _registered(board, at))
         request = CreateTopicsRequest(PARTITION, (leader, *board.others(leader)))
-        return Decided(handle_create_topics(state, request).state, {})
+        return Decided(handle_create_topics(board.control, state, request, LATE).state, {})
 
     board.model.action(
         "CreatePartition",
@@ -122,7 +122,7 @@ def _add_creation(board: Board, leader: BrokerId, partition_epoch: PartitionEpoc
 def _add_election(board: Board, leader: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
     def elect(at: Values) -> Decided:
         state = board.controller(at[board.slots.partition], leader, _registered(board, at))
-        after = handle_elect_leaders(board.control, board.settings, state, ElectLeadersRequest(PARTITION)).state
+        after = handle_elect_leaders(board.control, state, ElectLeadersRequest(PARTITION), LATE).state
         return Decided(after, {})
 
     board.model.action(
@@ -140,7 +140,7 @@ def _add_election(board: Board, leader: BrokerId, partition_epoch: PartitionEpoc
 def _fence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) -> Decided:
     """What is decided when a broker has not been heard of for long."""
     state = board.controller(at[board.slots.partition], preferred, _registered(board, at), silent=broker)
-    after = handle_session_timeout(board.control, board.settings, state, LATE).state
+    after = on_session_check(board.control, state, LATE).state
     return Decided(after, {board.slots.registered[broker]: registered_of(after, broker)})
 
 
@@ -148,7 +148,7 @@ def _unfence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) ->
     """What is decided when a fenced broker sends a heartbeat, having replayed all metadata."""
     state = board.controller(at[board.slots.partition], preferred, _registered(board, at))
     request = BrokerHeartbeatRequest(broker, registered_of(state, broker).broker_epoch, state.image.end_offset)
-    after = handle_broker_heartbeat(board.control, board.settings, state, request, LATE).state
+    after = handle_broker_heartbeat(board.control, state, request, LATE).state
     return Decided(after, {board.slots.registered[broker]: registered_of(after, broker)})
 
 
@@ -194,7 +194,7 @@ def _register(board: Board, broker: BrokerId, preferred: BrokerId, epoch: Epoch,
     next_broker_epoch = at[slots.next_broker_epoch]
     state = board.controller(at[slots.partition], preferred, _registered(board, at), broker, next_broker_epoch)
     request = BrokerRegistrationRequest(broker, ANOTHER_PROCESS, NO_BROKER_EPOCH)
-    after = handle_broker_registration(board.control, board.settings, state, request, LATE).state
+    after = handle_broker_registration(board.control, state, request, LATE).state
     known, decided = registered_of(after, broker), decision_of(after)
     written = {
         slots.registered[broker]: known,
@@ -264,7 +264,7 @@ def _handle(board: Board, proposal: ProposalId, at: Values) -> Decided:
     epochs = proposed.leader_epoch, proposed.partition_epoch
     request = AlterPartitionRequest(leader, proposed.broker_epoch, PARTITION, *epochs, isr)
     state = board.controller(at[slots.partition], board.brokers[0], _registered(board, at))
-    step = handle_alter_partition(board.control, board.settings, state, request)
+    step = handle_alter_partition(board.control, state, request, LATE)
     response = next(effect.message for effect in step.effects if isinstance(effect, Reply))
     assert isinstance(response, AlterPartitionResponse)
     answer = IsrAnswer(

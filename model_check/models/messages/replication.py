@@ -27,6 +27,8 @@ from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Handled, Partition
 from spec.broker.recovery import Checkpoints, after_kill, after_power_loss, opened, recover
 from spec.broker.roles import apply_change
+from spec.broker.rules.fetcher import Asked
+from spec.log.batch import records_of
 from spec.log.local_log import LocalLog
 from spec.log.record_log import RecordLog
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
@@ -34,7 +36,7 @@ from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
 from spec.messages.produce import ACKS_LEADER, ProduceRequest
 from spec.metadata import LocalChange, local_change
 from spec.step import Reply, Send, SendToController
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, Offset, PartitionEpoch
+from spec.values import NO_BROKER_EPOCH, NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Offset, PartitionEpoch, Record
 
 
 def add_replication(board: Board) -> None:
@@ -206,7 +208,7 @@ def _add_write(board: Board, leader: BrokerId, epoch: Epoch) -> None:
     def write(at: Values) -> object:
         own, before = board.leading(leader, at)
         number: int = at[value]
-        request = ProduceRequest(0, ACKS_LEADER, (number,))
+        request = ProduceRequest(0, ACKS_LEADER, Record(number, NO_EPOCH))
         after = handle_produce(own, before, request, board.numbers.now).state
         return {
             value: number + 1,
@@ -289,10 +291,11 @@ def _add_lost_connection(board: Board, follower: BrokerId, leader: BrokerId) -> 
 def _fetch_answer(step: Handled[RecordLog]) -> FetchAnswer:
     answer = next(effect.message for effect in step.effects if isinstance(effect, Reply))
     assert isinstance(answer, FetchResponse)
+    records = records_of(answer.records)
     return FetchAnswer(
         given=True,
         error=answer.error,
-        record=answer.records[0] if answer.records else None,
+        record=records[0] if records else None,
         high_watermark=answer.high_watermark,
         diverging=answer.diverging,
     )
@@ -376,7 +379,7 @@ def _add_fetch_answer(board: Board, follower: BrokerId, leader: BrokerId, fetch:
             answer.error, asked.offset, records, answer.high_watermark, Offset(0), answer.high_watermark, answer.diverging
         )
         itself = board.broker(follower, asked.broker_epoch)
-        step = handle_fetch_response(itself, before, asked.epoch, asked.offset, given, board.numbers.now)
+        step = handle_fetch_response(itself, before, Asked(asked.epoch, asked.offset), given, board.numbers.now)
         return {awaited: NO_FETCH_ID, **board.followed(follower, step.state)}
 
     board.model.action(

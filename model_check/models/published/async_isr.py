@@ -1,4 +1,4 @@
-"""ISR changes by request (KIP-497): Gustafson's `AsyncIsr.tla` over `spec.alter_partition`.
+"""ISR changes by request (KIP-497): Gustafson's `AsyncIsr.tla` over `spec.broker.rules.isr`.
 
 One leader that never changes, followers that replicate record by record, a controller that changes the ISR on its own
 or on the leader's request; requests and announcements arrive late, repeatedly, or never.
@@ -10,15 +10,29 @@ from itertools import combinations, pairwise
 from math import inf
 from typing import Any, NamedTuple
 
-from model_check.core.model import CONTROLLER, PRODUCER, Argument, Event, Local, Message, Model, Note, Slot, then, when
+from model_check.core.model import (
+    CONTROLLER,
+    PRODUCER,
+    Argument,
+    Case,
+    Event,
+    LivenessProperty,
+    Local,
+    Message,
+    Model,
+    Note,
+    Slot,
+    then,
+    when,
+)
 from model_check.core.parameters import Parameter
-from model_check.core.temporal import Case, LivenessProperty, weak
+from model_check.core.temporal import weak
 from spec.broker.rules.isr.announcement import apply_partition, is_newer_partition
-from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, maximal_isr, nothing_pending
+from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, isr_with, isr_without, maximal_isr, nothing_pending
+from spec.controller.rules.isr_writer import check_partition_epoch
 from spec.mutation import weaken
 from spec.published.async_isr import (
     change_isr,
-    check_alter_partition,
     high_watermark_of,
     may_propose_expand,
     may_propose_shrink,
@@ -75,19 +89,19 @@ def _one_more(end: Offset) -> Offset:
 
 
 def _drop(replica: BrokerId, partition: PartitionIsr) -> PartitionIsr:
-    return change_isr(partition, partition.isr - {replica})
+    return change_isr(partition, isr_without(partition.isr, frozenset({replica})))
 
 
 def _grant(isr: frozenset[BrokerId], partition: PartitionIsr) -> PartitionIsr:
     return change_isr(partition, isr)
 
 
-def _isr_with(replica: BrokerId, leader: LeaderIsr) -> frozenset[BrokerId]:
-    return leader.isr | {replica}
+def _dropping(replica: BrokerId) -> Callable[[LeaderIsr], frozenset[BrokerId]]:
+    return lambda leader: isr_without(leader.isr, frozenset({replica}))
 
 
-def _isr_without(replica: BrokerId, leader: LeaderIsr) -> frozenset[BrokerId]:
-    return leader.isr - {replica}
+def _admitting(replica: BrokerId) -> Callable[[LeaderIsr], frozenset[BrokerId]]:
+    return lambda leader: isr_with(leader.isr, replica)
 
 
 def _named(isr: frozenset[BrokerId]) -> str:
@@ -159,14 +173,15 @@ class _Builder:
                 )
             requested = slots.requested[partition_epoch]
             for isr in self._isrs():
-                request = PartitionIsr(isr, partition_epoch)
                 self._decide(
                     "ControllerHandleRequest",
                     {"partition_epoch": partition_epoch, "isr": tuple(sorted(isr))},
                     [
                         when(lambda requests, isr=isr: isr in requests, requested),
                         when(
-                            lambda state, request=request: check_alter_partition(state, request) == Error.NONE,
+                            lambda state, partition_epoch=partition_epoch: (
+                                check_partition_epoch(state.partition_epoch, partition_epoch) == Error.NONE
+                            ),
                             slots.controller,
                         ),
                     ],
@@ -207,14 +222,14 @@ class _Builder:
                 "drop",
                 replica,
                 [when(lambda leader, replica=replica: may_propose_shrink(leader, LEADER, replica), slots.leader), *idle],
-                partial(_isr_without, replica),
+                _dropping(replica),
             )
             self._request(
                 "LeaderRequestExpandIsr",
                 "admit",
                 replica,
                 [when(self._may_expand(replica), slots.leader, *ends), *idle],
-                partial(_isr_with, replica),
+                _admitting(replica),
             )
 
     def _may_expand(self, replica: BrokerId) -> Callable[..., bool]:
@@ -225,7 +240,7 @@ class _Builder:
 
     def _high_watermark(self, leader: LeaderIsr, ends: tuple[Offset, ...]) -> Offset:
         end_offsets = dict(zip(self.replicas, ends, strict=True))
-        return high_watermark_of(end_offsets, self.rules.counted_isr(leader))
+        return high_watermark_of(LEADER, end_offsets, self.rules.counted_isr(leader))
 
     def _request(
         self,

@@ -7,9 +7,12 @@ from typing import Any, NamedTuple
 from model_check.core.model import Model, Slot, View, when
 from model_check.models.published.exchange import committed, following, leading
 from model_check.models.published.settings import NAMES
+from spec.broker.rules.isr.announcement import is_later_leader_epoch
+from spec.broker.rules.leadership import is_leader
+from spec.broker.rules.produce import min_isr_within_replicas
 from spec.log.record_log import EMPTY_LOG
 from spec.messages.produce import ACKS_ALL, ACKS_LEADER
-from spec.published.replica import NO_ROLE, is_newer, leads
+from spec.published.replica import NO_ROLE
 from spec.published.versions import Protocol
 from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record, next_epoch
 
@@ -61,6 +64,7 @@ class Board:
         self.model = Model(name, parameters)
         self.rules = rules
         self.names = NAMES[name]
+        self.model.known_as = {own: common for common, own in self.names._asdict().items()}
         self.parameters = parameters
         self.repairs = parameters["repair"]
         self.replicas = replicas or [BrokerId(replica) for replica in range(1, parameters["replicas"] + 1)]
@@ -69,20 +73,20 @@ class Board:
         self.model.interchangeable = tuple(self.replicas)
         self.slots = slots = self._slots()
         self.views = self._views()
-        self.is_leader = {replica: when(partial(leads, replica), slots.role[replica]) for replica in self.replicas}
+        self.is_leader = {replica: when(partial(is_leader, replica), slots.role[replica]) for replica in self.replicas}
         self.is_announced = {
-            (leader, epoch): when(partial(leads, leader), slots.announcement[epoch])
+            (leader, epoch): when(partial(is_leader, leader), slots.announcement[epoch])
             for leader in self.replicas
             for epoch in self.epochs
         }
         self.has_not_seen = {
             (replica, epoch): when(
-                partial(is_newer, announced=NOT_ANNOUNCED._replace(leader_epoch=epoch)), slots.role[replica]
+                lambda role, epoch=epoch: is_later_leader_epoch(role.leader_epoch, epoch), slots.role[replica]
             )
             for replica in self.replicas
             for epoch in self.epochs
         }
-        """Whether an announcement of this epoch, whatever it says, is news to the replica."""
+        """Whether an announcement of this epoch, whatever it says, is later than what the replica has accepted."""
         self.is_next_epoch = {
             epoch: when(lambda partition, epoch=epoch: next_epoch(partition.leader_epoch) == epoch, slots.partition)
             for epoch in self.epochs
@@ -137,8 +141,8 @@ class Board:
 
     @property
     def min_isr(self) -> int:
-        """`min.insync.replicas`, which never exceeds the number of replicas. Kafka: `Partition.effectiveMinIsr`."""
-        return min(int(self.parameters["min_isr"]), len(self.replicas))
+        """How many in-sync replicas acks=all asks for."""
+        return min_isr_within_replicas(self.parameters["min_isr"], len(self.replicas))
 
     def pairs(self) -> list[tuple[BrokerId, BrokerId]]:
         """Every replica with every other one."""

@@ -3,7 +3,8 @@
 from model_check.core.model import Note, then, when
 from model_check.models.published.board import Board
 from model_check.models.published.exchange import truncated
-from spec.published.replica import NO_ROLE, leads, restart
+from spec.broker.rules.leadership import is_leader
+from spec.published.replica import NO_ROLE, role_after_restart
 from spec.values import Offset
 
 
@@ -14,7 +15,7 @@ def add_disturbances(board: Board) -> None:
         role, log, high_watermark = slots.role[replica], slots.log[replica], slots.high_watermark[replica]
         guards = [
             when(lambda role: role != NO_ROLE, role),
-            when(lambda partition, replica=replica: not leads(replica, partition), slots.partition),
+            when(lambda partition, replica=replica: not is_leader(replica, partition), slots.partition),
         ]
         if slots.restarts_left:
             board.model.action(
@@ -23,7 +24,7 @@ def add_disturbances(board: Board) -> None:
                 events=[Note(replica, "restarts, with its log and its checkpointed high watermark")],
                 guards=[when(bool, slots.restarts_left), *guards],
                 effects=[
-                    then(role, restart, slots.partition),
+                    then(role, role_after_restart, slots.partition),
                     then(slots.restarts_left, lambda left: left - 1, slots.restarts_left),
                 ],
             )
@@ -39,7 +40,7 @@ def add_disturbances(board: Board) -> None:
                         when(lambda log, end=end: end < log.end_offset, log),
                     ],
                     effects=[
-                        then(role, restart, slots.partition),
+                        then(role, role_after_restart, slots.partition),
                         then(
                             (log, high_watermark),
                             lambda log, offset, end=end: truncated(log, offset, Offset(end)),

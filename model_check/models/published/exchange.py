@@ -1,19 +1,18 @@
 """What the models compose in one step: a request, its handling, and what the answer changes."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from spec.broker.rules.epoch_lookup import answer_offset_for_leader_epoch
-from spec.log.local_log import high_watermark_after_truncation
+from spec.broker.rules.leadership import is_leader
+from spec.controller.rules.isr_writer import check_writer
+from spec.log.local_log import LocalLog, truncate
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.fetch import NO_FETCH, FetchPosition
 from spec.published.fetch import fetch_request
-from spec.published.replica import NO_ROLE, leads
+from spec.published.replica import NO_ROLE
 from spec.published.versions import Protocol
 from spec.values import BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset
-
-if TYPE_CHECKING:
-    from model_check.models.published.board import Board
 
 Role = LeaderAndIsr
 """A replica's role is the last announcement that it has accepted."""
@@ -26,8 +25,15 @@ def ask(rules: Protocol, leader_log: RecordLog) -> Callable[[Epoch], EpochEndOff
 
 def truncated(log: RecordLog, high_watermark: Offset, offset: Offset) -> tuple[RecordLog, Offset]:
     """A log cut at `offset`, and the high watermark that it then has."""
-    remaining = log.truncate_to(offset)
-    return remaining, high_watermark_after_truncation(high_watermark, remaining.end_offset)
+    return truncate(LocalLog(log, high_watermark), offset)
+
+
+def is_in_office(partition: LeaderAndIsr, role: Role) -> bool:
+    """Whether a new ISR is taken from the replica in this role: it leads, in the controller's epoch.
+
+    The published state of a partition has no epoch of its own on top of which an ISR could be proposed.
+    """
+    return check_writer(partition, role.leader, role.leader_epoch) == Error.NONE
 
 
 class Leading(NamedTuple):
@@ -61,7 +67,7 @@ class Following(NamedTuple):
 
 def leading(replica: BrokerId, role: Role, log: RecordLog, high_watermark: Offset) -> Leading:
     """The state of a replica that presumes to lead; the same for all others."""
-    return Leading(role, log, high_watermark) if leads(replica, role) else NOT_LEADING
+    return Leading(role, log, high_watermark) if is_leader(replica, role) else NOT_LEADING
 
 
 NOT_FOLLOWING = Following(NO_ROLE, EMPTY_LOG)
@@ -69,7 +75,7 @@ NOT_FOLLOWING = Following(NO_ROLE, EMPTY_LOG)
 
 def following(leader: BrokerId, role: Role, log: RecordLog) -> Following:
     """What a leader can learn of a replica; the same of all that follow nobody or another."""
-    if not leads(leader, role):
+    if not is_leader(leader, role):
         return NOT_FOLLOWING
     return Following(role._replace(isr=frozenset()), log.without_values())
 
@@ -79,10 +85,10 @@ def committed(log: RecordLog, high_watermark: Offset) -> RecordLog:
     return log.truncate_to(high_watermark)
 
 
-def has_replicated(board: "Board", leader: BrokerId, own: Leading, other: Following, offset: Offset) -> bool:
+def has_replicated(rules: Protocol, leader: BrokerId, own: Leading, other: Following, offset: Offset) -> bool:
     """Whether the leader may believe that a replica has its log up to `offset`, if the replica fetches just now.
 
     It remembers the replica's fetch nearest to `offset`, and nothing of a replica that does not follow it.
     """
-    fetch = other.fetch_nearest_to(offset) if leads(leader, other.role) else NO_FETCH
-    return board.rules.has_replicated(own.role, own.log, fetch, offset)
+    fetch = other.fetch_nearest_to(offset) if is_leader(leader, other.role) else NO_FETCH
+    return rules.has_replicated(own.role, own.log, fetch, offset)

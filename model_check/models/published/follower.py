@@ -7,10 +7,11 @@ from model_check.core.model import Message, then, when
 from model_check.models.published.board import Board
 from model_check.models.published.exchange import Following, Leading, ask, truncated
 from model_check.models.published.settings import TRUNCATION
+from spec.broker.rules.leadership import is_leader
 from spec.log.record_log import RecordLog
-from spec.published.fetch import PublishedFetchResponse, apply_fetch_response, handle_fetch
-from spec.published.replica import leads
-from spec.published.truncation import keep_whole_log, truncate_to_common_epoch
+from spec.messages.fetch import FetchResponse
+from spec.published.fetch import answer_fetch, apply_fetch_response
+from spec.published.versions import Truncation
 from spec.values import BrokerId, Error, Offset
 
 MAX_RECORDS_PER_FETCH = 1
@@ -21,7 +22,7 @@ def add_follower(board: Board) -> None:
     slots, views = board.slots, board.views
     for leader, follower in board.pairs():
         log = slots.log[follower]
-        guards = [board.is_leader[leader], when(partial(leads, leader), slots.role[follower])]
+        guards = [board.is_leader[leader], when(partial(is_leader, leader), slots.role[follower])]
         both = (views.leading[leader], views.following[leader, follower])
         written = (log, slots.high_watermark[follower])
         answer = _answer(board, leader)
@@ -32,7 +33,8 @@ def add_follower(board: Board) -> None:
             guards=[*guards, when(partial(_brings_records, answer), *both)],
             effects=[then(written, partial(_append, answer), log, *both)],
         )
-        if board.rules.truncation == keep_whole_log:
+        if board.rules.truncation_when_refused is not None:
+            truncate = _truncate(board, board.rules.truncation_when_refused)
             board.model.action(
                 board.names.truncate,
                 {"follower": follower, "leader": leader},
@@ -44,22 +46,22 @@ def add_follower(board: Board) -> None:
                 ],
                 guards=[*guards, when(partial(_demands_truncation, answer), *both)],
                 effects=[
-                    then(written, _truncate(board), log, slots.high_watermark[follower], slots.log[leader]),
+                    then(written, truncate, log, slots.high_watermark[follower], slots.log[leader]),
                 ],
             )
 
 
-Answer = Callable[[Leading, Following], PublishedFetchResponse]
+Answer = Callable[[Leading, Following], FetchResponse]
 
 
 def _answer(board: Board, leader: BrokerId) -> Answer:
     """What a leader answers to the fetch that a follower sends now."""
     fencing = board.rules.fetch_fencing
 
-    def answer(own: Leading, other: Following) -> PublishedFetchResponse:
+    def answer(own: Leading, other: Following) -> FetchResponse:
         request = other.fetch()
         verdict = fencing(own.role, own.log, request)
-        return handle_fetch(leader, own.role, own.log, own.high_watermark, request, MAX_RECORDS_PER_FETCH, verdict)
+        return answer_fetch(leader, own.role, own.log, own.high_watermark, request, MAX_RECORDS_PER_FETCH, verdict)
 
     return answer
 
@@ -77,12 +79,12 @@ def _append(answer: Answer, log: RecordLog, own: Leading, other: Following) -> t
     return apply_fetch_response(log, answer(own, other))
 
 
-def _truncate(board: Board) -> Callable[[RecordLog, Offset, RecordLog], tuple[RecordLog, Offset]]:
+def _truncate(board: Board, rule: Truncation) -> Callable[[RecordLog, Offset, RecordLog], tuple[RecordLog, Offset]]:
     agreement = board.parameters[TRUNCATION.name] == "agreement"
 
     def truncate(log: RecordLog, high_watermark: Offset, leader_log: RecordLog) -> tuple[RecordLog, Offset]:
         if agreement:
             return truncated(log, high_watermark, log.agreement_end(leader_log))
-        return truncated(log, high_watermark, truncate_to_common_epoch(log, high_watermark, ask(board.rules, leader_log)))
+        return truncated(log, high_watermark, rule(log, high_watermark, ask(board.rules, leader_log)))
 
     return truncate

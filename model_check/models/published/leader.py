@@ -5,12 +5,12 @@ from functools import partial
 
 from model_check.core.model import CONTROLLER, PRODUCER, Effect, Local, Message, Note, then, when
 from model_check.models.published.board import Acknowledged, Board
-from model_check.models.published.exchange import Following, Leading, Role, following, has_replicated
+from model_check.models.published.exchange import Following, Leading, Role, following, has_replicated, is_in_office
 from spec.broker.rules.produce import check_produce
 from spec.log.record_log import RecordLog
 from spec.messages.produce import ACKS_ALL, ACKS_LEADER
 from spec.published.high_watermark import has_record_to_commit, holds_back_high_watermark
-from spec.published.isr import check_isr_update, may_join_isr, may_leave_isr, with_replica, without_replica
+from spec.published.isr import may_join_isr, may_leave_isr, with_replica, without_replica
 from spec.published.produce import acknowledged_on_append, acknowledged_on_commit, append_as_leader
 from spec.values import BrokerId, Error, Offset, Record
 
@@ -86,14 +86,14 @@ def _advance_high_watermark(board: Board) -> None:
 def _acknowledge(
     board: Board, acknowledged: frozenset[Acknowledged], log: RecordLog, role: Role, offset: Offset
 ) -> frozenset[Acknowledged]:
-    if not acknowledged_on_commit(role, ACKS_ALL, board.min_isr):
+    if not acknowledged_on_commit(role, ACKS_ALL, Offset(offset + 1), board.min_isr):
         return acknowledged
     return acknowledged | {Acknowledged(offset, log.read(offset, 1)[0])}
 
 
 def _does_not_hold_back(board: Board, leader: BrokerId, replica: BrokerId) -> Local:
     def free_to_advance(own: Leading, other: Following) -> bool:
-        reached = has_replicated(board, leader, own, other, Offset(own.high_watermark + 1))
+        reached = has_replicated(board.rules, leader, own, other, Offset(own.high_watermark + 1))
         return not holds_back_high_watermark(own.role, replica, reached)
 
     if replica == leader:
@@ -107,7 +107,7 @@ def _change_isr(board: Board) -> None:
         args = {"leader": leader, "follower": follower}
         partition, role = slots.partition, slots.role[leader]
         leading, both = board.views.leading[leader], (board.views.leading[leader], board.views.following[leader, follower])
-        is_true_leader = when(lambda state, role: check_isr_update(state, role) == Error.NONE, partition, role)
+        is_true_leader = when(is_in_office, partition, role)
         board.model.action(
             board.names.shrink_isr,
             args,
@@ -131,14 +131,14 @@ def _change_isr(board: Board) -> None:
 
 def _may_leave(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[[Leading, Following], bool]:
     def may_leave(own: Leading, other: Following) -> bool:
-        return may_leave_isr(own.role, follower, has_replicated(board, leader, own, other, own.log.end_offset))
+        return may_leave_isr(own.role, follower, has_replicated(board.rules, leader, own, other, own.log.end_offset))
 
     return may_leave
 
 
 def _may_join(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[[Leading, Following], bool]:
     def may_join(own: Leading, other: Following) -> bool:
-        return may_join_isr(own.role, follower, has_replicated(board, leader, own, other, own.high_watermark))
+        return may_join_isr(own.role, follower, has_replicated(board.rules, leader, own, other, own.high_watermark))
 
     return may_join
 

@@ -4,14 +4,14 @@ The modules declare fairness and no temporal theorem. The properties here are ou
 published.
 """
 
-from model_check.core.model import Local, when
-from model_check.core.temporal import Case, Condition, LivenessProperty, strong, weak
+from model_check.core.model import Case, Condition, LivenessProperty, Local, when
+from model_check.core.temporal import strong, weak
 from model_check.models.published.board import Board
+from model_check.models.published.exchange import is_in_office
+from spec.broker.rules.leadership import is_leader
 from spec.log.record_log import RecordLog
 from spec.published.election import may_elect_cleanly
-from spec.published.isr import check_isr_update
-from spec.published.replica import leads
-from spec.values import NO_LEADER, BrokerId, Epoch, Error, LeaderAndIsr, Offset
+from spec.values import NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset
 
 
 def add_liveness(board: Board) -> None:
@@ -76,14 +76,14 @@ def add_liveness(board: Board) -> None:
 def _is_true_leader(board: Board, replica: BrokerId) -> tuple[Local, ...]:
     """The replica believes to lead, in the controller's epoch."""
     role, partition = board.slots.role[replica], board.slots.partition
-    in_office = when(lambda state, role: check_isr_update(state, role) == Error.NONE, partition, role)
+    in_office = when(is_in_office, partition, role)
     return board.is_leader[replica], in_office
 
 
 def _is_not_in_office(board: Board, replica: BrokerId) -> Local:
     """The controller has deposed this leader, or the replica has not heard yet that it leads."""
     role, partition = board.slots.role[replica], board.slots.partition
-    return when(lambda state, role: check_isr_update(state, role) != Error.NONE, partition, role)
+    return when(lambda state, role: not is_in_office(state, role), partition, role)
 
 
 def _nobody_leads(board: Board) -> Local:
@@ -117,9 +117,9 @@ def _is_applied(board: Board, epoch: Epoch, replica: BrokerId) -> Case:
 
 def _steps_down(board: Board, replica: BrokerId) -> Case:
     role, partition = board.slots.role[replica], board.slots.partition
-    other_leads = when(lambda state: state.leader != NO_LEADER and not leads(replica, state), partition)
-    is_over = when(lambda role: not leads(replica, role), role)
-    in_office = when(lambda state, role: check_isr_update(state, role) == Error.NONE, partition, role)
+    other_leads = when(lambda state: state.leader != NO_LEADER and not is_leader(replica, state), partition)
+    is_over = when(lambda role: not is_leader(replica, role), role)
+    in_office = when(is_in_office, partition, role)
     goal = ((is_over,), (in_office,), (_nobody_leads(board),))
     return Case(f"broker {replica}", ((board.is_leader[replica], other_leads),), goal)
 
@@ -129,7 +129,7 @@ def _follows(board: Board, leader: BrokerId, follower: BrokerId) -> Local:
     role = board.slots.role
 
     def in_epoch(own: LeaderAndIsr, other: LeaderAndIsr) -> bool:
-        return leads(leader, other) and other.leader_epoch == own.leader_epoch
+        return is_leader(leader, other) and other.leader_epoch == own.leader_epoch
 
     return when(in_epoch, role[leader], role[follower])
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from model_check.core.model import Local, Model, Slot, when
 from model_check.models.published.exchange import Leading, committed
+from spec.broker.rules.leadership import is_leader
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.published.election import may_lead_next
-from spec.published.replica import NO_ROLE, leads
+from spec.published.replica import NO_ROLE
 from spec.values import NO_EPOCH, NO_LEADER, BrokerId, LeaderAndIsr
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _published(board: "Board") -> None:
     known_to_leader = {
         leader: model.view(
             "committed by a presumed leader",
-            lambda role, log, end, leader=leader: committed(log, end) if leads(leader, role) else EMPTY_LOG,
+            lambda role, log, end, leader=leader: committed(log, end) if is_leader(leader, role) else EMPTY_LOG,
             slots.role[leader],
             slots.log[leader],
             slots.high_watermark[leader],
@@ -101,7 +102,7 @@ def _plain(board: "Board") -> None:
 
     def follower_agrees(leader: BrokerId) -> Callable[[Leading, LeaderAndIsr, RecordLog], bool]:
         def agrees(own: Leading, role: LeaderAndIsr, theirs: RecordLog) -> bool:
-            follows = leads(leader, own.role) and leads(leader, role) and own.role.leader_epoch == role.leader_epoch
+            follows = is_leader(leader, own.role) and is_leader(leader, role) and own.role.leader_epoch == role.leader_epoch
             return not follows or own.log.agrees_below(theirs, min(own.high_watermark, theirs.end_offset))
 
         return agrees
@@ -164,7 +165,7 @@ def _acknowledged(model: Model, slots: "Slots", acknowledged: Slot, replicas: Se
         [
             when(
                 lambda state, role, log, promises, leader=leader: (
-                    not leads(leader, state) or role.leader_epoch != state.leader_epoch or holds_all(promises, log)
+                    not is_leader(leader, state) or role.leader_epoch != state.leader_epoch or holds_all(promises, log)
                 ),
                 slots.partition,
                 slots.role[leader],
@@ -181,7 +182,7 @@ def _acknowledged(model: Model, slots: "Slots", acknowledged: Slot, replicas: Se
         [
             when(
                 lambda state, role, promises, leader=leader: (
-                    leads(leader, state)
+                    is_leader(leader, state)
                     and role.leader_epoch == state.leader_epoch
                     and any(promise.record.leader_epoch < role.leader_epoch for promise in promises)
                 ),

@@ -4,8 +4,10 @@ from model_check.core.model import CONTROLLER, REFUSED, Effect, Event, Local, Me
 from model_check.models.published.board import NOT_ANNOUNCED, Board
 from model_check.models.published.exchange import ask, truncated
 from model_check.models.published.settings import TRUNCATION
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.published.truncation import clamped, keep_whole_log, truncate_to_common_epoch, truncate_to_high_watermark
+from spec.broker.rules.leadership import start_leading
+from spec.log.record_log import RecordLog
+from spec.published.truncation import clamped, truncate_to_common_epoch, truncate_to_epoch_end, truncate_to_high_watermark
+from spec.published.versions import Truncation
 from spec.values import NO_LEADER, BrokerId, Epoch, Error, Offset
 
 
@@ -36,10 +38,11 @@ def _become_leader(board: Board) -> None:
 
 
 def _start_leading(board: Board, leader: BrokerId, epoch: Epoch) -> list[Effect]:
-    start_leading = board.rules.start_leading
-    if start_leading(EMPTY_LOG, epoch) == EMPTY_LOG:
+    """What a new leader writes into its log; nothing by the rule that leaves it as it is."""
+    start = board.rules.start_leading
+    if start == start_leading:
         return []
-    return [then(board.slots.log[leader], lambda log: start_leading(log, epoch), board.slots.log[leader])]
+    return [then(board.slots.log[leader], lambda log: start(log, epoch), board.slots.log[leader])]
 
 
 def _become_follower(board: Board) -> None:
@@ -85,32 +88,34 @@ def _become_follower_of_none(board: Board, epoch: Epoch) -> None:
 
 
 def _truncation_events(board: Board, leader: BrokerId, follower: BrokerId) -> list[Event]:
-    rule = board.rules.truncation
-    if rule == keep_whole_log:
-        return []
-    if rule == truncate_to_high_watermark:
-        return [Note(follower, "truncates its log to its own high watermark")]
-    return [
+    asking: list[Event] = [
         Message(follower, leader, "OffsetForLeaderEpoch: where does my last epoch end?"),
         Message(leader, follower, "its end in the leader's log"),
     ]
+    events: dict[Truncation | None, list[Event]] = {
+        None: [],
+        truncate_to_high_watermark: [Note(follower, "truncates its log to its own high watermark")],
+        truncate_to_epoch_end: asking,
+        truncate_to_common_epoch: asking,
+    }
+    return events[board.rules.truncation]
 
 
 def _leader_answers(board: Board, leader: BrokerId, epoch: Epoch) -> list[Local]:
     """The follower asks in its new epoch; where the fence refuses, it cannot truncate yet and tries again later."""
-    if board.rules.truncation == keep_whole_log:
+    if board.rules.truncation is None:
         return []
     fence = board.rules.truncation_fencing
-    return [when(lambda role: fence(leader, role, epoch) == Error.NONE, board.slots.role[leader])]
+    return [when(lambda role: fence(leader, role, epoch, True) == Error.NONE, board.slots.role[leader])]
 
 
 def _truncation(board: Board, leader: BrokerId, follower: BrokerId) -> list[Effect]:
     """Truncation of a new follower's log: the whole exchange of questions and answers in one step."""
     rule = board.rules.truncation
-    if rule == keep_whole_log:
+    if rule is None:
         return []
-    if rule == truncate_to_common_epoch:
-        return [_truncate_to_common_part(board, leader, follower)]
+    if TRUNCATION.name in board.parameters:
+        return [_truncate_to_common_part(board, rule, leader, follower)]
     log, high_watermark = board.slots.log, board.slots.high_watermark
     clamp = "clamp-truncation" in board.repairs
 
@@ -124,16 +129,15 @@ def _truncation(board: Board, leader: BrokerId, follower: BrokerId) -> list[Effe
     return [then((log[follower], high_watermark[follower]), truncate, *reads)]
 
 
-def _truncate_to_common_part(board: Board, leader: BrokerId, follower: BrokerId) -> Effect:
+def _truncate_to_common_part(board: Board, rule: Truncation, leader: BrokerId, follower: BrokerId) -> Effect:
+    """Where `rule` looks for the end of the part that both logs share, which may be found at once, as published."""
     log, high_watermark = board.slots.log, board.slots.high_watermark
     agreement = board.parameters[TRUNCATION.name] == "agreement"
 
     def truncate(own: RecordLog, own_high_watermark: Offset, leader_log: RecordLog) -> tuple[RecordLog, Offset]:
         if agreement:
-            offset = own.agreement_end(leader_log)
-        else:
-            offset = truncate_to_common_epoch(own, own_high_watermark, ask(board.rules, leader_log))
-        return truncated(own, own_high_watermark, offset)
+            return truncated(own, own_high_watermark, own.agreement_end(leader_log))
+        return truncated(own, own_high_watermark, rule(own, own_high_watermark, ask(board.rules, leader_log)))
 
     reads = (log[follower], high_watermark[follower], log[leader])
     return then((log[follower], high_watermark[follower]), truncate, *reads)

@@ -5,13 +5,12 @@ from typing import Any, NamedTuple
 
 from model_check.core.parameters import Parameter
 from spec.broker.rules.epoch_lookup import look_up_as_released
+from spec.broker.rules.fencing import check_serves_unfenced
 from spec.broker.rules.leadership import start_leading_with_epoch_entry
-from spec.published.election import fail_broker
 from spec.published.mutants import MUTANTS
-from spec.published.replica import NO_ROLE
-from spec.published.truncation import answer_as_leader
+from spec.published.truncation import answer_anyone
 from spec.published.versions import Protocol
-from spec.values import NO_EPOCH, BrokerId, Error
+from spec.zookeeper.decisions import fail_broker
 
 QUIRKS = {
     "leaderless-followers": "an announcement without a leader reaches the replicas (published: it never does)",
@@ -55,8 +54,8 @@ def repaired(rules: Protocol, repairs: tuple[str, ...]) -> Protocol:
         changes["fail_broker"] = fail_broker
     if "own-epoch-entry" in repairs:
         changes["start_leading"] = start_leading_with_epoch_entry
-    if "truncate-against-leader" in repairs and rules.truncation_fencing(BrokerId(1), NO_ROLE, NO_EPOCH) == Error.NONE:
-        changes["truncation_fencing"] = answer_as_leader
+    if "truncate-against-leader" in repairs and rules.truncation_fencing == answer_anyone:
+        changes["truncation_fencing"] = check_serves_unfenced
     if "kafka-epoch-lookup" in repairs:
         changes["epoch_lookup"] = look_up_as_released
     return replace(rules, **changes)

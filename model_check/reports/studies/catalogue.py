@@ -9,6 +9,7 @@ from typing import Any
 from model_check.reports.studies.messages import MESSAGE_STUDIES
 from model_check.reports.studies.study import Configuration, Study
 from spec.broker.rules.epoch_lookup import look_up_as_designed
+from spec.broker.rules.fencing import check_serves
 from spec.broker.rules.isr.proposal import maximal_isr, propose
 from spec.broker.rules.leadership import start_leading_with_epoch_entry
 from spec.broker.rules.produce import check_produce
@@ -17,7 +18,7 @@ from spec.published.fetch import fetch_fenced_by_leader_epoch
 from spec.published.high_watermark import replicated_by_leader_epoch
 from spec.published.isr import join_after_epoch_start
 from spec.published.produce import acknowledged_on_commit
-from spec.published.truncation import answer_in_epoch, truncate_to_common_epoch, truncate_to_epoch_end
+from spec.published.truncation import truncate_to_common_epoch, truncate_to_epoch_end
 
 
 def _bounds(replicas: int, log_size: int, max_records: int, max_epoch: int) -> dict[str, Any]:
@@ -197,7 +198,7 @@ PUBLISHED_STUDIES = (
             " it. Then the third hears of epoch 1, follows the second broker, which has an empty log, and truncates to"
             " nothing. It is still in the ISR and may be elected, without the committed record."
         ),
-        rules=(answer_in_epoch, fetch_fenced_by_leader_epoch, replicated_by_leader_epoch),
+        rules=(check_serves, fetch_fenced_by_leader_epoch, replicated_by_leader_epoch),
         repair=(
             "Whatever a follower asks carries its epoch. A broker of another epoch does not answer, a fetch of"
             " another epoch is neither served nor counted, and so a follower that has yet to pass through an older"
@@ -224,7 +225,7 @@ PUBLISHED_STUDIES = (
             " from the leader of the past. That one has an empty log, refuses, and the follower truncates what it has"
             " acknowledged, while it is in the ISR."
         ),
-        rules=(answer_in_epoch, fetch_fenced_by_leader_epoch, replicated_by_leader_epoch),
+        rules=(check_serves, fetch_fenced_by_leader_epoch, replicated_by_leader_epoch),
         repair=(
             "What counts is the epoch in which the follower follows, not the epoch of what it holds. In the released"
             " KIP-320 a request carries that epoch, and a leader of any other one refuses it."
@@ -250,7 +251,7 @@ PUBLISHED_STUDIES = (
             " has a record there, so it counts. The new record is committed without being on the third broker, an ISR"
             " member."
         ),
-        rules=(answer_in_epoch,),
+        rules=(check_serves,),
         repair=(
             "A follower may compare only with a leader of its own epoch. From then on that leader's log does not"
             " shrink while the epoch lasts, so the comparison stays true."

@@ -3,7 +3,17 @@
 from typing import Any
 
 from proofs.induction.invariant import conjunct
-from proofs.symbolic.logic import all_of, any_of, epoch_at, has_same_record, holds, implies, no, opened_epoch, same_record
+from proofs.symbolic.logic import (
+    all_of,
+    any_of,
+    epoch_at,
+    has_same_record,
+    holds,
+    implies,
+    no,
+    opened_epoch,
+    same_record,
+)
 from proofs.theorems.kafka_next.view import View
 from spec.values import NO_EPOCH, BrokerId, Epoch, Offset
 

@@ -5,20 +5,22 @@ from spec.broker.partition import Broker, Handled, Partition, leads
 from spec.broker.rules.offsets import check_deletion, deletion_offset, low_watermark
 from spec.log.algebra import LogT
 from spec.log.local_log import move_start, retention_offset
-from spec.messages.delete_records import DeleteRecordsResponse
+from spec.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from spec.step import Reply, Step
 from spec.values import Error, Offset
 
 
-def handle_delete_records(broker: Broker, partition: Partition[LogT], requested: Offset) -> Handled[LogT]:
-    """Delete up to `requested`; the client is answered once the low watermark has reached the offset, see `is_deleted`.
+def handle_delete_records(
+    broker: Broker, partition: Partition[LogT], request: DeleteRecordsRequest, now: int
+) -> Handled[LogT]:
+    """Delete up to the offset asked for; the client is answered once the low watermark has reached it, see `is_deleted`.
 
     Errors: `NOT_LEADER_OR_FOLLOWER`, `POLICY_VIOLATION`, `OFFSET_OUT_OF_RANGE`.
 
     **Kafka:** `Partition.deleteRecordsOnLeader`.
     """
     high_watermark = partition.local.high_watermark
-    offset = deletion_offset(requested, high_watermark)
+    offset = deletion_offset(request.offset, high_watermark)
     deletes = broker.settings.deletes_records
     error = check_deletion(leads(broker, partition), deletes, offset, high_watermark)
     if error != Error.NONE:

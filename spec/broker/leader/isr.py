@@ -24,7 +24,7 @@ def may_join(broker: Broker, partition: Partition[LogT], replica: BrokerId, now:
     caught_up = is_caught_up(state, local.log.end_offset, now, broker.settings.max_lag)
     return (
         broker.protocol.is_eligible(broker.brokers, replica, state.broker_epoch)
-        and broker.protocol.has_reached(state, local.high_watermark, partition.epoch_start)
+        and broker.protocol.has_reached(state.end_offset, local.high_watermark, partition.epoch_start)
         and broker.protocol.joins(caught_up, is_under_min_isr(broker, partition))
     )
 
@@ -33,7 +33,7 @@ def consider_joining(broker: Broker, partition: Partition[LogT], replica: Broker
     """Ask to admit a follower to the ISR, if it may join. **Kafka:** `Partition.maybeExpandIsr`."""
     if not may_join(broker, partition, replica, now):
         return Step(partition)
-    return _propose(broker, partition, isr_with(partition.isr, replica))
+    return _propose(broker, partition, isr_with(partition.isr.isr, replica))
 
 
 def consider_shrinking(broker: Broker, partition: Partition[LogT], now: int) -> Handled[LogT]:
@@ -42,7 +42,7 @@ def consider_shrinking(broker: Broker, partition: Partition[LogT], now: int) -> 
         return Step(partition)
     end_offset, max_lag = partition.local.log.end_offset, broker.settings.max_lag
     leaving = out_of_sync(partition.isr.isr, broker.self_id, partition.followers, end_offset, now, max_lag)
-    return _propose(broker, partition, isr_without(partition.isr, leaving)) if leaving else Step(partition)
+    return _propose(broker, partition, isr_without(partition.isr.isr, leaving)) if leaving else Step(partition)
 
 
 def _propose(broker: Broker, partition: Partition[LogT], isr: frozenset[BrokerId]) -> Handled[LogT]:

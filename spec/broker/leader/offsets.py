@@ -12,14 +12,14 @@ from spec.values import Error
 
 
 def handle_offset_for_leader_epoch(
-    broker: Broker, partition: Partition[LogT], request: OffsetForLeaderEpochRequest, leader_only: bool = True
+    broker: Broker, partition: Partition[LogT], request: OffsetForLeaderEpochRequest, now: int
 ) -> Handled[LogT]:
     """Where an epoch ends in this replica's log. Errors: those of the release's fence.
 
     **Kafka:** `Partition.lastOffsetForLeaderEpoch`.
     """
     claimed = request.current_leader_epoch
-    error = broker.protocol.serves(broker.self_id, role_of(partition), claimed, leader_only)
+    error = broker.protocol.serves(broker.self_id, role_of(partition), claimed, request.leader_only)
     end = broker.protocol.epoch_lookup(partition.local.log, request.leader_epoch)
     response: OffsetForLeaderEpochResponse = answer_offset_for_leader_epoch(error, end)
     return Step(partition, (Reply(response),))
@@ -29,7 +29,7 @@ def handle_list_offsets(
     broker: Broker,
     partition: Partition[LogT],
     request: ListOffsetsRequest,
-    leader_only: bool = True,
+    now: int,
     found: ListOffsetsResponse = NOT_FOUND,
 ) -> Handled[LogT]:
     """Where the log starts or ends for who asks, or the record that was `found` in it by its timestamp.
@@ -38,7 +38,7 @@ def handle_list_offsets(
 
     **Kafka:** `Partition.fetchOffsetForTimestamp`.
     """
-    error = broker.protocol.serves(broker.self_id, role_of(partition), request.current_leader_epoch, leader_only)
+    error = broker.protocol.serves(broker.self_id, role_of(partition), request.current_leader_epoch, request.leader_only)
     if error != Error.NONE:
         return Step(partition, (Reply(ListOffsetsResponse(error)),))
     return Step(partition, (Reply(_listed(broker, partition, request, found)),))

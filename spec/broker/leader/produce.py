@@ -1,6 +1,6 @@
 """What a leader does with a producer's batch."""
 
-from spec.broker.effects import AnswerProducer, CloseConnection, Effect, Persist, RecordsAppended
+from spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, Effect, Persist
 from spec.broker.partition import (
     Broker,
     Handled,
@@ -14,14 +14,14 @@ from spec.broker.partition import (
 )
 from spec.broker.rules.produce import AppendedRecords, check_produce
 from spec.log.algebra import LogT
-from spec.log.producers import NO_PRODUCER_ID, ProducerBatch, duplicate_of, entry_of, remember
+from spec.log.producers import ProducerBatch, duplicate_of, entry_of, producer_batch, remember
 from spec.messages.produce import ACKS_ALL, ACKS_NONE, ProduceRequest, ProduceResponse
 from spec.step import Step
-from spec.values import Error, Offset, Record
+from spec.values import NO_PRODUCER_ID, Error, Offset
 
 
 def handle_produce(broker: Broker, partition: Partition[LogT], request: ProduceRequest, now: int) -> Handled[LogT]:
-    """Append a producer's records and answer, or let it wait until they are committed.
+    """Append a producer's batch and answer, or let it wait until they are committed.
 
     The acks are looked at first, then whether this broker leads, then the size of the ISR, then whether the batch is a
     duplicate of one in the log, then its producer epoch and sequence. A duplicate is answered as its first try.
@@ -30,14 +30,14 @@ def handle_produce(broker: Broker, partition: Partition[LogT], request: ProduceR
     `OUT_OF_ORDER_SEQUENCE_NUMBER`; later `NOT_ENOUGH_REPLICAS_AFTER_APPEND`, `REQUEST_TIMED_OUT`.
 
     **Kafka:** `ReplicaManager.appendRecords`, `Partition.appendRecordsToLeader`, `UnifiedLog.append`. **Leaves out:**
-    everything about a batch but its producer, sequence and size; transactions.
+    everything about a batch but its producer, sequence and number of records; transactions.
     """
     error = check_produce(role_of(partition), request.acks, min_isr_of(broker, partition))
     if error != Error.INVALID_REQUIRED_ACKS and not leads(broker, partition):
         error = Error.NOT_LEADER_OR_FOLLOWER
     if error != Error.NONE:
         return Step(partition, (_refusal(request, error),))
-    batch = _batch(request, partition.local.log.end_offset)
+    batch = producer_batch(request.batch, partition.local.log.end_offset)
     entry = entry_of(partition.producers, batch.producer_id)
     known = duplicate_of(entry, batch) if batch.producer_id != NO_PRODUCER_ID else None
     if known is not None:
@@ -46,19 +46,13 @@ def handle_produce(broker: Broker, partition: Partition[LogT], request: ProduceR
         error = broker.protocol.check_sequences(entry, batch)
     if error != Error.NONE:
         return Step(partition, (_refusal(request, error),))
-    records = tuple(Record(value, partition.leader_epoch) for value in request.values)
+    batches = (request.batch.in_epoch(partition.leader_epoch),)
     appended = partition._replace(
-        local=partition.local._replace(log=partition.local.log.append(records)),
+        local=partition.local._replace(log=partition.local.log.append(batches)),
         producers=remember(partition.producers, batch),
     )
-    stored = Persist(RecordsAppended(batch.base_offset, records))
+    stored = Persist(BatchesAppended(batch.base_offset, batches))
     return _acknowledge(broker, advance(broker, appended, now), request, batch, (stored,))
-
-
-def _batch(request: ProduceRequest, base_offset: Offset) -> ProducerBatch:
-    return ProducerBatch(
-        request.producer_id, request.producer_epoch, request.first_sequence, len(request.values), base_offset
-    )
 
 
 def _refusal(request: ProduceRequest, error: Error) -> Effect:

@@ -1,6 +1,7 @@
 """Which requests a replica answers: by leader epoch, by role, by the sender's broker epoch."""
 
 from spec.broker.rules.followers import Brokers, Follower
+from spec.broker.rules.leadership import is_leader
 from spec.broker.rules.reading import is_follower
 from spec.messages.fetch import FetchRequest
 from spec.metadata import broker_of
@@ -31,7 +32,7 @@ def check_serves(self_id: BrokerId, role: LeaderAndIsr, claimed: Epoch, leader_o
     error = check_leader_epoch(role, claimed)
     if error != Error.NONE:
         return error
-    return Error.NOT_LEADER_OR_FOLLOWER if leader_only and role.leader != self_id else Error.NONE
+    return Error.NOT_LEADER_OR_FOLLOWER if leader_only and not is_leader(self_id, role) else Error.NONE
 
 
 def check_serves_unfenced(self_id: BrokerId, role: LeaderAndIsr, claimed: Epoch, leader_only: bool) -> Error:

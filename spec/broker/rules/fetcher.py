@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from spec.broker.rules.truncation import truncation_step
 from spec.log.algebra import Log, LogT
+from spec.log.batch import Batches
 from spec.log.local_log import follower_high_watermark
 from spec.messages.fetch import FetchPosition
-from spec.values import NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, BrokerId, Epoch, EpochEndOffset, Error, Offset, Record
+from spec.values import NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, BrokerId, Epoch, EpochEndOffset, Error, Offset
 
 NOT_DELAYED = 0
 
@@ -179,6 +180,13 @@ def after_truncation(fetcher: FetchState, truncation: Truncation, log: Log) -> F
     return fetcher._replace(status=truncation.status, fetch_offset=truncation.offset, last_fetched_epoch=log.latest_epoch)
 
 
+class Asked(NamedTuple):
+    """What a follower remembers of a request under way: in which leader epoch it followed then, and where it fetched."""
+
+    leader_epoch: Epoch
+    fetch_offset: Offset = UNKNOWN_OFFSET
+
+
 def may_truncate_by(fetcher: FetchState, asked_in: Epoch) -> bool:
     """Whether an answer about the end of an epoch still counts: the fetcher follows in the epoch in which it asked.
 
@@ -217,23 +225,23 @@ def takes_same_epoch(fetcher: FetchState, offset: Offset, asked_in: Epoch) -> bo
 # ---- fetching: what is taken from an answer
 
 
-def take_all(records: tuple[Record, ...], leader_epoch: Epoch) -> tuple[Record, ...]:
+def take_all(records: Batches, leader_epoch: Epoch) -> Batches:
     """All records of an answer. **Kafka:** `UnifiedLog.appendAsFollower` up to 3.9.0."""
     return records
 
 
-def take_up_to_epoch(records: tuple[Record, ...], leader_epoch: Epoch) -> tuple[Record, ...]:
-    """The records of an answer before the first of a later epoch than the follower's.
+def take_up_to_epoch(records: Batches, leader_epoch: Epoch) -> Batches:
+    """The batches of an answer before the first of a later epoch than the follower's.
 
     The sender may have lost its leadership while the answer was on its way out of the log file.
 
     **Kafka:** `UnifiedLog.appendAsFollower`, `hasHigherPartitionLeaderEpoch` (KAFKA-18723, since 4.0).
     """
-    later = [position for position, record in enumerate(records) if record.leader_epoch > leader_epoch]
+    later = [position for position, batch in enumerate(records) if batch.leader_epoch > leader_epoch]
     return records[: later[0]] if later else records
 
 
-def keep_last_epoch_if_empty(fetcher: FetchState, records: tuple[Record, ...]) -> Epoch:
+def keep_last_epoch_if_empty(fetcher: FetchState, records: Batches) -> Epoch:
     """The last fetched epoch after an answer: that of its last record, as before if it is empty.
 
     **Kafka:** `AbstractFetcherThread.processFetchRequest` up to 3.5, and since 3.7 (KAFKA-15510).
@@ -241,7 +249,7 @@ def keep_last_epoch_if_empty(fetcher: FetchState, records: tuple[Record, ...]) -
     return records[-1].leader_epoch if records else fetcher.last_fetched_epoch
 
 
-def forget_last_epoch_if_first_is_empty(fetcher: FetchState, records: tuple[Record, ...]) -> Epoch:
+def forget_last_epoch_if_first_is_empty(fetcher: FetchState, records: Batches) -> Epoch:
     """As `keep_last_epoch_if_empty`, except that a first answer without records clears it.
 
     The next fetch then names no epoch, and a divergence stays unseen (KAFKA-15510).
@@ -259,17 +267,17 @@ def after_records(fetcher: FetchState, end_offset: Offset, last_fetched_epoch: E
     return fetcher._replace(fetch_offset=end_offset, last_fetched_epoch=last_fetched_epoch, answered=True)
 
 
-def keep_high_watermark(log: LogT, high_watermark: Offset, leader_high_watermark: Offset) -> Offset:
+def keep_high_watermark(log: LogT, high_watermark: Offset, leaders_high_watermark: Offset) -> Offset:
     """The high watermark of a follower that is told to truncate: as it was. **Kafka:** KAFKA-14704, since 3.5."""
     return high_watermark
 
 
-def take_high_watermark_first(log: LogT, high_watermark: Offset, leader_high_watermark: Offset) -> Offset:
+def take_high_watermark_first(log: LogT, high_watermark: Offset, leaders_high_watermark: Offset) -> Offset:
     """The high watermark of a follower that is told to truncate: its leader's, over records which are not its leader's.
 
     **Kafka:** `ReplicaFetcherThread.processPartitionData` before the truncation, 2.8 to 3.4.
     """
-    return follower_high_watermark(log, leader_high_watermark)
+    return follower_high_watermark(log, leaders_high_watermark)
 
 
 # ---- errors

@@ -47,6 +47,14 @@ def advance_at_min_isr(isr_size: int, min_isr: int) -> bool:
     return isr_size >= min_isr
 
 
+def lowest_end_offset(end_offset: Offset, awaited: tuple[Offset, ...]) -> Offset:
+    """The smallest log end offset among a leader's own and those of the followers that it waits for.
+
+    **Kafka:** `Partition.maybeIncrementLeaderHW`.
+    """
+    return min((end_offset, *awaited))
+
+
 def leader_high_watermark(
     high_watermark: Offset, end_offset: Offset, awaited: tuple[Offset, ...], may_advance: bool
 ) -> Offset:
@@ -59,7 +67,7 @@ def leader_high_watermark(
 
     **Kafka:** `Partition.maybeIncrementLeaderHW`, `UnifiedLog.maybeIncrementHighWatermark`.
     """
-    return max(high_watermark, min((end_offset, *awaited))) if may_advance else high_watermark
+    return max(high_watermark, lowest_end_offset(end_offset, awaited)) if may_advance else high_watermark
 
 
 def last_stable_offset(high_watermark: Offset, first_unstable_offset: Offset) -> Offset:

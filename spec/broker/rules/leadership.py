@@ -1,9 +1,17 @@
-"""Becoming a leader, and acting on metadata after a start."""
+"""Who leads, becoming a leader, and acting on metadata after a start."""
 
 import typing
 
 from spec.log.algebra import LogT
-from spec.values import Epoch, Offset
+from spec.values import BrokerId, Epoch, LeaderAndIsr, Offset
+
+
+def is_leader(self_id: BrokerId, role: LeaderAndIsr) -> bool:
+    """Whether a replica believes that it leads: the announcement that it goes by names it.
+
+    **Kafka:** `Partition.isLeader`.
+    """
+    return role.leader == self_id
 
 
 def start_leading(log: LogT, epoch: Epoch) -> LogT:

@@ -3,6 +3,7 @@
 from spec.broker.rules.divergence import is_diverging
 from spec.broker.rules.followers import Follower
 from spec.log.algebra import Log
+from spec.log.batch import count_records
 from spec.messages.fetch import CONSUMER, FetchRequest, FetchResponse, Isolation
 from spec.values import BrokerId, Error, Offset
 
@@ -45,8 +46,9 @@ def leaving_now(answer: FetchResponse, log: Log) -> FetchResponse | None:
 
     **Kafka:** `FileRecords.writeTo`, which hands the file to the socket (KAFKA-18723).
     """
-    records = log.read(answer.base_offset, len(answer.records))
-    return answer._replace(records=records) if len(records) == len(answer.records) else None
+    wanted = count_records(answer.records)
+    records = log.read(answer.base_offset, wanted)
+    return answer._replace(records=records) if count_records(records) == wanted else None
 
 
 def answers_at_once(answer: FetchResponse, min_records: int, may_wait: bool, has_preferred_replica: bool) -> bool:
@@ -57,7 +59,7 @@ def answers_at_once(answer: FetchResponse, min_records: int, may_wait: bool, has
     **Kafka:** `ReplicaManager.fetchMessages`; a fetch that waits is looked at again by `DelayedFetch.tryComplete`.
     """
     decided = answer.error != Error.NONE or is_diverging(answer) or has_preferred_replica
-    return decided or not may_wait or len(answer.records) >= min_records
+    return decided or not may_wait or count_records(answer.records) >= min_records
 
 
 def may_throttle(throttled: bool, quota_exceeded: bool, in_isr: bool) -> bool:

@@ -3,11 +3,10 @@
 The order of the checks is part of the protocol: a leader reacts differently to each error.
 """
 
-from spec.broker.rules.isr.proposal import PartitionIsr
+from spec.controller.rules.isr_writer import check_partition_epoch, check_writer
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
 from spec.metadata import BrokerRegistration, LeaderRecoveryState, PartitionRegistration, broker_of, is_active
-from spec.published.async_isr import check_alter_partition
-from spec.values import NO_BROKER_EPOCH, BrokerId, Error
+from spec.values import NO_BROKER_EPOCH, BrokerId, Error, LeaderAndIsr
 
 
 def proposed_isr(request: AlterPartitionRequest) -> frozenset[BrokerId]:
@@ -38,12 +37,9 @@ def check_proposer(partition: PartitionRegistration, request: AlterPartitionRequ
 
     **Kafka:** `ReplicationControlManager.validateAlterPartitionData`.
     """
-    if request.leader_epoch != partition.leader_epoch:
-        return Error.FENCED_LEADER_EPOCH
-    if request.broker != partition.leader:
-        return Error.INVALID_REQUEST
-    present = PartitionIsr(partition.isr, partition.partition_epoch)
-    return check_alter_partition(present, PartitionIsr(proposed_isr(request), request.partition_epoch))
+    state = LeaderAndIsr(partition.leader, partition.leader_epoch, partition.isr)
+    error = check_writer(state, request.broker, request.leader_epoch)
+    return error if error != Error.NONE else check_partition_epoch(partition.partition_epoch, request.partition_epoch)
 
 
 def check_proposal(partition: PartitionRegistration, request: AlterPartitionRequest) -> Error:

@@ -1,6 +1,5 @@
 """Moving a partition to other replicas, and taking that back."""
 
-from spec.controller.protocol import ControllerSettings
 from spec.controller.rules.partition_change import Target, is_reassigning, unchanged
 from spec.metadata import NOBODY, BrokerRegistration, PartitionRegistration, broker_of
 from spec.values import BrokerId, Error
@@ -49,12 +48,14 @@ def reverted(partition: PartitionRegistration) -> Target:
 
 
 def check_reassignment(
-    settings: ControllerSettings,
+    unclean_election: bool,
     brokers: tuple[BrokerRegistration, ...],
     partition: PartitionRegistration | None,
     replicas: tuple[BrokerId, ...] | None,
 ) -> Error:
     """Whether a reassignment may begin, or the one under way be cancelled (`replicas` is `None`).
+
+    `unclean_election`: whether the topic allows unclean elections.
 
     Errors: `UNKNOWN_TOPIC_OR_PARTITION`; `NO_REASSIGNMENT_IN_PROGRESS`; `INVALID_REPLICA_ASSIGNMENT`, also for a
     cancellation that would be an unclean election where none is allowed.
@@ -68,4 +69,4 @@ def check_reassignment(
     if not is_reassigning(partition.adding, partition.removing):
         return Error.NO_REASSIGNMENT_IN_PROGRESS
     unclean = partition.isr <= partition.adding
-    return Error.INVALID_REPLICA_ASSIGNMENT if unclean and not settings.unclean_election else Error.NONE
+    return Error.INVALID_REPLICA_ASSIGNMENT if unclean and not unclean_election else Error.NONE

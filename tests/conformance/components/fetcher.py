@@ -10,9 +10,9 @@ from spec.broker.follower import (
     fetch_or_truncate,
     handle_fetch_response,
     handle_list_offsets_response,
-    handle_no_answer,
     handle_offset_for_leader_epoch_response,
     next_request,
+    on_no_answer,
     truncate_by,
 )
 from spec.broker.leader.fetch import read_partition
@@ -21,6 +21,7 @@ from spec.broker.partition import Broker, BrokerSettings, Handled, Partition
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.fetcher import (
     NOT_FETCHING,
+    Asked,
     FetchState,
     FetchStatus,
     Truncation,
@@ -32,6 +33,7 @@ from spec.broker.rules.fetcher import (
 from spec.broker.rules.followers import Follower
 from spec.broker.rules.truncation import truncation_step
 from spec.log.algebra import Log, LogT
+from spec.log.batch import Batch, Batches
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.fetch import FetchRequest, FetchResponse
@@ -39,7 +41,7 @@ from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, 
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from spec.releases.broker import BROKER_2_7, BROKER_3_9
 from spec.step import Reply
-from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, BrokerId, Epoch, EpochEndOffset, Error, Offset, PartitionId, Record
+from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, BrokerId, Epoch, EpochEndOffset, Error, Offset, PartitionId
 from tests.conformance.components import Anything
 from tests.conformance.outcomes import UnsupportedError
 
@@ -68,7 +70,7 @@ def records_of(batches: list[list[int]]) -> RecordLog:
     """A log of batches; a record's value is the offset of its batch, so that batches can be told apart."""
     log = EMPTY_LOG.restart_at(Offset(batches[0][0])) if batches else EMPTY_LOG
     for base_offset, count, epoch in batches:
-        log = log.append_at(Offset(base_offset), (Record(base_offset, Epoch(epoch)),) * count)
+        log = log.append_at(Offset(base_offset), (Batch(count, Epoch(epoch), base_offset),))
     return log
 
 
@@ -117,9 +119,9 @@ class Fetcher:
             self.truncations.append({"offset": None, "completed": complete})
             return truncation(fetcher, log, end)
 
-        def noted_records(records: tuple[Record, ...], leader_epoch: Epoch) -> tuple[Record, ...]:
+        def noted_records(batches: Batches, leader_epoch: Epoch) -> Batches:
             self.process_count += 1
-            return takes_records(records, leader_epoch)
+            return takes_records(batches, leader_epoch)
 
         protocol = replace(self.protocol, truncate=noted_truncate, truncation=noted_truncation, takes_records=noted_records)
         return Broker(FOLLOWER, protocol, settings=BrokerSettings(back_off=0))
@@ -232,13 +234,13 @@ class Fetcher:
         match answer:
             case FetchResponse() if self.corrupt_fetches > 0:
                 self.corrupt_fetches -= 1
-                self._run(handle_no_answer(broker, partition, NOW))
+                self._run(on_no_answer(broker, partition, NOW))
             case FetchResponse():
-                self._run(handle_fetch_response(broker, partition, asked_in, asked_at, answer, NOW))
+                self._run(handle_fetch_response(broker, partition, Asked(asked_in, asked_at), answer, NOW))
             case OffsetForLeaderEpochResponse():
-                self._run(handle_offset_for_leader_epoch_response(broker, partition, asked_in, answer, NOW))
+                self._run(handle_offset_for_leader_epoch_response(broker, partition, Asked(asked_in), answer, NOW))
             case ListOffsetsResponse():
-                self._run(handle_list_offsets_response(broker, partition, asked_in, answer, NOW))
+                self._run(handle_list_offsets_response(broker, partition, Asked(asked_in), answer, NOW))
 
     def _leaders_answer(
         self, request: FollowerRequest, api: str
@@ -250,11 +252,11 @@ class Fetcher:
             case OffsetForLeaderEpochRequest():
                 if error is not None:
                     return OffsetForLeaderEpochResponse(error, UNDEFINED_EPOCH_END)
-                return None if leader is None else _reply(handle_offset_for_leader_epoch(broker, leader, request))
+                return None if leader is None else _reply(handle_offset_for_leader_epoch(broker, leader, request, NOW))
             case ListOffsetsRequest():
                 if error is not None:
                     return ListOffsetsResponse(error)
-                return None if leader is None else _reply(handle_list_offsets(broker, leader, request))
+                return None if leader is None else _reply(handle_list_offsets(broker, leader, request, NOW))
             case FetchRequest():
                 if error is not None:
                     return FetchResponse(error)

@@ -16,9 +16,9 @@ from spec.broker.rules.isr.membership import any_replica_is_eligible, out_of_syn
 from spec.broker.rules.isr.proposal import maximal_isr, nothing_pending
 from spec.broker.rules.isr.request import ask_for_eligible_isr
 from spec.broker.rules.offsets import low_watermark
+from spec.log.batch import Batch, count_records
 from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
 from spec.log.local_log import LocalLog, append_fetched, move_start, restart, set_high_watermark
-from spec.log.producers import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, ProducerEpoch, ProducerId
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse, Isolation
 from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, Wanted
@@ -31,6 +31,9 @@ from spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
     NO_LEADER,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
     NO_VALUE,
     UNKNOWN_OFFSET,
     BrokerEpoch,
@@ -41,9 +44,11 @@ from spec.values import (
     Offset,
     PartitionEpoch,
     PartitionId,
+    ProducerEpoch,
+    ProducerId,
 )
 from tests.conformance.components import Answer, refused
-from tests.conformance.components.logs import batch, entries_of, follower_json
+from tests.conformance.components.logs import entries_of, follower_json
 from tests.conformance.outcomes import UnsupportedError
 
 WITHOUT_METADATA = replace(
@@ -124,7 +129,7 @@ class LeaderPartition:
 
     def seed_batches(self, batches: list[list[int]]) -> None:
         for base_offset, count, epoch in batches:
-            log = self.partition.local.log.append_at(Offset(base_offset), batch(count, epoch))
+            log = self.partition.local.log.append_at(Offset(base_offset), (Batch(count, Epoch(epoch)),))
             self.partition = self.partition._replace(local=self.partition.local._replace(log=log))
 
     def _seed(self, count: int, leader_epoch: int) -> None:
@@ -142,7 +147,7 @@ class LeaderPartition:
         self.partition = self.partition._replace(local=restart(self.partition.local, Offset(offset)))
 
     def append_follower(self, base_offset: int, count: int, leader_epoch: int) -> Answer:
-        appended = append_fetched(self.partition.local, Offset(base_offset), batch(count, leader_epoch))
+        appended = append_fetched(self.partition.local, Offset(base_offset), (Batch(count, Epoch(leader_epoch)),))
         self.partition = self.partition._replace(local=appended.local)
         return refused(appended.error)
 
@@ -213,7 +218,7 @@ class LeaderPartition:
         times = timestamps if timestamps is not None else [-1] * (1 if count is None else count)
         producer = ProducerId(producer_id), ProducerEpoch(producer_epoch), first_seq
         self.requests += 1
-        request = ProduceRequest(self.requests, acks, (NO_VALUE,) * len(times), -1, *producer)
+        request = ProduceRequest(self.requests, acks, Batch(len(times), NO_EPOCH, NO_VALUE, *producer))
         base_offset = self.partition.local.log.end_offset
         step = handle_produce(self.broker, self.partition, request, self.now)
         self._run(step)
@@ -284,7 +289,9 @@ class LeaderPartition:
         epoch = self.partition.leader_epoch if local_epoch else epoch_or_none(_number(current_leader_epoch))
         request = ListOffsetsRequest(wanted.get(str(timestamp), Wanted.BY_TIMESTAMP), epoch, ISOLATION[isolation])
         found = self._found(timestamp) if request.wanted == Wanted.BY_TIMESTAMP else NOT_FOUND
-        listed = self._run(handle_list_offsets(self.broker, self.partition, request, only_leader, found))
+        listed = self._run(
+            handle_list_offsets(self.broker, self.partition, request._replace(leader_only=only_leader), self.now, found)
+        )
         offset = None if listed.offset == UNKNOWN_OFFSET else listed.offset
         named = {
             "offset": offset,
@@ -306,7 +313,9 @@ class LeaderPartition:
         self, leader_epoch: int, current_leader_epoch: int | None = None, only_leader: bool = True
     ) -> Answer:
         request = OffsetForLeaderEpochRequest(epoch_or_none(current_leader_epoch), Epoch(leader_epoch))
-        response = self._run(handle_offset_for_leader_epoch(self.broker, self.partition, request, only_leader))
+        response = self._run(
+            handle_offset_for_leader_epoch(self.broker, self.partition, request._replace(leader_only=only_leader), self.now)
+        )
         epoch, end_offset = response.end
         return Answer(response.error.name, [epoch, end_offset], {"epoch": epoch, "end_offset": end_offset})
 
@@ -409,8 +418,8 @@ def _fetched(answer: FetchResponse) -> Answer:
     named = {
         "diverging_epoch": diverging,
         "diverging": diverging,
-        "records": len(answer.records),
-        "count": len(answer.records),
+        "records": count_records(answer.records),
+        "count": count_records(answer.records),
         "hw": answer.high_watermark,
         "log_start": answer.log_start_offset,
         "lso": answer.last_stable_offset,

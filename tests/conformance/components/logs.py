@@ -13,6 +13,7 @@ from spec.broker.rules.followers import (
     reset_follower,
 )
 from spec.broker.rules.high_watermark import leader_high_watermark
+from spec.log.batch import Batch, count_records
 from spec.log.checkpoint_files import (
     OffsetEntry,
     Offsets,
@@ -33,30 +34,26 @@ from spec.log.local_log import (
     set_high_watermark,
     truncate,
 )
-from spec.log.producers import (
-    NO_PRODUCER_EPOCH,
-    ProducerBatch,
-    ProducerEpoch,
-    ProducerId,
-    Producers,
-    check_batch,
-    duplicate_of,
-    entry_of,
-    remember,
-)
+from spec.log.producers import ProducerBatch, Producers, check_batch, duplicate_of, entry_of, remember
 from spec.messages.fetch import NO_LIMIT
 from spec.metadata import BrokerRegistration
-from spec.values import NO_VALUE, BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset, Record
+from spec.values import (
+    NO_PRODUCER_EPOCH,
+    BrokerEpoch,
+    BrokerId,
+    Epoch,
+    Error,
+    Incarnation,
+    Offset,
+    ProducerEpoch,
+    ProducerId,
+)
 from tests.conformance.components import Answer, refused
 from tests.conformance.outcomes import UnsupportedError
 
 
-def batch(count: int, epoch: int) -> tuple[Record, ...]:
-    return (Record(NO_VALUE, Epoch(epoch)),) * count
-
-
 def entries_of(history: EpochHistory) -> dict[str, Any]:
-    entries = [list(entry) for entry in history.entries]
+    entries = [list(pair) for pair in history.pairs]
     return {
         "epoch_entries": entries,
         "epoch_entry_count": len(entries),
@@ -78,10 +75,10 @@ class Log:
 
     def append_leader(self, count: int, leader_epoch: int, times: int = 1) -> None:
         for _ in range(times):
-            self.local = self.local._replace(log=self.local.log.append(batch(count, leader_epoch)))
+            self.local = self.local._replace(log=self.local.log.append((Batch(count, Epoch(leader_epoch)),)))
 
     def append_follower(self, base_offset: int, count: int, leader_epoch: int) -> Answer:
-        appended = append_in_order(self.local, Offset(base_offset), batch(count, leader_epoch))
+        appended = append_in_order(self.local, Offset(base_offset), (Batch(count, Epoch(leader_epoch)),))
         self.local = appended.local
         return refused(appended.error)
 
@@ -124,7 +121,7 @@ class Log:
         if isolation not in ends:
             raise UnsupportedError(f"isolation {isolation}")
         found = read(self.local.log, Offset(offset), ends[isolation], NO_LIMIT)
-        count = {"records": len(found.records), "count": len(found.records)}
+        count = {"records": count_records(found.records), "count": count_records(found.records)}
         return Answer(found.error.name, "nonempty" if found.records else "empty", count)
 
 
@@ -235,7 +232,7 @@ class CheckpointFile:
 
     def parse_epochs(self, text: str) -> Answer:
         found = epochs_from_text(text)
-        return self._found(found.error, [list(entry) for entry in found.history.entries])
+        return self._found(found.error, [list(pair) for pair in found.history.pairs])
 
     def write_offsets(self, entries: list[list[Any]]) -> Answer:
         found = tuple(OffsetEntry(topic, partition, Offset(offset)) for topic, partition, offset in entries)

@@ -1,17 +1,21 @@
 """Symmetry: one state of each orbit, the same verdicts, real traces; what tells brokers apart is refused."""
 
-from typing import Any
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import pytest
 
 from model_check.core.exploration import Limits
 from model_check.core.model import Property, when
-from model_check.core.symmetry import AsymmetryError, Symmetry, rename_rule
+from model_check.core.symmetry import AsymmetryError, Symmetry, UnknownTypeError, rename_rule
 from model_check.engines import compiled
 from model_check.engines.reference import explore
 from model_check.models import MODELS
 from spec.broker.rules.isr.proposal import LeaderIsr
-from spec.log.record_log import RecordLog
+from spec.log.algebra import Log
+from spec.log.local_log import LocalLog
+from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.values import BrokerId, Epoch, LeaderAndIsr, PartitionEpoch
 from tests.model_check.engines.comparison import numbers_of
 from tests.model_check.engines.test_reference import replays
@@ -107,6 +111,66 @@ def test_renaming_follows_the_types_of_fields() -> None:
     assert nested(frozenset({frozenset({one})}), renaming) == frozenset({frozenset({two})})
     assert rename_rule(RecordLog) is None
     assert rename_rule(int) is None
+
+
+class Named(NamedTuple):
+    broker: BrokerId
+    epoch: Epoch
+
+
+@dataclass(frozen=True)
+class Held:
+    named: Named | None
+    count: int
+
+
+SHARED = TypeVar("SHARED")
+
+
+@dataclass(frozen=True)
+class Boxed(Generic[SHARED]):
+    inside: SHARED
+
+
+class Colour(Enum):
+    RED = 1
+
+
+ONE, TWO = BrokerId(1), BrokerId(2)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "expected"),
+    [
+        (Held, Held(Named(ONE, Epoch(1)), 1), Held(Named(TWO, Epoch(1)), 1)),
+        (Held, Held(None, 1), Held(None, 1)),
+        (Named | None, Named(TWO, Epoch(2)), Named(ONE, Epoch(2))),
+        (BrokerId | None, None, None),
+        (BrokerId | None, ONE, TWO),
+        (frozenset[BrokerId] | str, "nobody", "nobody"),
+        (frozenset[BrokerId] | str, frozenset({ONE}), frozenset({TWO})),
+        (tuple[Epoch, BrokerId], (Epoch(1), ONE), (Epoch(1), TWO)),
+        (tuple[BrokerId, ...], (ONE, TWO, ONE), (TWO, ONE, TWO)),
+        (Boxed[Named], Boxed(Named(ONE, Epoch(1))), Boxed(Named(TWO, Epoch(1)))),
+        (Boxed, Boxed(7), Boxed(7)),
+        (LocalLog[RecordLog], LocalLog(EMPTY_LOG), LocalLog(EMPTY_LOG)),
+    ],
+)
+def test_brokers_are_renamed_wherever_a_type_says_so(annotation: Any, value: Any, expected: Any) -> None:
+    rule = rename_rule(annotation)
+    assert rule is not None
+    assert rule(value, {1: 2, 2: 1}) == expected
+
+
+@pytest.mark.parametrize("annotation", [int, Epoch, str, bool, Colour, tuple[Epoch, int], Epoch | None])
+def test_types_without_brokers_need_no_rule(annotation: Any) -> None:
+    assert rename_rule(annotation) is None
+
+
+@pytest.mark.parametrize("annotation", [frozenset, tuple, dict, list[BrokerId], object, Any, BrokerId | Epoch, float, Log])
+def test_a_type_of_which_nothing_is_known_is_refused(annotation: Any) -> None:
+    with pytest.raises(UnknownTypeError):
+        rename_rule(annotation)
 
 
 @pytest.mark.slow

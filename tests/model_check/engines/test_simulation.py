@@ -11,11 +11,11 @@ from model_check.core.model import Model, then, when
 from model_check.engines.reference import explore
 from model_check.engines.simulation import simulate as simulation
 from model_check.engines.simulation.generator import Stream
-from model_check.engines.simulation.report import violations
 from model_check.engines.simulation.shrink import LONGEST_RANGE, drop_actions, shrink
 from model_check.engines.simulation.simulate import Plan, compiled_walks, simulate
 from model_check.engines.simulation.walks import End, walks
 from model_check.models import MODELS
+from model_check.reports.simulation import violations
 from tests.model_check.engines.comparison import assert_replays
 from tests.model_check.engines.compiled.test_parts import counters, views_of_counters
 

@@ -2,8 +2,7 @@
 
 from itertools import pairwise
 
-from model_check.core.model import Action, Model, State
-from model_check.core.temporal import Condition, Fairness, LivenessProperty
+from model_check.core.model import Action, Condition, Fairness, LivenessProperty, Model, State
 from model_check.graphs.liveness import Lasso
 
 

@@ -12,9 +12,10 @@ import pytest
 from model_check import extras
 from model_check.graphs import files as graph_files
 from model_check.graphs import tables as graph_tables
+from model_check.graphs.edges import state_graph
 from model_check.graphs.files import GraphFileError, as_dot, write_graph
-from model_check.graphs.graph import StateGraph, state_graph
-from model_check.graphs.tables import arrow_type, column_name
+from model_check.graphs.graph import StateGraph
+from model_check.traces.columns import arrow_type, column_name
 from model_check.traces.encode import as_json
 from spec.log.record_log import RecordLog
 from spec.values import BrokerId, Error

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from model_check.core.exploration import Limits
-from model_check.engines.compiled import engine, tables
+from model_check.engines.compiled import search, tables
 from model_check.engines.reference import explore
-from model_check.graphs import edges
-from model_check.graphs.graph import GraphError, state_graph
+from model_check.graphs.edges import state_graph
+from model_check.graphs.graph import GraphError
 from tests.model_check.engines.comparison import SMALL_MODELS, model_of
 from tests.model_check.graphs.graphs import assert_like_reference
 from tests.model_check.toy import counters
@@ -28,7 +28,7 @@ def test_small_models_edge_for_edge(name: str, parameters: dict[str, Any]) -> No
 
 @pytest.mark.parametrize(
     ("where", "setting", "value"),
-    [(engine, "CHUNK", 7), (engine, "CHUNK_OUTPUT", 1), (engine, "MISSES", 1), (tables, "KEY_BITS", 15)],
+    [(search, "CHUNK", 7), (search, "CHUNK_OUTPUT", 1), (search, "MISSES", 1), (tables, "KEY_BITS", 15)],
 )
 def test_settings_change_only_speed(where: Any, setting: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(where, setting, value)
@@ -77,7 +77,7 @@ def test_a_limit_is_an_error_not_half_a_graph() -> None:
 def test_a_graph_that_does_not_fit_is_refused() -> None:
     model = model_of("kip-320", {"replicas": 2, "max_epoch": 2})
     with pytest.raises(GraphError, match=r"the graph of 5,973 states and 11,732 transitions takes \d+ MB, 0 MB are left"):
-        edges.explored_graph(model, 1, memory=200_000)
+        state_graph(model, 1, memory=200_000)
 
 
 def test_networkx_has_states_as_nodes_and_transitions_as_edges() -> None:

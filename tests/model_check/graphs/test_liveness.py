@@ -9,9 +9,10 @@ from typing import Any
 import itf_py
 import pytest
 
-from model_check.core.model import Model, then, when
-from model_check.core.temporal import Case, Fairness, LivenessProperty, assumed, groups_of, strong, weak
-from model_check.graphs.graph import StateGraph, state_graph
+from model_check.core.model import Case, Fairness, LivenessProperty, Model, then, when
+from model_check.core.temporal import assumed, groups_of, strong, weak
+from model_check.graphs.edges import state_graph
+from model_check.graphs.graph import StateGraph
 from model_check.graphs.liveness import LivenessResult, check_liveness
 from model_check.models import MODELS
 from tests.model_check.commands import Command

@@ -9,7 +9,7 @@ import networkx
 import pytest
 
 from model_check.graphs import stats as graph_stats
-from model_check.graphs.graph import state_graph
+from model_check.graphs.edges import state_graph
 from model_check.graphs.stats import stats_as_json, stats_as_text, stats_of
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import model_of
@@ -61,6 +61,7 @@ def test_beyond_a_size_the_diameter_is_only_bounded(monkeypatch: pytest.MonkeyPa
     assert stats_as_json(stats)["diameter"] is None
 
 
+@pytest.mark.slow
 def test_the_command_prints_and_draws(command: Command, tmp_path: Path) -> None:
     small = ("stats", "kip-320", "--replicas", "2", "--max-epoch", "0", "--plots", str(tmp_path / "plots"))
     done = command(*small, "--json")

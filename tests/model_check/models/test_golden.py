@@ -15,7 +15,7 @@ from model_check.models import MODELS
 from tests.places import DATA
 
 ROWS = json.loads((DATA / "golden.json").read_text())
-FAST, LARGE, LARGEST = 70_000, 1_000_000, 5_000_000
+FAST, LARGE, LARGEST = 70_000, 100_000, 5_000_000
 FAST_FOR = {"compiled": FAST, "reference": 20_000}
 """Up to how many states each engine takes a second or two. The reference engine leaves out those beyond `LARGE`."""
 

@@ -24,7 +24,11 @@ def trace_length(result: Exploration, name: str) -> int | None:
 
 @pytest.mark.parametrize(
     "parameters",
-    [TWO_REPLICAS, pytest.param({"max_epoch": 1}, marks=pytest.mark.slow), {"replicas": 2, "log_size": 3, "max_records": 3}],
+    [
+        TWO_REPLICAS,
+        pytest.param({"max_epoch": 1}, marks=pytest.mark.slow),
+        pytest.param({"replicas": 2, "log_size": 3, "max_records": 3}, marks=pytest.mark.slow),
+    ],
 )
 def test_in_kip_320_the_exchange_of_messages_equals_its_published_abstraction(parameters: dict[str, int]) -> None:
     exchanged = explored("kip-320", **parameters, truncation="exchange")
@@ -109,6 +113,7 @@ def test_mutants_of_async_isr_are_killed(mutant: str, lengths: tuple[int, int]) 
         assert trace_length(explore(model, [claim], Limits()), claim.name) == length
 
 
+@pytest.mark.slow
 def test_async_isr_holds_with_one_proposal_at_a_time_too() -> None:
     published, mended = (explored("async-isr", repair=repair) for repair in ((), ("one-proposal",)))
     assert mended.distinct_states < published.distinct_states == 22_456

@@ -14,9 +14,9 @@ from model_check.engines.reference import explore
 from model_check.models import MODELS, published
 from model_check.reports.studies import STUDIES, Study, Telling, UnfinishedError, as_markdown, as_text, tell
 from model_check.reports.studies.hazards import HAZARDS
+from spec.broker.rules.fencing import check_serves
 from spec.log.record_log import RecordLog
 from spec.published.fetch import fetch_fenced_by_leader_epoch
-from spec.published.truncation import answer_in_epoch
 from spec.published.versions import KIP_279, Protocol
 from tests.places import DOCS
 
@@ -239,7 +239,7 @@ def test_unfenced_fetches_lose_nothing_committed() -> None:
     ("rules", "holds"),
     [
         (KIP_279, False),
-        (replace(KIP_279, truncation_fencing=answer_in_epoch), False),
+        (replace(KIP_279, truncation_fencing=check_serves), False),
         (replace(KIP_279, fetch_fencing=fetch_fenced_by_leader_epoch), True),
     ],
     ids=["kip-279", "fenced truncation", "fenced fetch"],

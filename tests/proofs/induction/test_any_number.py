@@ -99,7 +99,7 @@ def test_kip_320_is_proved_for_any_number_of_replicas(tmp_path: Path) -> None:
     assert outcome.witness is not None
     files = sorted(tmp_path.glob("*.smt2"))
     assert len(files) == 197
-    answers = [answer(path, 2) for path in random.Random(1).sample(files, 20)]
+    answers = [answer(path, 1_000_000) for path in random.Random(1).sample(files, 20)]
     assert answers.count("sat") == 0
     assert answers.count("unsat") >= 15
 
@@ -193,6 +193,6 @@ def only_one_leads(s: Any, leader: BrokerId, other: BrokerId) -> Any:
 )
 def test_what_is_false_is_not_proved(false: Any, action: str) -> None:
     theorem = replace(THEOREM, conjuncts=(*THEOREM.conjuncts, false))
-    general = InductionOverAnyNumber(theorem, Settings(THEOREM.name, ANY, timeout=0.5))
+    general = InductionOverAnyNumber(theorem, Settings(THEOREM.name, ANY, effort=3_000_000))
     (obligation,) = general.prove(action, only=false.name)
     assert obligation.status == "unknown"

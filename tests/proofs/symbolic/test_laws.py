@@ -6,11 +6,16 @@ from typing import Any
 import pytest
 import z3
 
+from proofs.effort import Effort
 from proofs.laws import LAWS, Law
 from proofs.symbolic.log import ASSUMED, SymbolicLog, in_order
 from proofs.symbolic.shapes import LogShape
-from proofs.symbolic.values import Path, SymbolicBool, SymbolicInt, explore, truth
+from proofs.symbolic.values import Path, SymbolicBool, SymbolicInt, explore, number, truth
+from spec.log.batch import Batch
 from spec.values import NO_EPOCH, Record
+
+EFFORT = 15_000_000
+"""How much Z3 may do to prove a law, in its own units."""
 
 ASSUMED_NAMES = {law.__name__ for laws in ASSUMED.values() for law in laws}
 
@@ -40,12 +45,18 @@ def record(name: str) -> Any:
     return Record(SymbolicInt(z3.Int(f"{name}.value")), SymbolicInt(z3.Int(f"{name}.epoch")))  # type: ignore[arg-type]
 
 
+def batch(name: str, record_count: Any) -> Any:
+    return Batch(record_count, SymbolicInt(z3.Int(f"{name}.epoch")), SymbolicInt(z3.Int(f"{name}.payload")))  # type: ignore[arg-type]
+
+
 def arguments(law: Law, limit: int) -> dict[str, Any]:
     made: dict[str, Any] = {
         "log": unknown_log("log"),
         "other": unknown_log("other"),
-        "records": (record("first"), record("second")),
+        "batches": (record("first"), batch("second", 2)),
         "more": (record("third"),),
+        "batch": batch("batch", SymbolicInt(z3.Int("batch.count"))),
+        "next_batch": batch("next", SymbolicInt(z3.Int("next.count"))),
         "limit": limit,
     }
     return {name: made.get(name, SymbolicInt(z3.Int(name))) for name in law.parameters}
@@ -61,7 +72,12 @@ def counterexamples(law: Law, limit: int) -> list[Any]:
         for name, value in values.items()
         if isinstance(value, SymbolicInt)
     ]
-    known += [entry.leader_epoch.term >= 0 for name in ("records", "more") for entry in values.get(name, ())]
+    batches = [*values.get("batches", ()), *values.get("more", ())]
+    batches += [values[name] for name in ("batch", "next_batch") if name in values]
+    known += [entry.leader_epoch.term >= 0 for entry in batches]
+    known += [number(entry.record_count) >= 1 for entry in batches]
+    if "part" in values:
+        known += [values["part"].term >= 1, values["part"].term < values["batch"].record_count.term]
     if law.in_order:
         known += [in_order(log) for log in logs]
 
@@ -73,10 +89,9 @@ def counterexamples(law: Law, limit: int) -> list[Any]:
 
     def unproved(path: Path) -> bool:
         solver = z3.Solver()
-        solver.set("timeout", 5_000)
         value = path.value if isinstance(path.value, SymbolicBool) else bool(path.value)
         solver.add(*known, path.condition, path.facts, z3.Not(truth(value)))
-        return bool(solver.check() != z3.unsat)
+        return bool(Effort(EFFORT).ask(solver) != z3.unsat)
 
     return [path for path in explore(stated, known) if unproved(path)]
 

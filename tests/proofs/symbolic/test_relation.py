@@ -23,8 +23,8 @@ from proofs.symbolic.state import SymbolicState, shapes_of, unknown_state
 from proofs.symbolic.values import Brokers, Path, explore
 from spec.log.algebra import Log
 from spec.log.record_log import RecordLog
-from spec.published.fetch import PublishedFetchResponse
-from spec.values import BrokerId, Error, Offset, Record
+from spec.messages.fetch import FetchResponse
+from spec.values import BrokerId, Offset, Record
 from tests.spec import strategies
 
 RULES = (
@@ -37,6 +37,7 @@ RULES = (
     "broker.rules.leadership",
     "broker.rules.produce",
     "broker.rules.truncation",
+    "controller.rules.isr_writer",
     "published.async_isr",
     "published.election",
     "published.fetch",
@@ -45,6 +46,7 @@ RULES = (
     "published.produce",
     "published.replica",
     "published.truncation",
+    "zookeeper.decisions",
 )
 BROKERS = Brokers([1, 2, 3, 4])
 BEYOND = range(-1, 9)
@@ -54,9 +56,11 @@ NOT_ALONE = {
     "truncate_to_high_watermark": "asks a leader",
     "truncate_to_epoch_end": "asks a leader; see the action of kip-101 below",
     "truncate_to_common_epoch": "asks a leader, in a loop; see proofs.exchange",
-    "keep_whole_log": "asks a leader",
     "high_watermark_of": "reads a dictionary by broker; see the properties of async-isr",
     "offset_for_leader_epoch_without_log": "has a truth as its only parameter",
+    "accept_any_replica_epoch": "gets a table of brokers",
+    "check_replica_epoch": "reads a table of brokers; see the actions of the message-passing models",
+    "check_assigned": "reads a table of followers; see the actions of the message-passing models",
 }
 """Rules that cannot be evaluated on their own arguments alone, and why."""
 
@@ -95,10 +99,9 @@ class TupleShape(Shape):
 
 def responses() -> Shape:
     one_record = TupleShape(shape_of(Record, BROKERS), 1)
-    offset = shape_of(Offset, BROKERS)
-    return RecordShape(
-        PublishedFetchResponse, {"error": shape_of(Error, BROKERS), "records": one_record, "high_watermark": offset}
-    )
+    hints = typing.get_type_hints(FetchResponse)
+    fields = {name: one_record if name == "records" else shape_of(hint, BROKERS) for name, hint in hints.items()}
+    return RecordShape(FetchResponse, fields)
 
 
 FIXED_LENGTHS: dict[str, Callable[[], Shape]] = {

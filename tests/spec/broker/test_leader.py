@@ -1,10 +1,10 @@
-"""A leader's handlers: P1-P11, I1-I5, F1-F10, S6, H1-H5, H10, E1-E6, A1, A6, A7, R1-R7."""
+"""A leader's handlers: rules P1-P11, I1-I5, F1-F10, S6, H1-H5, H10, E1-E6, A1, A6, A7, R1-R7 of docs/rules.md."""
 
 from dataclasses import replace
 
 import pytest
 
-from spec.broker.effects import AnswerProducer, CloseConnection, LogStartMoved, Persist, RecordsAppended, WriteIsr
+from spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, LogStartMoved, Persist
 from spec.broker.leader.deletion import apply_retention, delete_records, handle_delete_records, low_watermark_of
 from spec.broker.leader.fetch import handle_fetch, read_partition
 from spec.broker.leader.isr import consider_joining, consider_shrinking, handle_alter_partition_response
@@ -22,13 +22,14 @@ from spec.broker.rules.isr.errors import (
     roll_back_if_not_attempted,
 )
 from spec.broker.rules.isr.proposal import LeaderIsr, maximal_isr, nothing_pending
-from spec.broker.rules.isr.request import ask_for_isr_by_broker_epoch, members
+from spec.broker.rules.isr.request import WriteIsr, ask_for_isr_by_broker_epoch, members
 from spec.broker.rules.offsets import is_deleted
 from spec.broker.rules.reading import answers_at_once, leaving_now, may_throttle, readable_replicas
-from spec.log.producers import LAST_SEQUENCE, ProducerBatch, ProducerEpoch, ProducerId, append_unchecked, rebuilt_from
+from spec.log.batch import Batch
+from spec.log.producers import LAST_SEQUENCE, ProducerBatch, append_unchecked, rebuilt_from
 from spec.log.record_log import RecordLog
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from spec.messages.delete_records import DeleteRecordsResponse
+from spec.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from spec.messages.fetch import FetchResponse, Isolation
 from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, Wanted
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
@@ -61,7 +62,8 @@ from spec.values import (
     Offset,
     PartitionEpoch,
     PartitionId,
-    Record,
+    ProducerEpoch,
+    ProducerId,
 )
 from tests.spec.broker_driver import (
     EPOCH,
@@ -87,13 +89,13 @@ LATE = 10**9
 """A time by which everybody has fallen behind who does not hold all."""
 
 
-def produce(acks: int = ACKS_ALL, *values: int, deadline: int = NO_DEADLINE) -> ProduceRequest:
-    return ProduceRequest(9, acks, values or (7,), deadline)
+def produce(acks: int = ACKS_ALL, record_count: int = 1, deadline: int = NO_DEADLINE) -> ProduceRequest:
+    return ProduceRequest(9, acks, Batch(record_count, payload=7), deadline)
 
 
-def idempotent(first_sequence: int, count: int = 1, epoch: int = 0) -> ProduceRequest:
-    producer = ProducerId(4), ProducerEpoch(epoch), first_sequence
-    return ProduceRequest(9, ACKS_LEADER, (7,) * count, -1, *producer)
+def idempotent(first_sequence: int, record_count: int = 1, epoch: int = 0) -> ProduceRequest:
+    batch = Batch(record_count, NO_EPOCH, 7, ProducerId(4), ProducerEpoch(epoch), first_sequence)
+    return ProduceRequest(9, ACKS_LEADER, batch)
 
 
 def answered(error: Error, base_offset: int = UNKNOWN_OFFSET) -> AnswerProducer:
@@ -136,10 +138,10 @@ def test_min_isr_cannot_exceed_the_number_of_replicas() -> None:
 
 
 def test_records_are_stored_in_the_leaders_epoch_before_the_answer() -> None:
-    step = handle_produce(broker(), leader(log_of(4)), produce(ACKS_LEADER, 7, 8), NOW)
-    records = (Record(7, EPOCH), Record(8, EPOCH))
-    assert step.effects == (Persist(RecordsAppended(Offset(1), records)), answered(Error.NONE, 1))
-    assert step.state.local.log == log_of(4).append(records)
+    step = handle_produce(broker(), leader(log_of(4)), produce(ACKS_LEADER, 2), NOW)
+    batches = (Batch(2, EPOCH, 7),)
+    assert step.effects == (Persist(BatchesAppended(Offset(1), batches)), answered(Error.NONE, 1))
+    assert step.state.local.log == log_of(4).append(batches)
 
 
 def test_acks_0_is_not_answered() -> None:
@@ -652,15 +654,23 @@ def test_where_an_epoch_ends() -> None:
 
     def ask(epoch: int, claimed: int = EPOCH) -> object:
         return reply(
-            handle_offset_for_leader_epoch(broker(), partition, OffsetForLeaderEpochRequest(Epoch(claimed), Epoch(epoch)))
+            handle_offset_for_leader_epoch(
+                broker(), partition, OffsetForLeaderEpochRequest(Epoch(claimed), Epoch(epoch)), NOW
+            )
         )
 
     assert ask(3) == (Error.NONE, (2, 1))
     assert ask(5) == (Error.NONE, (5, 3))
     assert ask(5, 4) == (Error.FENCED_LEADER_EPOCH, UNDEFINED_EPOCH_END)
     asked = OffsetForLeaderEpochRequest(NO_EPOCH, Epoch(2))
-    assert reply(handle_offset_for_leader_epoch(broker(), follower(log_of(2)), asked)).error == Error.NOT_LEADER_OR_FOLLOWER
-    assert reply(handle_offset_for_leader_epoch(broker(), follower(log_of(2)), asked, leader_only=False)).error == Error.NONE
+    assert (
+        reply(handle_offset_for_leader_epoch(broker(), follower(log_of(2)), asked, NOW)).error
+        == Error.NOT_LEADER_OR_FOLLOWER
+    )
+    assert (
+        reply(handle_offset_for_leader_epoch(broker(), follower(log_of(2)), asked._replace(leader_only=False), NOW)).error
+        == Error.NONE
+    )
 
 
 @pytest.mark.parametrize(
@@ -683,7 +693,7 @@ def test_what_a_release_knows_of_an_epochs_end(name: str, epoch: int, end: tuple
 def listed(
     partition: Partition[RecordLog], wanted: Wanted, isolation: Isolation, found: ListOffsetsResponse = NOT_FOUND
 ) -> ListOffsetsResponse:
-    step = handle_list_offsets(broker(), partition, ListOffsetsRequest(wanted, EPOCH, isolation), found=found)
+    step = handle_list_offsets(broker(), partition, ListOffsetsRequest(wanted, EPOCH, isolation), NOW, found)
     answer = reply(step)
     assert isinstance(answer, ListOffsetsResponse)
     return answer
@@ -712,12 +722,14 @@ def test_a_new_leader_does_not_show_clients_an_offset_that_goes_back() -> None:
 def test_up_to_2_1_it_does() -> None:
     partition = leader(log_of(4, 4, 5), 1, epoch_start=2)
     request = ListOffsetsRequest(Wanted.LATEST, EPOCH, Isolation.HIGH_WATERMARK)
-    assert reply(handle_list_offsets(broker(BROKER_2_0), partition, request)).offset == 1
+    assert reply(handle_list_offsets(broker(BROKER_2_0), partition, request, NOW)).offset == 1
 
 
 def test_a_question_of_another_epoch_is_refused() -> None:
     request = ListOffsetsRequest(Wanted.LATEST, Epoch(4))
-    assert reply(handle_list_offsets(broker(), leader(log_of(5)), request)) == ListOffsetsResponse(Error.FENCED_LEADER_EPOCH)
+    assert reply(handle_list_offsets(broker(), leader(log_of(5)), request, NOW)) == ListOffsetsResponse(
+        Error.FENCED_LEADER_EPOCH
+    )
 
 
 # ---- deleting: R1, R2
@@ -726,18 +738,18 @@ def test_a_question_of_another_epoch_is_refused() -> None:
 def test_records_are_deleted_up_to_the_high_watermark_at_most() -> None:
     ends = {OTHER: fetched(3), THIRD: fetched(3)}
     partition = leader(log_of(5, 5, 5), 2, follower_ends=ends)
-    step = handle_delete_records(broker(), partition, Offset(-1))
+    step = handle_delete_records(broker(), partition, DeleteRecordsRequest(Offset(-1)), NOW)
     assert step.effects[0] == Persist(LogStartMoved(Offset(2)))
     assert reply(step) == DeleteRecordsResponse(Error.NONE, Offset(2), Offset(0))
     assert step.state.local.log.start_offset == 2
     for offset in (3, -2):
-        refused = handle_delete_records(broker(), partition, Offset(offset))
+        refused = handle_delete_records(broker(), partition, DeleteRecordsRequest(Offset(offset)), NOW)
         assert (refused.state, reply(refused).error) == (partition, Error.OFFSET_OUT_OF_RANGE)
 
 
 def test_a_deletion_is_done_when_no_live_replica_has_the_records() -> None:
     partition = leader(log_of(5, 5, 5), 2, follower_ends={OTHER: fetched(3, start=2), THIRD: fetched(3)})
-    step = handle_delete_records(broker(), partition, Offset(2))
+    step = handle_delete_records(broker(), partition, DeleteRecordsRequest(Offset(2)), NOW)
     assert not is_deleted(reply(step), low_watermark_of(broker(), step.state))
     third_is_down = (registered(SELF), registered(OTHER), registered(THIRD, fenced=True))
     assert is_deleted(reply(step), low_watermark_of(broker(brokers=third_is_down), step.state))
@@ -745,8 +757,14 @@ def test_a_deletion_is_done_when_no_live_replica_has_the_records() -> None:
 
 def test_who_may_not_delete() -> None:
     compacted = broker(settings=broker().settings._replace(deletes_records=False))
-    assert reply(handle_delete_records(compacted, leader(log_of(5), 1), Offset(1))).error == Error.POLICY_VIOLATION
-    assert reply(handle_delete_records(broker(), follower(log_of(5), 1), Offset(1))).error == Error.NOT_LEADER_OR_FOLLOWER
+    assert (
+        reply(handle_delete_records(compacted, leader(log_of(5), 1), DeleteRecordsRequest(Offset(1)), NOW)).error
+        == Error.POLICY_VIOLATION
+    )
+    assert (
+        reply(handle_delete_records(broker(), follower(log_of(5), 1), DeleteRecordsRequest(Offset(1)), NOW)).error
+        == Error.NOT_LEADER_OR_FOLLOWER
+    )
 
 
 def test_the_start_never_moves_back() -> None:

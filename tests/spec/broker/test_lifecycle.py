@@ -3,11 +3,8 @@
 import pytest
 
 from spec.broker.lifecycle import (
-    BrokerLifecycle,
-    BrokerState,
     CleanShutdown,
     LifecycleStep,
-    answers_this_incarnation,
     begin_controlled_shutdown,
     handle_broker_heartbeat_response,
     handle_broker_registration_response,
@@ -16,15 +13,18 @@ from spec.broker.lifecycle import (
     start_again,
     stop,
 )
+from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration
 from spec.controller.protocol import ControllerProtocol
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from spec.releases.broker import BROKER_NEXT
 from spec.releases.kraft import KRAFT_NEXT, KRAFT_RELEASES
 from spec.step import SendToController, Step
 from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Incarnation, Offset
 from tests.spec.controller_driver import Driver, answer_of, cluster
 
+NOW = 0
 NEW = BrokerLifecycle(BrokerId(1), Incarnation(2), previous_broker_epoch=BrokerEpoch(5))
 REGISTERED = NEW._replace(broker_epoch=BrokerEpoch(7))
 
@@ -39,16 +39,16 @@ def test_a_run_registers_until_it_is_registered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "want_fence", "want_shutdown"),
+    ("lifecycle", "want_fence", "want_shutdown"),
     [
         (REGISTERED, True, False),
         (in_state(BrokerState.RUNNING), False, False),
         (in_state(BrokerState.PENDING_CONTROLLED_SHUTDOWN), False, True),
     ],
 )
-def test_heartbeats(run: BrokerLifecycle, want_fence: bool, want_shutdown: bool) -> None:
+def test_heartbeats(lifecycle: BrokerLifecycle, want_fence: bool, want_shutdown: bool) -> None:
     request = BrokerHeartbeatRequest(BrokerId(1), BrokerEpoch(7), Offset(3), want_fence, want_shutdown)
-    assert next_communication(run, Offset(3)) == Step(run, (SendToController(request),))
+    assert next_communication(lifecycle, Offset(3)) == Step(lifecycle, (SendToController(request),))
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def test_heartbeats(run: BrokerLifecycle, want_fence: bool, want_shutdown: bool)
     [
         pytest.param(Error.NONE, 2, 7, id="registered"),
         pytest.param(Error.DUPLICATE_BROKER_REGISTRATION, 2, NO_BROKER_EPOCH, id="refused"),
-        pytest.param(Error.NONE, 1, NO_BROKER_EPOCH, id="an answer to the run before"),
+        pytest.param(Error.NONE, 1, NO_BROKER_EPOCH, id="an answer to the lifecycle before"),
     ],
 )
 def test_answers_to_a_registration(error: Error, incarnation: int, epoch: int) -> None:
     response = BrokerRegistrationResponse(error, Incarnation(incarnation), BrokerEpoch(7))
-    run = handle_broker_registration_response(answers_this_incarnation, NEW, response).state
-    assert run == NEW._replace(broker_epoch=BrokerEpoch(epoch))
+    lifecycle = handle_broker_registration_response(BROKER_NEXT, NEW, response, NOW).state
+    assert lifecycle == NEW._replace(broker_epoch=BrokerEpoch(epoch))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,9 @@ def test_answers_to_a_registration(error: Error, incarnation: int, epoch: int) -
     ],
 )
 def test_answers_to_heartbeats(before: str, response: tuple[Error, bool, bool, bool], after: str) -> None:
-    step = handle_broker_heartbeat_response(in_state(BrokerState[before]), BrokerHeartbeatResponse(*response))
+    step = handle_broker_heartbeat_response(
+        BROKER_NEXT, in_state(BrokerState[before]), BrokerHeartbeatResponse(*response), NOW
+    )
     assert step.state.state == BrokerState[after]
     assert step.effects == ((CleanShutdown(BrokerEpoch(7)),) if after == "SHUTTING_DOWN" else ())
 
@@ -99,41 +101,41 @@ def test_leave_is_asked_for_by_who_takes_part(before: str, after: str) -> None:
 # ---- both sides together
 
 
-def talk(driver: Driver, run: BrokerLifecycle) -> BrokerLifecycle:
-    """One request of the run, with all metadata applied, and its answer."""
-    (effect,) = next_communication(run, Offset(driver.image.end_offset - 1)).effects
+def talk(driver: Driver, lifecycle: BrokerLifecycle) -> BrokerLifecycle:
+    """One request of the lifecycle, with all metadata applied, and its answer."""
+    (effect,) = next_communication(lifecycle, Offset(driver.image.end_offset - 1)).effects
     assert isinstance(effect, SendToController)
     message = effect.message
     if isinstance(message, BrokerRegistrationRequest):
-        reply = driver.take(handle_broker_registration(driver.rules, driver.settings, driver.state, message, driver.now_ms))
-        return handle_broker_registration_response(answers_this_incarnation, run, answer_of(reply)).state
-    beat = driver.take(handle_broker_heartbeat(driver.rules, driver.settings, driver.state, message, driver.now_ms))
-    return handle_broker_heartbeat_response(run, answer_of(beat)).state
+        reply = driver.take(handle_broker_registration(driver.controller, driver.state, message, driver.now_ms))
+        return handle_broker_registration_response(BROKER_NEXT, lifecycle, answer_of(reply), NOW).state
+    beat = driver.take(handle_broker_heartbeat(driver.controller, driver.state, message, driver.now_ms))
+    return handle_broker_heartbeat_response(BROKER_NEXT, lifecycle, answer_of(beat), driver.now_ms).state
 
 
 @pytest.mark.parametrize("rules", KRAFT_RELEASES, ids=lambda rules: rules.name)
 def test_a_broker_comes_and_goes(rules: ControllerProtocol) -> None:
     driver = cluster(rules)
-    run = BrokerLifecycle(BrokerId(4), Incarnation(1))
+    lifecycle = BrokerLifecycle(BrokerId(4), Incarnation(1))
     states = []
     for _ in range(4):
-        run = set_ready_to_unfence(talk(driver, run)).state
-        states.append(run.state.name)
+        lifecycle = set_ready_to_unfence(talk(driver, lifecycle)).state
+        states.append(lifecycle.state.name)
     assert states == ["STARTING", "RECOVERY", "RUNNING", "RUNNING"]
-    run = talk(driver, begin_controlled_shutdown(run).state)
-    assert run.state == BrokerState.SHUTTING_DOWN
+    lifecycle = talk(driver, begin_controlled_shutdown(lifecycle).state)
+    assert lifecycle.state == BrokerState.SHUTTING_DOWN
 
 
 def test_the_next_run_tells_of_a_clean_shutdown() -> None:
     """Rules D4, L10: it keeps its eligibility then, and loses it otherwise."""
     for clean in (True, False):
         driver = cluster(KRAFT_NEXT, min_isr=3, eligible_leader_replicas=True)
-        run = BrokerLifecycle(
+        lifecycle = BrokerLifecycle(
             BrokerId(2), Incarnation(1), BrokerState.RUNNING, driver.broker_epochs[2], ready_to_unfence=True
         )
         driver.expire(2)
         assert driver.partition.elr == {BrokerId(2)}
-        stopped: LifecycleStep = stop(run)
+        stopped: LifecycleStep = stop(lifecycle)
         (left_behind,) = stopped.effects
         assert isinstance(left_behind, CleanShutdown)
         again = start_again(stopped.state, left_behind.broker_epoch if clean else NO_BROKER_EPOCH)

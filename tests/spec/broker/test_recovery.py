@@ -1,4 +1,4 @@
-"""Checkpoint files and what a start makes of them: C6, D1-D8, H7, T13."""
+"""Checkpoint files and what a start makes of them: rules C6, D1-D8, H7, T13 of docs/rules.md."""
 
 import pytest
 from hypothesis import given
@@ -32,8 +32,8 @@ from spec.log.checkpoint_files import (
 )
 from spec.log.epoch_history import EpochEntry, EpochHistory
 from spec.log.local_log import LocalLog
-from spec.log.producers import ProducerBatch, ProducerEpoch, ProducerId
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, Epoch, Error, Offset, PartitionId
+from spec.log.producers import ProducerBatch
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, Epoch, Error, Offset, PartitionId, ProducerEpoch, ProducerId
 from tests.spec.broker_driver import log_of
 
 LOG = log_of(3, 4, 4, 5)

@@ -1,4 +1,4 @@
-"""Becoming leader and follower: B1-B7, P11, H7, S4, S5, and the loss that S5 makes possible (Z19)."""
+"""Becoming leader and follower: rules B1-B7, P11, H7, S4, S5 of docs/rules.md, and the loss that S5 makes possible (Z19)."""
 
 from typing import Any
 
@@ -13,8 +13,9 @@ from spec.broker.rules.divergence import is_diverging
 from spec.broker.rules.fetcher import NOT_FETCHING, FetchStatus
 from spec.broker.rules.followers import UNKNOWN_FOLLOWER, Follower, follower_of, forget
 from spec.broker.rules.isr.proposal import nothing_pending, propose
+from spec.log.batch import Batch
 from spec.log.local_log import LocalLog
-from spec.log.producers import ProducerBatch, ProducerEpoch, ProducerId
+from spec.log.producers import ProducerBatch
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ProduceRequest, ProduceResponse
 from spec.metadata import (
@@ -28,7 +29,17 @@ from spec.metadata import (
     merge,
 )
 from spec.releases.broker import BROKER_0_10, BROKER_0_11, BROKER_2_0, BROKER_3_2, BROKER_3_9, BROKER_4_0, BROKER_NEXT
-from spec.values import NO_LEADER, UNKNOWN_OFFSET, Epoch, Error, Offset, PartitionEpoch, PartitionId
+from spec.values import (
+    NO_LEADER,
+    UNKNOWN_OFFSET,
+    Epoch,
+    Error,
+    Offset,
+    PartitionEpoch,
+    PartitionId,
+    ProducerEpoch,
+    ProducerId,
+)
 from tests.spec.broker_driver import (
     EPOCH,
     EVERYBODY,
@@ -109,7 +120,7 @@ def test_a_new_leader_forgets_its_followers_and_follows_the_assignment() -> None
 
 
 def test_a_leader_that_must_follow_tells_whoever_waits_and_forgets_its_followers() -> None:
-    waiting = handle_produce(broker(), leader(log_of(5)), ProduceRequest(9, ACKS_ALL, (7,)), NOW).state
+    waiting = handle_produce(broker(), leader(log_of(5)), ProduceRequest(9, ACKS_ALL, Batch(1)), NOW).state
     step = become_follower(broker(), waiting, announced(OTHER, 6))
     assert step.effects == (AnswerProducer(9, ProduceResponse(Error.NOT_LEADER_OR_FOLLOWER, Offset(1))),)
     after = step.state
@@ -185,7 +196,7 @@ def test_a_delta_asks_for_one_role(change: LocalChange, leads: int) -> None:
 
 
 def test_who_leaves_has_nothing_left_and_tells_whoever_waits() -> None:
-    waiting = handle_produce(broker(), leader(log_of(5)), ProduceRequest(9, ACKS_ALL, (7,)), NOW).state
+    waiting = handle_produce(broker(), leader(log_of(5)), ProduceRequest(9, ACKS_ALL, Batch(1)), NOW).state
     step = leave(broker(), waiting)
     refused = AnswerProducer(9, ProduceResponse(Error.NOT_LEADER_OR_FOLLOWER, Offset(1)))
     assert step == (NEW, (refused, Persist(LogDeleted())))
@@ -203,7 +214,7 @@ def test_a_broker_that_acted_on_its_past_would_give_an_epoch_a_second_history() 
     """It led epoch 5, lost the record at offset 1 that others have, and leads epoch 5 again: `has_caught_up` prevents it."""
     lost: Partition[RecordLog] = Partition(PartitionId(0), LocalLog(log_of(5)))
     again = become_leader(broker(), lost, announced(SELF, EPOCH), NOW).state
-    other = handle_produce(broker(), again, ProduceRequest(9, ACKS_LEADER, (77,)), NOW).state.local.log
+    other = handle_produce(broker(), again, ProduceRequest(9, ACKS_LEADER, Batch(1, payload=77)), NOW).state.local.log
     everybody = log_of(5, 5)
     assert not other.holds_as(everybody, Offset(1))
     unseen = read_partition(broker(), leader(everybody), fetch_of(OTHER, 2, last_epoch=EPOCH))
@@ -221,7 +232,7 @@ def before_the_elections(protocol: Any) -> Partition[RecordLog]:
     """Broker 1 leads epoch 5 and has two records that only broker 3 has fetched; an acks=all producer waits."""
     ends = {OTHER: fetched(0), THIRD: fetched(0)}
     partition = leader(EMPTY_LOG, isr=EVERYBODY, follower_ends=ends)
-    appended = handle_produce(broker(protocol, min_isr=2), partition, ProduceRequest(9, ACKS_ALL, (7, 8)), NOW)
+    appended = handle_produce(broker(protocol, min_isr=2), partition, ProduceRequest(9, ACKS_ALL, Batch(2)), NOW)
     return handle_fetch(broker(protocol, min_isr=2), appended.state, fetch_of(THIRD, 2), NOW).state
 
 

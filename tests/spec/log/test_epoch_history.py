@@ -89,7 +89,7 @@ def histories(draw: st.DrawFn) -> EpochHistory:
 
 
 def pairs_of(known: EpochHistory) -> Pairs:
-    return Pairs(frozenset((epoch, start) for epoch, start in known.entries))
+    return Pairs(frozenset(known.pairs))
 
 
 # ---- laws
@@ -173,7 +173,7 @@ def test_a_truncation_that_changes_nothing_gives_the_same_history(known: EpochHi
 
 @given(histories(), st.integers(-1, 9))
 def test_neighbours_of_an_epoch(known: EpochHistory, epoch: int) -> None:
-    epochs = sorted(epoch for epoch, _ in known.entries)
+    epochs = sorted(epoch for epoch, _ in known.pairs)
     assert known.epoch_after(Epoch(epoch)) == min((other for other in epochs if other > epoch), default=NO_EPOCH)
     assert known.entry_before(Epoch(epoch)).leader_epoch == max((o for o in epochs if o < epoch), default=NO_EPOCH)
     assert known.previous_epoch == (epochs[-2] if len(epochs) > 1 else NO_EPOCH)
@@ -222,7 +222,7 @@ def test_an_empty_history_answers_nothing() -> None:
     assert EMPTY.end_offset_for(NO_EPOCH, Offset(3)) == UNDEFINED_EPOCH_END
     assert EMPTY.largest_epoch_up_to(Epoch(0), Offset(3)) == (NO_EPOCH, 3)
     assert (EMPTY.latest_epoch, EMPTY.previous_epoch) == (NO_EPOCH, NO_EPOCH)
-    assert EMPTY.entry_of(Epoch(0)) == EMPTY.entry_before(Epoch(9)) == (-1, -1)
+    assert EMPTY.entry_of(Epoch(0)) == EMPTY.entry_before(Epoch(9)) == NO_ENTRY
     assert EMPTY.epoch_after(NO_EPOCH) == NO_EPOCH
 
 
@@ -241,7 +241,7 @@ def test_an_empty_history_answers_nothing() -> None:
     ],
 )
 def test_assign(epoch: int, start: int, entries: tuple[tuple[int, int], ...]) -> None:
-    assert KNOWN.assign(Epoch(epoch), Offset(start)).entries == entries
+    assert KNOWN.assign(Epoch(epoch), Offset(start)).pairs == entries
 
 
 def test_assign_without_a_change_gives_the_same_history() -> None:
@@ -250,18 +250,18 @@ def test_assign_without_a_change_gives_the_same_history() -> None:
 
 @pytest.mark.parametrize(
     ("offset", "entries"),
-    [(-1, KNOWN.entries), (0, ()), (6, ()), (7, ((2, 6),)), (8, ((2, 6),)), (9, ((2, 6), (3, 8))), (12, KNOWN.entries)],
+    [(-1, KNOWN.pairs), (0, ()), (6, ()), (7, ((2, 6),)), (8, ((2, 6),)), (9, ((2, 6), (3, 8))), (12, KNOWN.pairs)],
 )
 def test_truncate_from_end(offset: int, entries: tuple[tuple[int, int], ...]) -> None:
-    assert KNOWN.truncate_from_end(Offset(offset)).entries == entries
+    assert KNOWN.truncate_from_end(Offset(offset)).pairs == entries
 
 
 @pytest.mark.parametrize(
     ("offset", "entries"),
     [
-        (-1, KNOWN.entries),
-        (5, KNOWN.entries),
-        (6, KNOWN.entries),
+        (-1, KNOWN.pairs),
+        (5, KNOWN.pairs),
+        (6, KNOWN.pairs),
         (7, ((2, 7), (3, 8), (5, 11))),
         (8, ((3, 8), (5, 11))),
         (11, ((5, 11),)),
@@ -269,7 +269,7 @@ def test_truncate_from_end(offset: int, entries: tuple[tuple[int, int], ...]) ->
     ],
 )
 def test_truncate_from_start(offset: int, entries: tuple[tuple[int, int], ...]) -> None:
-    assert KNOWN.truncate_from_start(Offset(offset)).entries == entries
+    assert KNOWN.truncate_from_start(Offset(offset)).pairs == entries
 
 
 def test_epochs_in_force() -> None:
@@ -279,8 +279,8 @@ def test_epochs_in_force() -> None:
 def test_neighbours() -> None:
     assert (KNOWN.latest_epoch, KNOWN.previous_epoch) == (5, 3)
     assert history((4, 0)).previous_epoch == NO_EPOCH
-    assert KNOWN.entry_of(Epoch(3)) == (3, 8)
+    assert KNOWN.entry_of(Epoch(3)) == EpochEntry(Epoch(3), Offset(8))
     assert KNOWN.entry_of(Epoch(4)) == NO_ENTRY
-    assert KNOWN.entry_before(Epoch(5)) == (3, 8)
+    assert KNOWN.entry_before(Epoch(5)) == EpochEntry(Epoch(3), Offset(8))
     assert KNOWN.entry_before(Epoch(2)) == NO_ENTRY
     assert (KNOWN.epoch_after(Epoch(2)), KNOWN.epoch_after(Epoch(5))) == (3, NO_EPOCH)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from proofs.laws import LAWS, Carrier, Law, LogT, written_by_one_series_of_leaders
 from spec.log.algebra import Log
+from spec.log.batch import AnyBatch, Batch, Batches, records_of
 from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.published.truncation import truncate_to_common_epoch
@@ -50,11 +51,18 @@ def arguments(draw: st.DrawFn, carrier: Carrier[LogT], law: Law) -> dict[str, An
     drawn["log"] = log = made(carrier, first)
     if "other" in wanted:
         drawn["other"] = made(carrier, draw(strategies.another_log(first, in_order)))
-    if "records" in wanted:
-        drawn["records"] = records = _records(draw(strategies.appendable(log.latest_epoch, in_order)), carrier.keeps_values)
-        if "more" in wanted:
-            latest_epoch = records[-1].leader_epoch if records else log.latest_epoch
-            drawn["more"] = _records(draw(strategies.appendable(latest_epoch, in_order)), carrier.keeps_values)
+    latest_epoch = log.latest_epoch
+    for name in ("batches", "more"):
+        if name in wanted:
+            drawn[name] = batches = draw(batches_after(latest_epoch, in_order, carrier.keeps_values))
+            latest_epoch = batches[-1].leader_epoch if batches else latest_epoch
+    for name in ("batch", "next_batch"):
+        if name in wanted:
+            drawn[name] = batch = draw(batch_after(latest_epoch, in_order, carrier.keeps_values))
+            latest_epoch = batch.leader_epoch
+    if "part" in wanted:
+        assume(drawn["batch"].record_count > 1)
+        drawn["part"] = draw(st.integers(1, drawn["batch"].record_count - 1))
     beyond = st.integers(max(log.start_offset - 1, 0), log.end_offset + 2).map(Offset)
     numbers = {
         "offset": beyond,
@@ -66,8 +74,24 @@ def arguments(draw: st.DrawFn, carrier: Carrier[LogT], law: Law) -> dict[str, An
     return drawn | {name: draw(numbers[name]) for name in sorted(wanted & numbers.keys())}
 
 
-def _records(pairs: strategies.Pairs, with_values: bool) -> tuple[Record, ...]:
-    return tuple(Record(value if with_values else NO_VALUE, Epoch(epoch)) for epoch, value in pairs)
+@st.composite
+def batch_after(draw: st.DrawFn, latest_epoch: Epoch, in_order: bool, with_payload: bool) -> Batch:
+    """A batch that may follow in a log of this latest epoch."""
+    lowest = max(latest_epoch, 0) if in_order else 0
+    epoch = draw(st.integers(lowest, lowest + strategies.MAX_EPOCH).map(Epoch))
+    return Batch(draw(st.integers(1, 4)), epoch, draw(st.integers(0, 1)) if with_payload else NO_VALUE)
+
+
+@st.composite
+def batches_after(draw: st.DrawFn, latest_epoch: Epoch, in_order: bool, with_payloads: bool) -> Batches:
+    """Batches that may follow in a log of this latest epoch; a batch of one is also drawn as a record."""
+    pairs = draw(strategies.appendable(latest_epoch, in_order))
+    batches: list[AnyBatch] = []
+    for epoch, value in pairs:
+        record = Record(value if with_payloads else NO_VALUE, Epoch(epoch))
+        count = draw(st.integers(0, 3))
+        batches.append(Batch(count, record.leader_epoch, record.value) if count else record)
+    return tuple(batches)
 
 
 CLAIMED = [(carrier, law) for carrier in CARRIERS for law in LAWS if carrier.compares_logs or not law.compares_logs]
@@ -147,7 +171,7 @@ def test_a_log_with_three_records() -> None:
     assert (LOG.start_offset, LOG.end_offset, LOG.latest_epoch) == (10, 13, 3)
     assert [LOG.epoch_at(Offset(offset)) for offset in range(9, 14)] == [NO_EPOCH, 1, 1, 3, NO_EPOCH]
     assert LOG.read(Offset(11), 5) == (Record(8, Epoch(1)), Record(9, Epoch(3)))
-    assert LOG.epoch_history.entries == ((1, 10), (3, 12))
+    assert LOG.epoch_history.pairs == ((1, 10), (3, 12))
 
 
 def test_truncation_at_the_end_is_the_same_log() -> None:
@@ -160,13 +184,13 @@ def test_truncation_below_the_start_starts_there() -> None:
 
 
 def test_an_opened_epoch_is_in_the_history_before_its_first_record() -> None:
-    assert LOG.open_epoch(Epoch(5)).epoch_history.entries == ((1, 10), (3, 12), (5, 13))
+    assert LOG.open_epoch(Epoch(5)).epoch_history.pairs == ((1, 10), (3, 12), (5, 13))
     assert LOG.open_epoch(Epoch(5)).truncate_to(Offset(13)) == LOG
 
 
 def test_history_of_epochs_that_go_back_keeps_the_later_records() -> None:
     log = EMPTY_LOG.append((Record(0, Epoch(0)), Record(0, Epoch(2)), Record(0, Epoch(1))))
-    assert log.epoch_history.entries == ((0, 0), (1, 2))
+    assert log.epoch_history.pairs == ((0, 0), (1, 2))
 
 
 def test_logs_agree_after_a_difference() -> None:
@@ -183,9 +207,33 @@ def test_logs_without_a_common_offset_agree_up_to_the_lower_start() -> None:
 
 
 def test_records_after_a_gap_leave_the_start_where_it_was() -> None:
-    log = EMPTY_EPOCH_LOG.append_at(Offset(27), (Record(NO_VALUE, Epoch(19)),) * 2)
-    assert (log.start_offset, log.end_offset, log.epoch_history.entries) == (0, 29, ((19, 27),))
-    assert EMPTY_LOG.append_at(Offset(27), (Record(1, Epoch(19)),) * 2).epoch_history == log.epoch_history
+    log = EMPTY_EPOCH_LOG.append_at(Offset(27), (Batch(2, Epoch(19)),))
+    assert (log.start_offset, log.end_offset, log.epoch_history.pairs) == (0, 29, ((19, 27),))
+    assert EMPTY_LOG.append_at(Offset(27), (Batch(2, Epoch(19)),)).epoch_history == log.epoch_history
+
+
+def test_a_read_says_which_stretch_of_each_epoch_to_send() -> None:
+    log = EMPTY_EPOCH_LOG.append((Batch(3, Epoch(1)), Batch(2, Epoch(1)), Batch(4, Epoch(3)), Record(7, Epoch(4))))
+    assert log.read(Offset(0), 99) == (Batch(5, Epoch(1)), Batch(4, Epoch(3)), Batch(1, Epoch(4)))
+    assert log.read(Offset(4), 3) == (Batch(1, Epoch(1)), Batch(2, Epoch(3)))
+    assert log.read(Offset(5), 4) == (Batch(4, Epoch(3)),)
+    assert log.read(Offset(5), 0) == log.read(Offset(10), 1) == ()
+
+
+def test_a_read_below_the_first_epoch_gives_a_batch_without_epoch() -> None:
+    log = EMPTY_EPOCH_LOG.append_at(Offset(2), (Batch(2, Epoch(1)),))
+    assert log.read(Offset(0), 99) == (Batch(2, NO_EPOCH), Batch(2, Epoch(1)))
+
+
+def test_no_operation_of_a_broker_costs_more_for_more_records() -> None:
+    """A step for each record would take longer than anybody waits."""
+    many = 2**60
+    log = EMPTY_EPOCH_LOG.append((Batch(many, Epoch(0)), Batch(many, Epoch(2))))
+    longer = log.append_at(Offset(3 * many), (Batch(many, Epoch(2)),))
+    assert longer.end_offset == 4 * many
+    assert longer.read(Offset(many - 1), 2 * many) == (Batch(1, Epoch(0)), Batch(2 * many - 1, Epoch(2)))
+    assert longer.truncate_to(Offset(2 * many)) == log
+    assert longer.start_at(Offset(many)).end_offset_for_epoch(Epoch(1)) == (1, many)
 
 
 @settings(max_examples=200)
@@ -197,12 +245,12 @@ def test_both_carriers_hold_the_same_history(made_of: ReplicaLog, data: st.DataO
         within = st.integers(logs[0].start_offset, logs[0].end_offset).map(Offset)
         match data.draw(st.sampled_from(["append", "gap", "truncate", "start", "restart", "open"])):
             case "append":
-                records = _records(data.draw(strategies.appendable(logs[0].latest_epoch, in_order=True)), True)
-                logs = (logs[0].append(records), logs[1].append(records))
+                batches = data.draw(batches_after(logs[0].latest_epoch, in_order=True, with_payloads=True))
+                logs = (logs[0].append(batches), logs[1].append(batches))
             case "gap":
                 base = Offset(logs[0].end_offset + data.draw(st.integers(0, 2)))
-                record = (Record(0, Epoch(max(logs[0].latest_epoch, 0))),)
-                logs = (logs[0].append_at(base, record), logs[1].append_at(base, record))
+                batch = (data.draw(batch_after(logs[0].latest_epoch, in_order=True, with_payload=True)),)
+                logs = (logs[0].append_at(base, batch), logs[1].append_at(base, batch))
             case "truncate":
                 offset = Offset(data.draw(st.integers(0, logs[0].end_offset + 1)))
                 logs = (logs[0].truncate_to(offset), logs[1].truncate_to(offset))
@@ -219,6 +267,7 @@ def test_both_carriers_hold_the_same_history(made_of: ReplicaLog, data: st.DataO
         (
             (log.start_offset, log.end_offset, log.latest_epoch),
             [log.epoch_at(Offset(offset)) for offset in range(log.end_offset + 1)],
+            [record.leader_epoch for record in records_of(log.read(log.start_offset, log.end_offset))],
             [log.end_offset_for_epoch(Epoch(epoch)) for epoch in range(-1, log.latest_epoch + 2)],
             [log.largest_epoch_up_to(Epoch(epoch)) for epoch in range(-1, log.latest_epoch + 2)],
         )

@@ -5,9 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spec.published.election import (
-    elect_cleanly,
-    elect_uncleanly,
-    fail_broker,
     fail_broker_emptying_isr,
     may_elect_cleanly,
     may_elect_uncleanly,
@@ -15,6 +12,7 @@ from spec.published.election import (
     may_lead_next,
 )
 from spec.values import NO_LEADER, BrokerId, Epoch, LeaderAndIsr, next_epoch
+from spec.zookeeper.decisions import elect_cleanly, elect_uncleanly, fail_broker
 from tests.spec.strategies import brokers, roles
 
 

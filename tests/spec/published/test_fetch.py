@@ -6,17 +6,16 @@ from hypothesis import strategies as st
 
 from spec.broker.rules.fencing import check_leader_epoch
 from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.fetch import FetchPosition
+from spec.messages.fetch import FetchPosition, FetchResponse
 from spec.published.fetch import (
-    PublishedFetchResponse,
+    answer_fetch,
     apply_fetch_response,
     fetch_fenced_by_last_epoch,
     fetch_fenced_by_leader_epoch,
     fetch_request,
     fetch_without_fencing,
-    handle_fetch,
 )
-from spec.values import NO_EPOCH, UNKNOWN_OFFSET, BrokerId, Epoch, Error, LeaderAndIsr, Offset, Record
+from spec.values import NO_EPOCH, BrokerId, Epoch, Error, LeaderAndIsr, Offset, Record
 from tests.spec.strategies import epochs, epochs_or_none, fetches, offsets, record_logs, roles
 
 LEADER, FOLLOWER = BrokerId(1), BrokerId(2)
@@ -115,15 +114,18 @@ def test_fencing_by_last_epoch_ignores_leader_epochs(
 # ---- the answer
 
 
-def answered(
-    asked: FetchPosition, *, self_id: int = 1, verdict: Error = Error.NONE, max_records: int = 9
-) -> PublishedFetchResponse:
-    return handle_fetch(BrokerId(self_id), ROLE, LOG, Offset(11), asked, max_records, verdict)
+def answered(asked: FetchPosition, *, self_id: int = 1, verdict: Error = Error.NONE, max_records: int = 9) -> FetchResponse:
+    return answer_fetch(BrokerId(self_id), ROLE, LOG, Offset(11), asked, max_records, verdict)
+
+
+def served(offset: int, records: tuple[Record, ...]) -> FetchResponse:
+    high_watermark = Offset(11)
+    return FetchResponse(Error.NONE, Offset(offset), records, high_watermark, LOG.start_offset, high_watermark)
 
 
 @pytest.mark.parametrize(("offset", "records"), [(10, RECORDS), (11, RECORDS[1:]), (12, RECORDS[2:]), (13, ())])
 def test_a_leader_sends_what_it_has_beyond_its_high_watermark_too(offset: int, records: tuple[Record, ...]) -> None:
-    assert answered(request(offset)) == PublishedFetchResponse(Error.NONE, records, Offset(11))
+    assert answered(request(offset)) == served(offset, records)
 
 
 @pytest.mark.parametrize("offset", [-1, 0, 9, 14, 99])
@@ -152,7 +154,7 @@ def test_a_fenced_fetch_gets_the_fences_error_and_no_records(verdict: Error, off
 
 @given(roles(), record_logs(), fetches(), st.sampled_from(Error))
 def test_records_come_with_success_only(role: LeaderAndIsr, log: RecordLog, fetch: FetchPosition, verdict: Error) -> None:
-    response = handle_fetch(LEADER, role, log, Offset(0), fetch, 2, verdict)
+    response = answer_fetch(LEADER, role, log, Offset(0), fetch, 2, verdict)
     may_read = verdict == Error.NONE and role.leader == LEADER
     in_range = log.start_offset <= fetch.fetch_offset <= log.end_offset
     assert (response.error == Error.NONE) == (may_read and in_range)
@@ -163,7 +165,7 @@ def test_records_come_with_success_only(role: LeaderAndIsr, log: RecordLog, fetc
 
 
 @pytest.mark.parametrize(
-    ("records", "leader_high_watermark", "high_watermark"),
+    ("records", "leaders", "high_watermark"),
     [
         pytest.param((), 13, 12, id="nothing new, and the leader's high watermark lies beyond"),
         pytest.param(RECORDS[2:], 13, 13, id="a record that is committed"),
@@ -171,10 +173,10 @@ def test_records_come_with_success_only(role: LeaderAndIsr, log: RecordLog, fetc
     ],
 )
 def test_a_follower_appends_then_takes_the_high_watermark(
-    records: tuple[Record, ...], leader_high_watermark: int, high_watermark: int
+    records: tuple[Record, ...], leaders: int, high_watermark: int
 ) -> None:
     log = LOG.truncate_to(Offset(12))
-    response = PublishedFetchResponse(Error.NONE, records, Offset(leader_high_watermark))
+    response = FetchResponse(Error.NONE, Offset(12), records, Offset(leaders))
     assert apply_fetch_response(log, response) == (log.append(records), high_watermark)
 
 
@@ -188,7 +190,7 @@ def test_a_follower_that_fetches_until_nothing_comes_holds_the_leaders_records(
     while True:
         asked = fetch_request(role, log, log.end_offset)
         verdict = fetch_fenced_by_leader_epoch(role, leader_log, asked)
-        response = handle_fetch(LEADER, role, leader_log, committed, asked, max_records, verdict)
+        response = answer_fetch(LEADER, role, leader_log, committed, asked, max_records, verdict)
         assert response.error == Error.NONE
         log, followed = apply_fetch_response(log, response)
         if not response.records:
@@ -212,6 +214,4 @@ def test_a_refused_fetch_names_the_first_reason_and_tells_nothing_else(
     role = ROLE if leads else ROLE._replace(leader=FOLLOWER)
     asked = FetchPosition(Epoch(claimed), Offset(offset), NO_EPOCH)
     verdict = fetch_fenced_by_leader_epoch(role, LOG, asked)
-    assert handle_fetch(LEADER, role, LOG, Offset(12), asked, 1, verdict) == PublishedFetchResponse(
-        error, (), UNKNOWN_OFFSET
-    )
+    assert answer_fetch(LEADER, role, LOG, Offset(12), asked, 1, verdict) == FetchResponse(error)

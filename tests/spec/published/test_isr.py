@@ -5,7 +5,6 @@ from hypothesis import given
 
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.published.isr import (
-    check_isr_update,
     join_after_epoch_start,
     join_at_high_watermark,
     may_join_isr,
@@ -13,7 +12,7 @@ from spec.published.isr import (
     with_replica,
     without_replica,
 )
-from spec.values import BrokerId, Epoch, Error, LeaderAndIsr, Offset, Record
+from spec.values import BrokerId, Epoch, LeaderAndIsr, Offset, Record
 from tests.spec.strategies import brokers, offsets, record_logs, roles
 
 ROLE = LeaderAndIsr(BrokerId(1), Epoch(5), frozenset({BrokerId(1), BrokerId(2)}))
@@ -84,20 +83,3 @@ def test_a_proposal_changes_one_membership_and_nothing_else(role: LeaderAndIsr, 
     assert smaller == LeaderAndIsr(role.leader, role.leader_epoch, role.isr - {replica})
     assert larger == LeaderAndIsr(role.leader, role.leader_epoch, role.isr | {replica})
     assert role in (smaller, larger)
-
-
-@pytest.mark.parametrize(
-    ("leader", "leader_epoch", "error"),
-    [
-        pytest.param(1, 5, Error.NONE, id="the leader, in its epoch"),
-        pytest.param(1, 4, Error.FENCED_LEADER_EPOCH, id="the leader, in an older epoch"),
-        pytest.param(1, 6, Error.FENCED_LEADER_EPOCH, id="the leader, in an epoch still to come"),
-        pytest.param(2, 5, Error.FENCED_LEADER_EPOCH, id="another replica, in the current epoch"),
-        pytest.param(2, 4, Error.FENCED_LEADER_EPOCH, id="a former leader"),
-    ],
-)
-@pytest.mark.parametrize("isr", [frozenset({1}), frozenset({1, 2}), frozenset({1, 2, 3})])
-def test_only_the_true_leader_changes_the_isr(
-    leader: int, leader_epoch: int, error: Error, isr: frozenset[BrokerId]
-) -> None:
-    assert check_isr_update(ROLE, LeaderAndIsr(BrokerId(leader), Epoch(leader_epoch), isr)) == error

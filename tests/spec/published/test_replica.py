@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import given
 
-from spec.broker.rules.leadership import has_caught_up, start_leading, start_leading_with_epoch_entry
+from spec.broker.rules.isr.announcement import is_later_leader_epoch
+from spec.broker.rules.leadership import has_caught_up, is_leader, start_leading, start_leading_with_epoch_entry
 from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.published.replica import NO_ROLE, is_newer, leads, restart
+from spec.published.replica import NO_ROLE, role_after_restart
 from spec.values import NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
 from tests.spec.strategies import epochs, record_logs, roles
 
@@ -13,24 +14,27 @@ ROLE = LeaderAndIsr(BrokerId(1), Epoch(5), frozenset({BrokerId(1), BrokerId(2)})
 
 
 @pytest.mark.parametrize(("announced", "newer"), [(4, False), (5, False), (6, True)])
-def test_only_a_higher_epoch_is_news(announced: int, newer: bool) -> None:
-    assert is_newer(ROLE, LeaderAndIsr(BrokerId(2), Epoch(announced), frozenset())) is newer
+def test_only_a_higher_epoch_is_taken(announced: int, newer: bool) -> None:
+    assert is_later_leader_epoch(ROLE.leader_epoch, Epoch(announced)) is newer
 
 
 @given(roles())
 def test_a_replica_without_a_role_accepts_every_announcement(announced: LeaderAndIsr) -> None:
-    assert is_newer(NO_ROLE, announced)
+    assert is_later_leader_epoch(NO_ROLE.leader_epoch, announced.leader_epoch)
 
 
 @given(roles(), roles())
-def test_of_two_announcements_at_most_one_is_news_to_the_other(one: LeaderAndIsr, other: LeaderAndIsr) -> None:
-    assert [is_newer(one, other), is_newer(other, one)].count(True) == (one.leader_epoch != other.leader_epoch)
+def test_of_two_announcements_at_most_one_is_later_than_the_other(one: LeaderAndIsr, other: LeaderAndIsr) -> None:
+    assert [
+        is_later_leader_epoch(one.leader_epoch, other.leader_epoch),
+        is_later_leader_epoch(other.leader_epoch, one.leader_epoch),
+    ].count(True) == (one.leader_epoch != other.leader_epoch)
 
 
 def test_who_is_named_leads() -> None:
-    assert leads(BrokerId(1), ROLE)
-    assert not leads(BrokerId(2), ROLE)
-    assert not leads(BrokerId(1), NO_ROLE)
+    assert is_leader(BrokerId(1), ROLE)
+    assert not is_leader(BrokerId(2), ROLE)
+    assert not is_leader(BrokerId(1), NO_ROLE)
     assert NO_ROLE.leader == NO_LEADER
 
 
@@ -45,7 +49,7 @@ def test_a_new_leader_notes_where_its_epoch_starts() -> None:
     assert (leading.latest_epoch, leading.end_offset, leading.records) == (3, 2, log.records)
     assert leading.end_offset_for_epoch(Epoch(2)) == (1, 2)
     assert leading.end_offset_for_epoch(Epoch(3)) == (3, 2)
-    assert leading.append((Record(0, Epoch(3)),)).epoch_history.entries == ((1, 0), (3, 2))
+    assert leading.append((Record(0, Epoch(3)),)).epoch_history.pairs == ((1, 0), (3, 2))
 
 
 def test_a_new_leader_of_an_empty_log_notes_it_too() -> None:
@@ -56,13 +60,15 @@ def test_a_new_leader_of_an_empty_log_notes_it_too() -> None:
 def test_after_a_restart_a_replica_accepts_the_present_state_and_nothing_older(
     partition: LeaderAndIsr, announced: LeaderAndIsr
 ) -> None:
-    role = restart(partition)
-    assert is_newer(role, announced) == (announced.leader_epoch >= partition.leader_epoch)
+    role = role_after_restart(partition)
+    assert is_later_leader_epoch(role.leader_epoch, announced.leader_epoch) == (
+        announced.leader_epoch >= partition.leader_epoch
+    )
 
 
 @given(roles())
 def test_after_a_restart_a_replica_leads_nothing_and_trusts_nobody(partition: LeaderAndIsr) -> None:
-    role = restart(partition)
+    role = role_after_restart(partition)
     assert (role.leader, role.isr) == (NO_LEADER, frozenset())
 
 

@@ -10,14 +10,12 @@ from spec.broker.rules.epoch_lookup import (
     look_up_as_released,
     offset_for_leader_epoch_without_log,
 )
+from spec.broker.rules.fencing import check_serves, check_serves_unfenced
 from spec.broker.rules.truncation import TruncationStep, truncation_step
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.published.truncation import (
     answer_anyone,
-    answer_as_leader,
-    answer_in_epoch,
     clamped,
-    keep_whole_log,
     truncate_to_common_epoch,
     truncate_to_epoch_end,
     truncate_to_high_watermark,
@@ -62,17 +60,12 @@ class Leader:
         return look_up_as_designed(self.log, epoch)
 
 
-# ---- up to 0.10: to the high watermark; and the first draft of KIP-320: not at all
+# ---- up to 0.10: to the high watermark
 
 
 @given(record_logs(), offsets)
 def test_up_to_0_10_the_high_watermark_counts_and_nobody_is_asked(log: RecordLog, high_watermark: Offset) -> None:
-    assert truncate_to_high_watermark(log, high_watermark, nobody) == high_watermark
-
-
-@given(record_logs(), offsets)
-def test_to_keep_the_whole_log_nobody_is_asked(log: RecordLog, high_watermark: Offset) -> None:
-    assert keep_whole_log(log, high_watermark, nobody) == log.end_offset
+    assert truncate_to_high_watermark(log, high_watermark, nobody) == min(high_watermark, log.end_offset)
 
 
 # ---- 0.11: to the end of the last epoch (KIP-101)
@@ -208,13 +201,13 @@ SELF = BrokerId(1)
 
 @given(brokers, roles(), epochs_or_none)
 def test_up_to_kip_279_the_published_models_ask_any_replica(self_id: BrokerId, role: LeaderAndIsr, claimed: Epoch) -> None:
-    assert answer_anyone(self_id, role, claimed) == Error.NONE
+    assert answer_anyone(self_id, role, claimed, True) == Error.NONE
 
 
 @given(brokers, roles(), epochs_or_none)
 def test_before_kip_320_a_leader_answers_in_whatever_epoch(self_id: BrokerId, role: LeaderAndIsr, claimed: Epoch) -> None:
     expected = Error.NONE if self_id == role.leader else Error.NOT_LEADER_OR_FOLLOWER
-    assert answer_as_leader(self_id, role, claimed) == expected
+    assert check_serves_unfenced(self_id, role, claimed, leader_only=True) == expected
 
 
 @pytest.mark.parametrize(
@@ -232,7 +225,7 @@ def test_before_kip_320_a_leader_answers_in_whatever_epoch(self_id: BrokerId, ro
 )
 def test_since_kip_320_only_the_leader_of_the_same_epoch_answers(leader: int, claimed: int, error: Error) -> None:
     role = LeaderAndIsr(BrokerId(leader), Epoch(5), frozenset())
-    assert answer_in_epoch(SELF, role, Epoch(claimed)) == error
+    assert check_serves(SELF, role, Epoch(claimed), leader_only=True) == error
 
 
 # ---- what is answered

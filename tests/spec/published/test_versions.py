@@ -68,7 +68,8 @@ def rules_of(protocol: Protocol | IsrProtocol) -> dict[str, Any]:
             KIP_279,
             KIP_320_FIRST_TRY,
             {
-                "truncation": ("truncate_to_common_epoch", "keep_whole_log"),
+                "truncation": ("truncate_to_common_epoch", "none"),
+                "truncation_when_refused": ("none", "truncate_to_common_epoch"),
                 "fetch_fencing": ("fetch_without_fencing", "fetch_fenced_by_last_epoch"),
                 "has_replicated": ("replicated_by_offset", "replicated_by_last_epoch"),
                 "may_join": ("join_at_high_watermark", "join_after_epoch_start"),
@@ -79,7 +80,7 @@ def rules_of(protocol: Protocol | IsrProtocol) -> dict[str, Any]:
             KIP_279,
             KIP_320,
             {
-                "truncation_fencing": ("answer_anyone", "answer_in_epoch"),
+                "truncation_fencing": ("answer_anyone", "check_serves"),
                 "fetch_fencing": ("fetch_without_fencing", "fetch_fenced_by_leader_epoch"),
                 "has_replicated": ("replicated_by_offset", "replicated_by_leader_epoch"),
                 "may_join": ("join_at_high_watermark", "join_after_epoch_start"),
@@ -94,7 +95,8 @@ def test_a_version_changes_what_its_kip_changed(before: Protocol, after: Protoco
 
 
 def test_the_first_version_has_the_rules_of_0_10() -> None:
-    assert {field: rule.__name__ for field, rule in rules_of(TRUNCATE_TO_HW).items()} == {
+    assert TRUNCATE_TO_HW.truncation_when_refused is None
+    assert {field: rule.__name__ for field, rule in rules_of(TRUNCATE_TO_HW).items() if rule is not None} == {
         "truncation": "truncate_to_high_watermark",
         "epoch_lookup": "look_up_as_released",
         "truncation_fencing": "answer_anyone",
@@ -124,7 +126,7 @@ def test_a_renamed_version_has_the_same_rules(version: Protocol) -> None:
 def test_a_version_is_a_value_made_of_functions_of_the_specification(version: Protocol | IsrProtocol) -> None:
     assert version == replace(version)
     assert len({version, replace(version)}) == 1
-    for rule in rules_of(version).values():
+    for rule in filter(None, rules_of(version).values()):
         assert rule.__module__.startswith("spec.")
         assert rule.__qualname__ == rule.__name__
     with pytest.raises(FrozenInstanceError):
@@ -178,8 +180,8 @@ def mutated(name: str) -> Callable[..., Any]:
 
 @given(brokers, roles(), epochs_or_none)
 def test_unfenced_truncation_refuses_less(self_id: BrokerId, role: LeaderAndIsr, claimed: Epoch) -> None:
-    weaker = mutated("unfenced-truncation")(self_id, role, claimed)
-    assert weaker in (Error.NONE, KIP_320.truncation_fencing(self_id, role, claimed))
+    weaker = mutated("unfenced-truncation")(self_id, role, claimed, True)
+    assert weaker in (Error.NONE, KIP_320.truncation_fencing(self_id, role, claimed, True))
 
 
 @given(roles(), record_logs(), fetches())

@@ -5,14 +5,17 @@ from itertools import pairwise
 
 import pytest
 
-from spec.broker.lifecycle import BrokerLifecycle
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.fetcher import FetchState, FetchStatus
-from spec.broker.rules.followers import FollowerState
 from spec.broker.rules.isr.proposal import LeaderIsr
+from spec.broker.rules.isr.request import IsrWriter, WriteIsr
 from spec.broker.rules.leadership import acts_on_any_metadata
+from spec.broker.rules.lifecycle import BrokerLifecycle
+from spec.log.record_log import EMPTY_LOG
+from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
 from spec.messages.broker_registration import BrokerRegistrationResponse
-from spec.mutation import Mutant, weaken
+from spec.messages.fetch import Isolation
+from spec.mutation import Mutant, names_of_rules, weaken
 from spec.releases.broker import BROKER_4_0, BROKER_NEXT, BROKER_RELEASES
 from spec.releases.broker_mutants import (
     BROKER_MUTANTS,
@@ -22,9 +25,21 @@ from spec.releases.broker_mutants import (
     takes_any_offset,
     takes_any_registration,
 )
-from spec.values import BrokerId, Epoch, Error, Incarnation, Offset, PartitionEpoch
+from spec.values import (
+    NO_EPOCH,
+    UNKNOWN_OFFSET,
+    BrokerEpoch,
+    BrokerId,
+    Epoch,
+    Error,
+    Incarnation,
+    Offset,
+    PartitionEpoch,
+    PartitionId,
+    Record,
+)
 
-RULES = [field.name for field in fields(BrokerProtocol) if field.name != "name"]
+RULES = names_of_rules(BROKER_NEXT)
 
 CHANGED = {
     "0.10": set(),
@@ -84,8 +99,8 @@ def test_mutants_have_different_names() -> None:
 def test_what_the_rules_that_never_were_allow() -> None:
     nobody = LeaderIsr(frozenset(), PartitionEpoch(9), frozenset(), PartitionEpoch(-1))
     assert takes_any_announcement(Epoch(5), nobody, Epoch(1), PartitionEpoch(1))
-    assert has_fetched(FollowerState(Offset(0)), Offset(9), Offset(9))
-    assert not has_fetched(FollowerState(), Offset(0), Offset(0))
+    assert has_fetched(Offset(0), Offset(9), Offset(9))
+    assert not has_fetched(UNKNOWN_OFFSET, Offset(0), Offset(0))
     assert takes_any_offset(FetchState(FetchStatus.TRUNCATING), Offset(3), Epoch(1))
     assert not takes_any_offset(FetchState(), Offset(3), Epoch(1))
     run, response = BrokerLifecycle(BrokerId(1), Incarnation(2)), BrokerRegistrationResponse(Error.NONE, Incarnation(1))
@@ -112,3 +127,56 @@ def test_every_function_of_a_release_says_which_of_kafka_it_states() -> None:
         for rule in RULES:
             function = getattr(version, rule)
             assert "**Kafka:**" in (function.__doc__ or ""), f"{version.name}: {function.__name__}"
+
+
+# ---- what the record says of its rules
+
+
+TRAITS = {field.name for field in fields(BrokerProtocol)} - {"name", *RULES}
+
+WEAKENED = [weaken(BROKER_NEXT, mutant) for mutant in BROKER_MUTANTS]
+
+LOGS = [EMPTY_LOG, EMPTY_LOG.append((Record(1, Epoch(0)),)), EMPTY_LOG.append((Record(1, Epoch(0)), Record(2, Epoch(1))))]
+
+
+def what_rules_come_to(protocol: BrokerProtocol) -> dict[str, object]:
+    """What the record says of its rules, found out by asking them."""
+    request = AlterPartitionRequest(
+        BrokerId(1), BrokerEpoch(1), PartitionId(0), Epoch(0), PartitionEpoch(0), frozenset({IsrMember(BrokerId(1))})
+    )
+    writes = isinstance(protocol.asks_for_isr(request), WriteIsr)
+    offsets = [Offset(offset) for offset in range(3)]
+    fetchers = [FetchState(last_fetched_epoch=epoch) for epoch in (NO_EPOCH, Epoch(0), Epoch(1))]
+    return {
+        "isr_writer": IsrWriter.LEADER if writes else IsrWriter.CONTROLLER,
+        "acts_on_old_metadata": any(
+            protocol.acts_on_metadata(read, known) for read in offsets for known in offsets if read < known
+        ),
+        "truncates_at_once": any(
+            protocol.start_following(log, offset).kept_end < log.end_offset for log in LOGS for offset in offsets
+        ),
+        "last_epoch_needs_answer": any(
+            protocol.last_epoch(fetcher, log.records) != protocol.last_epoch(fetcher._replace(answered=True), log.records)
+            for fetcher in fetchers
+            for log in LOGS
+        ),
+        "promises_latest_offset": any(
+            protocol.latest_offset_lags(Isolation.HIGH_WATERMARK, high_watermark, epoch_start) != Error.NONE
+            for high_watermark in offsets
+            for epoch_start in offsets
+        ),
+    }
+
+
+@pytest.mark.parametrize("protocol", [*BROKER_RELEASES, *WEAKENED], ids=lambda protocol: str(protocol.name))
+def test_the_record_says_of_its_rules_what_they_do(protocol: BrokerProtocol) -> None:
+    """But that a mutant breaks the promise about the latest offset does not take it back."""
+    expected = what_rules_come_to(protocol)
+    assert set(expected) == TRAITS
+    if protocol.name == "next with latest-offset-goes-back":
+        assert expected.pop("promises_latest_offset") is False
+    assert {name: getattr(protocol, name) for name in expected} == expected
+
+
+def test_what_the_record_says_differs_between_releases_or_mutants() -> None:
+    assert all(len({getattr(protocol, name) for protocol in (*BROKER_RELEASES, *WEAKENED)}) > 1 for name in TRAITS)

@@ -4,9 +4,13 @@ from itertools import pairwise
 
 import pytest
 
-from spec.mutation import changed_rules
+from spec.controller.protocol import ControllerProtocol
+from spec.metadata import BrokerRegistration, MetadataImage
+from spec.mutation import changed_rules, weaken
 from spec.releases.kraft import KRAFT_RELEASES
+from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 from spec.releases.zookeeper import ZK_RELEASES
+from spec.values import BrokerEpoch, BrokerId, Incarnation, Offset
 
 CHANGES = {
     ("3.0", "3.2"): {"elect", "marks_recovering"},
@@ -36,3 +40,14 @@ def test_neighbours(neighbours: tuple[str, str]) -> None:
 def test_every_pair_of_neighbours_is_looked_at() -> None:
     pairs = [*pairwise(rules.name for rules in KRAFT_RELEASES), *pairwise(rules.name for rules in ZK_RELEASES)]
     assert set(pairs) == set(CHANGES)
+
+
+WEAKENED = [weaken(release, mutant) for release in KRAFT_RELEASES for mutant in CONTROLLER_MUTANTS]
+
+
+@pytest.mark.parametrize("protocol", [*KRAFT_RELEASES, *WEAKENED], ids=lambda protocol: str(protocol.name))
+def test_the_record_says_whether_a_broker_must_have_replayed_everything(protocol: ControllerProtocol) -> None:
+    registration = BrokerRegistration(BrokerId(1), BrokerEpoch(1), Incarnation(1), fenced=True, registered_at=Offset(0))
+    image = MetadataImage(Offset(9), (registration,), ())
+    assert protocol.caught_up(image, registration, Offset(7)) != protocol.awaits_all_metadata
+    assert protocol.caught_up(image, registration, Offset(8))

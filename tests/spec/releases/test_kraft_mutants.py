@@ -46,7 +46,7 @@ def a_proposal_is_taken_once(rules: ControllerProtocol) -> bool:
     return refused == Error.INVALID_UPDATE_VERSION
 
 
-def a_new_run_inherits_nothing(rules: ControllerProtocol) -> bool:
+def a_new_incarnation_inherits_nothing(rules: ControllerProtocol) -> bool:
     driver = cluster(rules)
     driver.now_ms += TIMEOUT_MS + 1
     driver.register(2)
@@ -98,7 +98,7 @@ def who_takes_part_knows_that_it_is_registered(rules: ControllerProtocol) -> boo
 
 def a_registration_may_be_sent_twice(rules: ControllerProtocol) -> bool:
     driver = cluster(rules)
-    driver.register(1, new_run=False)
+    driver.register(1, new_incarnation=False)
     return members_are_active(driver)
 
 
@@ -106,7 +106,7 @@ STORIES: dict[str, Story] = {
     "stale-broker-epoch-accepted": an_old_run_does_not_join,
     "fenced-replica-admitted": who_is_fenced_does_not_join,
     "stale-partition-epoch-accepted": a_proposal_is_taken_once,
-    "unclean-replica-keeps-its-place": a_new_run_inherits_nothing,
+    "unclean-replica-keeps-its-place": a_new_incarnation_inherits_nothing,
     "election-outside-isr-and-elr": only_replicas_with_all_records_are_elected,
     "last-known-leader-while-down": a_leader_is_up,
     "eligible-without-assignment": who_is_eligible_is_assigned,

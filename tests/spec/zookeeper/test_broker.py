@@ -2,12 +2,13 @@
 
 import pytest
 
-from spec.broker.effects import LogDeleted, Persist, WriteIsr
+from spec.broker.effects import LogDeleted, Persist
 from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
 from spec.broker.rules.fetcher import NOT_FETCHING
+from spec.broker.rules.isr.request import WriteIsr
 from spec.log.record_log import RecordLog
+from spec.messages.administration.error_response import ErrorResponse
 from spec.messages.alter_partition import AlterPartitionRequest
-from spec.messages.error_response import ErrorResponse
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
 from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
 from spec.releases.broker import BROKER_2_0, BROKER_2_6
@@ -82,12 +83,12 @@ def test_what_is_not_meant_for_this_run_or_no_news_is_refused(request_: LeaderAn
 
 def test_a_replica_is_stopped_or_given_up() -> None:
     request = StopReplicaRequest(CONTROLLER, NO_BROKER_EPOCH, PartitionId(0), EPOCH, delete=False)
-    stopped = handle_stop_replica(OLD, replica(), request)
+    stopped = handle_stop_replica(OLD, replica(), request, NOW)
     assert (stopped.state.partition.fetcher, stopped.effects) == (NOT_FETCHING, (answer(Error.NONE),))
     assert stopped.state.partition.local == replica().partition.local
-    gone = handle_stop_replica(OLD, replica(), request._replace(delete=True))
+    gone = handle_stop_replica(OLD, replica(), request._replace(delete=True), NOW)
     assert gone.effects == (Persist(LogDeleted()), answer(Error.NONE))
-    stale = handle_stop_replica(OLD, replica(), request._replace(controller_epoch=Epoch(1)))
+    stale = handle_stop_replica(OLD, replica(), request._replace(controller_epoch=Epoch(1)), NOW)
     assert stale == (replica(), (answer(Error.STALE_CONTROLLER_EPOCH),))
 
 

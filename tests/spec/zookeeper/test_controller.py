@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
 from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
@@ -29,23 +30,24 @@ from spec.zookeeper.controller import (
     ZkControllerState,
     ZkPartition,
     ZkStep,
-    create_partition,
-    handle_alter_partition_reassignments,
-    handle_broker_change,
+    handle_alter_partition,
     handle_controlled_shutdown,
-    handle_isr_proposal,
-    handle_preferred_election,
-    handle_reassignment_progress,
+    handle_elect_leaders,
+    on_broker_change,
+    on_failover,
+    on_new_partition,
+    on_reassignment,
+    on_reassignment_progress,
     refresh,
-    refuse_isr_proposal,
-    take_over,
+    refuse_alter_partition,
     zk_partition_of,
 )
 from spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, isr_write, write_partition
-from spec.zookeeper.protocol import LiveBroker, ZkControllerProtocol
+from spec.zookeeper.protocol import LiveBroker, ZkController, ZkControllerProtocol, ZkControllerSettings
 from tests.spec.controller_driver import ids, order
 
 PARTITION = PartitionId(0)
+NOW = 0
 by_version = pytest.mark.parametrize("rules", ZK_RELEASES, ids=lambda rules: rules.name)
 
 
@@ -66,7 +68,7 @@ class ZooKeeper:
 
     def __post_init__(self) -> None:
         entry = ZkPartition(PARTITION, self.replicas, self.node)
-        self.take(take_over(self.rules, self.unclean, self.controller_epoch, self.live(), (entry,)))
+        self.take(on_failover(self.controller, self.controller_epoch, self.live(), (entry,)))
 
     def live(self) -> tuple[LiveBroker, ...]:
         return tuple(LiveBroker(BrokerId(broker), BrokerEpoch(self.epochs[broker])) for broker in sorted(self.epochs))
@@ -88,6 +90,10 @@ class ZooKeeper:
         assert zk_partition_of(self.state, PARTITION).node == self.node
         return Error.NONE
 
+    @property
+    def controller(self) -> ZkController:
+        return ZkController(self.rules, ZkControllerSettings(self.unclean))
+
     def change(self, **epochs: int | None) -> None:
         """Brokers come, bounce or go: `b1=11` registers broker 1 with that epoch, `b1=None` takes it away."""
         for name, epoch in epochs.items():
@@ -95,7 +101,7 @@ class ZooKeeper:
             if epoch is not None:
                 self.epochs[int(name[1:])] = epoch
         self.sent.clear()
-        self.take(handle_broker_change(self.rules, self.unclean, self.state, self.live()))
+        self.take(on_broker_change(self.controller, self.state, self.live()))
 
     def told(self, kind: type) -> list[int]:
         return [to for to, message in self.sent if isinstance(message, kind)]
@@ -113,14 +119,14 @@ def test_a_new_partition_is_led_by_its_first_online_replica(rules: ZkControllerP
     zookeeper = ZooKeeper(rules)
     zookeeper.state = zookeeper.state._replace(partitions=(), shutting_down=ids(2))
     zookeeper.sent.clear()
-    assert zookeeper.take(create_partition(rules, zookeeper.state, PARTITION, order(2, 3, 1))) == Error.NONE
+    assert zookeeper.take(on_new_partition(ZkController(rules), zookeeper.state, PARTITION, order(2, 3, 1))) == Error.NONE
     assert (zookeeper.role, zookeeper.node.partition_epoch) == ((3, ids(1, 3), 0), 0)
     assert zookeeper.told(LeaderAndIsrRequest) == [1, 3]
 
 
 def test_a_new_partition_waits_for_a_replica_that_is_online() -> None:
     state = ZkControllerState(Epoch(1), (LiveBroker(BrokerId(1), BrokerEpoch(10)),))
-    assert create_partition(ZK_2_2, state, PARTITION, order(2, 3)) == (state, ())
+    assert on_new_partition(ZkController(ZK_2_2), state, PARTITION, order(2, 3)) == (state, ())
 
 
 # ---- brokers come and go
@@ -193,7 +199,7 @@ def test_a_broker_without_replicas_matters_to_nobody() -> None:
 
 def test_a_change_without_a_change() -> None:
     zookeeper = ZooKeeper()
-    step = handle_broker_change(zookeeper.rules, False, zookeeper.state, zookeeper.live())
+    step = on_broker_change(ZkController(zookeeper.rules), zookeeper.state, zookeeper.live())
     assert (step.state, step.effects) == (zookeeper.state, ())
 
 
@@ -209,10 +215,10 @@ def test_a_decision_on_an_old_state_is_made_again() -> None:
     ).node
     before, zookeeper.sent = zookeeper.state, []
     live = zookeeper.live()[1:]
-    assert zookeeper.take(handle_broker_change(ZK_2_2, False, before, live)) == Error.INVALID_UPDATE_VERSION
+    assert zookeeper.take(on_broker_change(ZkController(ZK_2_2), before, live)) == Error.INVALID_UPDATE_VERSION
     assert (zookeeper.state, zookeeper.sent) == (before, [])
     again = refresh(before, PARTITION, zookeeper.node)
-    assert zookeeper.take(handle_broker_change(ZK_2_2, False, again, live)) == Error.NONE
+    assert zookeeper.take(on_broker_change(ZkController(ZK_2_2), again, live)) == Error.NONE
     assert zookeeper.role == (3, ids(3), 1)
 
 
@@ -220,13 +226,13 @@ def test_a_decision_on_an_old_state_is_made_again() -> None:
 def test_a_controller_that_has_been_replaced(rules: ZkControllerProtocol, error: Error) -> None:
     zookeeper = ZooKeeper(rules)
     zookeeper.controller_epoch = Epoch(2)
-    assert zookeeper.take(handle_broker_change(rules, False, zookeeper.state, zookeeper.live()[1:])) == error
+    assert zookeeper.take(on_broker_change(ZkController(rules), zookeeper.state, zookeeper.live()[1:])) == error
 
 
 def test_a_controller_does_not_touch_what_a_later_one_has_decided() -> None:
     zookeeper = ZooKeeper(ZK_1_1)
     zookeeper.state = refresh(zookeeper.state, PARTITION, zookeeper.node._replace(controller_epoch=Epoch(2)))
-    step = handle_broker_change(ZK_1_1, False, zookeeper.state, zookeeper.live()[1:])
+    step = on_broker_change(ZkController(ZK_1_1), zookeeper.state, zookeeper.live()[1:])
     assert not any(isinstance(effect, ConditionalWrite) for effect in step.effects)
 
 
@@ -237,9 +243,14 @@ def test_a_new_controller_announces_what_is_and_repairs_what_it_can() -> None:
     assert zookeeper.node.controller_epoch == 2
 
 
-def test_a_partition_is_read_before_it_is_decided() -> None:
-    with pytest.raises(AssertionError, match="not read"):
-        zk_partition_of(ZkControllerState(Epoch(1)), PARTITION)
+def test_a_partition_is_as_it_was_read_last() -> None:
+    zookeeper = ZooKeeper()
+    other = zk_partition_of(zookeeper.state, PARTITION)._replace(partition_id=PartitionId(PARTITION + 1))
+    state = zookeeper.state._replace(partitions=(*zookeeper.state.partitions, other))
+    read = zookeeper.node._replace(controller_epoch=Epoch(7))
+    state = refresh(state, PARTITION, read)
+    assert zk_partition_of(state, PARTITION).node == read
+    assert zk_partition_of(state, other.partition_id) == other
 
 
 # ---- controlled shutdown
@@ -248,7 +259,7 @@ def test_a_partition_is_read_before_it_is_decided() -> None:
 def shut_down(zookeeper: ZooKeeper, broker: int, epoch: int = NO_BROKER_EPOCH) -> Any:
     zookeeper.sent.clear()
     request = ControlledShutdownRequest(BrokerId(broker), BrokerEpoch(epoch))
-    zookeeper.take(handle_controlled_shutdown(zookeeper.rules, zookeeper.unclean, zookeeper.state, request))
+    zookeeper.take(handle_controlled_shutdown(zookeeper.controller, zookeeper.state, request, NOW))
     return zookeeper.sent[-1][1]
 
 
@@ -291,7 +302,7 @@ def test_controlled_shutdown_of_whom() -> None:
 
 
 def prefer(zookeeper: ZooKeeper) -> Error:
-    zookeeper.take(handle_preferred_election(zookeeper.rules, zookeeper.state, PARTITION))
+    zookeeper.take(handle_elect_leaders(zookeeper.controller, zookeeper.state, ElectLeadersRequest(PARTITION), NOW))
     answer: Error = zookeeper.sent[-1][1].error
     return answer
 
@@ -322,9 +333,9 @@ def proposal(*isr: int, **fields: Any) -> AlterPartitionRequest:
 
 
 def propose(zookeeper: ZooKeeper, request: AlterPartitionRequest) -> Any:
-    step = handle_isr_proposal(zookeeper.rules, zookeeper.state, request)
+    step = handle_alter_partition(zookeeper.controller, zookeeper.state, request, NOW)
     if zookeeper.take(step) != Error.NONE:
-        return refuse_isr_proposal(request)
+        return refuse_alter_partition(request)
     return next(effect.message for effect in step.effects if isinstance(effect, Reply))
 
 
@@ -365,11 +376,7 @@ def test_nobody_asks_whether_a_proposed_member_is_alive() -> None:
 
 def reassign(zookeeper: ZooKeeper, *replicas: int) -> None:
     zookeeper.sent.clear()
-    zookeeper.take(
-        handle_alter_partition_reassignments(
-            zookeeper.rules, zookeeper.unclean, zookeeper.state, PARTITION, order(*replicas)
-        )
-    )
+    zookeeper.take(on_reassignment(zookeeper.controller, zookeeper.state, PARTITION, order(*replicas)))
 
 
 def with_isr(zookeeper: ZooKeeper, *isr: int) -> None:
@@ -378,7 +385,7 @@ def with_isr(zookeeper: ZooKeeper, *isr: int) -> None:
     zookeeper.node = write_partition(zookeeper.node, Epoch(1), grown).node
     zookeeper.sent.clear()
     current = refresh(zookeeper.state, PARTITION, zookeeper.node)
-    zookeeper.take(handle_reassignment_progress(zookeeper.rules, zookeeper.unclean, current, PARTITION))
+    zookeeper.take(on_reassignment_progress(zookeeper.controller, current, PARTITION))
 
 
 def test_a_reassignment_from_begin_to_end() -> None:

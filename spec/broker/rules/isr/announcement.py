@@ -4,6 +4,14 @@ from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
 from spec.values import NO_PARTITION_EPOCH, Epoch, PartitionEpoch
 
 
+def is_later_leader_epoch(known: Epoch, announced: Epoch) -> bool:
+    """Whether an announced leader epoch is later than the one that a replica goes by.
+
+    **Kafka:** `ReplicaManager.becomeLeaderOrFollower`.
+    """
+    return announced > known
+
+
 def takes_later_leader_epoch(leader_epoch: Epoch, leader: LeaderIsr, epoch: Epoch, partition_epoch: PartitionEpoch) -> bool:
     """Whether a replica takes an announcement of the partition: only one of a later leader epoch.
 
@@ -11,7 +19,7 @@ def takes_later_leader_epoch(leader_epoch: Epoch, leader: LeaderIsr, epoch: Epoc
 
     **Kafka:** `ReplicaManager.becomeLeaderOrFollower`, up to 3.2.
     """
-    return epoch > leader_epoch
+    return is_later_leader_epoch(leader_epoch, epoch)
 
 
 def takes_no_older_partition_epoch(

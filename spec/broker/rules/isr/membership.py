@@ -1,6 +1,6 @@
 """Who may join the in-sync replicas, and who drops out."""
 
-from spec.broker.rules.followers import Brokers, Follower, FollowerState, is_caught_up
+from spec.broker.rules.followers import Brokers, Follower, is_caught_up
 from spec.metadata import broker_of, is_active
 from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Offset
 
@@ -29,19 +29,25 @@ def eligible_in_its_broker_epoch(brokers: Brokers, replica: BrokerId, broker_epo
     return broker_epoch in (NO_BROKER_EPOCH, registration.broker_epoch)
 
 
-def has_reached_high_watermark(follower: FollowerState, high_watermark: Offset, epoch_start: Offset) -> bool:
-    """Whether a follower has all that its leader knows to be committed. **Kafka:** `Partition.maybeExpandIsr` up to 2.0."""
-    return follower.end_offset >= high_watermark
+def has_reached_high_watermark(end_offset: Offset, high_watermark: Offset, epoch_start: Offset) -> bool:
+    """Whether a follower has all that its leader knows to be committed.
+
+    Parameters: where the follower's log ends, as the leader knows; the leader's high watermark; where the leader's log
+    ended when its epoch began (offsets).
+
+    **Kafka:** `Partition.maybeExpandIsr` up to 2.0.
+    """
+    return end_offset >= high_watermark
 
 
-def has_reached_epoch_start(follower: FollowerState, high_watermark: Offset, epoch_start: Offset) -> bool:
-    """Whether a follower has all that its leader knows to be committed, and all that an earlier leader can have committed.
+def has_reached_epoch_start(end_offset: Offset, high_watermark: Offset, epoch_start: Offset) -> bool:
+    """As `has_reached_high_watermark`, and the follower has all that an earlier leader can have committed.
 
-    The latter lies before `epoch_start`, where the leader's log ended when its epoch began. Lag in time does not matter.
+    That lies before `epoch_start`. Lag in time does not matter.
 
     **Kafka:** `Partition.isFollowerInSync` (KAFKA-7128, since 2.1).
     """
-    return has_reached_high_watermark(follower, high_watermark, epoch_start) and follower.end_offset >= epoch_start
+    return has_reached_high_watermark(end_offset, high_watermark, epoch_start) and end_offset >= epoch_start
 
 
 def joins_at_any_isr_size(caught_up: bool, under_min_isr: bool) -> bool:

@@ -63,14 +63,14 @@ def propose_as_if_granted(leader: LeaderIsr, isr: frozenset[BrokerId]) -> Propos
     return Proposal(assumed, PartitionIsr(isr, leader.partition_epoch))
 
 
-def isr_with(leader: LeaderIsr, replica: BrokerId) -> frozenset[BrokerId]:
-    """The ISR that a leader proposes in order to admit `replica`. **Kafka:** `Partition.prepareIsrExpand`."""
-    return leader.isr | {replica}
+def isr_with(isr: frozenset[BrokerId], replica: BrokerId) -> frozenset[BrokerId]:
+    """What a leader with this ISR proposes in order to admit `replica`. **Kafka:** `Partition.prepareIsrExpand`."""
+    return isr | {replica}
 
 
-def isr_without(leader: LeaderIsr, replicas: frozenset[BrokerId]) -> frozenset[BrokerId]:
-    """The ISR that a leader proposes in order to drop `replicas`. **Kafka:** `Partition.prepareIsrShrink`."""
-    return leader.isr - replicas
+def isr_without(isr: frozenset[BrokerId], replicas: frozenset[BrokerId]) -> frozenset[BrokerId]:
+    """What a leader with this ISR proposes in order to drop `replicas`. **Kafka:** `Partition.prepareIsrShrink`."""
+    return isr - replicas
 
 
 def nothing_pending(leader: LeaderIsr) -> bool:

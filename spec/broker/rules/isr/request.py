@@ -1,10 +1,36 @@
 """How a leader asks for another ISR, and what it says of the members: by release."""
 
-from spec.broker.effects import IsrRequest, WriteIsr
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
 from spec.broker.rules.followers import NEVER_FETCHED, Follower, follower_of
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
 from spec.step import SendToController
 from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId
+
+
+class IsrWriter(Enum):
+    """Who writes an ISR where the controller finds it."""
+
+    LEADER = "the leader"
+    """The leader itself, to ZooKeeper: up to 2.6."""
+
+    CONTROLLER = "the controller"
+    """The controller, when a leader asks for it: since 2.7 (KIP-497)."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteIsr:
+    """Write the partition's state to ZooKeeper if it is as the leader knows it; the answer comes before any other message.
+
+    Kafka: `ReplicationUtils.updateLeaderAndIsr`, a conditional write under the partition's lock.
+    """
+
+    request: AlterPartitionRequest
+
+
+IsrRequest: TypeAlias = WriteIsr | SendToController[AlterPartitionRequest]
 
 
 def members(

@@ -25,7 +25,7 @@ from model_check.cli import main as cli
 from model_check.core.exploration import CheckpointError, Checkpointing, Exploration, Limits, Progress
 from model_check.core.model import Model
 from model_check.core.symmetry import Symmetry
-from model_check.engines.compiled import checkpoint, engine, explore, layout, store
+from model_check.engines.compiled import checkpoint, explore, layout, search, store
 from model_check.engines.compiled.checkpoint import Checkpoint
 from tests.model_check.engines.comparison import SMALL_MODELS, assert_replays, model_of, numbers_of
 from tests.model_check.toy import counters
@@ -76,8 +76,8 @@ def assert_same(found: Exploration, expected: Exploration) -> None:
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "CHUNK", 64)
-    monkeypatch.setattr(engine, "BLOCK", 256)
+    monkeypatch.setattr(search, "CHUNK", 64)
+    monkeypatch.setattr(search, "BLOCK", 256)
 
 
 # ---- stopped
@@ -106,8 +106,8 @@ def resumes_like_undisturbed(
     symmetry = Symmetry(model) if symmetric else None
     expected = run(model, None, symmetry=symmetry)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "WIDE_UNTIL", layouts[0])
-        patch.setattr(engine, "LOOSE_UNTIL", layouts[1])
+        patch.setattr(search, "WIDE_UNTIL", layouts[0])
+        patch.setattr(search, "LOOSE_UNTIL", layouts[1])
         resume = False
         for number, blocks in enumerate(stops):
             team = workers[number % len(workers)]
@@ -121,6 +121,7 @@ def resumes_like_undisturbed(
         assert_same(run(model, folder, resume, workers=workers[-1], symmetry=symmetry), expected)
 
 
+@pytest.mark.slow
 @EXAMPLES
 @STOPPED
 def test_stopped_after_any_blocks(tmp_path: Path, **drawn: Any) -> None:
@@ -144,9 +145,9 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Explorat
         copies.append(shutil.copytree(base / "original", base / f"{len(copies)}"))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "CHUNK", 64)
-        patch.setattr(engine, "BLOCK", 512)
-        patch.setattr(engine, "WIDE_UNTIL", 2000)
+        patch.setattr(search, "CHUNK", 64)
+        patch.setattr(search, "BLOCK", 512)
+        patch.setattr(search, "WIDE_UNTIL", 2000)
         found = run(model_of(*KIP_101), base / "original", report=copy)
     return copies, found
 
@@ -262,7 +263,7 @@ def crashing_at(crash_at: int, model: Model, folder: Path, steps: list[str] | No
         ]:
             patch.setattr(place, name, step_of(name, getattr(place, name)))
         patch.setattr(checkpoint._DigestingWriter, "write", some_of(checkpoint._DigestingWriter.write))
-        patch.setattr(engine, "WIDE_UNTIL", 300)
+        patch.setattr(search, "WIDE_UNTIL", 300)
         try:
             return run(model, folder)
         except _CrashError:
@@ -306,7 +307,10 @@ def test_a_write_that_was_cut_off_does_not_count(kept: tuple[list[Path], Explora
     assert tried > 3
 
 
-COMMAND = [sys.executable, "-c", "from model_check.cli import main; main()"]
+EMERGENCY_S = 900.0
+"""When a process that should have ended long ago is given up, and the test fails."""
+
+COMMAND = [sys.executable, "-c", "from model_check.cli.main import main; main()"]
 
 
 def start(*args: str) -> "subprocess.Popen[str]":
@@ -323,14 +327,37 @@ def numbers_in(output: str) -> dict[str, Any]:
     return numbers
 
 
-def wait_for_a_save(process: "subprocess.Popen[Any]", folder: Path, which: int) -> None:
-    """Wait until the process is in the middle of a save, the `which`-th that is seen, or has ended."""
-    while process.poll() is None:
-        if (folder / "manifest.json.unfinished").exists():
-            which -= 1
-            if which <= 0:
-                return
-            time.sleep(0.004)
+KILLED_AT = """
+import os, signal
+from itertools import count
+from model_check import exploration
+
+def dies(function, at):
+    numbers = count(1)
+    def called(*args, **more):
+        if next(numbers) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*args, **more)
+    return called
+
+os.fsync = dies(os.fsync, {flush})
+exploration.Clock.tick = dies(exploration.Clock.tick, {block})
+from model_check.cli.main import main
+main()
+"""
+"""A search that kills itself before it flushes a file for the so-and-so-many-th time, or before a block; 0: never."""
+
+
+def wait_for_saves(process: "subprocess.Popen[Any]", folder: Path, which: int) -> None:
+    """Wait until so many checkpoints were seen to replace the one before, or the process has ended."""
+    seen, ends = None, time.monotonic() + EMERGENCY_S
+    while process.poll() is None and which > 0:
+        with suppress(FileNotFoundError):
+            found = (folder / "manifest.json").stat().st_ino
+            which -= found != seen
+            seen = found
+        assert time.monotonic() < ends, f"emergency stop: no checkpoint within {EMERGENCY_S} s"
+        time.sleep(0.002)
 
 
 def is_amid_a_save(folder: Path) -> bool:
@@ -344,29 +371,31 @@ def is_amid_a_save(folder: Path) -> bool:
     )
 
 
-def kill_until(kills: int, seed: int, arguments: list[str], folder: Path, longest: float) -> dict[str, int]:
-    """Kill searches at random moments, every other one amid a save, and resume them; compare what those say that end."""
+def kill_until(kills: int, seed: int, arguments: list[str], folder: Path) -> dict[str, int]:
+    """Kill searches at random moments and resume them; compare what those say that end.
+
+    In turn: before some flush of a file, so amid a save; before some block; from outside, after some save.
+    """
     chance = random.Random(seed)
     command = ["check", *arguments, "--all", "--json", "--quiet"]
-    expected = numbers_in(start(*command).communicate(timeout=60)[0])
+    expected = numbers_in(start(*command).communicate(timeout=EMERGENCY_S)[0])
     output, problems = folder.parent / "output", folder.parent / "problems"
     counts = {"killed": 0, "with a checkpoint": 0, "amid a save": 0, "ended": 0}
     while counts["killed"] < kills or not counts["ended"]:
         kept_one = (folder / "manifest.json").exists()
         option = ["--resume" if kept_one else "--checkpoint", str(folder), "--checkpoint-interval", "0"]
+        way = counts["killed"] % 3 if counts["killed"] < kills else None
+        script = KILLED_AT.format(
+            flush=chance.randint(1, 60) if way == 0 else 0, block=chance.randint(1, 20) if way == 1 else 0
+        )
         with output.open("w") as out, problems.open("w") as err:
             process = subprocess.Popen(
-                [*COMMAND, *command, *option, "--workers", chance.choice("12")], stdout=out, stderr=err
+                [sys.executable, "-c", script, *command, *option, "--workers", chance.choice("12")], stdout=out, stderr=err
             )
-        if counts["killed"] < kills and chance.random() < 0.5:
-            wait_for_a_save(process, folder, chance.randint(1, 12))
-        elif counts["killed"] < kills:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=chance.uniform(0, longest))
-        else:
-            process.wait(timeout=60)
-        process.kill()
-        if process.wait() == -signal.SIGKILL:
+        if way == 2:
+            wait_for_saves(process, folder, chance.randint(0, 8))
+            process.kill()
+        if process.wait(timeout=EMERGENCY_S) == -signal.SIGKILL:
             counts["killed"] += 1
             if (folder / "manifest.json").exists():
                 counts["with a checkpoint"] += 1
@@ -381,37 +410,49 @@ def kill_until(kills: int, seed: int, arguments: list[str], folder: Path, longes
 
 def test_killed_at_random_moments(tmp_path: Path) -> None:
     arguments = ["kip-320", "--replicas", "3", "--max-epoch", "1", "--log-size", "2", "--max-records", "2"]
-    assert kill_until(5, 1, arguments, tmp_path / "kept", 1.2)["killed"] == 5
+    assert kill_until(5, 1, arguments, tmp_path / "kept")["killed"] == 5
 
 
 @pytest.mark.slow
 def test_killed_at_random_moments_often(tmp_path: Path) -> None:
-    arguments = ["kip-320", "--replicas", "3", "--max-epoch", "2", "--log-size", "2", "--max-records", "2"]
-    counts = kill_until(52, 2, arguments, tmp_path / "kept", 2.0)
-    assert counts["killed"] == 52
-    assert counts["with a checkpoint"] >= 30
-    assert counts["amid a save"] >= 10
+    arguments = ["kip-320", "--replicas", "3", "--max-epoch", "1", "--log-size", "2", "--max-records", "2"]
+    counts = kill_until(30, 2, arguments, tmp_path / "kept")
+    assert counts["killed"] == 30
+    assert counts["with a checkpoint"] >= 20
+    assert counts["amid a save"] >= 8
     assert counts["ended"] >= 1
+
+
+STOPPED_AT_FIRST_SAVE = """
+import os
+from model_check.compiled import checkpoint
+
+begin = checkpoint.Checkpoint.begin
+def begins(*args):
+    begin(*args)
+    os.kill(os.getpid(), {sent})
+checkpoint.Checkpoint.begin = begins
+from model_check.cli.main import main
+main()
+"""
+"""A search that gets a signal as soon as its first checkpoint is there."""
 
 
 @pytest.mark.parametrize("asked_to_stop", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_a_checkpoint_and_ends_with_3(asked_to_stop: signal.Signals, tmp_path: Path) -> None:
-    arguments = ["check", "kip-320", "--replicas", "3", "--max-epoch", "2", "--invariant", "StrongIsr", "--json", "--quiet"]
+    arguments = ["check", "kip-320", "--replicas", "3", "--max-epoch", "1", "--invariant", "StrongIsr", "--json", "--quiet"]
     folder = tmp_path / "kept"
-    process = start(*arguments, "--checkpoint", str(folder))
-    until = time.monotonic() + 60
-    while not (folder / "manifest.json").exists() and time.monotonic() < until:
-        time.sleep(0.005)
-    process.send_signal(asked_to_stop)
-    output, problems = process.communicate(timeout=60)
-    assert process.returncode == 3
-    stopped = json.loads(output)
+    script = STOPPED_AT_FIRST_SAVE.format(sent=int(asked_to_stop))
+    command = [sys.executable, "-c", script, *arguments, "--checkpoint", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=EMERGENCY_S, check=False)
+    assert done.returncode == 3
+    stopped = json.loads(done.stdout)
     assert stopped["stopped_because"] == "interrupted"
     states = f"{stopped['distinct_states']:,}"
-    assert problems == f"kspec: a checkpoint of {states} states is in {folder}; --resume {folder} goes on\n"
+    assert done.stderr == f"kspec: a checkpoint of {states} states is in {folder}; --resume {folder} goes on\n"
     process = start(*arguments, "--resume", str(folder))
-    resumed = json.loads(process.communicate(timeout=60)[0])
-    assert (resumed["distinct_states"], resumed["transitions"], resumed["depth"]) == (737_794, 1_929_153, 26)
+    resumed = json.loads(process.communicate(timeout=EMERGENCY_S)[0])
+    assert (resumed["distinct_states"], resumed["transitions"], resumed["depth"]) == (39_619, 102_219, 22)
     assert resumed["duration_s"] > stopped["duration_s"]
 
 
@@ -561,7 +602,7 @@ def test_when_memory_is_short_kspec_ends_with_3(tmp_path: Path, monkeypatch: pyt
     arguments = ["check", "kip-320", "--replicas", "2", "--max-epoch", "1"]
     free = iter([1 << 40, 1 << 40, 1 << 40])
     with monkeypatch.context() as short:
-        short.setattr(engine, "available_memory", lambda: next(free, 5_000_000))
+        short.setattr(search, "available_memory", lambda: next(free, 5_000_000))
         short.setattr(sys, "argv", ["kspec", *arguments, "--quiet", "--checkpoint", str(folder)])
         with pytest.raises(SystemExit) as ended:
             cli.main()

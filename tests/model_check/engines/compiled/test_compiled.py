@@ -7,7 +7,7 @@ import pytest
 from model_check.core.exploration import Exploration, Limits
 from model_check.core.model import Model
 from model_check.engines import reference
-from model_check.engines.compiled import engine, explore, tables
+from model_check.engines.compiled import explore, search, tables
 from spec.published.mutants import ISR_MUTANTS, MUTANTS
 from tests.model_check.engines.comparison import SMALL_MODELS, assert_replays, model_of, numbers_of
 
@@ -36,8 +36,8 @@ def test_small_models(name: str, parameters: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("workers", [2, 3])
 def test_workers_make_no_difference(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "CHUNK", 64)
-    monkeypatch.setattr(engine, "BLOCK", 512)
+    monkeypatch.setattr(search, "CHUNK", 64)
+    monkeypatch.setattr(search, "BLOCK", 512)
     model = model_of("kip-101", {"replicas": 2, "max_epoch": 2})
     alone = explore(model, model.properties, EVERYTHING, 1)
     together = assert_like_reference(model, workers)
@@ -59,16 +59,16 @@ def test_isr_mutants(mutant: str) -> None:
 @pytest.mark.parametrize(
     ("where", "name", "value"),
     [
-        (engine, "WIDE_UNTIL", 1),
-        (engine, "WIDE_UNTIL", 10**9),
-        (engine, "CHUNK", 7),
-        (engine, "CHUNK_OUTPUT", 1),
-        (engine, "MISSES", 1),
-        (engine, "SPARSE_BELOW", 0),
+        (search, "WIDE_UNTIL", 1),
+        (search, "WIDE_UNTIL", 10**9),
+        (search, "CHUNK", 7),
+        (search, "CHUNK_OUTPUT", 1),
+        (search, "MISSES", 1),
+        (search, "SPARSE_BELOW", 0),
         (tables, "DENSE_BITS", 0),
         (tables, "DENSE_BITS", 24),
         (tables, "KEY_BITS", 15),
-        (engine, "LOOSE_UNTIL", 1 << 13),
+        (search, "LOOSE_UNTIL", 1 << 13),
     ],
 )
 def test_settings_change_only_speed(where: Any, name: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from model_check.core.exploration import Limits, Progress
 from model_check.engines import reference
-from model_check.engines.compiled import engine, explore, store
+from model_check.engines.compiled import explore, search, store
 from tests.model_check.engines.comparison import assert_replays, model_of, numbers_of
 
 PARAMETERS = {"replicas": 2, "max_epoch": 2}
@@ -51,7 +51,7 @@ def test_a_limit_on_time() -> None:
 
 
 def test_reports_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "BLOCK", 256)
+    monkeypatch.setattr(search, "BLOCK", 256)
     reports: list[Progress] = []
     model = model_of("kip-320", PARAMETERS)
     found = explore(model, [], Limits(stop_at_first=False, report=reports.append, report_every=0), 1)
@@ -86,7 +86,7 @@ def test_stops_before_memory_runs_out() -> None:
 
 
 def test_stops_when_the_system_has_no_memory_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "available_memory", lambda: 1 << 20)
+    monkeypatch.setattr(search, "available_memory", lambda: 1 << 20)
     found = explore(model_of("kip-320", PARAMETERS), [], Limits(stop_at_first=False), 1)
     assert found.stopped_because == "memory is nearly exhausted: 1 MB are left"
 

@@ -86,7 +86,7 @@ def test_what_is_written_can_be_read_by_people() -> None:
         value_as_text(LeaderAndIsr(NO_LEADER, Epoch(1), frozenset({BrokerId(3)})))
         == '{"spec.values:LeaderAndIsr":[-1,1,{"set":[3]}]}'
     )
-    assert value_as_text(Colour.RED) == '{"tests.model_check.test_written_values:Colour":"RED"}'
+    assert value_as_text(Colour.RED) == '{"tests.model_check.engines.compiled.test_written_values:Colour":"RED"}'
 
 
 @pytest.mark.parametrize("value", [1.5, [1], {1: 2}, {1}, object(), len, Record, Counted(1), (1, b"x")])

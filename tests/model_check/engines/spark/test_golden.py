@@ -4,7 +4,6 @@
 partitions; 64 take minutes on two cores, so here only `test_spark.py` has them, with a smaller model.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,18 +12,12 @@ pytest.importorskip("pyspark", reason="engine spark is not installed: pip instal
 
 from model_check.core.exploration import Limits
 from model_check.engines.spark import engine
-from model_check.engines.spark.session import SparkSettings, spark_context
+from model_check.engines.spark.session import SparkSettings
 from model_check.models import MODELS
 from tests.model_check.models.test_golden import ROWS, assert_is_row, row_name
 
 ON_SPARK = {1: "kip-320-2-2-2-1", 2: "async-isr-3-2-2", 7: "truncate-to-hw-2-2-2-1"}
 """A row for each number of partitions."""
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with spark_context(SparkSettings("local[2]", conf={"spark.ui.enabled": "false"})) as context:
-        yield context
 
 
 @pytest.mark.slow

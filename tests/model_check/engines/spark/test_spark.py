@@ -6,9 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -28,12 +26,14 @@ from model_check.core.model import Model
 from model_check.core.symmetry import Symmetry
 from model_check.engines import compiled
 from model_check.engines.compiled.checkpoint import identity
-from model_check.engines.spark import engine, head, tasks
+from model_check.engines.spark import engine, head
 from model_check.engines.spark.checkpoint import Checkpoint
 from model_check.engines.spark.java import NoJavaError, find_java, launcher_home
-from model_check.engines.spark.messages import decode, encode, in_order
-from model_check.engines.spark.runs import Folder, Piece
-from model_check.engines.spark.session import SparkError, SparkSettings, collected, spark_context
+from model_check.engines.spark.session import SparkError, SparkSettings, collected
+from model_check.engines.spark.shuffles import SparkExploration
+from model_check.engines.spark.worker import tasks
+from model_check.engines.spark.worker.messages import decode, encode, in_order
+from model_check.engines.spark.worker.runs import Folder, Piece
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import SMALL_MODELS, assert_replays, model_of, numbers_of
 from tests.model_check.engines.spark.in_process import Context
@@ -45,12 +45,12 @@ QUIET = {"spark.ui.enabled": "false"}
 
 def in_process(
     model: Model, partitions: int = 2, limits: Limits = EVERYTHING, symmetric: bool = False, driver_states: int = 0
-) -> Exploration:
+) -> SparkExploration:
     """The engine with all tasks in this process."""
     settings, context = SparkSettings(partitions=partitions, driver_states=driver_states), Context()
     symmetry = Symmetry(model) if symmetric else None
-    with engine._folder(settings, context) as folder:
-        return engine._Search(model, model.properties, limits, settings, symmetry, context, folder).run()
+    with engine.states_folder(settings, context) as folder:
+        return engine.SparkSearch(model, model.properties, limits, settings, symmetry, context, folder).run()
 
 
 def expected(model: Model, symmetric: bool = False) -> dict[str, Any]:
@@ -127,8 +127,8 @@ def test_a_violation_in_the_drivers_levels_ends_the_search() -> None:
     model = model_of("kip-101", {"replicas": 2, "max_epoch": 2})
     properties = [prop for prop in model.properties if prop.by_default]
     settings, context = SparkSettings(partitions=2), Context()
-    with engine._folder(settings, context) as folder:
-        found = engine._Search(model, properties, Limits(), settings, None, context, folder).run()
+    with engine.states_folder(settings, context) as folder:
+        found = engine.SparkSearch(model, properties, Limits(), settings, None, context, folder).run()
     known = compiled.explore(model, properties, Limits())
     assert found.stopped_because == "a property is violated"
     lengths = [[len(verdict.trace or ()) for verdict in result.verdicts if verdict.violated] for result in (found, known)]
@@ -237,11 +237,12 @@ def test_what_does_not_go_together_is_told_in_one_line(
 # ---- tables, without Spark
 
 
+@pytest.mark.slow
 def test_tables_hold_every_state_and_transition_once(tmp_path: Path) -> None:
     model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_partition_epoch": 2})
     settings, context = SparkSettings(partitions=3, tables=str(tmp_path)), Context()
-    with engine._folder(settings, context) as folder:
-        found = engine._Search(model, model.properties, EVERYTHING, settings, None, context, folder).run()
+    with engine.states_folder(settings, context) as folder:
+        found = engine.SparkSearch(model, model.properties, EVERYTHING, settings, None, context, folder).run()
     assert numbers_of(found) == expected(model)
     states = pyarrow.parquet.read_table(tmp_path / "states")
     transitions = pyarrow.parquet.read_table(tmp_path / "transitions").to_pylist()
@@ -262,14 +263,8 @@ def test_tables_hold_every_state_and_transition_once(tmp_path: Path) -> None:
 # ---- on Spark
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with spark_context(SparkSettings("local[2]", conf=QUIET)) as context:
-        yield context
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("partitions", [1, 7, 64])
+@pytest.mark.parametrize("partitions", [1, 7, 20])
 def test_spark_gives_the_numbers_of_the_other_engines(spark: Any, partitions: int) -> None:
     model = counters(3, cap=2)
     found = engine.explore(model, model.properties, EVERYTHING, SparkSettings(partitions=partitions, driver_states=0))
@@ -312,7 +307,7 @@ def test_a_killed_worker_loses_nothing(spark: Any) -> None:
     over = threading.Event()
 
     def kill_now_and_then() -> None:
-        while not over.wait(1.0) and len(killed) < 3:
+        while not over.wait(0.2) and len(killed) < 2:
             workers = _workers_of(spark)
             if workers:
                 os.kill(workers[0], signal.SIGKILL)
@@ -345,24 +340,45 @@ def _workers_of(context: Any) -> list[int]:
     return [pid for pid, parent in parents.items() if parent in daemons]
 
 
+STOPPED_AT_SAVE = """
+import os
+from itertools import count
+from model_check.engines.spark import checkpoint
+
+save, saves = checkpoint.Checkpoint.save, count(1)
+def saves_and_stops(*args, **more):
+    save(*args, **more)
+    if next(saves) == 4:
+        os.kill(os.getpid(), {sent})
+checkpoint.Checkpoint.save = saves_and_stops
+from model_check.cli.main import main
+main()
+"""
+"""A driver that gets a signal when it has written its fourth checkpoint."""
+
+EMERGENCY_S = 900.0
+"""When a process that should have ended long ago is given up, and the test fails."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
 def test_a_driver_that_was_stopped_goes_on_with_resume(sent: signal.Signals, tmp_path: Path) -> None:
     arguments = ["async-isr", "--replicas", "2", "--max-offset", "2", "--max-partition-epoch", "2", "--all", "--json"]
     folder = str(tmp_path / "checkpoints")
-    command = [sys.executable, "-m", "model_check.engines.spark.submit", "check", *arguments, "--engine", "spark", "--quiet"]
-    command += ["--master", "local[2]", "--conf", "spark.ui.enabled=false"]
+    options = ["check", *arguments, "--engine", "spark", "--quiet", "--master", "local[2]"]
+    options += ["--conf", "spark.ui.enabled=false"]
     manifest = tmp_path / "checkpoints" / "spark-manifest.json"
-    first = subprocess.Popen(
-        [*command, "--partitions", "3", "--driver-states", "0", "--checkpoint", folder, "--checkpoint-interval", "0"],
+    first = ["--partitions", "3", "--driver-states", "0", "--checkpoint", folder, "--checkpoint-interval", "0"]
+    script = STOPPED_AT_SAVE.format(sent=int(sent))
+    stopped = subprocess.run(
+        [sys.executable, "-c", script, *options, *first],
         cwd=REPOSITORY,
         stdout=subprocess.DEVNULL,
+        timeout=EMERGENCY_S,
+        check=False,
     )
-    try:
-        assert _wait_for(lambda: manifest.exists() and _levels_in(manifest) >= 4)
-    finally:
-        first.send_signal(sent)
-        status = first.wait(timeout=60)
+    status = stopped.returncode
+    command = [sys.executable, "-m", "model_check.cli.submit", *options]
     assert status == (-signal.SIGKILL if sent == signal.SIGKILL else 3)
     assert 4 <= _levels_in(manifest) < 12
     done = subprocess.run([*command, "--resume", folder], cwd=REPOSITORY, capture_output=True, text=True, check=False)
@@ -377,14 +393,6 @@ def test_a_driver_that_was_stopped_goes_on_with_resume(sent: signal.Signals, tmp
     )
     verdicts = {entry["name"]: (entry["holds"], entry["trace_length"]) for entry in found["properties"]}
     assert verdicts == known["verdicts"]
-
-
-def _wait_for(condition: Any) -> bool:
-    for _ in range(1800):
-        if condition():
-            return True
-        time.sleep(0.1)
-    return False
 
 
 def _levels_in(manifest: Path) -> int:
@@ -403,8 +411,8 @@ def _with_checkpoint(model: Model, asked: Checkpointing, limits: Limits, driver_
     asked_for = Exploration(model, "spark", [Verdict(prop) for prop in model.properties])
     checkpoint = Checkpoint(asked, identity(asked_for))
     settings = SparkSettings(partitions=None if asked.resume else 3, driver_states=driver_states)
-    with engine._folder(settings, Context(), checkpoint) as folder:
-        return engine._Search(model, model.properties, limits, settings, None, Context(), folder, checkpoint).run()
+    with engine.states_folder(settings, Context(), checkpoint) as folder:
+        return engine.SparkSearch(model, model.properties, limits, settings, None, Context(), folder, checkpoint).run()
 
 
 def test_a_checkpoint_is_resumed_with_the_numbers_of_an_undisturbed_run(tmp_path: Path) -> None:
@@ -442,13 +450,13 @@ def test_an_interrupted_search_is_resumed(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_an_interrupt_in_the_last_level_of_the_driver_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    conclude = head._HeadSearch._conclude
+    conclude = head.HeadSearch.conclude
 
-    def interrupted(search: head._HeadSearch) -> None:
+    def interrupted(search: head.HeadSearch) -> None:
         signal.raise_signal(signal.SIGINT)
         conclude(search)
 
-    monkeypatch.setattr(head._HeadSearch, "_conclude", interrupted)
+    monkeypatch.setattr(head.HeadSearch, "conclude", interrupted)
     with pytest.raises(KeyboardInterrupt):
         in_process(counters(6), driver_states=2)
 

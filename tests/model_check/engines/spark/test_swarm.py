@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="engine spark is not installed: pip instal
 from model_check.engines.simulation.simulate import Plan, Simulation, simulate
 from model_check.engines.spark import swarm
 from model_check.models import MODELS
-from model_check.reports import mutants
+from model_check.reports import mutants, mutants_on_spark
 from tests.model_check.commands import Command
 from tests.model_check.engines.spark.in_process import Context
 
@@ -47,9 +47,10 @@ def test_walks_can_begin_anywhere() -> None:
     assert np.array_equal(sum(part.lengths for part in parts), together.lengths)
 
 
+@pytest.mark.slow
 def test_hunts_come_to_the_same_end() -> None:
     names = ("await-isr-only", "stale-partition-epoch-accepted")
-    spread, alone = swarm.hunts_on(Context(), names), list(mutants.hunts(names))
+    spread, alone = mutants_on_spark.hunts_on(Context(), names), list(mutants.hunts(names))
     assert [entry._replace(seconds=0.0) for entry in spread] == [entry._replace(seconds=0.0) for entry in alone]
     assert [entry.killed for entry in spread] == [False, True]
 
@@ -70,8 +71,8 @@ def test_what_does_not_go_together_is_told_in_one_line(command: Command, argumen
 
 
 @pytest.mark.slow
-def test_spark_takes_the_walks_and_hunts_of_the_command(command: Command) -> None:
-    spark = ("--engine", "spark", "--master", "local[2]", "--conf", "spark.ui.enabled=false")
+def test_spark_takes_the_walks_and_hunts_of_the_command(command: Command, spark: Any) -> None:
+    on_spark = ("--engine", "spark", "--master", "local[2]")
     walk = (
         "simulate",
         "kip-101",
@@ -86,11 +87,11 @@ def test_spark_takes_the_walks_and_hunts_of_the_command(command: Command) -> Non
         "--json",
         "--quiet",
     )
-    here, there = json.loads(command(*walk).stdout), json.loads(command(*walk, *spark).stdout)
+    here, there = json.loads(command(*walk).stdout), json.loads(command(*walk, *on_spark).stdout)
     assert there.pop("workers") == 2
     assert there == {**{name: value for name, value in here.items() if name != "workers"}, "duration_s": there["duration_s"]}
     hunt = ("mutants", "stale-partition-epoch-accepted", "await-isr-only", "--json", "--quiet")
-    here, there = json.loads(command(*hunt).stdout), json.loads(command(*hunt, *spark).stdout)
+    here, there = json.loads(command(*hunt).stdout), json.loads(command(*hunt, *on_spark).stdout)
     for entry in (*here["mutants"], *there["mutants"]):
         entry.pop("seconds")
     assert here == there

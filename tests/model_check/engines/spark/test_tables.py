@@ -20,9 +20,9 @@ import pyarrow.parquet
 from model_check.core.exploration import Exploration, Limits, Trace
 from model_check.core.model import Model, State
 from model_check.engines.spark import engine
-from model_check.engines.spark.coverage import covering_traces, mutants_of
-from model_check.engines.spark.session import SparkSettings, spark_context
+from model_check.engines.spark.session import SparkSettings
 from model_check.models import MODELS
+from model_check.reports.coverage import covering_traces, mutants_of
 from tests.model_check.commands import Command
 from tests.model_check.engines.spark.in_process import Context
 
@@ -50,16 +50,9 @@ def explored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Exploratio
     """Tables, written without Spark."""
     folder = tmp_path_factory.mktemp("tables")
     settings, context = SparkSettings(partitions=2, tables=str(folder)), Context()
-    with engine._folder(settings, context) as states:
+    with engine.states_folder(settings, context) as states:
         limits = Limits(stop_at_first=False)
-        return folder, engine._Search(MODEL, MODEL.properties, limits, settings, None, context, states).run()
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    conf = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
-    with spark_context(SparkSettings("local[2]", conf=conf)) as context:
-        yield context
+        return folder, engine.SparkSearch(MODEL, MODEL.properties, limits, settings, None, context, states).run()
 
 
 def test_questions_of_the_documentation_have_answers(spark: Any, explored: tuple[Path, Exploration]) -> None:
@@ -81,8 +74,6 @@ def test_chosen_traces_cover_every_goal(
     spark: Any, command: Command, explored: tuple[Path, Exploration], tmp_path: Path, goals: str
 ) -> None:
     from pyspark.sql import SparkSession, functions  # noqa: PLC0415
-
-    from model_check.engines.spark.coverage import covering_traces  # noqa: PLC0415
 
     folder, found = explored
     chosen = covering_traces(spark, str(folder), goals)
@@ -125,8 +116,8 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Model, Exp
     folder = tmp_path_factory.mktemp("answers")
     model = MODELS["kafka"].build({"brokers": 2, "min_isr": 1, "elections": 1, "isr_shrinks": 1})
     settings, context = SparkSettings(partitions=2, tables=str(folder)), Context()
-    with engine._folder(settings, context) as states:
-        return folder, model, engine._Search(model, [], EVERYTHING, settings, None, context, states).run()
+    with engine.states_folder(settings, context) as states:
+        return folder, model, engine.SparkSearch(model, [], EVERYTHING, settings, None, context, states).run()
 
 
 def test_errors_are_those_that_rules_answer_with(answered: tuple[Path, Model, Exploration]) -> None:

@@ -10,7 +10,8 @@ from model_check.core.model import Model
 from model_check.core.symmetry import Symmetry
 from model_check.engines import compiled, reference
 from model_check.models import MODELS
-from model_check.models.kafka.reading import Reading, image_for, with_image
+from model_check.models.kafka.kraft.reading import Reading, with_image
+from model_check.models.kafka.reductions import image_for
 from model_check.models.kafka.settings import KIP_279_BOUNDS, KIP_320_BOUNDS
 from model_check.models.kafka.values import Cluster, Topic
 from spec.metadata import BrokerRegistration
@@ -42,10 +43,12 @@ def steps(trace: Trace) -> list[str]:
 
 
 SMALL: list[Any] = [
-    {"brokers": 2, "min_isr": 1, "elections": 1, "isr_shrinks": 1},
-    {"brokers": 2, "min_isr": 2, "elections": 0, "fencings": 1},
+    pytest.param({"brokers": 2, "min_isr": 1, "elections": 1, "isr_shrinks": 1}, marks=pytest.mark.slow),
+    pytest.param({"brokers": 2, "min_isr": 2, "elections": 0, "fencings": 1}, marks=pytest.mark.slow),
     pytest.param({"brokers": 2, "min_isr": 1, "elections": 0, "clean_shutdowns": 1}, marks=pytest.mark.slow),
-    {"brokers": 2, "min_isr": 1, "elections": 0, "unclean_shutdowns": 1, "unclean": True},
+    pytest.param(
+        {"brokers": 2, "min_isr": 1, "elections": 0, "unclean_shutdowns": 1, "unclean": True}, marks=pytest.mark.slow
+    ),
     {"brokers": 2, "min_isr": 1, "elections": 1, "late_fetches": 1},
     {"brokers": 2, "min_isr": 1, "elections": 1, "values": 2, "retries": 1},
     pytest.param({"brokers": 3, "min_isr": 2, "elections": 1}, marks=pytest.mark.slow),
@@ -89,6 +92,7 @@ def test_without_disturbances_everything_holds() -> None:
     assert all(verdict.holds for verdict in found.verdicts)
 
 
+@pytest.mark.slow
 def test_a_missed_epoch_loses_an_acknowledged_record_by_clean_elections_only() -> None:
     """Z19. The leader of epoch 0 takes epochs 1 and 2 at once, and counts what a follower fetched in epoch 0."""
     found = explored(kafka(version="4.0", **TWO_ELECTIONS_IN_ONE_DELTA))
@@ -207,6 +211,7 @@ def test_late_fetches_harm_nobody_in_the_repaired_version() -> None:
     assert all(verdict.holds for verdict in found.verdicts)
 
 
+@pytest.mark.slow
 def test_requests_that_arrive_again_harm_nobody_in_the_repaired_version() -> None:
     found = explored(kafka(elections=1, values=2, retries=1), everything=True)
     assert found.complete
@@ -225,6 +230,7 @@ def test_reassignments_tell_no_brokers_apart() -> None:
     assert found.distinct_states == 6856
 
 
+@pytest.mark.slow
 def test_to_ask_for_the_goal_that_a_reassignment_has_already_tells_no_brokers_apart() -> None:
     """The third reassignment may ask for what the second, which waits for its new replica, is to bring."""
     model = kafka(min_isr=1, elections=0, reassignments=3, values=0)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from model_check.models.kafka.reading import image_for
+from model_check.models.kafka.reductions import image_for
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_MEMORY,
@@ -26,11 +26,11 @@ from model_check.models.kafka.values import (
 )
 from model_check.models.kafka.words import reading_in_words
 from model_check.traces.encode import in_words
-from spec.broker.lifecycle import BrokerLifecycle, BrokerState
 from spec.broker.partition import WaitingProduce
 from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
 from spec.broker.rules.followers import Follower, FollowerState
 from spec.broker.rules.isr.proposal import LeaderIsr
+from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.broker.rules.produce import AppendedRecords
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG

@@ -1,4 +1,4 @@
-"""The fetcher's rules one by one: T1-T6, T8, T10, T11, B3, B5, by release where they differ."""
+"""The fetcher's rules one by one, by release where they differ: T1-T6, T8, T10, T11, B3, B5 of docs/rules.md."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a leader remembers of a follower: S1-S5, E2, E3, E5."""
+"""What a leader remembers of a follower: rules S1-S5, E2, E3, E5 of docs/rules.md."""
 
 import pytest
 from hypothesis import given
@@ -145,9 +145,9 @@ def test_who_led_two_epochs_ago_may_not_rely_on_what_it_knew(
 )
 def test_a_follower_has_to_reach_the_epoch_start_too(end: int, by_high_watermark: bool, by_epoch_start: bool) -> None:
     state = fetched(end)
-    assert has_reached_high_watermark(state, Offset(4), Offset(6)) == by_high_watermark
-    assert has_reached_epoch_start(state, Offset(4), Offset(6)) == by_epoch_start
-    assert not has_reached_epoch_start(state, Offset(7), Offset(0))
+    assert has_reached_high_watermark(state.end_offset, Offset(4), Offset(6)) == by_high_watermark
+    assert has_reached_epoch_start(state.end_offset, Offset(4), Offset(6)) == by_epoch_start
+    assert not has_reached_epoch_start(state.end_offset, Offset(7), Offset(0))
 
 
 # ---- E3

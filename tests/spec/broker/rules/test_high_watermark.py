@@ -5,8 +5,8 @@ from hypothesis import given
 
 from spec.log.local_log import follower_high_watermark, high_watermark_after_truncation
 from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.fetch import NO_FETCH, FetchPosition
-from spec.published.fetch import PublishedFetchResponse, apply_fetch_response
+from spec.messages.fetch import NO_FETCH, FetchPosition, FetchResponse
+from spec.published.fetch import apply_fetch_response
 from spec.published.high_watermark import (
     has_record_to_commit,
     holds_back_high_watermark,
@@ -142,8 +142,8 @@ def test_a_followers_is_the_leaders_as_far_as_its_log_goes(leaders: int, own: in
 
 
 def test_a_followers_may_move_back() -> None:
-    assert apply_fetch_response(LOG, PublishedFetchResponse(Error.NONE, (), Offset(3)))[1] == 3
-    assert apply_fetch_response(LOG, PublishedFetchResponse(Error.NONE, (), Offset(1)))[1] == 1
+    assert apply_fetch_response(LOG, FetchResponse(Error.NONE, LOG.end_offset, high_watermark=Offset(3)))[1] == 3
+    assert apply_fetch_response(LOG, FetchResponse(Error.NONE, LOG.end_offset, high_watermark=Offset(1)))[1] == 1
 
 
 @pytest.mark.parametrize(("high_watermark", "end", "after"), [(2, 3, 2), (2, 2, 2), (2, 1, 1), (2, 0, 0), (0, 3, 0)])

@@ -8,7 +8,7 @@ from spec.broker.rules.produce import check_produce
 from spec.log.record_log import RecordLog
 from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 from spec.published.produce import acknowledged_on_append, acknowledged_on_commit, append_as_leader
-from spec.values import BrokerId, Epoch, Error, LeaderAndIsr, Record
+from spec.values import BrokerId, Epoch, Error, LeaderAndIsr, Offset, Record
 from tests.spec.strategies import epochs, record_logs, roles
 
 VALID_ACKS = (ACKS_ALL, ACKS_NONE, ACKS_LEADER)
@@ -55,12 +55,12 @@ def test_acknowledgement_on_append_is_for_acks_1() -> None:
 
 @pytest.mark.parametrize(("isr_size", "acknowledged"), [(1, False), (2, True), (3, True)])
 def test_acknowledgement_on_commit_is_for_acks_all_with_enough_in_sync(isr_size: int, acknowledged: bool) -> None:
-    assert acknowledged_on_commit(with_isr(isr_size), ACKS_ALL, min_isr=2) is acknowledged
-    assert not acknowledged_on_commit(with_isr(isr_size), ACKS_LEADER, min_isr=2)
-    assert not acknowledged_on_commit(with_isr(isr_size), ACKS_NONE, min_isr=2)
+    assert acknowledged_on_commit(with_isr(isr_size), ACKS_ALL, Offset(3), min_isr=2) is acknowledged
+    assert not acknowledged_on_commit(with_isr(isr_size), ACKS_LEADER, Offset(3), min_isr=2)
+    assert not acknowledged_on_commit(with_isr(isr_size), ACKS_NONE, Offset(3), min_isr=2)
 
 
 @given(roles(), st.sampled_from(VALID_ACKS), st.integers(0, 4))
 def test_a_producer_is_acknowledged_at_most_once_and_never_with_acks_0(role: LeaderAndIsr, acks: int, min_isr: int) -> None:
-    acknowledgements = [acknowledged_on_append(acks), acknowledged_on_commit(role, acks, min_isr)]
+    acknowledgements = [acknowledged_on_append(acks), acknowledged_on_commit(role, acks, Offset(1), min_isr)]
     assert acknowledgements.count(True) <= (acks != ACKS_NONE)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spec.controller.decisions import change_partition
-from spec.controller.protocol import ControllerProtocol, ControllerSettings
+from spec.controller.protocol import Controller, ControllerProtocol, ControllerSettings
 from spec.controller.rules.partition_change import (
     Elected,
     Election,
@@ -211,9 +211,11 @@ BEFORE = PartitionRecord(PARTITION, partition())
 def test_a_shrinking_isr_names_the_leader_up_to_3_5() -> None:
     """Rule A8, KAFKA-15021."""
     shrunk = target(isr=ids(1, 2))
-    arguments = (ControllerSettings(), BEFORE, shrunk, ids(1, 2), Election.ONLINE)
-    assert change_partition(KRAFT_3_5, *arguments) == PartitionChangeRecord(PARTITION, isr=ids(1, 2), leader=BrokerId(1))
-    assert change_partition(KRAFT_3_9, *arguments) == PartitionChangeRecord(PARTITION, isr=ids(1, 2))
+    arguments = (BEFORE, shrunk, ids(1, 2), Election.ONLINE)
+    assert change_partition(Controller(KRAFT_3_5), *arguments) == PartitionChangeRecord(
+        PARTITION, isr=ids(1, 2), leader=BrokerId(1)
+    )
+    assert change_partition(Controller(KRAFT_3_9), *arguments) == PartitionChangeRecord(PARTITION, isr=ids(1, 2))
 
 
 def test_the_last_member_of_the_isr_stays_without_eligible_leaders() -> None:
@@ -222,32 +224,32 @@ def test_the_last_member_of_the_isr_stays_without_eligible_leaders() -> None:
     emptied = unchanged(alone.registration)._replace(isr=NOBODY)
     arguments = (alone, emptied, ids(2, 3), Election.ONLINE)
     nobody = PartitionChangeRecord(PARTITION, leader=NO_LEADER)
-    assert change_partition(KRAFT_3_9, ControllerSettings(), *arguments) == nobody
-    assert change_partition(KRAFT_4_0, ControllerSettings(), *arguments) == nobody
-    assert change_partition(KRAFT_4_0, ELR, *arguments) == nobody._replace(isr=NOBODY, elr=ids(1), last_known_elr=ids(1))
+    assert change_partition(Controller(KRAFT_3_9), *arguments) == nobody
+    assert change_partition(Controller(KRAFT_4_0), *arguments) == nobody
+    assert change_partition(Controller(KRAFT_4_0, ELR), *arguments) == nobody._replace(
+        isr=NOBODY, elr=ids(1), last_known_elr=ids(1)
+    )
 
 
 @pytest.mark.parametrize(("rules", "recovery"), [(KRAFT_3_0, None), (KRAFT_3_2, LeaderRecoveryState.RECOVERING)])
 def test_an_unclean_election(rules: ControllerProtocol, recovery: LeaderRecoveryState | None) -> None:
     """Rule L4."""
     offline = PartitionRecord(PARTITION, partition(NO_LEADER, isr=(1,)))
-    record = change_partition(
-        rules, ControllerSettings(), offline, unchanged(offline.registration), ids(3), Election.UNCLEAN
-    )
+    record = change_partition(Controller(rules), offline, unchanged(offline.registration), ids(3), Election.UNCLEAN)
     assert record == PartitionChangeRecord(PARTITION, isr=ids(3), leader=BrokerId(3), recovery=recovery)
 
 
 def test_an_unclean_election_while_recovering_says_so_no_more_than_once() -> None:
     state = partition(NO_LEADER, isr=(1,), recovery=LeaderRecoveryState.RECOVERING)
     offline = PartitionRecord(PARTITION, state)
-    record = change_partition(KRAFT_3_9, ControllerSettings(), offline, unchanged(state), ids(3), Election.UNCLEAN)
+    record = change_partition(Controller(KRAFT_3_9), offline, unchanged(state), ids(3), Election.UNCLEAN)
     assert record == PartitionChangeRecord(PARTITION, isr=ids(3), leader=BrokerId(3))
 
 
 def test_an_unclean_election_ends_eligibility() -> None:
     state = partition(NO_LEADER, isr=(), elr=ids(1))
     offline = PartitionRecord(PARTITION, state)
-    record = change_partition(KRAFT_4_0, ELR, offline, unchanged(state), ids(3), Election.UNCLEAN)
+    record = change_partition(Controller(KRAFT_4_0, ELR), offline, unchanged(state), ids(3), Election.UNCLEAN)
     assert record == PartitionChangeRecord(
         PARTITION, isr=ids(3), leader=BrokerId(3), recovery=LeaderRecoveryState.RECOVERING, elr=NOBODY
     )
@@ -256,11 +258,11 @@ def test_an_unclean_election_ends_eligibility() -> None:
 def test_the_last_known_leader_is_forgotten_when_there_is_a_leader() -> None:
     state = partition(NO_LEADER, isr=(), last_known_elr=ids(2))
     offline = PartitionRecord(PARTITION, state)
-    back = change_partition(KRAFT_NEXT, ELR, offline, unchanged(state), ids(2), Election.ONLINE)
+    back = change_partition(Controller(KRAFT_NEXT, ELR), offline, unchanged(state), ids(2), Election.ONLINE)
     assert back == PartitionChangeRecord(
         PARTITION, isr=ids(2), leader=BrokerId(2), recovery=LeaderRecoveryState.RECOVERING, last_known_elr=NOBODY
     )
-    assert change_partition(KRAFT_NEXT, ELR, offline, unchanged(state), NOBODY, Election.ONLINE) is None
+    assert change_partition(Controller(KRAFT_NEXT, ELR), offline, unchanged(state), NOBODY, Election.ONLINE) is None
 
 
 broker_sets = st.frozensets(st.integers(1, 4).map(BrokerId), max_size=4)
@@ -288,7 +290,7 @@ def test_clean_leaders_come_from_isr_or_elr(
     settings = ControllerSettings(2, eligible_leader_replicas=eligible_leader_replicas, last_known_leader=False)
     without = unchanged(state)._replace(isr=state.isr - leaving)
     before = PartitionRecord(PARTITION, state)
-    record = change_partition(rules, settings, before, without, acceptable - leaving, election)
+    record = change_partition(Controller(rules, settings), before, without, acceptable - leaving, election)
     after = state if record is None else merge(state, record)
     assert after.leader == NO_LEADER or after.leader in after.isr
     if after.leader not in (NO_LEADER, state.leader) and election != Election.UNCLEAN:

@@ -1,0 +1,165 @@
+"""`kspec check`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from model_check.cli.common import (
+    ALL_HOLD,
+    STOPPED,
+    VIOLATED,
+    Output,
+    Shown,
+    build,
+    chosen_properties,
+    model_options,
+    progress,
+    shown_options,
+    together,
+)
+from model_check.cli.spark import SparkOptions, spark_errors, spark_options, spark_settings
+from model_check.engines.explorer import DEFAULT_ENGINE, EngineError, explorer
+
+
+class Extent(NamedTuple):
+    """How far to explore, and what counts as a violation."""
+
+    everything: bool
+    symmetry: bool
+    deadlock: bool
+    max_states: int | None
+    time_limit: float | None
+
+
+EXTENT = (
+    click.option("--all", "everything", is_flag=True, help="Explore everything and check every property of the model."),
+    click.option("--symmetry", is_flag=True, help="Visit one of the states that differ only in which broker is which."),
+    click.option("--deadlock", is_flag=True, help="A state without any possible action is a violation."),
+    click.option("--max-states", type=click.IntRange(1), metavar="N", help="Stop after about N distinct states."),
+    click.option("--time-limit", type=click.FloatRange(0, min_open=True), metavar="S", help="Stop after S seconds."),
+)
+
+
+class Checkpoints(NamedTuple):
+    """Where checkpoints are kept, and how often."""
+
+    checkpoint: str | None
+    resume: str | None
+    checkpoint_interval: float | None
+
+
+CHECKPOINTS = (
+    click.option("--checkpoint", metavar="DIR", help="Keep checkpoints in this folder: now and then, and where it stops."),
+    click.option("--resume", metavar="DIR", help="Go on from the checkpoint in this folder, and keep checkpoints there."),
+    click.option(
+        "--checkpoint-interval", type=click.FloatRange(0), metavar="S", help="Seconds between checkpoints.  [default: 60]"
+    ),
+)
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+@click.option("--invariant", "names", multiple=True, metavar="NAME", help="Check this property; may be repeated.")
+@click.option(
+    "--engine", default=DEFAULT_ENGINE, show_default=True, metavar="NAME", help="What explores: compiled, reference, spark."
+)
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="Threads of engine compiled (all cores by default).")
+@together("extent", Extent._fields, Extent, EXTENT)
+@together("checkpoints", Checkpoints._fields, Checkpoints, CHECKPOINTS)
+@spark_options
+@shown_options("the shortest counterexample")
+@model_options
+def check(
+    model: str,
+    names: tuple[str, ...],
+    engine: str,
+    workers: int | None,
+    extent: Extent,
+    checkpoints: Checkpoints,
+    spark: SparkOptions,
+    shown: Shown,
+    parameters: dict[str, Any],
+) -> int:
+    """Explore MODEL and check its properties.
+
+    Stops at the first violation, or explores everything with --all. Exit status: 0 all hold, 1 a property is violated,
+    2 bad usage, 3 stopped before the space was exhausted.
+    """
+    from model_check.core.exploration import CheckpointError, Limits
+    from model_check.reports.report import exploration_as_json, exploration_as_text, verdict_in_words, violations
+    from model_check.traces.itf import as_itf
+    from model_check.traces.mermaid import sequence_diagram
+
+    built = build(model, parameters)
+    properties = chosen_properties(built, names, extent.everything)
+    checkpointing = _checkpointing(*checkpoints)
+    settings = spark_settings(engine, quiet=shown.quiet, **spark._asdict())
+    with spark_errors(engine):
+        symmetry = _symmetry(built, properties) if extent.symmetry else None
+        explore = _engine(engine, workers, symmetry, checkpointing, settings)
+    itf_file, mermaid_file = Output(shown.itf), Output(shown.mermaid)
+    with progress(not shown.quiet) as report:
+        limits = Limits(not extent.everything, extent.max_states, extent.time_limit, extent.deadlock, report)
+        with spark_errors(engine):
+            try:
+                result = explore(built, properties, limits)
+            except CheckpointError as error:
+                raise click.UsageError(str(error)) from error
+    if shown.as_json:
+        click.echo(json.dumps(exploration_as_json(result)))
+    elif "-" not in (shown.itf, shown.mermaid):
+        click.echo(exploration_as_text(result, shown.full))
+    runs = violations(result) or [
+        (verdict.prop.name, verdict.trace) for verdict in result.verdicts if names and verdict.holds and verdict.trace
+    ]
+    if runs:
+        name, trace = runs[0]
+        verdict = next((verdict for verdict in result.verdicts if verdict.prop.name == name), None)
+        description = f"{model}: {name} {verdict_in_words(verdict) if verdict else 'violated'}"
+        itf_file.write(json.dumps(as_itf(built, trace, description), indent=1) + "\n")
+        mermaid_file.write(sequence_diagram(built, trace))
+    elif shown.itf or shown.mermaid:
+        click.echo("kspec: no property was violated, so there is no trace to write", err=True)
+    asked_for_and_false = any(verdict.holds is False for verdict in result.verdicts if verdict.prop.name in names)
+    if result.violated or asked_for_and_false:
+        return VIOLATED
+    return ALL_HOLD if result.complete else STOPPED
+
+
+def _symmetry(model: Any, properties: list[Any]) -> Any:
+    from model_check.core.symmetry import AsymmetryError, Symmetry
+
+    symmetry = Symmetry(model)
+    try:
+        symmetry.check(properties)
+    except AsymmetryError as error:
+        raise click.UsageError(str(error)) from error
+    return symmetry
+
+
+def _checkpointing(checkpoint: str | None, resume: str | None, interval: float | None) -> Any:
+    from model_check.core.exploration import Checkpointing
+
+    if checkpoint is not None and resume is not None:
+        raise click.UsageError("--resume DIR goes on keeping checkpoints in DIR; leave --checkpoint out")
+    folder = resume if checkpoint is None else checkpoint
+    if folder is None:
+        if interval is not None:
+            raise click.UsageError("--checkpoint-interval goes with --checkpoint or --resume")
+        return None
+
+    def tell(sentence: str) -> None:
+        click.echo(f"kspec: {sentence}", err=True)
+
+    asked = Checkpointing(Path(folder), tell, resume=resume is not None, address=folder)
+    return asked if interval is None else asked._replace(every=interval)
+
+
+def _engine(name: str, workers: int | None, symmetry: Any, checkpointing: Any, spark: Any) -> Callable[..., Any]:
+    try:
+        return explorer(name, workers, symmetry, checkpointing, spark)
+    except EngineError as error:
+        raise click.UsageError(str(error)) from error

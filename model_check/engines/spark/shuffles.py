@@ -1,0 +1,60 @@
+"""What engine spark sent, level by level, and the answer that tells it."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from model_check.core.exploration import Exploration
+
+
+class LevelWork(NamedTuple):
+    """What the states of a level took on Spark, in all jobs that led to it.
+
+    `successors` were found, `sent_states` of them sent to their partitions, in `sent_bytes`; `new_states` had not been
+    visited. `seconds` passed; expanding and merging took these seconds of processors.
+    """
+
+    level: int
+    jobs: int
+    successors: int
+    sent_states: int
+    sent_bytes: int
+    new_states: int
+    seconds: float
+    expand_s: float
+    merge_s: float
+
+    def added_to(self, other: "LevelWork") -> "LevelWork":
+        """Both together, of one level."""
+        return LevelWork(
+            self.level,
+            self.jobs + other.jobs,
+            self.successors + other.successors,
+            self.sent_states + other.sent_states,
+            self.sent_bytes + other.sent_bytes,
+            self.new_states + other.new_states,
+            self.seconds + other.seconds,
+            self.expand_s + other.expand_s,
+            self.merge_s + other.merge_s,
+        )
+
+
+class Shuffles(NamedTuple):
+    """What engine spark sent, level by level; levels that the driver explores by itself send nothing."""
+
+    partitions: int
+    state_bytes: int
+    levels: list[LevelWork]
+
+
+@dataclass(slots=True)
+class SparkExploration(Exploration):
+    """The outcome of engine spark: what every engine answers, and what was sent."""
+
+    shuffles: Shuffles | None = None
+
+    def details(self) -> dict[str, Any]:
+        """`shuffles`, once there are any."""
+        if self.shuffles is None:
+            return {}
+        levels = [{name: round(value, 3) for name, value in work._asdict().items()} for work in self.shuffles.levels]
+        return {"shuffles": self.shuffles._asdict() | {"levels": levels}}

@@ -1,0 +1,129 @@
+"""Brokers take what has arrived of the metadata: any number of decisions at once, as one difference of two images."""
+
+from model_check.core.model import REFUSED, Effect, Local, Note, View, then, when
+from model_check.models.kafka.board import Board, read_change
+from model_check.models.kafka.kraft.reading import Reading
+from model_check.models.kafka.kraft.state import registration
+from model_check.models.kafka.party import LATE, Log, broker, followed, leading
+from model_check.models.kafka.reductions import Following, Reduction, followed_in, is_time_to_follow, may_wait_to_follow
+from model_check.models.kafka.replication import Led, led_after
+from model_check.models.kafka.values import (
+    NO_TOPIC,
+    Change,
+    Clients,
+    Exchange,
+    Image,
+    Memory,
+    Process,
+    Role,
+    Topic,
+)
+from spec.broker.roles import apply_change
+from spec.broker.rules.fetcher import FetchState
+from spec.metadata import PartitionRegistration, local_change
+from spec.values import NO_EPOCH, BrokerId, Epoch
+
+
+def add_metadata(board: Board, most: int) -> None:
+    """Add the replay of metadata, up to `most` decisions at once."""
+    for replica in board.brokers:
+        for steps in range(1, most + 1):
+            _add_replay(board, replica, steps, board.change_after(replica, steps), _time_to_follow(board, replica, steps))
+
+
+def whole(topic: Topic) -> PartitionRegistration | None:
+    """The partition as the rules have it, if it exists."""
+    return None if topic == NO_TOPIC else registration(topic)
+
+
+def apply_image(
+    board: Board,
+    replica: BrokerId,
+    before: Image | None,
+    after: Image,
+    log: Log,
+    role: Role,
+    memory: Memory,
+    exchange: Exchange,
+    known: Clients,
+    fetcher: FetchState,
+    process: Process,
+) -> tuple[*Led, FetchState]:
+    """What becomes of a broker's slots when it has applied one image, and now applies another."""
+    rules = board.rules[replica]
+    own = broker(rules, replica, process, after.brokers)
+    partition = leading(log, role, memory)._replace(fetcher=fetcher)
+    change = local_change(whole(before.topic) if before else None, whole(after.topic), replica)
+    step = apply_change(own, partition, change, LATE)
+    _, role, memory, exchange, known = led_after(rules, replica, step, exchange, known)
+    log, fetcher = followed(rules, own, step.state)
+    return log, role, memory, exchange, known, fetcher
+
+
+def _time_to_follow(board: Board, replica: BrokerId, steps: int) -> list[Local]:
+    """The guard of taking these decisions: to follow a leader a replica may wait, see `Reduction.EARLY_FOLLOWING`."""
+    slots, protocol = board.slots, board.rules[replica].protocol
+    if not board.reduces(Reduction.EARLY_FOLLOWING) or not may_wait_to_follow(protocol, board.asks_who_has_read):
+        return []
+
+    def follow(reading: Reading) -> Following | None:
+        change = read_change(steps, reading)
+        return None if change is None else followed_in(change.after.topic, replica)
+
+    others = [other for other in board.brokers if other != replica]
+
+    def ready(following: Following | None, own: Epoch, *epochs: Epoch) -> bool:
+        if following is None:
+            return False
+        leads_in = dict(zip(others, epochs, strict=True)).get(following.leader, NO_EPOCH)
+        return is_time_to_follow(protocol, following, leads_in, own)
+
+    view = board.model.view(f"follow after {steps}", follow, slots.reading[replica], key=replica)
+    return [when(ready, view, *[board.views.office[other] for other in [replica, *others]])]
+
+
+def _add_replay(board: Board, replica: BrokerId, steps: int, change: View, time_to_follow: list[Local]) -> None:
+    slots = board.slots
+    party = (
+        slots.log[replica],
+        slots.role[replica],
+        slots.memory[replica],
+        slots.exchange[replica],
+        slots.clients,
+        slots.fetcher[replica],
+    )
+
+    def replay(
+        log: Log,
+        role: Role,
+        memory: Memory,
+        exchange: Exchange,
+        known: Clients,
+        fetcher: FetchState,
+        process: Process,
+        change: Change | None,
+    ) -> object:
+        if change is None:
+            return REFUSED
+        return apply_image(board, replica, change.before, change.after, log, role, memory, exchange, known, fetcher, process)
+
+    board.model.action(
+        "ReplayMetadata",
+        {"broker": replica, "decisions": steps},
+        events=[Note(replica, "replays metadata")],
+        guards=[
+            when(lambda change: change is not None, change),
+            when(lambda process: process.published, slots.process[replica]),
+            *time_to_follow,
+        ],
+        effects=[
+            then(party, replay, *party, slots.process[replica], change),
+            has_read(board, replica, steps),
+        ],
+    )
+
+
+def has_read(board: Board, replica: BrokerId, steps: int) -> Effect:
+    """The effect on what a broker has still to read."""
+    reading = board.slots.reading[replica]
+    return then(reading, lambda images: images[steps:], reading)

@@ -1,0 +1,88 @@
+"""The KRaft controller taken together from its slot, and apart again.
+
+A broker epoch is the number of the broker's registration, not an offset of the metadata log: rules compare broker epochs of
+one broker only. The metadata log is not kept as records but as the images after each decision, since a decision is one
+batch, and a broker takes whole batches.
+"""
+
+from model_check.models.kafka.cluster import NOW, in_order
+from model_check.models.kafka.values import NO_TOPIC, PARTITION, Cluster, Topic
+from spec.controller.rules.brokers import Session
+from spec.controller.state import AppendRecords, ControllerState, ControllerStep
+from spec.metadata import MetadataImage, PartitionRecord, PartitionRegistration
+from spec.step import Reply
+from spec.values import NO_LEADER, UNKNOWN_OFFSET, BrokerId, Epoch, Offset
+
+END = Offset(1_000)
+"""Where the metadata log ends, as far as the rules ask; they ask who lags behind it."""
+
+
+LONG_AGO = 0
+
+
+def registration(topic: Topic, first: BrokerId = NO_LEADER) -> PartitionRegistration:
+    """The partition as the rules have it, with `first` as its preferred replica."""
+    return PartitionRegistration(
+        replicas=in_order(topic.replicas, first),
+        isr=topic.isr,
+        leader=topic.leader,
+        leader_epoch=topic.leader_epoch,
+        partition_epoch=topic.partition_epoch,
+        recovery=topic.recovery,
+        elr=topic.elr,
+        last_known_elr=topic.last_known_elr,
+        adding=topic.adding,
+        removing=topic.removing,
+    )
+
+
+def topic_of(partition: PartitionRegistration) -> Topic:
+    """The partition as the model keeps it, without the order of preference."""
+    return Topic(
+        replicas=frozenset(partition.replicas),
+        isr=partition.isr,
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        recovery=partition.recovery,
+        elr=partition.elr,
+        last_known_elr=partition.last_known_elr,
+        adding=partition.adding,
+        removing=partition.removing,
+    )
+
+
+def controller_state(
+    cluster: Cluster, first: BrokerId = NO_LEADER, silent: BrokerId = NO_LEADER, end_offset: Offset = END
+) -> ControllerState:
+    """The controller's state, with `first` as the preferred replica, and one broker `silent` for too long."""
+    partitions = () if cluster.topic == NO_TOPIC else (PartitionRecord(PARTITION, registration(cluster.topic, first)),)
+    brokers = tuple(sorted(cluster.brokers))
+    sessions = tuple(
+        Session(
+            entry.broker,
+            LONG_AGO if entry.broker == silent else NOW,
+            Offset(end_offset - 1),
+            Offset(0) if entry.broker in cluster.leaving else UNKNOWN_OFFSET,
+        )
+        for entry in brokers
+    )
+    return ControllerState(Epoch(0), MetadataImage(end_offset, brokers, partitions), sessions)
+
+
+def cluster_of(state: ControllerState) -> Cluster:
+    """The controller's slot after a decision."""
+    topic = topic_of(state.image.partitions[0].registration) if state.image.partitions else NO_TOPIC
+    brokers = frozenset(entry._replace(registered_at=Offset(0)) for entry in state.image.brokers)
+    leaving = frozenset(session.broker for session in state.sessions if session.controlled_shutdown_offset != UNKNOWN_OFFSET)
+    return Cluster(topic, brokers, leaving)
+
+
+def appended(step: ControllerStep) -> bool:
+    """Whether a decision goes into the metadata log."""
+    return any(isinstance(effect, AppendRecords) for effect in step.effects)
+
+
+def answer_of(step: ControllerStep) -> object:
+    """What the controller answers."""
+    return next(effect.message for effect in step.effects if isinstance(effect, Reply))

@@ -1,0 +1,181 @@
+"""What the model `kafka` promises for runs without end, if nothing that heals is put off for ever.
+
+Disturbances are not fair: they need not happen, and their budgets end them. What heals is fair, each action to each party
+that waits for it, because Kafka tries again or has a timeout: see docs/kafka-model.md for the reason of each.
+"""
+
+from functools import partial
+
+from model_check.core.model import Case, LivenessProperty, Local, when
+from model_check.core.temporal import weak
+from model_check.models.kafka.board import Board
+from model_check.models.kafka.cluster import is_current_run, registered
+from model_check.models.kafka.party import Log
+from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Memory, Process, Role
+from spec.broker.rules.isr.proposal import nothing_pending
+from spec.broker.rules.lifecycle import BrokerState
+from spec.values import BrokerId
+
+HEALING = (
+    weak("ReplayMetadata", of=("broker",)),
+    weak("Fetch", of=("follower", "leader")),
+    weak("AskLeader", of=("follower", "leader")),
+    weak("TruncateWithoutAsking", of=("follower",)),
+    weak("HandleLateFetch", of=("follower", "leader")),
+    weak("TakeLateAnswer", of=("follower", "leader")),
+    weak("GrantIsr", of=("leader",)),
+    weak("RefuseIsr", of=("leader",)),
+    weak("TakeIsrAnswer", of=("leader",)),
+    weak("WriteIsr", of=("leader",)),
+    weak("WriteIsrAgain", of=("leader",)),
+    weak("HandleRequest", of=("broker",)),
+    weak("NoticeBrokers"),
+    weak("ReassignmentOver"),
+    weak("ExpireDown", of=("broker",)),
+    weak("RenewSession", of=("broker",)),
+    weak("ElectUncleanly"),
+    weak("FenceDown", of=("broker",)),
+    weak("AskToStop", of=("broker",)),
+    weak("StopCleanly", of=("broker",)),
+    weak("StopWithoutLeave", of=("broker",)),
+    weak("Register", of=("broker",)),
+    weak("TakeFirstImage", of=("broker",)),
+    weak("Unfence", of=("broker",)),
+)
+"""What is not put off for ever. Which of these actions a model has depends on its bounds."""
+
+
+def add_liveness(board: Board) -> None:
+    """Add fairness and promises. All actions must have been added before."""
+    names = set(board.model.action_names)
+    board.model.fairness += [fairness for fairness in HEALING if fairness.action in names]
+    values = range(1, board.parameters["values"] + 1)
+    board.model.liveness += [
+        LivenessProperty(
+            "BrokerComesBack",
+            "leads-to",
+            tuple(_comes_back(board, broker) for broker in board.brokers),
+            "a broker that is down, fenced or in controlled shutdown takes part again",
+        ),
+        LivenessProperty(
+            "LeaderTakesOffice",
+            "leads-to",
+            (_takes_office(board),),
+            "a partition without a leader in office gets one, or no broker is up",
+        ),
+        LivenessProperty(
+            "IsrChangeCompletes",
+            "leads-to",
+            tuple(_completes(board, broker) for broker in board.brokers),
+            "a pending ISR change is granted, refused or superseded, or its leader leads no more",
+        ),
+        LivenessProperty(
+            "WriteIsAnswered",
+            "leads-to",
+            tuple(_is_answered(board, broker, value) for value in values for broker in board.brokers),
+            "a write with acks=all is acknowledged or refused, or its leader stops (requests never time out here)",
+        ),
+        LivenessProperty(
+            "AcknowledgedIsReplicated",
+            "leads-to",
+            tuple(_is_replicated(board, value) for value in values),
+            "a record that a producer was told is safe is in the log of every replica",
+        ),
+        LivenessProperty(
+            "ActiveReplicaJoinsIsr",
+            "leads-to",
+            tuple(_joins(board, broker) for broker in board.brokers),
+            "a replica whose broker takes part is in the ISR at some time, or takes part no more",
+        ),
+        LivenessProperty(
+            "IsrIsWholeAgain",
+            "leads-to",
+            (_is_whole(board),),
+            "an ISR that lacks a replica is at some time the whole set of replicas",
+        ),
+    ]
+
+
+def _unless(premise: Local, label: str) -> Case:
+    """The case that a state of affairs does not last."""
+    function = premise.function
+    return Case(label, ((premise,),), ((when(lambda *values: not function(*values), *premise.reads),),))
+
+
+def takes_part(broker: BrokerId, cluster: AnyCluster, process: Process) -> bool:
+    """Whether a broker runs, and is neither fenced nor on its way out."""
+    entry = registered(cluster, broker)
+    runs = process.up and process.published and is_current_run(cluster, broker, process.life.broker_epoch)
+    wanted = not entry.fenced and not entry.in_controlled_shutdown and broker not in cluster.leaving
+    return runs and wanted and process.life.state == BrokerState.RUNNING
+
+
+def _comes_back(board: Board, broker: BrokerId) -> Case:
+    slots = board.slots
+    is_away = when(lambda *values: not takes_part(broker, *values), slots.cluster, slots.process[broker])
+    return _unless(is_away, f"broker {broker}")
+
+
+def _leads(cluster: AnyCluster, *others: Role | Process) -> bool:
+    """Whether the controller's leader is up, and knows that it leads in this epoch. `others`: all roles, all processes."""
+    topic, half = cluster.topic, len(others) // 2
+    roles, processes = others[:half], others[half:]
+    return any(
+        isinstance(role, Role)
+        and isinstance(process, Process)
+        and process.up
+        and (role.leader, role.leader_epoch) == (topic.leader, topic.leader_epoch)
+        and process.life.broker == topic.leader
+        for role, process in zip(roles, processes, strict=True)
+    )
+
+
+def _takes_office(board: Board) -> Case:
+    slots = board.slots
+    everybody = (*slots.role.values(), *slots.process.values())
+    exists = when(lambda cluster: cluster.topic != NO_TOPIC, slots.cluster)
+    in_office = when(_leads, slots.cluster, *everybody)
+    nobody_up = when(lambda *processes: not any(process.up for process in processes), *slots.process.values())
+    return Case("the partition", ((exists,),), ((in_office,), (nobody_up,)))
+
+
+def _completes(board: Board, leader: BrokerId) -> Case:
+    pending = when(lambda role: role.leader == leader and not nothing_pending(role.isr), board.slots.role[leader])
+    return _unless(pending, f"leader {leader}")
+
+
+def _waits(value: int, memory: Memory) -> bool:
+    return any(waiting.request == value for waiting in memory.waiting)
+
+
+def _is_answered(board: Board, leader: BrokerId, value: int) -> Case:
+    return _unless(when(partial(_waits, value), board.slots.memory[leader]), f"record {value} at broker {leader}")
+
+
+def _holds(broker: BrokerId, value: int, cluster: AnyCluster, log: Log) -> bool:
+    assigned = broker in cluster.topic.replicas
+    return not assigned or any(record.value == value for record in log.log.records)
+
+
+def _is_replicated(board: Board, value: int) -> Case:
+    slots = board.slots
+    told = when(lambda clients: _is_told(value, clients), slots.clients)
+    everywhere = tuple(when(partial(_holds, broker, value), slots.cluster, slots.log[broker]) for broker in board.brokers)
+    return Case(f"record {value}", ((told,),), (everywhere,))
+
+
+def _is_told(value: int, clients: Clients) -> bool:
+    return any(placed.record.value == value for placed in clients.told)
+
+
+def _joins(board: Board, broker: BrokerId) -> Case:
+    def is_kept_out(cluster: AnyCluster, process: Process) -> bool:
+        is_candidate = broker in cluster.topic.replicas - cluster.topic.removing
+        return is_candidate and broker not in cluster.topic.isr and takes_part(broker, cluster, process)
+
+    return _unless(when(is_kept_out, board.slots.cluster, board.slots.process[broker]), f"broker {broker}")
+
+
+def _is_whole(board: Board) -> Case:
+    lacks = when(lambda cluster: cluster.topic.isr != cluster.topic.replicas, board.slots.cluster)
+    return _unless(lacks, "the partition")

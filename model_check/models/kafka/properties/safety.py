@@ -1,0 +1,383 @@
+"""What the model `kafka` must satisfy: invariants V1 to V10 of the reference, and what a reader cares about."""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import combinations, pairwise
+
+from model_check.core.model import Local, View, when
+from model_check.models.kafka.board import Board
+from model_check.models.kafka.cluster import registered
+from model_check.models.kafka.party import Log, latest_offset
+from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Cluster, Process, Role, Topic
+from spec.broker.rules.isr.proposal import maximal_isr
+from spec.log.record_log import EMPTY_LOG, RecordLog
+from spec.messages.list_offsets import ListOffsetsResponse
+from spec.metadata import NOBODY
+from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Error
+from spec.zookeeper.protocol import LiveBroker
+
+
+def add_properties(board: Board) -> None:
+    """Add every `always` with the `sometimes` that shows its premise met."""
+    _types(board)
+    _leadership(board)
+    _candidates(board)
+    _isr(board)
+    _logs(board)
+    office = _offices(board)
+    _acknowledged(board, office)
+    _reads(board)
+    _latest_offset(board, office)
+    _once(board)
+    _unclean(board)
+
+
+def _types(board: Board) -> None:
+    def log_ok(log: Log) -> bool:
+        history = log.log.epoch_history.entries if hasattr(log.log.epoch_history, "entries") else ()
+        ordered = all(
+            one.leader_epoch < other.leader_epoch and one.start_offset < other.start_offset
+            for one, other in pairwise(history)
+        )
+        return 0 <= log.log.start_offset <= log.high_watermark <= log.log.end_offset and ordered
+
+    board.model.always(
+        "TypeOk",
+        [when(log_ok, board.slots.log[broker]) for broker in board.brokers],
+        "a log starts at or before its high watermark, which is at or before its end; its epochs grow with its offsets",
+        None,
+    )
+
+
+def _leadership(board: Board) -> None:
+    model, current = board.model, board.views.current
+    model.always(
+        "LeaderInIsr",
+        [when(lambda topic: topic.leader == NO_LEADER or topic.leader in topic.isr, current)],
+        "the controller's leader is in its ISR, or there is none",
+        "SomebodyLeads",
+    )
+    model.sometimes("SomebodyLeads", [when(lambda topic: topic.leader != NO_LEADER, current)], "the partition has a leader")
+
+
+def _eligible_view(board: Board, broker: BrokerId) -> View:
+    """The log of a broker that may be elected cleanly, sooner or later: its registered run is up and ISR or ELR list it."""
+    slots = board.slots
+
+    def log_of_candidate(cluster: AnyCluster, process: Process, log: Log) -> RecordLog | None:
+        runs = process.up and process.life.broker_epoch == registered(cluster, broker).broker_epoch
+        return log.log if runs and _is_listed(board, cluster, broker) else None
+
+    return board.model.view(
+        "possible next leader", log_of_candidate, slots.cluster, slots.process[broker], slots.log[broker], key=broker
+    )
+
+
+def _is_listed(board: Board, cluster: AnyCluster, broker: BrokerId) -> bool:
+    """Whether ISR or ELR list the registered run of a broker.
+
+    A run that a controller on ZooKeeper has not noticed is listed in the place of an earlier one, and leaves the ISR when it
+    is noticed; not so the last in-sync replica, nor where the controller cannot tell runs from each other.
+    """
+    topic = cluster.topic
+    if broker not in topic.replicas & (topic.isr | topic.elr):
+        return False
+    if isinstance(cluster, Cluster) or topic.isr == {broker}:
+        return True
+    run = LiveBroker(broker, registered(cluster, broker).broker_epoch)
+    return run._replace(broker_epoch=board.zookeeper.protocol.epoch_of(run)) in cluster.live
+
+
+def _candidates(board: Board) -> None:
+    model, views, slots = board.model, board.views, board.slots
+    candidate = {broker: _eligible_view(board, broker) for broker in board.brokers}
+
+    def has_committed(mine: RecordLog, log: RecordLog | None) -> bool:
+        return log is None or mine.agrees_below(log, mine.end_offset)
+
+    model.always(
+        "CommittedOnNextLeader",
+        [when(has_committed, views.committed[one], candidate[other]) for one, other in board.pairs()],
+        "a committed record (below any replica's high watermark) is on every possible next leader",
+        "LeaderHasCommitted",
+    )
+
+    def has_acknowledged(clients: Clients, log: RecordLog | None) -> bool:
+        return log is None or all(log.read(one.offset, 1) == (one.record,) for one in clients.told)
+
+    model.always(
+        "AcknowledgedOnNextLeader",
+        [when(has_acknowledged, slots.clients, candidate[broker]) for broker in board.brokers],
+        "a record that a producer was told is safe is on every possible next leader",
+        "Acknowledged",
+    )
+    model.sometimes(
+        "Acknowledged",
+        [when(lambda clients: len(clients.told) > 0, slots.clients)],
+        "a producer is told that its record is safe",
+    )
+    model.sometimes(
+        "LeaderHasCommitted",
+        [
+            when(lambda role, known, broker=broker: role.leader == broker and known.end_offset > 0, slots.role[broker], view)
+            for broker, view in views.committed.items()
+        ],
+        "a presumed leader has committed a record",
+    )
+
+
+def _isr(board: Board) -> None:
+    model, slots, views = board.model, board.slots, board.views
+
+    def known_to_leader(broker: BrokerId) -> Callable[[Role, Log], RecordLog]:
+        return lambda role, log: log.log.truncate_to(log.high_watermark) if role.leader == broker else EMPTY_LOG
+
+    presumed = {
+        broker: model.view(
+            "committed by a presumed leader", known_to_leader(broker), slots.role[broker], slots.log[broker], key=broker
+        )
+        for broker in board.brokers
+    }
+    own_isr = {
+        broker: model.view(
+            "ISR of a presumed leader",
+            lambda role, broker=broker: role.isr.isr if role.leader == broker else NOBODY,
+            slots.role[broker],
+            key=broker,
+        )
+        for broker in board.brokers
+    }
+    true_isr = model.view("true ISR", lambda cluster: cluster.topic.isr, slots.cluster)
+
+    def member_agrees(member: BrokerId) -> Callable[[RecordLog, frozenset[BrokerId], Log], bool]:
+        return lambda known, isr, log: member not in isr or known.agrees_below(log.log, known.end_offset)
+
+    by_default = not board.parameters["unclean_shutdowns"]
+    model.always(
+        "WeakIsr",
+        [when(member_agrees(other), presumed[one], own_isr[one], slots.log[other]) for one, other in board.pairs()],
+        "what lies below a presumed leader's high watermark is on every member of the ISR that this leader believes in"
+        " (not so once a member has lost records)",
+        "LeaderHasCommitted",
+        by_default=by_default and not board.parameters["reassignments"],
+    )
+    model.always(
+        "StrongIsr",
+        [when(member_agrees(other), presumed[one], true_isr, slots.log[other]) for one, other in board.pairs()],
+        "what lies below a presumed leader's high watermark is on every member of the controller's ISR"
+        " (not so once a member has lost records)",
+        "LeaderHasCommitted",
+        by_default=by_default,
+    )
+
+    def covers(broker: BrokerId) -> Callable[[Role, Topic, Process], bool]:
+        def holds(role: Role, topic: Topic, process: Process) -> bool:
+            in_office = topic.leader == broker and role.leader == broker and role.leader_epoch == topic.leader_epoch
+            return not (in_office and process.up) or topic.isr <= maximal_isr(role.isr)
+
+        return holds
+
+    model.always(
+        "QuorumSuperset",
+        [when(covers(broker), slots.role[broker], views.current, slots.process[broker]) for broker in board.brokers],
+        "the leader in office counts every member of the controller's ISR as one that may be in sync",
+        "SomebodyLeads",
+    )
+
+
+def _logs(board: Board) -> None:
+    model, views, slots = board.model, board.views, board.slots
+    model.always(
+        "LogMatching",
+        [
+            when(
+                lambda mine, theirs: mine.agrees_below(theirs, min(mine.end_offset, theirs.end_offset)),
+                views.committed[one],
+                views.committed[other],
+            )
+            for one, other in combinations(board.brokers, 2)
+        ],
+        "two replicas hold the same records below both their high watermarks",
+        "TwoReplicasKnowOfCommit",
+    )
+    model.sometimes(
+        "TwoReplicasKnowOfCommit",
+        [
+            when(lambda log, other: min(log.high_watermark, other.high_watermark) > 0, slots.log[one], slots.log[other])
+            for one, other in combinations(board.brokers, 2)
+        ],
+        "two replicas know of a committed record",
+    )
+
+
+def _offices(board: Board) -> dict[BrokerId, View]:
+    """Whether a broker leads, and the controller says so too."""
+    slots = board.slots
+
+    def in_office(cluster: AnyCluster, role: Role, process: Process, broker: BrokerId) -> bool:
+        topic = cluster.topic
+        own = role.leader == broker and role.leader_epoch == topic.leader_epoch
+        return topic != NO_TOPIC and topic.leader == broker and own and process.up
+
+    return {
+        broker: board.model.view(
+            "leader in office",
+            partial(in_office, broker=broker),
+            slots.cluster,
+            slots.role[broker],
+            slots.process[broker],
+            key=broker,
+        )
+        for broker in board.brokers
+    }
+
+
+def _acknowledged(board: Board, office: dict[BrokerId, View]) -> None:
+    model, slots, views = board.model, board.slots, board.views
+
+    def holds_all(leads: bool, log: Log, clients: Clients) -> bool:
+        return not leads or all(log.log.read(one.offset, 1) == (one.record,) for one in clients.told)
+
+    def holds_committed(leads: bool, log: Log, known: RecordLog) -> bool:
+        return not leads or known.agrees_below(log.log, known.end_offset)
+
+    terms: list[Local] = [when(holds_all, office[broker], slots.log[broker], slots.clients) for broker in board.brokers]
+    model.always(
+        "AcknowledgedOnLeader",
+        terms,
+        "the leader in office holds every record that a producer was told is safe",
+        "AcknowledgedAcrossLeaders",
+    )
+    model.sometimes(
+        "AcknowledgedAcrossLeaders",
+        [
+            when(
+                lambda leads, role, clients: (
+                    leads and any(one.record.leader_epoch < role.leader_epoch for one in clients.told)
+                ),
+                office[broker],
+                slots.role[broker],
+                slots.clients,
+            )
+            for broker in board.brokers
+        ],
+        "a leader is in office after a record was acknowledged in an earlier epoch",
+    )
+    model.always(
+        "LeaderCompleteness",
+        [when(holds_committed, office[one], slots.log[one], views.committed[other]) for one, other in board.pairs()],
+        "the leader in office holds every record that another replica knows to be committed",
+        "LeaderHasCommitted",
+    )
+
+
+def _reads(board: Board) -> None:
+    """V9. What consumers can have read is what a presumed leader shows below its high watermark."""
+    model, slots = board.model, board.slots
+    model.always(
+        "ConsistentRead",
+        [when(lambda clients: len({one.offset for one in clients.read}) == len(clients.read), slots.clients)],
+        "no two leaders ever show different records at the same offset to consumers",
+        "Read",
+    )
+    model.sometimes("Read", [when(lambda clients: len(clients.read) > 0, slots.clients)], "a consumer can read a record")
+
+
+def _promises_latest_offset(board: Board) -> bool:
+    """Whether all brokers here promise it; releases before 2.2 fail so soon that nothing else would be seen."""
+    return all(rules.protocol.promises_latest_offset for rules in board.rules.values())
+
+
+def _latest_offset(board: Board, office: dict[BrokerId, View]) -> None:
+    """KIP-207: who asks for the latest offset is not sent back behind what somebody can have read."""
+    model, slots = board.model, board.slots
+
+    def answer(leader: BrokerId) -> Callable[[Role, Log], ListOffsetsResponse]:
+        return lambda role, log: latest_offset(board.rules[leader], leader, log, role)
+
+    told = {
+        leader: model.view("latest offset", answer(leader), slots.role[leader], slots.log[leader], key=leader)
+        for leader in board.brokers
+    }
+    read_up_to = model.view(
+        "read up to", lambda clients: max((one.offset + 1 for one in clients.read), default=0), slots.clients
+    )
+    model.always(
+        "LatestOffset",
+        [
+            when(
+                lambda leads, latest, read: not leads or latest.error != Error.NONE or read <= latest.offset,
+                office[broker],
+                told[broker],
+                read_up_to,
+            )
+            for broker in board.brokers
+        ],
+        "the leader in office names a consumer no latest offset that lies before what consumers can have read",
+        "Read",
+        by_default=_promises_latest_offset(board),
+    )
+
+
+def _once(board: Board) -> None:
+    """What the sequence numbers of an idempotent producer are for (KIP-98)."""
+    if not board.parameters["retries"]:
+        return
+    model, slots = board.model, board.slots
+    model.always(
+        "OnceAndInOrder",
+        [
+            when(
+                lambda log: all(one.value < other.value for one, other in pairwise(log.log.records)),
+                slots.log[broker],
+            )
+            for broker in board.brokers
+        ],
+        "a log holds each record of an idempotent producer once, and in the order in which it was sent",
+        "SentAgain",
+    )
+    left = board.budget("retries")
+    assert left is not None
+    most = board.parameters["retries"]
+    model.sometimes("SentAgain", [when(lambda number: number < most, left)], "a producer's request arrives again")
+
+
+def _unclean(board: Board) -> None:
+    """V11. A new run that has not fetched yet, after a run that ended without warning, is trusted with nothing."""
+    if not board.parameters["unclean_shutdowns"]:
+        return
+    model, slots = board.model, board.slots
+
+    def is_new(cluster: AnyCluster, process: Process, broker: BrokerId) -> bool:
+        life = process.life
+        registers = process.up and not process.published and life.previous_broker_epoch == NO_BROKER_EPOCH
+        return registers and life.broker_epoch == registered(cluster, broker).broker_epoch
+
+    def is_trusted(cluster: AnyCluster, process: Process, broker: BrokerId) -> bool:
+        return is_new(cluster, process, broker) and _is_listed(board, cluster, broker)
+
+    model.always(
+        "UncleanExclusion",
+        [
+            when(
+                lambda cluster, process, broker=broker: not is_trusted(cluster, process, broker),
+                slots.cluster,
+                slots.process[broker],
+            )
+            for broker in board.brokers
+        ],
+        "a broker that comes back without having stopped in order is neither in the ISR nor eligible before it has fetched",
+        "ComesBack",
+    )
+    model.sometimes(
+        "ComesBack",
+        [
+            when(
+                lambda cluster, process, broker=broker: is_new(cluster, process, broker),
+                slots.cluster,
+                slots.process[broker],
+            )
+            for broker in board.brokers
+        ],
+        "a broker comes back that did not stop in order",
+    )

@@ -1,0 +1,223 @@
+"""What the model `kafka` leaves out by hand because nothing that anybody asks about depends on it.
+
+Each reduction merges states, or leaves steps out. Each has its argument here, and can be switched off by itself
+(`--without-reduction NAME`): a test compares verdicts and the lengths of counterexamples with and without it.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from model_check.models.kafka.cluster import is_registration_of
+from model_check.models.kafka.values import NO_EXCHANGE, NO_ROLE, NO_TOPIC, Cluster, Exchange, Image, Order, Told, Topic
+from spec.broker.effects import Effect
+from spec.broker.protocol import BrokerProtocol
+from spec.broker.rules.fetcher import FetchState
+from spec.broker.rules.isr.errors import AfterError
+from spec.broker.rules.isr.proposal import LeaderIsr
+from spec.metadata import NOBODY, BrokerRegistration
+from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Error, PartitionEpoch
+
+
+class Reduction(Enum):
+    """A reduction by the name with which it is switched off."""
+
+    UNREAD_FIELDS = "unread-fields"
+    """A broker keeps only what its rules look at: of metadata, of the controller's requests, of its role, of its fetcher.
+
+    A follower asks who leads since when, and whether it has a replica itself, in sync or not. ISR, assignment and partition
+    epoch are a leader's business. A replica that begins to lead gets them all, and with a later partition epoch than any
+    that it has seen: metadata reach it in order, and the controller's requests count by leader epoch. So two states that
+    differ only in such a field have the same steps, and the steps lead to states that differ only in such fields.
+    """
+
+    IDLE_IMAGES = "idle-images"
+    """Metadata that ask nothing new of a broker are read at once.
+
+    To be behind in reading does nothing but prevent. Where the later image asks for nothing that the earlier one did not ask
+    for, whatever the broker does before it reads it, it may do after.
+    """
+
+    EARLY_FOLLOWING = "early-following"
+    """A broker begins to follow a leader only when that leader leads in the epoch.
+
+    Before, the leader would refuse every request. A broker that has not read yet may do all that one which has begun to
+    follow may, and is at least as much in the way: so what happens to the second can happen to the first, which begins to
+    follow at the end of it. This is not so, and not done, where beginning to follow cuts the log at once; where the
+    controller asks who has read; and where a leader that has followed in between forgets its followers, and one that has not
+    relies on what it knew of them.
+    """
+
+    VAIN_PROPOSALS = "vain-proposals"
+    """A proposal for the ISR vanishes when the controller is bound to refuse it from now on, to no effect on the leader.
+
+    Leader epochs and partition epochs only grow, so a proposal that is out of date stays so. The leader awaits metadata, as
+    it did already: the answer tells it nothing, and a lost answer is one that is never taken.
+    """
+
+    IDLE_ANSWERS = "idle-answers"
+    """An answer about the ISR that tells the leader nothing is lost when it is given.
+
+    To take it changes nothing and sends nothing. It tells nothing later either: the leader's proposal may be superseded
+    meanwhile, and then the answer is not even looked at.
+    """
+
+    LOST_ANSWERS = "lost-answers"
+    """The answer to a granted proposal gets lost only where to ask again would tell the leader something.
+
+    What the controller says of a proposal that it has granted already is that its partition epoch is out of date, or its
+    leader epoch. Where the leader then awaits metadata, as it does without an answer, a lost answer is one that is never
+    taken.
+    """
+
+    REPEATED_REQUESTS = "repeated-requests"
+    """A request of the controller that repeats the one before it is left out (up to 2.8).
+
+    A broker that has handled the first does nothing about the second.
+    """
+
+    LONE_TRUNCATION = "lone-truncation"
+    """A follower whose log has no epoch truncates it in the step in which it begins to follow.
+
+    It cannot ask its leader, and so needs nobody. What it truncates nobody reads before: it serves no fetch while it
+    follows.
+    """
+
+
+ALL_REDUCTIONS = frozenset(Reduction)
+
+
+# ---- fields that nobody reads
+
+
+LATER = 1_000
+"""Partition epochs from here on are later than any that a broker leads with."""
+
+
+def image_for(broker: BrokerId, cluster: Cluster, remembers: bool) -> Image:
+    """What `broker` makes of the metadata: see `Reduction.UNREAD_FIELDS`.
+
+    Of a partition that it leads it takes all but the lists that only the controller reads. Else it looks only at who leads
+    since when, and at whether it has a replica, in sync or not; what stands for the partition epoch differs where these do,
+    and is later than what it led with. Its own registration matters to a broker that `remembers` metadata over a restart.
+    """
+    topic = cluster.topic
+    if topic.leader == broker:
+        public = topic._replace(recovery=NO_TOPIC.recovery, elr=NOBODY, last_known_elr=NOBODY)
+        return Image(public, cluster.brokers)
+    own = frozenset(entry for entry in cluster.brokers if remembers and is_registration_of(entry, broker))
+    if topic == NO_TOPIC:
+        return Image(NO_TOPIC, own)
+    hosts = topic.replicas & {broker}
+    known = NO_TOPIC._replace(
+        replicas=hosts,
+        isr=topic.isr & {broker},
+        leader=topic.leader,
+        leader_epoch=topic.leader_epoch,
+        partition_epoch=PartitionEpoch(LATER + 2 * topic.leader_epoch + len(hosts)),
+    )
+    return Image(known, own)
+
+
+def order_for(broker: BrokerId, order: Order) -> Order:
+    """What `broker` looks at in a request: who leads since when, and if it leads itself, everything."""
+    topic = order.topic
+    if order.told != Told.LEAD_OR_FOLLOW or topic.leader == broker:
+        return order
+    known = NO_TOPIC._replace(replicas=frozenset({broker}), leader=topic.leader, leader_epoch=topic.leader_epoch)
+    return order._replace(topic=known)
+
+
+def isr_in_role(isr: LeaderIsr, leads: bool) -> LeaderIsr:
+    """What a replica keeps of an announced ISR, with its partition epoch: nothing, if it follows."""
+    return isr if leads else NO_ROLE.isr
+
+
+def without_unread_answer(fetcher: FetchState, protocol: BrokerProtocol) -> FetchState:
+    """The fetcher without whether it was answered, where no rule asks for it."""
+    return fetcher._replace(answered=fetcher.answered and protocol.last_epoch_needs_answer)
+
+
+# ---- metadata that ask nothing
+
+
+def is_same_to(broker: BrokerId, image: Image, following: Image) -> bool:
+    """Whether a broker that has taken an image does nothing about the following one: see `Reduction.IDLE_IMAGES`.
+
+    (One thing that Kafka does is left out: a broker in controlled shutdown stops fetching once it is out of the ISR. Here it
+    may as well never fetch again.)
+    """
+    one, other = image.topic, following.topic
+    if broker in (one.leader, other.leader):
+        return one == other and _only_unfenced(image.brokers, following.brokers)
+    return one.partition_epoch == other.partition_epoch
+
+
+def _only_unfenced(brokers: frozenset[BrokerRegistration], following: frozenset[BrokerRegistration]) -> bool:
+    """Whether nothing has happened but that brokers take part again.
+
+    A leader learns that at once: the controller's decision could as well have been made when the leader learns of it.
+    """
+    changed = following - brokers
+    return {entry._replace(fenced=True) for entry in changed} == brokers - following
+
+
+class Following(NamedTuple):
+    """Whom an image makes a broker follow, since which epoch, or that it makes it do something else."""
+
+    leader: BrokerId
+    leader_epoch: Epoch
+    otherwise: bool = False
+
+
+def followed_in(topic: Topic, replica: BrokerId) -> Following:
+    """Whom metadata with this partition make a replica follow."""
+    if topic.leader == replica or replica not in topic.replicas:
+        return Following(NO_LEADER, NO_EPOCH, otherwise=True)
+    return Following(topic.leader, topic.leader_epoch)
+
+
+def may_wait_to_follow(protocol: BrokerProtocol, controller_awaits_all: bool) -> bool:
+    """Whether to follow later is as good, as far as broker and controller go: see `Reduction.EARLY_FOLLOWING`."""
+    return not protocol.truncates_at_once and not controller_awaits_all
+
+
+def is_time_to_follow(protocol: BrokerProtocol, following: Following, leads_in: Epoch, own: Epoch) -> bool:
+    """Whether a replica begins to follow: see `Reduction.EARLY_FOLLOWING`.
+
+    `leads_in`: the epoch in which the leader leads; `own`: the one in which the replica itself does. The first epoch in
+    which that one may lead again is the one after it has followed.
+    """
+    again = Epoch(following.leader_epoch + 1)
+    relies = own != NO_EPOCH and protocol.knows_followers(True, own, again)
+    return following.otherwise or following.leader_epoch == leads_in or relies
+
+
+# ---- proposals and answers that tell nothing
+
+
+OUT_OF_DATE = (Error.FENCED_LEADER_EPOCH, Error.INVALID_UPDATE_VERSION)
+"""What the controller says of a proposal that is out of date, and will say of it for ever."""
+
+
+def unless_in_vain(exchange: Exchange, error: Error, protocol: BrokerProtocol) -> Exchange:
+    """A proposal that is under way, unless what the controller would answer makes it one of `Reduction.VAIN_PROPOSALS`."""
+    in_vain = error in OUT_OF_DATE and protocol.on_isr_error(error) == AfterError.AWAIT_METADATA
+    return NO_EXCHANGE if in_vain else exchange
+
+
+def tells_something(before: LeaderIsr, after: LeaderIsr, effects: tuple[Effect, ...]) -> bool:
+    """Whether an answer that the leader awaits changes anything, or makes it do something: see `Reduction.IDLE_ANSWERS`."""
+    return before != after or bool(effects)
+
+
+def may_miss_answers(protocol: BrokerProtocol) -> bool:
+    """Whether asking again tells a leader nothing, whose proposal was granted: see `Reduction.LOST_ANSWERS`."""
+    return all(protocol.on_isr_error(error) == AfterError.AWAIT_METADATA for error in OUT_OF_DATE)
+
+
+# ---- requests up to 2.8
+
+
+def repeats(order: Order, waiting: tuple[Order, ...]) -> bool:
+    """Whether a request only repeats the last one that waits: see `Reduction.REPEATED_REQUESTS`."""
+    return waiting[-1:] == (order,)

@@ -1,0 +1,119 @@
+"""Up to 2.6 a leader writes an ISR to ZooKeeper itself, on condition that the partition's node is as it knows it.
+
+It holds the partition's lock until ZooKeeper has answered, so the write and the answer are one step. A confirmation may be
+lost with the connection to ZooKeeper: then the leader, still under the lock, sends the write again when it is connected, and
+if that is refused looks whether the node is what it has written. The controller may have written in between.
+"""
+
+from model_check.core.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, then, when
+from model_check.models.kafka.board import NOBODY_KNOWN, Board
+from model_check.models.kafka.party import LATE, Log, broker, leading
+from model_check.models.kafka.replication import led_after
+from model_check.models.kafka.values import (
+    FIRST_CONTROLLER,
+    NO_EXCHANGE,
+    PARTITION,
+    Clients,
+    Exchange,
+    Memory,
+    Process,
+    Role,
+    Under,
+    ZkCluster,
+)
+from model_check.models.kafka.zookeeper.state import node_of
+from spec.broker.leader.isr import handle_alter_partition_response
+from spec.broker.partition import Partition
+from spec.log.local_log import LocalLog
+from spec.log.record_log import EMPTY_LOG
+from spec.values import BrokerId, Error
+from spec.zookeeper.broker import ZkReplica, outcome_of, write_of
+from spec.zookeeper.node import ConditionalWrite, was_written, write_partition
+
+NO_PARTITION = Partition(PARTITION, LocalLog(EMPTY_LOG))
+
+
+def add_isr_writes(board: Board, leader: BrokerId) -> None:
+    """Add the writes of one leader. That it wants to write is part of what it does about a fetch, or about laggards."""
+    slots = board.slots
+    reads = (slots.cluster, slots.exchange[leader])
+    sent, written = _is(board, leader, Under.SENT), _is(board, leader, Under.WRITTEN)
+    writes = then(slots.cluster, _node_written, *reads)
+    asked = Message(leader, CONTROLLER, "setData: the ISR")
+    board.model.action(
+        "WriteIsr",
+        {"leader": leader},
+        events=[asked, Message(CONTROLLER, leader, "written, or the node is another")],
+        guards=[sent],
+        effects=[writes, _answered(board, leader)],
+        answer=Local(_outcome, reads),
+    )
+    if not board.parameters["lost_confirmations"]:
+        return
+    board.model.action(
+        "WriteIsrUnconfirmed",
+        {"leader": leader},
+        events=[asked, Message(CONTROLLER, leader, "(the confirmation is lost)")],
+        guards=[sent, when(lambda process: process.up, slots.process[leader])],
+        effects=[
+            writes,
+            then(slots.exchange[leader], _unconfirmed, *reads),
+            board.spend("lost_confirmations"),
+        ],
+    )
+    board.model.action(
+        "WriteIsrAgain",
+        {"leader": leader},
+        events=[asked, Note(leader, "looks whether the node is what it has written")],
+        guards=[written],
+        effects=[_answered(board, leader)],
+        answer=Local(_outcome, reads),
+    )
+
+
+def _is(board: Board, leader: BrokerId, state: Under) -> Local:
+    return when(lambda exchange: exchange.state == state, board.slots.exchange[leader])
+
+
+def _write(exchange: Exchange) -> ConditionalWrite:
+    return write_of(ZkReplica(FIRST_CONTROLLER, NO_PARTITION), exchange.request)
+
+
+def _outcome(cluster: ZkCluster, exchange: Exchange) -> Error:
+    """Whether ZooKeeper has the ISR that is being written, after this attempt."""
+    node, write = node_of(cluster.topic), _write(exchange)
+    error = write_partition(node, cluster.controller_epoch, write).error
+    return Error.NONE if error == Error.INVALID_UPDATE_VERSION and was_written(node, write) else error
+
+
+def _node_written(cluster: ZkCluster, exchange: Exchange) -> ZkCluster:
+    result = write_partition(node_of(cluster.topic), cluster.controller_epoch, _write(exchange))
+    role, epoch = result.node.state, result.node.partition_epoch
+    return cluster._replace(topic=cluster.topic._replace(isr=role.isr, partition_epoch=epoch))
+
+
+def _unconfirmed(cluster: ZkCluster, exchange: Exchange) -> object:
+    return exchange._replace(state=Under.WRITTEN) if _outcome(cluster, exchange) == Error.NONE else REFUSED
+
+
+def _answered(board: Board, leader: BrokerId) -> Effect:
+    """The effect of ZooKeeper's answer on the leader, if its process is still there."""
+    slots = board.slots
+    party = (slots.log[leader], slots.role[leader], slots.memory[leader], slots.exchange[leader], slots.clients)
+    succeeds = board.model.view("write succeeds", _succeeds, slots.cluster, slots.exchange[leader], key=leader)
+
+    def take(
+        log: Log, role: Role, memory: Memory, exchange: Exchange, known: Clients, process: Process, succeeds: bool
+    ) -> object:
+        if not process.up:
+            return log, role, memory, NO_EXCHANGE, known
+        own = broker(board.rules[leader], leader, process, NOBODY_KNOWN)
+        response = outcome_of(exchange.request, _write(exchange), succeeds)
+        step = handle_alter_partition_response(own, leading(log, role, memory), exchange.request, response, LATE)
+        return led_after(board.rules[leader], leader, step, NO_EXCHANGE, known)
+
+    return then(party, take, *party, slots.process[leader], succeeds)
+
+
+def _succeeds(cluster: ZkCluster, exchange: Exchange) -> bool:
+    return exchange != NO_EXCHANGE and _outcome(cluster, exchange) == Error.NONE

@@ -1,0 +1,197 @@
+"""ZooKeeper and its controller taken together from their slot, and apart again; and the requests that reach a broker.
+
+The controller's cache of the partition is not kept: before each decision it reads the node again (and again, until its write
+is accepted), and what it announces without reading, the leader and the leader epoch, nobody else changes. Nor is kept which
+controller has written the node: one that is replaced decides nothing here.
+"""
+
+from typing import NamedTuple
+
+from model_check.models.kafka.cluster import NOW, in_order
+from model_check.models.kafka.reductions import ALL_REDUCTIONS, Reduction, order_for, repeats
+from model_check.models.kafka.values import (
+    FIRST_CONTROLLER,
+    NO_TOPIC,
+    PARTITION,
+    Inbox,
+    Order,
+    Told,
+    Topic,
+    ZkCluster,
+)
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
+from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
+from spec.metadata import BrokerRegistration
+from spec.step import Reply, Send
+from spec.values import NO_LEADER, BrokerId, Error, LeaderAndIsr
+from spec.zookeeper.controller import (
+    ZkControllerState,
+    ZkPartition,
+    ZkStep,
+    handle_alter_partition,
+    refuse_alter_partition,
+)
+from spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, write_partition
+from spec.zookeeper.protocol import LiveBroker, ZkController, ZkControllerProtocol
+
+
+class ZkDecision(NamedTuple):
+    """What has been decided and written, and what is sent: to each broker its orders, in order.
+
+    `closed`: brokers to which the connection is closed before that, so that what waited for them is lost. `replaced`: a new
+    controller has decided, on connections of its own.
+    """
+
+    after: ZkCluster
+    mail: tuple[tuple[BrokerId, Order], ...] = ()
+    closed: frozenset[BrokerId] = frozenset()
+    replaced: bool = False
+
+
+# ---- the controller
+
+
+def node_of(topic: Topic) -> PartitionNode:
+    """The partition's node."""
+    return PartitionNode(LeaderAndIsr(topic.leader, topic.leader_epoch, topic.isr), FIRST_CONTROLLER, topic.partition_epoch)
+
+
+def partitions_of(topic: Topic, first: BrokerId = NO_LEADER) -> tuple[ZkPartition, ...]:
+    """The partition, if it exists, with `first` as its preferred replica."""
+    if topic == NO_TOPIC:
+        return ()
+    replicas = in_order(topic.replicas, first)
+    return (ZkPartition(PARTITION, replicas, node_of(topic), topic.adding, topic.removing),)
+
+
+def zk_state(cluster: ZkCluster, first: BrokerId = NO_LEADER) -> ZkControllerState:
+    """The controller's state when it has read the partition.
+
+    `first` is the preferred replica, and the last one of several that leave the ISR in one event: so it may stay.
+    """
+    live = tuple(sorted(cluster.live, key=lambda known: (known.broker == first, known.broker)))
+    return ZkControllerState(cluster.controller_epoch, live, cluster.leaving, partitions_of(cluster.topic, first))
+
+
+def live_now(rules: ZkControllerProtocol, brokers: frozenset[BrokerRegistration]) -> frozenset[LiveBroker]:
+    """The brokers with a session, as far as the controller can tell runs from each other."""
+    there = [LiveBroker(entry.broker, entry.broker_epoch) for entry in brokers if not entry.fenced]
+    return frozenset(live._replace(broker_epoch=rules.epoch_of(live)) for live in there)
+
+
+def topic_of(partition: ZkPartition) -> Topic:
+    """The partition as the model keeps it, without the order of preference."""
+    role = partition.node.state
+    return Topic(
+        replicas=frozenset(partition.replicas),
+        isr=role.isr,
+        leader=role.leader,
+        leader_epoch=role.leader_epoch,
+        partition_epoch=partition.node.partition_epoch,
+        adding=partition.adding,
+        removing=partition.removing,
+    )
+
+
+def decided_by(before: ZkCluster, step: ZkStep) -> ZkDecision:
+    """A decision carried out: all writes are accepted, for the node is as the controller has read it."""
+    node, mail = node_of(before.topic), []
+    for effect in step.effects:
+        if isinstance(effect, NodeCreation):
+            node = effect.node
+        elif isinstance(effect, ConditionalWrite):
+            result = write_partition(node, step.state.controller_epoch, effect)
+            assert result.error == Error.NONE, f"the controller has read the node, and ZooKeeper says {result.error.name}"
+            node = result.node
+        elif isinstance(effect, Send):
+            mail.append((effect.to, order_of(effect.message)))
+    state, live = step.state, frozenset(step.state.live)
+    topic = topic_of(state.partitions[0]) if state.partitions else NO_TOPIC
+    after = ZkCluster(topic, before.brokers, state.shutting_down, live, state.controller_epoch)
+    closed = frozenset(broker.broker for broker in before.live - live)
+    return ZkDecision(after, tuple(mail), closed)
+
+
+def zk_answer_of(step: ZkStep) -> object:
+    """What the controller answers."""
+    return next(effect.message for effect in step.effects if isinstance(effect, Reply))
+
+
+class IsrVerdict(NamedTuple):
+    """What becomes of a leader's proposal: whether the ISR is written, and the answer."""
+
+    written: bool
+    response: AlterPartitionResponse
+    step: ZkStep
+
+
+def isr_verdict(control: ZkController, cluster: ZkCluster, request: AlterPartitionRequest) -> IsrVerdict:
+    """What the controller makes of a proposal, and ZooKeeper of the write."""
+    step = handle_alter_partition(control, zk_state(cluster), request, NOW)
+    response = zk_answer_of(step)
+    assert isinstance(response, AlterPartitionResponse)
+    writes = [effect for effect in step.effects if isinstance(effect, ConditionalWrite)]
+    written = [write_partition(node_of(cluster.topic), cluster.controller_epoch, write).error for write in writes]
+    if written == [Error.INVALID_UPDATE_VERSION]:
+        return IsrVerdict(False, refuse_alter_partition(request), step)
+    return IsrVerdict(bool(written), response, step)
+
+
+# ---- its requests
+
+
+def order_of(request: LeaderAndIsrRequest | StopReplicaRequest) -> Order:
+    """A request as the model keeps it."""
+    if isinstance(request, StopReplicaRequest):
+        told = Told.GIVE_UP if request.delete else Told.STOP_FETCHING
+        return Order(told, request.controller_epoch, request.broker_epoch, NO_TOPIC)
+    topic = Topic(
+        replicas=frozenset(request.replicas),
+        isr=request.isr,
+        leader=request.leader,
+        leader_epoch=request.leader_epoch,
+        partition_epoch=request.partition_epoch,
+        adding=request.adding,
+        removing=request.removing,
+    )
+    return Order(Told.LEAD_OR_FOLLOW, request.controller_epoch, request.broker_epoch, topic)
+
+
+def leader_and_isr(order: Order) -> LeaderAndIsrRequest:
+    """The request as the rules have it."""
+    topic = order.topic
+    return LeaderAndIsrRequest(
+        controller_epoch=order.controller_epoch,
+        broker_epoch=order.broker_epoch,
+        partition_id=PARTITION,
+        leader=topic.leader,
+        leader_epoch=topic.leader_epoch,
+        isr=topic.isr,
+        partition_epoch=topic.partition_epoch,
+        replicas=tuple(sorted(topic.replicas)),
+        adding=topic.adding,
+        removing=topic.removing,
+    )
+
+
+def stop_replica(order: Order) -> StopReplicaRequest:
+    """The request as the rules have it."""
+    delete = order.told == Told.GIVE_UP
+    return StopReplicaRequest(order.controller_epoch, order.broker_epoch, PARTITION, order.topic.leader_epoch, delete)
+
+
+def with_mail(
+    broker: BrokerId, inbox: Inbox, decision: ZkDecision, reductions: frozenset[Reduction] = ALL_REDUCTIONS
+) -> Inbox:
+    """What a broker has still to handle after a decision."""
+    orders, stray = inbox.orders, inbox.stray
+    if decision.replaced:
+        orders, stray = (), inbox.orders[:1] or inbox.stray
+    elif broker in decision.closed:
+        orders = ()
+    for order in (order for to, order in decision.mail if to == broker):
+        known = order_for(broker, order) if Reduction.UNREAD_FIELDS in reductions else order
+        if Reduction.REPEATED_REQUESTS not in reductions or not repeats(known, orders):
+            orders = (*orders, known)
+    return Inbox(orders, stray)

@@ -1,0 +1,27 @@
+"""Who may change a partition's ISR: its leader, in its epoch, on top of the present state."""
+
+from spec.values import BrokerId, Epoch, Error, LeaderAndIsr, PartitionEpoch
+
+
+def check_writer(partition: LeaderAndIsr, broker: BrokerId, leader_epoch: Epoch) -> Error:
+    """Whether a new ISR comes from the partition's leader, in its epoch; the epoch is looked at first.
+
+    Parameters: the true state of the partition; who sends the new ISR, and the leader epoch in which it believes to lead.
+
+    Errors: `FENCED_LEADER_EPOCH`, `INVALID_REQUEST`.
+
+    **Kafka:** `ReplicationControlManager.validateAlterPartitionData`.
+    """
+    if leader_epoch != partition.leader_epoch:
+        return Error.FENCED_LEADER_EPOCH
+    return Error.NONE if broker == partition.leader else Error.INVALID_REQUEST
+
+
+def check_partition_epoch(present: PartitionEpoch, known: PartitionEpoch) -> Error:
+    """Whether a change was made on top of the present state: only if its sender knew that.
+
+    Errors: `INVALID_UPDATE_VERSION`.
+
+    **Kafka:** `ReplicationControlManager.validateAlterPartitionData`; in ZooKeeper a node's version (`BadVersion`).
+    """
+    return Error.NONE if known == present else Error.INVALID_UPDATE_VERSION

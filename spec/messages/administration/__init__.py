@@ -1,0 +1,1 @@
+"""Requests of administrators: create, elect, reassign, unregister."""

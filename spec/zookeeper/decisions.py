@@ -1,0 +1,35 @@
+"""What the controller of the ZooKeeper era makes of one partition: another leader, or one replica less.
+
+Every decision opens a new leader epoch.
+"""
+
+from spec.broker.rules.isr.proposal import isr_without
+from spec.values import NO_LEADER, BrokerId, LeaderAndIsr, next_epoch
+
+
+def elect_cleanly(partition: LeaderAndIsr, candidate: BrokerId) -> LeaderAndIsr:
+    """The partition led by an in-sync replica in a new epoch; the ISR is unchanged.
+
+    **Kafka:** `Election.leaderForOffline`, clean.
+    """
+    return LeaderAndIsr(candidate, next_epoch(partition.leader_epoch), partition.isr)
+
+
+def elect_uncleanly(partition: LeaderAndIsr, candidate: BrokerId) -> LeaderAndIsr:
+    """The partition led by an out-of-sync replica in a new epoch; it alone is the ISR from now on.
+
+    **Kafka:** `Election.leaderForOffline`, unclean.
+    """
+    return LeaderAndIsr(candidate, next_epoch(partition.leader_epoch), frozenset({candidate}))
+
+
+def fail_broker(partition: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
+    """The partition without a failed broker, in a new epoch: out of the ISR, and no leader if it led.
+
+    The last in-sync replica stays, so that only a replica with every committed record can be elected later.
+
+    **Kafka:** `ReplicaStateMachine.doRemoveReplicasFromIsr`, `PartitionStateMachine`.
+    """
+    leader = NO_LEADER if partition.leader == broker else partition.leader
+    isr = partition.isr if partition.isr == {broker} else isr_without(partition.isr, frozenset({broker}))
+    return LeaderAndIsr(leader, next_epoch(partition.leader_epoch), isr)

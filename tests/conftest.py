@@ -1,0 +1,23 @@
+"""What all tests share: Hypothesis without a time limit, and one process for tests that share what is slow to make.
+
+A busy machine is no reason to fail.
+"""
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("no-deadline", settings.get_profile(settings.get_current_profile_name()), deadline=None)
+settings.load_profile("no-deadline")
+
+OF_SESSION, OF_MODULE = ("spark",), ("unweakened", "explored", "answered", "kept", "induction")
+"""Fixtures that take long to make. With `--dist loadgroup`, tests that ask for the same one run in one process."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        asked = getattr(item, "fixturenames", ())
+        groups = [name for name in OF_SESSION if name in asked]
+        groups += [f"{item.path.stem} {name}" for name in OF_MODULE if name in asked]
+        if groups:
+            item.add_marker(pytest.mark.xdist_group(groups[0]))

@@ -1,0 +1,231 @@
+"""What the model `kafka` promises: kept in the repaired version, broken by mutants and releases, by runs that are fair."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from model_check.core.temporal import assumed
+from model_check.graphs.edges import state_graph
+from model_check.graphs.graph import StateGraph
+from model_check.graphs.liveness import check_liveness
+from model_check.models.kafka.properties.liveness import HEALING
+from model_check.reports import mutants
+from tests.model_check.commands import Command
+from tests.model_check.graphs.lassos import assert_fair_violation
+from tests.model_check.models.kafka.test_kafka import kafka
+
+Lengths = dict[str, tuple[int, int]]
+"""Of each broken promise: states of the run, and of its loop (0 if it stands still)."""
+
+PROMISES = [
+    "BrokerComesBack",
+    "LeaderTakesOffice",
+    "IsrChangeCompletes",
+    "WriteIsAnswered",
+    "AcknowledgedIsReplicated",
+    "ActiveReplicaJoinsIsr",
+    "IsrIsWholeAgain",
+]
+
+DISTURBANCES = {
+    "FailOver",
+    "ExpireSession",
+    "Fence",
+    "ProposeShrink",
+    "ElectPreferred",
+    "Reassign",
+    "CancelReassignment",
+    "RegisterAgain",
+} | {
+    "UncleanShutdown",
+    "BeginShutdown",
+    "StopAtOnce",
+    "StopUnheard",
+    "StartOnLateAnswer",
+    "SendFetch",
+}
+LOSSES = {"HandleRequestUnanswered", "HandleStrayRequest", "WriteIsrUnconfirmed"} | {
+    "FetchUnanswered",
+    "GrantIsrUnanswered",
+    "LoseConnection",
+    "TakeAnswerReadLate",
+}
+CLIENTS = {"CreatePartition", "Produce", "ProduceAgain"}
+
+
+@cache
+def graph_of(parameters: tuple[tuple[str, Any], ...]) -> StateGraph:
+    return state_graph(kafka(**dict(parameters)), 1)
+
+
+def broken(graph: StateGraph, *without: str) -> Lengths:
+    """Which promises are broken if these actions need not be fair; each run is checked to be one, and fair."""
+    model = graph.model
+    fairness = [one for one in assumed(model.fairness) if one.action not in without]
+    found: Lengths = {}
+    for verdict in check_liveness(graph, model.liveness, lambda prop: fairness).verdicts:
+        if lasso := verdict.lasso:
+            assert_fair_violation(model, verdict.prop, fairness, lasso)
+            found[verdict.prop.name] = len(lasso.steps), len(lasso.steps) - lasso.loop_start if lasso.closing else 0
+    return found
+
+
+def of(**parameters: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple(parameters.items())
+
+
+KEPT: list[Any] = [
+    pytest.param(of(brokers=2, elections=2), 359, id="elections"),
+    pytest.param(of(brokers=2, min_isr=1, isr_shrinks=1), 935, id="an ISR shrink"),
+    pytest.param(of(brokers=2, elections=0, fencings=1), 341, id="a fencing"),
+    pytest.param(of(elections=1, isr_shrinks=1), 79_255, id="three brokers, an ISR shrink", marks=pytest.mark.slow),
+    pytest.param(of(elections=1, fencings=1), 120_349, id="three brokers, a fencing", marks=pytest.mark.slow),
+    pytest.param(of(elections=0, unclean_shutdowns=1), 19_129, id="three brokers, a power loss", marks=pytest.mark.slow),
+    pytest.param(of(elections=0, clean_shutdowns=1), 23_491, id="three brokers, a clean stop", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("parameters", "states"), KEPT)
+def test_the_repaired_version_keeps_its_promises(parameters: tuple[tuple[str, Any], ...], states: int) -> None:
+    graph = graph_of(parameters)
+    assert graph.states == states
+    assert broken(graph) == {}
+
+
+@pytest.mark.slow
+def test_every_promise_is_due_somewhere() -> None:
+    graph = graph_of(of(brokers=2, min_isr=1, elections=0, clean_shutdowns=1))
+    assert [prop.name for prop in graph.model.liveness] == PROMISES
+    assert all(verdict.met for verdict in check_liveness(graph, graph.model.liveness).verdicts)
+
+
+EVERYTHING = {
+    "isr_shrinks": 1,
+    "fencings": 1,
+    "clean_shutdowns": 1,
+    "unclean_shutdowns": 1,
+    "reassignments": 1,
+    "late_fetches": 1,
+    "retries": 1,
+    "unclean": True,
+}
+ONLY_KRAFT = {"late_registrations": 1}
+ONLY_ZOOKEEPER = {"failovers": 1, "lost_confirmations": 1}
+
+
+def test_what_is_not_fair_is_a_disturbance_a_loss_or_what_clients_do() -> None:
+    models = [
+        kafka(version="3.0", **EVERYTHING, **ONLY_KRAFT),
+        kafka(version="2.6", **EVERYTHING, **ONLY_ZOOKEEPER),
+        kafka(version="2.7", **EVERYTHING),
+    ]
+    for model in models:
+        unfair = set(model.action_names) - {fairness.action for fairness in model.fairness}
+        assert unfair == (DISTURBANCES | LOSSES | CLIENTS) & set(model.action_names)
+    known = {name for model in models for name in model.action_names}
+    assert {fairness.action for fairness in HEALING} == known - DISTURBANCES - LOSSES - CLIENTS
+
+
+SLOW = set(mutants.PROMISES) - {"truncate-only-if-longer"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in mutants.PROMISES]
+)
+def test_a_mutant_that_costs_progress_breaks_a_promise_that_the_repaired_version_keeps(name: str) -> None:
+    hunt = mutants.PROMISES[name]
+    assert hunt.promise in broken(graph_of(of(**hunt.bounds, mutant=name)), *hunt.without)
+    repaired = graph_of(of(**hunt.bounds))
+    assert hunt.promise not in broken(repaired, *hunt.without)
+    verdicts = check_liveness(repaired, [prop for prop in repaired.model.liveness if prop.name == hunt.promise]).verdicts
+    assert all(verdict.met for verdict in verdicts)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("3.6", {"BrokerComesBack": (5, 0), "WriteIsAnswered": (6, 0)}),
+        ("3.8", {"BrokerComesBack": (5, 0), "WriteIsAnswered": (6, 0)}),
+        ("3.9", {}),
+    ],
+)
+def test_a_registration_that_arrives_late_keeps_a_broker_away_for_ever(version: str, expected: Lengths) -> None:
+    """KAFKA-16952: the controller gives the broker an epoch that it never hears of, and refuses its heartbeats."""
+    assert broken(graph_of(of(version=version, brokers=2, elections=0, late_registrations=1))) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("version", "expected"), [("2.1", {"WriteIsAnswered": (17, 0)}), ("2.6", {"WriteIsAnswered": (17, 0)}), ("2.7", {})]
+)
+def test_an_epoch_opened_in_vain_stops_a_follower_for_ever(version: str, expected: Lengths) -> None:
+    """KAFKA-10706: the follower asks where that epoch ends, cuts nothing, and asks again."""
+    assert broken(graph_of(of(version=version, brokers=2, min_isr=1, values=3, elections=3))) == expected
+
+
+AWAY_AND_BACK = {"brokers": 2, "elections": 0, "unclean_shutdowns": 1}
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("2.1", {"BrokerComesBack": 7, "LeaderTakesOffice": 7, "WriteIsAnswered": 8, "AcknowledgedIsReplicated": 10}),
+        ("2.2", {}),
+        ("2.8", {}),
+    ],
+)
+def test_a_quick_restart_goes_unnoticed_up_to_2_1(version: str, expected: dict[str, int]) -> None:
+    """KAFKA-1120: the controller looks too late to see that the broker was away, so nobody tells it what to do (KIP-380)."""
+    found = broken(graph_of(of(version=version, **AWAY_AND_BACK)))
+    assert {name: states for name, (states, _) in found.items()} == expected
+
+
+@pytest.mark.parametrize(
+    "version", [pytest.param("0.10", marks=pytest.mark.slow), "2.6", pytest.param("2.8", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"elections": 2},
+        {"elections": 0, "min_isr": 1, "isr_shrinks": 1},
+        {"elections": 0, "fencings": 1},
+        {"elections": 1, "failovers": 1},
+    ],
+    ids=str,
+)
+def test_promises_are_kept_with_zookeeper(version: str, bounds: dict[str, int]) -> None:
+    assert broken(graph_of(of(version=version, brokers=2, **bounds))) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("version", "bounds"),
+    [
+        ("2.6", {"isr_shrinks": 1}),
+        ("2.8", {"isr_shrinks": 1}),
+        ("2.6", {"fencings": 1}),
+        ("2.8", {"fencings": 1}),
+        ("2.6", {"clean_shutdowns": 1}),
+    ],
+    ids=str,
+)
+def test_promises_are_kept_with_zookeeper_and_three_brokers(version: str, bounds: dict[str, int]) -> None:
+    assert broken(graph_of(of(version=version, elections=0, **bounds))) == {}
+
+
+def test_a_leader_with_an_epoch_that_is_not_its_own_asks_for_an_isr_for_ever() -> None:
+    """KAFKA-16952: each proposal is refused as that of an earlier run, and made again."""
+    found = broken(graph_of(of(version="3.8", brokers=2, min_isr=1, elections=0, isr_shrinks=1, late_registrations=1)))
+    assert found["IsrChangeCompletes"] == (8, 2)
+
+
+@pytest.mark.slow
+def test_a_hunt_for_a_promise_as_line_json_and_page(command: Command) -> None:
+    found = mutants.hunt("await-ineligible")
+    assert (found.killed_by, found.loop, found.without) == ({"WriteIsAnswered": 5}, 0, ("Register",))
+    assert "WriteIsAnswered is never kept in a run of 5 steps" in mutants.line(found)
+    (listed,) = mutants.as_json([found])["mutants"]
+    assert (listed["killed"], listed["loop"], listed["without"]) == (True, 0, ["Register"])
+    page = mutants.as_markdown([found])
+    assert "--clean-shutdowns 1 --endless-lag --without Register` | promise WriteIsAnswered | 5 |" in page

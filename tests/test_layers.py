@@ -1,0 +1,243 @@
+"""The rooms of the project, and which may import which: the table below is the house's plan.
+
+Each room may import what its line says, and itself. A line names rooms above it only, so there is no circle.
+"""
+
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.places import REPOSITORY
+from tests.rooms import Tree, circles, graph_of, private_names_used, read_tree, room_of
+
+WORDS = ("spec.values", "spec.step", "spec.metadata", "spec.mutation")
+BROKER = ("spec.log", "spec.messages", "spec.broker.rules")
+
+ROOMS: dict[str, tuple[str, ...]] = {
+    # What Kafka's parties do: pure functions over values.
+    "spec.values": (),
+    "spec.step": ("spec.values",),
+    "spec.metadata": ("spec.values",),
+    "spec.mutation": (),
+    "spec.log": ("spec.values",),
+    "spec.messages": (*WORDS, "spec.log"),
+    "spec.broker.rules": (*WORDS, "spec.log", "spec.messages"),
+    "spec.broker": (*WORDS, *BROKER),
+    "spec.controller.rules": (*WORDS, *BROKER),
+    "spec.controller": (*WORDS, *BROKER, "spec.controller.rules"),
+    "spec.coordinator": (*WORDS, "spec.log", "spec.messages"),
+    "spec.zookeeper": (*WORDS, *BROKER, "spec.broker", "spec.controller.rules"),
+    "spec.releases": (*WORDS, *BROKER, "spec.broker", "spec.controller.rules", "spec.controller", "spec.zookeeper"),
+    "spec.published": (*WORDS, *BROKER, "spec.controller.rules", "spec.zookeeper"),
+    "spec": ("spec.*",),
+    # Engines explore any model; what is about Kafka comes after them.
+    "model_check": (),
+    "model_check.version": (),
+    "model_check.extras": (),
+    "model_check.core": ("spec.values",),
+    "model_check.traces": ("model_check.version", "model_check.core"),
+    "model_check.engines.reference": ("model_check.core",),
+    "model_check.engines.compiled": ("spec", "model_check", "model_check.version", "model_check.core", "model_check.traces"),
+    "model_check.engines.simulation": (
+        "model_check.core",
+        "model_check.engines.reference",
+        "model_check.engines.compiled",
+    ),
+    "model_check.engines.spark": (
+        "spec.values",
+        "model_check.extras",
+        "model_check.core",
+        "model_check.traces",
+        "model_check.engines.compiled",
+        "model_check.engines.simulation",
+    ),
+    "model_check.engines": ("model_check.extras", "model_check.core", "model_check.engines.*"),
+    "model_check.graphs": ("model_check.extras", "model_check.core", "model_check.traces", "model_check.engines.compiled"),
+    "model_check.models": ("spec.*", "model_check.core", "model_check.traces"),
+    "model_check.reports": (
+        "spec.*",
+        "model_check.version",
+        "model_check.extras",
+        "model_check.core",
+        "model_check.traces",
+        "model_check.engines.*",
+        "model_check.engines",
+        "model_check.graphs",
+        "model_check.models",
+    ),
+    # A proof is about a model; nothing of the command line is in it.
+    "proofs": (),
+    "proofs.effort": (),
+    "proofs.settings": ("proofs.effort",),
+    "proofs.lint": (),
+    "proofs.laws": ("spec.*",),
+    "proofs.symbolic": ("spec.*", "model_check.core", "proofs.effort", "proofs.laws"),
+    "proofs.induction": (
+        "spec.*",
+        "model_check.core",
+        "model_check.models",
+        "proofs.effort",
+        "proofs.settings",
+        "proofs.symbolic",
+    ),
+    "proofs.refutation": (
+        "model_check.core",
+        "model_check.traces",
+        "model_check.engines",
+        "model_check.models",
+        "proofs.effort",
+        "proofs.settings",
+        "proofs.symbolic",
+        "proofs.induction",
+    ),
+    "proofs.theorems": (
+        "spec.*",
+        "model_check.core",
+        "model_check.models",
+        "proofs.effort",
+        "proofs.settings",
+        "proofs.symbolic",
+        "proofs.induction",
+        "proofs.refutation",
+    ),
+    "proofs.commands": (
+        "model_check.core",
+        "model_check.traces",
+        "model_check.engines",
+        "proofs.*",
+    ),
+    # A broker takes nothing but the rules; what holds it against the models takes its wire format besides.
+    "impl.wire": ("spec.*",),
+    "impl": ("spec.*", "impl.*"),
+    "conformance": ("spec.*", "spec", "model_check.*", "impl.wire"),
+    # The command line puts everything together.
+    "model_check.cli": ("spec.*", "model_check.*", "model_check", "proofs.*", "proofs", "impl.*", "impl", "conformance"),
+}
+
+TO_COME = {"spec.coordinator", "impl.wire", "impl", "conformance"}
+"""Rooms that stand in the plan and not in the tree yet."""
+
+NOT_YET: set[str] = set()
+"""Imports against the table that are still there. Whoever mends one takes its line out."""
+
+FREE = ("tests", "benchmarks")
+"""They may import everything, and nothing imports them."""
+
+MOST_FILES = 13
+"""Python files in a folder, beside `__init__.py`: about a dozen."""
+
+TOO_FULL_YET = {"model_check/models/kafka": 20}
+"""Folders that still have more."""
+
+TREE = read_tree(REPOSITORY)
+
+
+def allowed(room: str) -> set[str]:
+    """The rooms that a room may import: `spec.*` is every room in `spec`, above it in the table."""
+    above = list(ROOMS)[: list(ROOMS).index(room)]
+    found = {room}
+    for entry in ROOMS[room]:
+        found |= {one for one in above if one.startswith(entry[:-1])} if entry.endswith(".*") else {entry}
+    return found
+
+
+def forbidden_imports(tree: Tree) -> list[str]:
+    """Imports against the table, or between modules that no line is about."""
+    complaints = []
+    for found in tree.inner_imports():
+        if found.source.split(".")[0] in FREE:
+            continue
+        source, target = room_of(found.source, ROOMS), room_of(found.target, ROOMS)
+        if source is None or target not in allowed(source):
+            complaints.append(str(found))
+    return complaints
+
+
+def without_line(complaint: str) -> str:
+    """A complaint without the number of its line."""
+    return re.sub(r":\d+", "", complaint)
+
+
+def test_no_import_goes_against_the_table() -> None:
+    assert {without_line(found) for found in forbidden_imports(TREE)} == NOT_YET
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("spec.broker.rules.made_up", "from spec.broker.partition import Partition"),
+        ("spec.broker.made_up", "import spec.published.fetch"),
+        ("spec.made_up", "from spec.values import Epoch"),
+        ("model_check.engines.compiled.made_up", "def late():\n    from model_check.models import MODELS"),
+        ("model_check.core.made_up", "if TYPE_CHECKING:\n    from model_check.traces import encode"),
+        ("model_check.reports.made_up", "import proofs.laws"),
+        ("proofs.theorems.made_up", "from model_check.cli.common import ALL_HOLD"),
+        ("spec.made_up", "from tests import places"),
+    ],
+)
+def test_a_made_up_import_against_the_table_is_found(module: str, source: str) -> None:
+    tree = Tree(dict(TREE.files))
+    tree.add(module, Path("made_up.py"), source)
+    (complaint,) = forbidden_imports(tree)
+    assert complaint.startswith(f"{module}:")
+
+
+def test_every_module_has_a_line() -> None:
+    assert [module for module in TREE.files if module.split(".")[0] not in FREE and room_of(module, ROOMS) is None] == []
+
+
+def test_the_table_names_what_there_is_and_no_room_below_itself() -> None:
+    present = {room_of(module, ROOMS) for module in TREE.files}
+    assert set(ROOMS) - present == TO_COME
+    for number, (room, may) in enumerate(ROOMS.items()):
+        above = list(ROOMS)[:number]
+        assert {one for one in may if not one.endswith(".*")} <= set(above), room
+    lower = {(room, other) for room in ROOMS for other in allowed(room)}
+    assert circles(graph_of(lower)) == []
+
+
+def test_no_circle_of_files() -> None:
+    assert circles(graph_of((found.source, found.target) for found in TREE.inner_imports())) == []
+
+
+def test_a_made_up_circle_is_found() -> None:
+    tree = Tree()
+    tree.add("spec.a", Path("a.py"), "import spec.b")
+    tree.add("spec.b", Path("b.py"), "def late():\n    from spec import c")
+    tree.add("spec.c", Path("c.py"), "if TYPE_CHECKING:\n    from spec.a import A\nimport spec.d")
+    tree.add("spec.d", Path("d.py"), "import os")
+    pairs = [(found.source, found.target) for found in tree.inner_imports()]
+    assert circles(graph_of(pairs)) == [["spec.a", "spec.b", "spec.c"]]
+
+
+def test_spec_imports_the_standard_library_and_itself_only() -> None:
+    others = {found.target.split(".")[0] for found in TREE.imports() if found.source.split(".")[0] == "spec"}
+    assert others - {"spec"} <= set(sys.stdlib_module_names)
+
+
+def test_no_folder_is_too_full() -> None:
+    sizes = Counter(path.parent.relative_to(REPOSITORY) for path in TREE.files.values() if path.name != "__init__.py")
+    assert {str(folder): size for folder, size in sizes.items() if size > MOST_FILES} == TOO_FULL_YET
+
+
+def test_no_private_name_is_used_by_another_module() -> None:
+    assert list(private_names_used(TREE)) == []
+
+
+def test_private_names_that_are_used_are_found() -> None:
+    tree = Tree()
+    tree.add("spec.base", Path("base.py"), "class Base:\n    def _own(self): pass\n    def __init__(self): self._size = 1")
+    tree.add("spec.a", Path("a.py"), "from spec.base import _helper, Base")
+    tree.add("spec.b", Path("b.py"), "from spec import base\nx = base._helper")
+    tree.add("spec.c", Path("c.py"), "from spec.base import Base\nclass Mine(Base):\n    def _own(self): pass")
+    tree.add("spec.d", Path("d.py"), "from spec.base import Base\nclass Mine(Base):\n    def f(self): return self._size")
+    tree.add("spec.e", Path("e.py"), "from spec.base import Base\nclass Mine(Base):\n    def _other(self): pass")
+    assert list(private_names_used(tree)) == [
+        "spec.a:1 imports spec.base._helper",
+        "spec.b:2 uses spec.base._helper",
+        "spec.c:2 Mine shares _own with spec.base.Base",
+        "spec.d:2 Mine shares _size with spec.base.Base",
+    ]
