@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3600, help="the longest that a rung may take")
     parser.add_argument("--tlc-seconds", type=float, default=120, help="how long TLC may run")
     arguments = parser.parse_args()
-    bounds = ["--version", "next", "--elections", "1"]
+    bounds = ["--release", "next", "--elections", "1"]
     lines = [
         "| bounds | orbits | states | transitions | depth | seconds | states/s | peak memory | properties |",
         "|---|---|---|---|---|---|---|---|---|",

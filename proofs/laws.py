@@ -18,7 +18,7 @@ To check another carrier, make a `Carrier` of it and run it through `LAWS`, as `
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from spec.log.algebra import Log
 from spec.log.batch import Batch, Batches, count_records, records_of
@@ -204,7 +204,7 @@ def a_batch_gives_its_epoch(log: Log, offset: Offset, batch: Batch) -> bool:
     given=lambda log, offset, batch: log.end_offset <= offset < log.end_offset + batch.record_count,
 )
 def a_record_of_a_batch_is_read(log: Log, offset: Offset, batch: Batch) -> bool:
-    return read_one(log.append((batch,)), offset) == (Record(batch.payload, batch.leader_epoch),)
+    return read_one(log.append((batch,)), offset) == (Record(cast(int, batch.payload), batch.leader_epoch),)
 
 
 @law("Where one batch of an epoch ends and the next begins does not matter.")

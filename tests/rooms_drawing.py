@@ -6,6 +6,7 @@ A room stands above all rooms that it imports from; an arrow leads to each of th
 import sys
 from collections import Counter
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,13 +26,13 @@ BOXES = {
     VALUES: Box(250, "values, step, metadata, mutation"),
     "spec.log": Box(250, "log"),
     "spec.messages": Box(250, "messages"),
-    "spec.broker.rules": Box(250, "broker/rules"),
-    "spec.broker": Box(90, "broker"),
-    "spec.controller.rules": Box(250, "controller/rules"),
-    "spec.controller": Box(250, "controller"),
-    "spec.zookeeper": Box(90, "zookeeper"),
-    "spec.releases": Box(170, "releases"),
-    "spec.published": Box(410, "published"),
+    "spec.broker.rules": Box(150, "broker/rules"),
+    "spec.broker": Box(100, "broker"),
+    "spec.controller.rules": Box(330, "controller/rules"),
+    "spec.controller": Box(350, "controller"),
+    "spec.zookeeper": Box(170, "zookeeper"),
+    "spec.releases": Box(230, "releases"),
+    "spec.published": Box(430, "published"),
     "model_check.core": Box(650, "core"),
     "model_check.traces": Box(650, "traces"),
     "model_check.engines": Box(570, "engines"),
@@ -82,6 +83,12 @@ def drawing(tree: Tree) -> str:
     top = max(floors.values())
     height = TOP + FLOOR * (top + 1)
     middle = {room: (box.x, TOP + FLOOR * (top - floors[room]) + HEIGHT // 2) for room, box in BOXES.items()}
+    overlapping = [
+        (one, other)
+        for one, other in combinations(BOXES, 2)
+        if middle[one][1] == middle[other][1] and abs(middle[one][0] - middle[other][0]) < 2 * HALF
+    ]
+    assert not overlapping, f"boxes lie upon one another: {overlapping}"
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="13">',
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',

@@ -62,25 +62,25 @@ def _hunts_on_spark(names: tuple[str, ...], settings: Any) -> list[Any]:
 
 
 @click.command()
-@click.option("--version", "versions", multiple=True, metavar="NAME", help="Only this version; may be repeated.")
+@click.option("--release", "releases", multiple=True, metavar="NAME", help="Only this release; may be repeated.")
 @click.option("--time-limit", default=60.0, type=click.FloatRange(0, min_open=True), metavar="S", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--write", "folder", metavar="DIR", help="Write the matrix, and a page for each version, into this folder.")
+@click.option("--write", "folder", metavar="DIR", help="Write the matrix, and a page for each release, into this folder.")
 @click.option("--quiet", is_flag=True, help="No progress on standard error.")
-def matrix(versions: tuple[str, ...], time_limit: float, as_json: bool, folder: str | None, quiet: bool) -> int:
-    """Check every property of model kafka in every version, within the same bounds, and print the verdicts.
+def matrix(releases: tuple[str, ...], time_limit: float, as_json: bool, folder: str | None, quiet: bool) -> int:
+    """Check every property of model kafka in every release, within the same bounds, and print the verdicts.
 
-    Exit status: 0, also where properties are violated: old versions are known to.
+    Exit status: 0, also where properties are violated: old releases are known to.
     """
     from model_check.reports import matrix as verdicts
     from model_check.reports.matrix_pages import write_pages
 
-    unknown = [name for name in versions if name not in verdicts.ROWS]
+    unknown = [name for name in releases if name not in verdicts.ROWS]
     if unknown:
-        raise click.UsageError(f"there is no version {unknown[0]!r}; versions: {', '.join(verdicts.ROWS)}")
+        raise click.UsageError(f"there is no release {unknown[0]!r}; releases: {', '.join(verdicts.ROWS)}")
     rows: list[Any] = []
     with progress(not quiet) as report:
-        for row in verdicts.rows(versions or verdicts.ROWS, time_limit, report):
+        for row in verdicts.rows(releases or verdicts.ROWS, time_limit, report):
             rows.append(row)
             if not as_json:
                 click.echo(verdicts.line(row))

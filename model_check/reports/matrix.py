@@ -1,7 +1,7 @@
-"""The verdict matrix: every version of the model `kafka` within the same bounds, property by property.
+"""The verdict matrix: every release of the model `kafka` within the same bounds, property by property.
 
-Each version is explored in several configurations, small enough for all of them. A property is violated if it is in one,
-with the shortest run of all; it holds if it does in all and each was exhausted; else it is open. Versions in which no rule
+Each release is explored in several configurations, small enough for all of them. A property is violated if it is in one,
+with the shortest run of all; it holds if it does in all and each was exhausted; else it is open. Releases in which no rule
 of broker or controller differs are the same model, and are explored once.
 """
 
@@ -14,7 +14,7 @@ from model_check.core.model import Model
 from model_check.core.symmetry import Symmetry
 from model_check.engines.explorer import explorer
 from model_check.models import MODELS
-from model_check.models.kafka.settings import controller_of, versions_of
+from model_check.models.kafka.settings import controller_of, releases_of
 from model_check.traces.retrace import retrace
 from spec.mutation import names_of_rules
 from spec.releases.broker import BROKER_RELEASES
@@ -30,10 +30,10 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
 """What happens, in each, with min.insync.replicas=2 and acks=all."""
 
 MIXED = {"2.0 beside 2.1": "2.0,2.1,2.1", "3.9 beside next": "3.9,next,next"}
-"""Three brokers of two versions: these rows have no configuration of two brokers."""
+"""Three brokers of two releases: these rows have no configuration of two brokers."""
 
-ROWS: Mapping[str, str] = {**{version.name: version.name for version in BROKER_RELEASES}, **MIXED}
-"""Rows by name, with the setting `--version` of each."""
+ROWS: Mapping[str, str] = {**{release.name: release.name for release in BROKER_RELEASES}, **MIXED}
+"""Rows by name, with the setting `--release` of each."""
 
 
 class Run(NamedTuple):
@@ -68,10 +68,10 @@ class Explored(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A version's verdicts by configuration and property. `same_as`: the earlier version in which no rule differs."""
+    """A release's verdicts by configuration and property. `same_as`: the earlier release in which no rule differs."""
 
     name: str
-    version: str
+    release: str
     cells: Mapping[str, Mapping[str, Cell]]
     explored: Mapping[str, Explored]
     same_as: str = ""
@@ -99,26 +99,26 @@ class Row(NamedTuple):
         return list({(run.row, run.number): run for run in found}.values())
 
 
-def configurations_of(version: str) -> Mapping[str, Mapping[str, Any]]:
-    """The configurations in which a version can be explored."""
-    brokers = version.count(",") + 1
+def configurations_of(release: str) -> Mapping[str, Mapping[str, Any]]:
+    """The configurations in which a release can be explored."""
+    brokers = release.count(",") + 1
     return {name: bounds for name, bounds in CONFIGURATIONS.items() if brokers in (1, bounds["brokers"])}
 
 
 # ---- rules
 
 
-def rules_in(version: str) -> tuple[Any, ...]:
-    """The rules of all brokers and of the controller; versions with the same ones are the same model."""
-    parameters = MODELS["kafka"].build({"version": version, "brokers": 3}).parameters
+def rules_in(release: str) -> tuple[Any, ...]:
+    """The rules of all brokers and of the controller; releases with the same ones are the same model."""
+    parameters = MODELS["kafka"].build({"release": release, "brokers": 3}).parameters
     known = {protocol.name: protocol for protocol in BROKER_RELEASES}
-    brokers = [known[name] for name in versions_of(dict(parameters))]
-    controller = controller_of(versions_of(dict(parameters)), dict(parameters)).protocol
+    brokers = [known[name] for name in releases_of(dict(parameters))]
+    controller = controller_of(releases_of(dict(parameters)), dict(parameters)).protocol
     return (*(replace(broker, name="") for broker in brokers), replace(controller, name=""))
 
 
 class ChangedRule(NamedTuple):
-    """A rule of broker or controller that a version has replaced."""
+    """A rule of broker or controller that a release has replaced."""
 
     party: str
     name: str
@@ -127,7 +127,7 @@ class ChangedRule(NamedTuple):
 
 
 def changed_rules(before: str, after: str) -> list[ChangedRule]:
-    """The rules in which two versions differ, of the broker that is their first and of the controller.
+    """The rules in which two releases differ, of the broker that is their first and of the controller.
 
     Controllers of two kinds have no rule in common.
     """
@@ -151,7 +151,7 @@ def rows(names: Iterable[str], time_limit: float, report: Callable[[Progress], N
         rules = rules_in(ROWS[name])
         if rules in done:
             known = done[rules]
-            current = known._replace(name=name, version=ROWS[name], same_as=known.name)
+            current = known._replace(name=name, release=ROWS[name], same_as=known.name)
         else:
             current = _explored(name, before, time_limit, report)
             done[rules] = current
@@ -164,7 +164,7 @@ def _explored(name: str, before: Row | None, time_limit: float, report: Callable
     explored: dict[str, Explored] = {}
     runs: list[Run] = []
     for configuration, bounds in configurations_of(ROWS[name]).items():
-        model = MODELS["kafka"].build({**bounds, "version": ROWS[name]})
+        model = MODELS["kafka"].build({**bounds, "release": ROWS[name]})
         properties = [prop for prop in model.properties if prop.kind == "always" and prop.by_default]
         symmetry = Symmetry(model) if model.interchangeable else None
         limits = Limits(stop_at_first=False, max_seconds=time_limit, report=report)
@@ -184,7 +184,7 @@ def _explored(name: str, before: Row | None, time_limit: float, report: Callable
 
 
 def _known(run: Run, prop: str, before: Row | None, runs: list[Run]) -> Run:
-    """A run that shows the same as this one: of the version before, if it still does, or another of this version."""
+    """A run that shows the same as this one: of the release before, if it still does, or another of this release."""
     cells = before.cells.get(run.configuration, {}) if before else {}
     earlier = cells[prop].run if prop in cells else None
     candidates = [*([earlier] if earlier else []), *runs]
@@ -221,7 +221,7 @@ def explored_in_words(explored: Explored) -> str:
 
 
 def line(entry: Row) -> str:
-    """A version in one line: what is violated."""
+    """A release in one line: what is violated."""
     if entry.same_as:
         return f"  {entry.name:<18} as {entry.same_as}: no rule differs"
     verdicts = {name: entry.verdict(name) for name in entry.properties}
@@ -235,10 +235,10 @@ def as_json(done: list[Row]) -> dict[str, Any]:
     """All rows. States are counted up to renaming of brokers; `steps` is -1 where no run was found."""
     return {
         "configurations": {name: dict(bounds) for name, bounds in CONFIGURATIONS.items()},
-        "versions": [
+        "releases": [
             {
                 "name": entry.name,
-                "version": entry.version,
+                "release": entry.release,
                 "same_as": entry.same_as or None,
                 "explored": {name: explored._asdict() for name, explored in entry.explored.items()},
                 "properties": [_cell_as_json(name, entry.verdict(name)) for name in entry.properties],

@@ -1,4 +1,4 @@
-"""The pages of `docs/versions/`: the matrix, and for each version what it changed and which runs are possible in it."""
+"""The pages of `docs/releases/`: the matrix, and for each release what it changed and which runs are possible in it."""
 
 import ast
 import inspect
@@ -15,22 +15,22 @@ from model_check.reports import matrix
 from model_check.reports.matrix import ROWS, Cell, ChangedRule, Row, Run, changed_rules, explored_in_words, verdict_in_words
 from model_check.traces.render import action_in_words, changes, field_name, owner, party_name, steps
 from model_check.traces.retrace import retrace
-from spec.releases import broker as broker_versions
-from spec.releases import kraft as controller_versions
+from spec.releases import broker as broker_releases
+from spec.releases import kraft as kraft_releases
 from spec.releases import zookeeper as zookeeper_releases
 
-WRITTEN = "Written by `kspec matrix --write docs/versions`."
+WRITTEN = "Written by `kspec matrix --write docs/releases`."
 
 
 def write_pages(folder: Path, rows: list[Row]) -> Iterator[Path]:
-    """Write the matrix as README.md, and a page for each version; yields each page when it is written."""
+    """Write the matrix as README.md, and a page for each release; yields each page when it is written."""
     folder.mkdir(parents=True, exist_ok=True)
     index = folder / "README.md"
     index.write_text(matrix_page(rows), encoding="utf-8")
     yield index
     for before, entry in zip([None, *rows], rows, strict=False):
         page = folder / page_name(entry.name)
-        page.write_text(version_page(before, entry), encoding="utf-8")
+        page.write_text(release_page(before, entry), encoding="utf-8")
         yield page
 
 
@@ -47,22 +47,22 @@ def _title(entry: Row) -> str:
     return entry.name if entry.name == "next" or " " in entry.name else f"Kafka {entry.name}"
 
 
-def _command(version: str, bounds: Any, option: str) -> str:
+def _command(release: str, bounds: Any, option: str) -> str:
     settings = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in bounds.items())
-    return f"kspec check kafka --version {version} {settings} {option}"
+    return f"kspec check kafka --release {release} {settings} {option}"
 
 
 # ---- the matrix
 
 
 def matrix_page(rows: list[Row]) -> str:
-    """The verdicts as tables, versions in which no rule differs in one line."""
+    """The verdicts as tables, releases in which no rule differs in one line."""
     lines = [
-        "# Versions",
+        "# Releases",
         "",
         WRITTEN,
         "",
-        "Each version of the model [`kafka`](../kafka-model.md) is Kafka as released, its defects included; `next` is 4.0",
+        "Each release in the model [`kafka`](../kafka-model.md) is Kafka as released, its defects included; `next` is 4.0",
         "with the known ones repaired. Up to 2.8 the controller works on ZooKeeper, from 3.0 on it is a KRaft controller.",
         "Each is explored in these configurations, with min.insync.replicas=2 and acks=all:",
         "",
@@ -73,7 +73,7 @@ def matrix_page(rows: list[Row]) -> str:
     lines += [
         "",
         "A number is the length, in steps, of the shortest run that violates the property in any of them. *holds*: all were",
-        "exhausted without a violation. *open*: nothing was found, and some were not exhausted. The page of a version tells",
+        "exhausted without a violation. *open*: nothing was found, and some were not exhausted. The page of a release tells",
         "what it changed, how many states were explored, and shows the runs. What a controller's failover does, and a lost",
         "confirmation of ZooKeeper, both only up to 2.8, [the model's page](../kafka-model.md#zookeeper) has.",
     ]
@@ -87,20 +87,20 @@ LOSSY = "an unclean shutdown"
 
 
 def _table(rows: list[Row], configurations: list[str]) -> list[str]:
-    """The properties that do not hold in all versions, as columns; then those that do."""
+    """The properties that do not hold in all releases, as columns; then those that do."""
     checked = {
         name: [verdict for entry in rows if (verdict := entry.verdict(name, configurations)) is not None]
         for name in dict.fromkeys(name for entry in rows for name in entry.properties)
     }
     columns = [name for name, verdicts in checked.items() if any(not verdict.holds for verdict in verdicts)]
     holding = [f"`{name}`" for name, verdicts in checked.items() if verdicts and name not in columns]
-    lines = [f"| version | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"] if columns else []
+    lines = [f"| release | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"] if columns else []
     for group in _groups(rows) if columns else []:
         cells = [_short(group[0].verdict(name, configurations)) for name in columns]
         if any(cells):
             names = " to ".join(dict.fromkeys(_link(entry.name) for entry in (group[0], group[-1])))
             lines.append(f"| {names} | {' | '.join(cells)} |")
-    return [*lines, "", f"In all versions these hold: {', '.join(holding)}."] if holding else lines
+    return [*lines, "", f"In all releases these hold: {', '.join(holding)}."] if holding else lines
 
 
 def _settings(bounds: Any) -> str:
@@ -122,12 +122,12 @@ def _groups(rows: list[Row]) -> list[list[Row]]:
     return groups
 
 
-# ---- a version
+# ---- a release
 
 
-def version_page(before: Row | None, entry: Row) -> str:
-    """What a version changed: the rules, the verdicts, the runs; and what is possible in it."""
-    lines = [f"# {_title(entry)}", "", f"{WRITTEN} {_link('README', text='All versions')}.", ""]
+def release_page(before: Row | None, entry: Row) -> str:
+    """What a release changed: the rules, the verdicts, the runs; and what is possible in it."""
+    lines = [f"# {_title(entry)}", "", f"{WRITTEN} {_link('README', text='All releases')}.", ""]
     lines += _notes(entry.name)
     if entry.same_as:
         lines += [
@@ -142,25 +142,25 @@ def version_page(before: Row | None, entry: Row) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-_RELEASES = [name for name, version in ROWS.items() if name == version]
+_RELEASES = [name for name, release in ROWS.items() if name == release]
 
 
 def _notes(name: str) -> list[str]:
-    """What the tables of versions in `spec` say of a version."""
+    """What the tables of releases in `spec` say of a release."""
     notes = [
         f"- {party}: {note}"
         for party, module in (
-            ("broker", broker_versions),
+            ("broker", broker_releases),
             ("controller", zookeeper_releases),
-            ("controller", controller_versions),
+            ("controller", kraft_releases),
         )
-        if (note := _docs_of_versions(module).get(name))
+        if (note := _docs_of_releases(module).get(name))
     ]
     return [*notes, ""] if notes else []
 
 
-def _docs_of_versions(module: ModuleType) -> dict[str, str]:
-    """The words that follow each version in its table, by its name."""
+def _docs_of_releases(module: ModuleType) -> dict[str, str]:
+    """The words that follow each release in its table, by its name."""
     body = ast.parse(inspect.getsource(module)).body
     docs = {}
     for statement, following in pairwise(body):
@@ -181,8 +181,8 @@ ANOTHER_CONTROLLER = (
 def _changes(before: Row, entry: Row) -> list[str]:
     since = _link(before.name)
     lines = [f"## Rules changed since {before.name}", "", "| of | rule | in " + since + " | now | which says |"]
-    lines += ["|---|---|---|---|---|", *map(_rule_line, changed_rules(before.version, entry.version))]
-    if type(matrix.rules_in(before.version)[-1]) is not type(matrix.rules_in(entry.version)[-1]):
+    lines += ["|---|---|---|---|---|", *map(_rule_line, changed_rules(before.release, entry.release))]
+    if type(matrix.rules_in(before.release)[-1]) is not type(matrix.rules_in(entry.release)[-1]):
         lines += ["", ANOTHER_CONTROLLER]
     lines += ["", f"## Verdicts changed since {before.name}", ""]
     differences = []
@@ -205,13 +205,13 @@ def _rule_line(rule: ChangedRule) -> str:
 
 
 def _gone(run: Run, entry: Row) -> str:
-    model = MODELS["kafka"].build({**run.bounds, "version": entry.version})
+    model = MODELS["kafka"].build({**run.bounds, "release": entry.release})
     retraced = retrace(run.trace, run.model, model)
     words = f"- {_run_link(run)} ({run.configuration}, {run.steps} steps). {retraced.words or 'Every step is possible'}"
     if retraced.state is None:
         return words
     if _broken(model, retraced.state):
-        return f"{words}, and the end violates the same; this version has a shorter run."
+        return f"{words}, and the end violates the same; this release has a shorter run."
     return f"{words}, and nothing is violated in the end."
 
 
@@ -231,7 +231,7 @@ def _verdicts(entry: Row) -> list[str]:
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
     explored = [explored_in_words(entry.explored[one]) for one in configurations]
     lines += [f"| *states explored* | {' | '.join(explored)} |", ""]
-    lines += ["States are counted up to renaming of brokers where all brokers run the same version.", ""]
+    lines += ["States are counted up to renaming of brokers where all brokers run the same release.", ""]
     return lines
 
 
@@ -250,8 +250,8 @@ def _runs(entry: Row) -> list[str]:
     lines = ["## Runs", ""] if own else []
     for run in own:
         broken = [name for name, cell in entry.cells[run.configuration].items() if cell.run == run]
-        command = _command(entry.version, run.bounds, f"--symmetry --invariant {broken[0]}")
-        command = command.replace(" --symmetry", "") if "," in entry.version else command
+        command = _command(entry.release, run.bounds, f"--symmetry --invariant {broken[0]}")
+        command = command.replace(" --symmetry", "") if "," in entry.release else command
         lines += [f"### Run {run.number}", "", f"{run.configuration}: violates {', '.join(broken)}", ""]
         lines += ["```sh", command, "```", "", "```text", *_steps(run), "```", ""]
     return lines

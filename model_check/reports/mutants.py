@@ -1,6 +1,6 @@
 """Every rule is needed: the model `kafka` with one rule weakened, and the property or the promise that dies of it.
 
-A hunt says in which version and within which bounds a mutant is explored. A rule that costs progress, not records, dies of a
+A hunt says in which release and within which bounds a mutant is explored. A rule that costs progress, not records, dies of a
 promise: a fair run without end that breaks it. What the model cannot show is listed with the reason; a mutant with none of
 these would be a gap, and a test asks for none.
 """
@@ -28,8 +28,8 @@ TWO_VALUES: Mapping[str, Any] = {"elections": 1, "values": 2}
 ONE_SHRINK: Mapping[str, Any] = {"elections": 1, "isr_shrinks": 1}
 ONE_FENCING: Mapping[str, Any] = {"elections": 1, "fencings": 1}
 
-OLD_BASE: Mapping[str, Any] = {"version": "2.2", "elections": 2, "values": 2}
-"""Where followers find out by asking. This version by itself loses nothing within these bounds."""
+OLD_BASE: Mapping[str, Any] = {"release": "2.2", "elections": 2, "values": 2}
+"""Where followers find out by asking. This release by itself loses nothing within these bounds."""
 
 LATE_ANSWER: Mapping[str, Any] = {"elections": 2, "values": 2, "late_fetches": 1}
 """An answer may come when the broker that gave it leads again."""
@@ -51,7 +51,7 @@ HUNTS: Mapping[str, Mapping[str, Any]] = {
     "unclean-replica-keeps-its-place": {"elections": 0, "unclean_shutdowns": 1},
     "stale-partition-epoch-accepted": {"elections": 0, "isr_shrinks": 1, "fencings": 1},
     "act-on-old-metadata": {"elections": 0, "unclean_shutdowns": 1, "values": 2},
-    "take-old-announcement": {"version": "2.6", "elections": 0, "isr_shrinks": 1, "fencings": 1},
+    "take-old-announcement": {"release": "2.6", "elections": 0, "isr_shrinks": 1, "fencings": 1},
     "no-epoch-entry": OLD_BASE,
     "epoch-lookup-by-end": OLD_BASE,
     "fenced-replica-admitted": {"elections": 0, "fencings": 1, "unclean_shutdowns": 1},

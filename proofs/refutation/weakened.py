@@ -5,12 +5,13 @@ there. Of the others a counterexample is looked for first, in one question for a
 breaks the induction.
 """
 
+import cProfile
 import sys
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, product
-from types import CodeType, FrameType
+from types import CodeType
 
 import z3
 
@@ -56,19 +57,16 @@ class Unweakened:
 
 @contextmanager
 def calls() -> Iterator[set[CodeType]]:
-    """Note every Python function that is called."""
+    """Note every Python function that is called: they are known at the end."""
     called: set[CodeType] = set()
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
-            called.add(frame.f_code)
-
-    before = sys.getprofile()
-    sys.setprofile(note)
+    before, profile = sys.getprofile(), cProfile.Profile(subcalls=False, builtins=False)
+    profile.enable()
     try:
         yield called
     finally:
+        profile.disable()
         sys.setprofile(before)
+        called.update(entry.code for entry in profile.getstats() if isinstance(entry.code, CodeType))
 
 
 class WeakenedInduction(InductionByOutcome):

@@ -1,6 +1,6 @@
 """Batches: the unit in which records are appended to a log, stored and sent."""
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 from spec.values import (
     NO_EPOCH,
@@ -26,7 +26,7 @@ class Batch(NamedTuple):
 
     record_count: int
     leader_epoch: Epoch = NO_EPOCH
-    payload: Any = NO_VALUE
+    payload: int | bytes = NO_VALUE
     producer_id: ProducerId = NO_PRODUCER_ID
     producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH
     first_sequence: int = NO_SEQUENCE
@@ -34,7 +34,7 @@ class Batch(NamedTuple):
     @property
     def records(self) -> tuple[Record, ...]:
         """The batch record by record, as models keep it: each record has the payload for its value."""
-        return (Record(self.payload, self.leader_epoch),) * self.record_count
+        return (Record(cast(int, self.payload), self.leader_epoch),) * self.record_count
 
     def in_epoch(self, leader_epoch: Epoch) -> "Batch":
         """The batch as the leader of this epoch appends it. **Kafka:** `MutableRecordBatch.setPartitionLeaderEpoch`."""

@@ -27,7 +27,7 @@ from spec.published.truncation import (
 )
 from spec.values import BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset
 
-Truncation: TypeAlias = Callable[[Log, Offset, Ask], Offset]
+TruncationRule: TypeAlias = Callable[[Log, Offset, Ask], Offset]
 """Up to which offset a follower keeps its log, of which it knows the high watermark."""
 
 
@@ -47,8 +47,8 @@ class Protocol:
     """
 
     name: str
-    truncation: Truncation | None
-    truncation_when_refused: Truncation | None
+    truncation: TruncationRule | None
+    truncation_when_refused: TruncationRule | None
     epoch_lookup: Callable[[Log, Epoch], EpochEndOffset]
     truncation_fencing: Callable[[BrokerId, LeaderAndIsr, Epoch, bool], Error]
     fetch_fencing: Callable[[LeaderAndIsr, Log, FetchPosition], Error]

@@ -7,9 +7,11 @@ from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.fetcher import FetchState, FetchStatus
 from spec.broker.rules.followers import Follower, FollowerState
 from spec.broker.rules.isr.proposal import LeaderIsr
+from spec.log.batch import Batch
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest
+from spec.messages.produce import ACKS_ALL, NO_DEADLINE, ProduceRequest
 from spec.metadata import BrokerRegistration, PartitionRegistration
 from spec.releases.broker import BROKER_4_0
 from spec.step import Reply, Step
@@ -27,8 +29,14 @@ from spec.values import (
 )
 
 SELF, OTHER, THIRD = BrokerId(1), BrokerId(2), BrokerId(3)
+
+
 EVERYBODY = (SELF, OTHER, THIRD)
+
+
 NOW = 100_000
+
+
 EPOCH = Epoch(5)
 
 
@@ -109,3 +117,11 @@ def reply(step: Step[Any, Any]) -> Any:
     """The answer to the request that was handled."""
     (message,) = [effect.message for effect in step.effects if isinstance(effect, Reply)]
     return message
+
+
+LATE = 10**9
+"""A time by which everybody has fallen behind who does not hold all."""
+
+
+def produce(acks: int = ACKS_ALL, record_count: int = 1, deadline: int = NO_DEADLINE) -> ProduceRequest:
+    return ProduceRequest(9, acks, Batch(record_count, payload=7), deadline)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from spec.controller.brokers import (
@@ -30,19 +31,13 @@ from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
 from spec.messages.broker_registration import BrokerRegistrationRequest
 from spec.metadata import EMPTY_IMAGE, MetadataImage, MetadataRecord, PartitionRegistration, partition_of, replay_all
+from spec.releases.kraft import KRAFT_RELEASES
 from spec.step import Reply
-from spec.values import (
-    NO_BROKER_EPOCH,
-    BrokerEpoch,
-    BrokerId,
-    Epoch,
-    Error,
-    Incarnation,
-    Offset,
-    PartitionId,
-)
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset, PartitionId
 
 PARTITION = PartitionId(0)
+
+
 TIMEOUT_MS = 9000
 
 
@@ -204,7 +199,10 @@ def cluster(rules: ControllerProtocol, replicas: int = 3, **settings: Any) -> Dr
 
 Operation = tuple[str, tuple[Any, ...]]
 
+
 brokers = st.integers(1, 4)
+
+
 operations = st.lists(
     st.one_of(
         st.tuples(st.just("register"), st.tuples(brokers, st.booleans(), st.booleans())),
@@ -229,3 +227,16 @@ def carry_out(driver: Driver, operation: Operation) -> None:
         driver.alter(driver.proposal(*members))
     else:
         getattr(driver, name)(*arguments)
+
+
+by_version = pytest.mark.parametrize("rules", KRAFT_RELEASES, ids=lambda rules: rules.name)
+
+
+def named(value: object) -> str | None:
+    """How a test calls a case: by the release, or the error."""
+    return value.name if isinstance(value, ControllerProtocol | Error) else None
+
+
+def state_of(driver: Driver) -> tuple[int, frozenset[BrokerId], int, int]:
+    partition = driver.partition
+    return partition.leader, partition.isr, partition.leader_epoch, partition.partition_epoch

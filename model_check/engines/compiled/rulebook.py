@@ -322,12 +322,13 @@ class ActionMasks:
         for slot, guards in self.guards.items():
             values, bits = self.book.domains[slot].values, self.bits[slot]
             for value in values[len(bits) // (self.words * 8) :]:
-                bits += self._bytes(self._mask(guards, value))
+                bits += self._bytes(self.mask_of(guards, value))
                 changed = True
         if changed or self.arrays is None or self._rows_written != len(self.ruled_out):
             self._write()
 
-    def _mask(self, guards: dict[Local, int], value: object) -> int:
+    def mask_of(self, guards: dict[Local, int], value: object) -> int:
+        """The actions that these guards do not rule out for this value, as bits."""
         mask = self.all_actions
         for guard, actions in guards.items():
             try:

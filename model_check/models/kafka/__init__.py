@@ -12,15 +12,15 @@ from model_check.models.kafka.late import add_late_fetches
 from model_check.models.kafka.properties.liveness import add_liveness
 from model_check.models.kafka.properties.safety import add_properties
 from model_check.models.kafka.replication import add_replication
-from model_check.models.kafka.settings import controller_of, rules_of, versions_of
+from model_check.models.kafka.settings import controller_of, releases_of, rules_of
 from model_check.models.kafka.zookeeper.brokers import add_zookeeper_brokers
 from model_check.models.kafka.zookeeper.control import add_zookeeper_control
 
 
 def build(name: str, parameters: dict[str, Any]) -> Model:
     """The model within the bounds and with the settings of `parameters`."""
-    versions = versions_of(parameters)
-    board = Board(name, rules_of(versions, parameters), controller_of(versions, parameters), parameters)
+    releases = releases_of(parameters)
+    board = Board(name, rules_of(releases, parameters), controller_of(releases, parameters), parameters)
     if board.has_zookeeper:
         add_zookeeper_control(board)
         add_replication(board)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from model_check.core.model import PRODUCER, REFUSED, Effect, Local, Model, Slot, View, then, when
 from model_check.models.kafka.kraft.reading import Reading, with_image
 from model_check.models.kafka.kraft.state import controller_state
-from model_check.models.kafka.party import Rules, committed, face, next_request
+from model_check.models.kafka.party import Held, Rules, committed, face, next_request
 from model_check.models.kafka.reductions import Reduction, image_for, unless_in_vain
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
@@ -297,6 +297,19 @@ class Board:
         if not self.writes_isr(leader):
             return []
         return [when(lambda role: nothing_pending(role.isr), self.slots.role[leader])]
+
+    def held(self, broker: BrokerId) -> tuple[Slot, ...]:
+        """The slots of what a broker holds of the partition, in the order of `party.Held`."""
+        slots = self.slots
+        named = {
+            "log": slots.log[broker],
+            "role": slots.role[broker],
+            "memory": slots.memory[broker],
+            "exchange": slots.exchange[broker],
+            "clients": slots.clients,
+            "fetcher": slots.fetcher[broker],
+        }
+        return tuple(named[field] for field in Held._fields)
 
     def pairs(self) -> list[tuple[BrokerId, BrokerId]]:
         """Every broker with every other one."""

@@ -60,6 +60,17 @@ class Rules(NamedTuple):
     reductions: frozenset[Reduction] = ALL_REDUCTIONS
 
 
+class Held(NamedTuple):
+    """What a broker holds of the partition whether it leads or follows, and what clients know: see `Board.held`."""
+
+    log: Log
+    role: Role
+    memory: Memory
+    exchange: Exchange
+    clients: Clients
+    fetcher: FetchState
+
+
 def broker(rules: Rules, self_id: BrokerId, process: Process, known: frozenset[BrokerRegistration]) -> Broker:
     """What the handlers know of the broker that they run in."""
     return Broker(
@@ -90,6 +101,11 @@ def face(log: Log, role: Role, memory: Memory) -> Partition[RecordLog]:
     """As `leading`, without what an answer to others does not depend on: the same for many states of the leader."""
     followers = tuple(sorted(Follower(follower.broker) for follower in memory.followers))
     return Partition(PARTITION, log, role.leader, role.leader_epoch, epoch_start=role.epoch_start, followers=followers)
+
+
+def partition_of(held: Held) -> Partition[RecordLog]:
+    """The partition as a replica has it that may have to change its role."""
+    return leading(held.log, held.role, held.memory)._replace(fetcher=held.fetcher)
 
 
 def following(log: Log, fetcher: FetchState) -> Partition[RecordLog]:

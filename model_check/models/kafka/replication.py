@@ -11,6 +11,7 @@ from model_check.core.model import REFUSED, Local, Message, Note, View, then, wh
 from model_check.models.kafka.board import NOBODY_KNOWN, Board, Known
 from model_check.models.kafka.party import (
     LATE,
+    Held,
     Log,
     Rules,
     batch_of,
@@ -37,7 +38,7 @@ from spec.broker.follower import (
 from spec.broker.leader.fetch import handle_fetch
 from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import Handled, Partition
+from spec.broker.partition import Broker, Handled, Partition
 from spec.broker.rules.fetcher import Asked, FetchState, needs_no_answer
 from spec.log.batch import Batch
 from spec.log.record_log import RecordLog
@@ -144,6 +145,13 @@ def led_after(
         exchange_after(rules, exchange, after, step.effects),
         seen(after, after.leader == replica, step.effects, known),
     )
+
+
+def held_after(rules: Rules, own: Broker, step: Handled[RecordLog], before: Held) -> Held:
+    """All that a broker holds of the partition, after a step in which its role may have changed."""
+    _, role, memory, exchange, clients = led_after(rules, own.self_id, step, before.exchange, before.clients)
+    log, fetcher = followed(rules, own, step.state)
+    return Held(log, role, memory, exchange, clients, fetcher)
 
 
 # ---- fetching

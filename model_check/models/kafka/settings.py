@@ -1,4 +1,4 @@
-"""What can be chosen of the model `kafka`: versions, bounds, settings; and what a version means."""
+"""What can be chosen of the model `kafka`: releases, bounds, settings; and what a release means."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,16 +18,16 @@ from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 from spec.releases.zookeeper import ZK_RELEASES
 from spec.zookeeper.protocol import ZkController, ZkControllerSettings
 
-VERSIONS = tuple(version.name for version in BROKER_RELEASES)
+RELEASES = tuple(release.name for release in BROKER_RELEASES)
 
-FIRST_KRAFT = VERSIONS.index(KRAFT_RELEASES[0].name)
-"""From this version on the controller is a KRaft controller; before, it works on ZooKeeper."""
+FIRST_KRAFT = RELEASES.index(KRAFT_RELEASES[0].name)
+"""From this release on the controller is a KRaft controller; before, it works on ZooKeeper."""
 
 FIRST_PROPOSING = [release.isr_writer for release in BROKER_RELEASES].index(IsrWriter.CONTROLLER)
-"""From this version on leaders ask the controller for an ISR; before, they write it to ZooKeeper themselves."""
+"""From this release on leaders ask the controller for an ISR; before, they write it to ZooKeeper themselves."""
 
 PARAMETERS = (
-    Parameter("version", "next", "Kafka's release, or one for each broker, with commas", choices=VERSIONS, listed=True),
+    Parameter("release", "next", "Kafka's release, or one for each broker, with commas", choices=RELEASES, listed=True),
     Parameter("brokers", 3, "brokers, ids 1 to N, each with a replica of the one partition (2 with 0.11 to 1.1)", minimum=1),
     Parameter("values", 1, "most records ever produced (3 with 0.11 to 1.1)", minimum=0),
     Parameter("min_isr", 2, "min.insync.replicas", minimum=1),
@@ -75,7 +75,7 @@ PARAMETERS = (
 KIP_279_BOUNDS: Mapping[str, Any] = {"brokers": 2, "values": 3, "elections": 2}
 KIP_320_BOUNDS: Mapping[str, Any] = {"elections": 2}
 
-BOUNDS_OF_VERSION: Mapping[str, Mapping[str, Any]] = {
+BOUNDS_OF_RELEASE: Mapping[str, Mapping[str, Any]] = {
     **dict.fromkeys(("0.11", "1.0", "1.1"), KIP_279_BOUNDS),
     "2.0": KIP_320_BOUNDS,
 }
@@ -87,75 +87,75 @@ leader changes (KIP-279), which takes three records; 2.0 follows leaders of the 
 
 
 def default_bounds(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The bounds of a version in place of the defaults; a mixed cluster has the defaults."""
-    return BOUNDS_OF_VERSION.get(given.get("version", ""), {})
+    """The bounds of a release in place of the defaults; a mixed cluster has the defaults."""
+    return BOUNDS_OF_RELEASE.get(given.get("release", ""), {})
 
 
-def _position(version: str) -> int:
-    return VERSIONS.index(version)
+def _position(release: str) -> int:
+    return RELEASES.index(release)
 
 
-def versions_of(parameters: dict[str, Any]) -> tuple[str, ...]:
-    """The version of each broker."""
-    versions = tuple(str(parameters["version"]).split(","))
+def releases_of(parameters: dict[str, Any]) -> tuple[str, ...]:
+    """The release of each broker."""
+    releases = tuple(str(parameters["release"]).split(","))
     count: int = parameters["brokers"]
     if parameters["min_isr"] > count:
         raise ParameterError(f"--min-isr {parameters['min_isr']}: must be {count} or less, the number of brokers")
     if parameters["endless_lag"] and parameters["isr_shrinks"]:
         raise ParameterError("--endless-lag: no follower is ever too slow, so --isr-shrinks must be 0")
-    if len(versions) not in (1, count):
-        raise ParameterError(f"--version {parameters['version']}: one version, or one for each of {count} brokers")
-    _check_era(versions, parameters)
-    return versions * count if len(versions) == 1 else versions
+    if len(releases) not in (1, count):
+        raise ParameterError(f"--release {parameters['release']}: one release, or one for each of {count} brokers")
+    _check_era(releases, parameters)
+    return releases * count if len(releases) == 1 else releases
 
 
 ONLY_ZOOKEEPER = ("failovers", "lost_confirmations")
 ONLY_KRAFT = ("late_registrations", "without_elr")
 
 
-def _check_era(versions: tuple[str, ...], parameters: dict[str, Any]) -> None:
-    """Refuse versions that no one controller serves here, and settings that its kind does not have."""
-    given = f"--version {parameters['version']}"
-    positions = [_position(version) for version in versions]
+def _check_era(releases: tuple[str, ...], parameters: dict[str, Any]) -> None:
+    """Refuse releases that no one controller serves here, and settings that its kind does not have."""
+    given = f"--release {parameters['release']}"
+    positions = [_position(release) for release in releases]
     if min(positions) < FIRST_KRAFT <= max(positions):
         raise ParameterError(
             f"{given}: up to 2.8 the controller works on ZooKeeper, from 3.0 on it is a KRaft controller; all of one kind"
         )
-    kind = "works on ZooKeeper" if has_zookeeper(versions) else "is a KRaft controller"
-    for name in ONLY_KRAFT if has_zookeeper(versions) else ONLY_ZOOKEEPER:
+    kind = "works on ZooKeeper" if has_zookeeper(releases) else "is a KRaft controller"
+    for name in ONLY_KRAFT if has_zookeeper(releases) else ONLY_ZOOKEEPER:
         if parameters[name]:
             raise ParameterError(f"--{name.replace('_', '-')}: not with {given}, whose controller {kind}")
     if parameters["lost_confirmations"] and min(positions) >= FIRST_PROPOSING:
         raise ParameterError(f"--lost-confirmations: not with {given}, whose leaders do not write the ISR themselves")
     weakened = _chosen(CONTROLLER_MUTANTS, parameters)
-    if has_zookeeper(versions) and weakened:
+    if has_zookeeper(releases) and weakened:
         raise ParameterError(
             f"--mutant {weakened[0].name}: weakens a KRaft controller, which {given} has not; choose 3.0 or later"
         )
 
 
-def rules_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> dict[int, Rules]:
+def rules_of(releases: tuple[str, ...], parameters: dict[str, Any]) -> dict[int, Rules]:
     """Each broker's rules and settings.
 
-    How an ISR is changed is agreed on in the cluster (`inter.broker.protocol.version`), up to 2.8: as in the oldest version.
+    How an ISR is changed is agreed on in the cluster (`inter.broker.protocol.version`), up to 2.8: as in the oldest release.
     """
     mutants = _chosen(BROKER_MUTANTS, parameters)
-    oldest = BROKER_RELEASES[min(_position(version) for version in versions)]
+    oldest = BROKER_RELEASES[min(_position(release) for release in releases)]
     known = {}
-    for version in BROKER_RELEASES:
-        released = version
-        if has_zookeeper(versions):
+    for release in BROKER_RELEASES:
+        released = release
+        if has_zookeeper(releases):
             released = replace(
-                version,
+                release,
                 asks_for_isr=oldest.asks_for_isr,
                 isr_writer=oldest.isr_writer,
                 on_isr_error=oldest.on_isr_error,
             )
-        known[version.name] = reduce(weaken, mutants, released)
+        known[release.name] = reduce(weaken, mutants, released)
     reductions = reductions_of(parameters)
     return {
-        number: Rules(known[version], parameters["min_isr"], parameters["endless_lag"], reductions)
-        for number, version in enumerate(versions, start=1)
+        number: Rules(known[release], parameters["min_isr"], parameters["endless_lag"], reductions)
+        for number, release in enumerate(releases, start=1)
     }
 
 
@@ -165,18 +165,18 @@ def reductions_of(parameters: dict[str, Any]) -> frozenset[Reduction]:
     return frozenset(reduction for reduction in Reduction if reduction.value not in off)
 
 
-def has_zookeeper(versions: tuple[str, ...]) -> bool:
+def has_zookeeper(releases: tuple[str, ...]) -> bool:
     """Whether the controller works on ZooKeeper: with brokers up to 2.8. From 3.0 on it is a KRaft controller."""
-    return all(_position(version) < FIRST_KRAFT for version in versions)
+    return all(_position(release) < FIRST_KRAFT for release in releases)
 
 
-def controller_of(versions: tuple[str, ...], parameters: dict[str, Any]) -> Controller | ZkController:
-    """The controller's rules and settings: those of the oldest version, for an upgrade is completed last."""
-    oldest = min(_position(version) for version in versions)
-    if has_zookeeper(versions):
-        rules = [version for version in ZK_RELEASES if _position(version.name) <= oldest]
+def controller_of(releases: tuple[str, ...], parameters: dict[str, Any]) -> Controller | ZkController:
+    """The controller's rules and settings: those of the oldest release, for an upgrade is completed last."""
+    oldest = min(_position(release) for release in releases)
+    if has_zookeeper(releases):
+        rules = [release for release in ZK_RELEASES if _position(release.name) <= oldest]
         return ZkController(rules[-1], ZkControllerSettings(parameters["unclean"]))
-    known = [version for version in KRAFT_RELEASES if _position(version.name) <= oldest]
+    known = [release for release in KRAFT_RELEASES if _position(release.name) <= oldest]
     settings = ControllerSettings(
         min_isr=parameters["min_isr"],
         unclean_election=parameters["unclean"],

@@ -11,7 +11,7 @@ from spec.broker.rules.leadership import is_leader
 from spec.log.record_log import RecordLog
 from spec.messages.fetch import FetchResponse
 from spec.published.fetch import answer_fetch, apply_fetch_response
-from spec.published.versions import Truncation
+from spec.published.versions import TruncationRule
 from spec.values import BrokerId, Error, Offset
 
 MAX_RECORDS_PER_FETCH = 1
@@ -79,7 +79,7 @@ def _append(answer: Answer, log: RecordLog, own: Leading, other: Following) -> t
     return apply_fetch_response(log, answer(own, other))
 
 
-def _truncate(board: Board, rule: Truncation) -> Callable[[RecordLog, Offset, RecordLog], tuple[RecordLog, Offset]]:
+def _truncate(board: Board, rule: TruncationRule) -> Callable[[RecordLog, Offset, RecordLog], tuple[RecordLog, Offset]]:
     agreement = board.parameters[TRUNCATION.name] == "agreement"
 
     def truncate(log: RecordLog, high_watermark: Offset, leader_log: RecordLog) -> tuple[RecordLog, Offset]:

@@ -7,7 +7,7 @@ from model_check.models.published.settings import TRUNCATION
 from spec.broker.rules.leadership import start_leading
 from spec.log.record_log import RecordLog
 from spec.published.truncation import clamped, truncate_to_common_epoch, truncate_to_epoch_end, truncate_to_high_watermark
-from spec.published.versions import Truncation
+from spec.published.versions import TruncationRule
 from spec.values import NO_LEADER, BrokerId, Epoch, Error, Offset
 
 
@@ -92,7 +92,7 @@ def _truncation_events(board: Board, leader: BrokerId, follower: BrokerId) -> li
         Message(follower, leader, "OffsetForLeaderEpoch: where does my last epoch end?"),
         Message(leader, follower, "its end in the leader's log"),
     ]
-    events: dict[Truncation | None, list[Event]] = {
+    events: dict[TruncationRule | None, list[Event]] = {
         None: [],
         truncate_to_high_watermark: [Note(follower, "truncates its log to its own high watermark")],
         truncate_to_epoch_end: asking,
@@ -129,7 +129,7 @@ def _truncation(board: Board, leader: BrokerId, follower: BrokerId) -> list[Effe
     return [then((log[follower], high_watermark[follower]), truncate, *reads)]
 
 
-def _truncate_to_common_part(board: Board, rule: Truncation, leader: BrokerId, follower: BrokerId) -> Effect:
+def _truncate_to_common_part(board: Board, rule: TruncationRule, leader: BrokerId, follower: BrokerId) -> Effect:
     """Where `rule` looks for the end of the part that both logs share, which may be found at once, as published."""
     log, high_watermark = board.slots.log, board.slots.high_watermark
     agreement = board.parameters[TRUNCATION.name] == "agreement"

@@ -44,7 +44,7 @@ MESSAGE_STUDIES = (
             "Three replicas, Kafka 2.1. A consumer that asks where the log ends is told the leader's high watermark. A"
             " new leader's high watermark is what it learnt as a follower, one fetch behind."
         ),
-        failing=Configuration("kafka", {"version": "2.1", "elections": 1}),
+        failing=Configuration("kafka", {"release": "2.1", "elections": 1}),
         invariant="LatestOffset",
         outcome=(
             "A record is committed and can be read. The controller elects a follower that has the record and does not"
@@ -57,7 +57,7 @@ MESSAGE_STUDIES = (
             "Until its high watermark has reached the start of its epoch, below which lies all that an earlier leader"
             " can have committed, a leader says that the offset is not available yet, and the consumer asks again."
         ),
-        repaired=Configuration("kafka", {"version": "2.2", "elections": 1}),
+        repaired=Configuration("kafka", {"release": "2.2", "elections": 1}),
     ),
     Study(
         name="diverging-fetch",
@@ -198,7 +198,7 @@ MESSAGE_STUDIES = (
             " slow, and is back. A leader hears of its ISR twice: from the answer to its proposal, and later from the"
             " metadata."
         ),
-        failing=Configuration("kafka", {"version": "4.0", **ONE_SHRINK}),
+        failing=Configuration("kafka", {"release": "4.0", **ONE_SHRINK}),
         invariant="CommittedOnNextLeader",
         outcome=(
             "The leader drops the slow follower, and takes the controller's answer; the metadata that say the same have"
@@ -224,7 +224,7 @@ MESSAGE_STUDIES = (
             " A broker takes all metadata that have arrived as one difference, so it may miss epochs. The controller"
             " elects another leader once, and once loses sight of a broker."
         ),
-        failing=Configuration("kafka", {"version": "4.0", **TWO_IN_ONE_DELTA}),
+        failing=Configuration("kafka", {"release": "4.0", **TWO_IN_ONE_DELTA}),
         invariant="AcknowledgedOnNextLeader",
         outcome=(
             "The leader of epoch 0 appends a record; one follower, the witness, fetches it and fetches again, so that"

@@ -29,7 +29,7 @@ SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("kafka", {"brokers": 2, "min_isr": 1, "elections": 2}),
     ("kafka", {"brokers": 2, "min_isr": 1, "isr_shrinks": 1}),
-    ("kafka", {"brokers": 2, "version": "2.0,2.1", "min_isr": 1, "elections": 1, "acks": "1"}),
+    ("kafka", {"brokers": 2, "release": "2.0,2.1", "min_isr": 1, "elections": 1, "acks": "1"}),
 ]
 
 

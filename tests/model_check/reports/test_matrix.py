@@ -1,4 +1,4 @@
-"""`kspec matrix`: verdicts by version and configuration, what a version changed, and which runs it removed."""
+"""`kspec matrix`: verdicts by release and configuration, what a release changed, and which runs it removed."""
 
 import json
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from model_check.core.exploration import TraceStep
 from model_check.models import MODELS
 from model_check.reports import matrix
 from model_check.reports.matrix import Cell, Explored, Row, Run, verdict_in_words
-from model_check.reports.matrix_pages import matrix_page, page_name, version_page
+from model_check.reports.matrix_pages import matrix_page, page_name, release_page
 from tests.model_check.commands import Command
 from tests.places import DOCS
 
 SHRINK = {"an ISR shrink": {"brokers": 3, "elections": 0, "isr_shrinks": 1}}
 FAST_CHANGES = {"two brokers, three records": {"brokers": 2, "values": 3, "elections": 2}}
-PAGES = DOCS / "versions"
+PAGES = DOCS / "releases"
 
 EMERGENCY_S = 3600.0
 """When an exploration is given up that should have ended long ago: its page says so, and the test fails."""
@@ -38,23 +38,23 @@ def test_kip_279_removes_a_run_and_leaves_the_others(monkeypatch: pytest.MonkeyP
     assert after.verdict("LogMatching") == Cell(True)
     assert {(run.row, run.steps) for run in after.runs} == {("0.11", 12)}, "this run of 0.11 is still possible"
     assert after.explored == {"two brokers, three records": Explored(4_288, 22, True)}
-    page = version_page(same, after)
+    page = release_page(same, after)
     assert "- broker: KIP-279: the answer names the largest epoch" in page
     assert "| broker | `epoch_lookup` | `look_up_end_only` | `look_up_within_history` |" in page
     assert "| `LogMatching` | violated (15) | holds |" in page
     assert "[run 2 of 0.11](0.11.md#run-2) (two brokers, three records, 15 steps). Step " in page
     assert "and nothing is violated in the end." in page
     assert "[**12**](0.11.md#run-1)" in page
-    assert "No rule that the model looks at differs from [0.11](0.11.md)" in version_page(before, same)
+    assert "No rule that the model looks at differs from [0.11](0.11.md)" in release_page(before, same)
     index = matrix_page([before, same, after])
     assert "| [0.11](0.11.md) to [1.0](1.0.md) | **12** |" in index
-    assert "In all versions these hold: `TypeOk`, `LeaderInIsr`, `QuorumSuperset`" in index
+    assert "In all releases these hold: `TypeOk`, `LeaderInIsr`, `QuorumSuperset`" in index
 
 
 @pytest.mark.slow
 def test_a_row_as_line_json_and_pages(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(matrix, "CONFIGURATIONS", SHRINK)
-    done = command("matrix", "--version", "next", "--version", "4.0", "--quiet", "--write", str(tmp_path))
+    done = command("matrix", "--release", "next", "--release", "4.0", "--quiet", "--write", str(tmp_path))
     assert done.status == 0
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines[:2]] == ["4.0", "next"], "in the order of history"
@@ -65,18 +65,18 @@ def test_a_row_as_line_json_and_pages(command: Command, monkeypatch: pytest.Monk
     assert "| `QuorumSuperset` | violated (9) | holds |" in following
     first = (tmp_path / "4.0.md").read_text()
     assert "### Run 1" in first
-    assert "kspec check kafka --version 4.0 --brokers 3 --elections 0 --isr-shrinks 1 --symmetry --invariant" in first
-    listed = json.loads(command("matrix", "--version", "next", "--quiet", "--json").stdout)
-    (version,) = listed["versions"]
-    assert {cell["holds"] for cell in version["properties"]} == {True}
-    assert version["explored"]["an ISR shrink"] == {"states": 757, "depth": 18, "complete": True}
+    assert "kspec check kafka --release 4.0 --brokers 3 --elections 0 --isr-shrinks 1 --symmetry --invariant" in first
+    listed = json.loads(command("matrix", "--release", "next", "--quiet", "--json").stdout)
+    (release,) = listed["releases"]
+    assert {cell["holds"] for cell in release["properties"]} == {True}
+    assert release["explored"]["an ISR shrink"] == {"states": 757, "depth": 18, "complete": True}
 
 
 def test_what_is_not_exhausted_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     (row,) = explore(monkeypatch, SHRINK, "next", limit=1e-6)
     assert row.verdict("QuorumSuperset") == Cell(None)
     assert "nothing found; the rest is open" in matrix.line(row)
-    page = version_page(None, row)
+    page = release_page(None, row)
     assert "| `QuorumSuperset` | open |" in page
     assert ", stopped after " in page
     assert "| [next](next.md) | open |" in matrix_page([row])
@@ -109,7 +109,7 @@ def test_releases_without_changed_rules_are_the_same_model() -> None:
 
 
 def test_unknown_versions_are_told_in_one_line(command: Command) -> None:
-    assert command("matrix", "--version", "5.0").mistake == (2, 1)
+    assert command("matrix", "--release", "5.0").mistake == (2, 1)
 
 
 def test_every_version_has_a_page() -> None:
@@ -121,6 +121,6 @@ def test_every_version_has_a_page() -> None:
 def test_the_verdicts_in_the_docs_are_those_that_the_matrix_finds() -> None:
     (after,) = matrix.rows(["next"], EMERGENCY_S)
     written = (PAGES / "next.md").read_text().partition("## Verdicts\n")[2]
-    assert written == version_page(None, after).partition("## Verdicts\n")[2]
+    assert written == release_page(None, after).partition("## Verdicts\n")[2]
     assert all(explored.complete for explored in after.explored.values())
     assert not after.runs

@@ -6,6 +6,7 @@ controller at once; one that starts registers at once, for until then it is as g
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from model_check.core.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, View, then, when
 from model_check.models.kafka.board import Board, Decided
@@ -15,17 +16,13 @@ from model_check.models.kafka.kraft.metadata import apply_image, has_read
 from model_check.models.kafka.kraft.reading import NOT_READING, Reading
 from model_check.models.kafka.kraft.state import answer_of, appended, cluster_of, controller_state
 from model_check.models.kafka.late import gone_with
-from model_check.models.kafka.party import Log
+from model_check.models.kafka.party import Held
 from model_check.models.kafka.stopping import add_power_loss, down_after_clean_stop, without_memory
 from model_check.models.kafka.values import (
     NO_TOPIC,
     Change,
-    Clients,
     Cluster,
-    Exchange,
-    Memory,
     Process,
-    Role,
 )
 from spec.broker.lifecycle import (
     begin_controlled_shutdown,
@@ -37,7 +34,6 @@ from spec.broker.lifecycle import (
 )
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.recovery import after_clean_stop, recover
-from spec.broker.rules.fetcher import FetchState
 from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.controller.brokers import handle_broker_registration
 from spec.controller.state import ControllerStep
@@ -279,29 +275,10 @@ def _add_late_answer(board: Board, replica: BrokerId) -> None:
 
 
 def _add_first_image(board: Board, replica: BrokerId, steps: int, change: View) -> None:
-    slots = board.slots
-    party = (
-        slots.log[replica],
-        slots.role[replica],
-        slots.memory[replica],
-        slots.exchange[replica],
-        slots.clients,
-        slots.fetcher[replica],
-    )
+    slots, held = board.slots, board.held(replica)
 
-    def take(
-        log: Log,
-        role: Role,
-        memory: Memory,
-        exchange: Exchange,
-        known: Clients,
-        fetcher: FetchState,
-        process: Process,
-        change: Change | None,
-    ) -> object:
-        if change is None:
-            return REFUSED
-        return apply_image(board, replica, None, change.after, log, role, memory, exchange, known, fetcher, process)
+    def take(change: Change | None, process: Process, *before: Any) -> object:
+        return REFUSED if change is None else apply_image(board, replica, None, change.after, Held(*before), process)
 
     board.model.action(
         "TakeFirstImage",
@@ -312,7 +289,7 @@ def _add_first_image(board: Board, replica: BrokerId, steps: int, change: View) 
             when(lambda process: process.up and not process.published, slots.process[replica]),
         ],
         effects=[
-            then(party, take, *party, slots.process[replica], change),
+            then(held, take, change, slots.process[replica], *held),
             then(slots.process[replica], partial(_ready, board.rules[replica].protocol), slots.process[replica]),
             has_read(board, replica, steps),
         ],

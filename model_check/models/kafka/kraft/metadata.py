@@ -1,25 +1,22 @@
 """Brokers take what has arrived of the metadata: any number of decisions at once, as one difference of two images."""
 
+from typing import Any
+
 from model_check.core.model import REFUSED, Effect, Local, Note, View, then, when
 from model_check.models.kafka.board import Board, read_change
 from model_check.models.kafka.kraft.reading import Reading
 from model_check.models.kafka.kraft.state import registration
-from model_check.models.kafka.party import LATE, Log, broker, followed, leading
+from model_check.models.kafka.party import LATE, Held, broker, partition_of
 from model_check.models.kafka.reductions import Following, Reduction, followed_in, is_time_to_follow, may_wait_to_follow
-from model_check.models.kafka.replication import Led, led_after
+from model_check.models.kafka.replication import held_after
 from model_check.models.kafka.values import (
     NO_TOPIC,
     Change,
-    Clients,
-    Exchange,
     Image,
-    Memory,
     Process,
-    Role,
     Topic,
 )
 from spec.broker.roles import apply_change
-from spec.broker.rules.fetcher import FetchState
 from spec.metadata import PartitionRegistration, local_change
 from spec.values import NO_EPOCH, BrokerId, Epoch
 
@@ -36,28 +33,12 @@ def whole(topic: Topic) -> PartitionRegistration | None:
     return None if topic == NO_TOPIC else registration(topic)
 
 
-def apply_image(
-    board: Board,
-    replica: BrokerId,
-    before: Image | None,
-    after: Image,
-    log: Log,
-    role: Role,
-    memory: Memory,
-    exchange: Exchange,
-    known: Clients,
-    fetcher: FetchState,
-    process: Process,
-) -> tuple[*Led, FetchState]:
-    """What becomes of a broker's slots when it has applied one image, and now applies another."""
+def apply_image(board: Board, replica: BrokerId, before: Image | None, after: Image, held: Held, process: Process) -> Held:
+    """What a broker holds when it has applied one image, and now applies another."""
     rules = board.rules[replica]
     own = broker(rules, replica, process, after.brokers)
-    partition = leading(log, role, memory)._replace(fetcher=fetcher)
     change = local_change(whole(before.topic) if before else None, whole(after.topic), replica)
-    step = apply_change(own, partition, change, LATE)
-    _, role, memory, exchange, known = led_after(rules, replica, step, exchange, known)
-    log, fetcher = followed(rules, own, step.state)
-    return log, role, memory, exchange, known, fetcher
+    return held_after(rules, own, apply_change(own, partition_of(held), change, LATE), held)
 
 
 def _time_to_follow(board: Board, replica: BrokerId, steps: int) -> list[Local]:
@@ -83,29 +64,12 @@ def _time_to_follow(board: Board, replica: BrokerId, steps: int) -> list[Local]:
 
 
 def _add_replay(board: Board, replica: BrokerId, steps: int, change: View, time_to_follow: list[Local]) -> None:
-    slots = board.slots
-    party = (
-        slots.log[replica],
-        slots.role[replica],
-        slots.memory[replica],
-        slots.exchange[replica],
-        slots.clients,
-        slots.fetcher[replica],
-    )
+    slots, held = board.slots, board.held(replica)
 
-    def replay(
-        log: Log,
-        role: Role,
-        memory: Memory,
-        exchange: Exchange,
-        known: Clients,
-        fetcher: FetchState,
-        process: Process,
-        change: Change | None,
-    ) -> object:
+    def replay(change: Change | None, process: Process, *before: Any) -> object:
         if change is None:
             return REFUSED
-        return apply_image(board, replica, change.before, change.after, log, role, memory, exchange, known, fetcher, process)
+        return apply_image(board, replica, change.before, change.after, Held(*before), process)
 
     board.model.action(
         "ReplayMetadata",
@@ -117,7 +81,7 @@ def _add_replay(board: Board, replica: BrokerId, steps: int, change: View, time_
             *time_to_follow,
         ],
         effects=[
-            then(party, replay, *party, slots.process[replica], change),
+            then(held, replay, change, slots.process[replica], *held),
             has_read(board, replica, steps),
         ],
     )

@@ -6,26 +6,22 @@ gone, or when it is replaced.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from model_check.core.model import CONTROLLER, REFUSED, Effect, Event, Message, Note, then, when
 from model_check.models.kafka.board import NOBODY_KNOWN, Board
 from model_check.models.kafka.cluster import NOW, registered
 from model_check.models.kafka.late import gone_with
-from model_check.models.kafka.party import LATE, Log, broker, followed, leading
-from model_check.models.kafka.replication import Led, led_after
+from model_check.models.kafka.party import LATE, Held, broker, partition_of
+from model_check.models.kafka.replication import held_after
 from model_check.models.kafka.stopping import add_power_loss, down_after_clean_stop, without_memory
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
     NO_TOPIC,
-    Clients,
-    Exchange,
     Inbox,
-    Memory,
     Order,
     Process,
-    Role,
     Told,
     ZkCluster,
 )
@@ -40,7 +36,6 @@ from model_check.models.kafka.zookeeper.state import (
 )
 from spec.broker.lifecycle import begin_controlled_shutdown, start_again
 from spec.broker.recovery import after_clean_stop, recover
-from spec.broker.rules.fetcher import FetchState
 from spec.broker.rules.lifecycle import BrokerState
 from spec.messages.administration.error_response import ErrorResponse
 from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
@@ -75,23 +70,19 @@ def add_zookeeper_brokers(board: Board) -> None:
 # ---- requests
 
 
-def handled(
-    board: Board,
-    replica: BrokerId,
-    order: Order,
-    known_controller: Epoch,
-    log: Log,
-    role: Role,
-    memory: Memory,
-    exchange: Exchange,
-    known: Clients,
-    fetcher: FetchState,
-    process: Process,
-) -> tuple[Epoch, *Led, FetchState, Process]:
-    """What becomes of a broker's slots, first of the controller epoch that it knows, when it handles a request."""
+class Obeyed(NamedTuple):
+    """A broker that has handled a request: the controller epoch that it knows, its process, and what it holds."""
+
+    controller_epoch: Epoch
+    process: Process
+    held: Held
+
+
+def handled(board: Board, replica: BrokerId, order: Order, known_controller: Epoch, process: Process, held: Held) -> Obeyed:
+    """What becomes of a broker when it handles a request."""
     rules = board.rules[replica]
     own = broker(rules, replica, process, NOBODY_KNOWN)._replace(shutting_down=False)
-    before = ZkReplica(known_controller, leading(log, role, memory)._replace(fetcher=fetcher))
+    before = ZkReplica(known_controller, partition_of(held))
     if order.told == Told.LEAD_OR_FOLLOW:
         step = handle_leader_and_isr(own, before, leader_and_isr(order), LATE)
     else:
@@ -99,10 +90,8 @@ def handled(
     after, answer = step.state, step.effects[-1]
     assert isinstance(answer, Reply)
     effects = tuple(effect for effect in step.effects if not isinstance(effect, Reply))
-    _, role, memory, exchange, known = led_after(rules, replica, Step(after.partition, effects), exchange, known)
-    log, fetcher = followed(rules, own, after.partition)
     process = process._replace(published=process.published or answer.message == ErrorResponse(Error.NONE))
-    return after.controller_epoch, log, role, memory, exchange, known, fetcher, process
+    return Obeyed(after.controller_epoch, process, held_after(rules, own, Step(after.partition, effects), held))
 
 
 def _add_handling(board: Board, replica: BrokerId, *, answered: bool) -> None:
@@ -139,23 +128,17 @@ def _add_order(
     """Handle one of the requests. If it stays in the inbox (`done` is `None`) it must have changed something."""
     slots = board.slots
     inbox = slots.inbox[replica]
-    party = (
-        slots.heard[replica],
-        slots.log[replica],
-        slots.role[replica],
-        slots.memory[replica],
-        slots.exchange[replica],
-        slots.clients,
-        slots.fetcher[replica],
-        slots.process[replica],
-    )
+    party = (slots.heard[replica], slots.process[replica], *board.held(replica))
     order = board.model.view(f"order of {name}", choose, inbox, key=replica)
 
-    def handle(order: Order | None, *before: Any) -> object:
+    def handle(order: Order | None, known_controller: Epoch, process: Process, *before: Any) -> object:
         if order is None:
             return REFUSED
-        after = handled(board, replica, order, *before)
-        return REFUSED if done is None and after == before else after
+        held = Held(*before)
+        obeyed = handled(board, replica, order, known_controller, process, held)
+        if done is None and obeyed == Obeyed(known_controller, process, held):
+            return REFUSED
+        return obeyed.controller_epoch, obeyed.process, *obeyed.held
 
     board.model.action(
         name,

@@ -1,4 +1,4 @@
-"""The model `kafka`: what it counts, what it finds in releases, and that the repaired version has none of it."""
+"""The model `kafka`: what it counts, what it finds in releases, and that the repaired release has none of it."""
 
 from typing import Any
 
@@ -52,10 +52,10 @@ SMALL: list[Any] = [
     {"brokers": 2, "min_isr": 1, "elections": 1, "late_fetches": 1},
     {"brokers": 2, "min_isr": 1, "elections": 1, "values": 2, "retries": 1},
     pytest.param({"brokers": 3, "min_isr": 2, "elections": 1}, marks=pytest.mark.slow),
-    pytest.param({"brokers": 2, "version": "3.9", "min_isr": 1, "elections": 2}, marks=pytest.mark.slow),
-    {"brokers": 2, "version": "0.10", "min_isr": 1, "elections": 1},
-    pytest.param({"brokers": 2, "version": "2.1", "min_isr": 1, "elections": 1, "isr_shrinks": 1}, marks=pytest.mark.slow),
-    pytest.param({"brokers": 3, "version": "3.9,next,4.0", "elections": 1}, marks=pytest.mark.slow),
+    pytest.param({"brokers": 2, "release": "3.9", "min_isr": 1, "elections": 2}, marks=pytest.mark.slow),
+    {"brokers": 2, "release": "0.10", "min_isr": 1, "elections": 1},
+    pytest.param({"brokers": 2, "release": "2.1", "min_isr": 1, "elections": 1, "isr_shrinks": 1}, marks=pytest.mark.slow),
+    pytest.param({"brokers": 3, "release": "3.9,next,4.0", "elections": 1}, marks=pytest.mark.slow),
 ]
 
 
@@ -95,7 +95,7 @@ def test_without_disturbances_everything_holds() -> None:
 @pytest.mark.slow
 def test_a_missed_epoch_loses_an_acknowledged_record_by_clean_elections_only() -> None:
     """Z19. The leader of epoch 0 takes epochs 1 and 2 at once, and counts what a follower fetched in epoch 0."""
-    found = explored(kafka(version="4.0", **TWO_ELECTIONS_IN_ONE_DELTA))
+    found = explored(kafka(release="4.0", **TWO_ELECTIONS_IN_ONE_DELTA))
     lost = violated(found)
     assert lost["AcknowledgedOnNextLeader"] == lost["CommittedOnNextLeader"] == 12
     (trace,) = [verdict.trace for verdict in found.verdicts if verdict.prop.name == "AcknowledgedOnNextLeader"]
@@ -121,19 +121,19 @@ def test_a_missed_epoch_loses_nothing_if_followers_are_forgotten() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", [version.name for version in KRAFT_RELEASES])
-def test_every_release_is_explored_with_an_unclean_shutdown(version: str) -> None:
+@pytest.mark.parametrize("release", [release.name for release in KRAFT_RELEASES])
+def test_every_release_is_explored_with_an_unclean_shutdown(release: str) -> None:
     """Before 4.0 a broker that comes back unclean stays in the ISR: that alone stops no search here."""
-    model = kafka(version=version, unclean_shutdowns=1, elections=0)
+    model = kafka(release=release, unclean_shutdowns=1, elections=0)
     others = [prop for prop in model.properties if prop.name != "UncleanExclusion"]
     found = compiled.explore(model, others, Limits(max_states=20_000))
     assert violated(found) or found.distinct_states >= 20_000
 
 
-@pytest.mark.parametrize("version", [pytest.param("3.7", marks=pytest.mark.slow), "4.0"])
-def test_a_late_announcement_makes_a_leader_forget_a_proposal_and_lose_a_record(version: str) -> None:
+@pytest.mark.parametrize("release", [pytest.param("3.7", marks=pytest.mark.slow), "4.0"])
+def test_a_late_announcement_makes_a_leader_forget_a_proposal_and_lose_a_record(release: str) -> None:
     """No election, nobody stops: one follower was too slow, and is back."""
-    model = kafka(version=version, elections=0, isr_shrinks=1)
+    model = kafka(release=release, elections=0, isr_shrinks=1)
     committed = [prop for prop in model.properties if prop.name == "CommittedOnNextLeader"]
     found = compiled.explore(model, committed, Limits(), symmetry=Symmetry(model))
     assert violated(found) == {"CommittedOnNextLeader": 13}
@@ -155,25 +155,25 @@ def test_a_leader_that_takes_only_news_forgets_no_proposal() -> None:
 
 def test_0_10_loses_a_record_by_truncating_to_the_high_watermark() -> None:
     """KIP-101. The follower that begins to follow the next leader cuts off what the last one has counted."""
-    found = explored(kafka(version="0.10"))
+    found = explored(kafka(release="0.10"))
     assert violated(found)["CommittedOnNextLeader"] == 11
-    assert not violated(explored(kafka(version="0.11", **FIRST_BOUNDS)))
+    assert not violated(explored(kafka(release="0.11", **FIRST_BOUNDS)))
 
 
 FIRST_BOUNDS = {"brokers": 3, "values": 1, "elections": 1}
 
 
-@pytest.mark.parametrize("version", ["0.11", pytest.param("1.1", marks=pytest.mark.slow)])
-def test_0_11_keeps_a_record_over_two_fast_leader_changes(version: str) -> None:
+@pytest.mark.parametrize("release", ["0.11", pytest.param("1.1", marks=pytest.mark.slow)])
+def test_0_11_keeps_a_record_over_two_fast_leader_changes(release: str) -> None:
     """KIP-279; and a fetch without an epoch loses a record three steps earlier."""
-    found = explored(kafka(version=version), everything=True)
+    found = explored(kafka(release=release), everything=True)
     assert found.complete
     assert violated(found)["LogMatching"] == 15
     assert violated(found)["CommittedOnNextLeader"] == 12
 
 
 def test_2_0_keeps_no_record_over_two_fast_leader_changes() -> None:
-    model = kafka(version="2.0", **KIP_279_BOUNDS)
+    model = kafka(release="2.0", **KIP_279_BOUNDS)
     matching = [prop for prop in model.properties if prop.name == "LogMatching"]
     found = compiled.explore(model, matching, Limits(), symmetry=Symmetry(model))
     assert (found.complete, found.distinct_states, violated(found)) == (True, 4_288, {})
@@ -181,7 +181,7 @@ def test_2_0_keeps_no_record_over_two_fast_leader_changes() -> None:
 
 def test_2_0_follows_a_leader_of_the_past() -> None:
     """KIP-320. Nothing tells the follower that the epoch of the leader that it asks is over."""
-    found = explored(kafka(version="2.0"))
+    found = explored(kafka(release="2.0"))
     assert violated(found)["CommittedOnNextLeader"] == 15
     (trace,) = [verdict.trace for verdict in found.verdicts if verdict.prop.name == "CommittedOnNextLeader"]
     assert trace is not None
@@ -191,16 +191,16 @@ def test_2_0_follows_a_leader_of_the_past() -> None:
 
 def test_2_1_fences_leaders_of_the_past() -> None:
     """Within the same bounds nothing is lost: each broker is told of each epoch, so none is missed."""
-    found = explored(kafka(version="2.1", **KIP_320_BOUNDS), everything=True)
+    found = explored(kafka(release="2.1", **KIP_320_BOUNDS), everything=True)
     assert found.complete
     assert not violated(found)
     assert found.distinct_states == 4_109
 
 
 def test_what_is_given_goes_before_the_bounds_of_a_version() -> None:
-    assert kafka(version="0.11", brokers=3).parameters["brokers"] == 3
-    assert kafka(version="0.11", brokers=3).parameters["values"] == 3
-    assert kafka(version="0.11,2.0,2.0").parameters["elections"] == kafka().parameters["elections"] == 1
+    assert kafka(release="0.11", brokers=3).parameters["brokers"] == 3
+    assert kafka(release="0.11", brokers=3).parameters["values"] == 3
+    assert kafka(release="0.11,2.0,2.0").parameters["elections"] == kafka().parameters["elections"] == 1
 
 
 def test_late_fetches_harm_nobody_in_the_repaired_version() -> None:
@@ -244,7 +244,7 @@ def test_to_ask_for_the_goal_that_a_reassignment_has_already_tells_no_brokers_ap
 def test_eligibility_outlives_an_assignment() -> None:
     """A replica that is removed while it is eligible is so still when it comes back, with an empty log."""
     bounds = {"elections": 0, "min_isr": 3, "fencings": 1, "reassignments": 2}
-    found = explored(kafka(version="4.0", **bounds))
+    found = explored(kafka(release="4.0", **bounds))
     assert violated(found)["AcknowledgedOnNextLeader"] == 9
     trace = next(verdict.trace for verdict in found.verdicts if verdict.violated)
     assert trace is not None
@@ -323,19 +323,19 @@ def test_a_broker_that_reads_nothing_has_nothing_to_read() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--version", "2.8,3.0,3.0"), "up to 2.8 the controller works on ZooKeeper, from 3.0 on it is a KRaft controller"),
-        (("--failovers", "1"), "--failovers: not with --version next, whose controller is a KRaft controller"),
+        (("--release", "2.8,3.0,3.0"), "up to 2.8 the controller works on ZooKeeper, from 3.0 on it is a KRaft controller"),
+        (("--failovers", "1"), "--failovers: not with --release next, whose controller is a KRaft controller"),
         (
-            ("--version", "2.1", "--late-registrations", "1"),
-            "--late-registrations: not with --version 2.1, whose controller",
+            ("--release", "2.1", "--late-registrations", "1"),
+            "--late-registrations: not with --release 2.1, whose controller",
         ),
-        (("--version", "2.7", "--lost-confirmations", "1"), "--lost-confirmations: not with --version 2.7, whose leaders"),
+        (("--release", "2.7", "--lost-confirmations", "1"), "--lost-confirmations: not with --release 2.7, whose leaders"),
         (
-            ("--version", "2.8", "--mutant", "fenced-replica-admitted"),
-            "--mutant fenced-replica-admitted: weakens a KRaft controller, which --version 2.8 has not; choose 3.0 or later",
+            ("--release", "2.8", "--mutant", "fenced-replica-admitted"),
+            "--mutant fenced-replica-admitted: weakens a KRaft controller, which --release 2.8 has not; choose 3.0 or later",
         ),
-        (("--version", "3.9,4.0"), "one version, or one for each of 3 brokers"),
-        (("--version", "5.0"), "--version 5.0: choose from 0.10"),
+        (("--release", "3.9,4.0"), "one release, or one for each of 3 brokers"),
+        (("--release", "5.0"), "--release 5.0: choose from 0.10"),
         (("--min-isr", "0"), "--min-isr 0: must be 1 or more"),
         (("--min-isr", "4"), "--min-isr 4: must be 3 or less, the number of brokers"),
         (("--fencings", "-1"), "--fencings -1: must be 0 or more"),

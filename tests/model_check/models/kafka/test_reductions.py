@@ -15,7 +15,7 @@ ALL_HOLD = "all hold"
 SHRINK = {"brokers": 2, "elections": 1, "isr_shrinks": 1}
 UNCLEAN = {"brokers": 2, "elections": 0, "unclean_shutdowns": 1}
 UNCLEAN_AND_SHRINK = {**UNCLEAN, "values": 0, "min_isr": 1, "isr_shrinks": 1}
-TOLD_TWICE = {"version": "2.0", "brokers": 2, "values": 2, "elections": 2}
+TOLD_TWICE = {"release": "2.0", "brokers": 2, "values": 2, "elections": 2}
 
 UNREAD, IDLE, EARLY = Reduction.UNREAD_FIELDS, Reduction.IDLE_IMAGES, Reduction.EARLY_FOLLOWING
 VAIN, ANSWERS, LOST = Reduction.VAIN_PROPOSALS, Reduction.IDLE_ANSWERS, Reduction.LOST_ANSWERS
@@ -24,12 +24,12 @@ REPEATED, LONE = Reduction.REPEATED_REQUESTS, Reduction.LONE_TRUNCATION
 CASES: list[tuple[dict[str, Any], str, tuple[Reduction, ...]]] = [
     (SHRINK, ALL_HOLD, (UNREAD, IDLE, EARLY, ANSWERS, LOST, LONE)),
     (UNCLEAN_AND_SHRINK, ALL_HOLD, (VAIN,)),
-    ({"version": "4.0", "elections": 0, "isr_shrinks": 1}, "QuorumSuperset", (UNREAD, IDLE, EARLY, ANSWERS, LOST, LONE)),
-    ({"version": "3.9", **UNCLEAN_AND_SHRINK}, "UncleanExclusion", (VAIN,)),
-    ({"version": "3.0", **UNCLEAN}, "AcknowledgedOnLeader", (UNREAD, IDLE, LOST, LONE)),
-    ({"version": "2.8", **SHRINK}, ALL_HOLD, (UNREAD, ANSWERS, LOST, LONE)),
-    ({"version": "2.2", **UNCLEAN}, ALL_HOLD, (UNREAD, REPEATED, LONE)),
-    ({"version": "2.1", **UNCLEAN}, "AcknowledgedOnLeader", (UNREAD, REPEATED, LONE)),
+    ({"release": "4.0", "elections": 0, "isr_shrinks": 1}, "QuorumSuperset", (UNREAD, IDLE, EARLY, ANSWERS, LOST, LONE)),
+    ({"release": "3.9", **UNCLEAN_AND_SHRINK}, "UncleanExclusion", (VAIN,)),
+    ({"release": "3.0", **UNCLEAN}, "AcknowledgedOnLeader", (UNREAD, IDLE, LOST, LONE)),
+    ({"release": "2.8", **SHRINK}, ALL_HOLD, (UNREAD, ANSWERS, LOST, LONE)),
+    ({"release": "2.2", **UNCLEAN}, ALL_HOLD, (UNREAD, REPEATED, LONE)),
+    ({"release": "2.1", **UNCLEAN}, "AcknowledgedOnLeader", (UNREAD, REPEATED, LONE)),
     (TOLD_TWICE, "CommittedOnNextLeader", (UNREAD, LONE)),
 ]
 """Bounds, a property that is violated in them, and the reductions that make the model smaller there."""

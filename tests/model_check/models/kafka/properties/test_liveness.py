@@ -1,4 +1,4 @@
-"""What the model `kafka` promises: kept in the repaired version, broken by mutants and releases, by runs that are fair."""
+"""What the model `kafka` promises: kept in the repaired release, broken by mutants and releases, by runs that are fair."""
 
 from functools import cache
 from typing import Any
@@ -116,9 +116,9 @@ ONLY_ZOOKEEPER = {"failovers": 1, "lost_confirmations": 1}
 
 def test_what_is_not_fair_is_a_disturbance_a_loss_or_what_clients_do() -> None:
     models = [
-        kafka(version="3.0", **EVERYTHING, **ONLY_KRAFT),
-        kafka(version="2.6", **EVERYTHING, **ONLY_ZOOKEEPER),
-        kafka(version="2.7", **EVERYTHING),
+        kafka(release="3.0", **EVERYTHING, **ONLY_KRAFT),
+        kafka(release="2.6", **EVERYTHING, **ONLY_ZOOKEEPER),
+        kafka(release="2.7", **EVERYTHING),
     ]
     for model in models:
         unfair = set(model.action_names) - {fairness.action for fairness in model.fairness}
@@ -143,46 +143,46 @@ def test_a_mutant_that_costs_progress_breaks_a_promise_that_the_repaired_version
 
 
 @pytest.mark.parametrize(
-    ("version", "expected"),
+    ("release", "expected"),
     [
         ("3.6", {"BrokerComesBack": (5, 0), "WriteIsAnswered": (6, 0)}),
         ("3.8", {"BrokerComesBack": (5, 0), "WriteIsAnswered": (6, 0)}),
         ("3.9", {}),
     ],
 )
-def test_a_registration_that_arrives_late_keeps_a_broker_away_for_ever(version: str, expected: Lengths) -> None:
+def test_a_registration_that_arrives_late_keeps_a_broker_away_for_ever(release: str, expected: Lengths) -> None:
     """KAFKA-16952: the controller gives the broker an epoch that it never hears of, and refuses its heartbeats."""
-    assert broken(graph_of(of(version=version, brokers=2, elections=0, late_registrations=1))) == expected
+    assert broken(graph_of(of(release=release, brokers=2, elections=0, late_registrations=1))) == expected
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("version", "expected"), [("2.1", {"WriteIsAnswered": (17, 0)}), ("2.6", {"WriteIsAnswered": (17, 0)}), ("2.7", {})]
+    ("release", "expected"), [("2.1", {"WriteIsAnswered": (17, 0)}), ("2.6", {"WriteIsAnswered": (17, 0)}), ("2.7", {})]
 )
-def test_an_epoch_opened_in_vain_stops_a_follower_for_ever(version: str, expected: Lengths) -> None:
+def test_an_epoch_opened_in_vain_stops_a_follower_for_ever(release: str, expected: Lengths) -> None:
     """KAFKA-10706: the follower asks where that epoch ends, cuts nothing, and asks again."""
-    assert broken(graph_of(of(version=version, brokers=2, min_isr=1, values=3, elections=3))) == expected
+    assert broken(graph_of(of(release=release, brokers=2, min_isr=1, values=3, elections=3))) == expected
 
 
 AWAY_AND_BACK = {"brokers": 2, "elections": 0, "unclean_shutdowns": 1}
 
 
 @pytest.mark.parametrize(
-    ("version", "expected"),
+    ("release", "expected"),
     [
         ("2.1", {"BrokerComesBack": 7, "LeaderTakesOffice": 7, "WriteIsAnswered": 8, "AcknowledgedIsReplicated": 10}),
         ("2.2", {}),
         ("2.8", {}),
     ],
 )
-def test_a_quick_restart_goes_unnoticed_up_to_2_1(version: str, expected: dict[str, int]) -> None:
+def test_a_quick_restart_goes_unnoticed_up_to_2_1(release: str, expected: dict[str, int]) -> None:
     """KAFKA-1120: the controller looks too late to see that the broker was away, so nobody tells it what to do (KIP-380)."""
-    found = broken(graph_of(of(version=version, **AWAY_AND_BACK)))
+    found = broken(graph_of(of(release=release, **AWAY_AND_BACK)))
     assert {name: states for name, (states, _) in found.items()} == expected
 
 
 @pytest.mark.parametrize(
-    "version", [pytest.param("0.10", marks=pytest.mark.slow), "2.6", pytest.param("2.8", marks=pytest.mark.slow)]
+    "release", [pytest.param("0.10", marks=pytest.mark.slow), "2.6", pytest.param("2.8", marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize(
     "bounds",
@@ -194,13 +194,13 @@ def test_a_quick_restart_goes_unnoticed_up_to_2_1(version: str, expected: dict[s
     ],
     ids=str,
 )
-def test_promises_are_kept_with_zookeeper(version: str, bounds: dict[str, int]) -> None:
-    assert broken(graph_of(of(version=version, brokers=2, **bounds))) == {}
+def test_promises_are_kept_with_zookeeper(release: str, bounds: dict[str, int]) -> None:
+    assert broken(graph_of(of(release=release, brokers=2, **bounds))) == {}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("version", "bounds"),
+    ("release", "bounds"),
     [
         ("2.6", {"isr_shrinks": 1}),
         ("2.8", {"isr_shrinks": 1}),
@@ -210,13 +210,13 @@ def test_promises_are_kept_with_zookeeper(version: str, bounds: dict[str, int]) 
     ],
     ids=str,
 )
-def test_promises_are_kept_with_zookeeper_and_three_brokers(version: str, bounds: dict[str, int]) -> None:
-    assert broken(graph_of(of(version=version, elections=0, **bounds))) == {}
+def test_promises_are_kept_with_zookeeper_and_three_brokers(release: str, bounds: dict[str, int]) -> None:
+    assert broken(graph_of(of(release=release, elections=0, **bounds))) == {}
 
 
 def test_a_leader_with_an_epoch_that_is_not_its_own_asks_for_an_isr_for_ever() -> None:
     """KAFKA-16952: each proposal is refused as that of an earlier run, and made again."""
-    found = broken(graph_of(of(version="3.8", brokers=2, min_isr=1, elections=0, isr_shrinks=1, late_registrations=1)))
+    found = broken(graph_of(of(release="3.8", brokers=2, min_isr=1, elections=0, isr_shrinks=1, late_registrations=1)))
     assert found["IsrChangeCompletes"] == (8, 2)
 
 

@@ -10,8 +10,9 @@ from model_check.core.model import Model
 from model_check.core.symmetry import Symmetry
 from model_check.engines import compiled, reference
 from model_check.models.kafka.board import Board
+from model_check.models.kafka.party import Held
 from model_check.models.kafka.reductions import order_for
-from model_check.models.kafka.settings import controller_of, rules_of, versions_of
+from model_check.models.kafka.settings import controller_of, releases_of, rules_of
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
@@ -19,13 +20,12 @@ from model_check.models.kafka.values import (
     Inbox,
     Order,
     Process,
-    Role,
     Told,
     Topic,
     Under,
     ZkCluster,
 )
-from model_check.models.kafka.zookeeper.brokers import handled
+from model_check.models.kafka.zookeeper.brokers import Obeyed, handled
 from model_check.models.kafka.zookeeper.state import ZkDecision, order_of, with_mail
 from model_check.traces.encode import in_words
 from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
@@ -48,18 +48,18 @@ from tests.model_check.models.kafka.test_kafka import explored, kafka, steps, vi
 slow = pytest.mark.slow
 
 SMALL: list[Any] = [
-    {"brokers": 2, "version": "2.6", "min_isr": 1, "elections": 1, "isr_shrinks": 1, "lost_confirmations": 1},
-    pytest.param({"brokers": 2, "version": "2.8", "elections": 0, "fencings": 1}, marks=slow),
-    pytest.param({"brokers": 2, "version": "2.6,2.7", "min_isr": 1, "elections": 1, "isr_shrinks": 1}, marks=slow),
-    {"brokers": 2, "version": "2.6", "elections": 0, "failovers": 1},
-    pytest.param({"brokers": 2, "version": "2.1", "elections": 0, "unclean_shutdowns": 1}, marks=slow),
-    pytest.param({"brokers": 2, "version": "2.2", "elections": 0, "unclean_shutdowns": 1}, marks=slow),
-    pytest.param({"brokers": 2, "version": "2.7", "min_isr": 1, "elections": 1, "isr_shrinks": 1}, marks=slow),
-    pytest.param({"brokers": 2, "version": "2.8", "elections": 0, "values": 0, "fencings": 1, "failovers": 1}, marks=slow),
+    {"brokers": 2, "release": "2.6", "min_isr": 1, "elections": 1, "isr_shrinks": 1, "lost_confirmations": 1},
+    pytest.param({"brokers": 2, "release": "2.8", "elections": 0, "fencings": 1}, marks=slow),
+    pytest.param({"brokers": 2, "release": "2.6,2.7", "min_isr": 1, "elections": 1, "isr_shrinks": 1}, marks=slow),
+    {"brokers": 2, "release": "2.6", "elections": 0, "failovers": 1},
+    pytest.param({"brokers": 2, "release": "2.1", "elections": 0, "unclean_shutdowns": 1}, marks=slow),
+    pytest.param({"brokers": 2, "release": "2.2", "elections": 0, "unclean_shutdowns": 1}, marks=slow),
+    pytest.param({"brokers": 2, "release": "2.7", "min_isr": 1, "elections": 1, "isr_shrinks": 1}, marks=slow),
+    pytest.param({"brokers": 2, "release": "2.8", "elections": 0, "values": 0, "fencings": 1, "failovers": 1}, marks=slow),
     pytest.param(
-        {"brokers": 2, "version": "0.10", "min_isr": 1, "elections": 0, "values": 0, "clean_shutdowns": 1}, marks=slow
+        {"brokers": 2, "release": "0.10", "min_isr": 1, "elections": 0, "values": 0, "clean_shutdowns": 1}, marks=slow
     ),
-    pytest.param({"brokers": 3, "version": "2.0,2.1,2.1", "elections": 1}, marks=slow),
+    pytest.param({"brokers": 3, "release": "2.0,2.1,2.1", "elections": 1}, marks=slow),
 ]
 
 
@@ -78,10 +78,10 @@ EVERYTHING = {"isr_shrinks": 1, "fencings": 2, "clean_shutdowns": 1, "unclean_sh
 
 @slow
 @pytest.mark.parametrize(
-    ("version", "more"), [("2.6", {"lost_confirmations": 1, "reassignments": 1}), ("2.8", {"unclean": True})]
+    ("release", "more"), [("2.6", {"lost_confirmations": 1, "reassignments": 1}), ("2.8", {"unclean": True})]
 )
-def test_actions_read_and_write_what_they_declare_and_tell_no_brokers_apart(version: str, more: dict[str, Any]) -> None:
-    model = kafka(version=version, **EVERYTHING, **more)
+def test_actions_read_and_write_what_they_declare_and_tell_no_brokers_apart(release: str, more: dict[str, Any]) -> None:
+    model = kafka(release=release, **EVERYTHING, **more)
     assert audit(model, 15, seed=1).findings == []
     Symmetry(model).check(model.properties)
 
@@ -101,19 +101,19 @@ HOLDS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("version", "bounds", "states"), HOLDS)
-def test_all_properties_hold(version: str, bounds: dict[str, int], states: int) -> None:
-    found = explored(kafka(version=version, **bounds), everything=True)
+@pytest.mark.parametrize(("release", "bounds", "states"), HOLDS)
+def test_all_properties_hold(release: str, bounds: dict[str, int], states: int) -> None:
+    found = explored(kafka(release=release, **bounds), everything=True)
     assert found.complete
     assert not violated(found)
     assert found.distinct_states == states
     assert all(verdict.holds for verdict in found.verdicts)
 
 
-@pytest.mark.parametrize(("version", "lost"), [("2.1", 10), ("2.2", None)])
-def test_a_broker_that_is_back_before_it_is_missed_keeps_its_place_up_to_2_1(version: str, lost: int | None) -> None:
+@pytest.mark.parametrize(("release", "lost"), [("2.1", 10), ("2.2", None)])
+def test_a_broker_that_is_back_before_it_is_missed_keeps_its_place_up_to_2_1(release: str, lost: int | None) -> None:
     """KAFKA-1120: it may have lost its records. Since 2.2 its broker epoch tells the controller (KIP-380)."""
-    found = explored(kafka(version=version, brokers=2, elections=0, unclean_shutdowns=1), everything=True)
+    found = explored(kafka(release=release, brokers=2, elections=0, unclean_shutdowns=1), everything=True)
     assert violated(found).get("AcknowledgedOnLeader") == lost
     assert violated(found).get("UncleanExclusion") == (4 if lost else None)
 
@@ -129,10 +129,10 @@ def trace_of(model: Model, name: str) -> Trace:
 
 
 @slow
-@pytest.mark.parametrize("version", ["2.1", "2.8"])
-def test_an_epoch_is_missed_if_the_controller_is_replaced_before_it_has_told_of_it(version: str) -> None:
+@pytest.mark.parametrize("release", ["2.1", "2.8"])
+def test_an_epoch_is_missed_if_the_controller_is_replaced_before_it_has_told_of_it(release: str) -> None:
     """The leader is told of the epoch in which it leads again, and not of the one in between; both elections are clean."""
-    trace = trace_of(kafka(version=version, elections=2, failovers=1), "AcknowledgedOnNextLeader")
+    trace = trace_of(kafka(release=release, elections=2, failovers=1), "AcknowledgedOnNextLeader")
     assert len(trace) == 19
     assert sum(step.startswith("ElectPreferred") for step in steps(trace)) == 2
     assert sum(step.startswith("FailOver") for step in steps(trace)) == 1
@@ -140,20 +140,20 @@ def test_an_epoch_is_missed_if_the_controller_is_replaced_before_it_has_told_of_
 
 def test_a_write_whose_confirmation_is_lost_loses_an_acknowledged_record() -> None:
     """The leader takes an ISR for not written that is written, since another election has followed."""
-    trace = trace_of(kafka(version="2.6", isr_shrinks=1, lost_confirmations=1), "AcknowledgedOnNextLeader")
+    trace = trace_of(kafka(release="2.6", isr_shrinks=1, lost_confirmations=1), "AcknowledgedOnNextLeader")
     assert len(trace) == 14
     wrote = [step.split("(")[0] for step in steps(trace) if step.startswith("WriteIsr")]
     assert wrote == ["WriteIsr", "WriteIsrUnconfirmed", "WriteIsrAgain"]
 
 
 def test_a_confirmation_that_is_lost_does_no_harm_while_nobody_else_writes() -> None:
-    found = explored(kafka(version="2.6", elections=0, isr_shrinks=1, lost_confirmations=1), everything=True)
+    found = explored(kafka(release="2.6", elections=0, isr_shrinks=1, lost_confirmations=1), everything=True)
     assert found.complete
     assert not violated(found)
 
 
 def test_while_a_leader_writes_the_isr_it_does_nothing_else() -> None:
-    model = kafka(version="2.6", brokers=2, min_isr=1, isr_shrinks=1, lost_confirmations=1)
+    model = kafka(release="2.6", brokers=2, min_isr=1, isr_shrinks=1, lost_confirmations=1)
     trace = trace_of(model, "CommittedOnNextLeader")
     exchange = next(slot for slot in model.slots if slot.label == "alterPartition[1]")
     writing = [step.state for step in trace if step.state[exchange.position].state in (Under.SENT, Under.WRITTEN)]
@@ -166,8 +166,8 @@ def test_while_a_leader_writes_the_isr_it_does_nothing_else() -> None:
 
 
 def test_in_a_mixed_cluster_isrs_are_changed_as_in_the_oldest_version() -> None:
-    def asks(version: str) -> set[str]:
-        return set(kafka(version=version, brokers=2, isr_shrinks=1).action_names) & {"WriteIsr", "GrantIsr"}
+    def asks(release: str) -> set[str]:
+        return set(kafka(release=release, brokers=2, isr_shrinks=1).action_names) & {"WriteIsr", "GrantIsr"}
 
     assert (asks("2.6,2.7"), asks("2.7,2.8"), asks("2.6"), asks("3.0,3.1")) == (
         {"WriteIsr"},
@@ -178,7 +178,7 @@ def test_in_a_mixed_cluster_isrs_are_changed_as_in_the_oldest_version() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "controller"),
+    ("release", "controller"),
     [
         ("0.10", "0.10"),
         ("1.0", "0.10"),
@@ -189,10 +189,10 @@ def test_in_a_mixed_cluster_isrs_are_changed_as_in_the_oldest_version() -> None:
         ("3.1", "3.0"),
     ],
 )
-def test_the_controller_is_that_of_the_oldest_version(version: str, controller: str) -> None:
-    parameters = dict(kafka(version=version).parameters)
-    control = controller_of(versions_of(parameters), parameters)
-    assert (control.protocol.name, isinstance(control, ZkController)) == (controller, version != "3.1")
+def test_the_controller_is_that_of_the_oldest_version(release: str, controller: str) -> None:
+    parameters = dict(kafka(release=release).parameters)
+    control = controller_of(releases_of(parameters), parameters)
+    assert (control.protocol.name, isinstance(control, ZkController)) == (controller, release != "3.1")
 
 
 # ---- requests
@@ -242,30 +242,19 @@ def test_of_a_controller_that_is_replaced_one_request_may_still_arrive() -> None
 
 
 def test_a_request_of_a_controller_that_was_replaced_is_refused_once_the_next_one_was_heard() -> None:
-    parameters = dict(kafka(version="2.6", brokers=2, failovers=1).parameters)
-    versions = versions_of(parameters)
-    board = Board("kafka", rules_of(versions, parameters), controller_of(versions, parameters), parameters)
-    slots = board.slots
-    party = (
-        slots.log[2],
-        slots.role[2],
-        slots.memory[2],
-        slots.exchange[2],
-        slots.clients,
-        slots.fetcher[2],
-        slots.process[2],
-    )
-    before = tuple(board.model.initial[slot.position] for slot in party)
-    heard, *refused = handled(board, TWO, announced(1, 1), Epoch(1), *before)
-    assert (heard, tuple(refused)) == (1, before)
-    heard, *obeyed = handled(board, TWO, announced(1, 1), FIRST_CONTROLLER, *before)
-    role = obeyed[1]
-    assert isinstance(role, Role)
-    assert (heard, role.leader_epoch) == (0, 1)
+    parameters = dict(kafka(release="2.6", brokers=2, failovers=1).parameters)
+    releases = releases_of(parameters)
+    board = Board("kafka", rules_of(releases, parameters), controller_of(releases, parameters), parameters)
+    held = Held(*(board.model.initial[slot.position] for slot in board.held(TWO)))
+    process = board.model.initial[board.slots.process[2].position]
+    refused = handled(board, TWO, announced(1, 1), Epoch(1), process, held)
+    assert refused == Obeyed(Epoch(1), process, held)
+    obeyed = handled(board, TWO, announced(1, 1), FIRST_CONTROLLER, process, held)
+    assert (obeyed.controller_epoch, obeyed.held.role.leader_epoch) == (0, 1)
 
 
 def test_late_requests_of_the_controller_before_are_among_what_is_explored() -> None:
-    found = explored(kafka(version="2.6", brokers=2, elections=1, failovers=1), everything=True)
+    found = explored(kafka(release="2.6", brokers=2, elections=1, failovers=1), everything=True)
     assert found.complete
     assert not violated(found)
     assert found.actions["HandleStrayRequest"] > 0

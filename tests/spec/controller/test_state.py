@@ -1,0 +1,75 @@
+"""The metadata log: who may append to it, failover, a controller that is not active."""
+
+from typing import Any
+
+import pytest
+
+from spec.controller.partitions import handle_alter_partition
+from spec.controller.rules.brokers import Session
+from spec.controller.state import AppendRecords, activate, check_append, refuse_as_inactive, session_of
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
+from spec.messages.alter_partition import AlterPartitionRequest
+from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
+from spec.messages.broker_registration import BrokerRegistrationRequest
+from spec.metadata import EMPTY_IMAGE
+from spec.releases.kraft import KRAFT_4_0, KRAFT_NEXT
+from spec.step import Reply
+from spec.values import BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset, PartitionEpoch
+from tests.spec.controller_driver import PARTITION, TIMEOUT_MS, answer_of, cluster, records_of
+
+# ---- the log, and who may append to it
+
+
+def test_only_the_current_controller_appends_and_only_at_the_end() -> None:
+    append = AppendRecords(Epoch(2), Offset(7), ())
+    assert check_append(Epoch(2), Offset(7), append) == Error.NONE
+    assert check_append(Epoch(3), Offset(7), append) == Error.NOT_CONTROLLER
+    assert check_append(Epoch(2), Offset(8), append) == Error.NOT_CONTROLLER
+
+
+def test_a_controller_that_has_been_replaced_cannot_decide() -> None:
+    """Its answer comes after its append, and the log of the next epoch takes no append of it."""
+    driver = cluster(KRAFT_4_0)
+    old = driver.state
+    driver.fail_over()
+    step = handle_alter_partition(driver.controller, old, driver.proposal(1, 2), driver.now_ms)
+    append, reply = step.effects
+    assert isinstance(append, AppendRecords)
+    assert isinstance(reply, Reply)
+    assert check_append(driver.state.controller_epoch, driver.image.end_offset, append) == Error.NOT_CONTROLLER
+
+
+def test_failover_gives_every_broker_a_fresh_session() -> None:
+    driver = cluster(KRAFT_4_0)
+    driver.now_ms = 2 * TIMEOUT_MS
+    driver.fail_over()
+    assert driver.state.controller_epoch == 2
+    assert records_of(driver.pass_time(TIMEOUT_MS)) == ()
+    assert records_of(driver.pass_time(1)) != ()
+
+
+def test_a_session_belongs_to_every_registered_broker() -> None:
+    """From a new controller's first moment on, and from a broker's registration on."""
+    driver = cluster(KRAFT_NEXT)
+    state = activate(Epoch(2), driver.image, 700)
+    assert [session_of(state, registration.broker) for registration in driver.image.brokers] == [
+        Session(BrokerId(broker), 700) for broker in (1, 2, 3)
+    ]
+    driver.register(4)
+    assert session_of(driver.state, BrokerId(4)).last_contact_ms == driver.now_ms
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        AlterPartitionRequest(BrokerId(1), BrokerEpoch(0), PARTITION, Epoch(0), PartitionEpoch(0), frozenset()),
+        BrokerRegistrationRequest(BrokerId(1), Incarnation(1)),
+        BrokerHeartbeatRequest(BrokerId(1), BrokerEpoch(0), Offset(0)),
+        ElectLeadersRequest(PARTITION),
+    ],
+)
+def test_an_inactive_controller_refuses(request_: Any) -> None:
+    state = activate(Epoch(1), EMPTY_IMAGE, 0)
+    step = refuse_as_inactive(state, request_)
+    assert step.state is state
+    assert answer_of(step).error == Error.NOT_CONTROLLER
