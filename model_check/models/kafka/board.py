@@ -14,7 +14,6 @@ from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_MEMORY,
     NO_ORDERS,
-    NO_ROLE,
     NO_TOPIC,
     NOTHING_LATE,
     NOTHING_SEEN,
@@ -25,12 +24,12 @@ from model_check.models.kafka.values import (
     Image,
     Inbox,
     Process,
-    Role,
     Under,
     ZkCluster,
 )
 from model_check.models.kafka.words import reading_in_words
 from model_check.models.kafka.zookeeper.state import ZkDecision, live_now, outcome_of_proposal, with_mail
+from model_check.models.parts import NO_ROLE, Role
 from spec.broker.rules.fetcher import NOT_FETCHING
 from spec.broker.rules.isr.proposal import nothing_pending
 from spec.broker.rules.isr.request import IsrWriter

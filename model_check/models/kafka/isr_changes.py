@@ -8,7 +8,7 @@ from model_check.core.model import CONTROLLER, REFUSED, Local, Message, Note, th
 from model_check.models.kafka.board import NOBODY_KNOWN, AnyDecision, Board, cluster_after
 from model_check.models.kafka.cluster import NOW, is_the_choice
 from model_check.models.kafka.kraft.state import answer_of, appended, cluster_of, controller_state
-from model_check.models.kafka.party import LATE, STRANGER, Log, awaits, broker, exchange_after, leading
+from model_check.models.kafka.party import STRANGER, Log, awaits, broker, exchange_after, leading
 from model_check.models.kafka.reductions import Reduction, may_miss_answers, tells_something
 from model_check.models.kafka.replication import led_after
 from model_check.models.kafka.values import (
@@ -19,12 +19,12 @@ from model_check.models.kafka.values import (
     Exchange,
     Memory,
     Process,
-    Role,
     Under,
     ZkCluster,
 )
 from model_check.models.kafka.zookeeper.isr_writes import add_isr_writes
 from model_check.models.kafka.zookeeper.state import decided_by, outcome_of_proposal
+from model_check.models.parts import LATE, Role
 from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
 from spec.broker.partition import Partition
 from spec.controller.partitions import handle_alter_partition

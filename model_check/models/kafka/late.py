@@ -18,16 +18,8 @@ from model_check.models.kafka.replication import (
     serve_fetch,
     take_fetch_answer,
 )
-from model_check.models.kafka.values import (
-    NOTHING_LATE,
-    Clients,
-    Exchange,
-    LateFetch,
-    Memory,
-    Process,
-    Role,
-    Under,
-)
+from model_check.models.kafka.values import NOTHING_LATE, Clients, Exchange, LateFetch, Memory, Process, Under
+from model_check.models.parts import Role
 from spec.broker.effects import FollowerRequest
 from spec.broker.partition import Partition
 from spec.broker.rules.fetcher import FetchState

@@ -8,7 +8,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from model_check.models.kafka.cluster import is_registration_of
-from model_check.models.kafka.values import NO_EXCHANGE, NO_ROLE, NO_TOPIC, Cluster, Exchange, Image, Order, Told, Topic
+from model_check.models.kafka.values import NO_EXCHANGE, NO_TOPIC, Cluster, Exchange, Image, Order, Told, Topic
+from model_check.models.parts import NO_ROLE
 from spec.broker.effects import Effect
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.fetcher import FetchState

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from model_check.core.model import REFUSED, Local, Message, Note, View, then, when
 from model_check.models.kafka.board import NOBODY_KNOWN, Board, Known
 from model_check.models.kafka.party import (
-    LATE,
     Held,
     Log,
     Rules,
@@ -18,7 +17,6 @@ from model_check.models.kafka.party import (
     broker,
     exchange_after,
     followed,
-    following,
     leading,
     memory_of,
     producers_of,
@@ -27,7 +25,8 @@ from model_check.models.kafka.party import (
     seen,
 )
 from model_check.models.kafka.reductions import Reduction
-from model_check.models.kafka.values import Clients, Exchange, Memory, Process, Role
+from model_check.models.kafka.values import Clients, Exchange, Memory, Process
+from model_check.models.parts import LATE, Role, following
 from spec.broker.effects import FollowerRequest
 from spec.broker.follower import (
     fetch_or_truncate,

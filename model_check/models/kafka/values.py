@@ -6,9 +6,9 @@ Sets stand where the protocol has lists in the order of ids, and nothing is opti
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
+from model_check.models.parts import PARTITION
 from spec.broker.partition import WaitingProduce
 from spec.broker.rules.followers import Follower
-from spec.broker.rules.isr.proposal import LeaderIsr
 from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
@@ -25,13 +25,9 @@ from spec.values import (
     Error,
     Offset,
     PartitionEpoch,
-    PartitionId,
     Record,
 )
 from spec.zookeeper.protocol import LiveBroker
-
-PARTITION = PartitionId(0)
-"""The one partition of the model."""
 
 
 class Topic(NamedTuple):
@@ -130,18 +126,6 @@ class Change(NamedTuple):
 
     before: Image
     after: Image
-
-
-class Role(NamedTuple):
-    """Whom a replica believes to lead, and of a leader its ISR and where its epoch started."""
-
-    leader: BrokerId = NO_LEADER
-    leader_epoch: Epoch = NO_EPOCH
-    isr: LeaderIsr = LeaderIsr(NOBODY, NO_PARTITION_EPOCH, NOBODY, NO_PARTITION_EPOCH)
-    epoch_start: Offset = UNKNOWN_OFFSET
-
-
-NO_ROLE = Role()
 
 
 class Memory(NamedTuple):

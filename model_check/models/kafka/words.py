@@ -10,7 +10,6 @@ from model_check.models.kafka.reductions import LATER
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
-    NO_ROLE,
     NO_TOPIC,
     NOTHING_LATE,
     NOTHING_SEEN,
@@ -24,12 +23,12 @@ from model_check.models.kafka.values import (
     Order,
     Placed,
     Process,
-    Role,
     Told,
     Topic,
     Under,
     ZkCluster,
 )
+from model_check.models.parts import NO_ROLE, Role
 from model_check.models.words import record_in_words
 from model_check.traces.encode import in_words
 from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus

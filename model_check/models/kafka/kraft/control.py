@@ -6,7 +6,8 @@ from model_check.core.model import CONTROLLER, Note, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import NOW, is_the_choice, registered
 from model_check.models.kafka.kraft.state import END, appended, cluster_of, controller_state
-from model_check.models.kafka.values import NO_TOPIC, PARTITION, Cluster, Process
+from model_check.models.kafka.values import NO_TOPIC, Cluster, Process
+from model_check.models.parts import PARTITION
 from spec.controller.brokers import handle_broker_heartbeat, on_session_check
 from spec.controller.partitions import (
     handle_alter_partition_reassignments,

@@ -11,7 +11,8 @@ from model_check.core.temporal import weak
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import is_current_epoch, registered
 from model_check.models.kafka.party import Log
-from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Memory, Process, Role
+from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Memory, Process
+from model_check.models.parts import Role
 from spec.broker.rules.isr.proposal import nothing_pending
 from spec.broker.rules.lifecycle import BrokerState
 from spec.values import BrokerId

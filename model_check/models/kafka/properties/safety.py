@@ -8,7 +8,8 @@ from model_check.core.model import Local, View, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import registered
 from model_check.models.kafka.party import Log, latest_offset
-from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Cluster, Process, Role, Topic
+from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Cluster, Process, Topic
+from model_check.models.parts import Role
 from spec.broker.rules.isr.proposal import maximal_isr
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.list_offsets import ListOffsetsResponse

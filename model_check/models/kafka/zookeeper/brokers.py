@@ -12,7 +12,7 @@ from model_check.core.model import CONTROLLER, REFUSED, Effect, Event, Message, 
 from model_check.models.kafka.board import NOBODY_KNOWN, Board
 from model_check.models.kafka.cluster import NOW, registered
 from model_check.models.kafka.late import gone_with
-from model_check.models.kafka.party import LATE, Held, broker, partition_of
+from model_check.models.kafka.party import Held, broker, partition_of
 from model_check.models.kafka.replication import held_after
 from model_check.models.kafka.stopping import add_power_loss, down_after_clean_stop, without_memory
 from model_check.models.kafka.values import (
@@ -34,6 +34,7 @@ from model_check.models.kafka.zookeeper.state import (
     zk_answer_of,
     zk_state,
 )
+from model_check.models.parts import LATE
 from spec.broker.lifecycle import begin_controlled_shutdown, start_again
 from spec.broker.recovery import after_clean_stop, recover
 from spec.broker.rules.lifecycle import BrokerState

@@ -9,16 +9,8 @@ from typing import NamedTuple
 
 from model_check.models.kafka.cluster import NOW, in_order
 from model_check.models.kafka.reductions import ALL_REDUCTIONS, Reduction, order_for, repeats
-from model_check.models.kafka.values import (
-    FIRST_CONTROLLER,
-    NO_TOPIC,
-    PARTITION,
-    Inbox,
-    Order,
-    Told,
-    Topic,
-    ZkCluster,
-)
+from model_check.models.kafka.values import FIRST_CONTROLLER, NO_TOPIC, Inbox, Order, Told, Topic, ZkCluster
+from model_check.models.parts import PARTITION
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
 from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
