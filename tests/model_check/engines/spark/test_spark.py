@@ -32,8 +32,8 @@ from model_check.engines.spark.java import NoJavaError, find_java, launcher_home
 from model_check.engines.spark.session import SparkError, SparkSettings, collected
 from model_check.engines.spark.shuffles import SparkExploration
 from model_check.engines.spark.worker import tasks
-from model_check.engines.spark.worker.messages import decode, encode, in_order
 from model_check.engines.spark.worker.runs import Folder, Piece
+from model_check.engines.spark.worker.transport import decode, encode, in_order
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import SMALL_MODELS, assert_replays, model_of, numbers_of
 from tests.model_check.engines.spark.in_process import Context
