@@ -141,7 +141,7 @@ class View(ReplicaView):
 
     def latest(self, leader: Any) -> Any:
         """The proposal that a broker has made last."""
-        return self.at("latest", leader)
+        return self.at("latestProposal", leader)
 
     def isr_answer(self, number: Any) -> Any:
         """The answer to a proposal."""
