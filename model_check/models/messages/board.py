@@ -81,8 +81,8 @@ class Numbers(NamedTuple):
     it; `last_caught_up` is when the leader saw the follower caught up that now fetches.
 
     `now` is the time of every action, `caught_up` when the leader last saw each follower caught up, `believed_fenced` which
-    brokers a leader believes to be fenced. Within bounds every lag is too long (but that of who fetches, if it matters), and
-    nobody is believed to be fenced; in proofs they are any, in every action anew.
+    brokers a leader believes to be fenced. Within bounds every lag is too long (but that of the follower that fetches, if it
+    matters), and nobody is believed to be fenced; in proofs they are any, in every action anew.
     """
 
     epochs: Sequence[Epoch]
@@ -157,7 +157,7 @@ class Board:
         self.loses = self.min_isr > 1
         """Whether a broker that stops may lose what it has not flushed. With fewer than two in sync nobody else has it."""
         self.asks_for_lag = self.min_isr > 1
-        """Whether it matters, when a follower fetches, how far it lags: below min ISR, who lags does not join."""
+        """Whether it matters how far a follower lags that fetches: below min ISR, one that lags does not join."""
         self.numbers = numbers or Numbers(
             epochs=[Epoch(epoch) for epoch in range(parameters["max_epoch"] + 1)],
             partition_epochs=[
@@ -358,7 +358,7 @@ class Board:
         return PartitionRegistration(replicas, isr, leader, decision.leader_epoch, decision.partition_epoch, elr=elr)
 
     def announced(self, decision: PartitionState) -> PartitionRegistration:
-        """The partition as brokers read it; they do not look at who is preferred."""
+        """The partition as brokers read it; they do not look at the preferred replica."""
         return PartitionRegistration(
             tuple(self.brokers), decision.isr, decision.leader, decision.leader_epoch, decision.partition_epoch
         )
