@@ -144,7 +144,7 @@ def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch,
     """Append, update the producers, then take the high watermark within the log, then the log start.
 
     The follower drops the partition in three cases: its log does not end where its fetcher is, the leader sends records that
-    it has already, or the leader's log start is above its high watermark.
+    it has already, or the leader's log start is above the follower's high watermark.
 
     **Kafka:** `ReplicaFetcherThread.processPartitionData`.
     """
