@@ -13,7 +13,7 @@ from typing import Any
 from proofs.commands.prove import induction_of
 from proofs.induction.invariant import Theorem
 from proofs.refutation.counterexample import search_for
-from proofs.settings import ANY, Replicas, Settings
+from proofs.settings import ANY, ProofSettings, Replicas
 from proofs.theorems import HOLDING, THEOREMS
 
 REPLICAS = 3
@@ -26,10 +26,10 @@ Rests = dict[tuple[str, str], frozenset[str]]
 """For each obligation (a task and a conjunct or property): the conjuncts on which its proof rests."""
 
 
-def settings_of(theorem: Theorem, replicas: Replicas | None = None, **more: Any) -> Settings:
+def settings_of(theorem: Theorem, replicas: Replicas | None = None, **more: Any) -> ProofSettings:
     """For how many replicas a theorem is looked at."""
     usual = theorem.replicas if theorem.by_outcome else ANY if theorem.any_number else REPLICAS
-    return Settings(theorem.name, replicas or usual, **more)
+    return ProofSettings(theorem.name, replicas or usual, **more)
 
 
 def rests_on(theorem: Theorem, replicas: Replicas | None = None) -> Rests:

@@ -26,7 +26,7 @@ from proofs.induction.invariant import Theorem
 from proofs.refutation.bounded import MOST_STATES, BoundedExecution, Depth
 from proofs.refutation.counterexample import Counterexample, Search, reachable, search_for
 from proofs.refutation.weakened import WeakenedInduction
-from proofs.settings import ANY, Settings
+from proofs.settings import ANY, ProofSettings
 from proofs.symbolic.values import Brokers
 from proofs.theorems import REFUTABLE, THEOREMS, by_runs
 
@@ -58,7 +58,7 @@ Report = Callable[[Sequence[Obligation], int, int], None]
 class Outcome:
     """What became of a theorem."""
 
-    settings: Settings
+    settings: ProofSettings
     obligations: list[Obligation] = field(default_factory=list)
     counterexample: Counterexample | None = None
     reachability: str = ""
@@ -138,7 +138,7 @@ class Outcome:
         return lines + ([f"  not looked at: {', '.join(_names(self.left_out))}"] if self.left_out else [])
 
 
-def prove(settings: Settings, workers: int, report: Report = lambda obligations, done, tasks: None) -> Outcome:
+def prove(settings: ProofSettings, workers: int, report: Report = lambda obligations, done, tasks: None) -> Outcome:
     """Prove a theorem, and look for a counterexample where that fails."""
     if by_runs(settings.theorem, settings.runs_from):
         return _refute(settings, report)
@@ -161,7 +161,7 @@ def prove(settings: Settings, workers: int, report: Report = lambda obligations,
     return outcome
 
 
-def induction_of(theorem: Theorem, settings: Settings) -> Induction:
+def induction_of(theorem: Theorem, settings: ProofSettings) -> Induction:
     """A theorem for a number of replicas, or for any number of them, ready to be proved."""
     if theorem.by_outcome:
         return InductionByOutcome(theorem, settings) if settings.mutant is None else WeakenedInduction(theorem, settings)
@@ -212,7 +212,7 @@ def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
     return (model, verdict.trace) if verdict.trace is not None else None
 
 
-def _refute(settings: Settings, report: Report) -> Outcome:
+def _refute(settings: ProofSettings, report: Report) -> Outcome:
     """Look for a shortest run that violates what the model claims, one length at a time."""
     refutable = REFUTABLE[settings.theorem]
     model = refutable.build(settings.number_of_replicas)
@@ -240,7 +240,7 @@ def _refute(settings: Settings, report: Report) -> Outcome:
     return outcome
 
 
-def _results(settings: Settings, tasks: list[str], workers: int) -> Iterator[tuple[str, list[Obligation]]]:
+def _results(settings: ProofSettings, tasks: list[str], workers: int) -> Iterator[tuple[str, list[Obligation]]]:
     if workers == 1:
         _start(settings)
         yield from ((task, _work(task)) for task in tasks)
@@ -262,7 +262,7 @@ _at_work: list[tuple[Induction, Search]] = []
 """What this process is proving: Z3's terms cannot be sent from one process to another."""
 
 
-def _start(settings: Settings) -> None:
+def _start(settings: ProofSettings) -> None:
     induction = induction_of(THEOREMS[settings.theorem], settings)
     _at_work[:] = [(induction, search_for(induction))]
 
@@ -276,7 +276,7 @@ _at_work_apart: list[BaseProcess] = []
 """The process in which this one's task is proved."""
 
 
-def _start_forking(settings: Settings) -> None:
+def _start_forking(settings: ProofSettings) -> None:
     """Get ready to prove each task in a process of its own, and to end that one with this one."""
     _start(settings)
 

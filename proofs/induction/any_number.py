@@ -15,7 +15,7 @@ import z3
 from model_check.core.model import Action, Local
 from proofs.induction.induction import INIT, PROPERTIES, Claim, Induction, Status, export
 from proofs.induction.invariant import Conjunct, Instance, Theorem
-from proofs.settings import Settings
+from proofs.settings import ProofSettings
 from proofs.symbolic.anyone import ANOTHER, ANYONE, EVERY_OTHER, IS_OTHER, ONE, PREMISES, speaks_of_others
 from proofs.symbolic.relation import as_formula
 from proofs.symbolic.state import SymbolicState
@@ -35,7 +35,7 @@ Hypothesis = tuple[str, z3.BoolRef]
 class InductionOverAnyNumber(Induction):
     """A theorem for any number of replicas."""
 
-    def __init__(self, theorem: Theorem, settings: Settings) -> None:
+    def __init__(self, theorem: Theorem, settings: ProofSettings) -> None:
         super().__init__(theorem, settings)
         self.premises += PREMISES
         self.instantiated: dict[tuple[str, tuple[int, ...]], tuple[z3.BoolRef, Sequence[z3.ExprRef]]] = {}

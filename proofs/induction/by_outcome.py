@@ -17,9 +17,9 @@ from proofs.induction.induction import INIT, PROPERTIES, Claim, Induction, Oblig
 from proofs.induction.instances import Instances, Kinds
 from proofs.induction.invariant import Conjunct, ReplicaView, Theorem
 from proofs.induction.pieces import pieces
-from proofs.settings import Settings
+from proofs.settings import ProofSettings
 from proofs.symbolic.log import in_order, kinds_in_laws
-from proofs.symbolic.relation import Step, outcomes
+from proofs.symbolic.relation import SymbolicStep, outcomes
 from proofs.symbolic.state import kinds_of_arguments
 from proofs.symbolic.values import Kind, conjunction, negation, number
 from spec.values import Epoch, Offset
@@ -37,7 +37,7 @@ IN_ORDER = "LogsInOrder"
 class InductionByOutcome(Induction):
     """A theorem that is proved one outcome at a time."""
 
-    def __init__(self, theorem: Theorem, settings: Settings) -> None:
+    def __init__(self, theorem: Theorem, settings: ProofSettings) -> None:
         super().__init__(theorem, settings)
         self.exported = 0
         """How many files were written: an obligation has one for each outcome."""
@@ -65,7 +65,7 @@ class InductionByOutcome(Induction):
     def _about(self, conjunct: Conjunct) -> list[tuple[Kind, z3.ExprRef]]:
         return list(zip(conjunct.kinds, conjunct.variables[1], strict=True))
 
-    def outcomes(self, label: str, action: Action) -> list[Step]:
+    def outcomes(self, label: str, action: Action) -> list[SymbolicStep]:
         """The outcomes of an action that have to be looked at."""
         return outcomes(action, self.before, self.pruning(action), self.guard)
 

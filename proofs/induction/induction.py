@@ -13,8 +13,8 @@ import z3
 from model_check.core.model import Action, Local
 from proofs.effort import Effort, StoppedByClockError
 from proofs.induction.invariant import Conjunct, Instance, StateView, Theorem, instances
-from proofs.settings import Settings
-from proofs.symbolic.relation import Step, as_formula, step
+from proofs.settings import ProofSettings
+from proofs.symbolic.relation import SymbolicStep, as_formula, step
 from proofs.symbolic.state import SymbolicState, initial_state, shapes_of, unknown_state
 from proofs.symbolic.values import Brokers, Name, conjunction, negation, truth
 
@@ -63,7 +63,7 @@ class Claim(NamedTuple):
 class Induction:
     """A theorem for a number of replicas, ready to be proved obligation by obligation."""
 
-    def __init__(self, theorem: Theorem, settings: Settings) -> None:
+    def __init__(self, theorem: Theorem, settings: ProofSettings) -> None:
         self.theorem, self.settings = theorem, settings
         self.conjuncts = [conjunct for conjunct in theorem.conjuncts if conjunct.name not in settings.without]
         self.brokers = self.all_brokers()
@@ -124,7 +124,7 @@ class Induction:
             goal = conjunction([instance.body for instance in self.instances(conjunct, start)])
             yield Claim(INIT, conjunct.name, (), goal, 1)
 
-    def step(self, action: Action) -> Step:
+    def step(self, action: Action) -> SymbolicStep:
         """The relation of an action, from any state of which what is quantifier-free in the invariant is known."""
         return step(action, self.before, self.pruning(action), self.guard)
 
@@ -276,7 +276,7 @@ def names_in(action: Action) -> list[Name]:
     return [value for value in values if isinstance(value, Name)]
 
 
-def export(settings: Settings, claim: Claim, solver: z3.Solver, part: int | None = None) -> None:
+def export(settings: ProofSettings, claim: Claim, solver: z3.Solver, part: int | None = None) -> None:
     """Write an obligation as SMT-LIB 2: unsatisfiable exactly if it is proved."""
     assert settings.export is not None
     name = "-".join("".join(c if c.isalnum() else " " for c in f"{claim.action} {claim.conjunct}").split())

@@ -20,8 +20,8 @@ from proofs.induction.by_outcome import InductionByOutcome
 from proofs.induction.induction import INIT, PROPERTIES, Claim
 from proofs.induction.invariant import Theorem
 from proofs.refutation.counterexample import EVERYTHING, SIZES, Counterexample, CounterexampleSearch
-from proofs.settings import Settings
-from proofs.symbolic.relation import Step
+from proofs.settings import ProofSettings
+from proofs.symbolic.relation import SymbolicStep
 from proofs.symbolic.values import conjunction
 
 SLICES = (1_500_000, 6_000_000)
@@ -34,13 +34,13 @@ SEARCH_IN_TASK = 150_000_000
 class Unweakened:
     """The outcomes of a theorem's actions, with every rule as it is."""
 
-    def __init__(self, theorem: Theorem, settings: Settings) -> None:
+    def __init__(self, theorem: Theorem, settings: ProofSettings) -> None:
         self.induction = InductionByOutcome(theorem, replace(settings, mutant=None, export=None))
-        self._outcomes: dict[str, list[Step]] = {}
+        self._outcomes: dict[str, list[SymbolicStep]] = {}
         self._called: dict[str, set[CodeType]] = {}
         """What was called to find the outcomes of an action."""
 
-    def outcomes(self, label: str) -> list[Step]:
+    def outcomes(self, label: str) -> list[SymbolicStep]:
         """Of one action. They are kept, for their terms are told by ids, which are their own only so long."""
         if label not in self._outcomes:
             with calls() as self._called[label]:
@@ -72,13 +72,13 @@ def calls() -> Iterator[set[CodeType]]:
 class WeakenedInduction(InductionByOutcome):
     """What a theorem by outcome has to show anew where one rule is weakened."""
 
-    def __init__(self, theorem: Theorem, settings: Settings, unweakened: Unweakened | None = None) -> None:
+    def __init__(self, theorem: Theorem, settings: ProofSettings, unweakened: Unweakened | None = None) -> None:
         super().__init__(theorem, settings)
         self.unweakened = unweakened or Unweakened(theorem, settings)
         self.search = CounterexampleSearch(self)
-        self._new: dict[str, list[Step]] = {}
+        self._new: dict[str, list[SymbolicStep]] = {}
 
-    def outcomes(self, label: str, action: Action) -> list[Step]:
+    def outcomes(self, label: str, action: Action) -> list[SymbolicStep]:
         """Those that the action has with the weakened rule alone."""
         if label not in self._new and not self.unweakened.asks(label, self.settings.mutant):
             self._new[label] = []
@@ -94,7 +94,7 @@ class WeakenedInduction(InductionByOutcome):
             return bool(self.outcomes(task, self.actions[task]))
         return task not in (INIT, PROPERTIES)
 
-    def _as_key(self, step: Step) -> Hashable:
+    def _as_key(self, step: SymbolicStep) -> Hashable:
         written = {place: self.shapes[place[0]].outline(value) for place, value in step.writes.items()}
         return step.enabled.get_id(), step.facts.get_id(), frozenset(written.items())
 

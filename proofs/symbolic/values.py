@@ -347,7 +347,7 @@ def choice(condition: z3.BoolRef, then: Any, otherwise: Any) -> Any:
 # ---- paths
 
 
-class Decision(NamedTuple):
+class Fork(NamedTuple):
     """Which way a run went at a comparison; `forced`: by what is known of the state, it could not go the other way."""
 
     term: z3.BoolRef
@@ -356,31 +356,31 @@ class Decision(NamedTuple):
 
     @property
     def condition(self) -> z3.BoolRef:
-        """The decision as a formula."""
+        """The way taken as a formula."""
         return self.term if self.answer else z3.Not(self.term)
 
 
 class Path(NamedTuple):
-    """One way through a function: taken under its `decisions`, with `value` as the result.
+    """One way through a function: taken under its `forks`, with `value` as the result.
 
-    `learned` are what the laws of the log algebra say about values that came up on the way, each with how many decisions
-    had been taken by then.
+    `learned` are what the laws of the log algebra say about values that came up on the way, each with how many forks
+    lay behind by then.
     """
 
-    decisions: tuple[Decision, ...]
+    forks: tuple[Fork, ...]
     learned: tuple[tuple[int, z3.BoolRef], ...]
     value: Any
 
     def free(self) -> "Path":
-        """The path without decisions that were forced: what forced them is known anyway."""
-        taken = [0, *accumulate(not decision.forced for decision in self.decisions)]
-        decisions = tuple(decision for decision in self.decisions if not decision.forced)
-        return Path(decisions, tuple((taken[count], fact) for count, fact in self.learned), self.value)
+        """The path without forks that were forced: what forced them is known anyway."""
+        taken = [0, *accumulate(not fork.forced for fork in self.forks)]
+        forks = tuple(fork for fork in self.forks if not fork.forced)
+        return Path(forks, tuple((taken[count], fact) for count, fact in self.learned), self.value)
 
     @property
     def condition(self) -> z3.BoolRef:
         """Under which this path is taken."""
-        return conjunction([decision.condition for decision in self.decisions])
+        return conjunction([fork.condition for fork in self.forks])
 
     @property
     def facts(self) -> z3.BoolRef:
@@ -395,7 +395,7 @@ def facts_of(paths: Sequence[Path]) -> z3.BoolRef:
         for count, fact in path.learned:
             if z3.is_true(fact):
                 continue
-            conditions = [decision.condition for decision in path.decisions[:count]]
+            conditions = [fork.condition for fork in path.forks[:count]]
             key = (fact.get_id(), *(condition.get_id() for condition in conditions))
             told.setdefault(key, z3.Implies(conjunction(conditions), fact) if conditions else fact)
     return conjunction(list(told.values()))
@@ -410,9 +410,9 @@ def joined(paths: Sequence[Path], of_one: Callable[[Path], Any], either: Callabl
     def join(some: Sequence[Path], depth: int) -> Any:
         if len(some) == 1:
             return of_one(some[0])
-        term = some[0].decisions[depth].term
-        yes = [path for path in some if path.decisions[depth].answer]
-        otherwise = [path for path in some if not path.decisions[depth].answer]
+        term = some[0].forks[depth].term
+        yes = [path for path in some if path.forks[depth].answer]
+        otherwise = [path for path in some if not path.forks[depth].answer]
         if not yes or not otherwise:
             return join(some, depth + 1)
         return either(term, join(yes, depth + 1), join(otherwise, depth + 1))
@@ -426,11 +426,11 @@ def joined_truth(paths: Sequence[Path], of_one: Callable[[Path], z3.BoolRef]) ->
     def join(some: Sequence[Path], depth: int) -> z3.BoolRef:
         if not some:
             return z3.BoolVal(False)
-        if len(some) == 1 and len(some[0].decisions) == depth:
+        if len(some) == 1 and len(some[0].forks) == depth:
             return of_one(some[0])
-        term = some[0].decisions[depth].term
-        yes = [path for path in some if path.decisions[depth].answer]
-        otherwise = [path for path in some if not path.decisions[depth].answer]
+        term = some[0].forks[depth].term
+        yes = [path for path in some if path.forks[depth].answer]
+        otherwise = [path for path in some if not path.forks[depth].answer]
         return _either_truth(term, join(yes, depth + 1), join(otherwise, depth + 1))
 
     return join(paths, 0)
@@ -467,7 +467,7 @@ class _Run:
     def __init__(self, prefix: tuple[Turn, ...], solver: z3.Solver | None) -> None:
         self.prefix, self.solver = prefix, solver
         self.taken: list[Turn] = []
-        self.decisions: list[Decision] = []
+        self.forks: list[Fork] = []
         self.learned: list[tuple[int, z3.BoolRef]] = []
         self.alternatives: list[tuple[Turn, ...]] = []
         self.named = 0
@@ -497,10 +497,10 @@ class _Run:
             if turn.forks:
                 self.alternatives.append((*self.taken, Turn(False, forks=True)))
         self.taken.append(turn)
-        decision = Decision(term, turn.answer, not turn.forks)
-        self.decisions.append(decision)
+        fork = Fork(term, turn.answer, not turn.forks)
+        self.forks.append(fork)
         if self.solver is not None:
-            self.solver.add(decision.condition)
+            self.solver.add(fork.condition)
         return turn.answer
 
 
@@ -532,7 +532,7 @@ def numbered_anew() -> Iterator[None]:
 def assume(fact: z3.BoolRef) -> None:
     """What holds of the values of the present run whatever else does."""
     run = _runs[0]
-    run.learned.append((len(run.decisions), fact))
+    run.learned.append((len(run.forks), fact))
     if run.solver is not None:
         run.solver.add(fact)
     if run.example is not None and not z3.is_true(run.example.eval(fact, model_completion=True)):
@@ -588,7 +588,7 @@ def explore(function: Callable[[], Any], assumptions: Sequence[z3.BoolRef] | z3.
         except _InfeasibleError:
             pass
         else:
-            paths.append(Path(tuple(run.decisions), tuple(run.learned), value))
+            paths.append(Path(tuple(run.forks), tuple(run.learned), value))
         finally:
             _runs.pop()
             if solver is not None:

@@ -6,9 +6,9 @@ Sets stand where the protocol has lists in the order of ids, and nothing is opti
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
+from model_check.models.parts import PARTITION
 from spec.broker.partition import WaitingProduce
 from spec.broker.rules.followers import Follower
-from spec.broker.rules.isr.proposal import LeaderIsr
 from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
@@ -25,13 +25,9 @@ from spec.values import (
     Error,
     Offset,
     PartitionEpoch,
-    PartitionId,
     Record,
 )
 from spec.zookeeper.protocol import LiveBroker
-
-PARTITION = PartitionId(0)
-"""The one partition of the model."""
 
 
 class Topic(NamedTuple):
@@ -71,9 +67,9 @@ FIRST_CONTROLLER = Epoch(0)
 class ZkCluster(NamedTuple):
     """What ZooKeeper holds, and what the controller that works on it remembers besides.
 
-    `topic`: the partition's assignment and node, whose version is the partition epoch. `brokers`: the runs of all brokers;
-    `fenced` is one whose session has ended, so that its ephemeral node is gone. Of the controller: the brokers in controlled
-    shutdown (`leaving`), those that it takes for `live`, and its own epoch.
+    `topic`: the partition's assignment and node, whose version is the partition epoch. `brokers`: the sessions of all
+    brokers; `fenced` is one whose session has ended, so that its ephemeral node is gone. Of the controller: the brokers in
+    controlled shutdown (`leaving`), those that it takes for `live`, and its own epoch.
     """
 
     topic: Topic
@@ -132,18 +128,6 @@ class Change(NamedTuple):
     after: Image
 
 
-class Role(NamedTuple):
-    """Whom a replica believes to lead, and of a leader its ISR and where its epoch started."""
-
-    leader: BrokerId = NO_LEADER
-    leader_epoch: Epoch = NO_EPOCH
-    isr: LeaderIsr = LeaderIsr(NOBODY, NO_PARTITION_EPOCH, NOBODY, NO_PARTITION_EPOCH)
-    epoch_start: Offset = UNKNOWN_OFFSET
-
-
-NO_ROLE = Role()
-
-
 class Memory(NamedTuple):
     """What a leader keeps in memory: its followers, and the producers that wait for a commit."""
 
@@ -157,8 +141,8 @@ NO_MEMORY = Memory()
 class Process(NamedTuple):
     """A broker process, or what it has left behind.
 
-    `life` is that of the present run, or of the last one. `published`: it has taken its first image. `noted`: of a broker
-    that is down, the broker epoch in its clean-shutdown file.
+    `life` is that of the present incarnation, or of the last one. `published`: it has taken its first image. `noted`: of a
+    broker that is down, the broker epoch in its clean-shutdown file.
     """
 
     up: bool

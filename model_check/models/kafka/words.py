@@ -10,7 +10,6 @@ from model_check.models.kafka.reductions import LATER
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
-    NO_ROLE,
     NO_TOPIC,
     NOTHING_LATE,
     NOTHING_SEEN,
@@ -24,12 +23,12 @@ from model_check.models.kafka.values import (
     Order,
     Placed,
     Process,
-    Role,
     Told,
     Topic,
     Under,
     ZkCluster,
 )
+from model_check.models.parts import NO_ROLE, Role
 from model_check.models.words import record_in_words
 from model_check.traces.encode import in_words
 from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
@@ -107,14 +106,14 @@ def _(cluster: ZkCluster) -> str:
 
 @in_words.register
 def _(order: Order) -> str:
-    since = "" if order.controller_epoch == FIRST_CONTROLLER else f" (of controller epoch {order.controller_epoch})"
-    run = f" (to broker epoch {order.broker_epoch})" if order.broker_epoch > FIRST else ""
+    sender = "" if order.controller_epoch == FIRST_CONTROLLER else f" (of controller epoch {order.controller_epoch})"
+    addressee = f" (to broker epoch {order.broker_epoch})" if order.broker_epoch > FIRST else ""
     if order.told == Told.LEAD_OR_FOLLOW:
         topic = order.topic
         told = in_words(topic) if topic.isr else _leader(topic.leader, topic.leader_epoch)
     else:
         told = "stop fetching" if order.told == Told.STOP_FETCHING else "give the replica up"
-    return told + run + since
+    return told + addressee + sender
 
 
 @in_words.register
@@ -151,8 +150,8 @@ def _(role: Role) -> str:
 
 def _follower(follower: Follower) -> str:
     state = follower.state
-    run = f" (broker epoch {state.broker_epoch})" if state.broker_epoch > FIRST else ""
-    return f"{follower.broker} ends at {'?' if state.end_offset == UNKNOWN_OFFSET else state.end_offset}{run}"
+    fetched_in = f" (broker epoch {state.broker_epoch})" if state.broker_epoch > FIRST else ""
+    return f"{follower.broker} ends at {'?' if state.end_offset == UNKNOWN_OFFSET else state.end_offset}{fetched_in}"
 
 
 @in_words.register

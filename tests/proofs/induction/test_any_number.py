@@ -17,10 +17,10 @@ from proofs.induction.induction import Claim
 from proofs.induction.invariant import conjunct
 from proofs.refutation.counterexample import explored_view, search_for
 from proofs.refutation.finite import spelled_out
-from proofs.settings import ANY, Settings
+from proofs.settings import ANY, ProofSettings
 from proofs.symbolic.anyone import ANOTHER, ONE
 from proofs.symbolic.logic import all_of, implies, member
-from proofs.symbolic.relation import Step
+from proofs.symbolic.relation import SymbolicStep
 from proofs.symbolic.values import IS_BROKER
 from proofs.theorems import THEOREMS
 from spec.values import NO_LEADER, BrokerId, Epoch
@@ -35,7 +35,7 @@ NUMBERS = range(-1, SIZE + 3)
 
 @pytest.fixture(scope="module")
 def induction() -> InductionOverAnyNumber:
-    return InductionOverAnyNumber(THEOREM, Settings(THEOREM.name, ANY))
+    return InductionOverAnyNumber(THEOREM, ProofSettings(THEOREM.name, ANY))
 
 
 def the_state(induction: InductionOverAnyNumber, model: Any, state: Any) -> z3.Solver:
@@ -93,7 +93,7 @@ def test_committing_keeps_the_invariant(induction: InductionOverAnyNumber) -> No
 @pytest.mark.slow
 def test_kip_320_is_proved_for_any_number_of_replicas(tmp_path: Path) -> None:
     """Each obligation is about any brokers. Another solver finds most of a sample unsatisfiable, and contradicts none."""
-    outcome = prove(Settings(THEOREM.name, ANY, export=tmp_path), workers=2)
+    outcome = prove(ProofSettings(THEOREM.name, ANY, export=tmp_path), workers=2)
     assert (outcome.status, len(outcome.obligations)) == ("proved", 197)
     assert outcome.as_json()["replicas"] == "any"
     assert outcome.witness is not None
@@ -109,7 +109,7 @@ def test_kip_320_is_proved_for_any_number_of_replicas(tmp_path: Path) -> None:
 def test_a_mutant_breaks_the_proof_for_any_number(mutant: str) -> None:
     """Where the proof for three replicas fails, this one does, and a counterexample has few replicas."""
     action, broken = BROKEN[THEOREM.name, mutant]
-    weakened = InductionOverAnyNumber(THEOREM, Settings(THEOREM.name, ANY, mutant))
+    weakened = InductionOverAnyNumber(THEOREM, ProofSettings(THEOREM.name, ANY, mutant))
     found: list[Any] = []
     search = search_for(weakened)
 
@@ -160,7 +160,7 @@ def by_label(model: Any) -> list[tuple[Any, list[Any]]]:
     return list(labels.values())
 
 
-def leads_to(induction: InductionOverAnyNumber, taken: Step, model: Any, state: Any) -> z3.BoolRef:
+def leads_to(induction: InductionOverAnyNumber, taken: SymbolicStep, model: Any, state: Any) -> z3.BoolRef:
     same = (
         induction.shapes[slot.name].is_value(taken.after.at(slot.name, slot.key), value)
         for slot, value in zip(model.slots, state, strict=True)
@@ -193,6 +193,6 @@ def only_one_leads(s: Any, leader: BrokerId, other: BrokerId) -> Any:
 )
 def test_what_is_false_is_not_proved(false: Any, action: str) -> None:
     theorem = replace(THEOREM, conjuncts=(*THEOREM.conjuncts, false))
-    general = InductionOverAnyNumber(theorem, Settings(THEOREM.name, ANY, effort=3_000_000))
+    general = InductionOverAnyNumber(theorem, ProofSettings(THEOREM.name, ANY, effort=3_000_000))
     (obligation,) = general.prove(action, only=false.name)
     assert obligation.status == "unknown"

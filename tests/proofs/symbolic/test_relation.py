@@ -17,7 +17,7 @@ from model_check.core.model import Model
 from model_check.models import MODELS
 from model_check.models.published.async_isr import LEADER
 from proofs.refutation.finite import spelled_out
-from proofs.symbolic.relation import Step, step
+from proofs.symbolic.relation import SymbolicStep, step
 from proofs.symbolic.shapes import RecordShape, Shape, in_model, plain, shape_of
 from proofs.symbolic.state import SymbolicState, shapes_of, unknown_state
 from proofs.symbolic.values import Brokers, Path, explore
@@ -191,7 +191,7 @@ def test_the_exceptions_are_rules() -> None:
 # ---- actions of models
 
 
-def relation(model: Model) -> tuple[dict[str, Shape], SymbolicState, list[Step]]:
+def relation(model: Model) -> tuple[dict[str, Shape], SymbolicState, list[SymbolicStep]]:
     brokers = Brokers(range(1, model.parameters["replicas"] + 1))
     of_slots = shapes_of(model, brokers)
     before = unknown_state(model, of_slots)
