@@ -26,9 +26,9 @@ class Reduction(Enum):
     """A broker keeps only what its rules look at: of metadata, of the controller's requests, of its role, of its fetcher.
 
     A follower asks who leads since when, and whether it has a replica itself, in sync or not. ISR, assignment and partition
-    epoch are a leader's business. A replica that begins to lead gets them all, and with a later partition epoch than any
-    that it has seen: metadata reach it in order, and the controller's requests count by leader epoch. So two states that
-    differ only in such a field have the same steps, and the steps lead to states that differ only in such fields.
+    epoch are a leader's business. A replica that begins to lead gets them all, with a later partition epoch than any that it
+    has seen. So two states that differ only in such a field have the same steps, and these lead to states that differ only
+    in such fields.
     """
 
     IDLE_IMAGES = "idle-images"
@@ -42,10 +42,8 @@ class Reduction(Enum):
     """A broker begins to follow a leader only when that leader leads in the epoch.
 
     Before, the leader would refuse every request. A broker that has not read yet may do all that one which has begun to
-    follow may, and is at least as much in the way: so what happens to the second can happen to the first, which begins to
-    follow at the end of it. This is not so, and not done, where beginning to follow cuts the log at once; where the
-    controller asks who has read; and where a leader that has followed in between forgets its followers, and one that has not
-    relies on what it knew of them.
+    follow may, so it can wait. This is not so, and not done, where beginning to follow cuts the log at once, where the
+    controller asks who has read, and for a leader that relies on what it knew of its followers unless it has followed since.
     """
 
     VAIN_PROPOSALS = "vain-proposals"

@@ -257,7 +257,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         return take_fetch_answer(board, follower, log, fetcher, process, epoch, offset, answer)
 
     served = then(written, serve, *written, slots.process[leader], views.known[leader], request)
-    answer_reads = (request, views.face[leader], slots.process[leader], views.known[leader])
+    answer_reads = (request, views.seen_by_fetchers[leader], slots.process[leader], views.known[leader])
     taken = then(fetching, take, *fetching, slots.process[follower], *answer_reads)
     answered = Local(lambda *asked: answer_to(*asked).error, answer_reads)
     fetched = [Message(follower, leader, "Fetch"), Message(leader, follower, "records, and the high watermark")]
@@ -337,7 +337,7 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
             step = handle_list_offsets_response(own, before, Asked(epoch), answer, LATE)
         return followed(board.rules[follower], own, step.state)
 
-    answer_reads = (request, views.face[leader], slots.process[leader])
+    answer_reads = (request, views.seen_by_fetchers[leader], slots.process[leader])
     board.model.action(
         "AskLeader",
         {"follower": follower, "leader": leader},

@@ -67,9 +67,9 @@ FIRST_CONTROLLER = Epoch(0)
 class ZkCluster(NamedTuple):
     """What ZooKeeper holds, and what the controller that works on it remembers besides.
 
-    `topic`: the partition's assignment and node, whose version is the partition epoch. `brokers`: the runs of all brokers;
-    `fenced` is one whose session has ended, so that its ephemeral node is gone. Of the controller: the brokers in controlled
-    shutdown (`leaving`), those that it takes for `live`, and its own epoch.
+    `topic`: the partition's assignment and node, whose version is the partition epoch. `brokers`: the sessions of all
+    brokers; `fenced` is one whose session has ended, so that its ephemeral node is gone. Of the controller: the brokers in
+    controlled shutdown (`leaving`), those that it takes for `live`, and its own epoch.
     """
 
     topic: Topic
@@ -141,8 +141,8 @@ NO_MEMORY = Memory()
 class Process(NamedTuple):
     """A broker process, or what it has left behind.
 
-    `life` is that of the present run, or of the last one. `published`: it has taken its first image. `noted`: of a broker
-    that is down, the broker epoch in its clean-shutdown file.
+    `life` is that of the present incarnation, or of the last one. `published`: it has taken its first image. `noted`: of a
+    broker that is down, the broker epoch in its clean-shutdown file.
     """
 
     up: bool

@@ -98,14 +98,14 @@ def _(cluster: ZkCluster) -> str:
 
 @in_words.register
 def _(order: Order) -> str:
-    since = "" if order.controller_epoch == FIRST_CONTROLLER else f" (of controller epoch {order.controller_epoch})"
-    run = f" (to broker epoch {order.broker_epoch})" if order.broker_epoch > FIRST else ""
+    sender = "" if order.controller_epoch == FIRST_CONTROLLER else f" (of controller epoch {order.controller_epoch})"
+    addressee = f" (to broker epoch {order.broker_epoch})" if order.broker_epoch > FIRST else ""
     if order.told == Told.LEAD_OR_FOLLOW:
         topic = order.topic
         told = in_words(topic) if topic.isr else leader_in_words(topic.leader, topic.leader_epoch)
     else:
         told = "stop fetching" if order.told == Told.STOP_FETCHING else "give the replica up"
-    return told + run + since
+    return told + addressee + sender
 
 
 @in_words.register
@@ -133,8 +133,8 @@ def reading_in_words(reading: Reading) -> str:
 
 def _follower(follower: Follower) -> str:
     state = follower.state
-    run = f" (broker epoch {state.broker_epoch})" if state.broker_epoch > FIRST else ""
-    return f"{follower.broker} ends at {'?' if state.end_offset == UNKNOWN_OFFSET else state.end_offset}{run}"
+    fetched_in = f" (broker epoch {state.broker_epoch})" if state.broker_epoch > FIRST else ""
+    return f"{follower.broker} ends at {'?' if state.end_offset == UNKNOWN_OFFSET else state.end_offset}{fetched_in}"
 
 
 @in_words.register

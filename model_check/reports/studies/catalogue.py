@@ -6,7 +6,7 @@ within the same bounds. The words speak of roles, not of broker ids, for another
 
 from typing import Any
 
-from model_check.reports.studies.messages import MESSAGE_STUDIES
+from model_check.reports.studies.kafka import KAFKA_STUDIES
 from model_check.reports.studies.study import Configuration, Study
 from spec.broker.rules.epoch_lookup import look_up_as_designed
 from spec.broker.rules.fencing import check_serves
@@ -462,4 +462,4 @@ PUBLISHED_STUDIES = (
 )
 """In the order of Kafka's history, settings last."""
 
-STUDIES = (*PUBLISHED_STUDIES, *MESSAGE_STUDIES)
+STUDIES = (*PUBLISHED_STUDIES, *KAFKA_STUDIES)

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from model_check.engines.compiled.layout import Fields
 from model_check.engines.spark.worker.core import PADDING, Packed
 from model_check.engines.spark.worker.kernels import MOST_INDEXED, add, fill, keep, send, strike
-from model_check.engines.spark.worker.messages import in_order
+from model_check.engines.spark.worker.transport import in_order
 
 _FIRST_BITS = 12
 

@@ -28,9 +28,9 @@ from model_check.engines.spark.worker.core import (
     repacked,
 )
 from model_check.engines.spark.worker.distinct import Distinct
-from model_check.engines.spark.worker.messages import MOST_STATES, decode, encode
 from model_check.engines.spark.worker.runs import Folder, Piece, Run
 from model_check.engines.spark.worker.tables import Tables
+from model_check.engines.spark.worker.transport import MOST_STATES, decode, encode
 
 MOST_READ = 1 << 22
 """Visited states that a task holds at a time to strike out what is known; some row groups of a file."""

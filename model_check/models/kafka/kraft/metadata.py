@@ -61,7 +61,7 @@ def _time_to_follow(board: Board, replica: BrokerId, steps: int) -> list[Local]:
         return is_time_to_follow(protocol, following, leads_in, own)
 
     view = board.model.view(f"follow after {steps}", follow, slots.reading[replica], key=replica)
-    return [when(ready, view, *[board.views.office[other] for other in [replica, *others]])]
+    return [when(ready, view, *[board.views.leads_in[other] for other in [replica, *others]])]
 
 
 def _add_replay(board: Board, replica: BrokerId, steps: int, change: View, time_to_follow: list[Local]) -> None:

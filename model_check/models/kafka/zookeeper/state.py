@@ -67,7 +67,7 @@ def zk_state(cluster: ZkCluster, first: BrokerId = NO_LEADER) -> ZkControllerSta
 
 
 def live_now(rules: ZkControllerProtocol, brokers: frozenset[BrokerRegistration]) -> frozenset[LiveBroker]:
-    """The brokers with a session, as far as the controller can tell runs from each other."""
+    """The brokers with a session, as far as the controller can tell their sessions apart."""
     there = [LiveBroker(entry.broker, entry.broker_epoch) for entry in brokers if not entry.fenced]
     return frozenset(live._replace(broker_epoch=rules.epoch_of(live)) for live in there)
 
@@ -110,7 +110,7 @@ def zk_answer_of(step: ZkStep) -> object:
     return next(effect.message for effect in step.effects if isinstance(effect, Reply))
 
 
-class IsrVerdict(NamedTuple):
+class ZkProposalOutcome(NamedTuple):
     """What becomes of a leader's proposal: whether the ISR is written, and the answer."""
 
     written: bool
@@ -118,7 +118,7 @@ class IsrVerdict(NamedTuple):
     step: ZkStep
 
 
-def isr_verdict(control: ZkController, cluster: ZkCluster, request: AlterPartitionRequest) -> IsrVerdict:
+def outcome_of_proposal(control: ZkController, cluster: ZkCluster, request: AlterPartitionRequest) -> ZkProposalOutcome:
     """What the controller makes of a proposal, and ZooKeeper of the write."""
     step = handle_alter_partition(control, zk_state(cluster), request, NOW)
     response = zk_answer_of(step)
@@ -126,8 +126,8 @@ def isr_verdict(control: ZkController, cluster: ZkCluster, request: AlterPartiti
     writes = [effect for effect in step.effects if isinstance(effect, ConditionalWrite)]
     written = [write_partition(node_of(cluster.topic), cluster.controller_epoch, write).error for write in writes]
     if written == [Error.INVALID_UPDATE_VERSION]:
-        return IsrVerdict(False, refuse_alter_partition(request), step)
-    return IsrVerdict(bool(written), response, step)
+        return ZkProposalOutcome(False, refuse_alter_partition(request), step)
+    return ZkProposalOutcome(bool(written), response, step)
 
 
 # ---- its requests

@@ -32,8 +32,8 @@ from model_check.engines.spark.java import NoJavaError, find_java, launcher_home
 from model_check.engines.spark.session import SparkError, SparkSettings, collected
 from model_check.engines.spark.shuffles import SparkExploration
 from model_check.engines.spark.worker import tasks
-from model_check.engines.spark.worker.messages import decode, encode, in_order
 from model_check.engines.spark.worker.runs import Folder, Piece
+from model_check.engines.spark.worker.transport import decode, encode, in_order
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import SMALL_MODELS, assert_replays, model_of, numbers_of
 from tests.model_check.engines.spark.in_process import Context
@@ -348,13 +348,13 @@ from model_check.engines.spark import checkpoint
 save, saves = checkpoint.Checkpoint.save, count(1)
 def saves_and_stops(*args, **more):
     save(*args, **more)
-    if next(saves) == 4:
+    if next(saves) == 6:
         os.kill(os.getpid(), {sent})
 checkpoint.Checkpoint.save = saves_and_stops
 from model_check.cli.main import main
 main()
 """
-"""A driver that gets a signal when it has written its fourth checkpoint."""
+"""A driver that gets a signal when it has written its sixth checkpoint."""
 
 EMERGENCY_S = 900.0
 """When a process that should have ended long ago is given up, and the test fails."""

@@ -34,7 +34,7 @@ FENCED_AND_LOST: dict[str, Any] = {"brokers": 2, "min_isr": 1, "elections": 0, "
 FOUR_EPOCHS: dict[str, Any] = {"brokers": 2, "min_isr": 1, "values": 2, "elections": 2, "fencings": 1}
 ONE_POWER_LOSS: dict[str, Any] = {"brokers": 2, "elections": 0, "unclean_shutdowns": 1}
 
-MESSAGE_STUDIES = (
+KAFKA_STUDIES = (
     Study(
         name="latest-offset",
         title="A consumer is sent back by a new leader",
