@@ -1,9 +1,9 @@
-"""The cluster's metadata: registrations, the records that change them, and what a broker makes of several at once.
+"""The cluster's metadata: registrations, the records that change them, and how a broker acts on several at once.
 
-The controller decides by appending records to the metadata log. Everybody, the controller included, holds an *image*, which
-is the fold of the records up to some offset. A broker does not act on each record: it takes all that have arrived since
-its last image, and acts on the difference of the two images. A leader that lost its leadership and regained it in
-between thus never learns that it had lost it.
+The controller decides by appending records to the metadata log. The controller and every broker hold an *image*: the fold of
+the records up to some offset. A broker does not act on each record. It takes all records that have arrived since its last
+image, and acts on the difference of the two images. So a leader that lost its leadership and regained it in between never
+learns that it had lost it.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from spec.values import (
 )
 
 NO_LEADER_CHANGE = BrokerId(-2)
-"""In a record: the leader stays, and so does its epoch. Kafka: `LeaderConstants.NO_LEADER_CHANGE`."""
+"""In a record: leader and leader epoch stay. Kafka: `LeaderConstants.NO_LEADER_CHANGE`."""
 
 NOBODY: frozenset[BrokerId] = frozenset()
 
@@ -41,8 +41,8 @@ class LeaderRecoveryState(Enum):
 class PartitionRegistration(NamedTuple):
     """What the controller has decided about a partition.
 
-    `replicas` are in order of preference; while a reassignment is under way they are the old and the new ones, `adding` and
-    `removing` say which. `elr` are the eligible leader replicas. `last_known_elr` are former members of ISR or ELR, or the
+    `replicas` are in order of preference; during a reassignment they are the old and the new ones; `adding` and `removing`
+    say which are which. `elr` are the eligible leader replicas. `last_known_elr` are former members of ISR or ELR, or the
     last leader alone, depending on a setting. Kafka: `PartitionRegistration`. **Leaves out:** log directories.
     """
 
@@ -108,7 +108,7 @@ class RegisterBrokerRecord(NamedTuple):
 
 
 class BrokerRegistrationChangeRecord(NamedTuple):
-    """A registered broker is fenced, unfenced or begins to shut down; `None` leaves as is.
+    """A registered broker is fenced, unfenced or begins to shut down; `None` leaves the value as it is.
 
     Kafka: `BrokerRegistrationChangeRecord`, and before 3.3 `FenceBrokerRecord` and `UnfenceBrokerRecord`, which did the same
     to `fenced`.
@@ -122,7 +122,9 @@ class BrokerRegistrationChangeRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnregisterBrokerRecord:
-    """A broker is struck off. (No tuple, so that it never equals a `PartitionRecord`.) Kafka: `UnregisterBrokerRecord`."""
+    """A broker's registration is removed. (Not a tuple, so that it never equals a `PartitionRecord`.) Kafka:
+    `UnregisterBrokerRecord`.
+    """
 
     broker: BrokerId
     broker_epoch: BrokerEpoch
@@ -163,7 +165,7 @@ def partition_of(image: MetadataImage, partition_id: PartitionId) -> PartitionRe
 def merge(partition: PartitionRegistration, record: PartitionChangeRecord) -> PartitionRegistration:
     """The partition after one more record: the next partition epoch, and the next leader epoch if a leader is named.
 
-    That holds also if the leader named is the one that leads already.
+    The leader epoch also grows if the named leader already leads.
 
     **Kafka:** `PartitionRegistration.merge`.
     """
@@ -232,7 +234,7 @@ def _with_broker(brokers: tuple[BrokerRegistration, ...], new: BrokerRegistratio
 
 
 class LocalRole(Enum):
-    """What a change of a partition asks of one broker. Kafka: the parts of `LocalReplicaChanges`."""
+    """What one broker has to do when a partition changes. Kafka: the parts of `LocalReplicaChanges`."""
 
     UNCHANGED = "unchanged"
     DELETED = "deleted"
@@ -275,7 +277,7 @@ def local_change(before: PartitionRegistration | None, after: PartitionRegistrat
 
 
 def has_leader(partition: PartitionRegistration) -> bool:
-    """Whether somebody leads. **Kafka:** `PartitionRegistration.hasLeader`."""
+    """Whether the partition has a leader. **Kafka:** `PartitionRegistration.hasLeader`."""
     return partition.leader != NO_LEADER
 
 

@@ -1,4 +1,4 @@
-"""Mutants: a protocol with one rule weakened, to show that the rule is needed; and what differs between two protocols.
+"""Mutants (a protocol with one rule weakened, to show that the rule is needed), and the difference of two protocols.
 
 A mutant is killed when the checker finds a counterexample in it. See `docs/studies/` for the runs.
 """
@@ -24,7 +24,7 @@ RulesT = TypeVar("RulesT", bound=Rules)
 class Mutant:
     """A named weakening: which rule (field of the protocol) becomes which weaker function, and what that means.
 
-    `traits`: what else the record then says, by field: what the weaker rule comes to.
+    `traits`: the values of the record's other fields that go with the weaker rule, by field.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Mutant:
 
 
 def weaken(protocol: RulesT, mutant: Mutant) -> RulesT:
-    """The protocol with the mutant's rule in place of its own; its name says so."""
+    """The protocol with the mutant's rule in place of its own. Its name contains the mutant's name."""
     changes: dict[str, Any] = {
         mutant.field: mutant.rule,
         "name": f"{protocol.name} with {mutant.name}",
@@ -45,7 +45,7 @@ def weaken(protocol: RulesT, mutant: Mutant) -> RulesT:
 
 
 def names_of_rules(protocol: Rules) -> tuple[str, ...]:
-    """The fields of a protocol that are rules: functions. The others are its name, and what rules come to."""
+    """The fields of a protocol that are rules, which are functions. The other fields are its name and its traits."""
     return tuple(field.name for field in fields(protocol) if _is_rule(getattr(protocol, field.name)))
 
 

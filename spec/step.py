@@ -1,15 +1,16 @@
-"""What a handler returns: the party's new state, and what is to be done, in order.
+"""What a handler returns: the party's new state, and its effects in order.
 
 A handler is a pure function of one party's state and one message, or of the state and the time. It does nothing itself. The
-effects that it returns are values, and whoever runs it carries them out **in the order given, each complete before the
-next begins**. So a handler puts what must be durable before the send that depends on it, and nobody else has to know why.
+effects that it returns are values. The caller carries them out **in the order given, each complete before the next begins**.
+So a handler puts a change that must be durable before the send that depends on it.
 
-All handlers are called alike. `handle_NAME(self, state, request, now)` handles a message of that name, a response together
-with what was asked: `handle_NAME_response(self, state, asked, response, now)`. What happens without a message is an event:
-`on_NAME(self, state, ...)`. `self` is who handles: the rules of its release, its settings, and what else it knows of itself.
-`now` is the time in milliseconds; every handler takes it, so that all can be called from one table.
+All handlers are called alike. `handle_NAME(self, state, request, now)` handles a request of that name.
+`handle_NAME_response(self, state, asked, response, now)` handles a response, together with the request that it answers.
+`on_NAME(self, state, ...)` handles an event that is no message. `self` is the party that handles: the rules of its release,
+its settings, and its own ids and epochs. `now` is the time in milliseconds; every handler takes it, so that all can be
+called from one table.
 
-A party's own kinds of effect stand beside its handlers; those which every party has are here. Effects are no tuples: a
+A party's own kinds of effect stand beside its handlers. The kinds that every party has are here. Effects are not tuples: a
 tuple equals any other with the same fields, so a reply would equal a request.
 """
 
@@ -24,7 +25,7 @@ MessageT = TypeVar("MessageT")
 
 
 class Step(NamedTuple, Generic[StateT, EffectT]):
-    """The outcome of a handler. A handler that changes nothing returns the very state that it was given."""
+    """The outcome of a handler. A handler that changes nothing returns the same state object that it was given."""
 
     state: StateT
     effects: tuple[EffectT, ...] = ()
@@ -40,7 +41,7 @@ class Send(Generic[MessageT]):
 
 @dataclass(frozen=True, slots=True)
 class SendToController(Generic[MessageT]):
-    """Send a request to whoever is the active controller. Kafka: `NodeToControllerChannelManager`."""
+    """Send a request to the active controller. Kafka: `NodeToControllerChannelManager`."""
 
     message: MessageT
 

@@ -28,7 +28,7 @@ BrokerEpoch = NewType("BrokerEpoch", int)
 
 
 Incarnation = NewType("Incarnation", int)
-"""One run of a broker process. Kafka: the incarnation id, a random UUID; here a number."""
+"""One process of a broker, from its start to its stop. Kafka: the incarnation id, a random UUID; here a number."""
 
 
 PartitionId = NewType("PartitionId", int)
@@ -40,10 +40,10 @@ ProducerId = NewType("ProducerId", int)
 
 
 ProducerEpoch = NewType("ProducerEpoch", int)
-"""Tells a producer from earlier ones with its id: grows with each."""
+"""Tells a producer from earlier producers with the same id: grows with each."""
 
 NO_BROKER_EPOCH = BrokerEpoch(-1)
-"""Absent broker epoch: the sender does not know it, or its version of the protocol has none."""
+"""Absent broker epoch: the sender does not know it, or its release sends none."""
 
 NO_LEADER = BrokerId(-1)
 """Kafka: `LeaderAndIsr.NoLeader`."""
@@ -52,13 +52,13 @@ NO_EPOCH = Epoch(-1)
 """Absent or undefined epoch. Kafka: `RecordBatch.NO_PARTITION_LEADER_EPOCH`, `UNDEFINED_EPOCH`."""
 
 NO_VALUE = -1
-"""Stands for the value of a record where a log does not hold values, or holds no record."""
+"""The value of a record where a log does not hold values, or holds no record."""
 
 UNKNOWN_OFFSET = Offset(-1)
 """Absent or undefined offset. Kafka: `UnifiedLog.UnknownOffset`, `UNDEFINED_EPOCH_OFFSET`."""
 
 NO_PRODUCER_ID = ProducerId(-1)
-"""Of a batch whose producer is not idempotent. Kafka: `RecordBatch.NO_PRODUCER_ID`."""
+"""The producer id of a batch whose producer is not idempotent. Kafka: `RecordBatch.NO_PRODUCER_ID`."""
 
 NO_PRODUCER_EPOCH = ProducerEpoch(-1)
 NO_SEQUENCE = -1
@@ -103,9 +103,9 @@ class Error(Enum):
 
 
 class Record(NamedTuple):
-    """One record as replication sees it: what was written, and in which leader's epoch.
+    """One record as replication sees it: its value, and the leader epoch in which it was written.
 
-    It counts as a batch of one, of a producer that is not idempotent (`spec.log.batch`).
+    It counts as a batch of one record from a producer that is not idempotent (`spec.log.batch`).
     """
 
     value: int
@@ -123,7 +123,7 @@ class Record(NamedTuple):
 
     @property
     def producer_id(self) -> ProducerId:
-        """As a batch: of a producer that is not idempotent."""
+        """As a batch: none, its producer is not idempotent."""
         return NO_PRODUCER_ID
 
     @property
@@ -137,7 +137,7 @@ class Record(NamedTuple):
         return NO_SEQUENCE
 
     def in_epoch(self, leader_epoch: Epoch) -> "Record":
-        """The record as the leader of this epoch appends it."""
+        """The record with the leader epoch in which a leader appends it."""
         return self._replace(leader_epoch=leader_epoch)
 
 
@@ -157,8 +157,8 @@ UNDEFINED_EPOCH_END = EpochEndOffset(NO_EPOCH, UNKNOWN_OFFSET)
 class LeaderAndIsr(NamedTuple):
     """Who leads a partition, in which epoch, with which in-sync replicas.
 
-    One shape for three places that hold it: the controller's (or ZooKeeper's) state of the partition, the request that
-    announces it, and the last announcement that a replica has accepted. Kafka: `LeaderAndIsr`.
+    Three places hold one: the controller's (or ZooKeeper's) state of the partition, the request that announces it, and the
+    last announcement that a replica has accepted. Kafka: `LeaderAndIsr`.
     """
 
     leader: BrokerId

@@ -17,7 +17,7 @@ from spec.values import Epoch, Offset
 
 @dataclass(frozen=True, slots=True)
 class BatchesAppended:
-    """Write these batches at the end of the log, the first at `base_offset`; before it there may be a gap."""
+    """Write these batches at the end of the log, the first at `base_offset`; a gap may lie before it."""
 
     base_offset: Offset
     batches: Batches
@@ -32,21 +32,21 @@ class LogTruncated:
 
 @dataclass(frozen=True, slots=True)
 class LogRestarted:
-    """Throw the whole log away, epochs included; start an empty one here."""
+    """Delete the whole log, epochs included, and start an empty one here."""
 
     offset: Offset
 
 
 @dataclass(frozen=True, slots=True)
 class LogStartMoved:
-    """What lies before this offset may be deleted, and must not be read any more."""
+    """The records before this offset may be deleted, and must no longer be read."""
 
     start_offset: Offset
 
 
 @dataclass(frozen=True, slots=True)
 class EpochOpened:
-    """Note in the epoch history that this epoch starts here. Kafka writes the checkpoint file through to the disk."""
+    """Write to the epoch history that this epoch starts here. Kafka writes the checkpoint file through to the disk."""
 
     leader_epoch: Epoch
     start_offset: Offset
@@ -62,19 +62,19 @@ LogChange: TypeAlias = BatchesAppended | LogTruncated | LogRestarted | LogStartM
 
 @dataclass(frozen=True, slots=True)
 class Persist:
-    """Change what is stored, before any later effect. In Kafka: in the page cache, not through to the disk."""
+    """Change the stored log, before any later effect. In Kafka: in the page cache, not through to the disk."""
 
     change: LogChange
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildProducers:
-    """Hand the batches that are left in the log to `spec.roles.producers_rebuilt`, before any other message."""
+    """Give the batches that are left in the log to `spec.broker.roles.producers_rebuilt`, before any other message."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerProducer:
-    """Answer a produce request, this one or an earlier one, by its number."""
+    """Answer a produce request by its number: this one or an earlier one."""
 
     request: int
     response: ProduceResponse
@@ -82,7 +82,7 @@ class AnswerProducer:
 
 @dataclass(frozen=True, slots=True)
 class CloseConnection:
-    """The only way to tell a producer with acks=0 of a failure."""
+    """Close the connection: the only way to tell a producer with acks=0 of a failure."""
 
     request: int
 

@@ -1,7 +1,7 @@
-"""What a follower does: its next request, and what it makes of each answer.
+"""What a follower does: its next request, and its reaction to each answer.
 
-One request is under way at a time. Its answer is handed in with what was asked, for by then the follower may follow
-somebody else. Kafka: `AbstractFetcherThread`, `ReplicaFetcherThread`.
+One request is under way at a time. The answer comes with the request, because by then the follower may follow another
+leader. Kafka: `AbstractFetcherThread`, `ReplicaFetcherThread`.
 """
 
 from spec.broker.effects import (
@@ -63,7 +63,7 @@ def fetch_or_truncate(broker: Broker, partition: Partition[LogT], now: int) -> H
 
 
 def next_request(broker: Broker, partition: Partition[LogT]) -> FollowerRequest:
-    """What the follower asks next. **Kafka:** `buildFetch`, `fetchTruncatingPartitions`, `fetchOffsetAndTruncate`."""
+    """The follower's next request. **Kafka:** `buildFetch`, `fetchTruncatingPartitions`, `fetchOffsetAndTruncate`."""
     fetcher, log = partition.fetcher, partition.local.log
     fetch = broker.protocol.names_epochs(fetcher)
     if fetcher.status == FetchStatus.TRUNCATING:
@@ -84,7 +84,7 @@ def _with_fetcher(partition: Partition[LogT], fetcher: FetchState) -> Partition[
 
 
 def truncated(broker: Broker, partition: Partition[LogT], truncation: Truncation) -> Handled[LogT]:
-    """The follower with its log cut as the truncation says. **Kafka:** `ReplicaFetcherThread.truncate`."""
+    """The follower with its log truncated as the truncation says. **Kafka:** `ReplicaFetcherThread.truncate`."""
     local = broker.protocol.truncate(partition.local, truncation.offset)
     fetcher = after_truncation(partition.fetcher, truncation, local.log)
     after = partition._replace(local=local, fetcher=fetcher)
@@ -98,7 +98,7 @@ def _cut(end_offset: Offset) -> tuple[Effect, ...]:
 def handle_offset_for_leader_epoch_response(
     broker: Broker, partition: Partition[LogT], asked: Asked, response: OffsetForLeaderEpochResponse, now: int
 ) -> Handled[LogT]:
-    """Truncate by where an epoch ends in the leader's log, as the answer to what was `asked` says.
+    """Truncate by the end of an epoch in the leader's log, as the answer to the request `asked` says.
 
     **Kafka:** `AbstractFetcherThread.truncateToEpochEndOffsets`, `maybeTruncateToEpochEndOffsets`.
     """
@@ -110,7 +110,7 @@ def handle_offset_for_leader_epoch_response(
 
 
 def truncate_by(broker: Broker, partition: Partition[LogT], end: EpochEndOffset) -> Handled[LogT]:
-    """Truncate by an epoch's end, asked for or told in the answer to a fetch; a partition that is gone stays as it is.
+    """Truncate by an epoch's end, from OffsetForLeaderEpoch or from a fetch; a removed partition stays as it is.
 
     **Kafka:** `AbstractFetcherThread.truncateOnFetchResponse`.
     """
@@ -125,7 +125,7 @@ def truncate_by(broker: Broker, partition: Partition[LogT], end: EpochEndOffset)
 def handle_fetch_response(
     broker: Broker, partition: Partition[LogT], asked: Asked, response: FetchResponse, now: int
 ) -> Handled[LogT]:
-    """Append what the leader sent, or truncate as it says; take its high watermark and log start.
+    """Append the leader's records, or truncate as the leader says; take its high watermark and log start.
 
     **Kafka:** `AbstractFetcherThread.processFetchRequest`.
     """
@@ -141,10 +141,10 @@ def handle_fetch_response(
 
 
 def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch, answer: FetchResponse) -> Handled[LogT]:
-    """Append, note the producers, then take the high watermark as far as the log goes, then the log start.
+    """Append, update the producers, then take the high watermark within the log, then the log start.
 
-    A follower whose log is not where its fetcher is, or which the leader sends what it has or what cannot be deleted,
-    gives the partition up.
+    The follower drops the partition in three cases: its log does not end where its fetcher is, the leader sends records that
+    it has already, or the leader's log start is above the follower's high watermark.
 
     **Kafka:** `ReplicaFetcherThread.processPartitionData`.
     """
@@ -173,7 +173,7 @@ def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch,
 
 
 def on_no_answer(broker: Broker, partition: Partition[LogT], now: int) -> Handled[LogT]:
-    """Back off after a request that failed, whoever it was meant for; also after records that are corrupt.
+    """Back off after a failed request to any leader, and after corrupt records.
 
     **Kafka:** `AbstractFetcherThread.processFetchRequest`, `handlePartitionsWithErrors`.
     """
@@ -197,7 +197,7 @@ def _after_error(broker: Broker, partition: Partition[LogT], error: Error, asked
 def handle_list_offsets_response(
     broker: Broker, partition: Partition[LogT], asked: Asked, response: ListOffsetsResponse, now: int
 ) -> Handled[LogT]:
-    """Go on from where the leader's log ends or starts, whichever was asked. Only the epoch counts in which it was asked.
+    """Go on from the end or the start of the leader's log, as asked. The answer counts only in the epoch of the request.
 
     **Kafka:** `AbstractFetcherThread.fetchOffsetAndTruncate`, which holds the lock of the partition meanwhile.
     """

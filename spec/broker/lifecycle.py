@@ -1,7 +1,7 @@
-"""A broker's own view of its way in and out: register, catch up, be unfenced, shut down in order.
+"""A broker's own side of its start and stop: register, catch up, be unfenced, shut down in order.
 
-The controller's side is `spec.controller.brokers`. An incarnation, one run of a broker process, asks again until it is
-answered, so the controller may get a request twice; an answer to an earlier incarnation must not reach this one.
+The controller's side is `spec.controller.brokers`. An incarnation is one process of a broker. It repeats a request until it
+is answered, so the controller may get a request twice. An answer to an earlier incarnation must not reach this one.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -32,7 +32,7 @@ LifecycleStep: TypeAlias = Step[BrokerLifecycle, LifecycleEffect]
 
 
 def next_communication(lifecycle: BrokerLifecycle, metadata_offset: Offset) -> LifecycleStep:
-    """What an incarnation sends when its time has come: its registration until it is registered, then heartbeats.
+    """The incarnation's next periodic request: its registration until it is registered, then heartbeats.
 
     Parameters: the offset of the last metadata record that it has applied.
 
@@ -66,7 +66,7 @@ def handle_broker_registration_response(
 def handle_broker_heartbeat_response(
     protocol: BrokerProtocol, lifecycle: BrokerLifecycle, response: BrokerHeartbeatResponse, now: int
 ) -> LifecycleStep:
-    """What the controller says takes the incarnation one state further. After an error it asks again later.
+    """The answer to a heartbeat takes the incarnation one state further. After an error it asks again later.
 
     **Kafka:** `BrokerLifecycleManager.BrokerHeartbeatResponseEvent`.
     """
@@ -90,7 +90,7 @@ def set_ready_to_unfence(lifecycle: BrokerLifecycle) -> LifecycleStep:
 
 
 def begin_controlled_shutdown(lifecycle: BrokerLifecycle) -> LifecycleStep:
-    """The incarnation is to stop: one that takes part asks for leave first, any other stops at once.
+    """The incarnation shall stop: it asks for a controlled shutdown if it is unfenced, otherwise it stops at once.
 
     **Kafka:** `BrokerLifecycleManager.BeginControlledShutdownEvent`.
     """
@@ -102,7 +102,7 @@ def begin_controlled_shutdown(lifecycle: BrokerLifecycle) -> LifecycleStep:
 
 
 def stop(lifecycle: BrokerLifecycle) -> LifecycleStep:
-    """The incarnation stops cleanly, also one that has not been given leave in time.
+    """The incarnation stops cleanly, even if the controller has not allowed it in time.
 
     **Kafka:** `BrokerLifecycleManager.beginShutdown`, `BrokerServer.shutdown`.
     """
@@ -110,7 +110,7 @@ def stop(lifecycle: BrokerLifecycle) -> LifecycleStep:
 
 
 def start_again(lifecycle: BrokerLifecycle, previous_broker_epoch: BrokerEpoch) -> BrokerLifecycle:
-    """The next incarnation of the broker, with what the clean-shutdown file says, if there is one.
+    """The next incarnation of the broker, with the broker epoch of the clean-shutdown file, if there is one.
 
     **Kafka:** `LogManager.readBrokerEpochFromCleanShutdownFiles`, `BrokerServer.startup`.
     """

@@ -1,7 +1,7 @@
-"""A partition on one broker: its state, and what the parts of it mean together.
+"""A partition on one broker: its state, and the questions that several handlers ask of it.
 
-`spec.leader` has what a leader does with it, `spec.follower` what a follower does, `spec.roles` how it becomes one or the
-other. Kafka: `Partition`, with the partition's share of `ReplicaManager` and of the fetcher thread.
+The handlers are in `spec.broker.leader`, `spec.broker.follower` and `spec.broker.roles` (becoming leader or follower).
+Kafka: `Partition`, with the partition's share of `ReplicaManager` and of the fetcher thread.
 """
 
 from typing import Generic, NamedTuple, TypeAlias
@@ -35,7 +35,7 @@ from spec.values import (
 
 
 class BrokerSettings(NamedTuple):
-    """What is configured. Times in milliseconds. Kafka's names beside.
+    """The configuration of a partition, with times in milliseconds.
 
     `min_isr`: min.insync.replicas; `max_lag`: replica.lag.time.max.ms; `back_off`: replica.fetch.backoff.ms;
     `deletes_records`: cleanup.policy contains "delete".
@@ -48,7 +48,7 @@ class BrokerSettings(NamedTuple):
 
 
 class Broker(NamedTuple):
-    """What a partition's handlers know of the broker that they run in: who it is, its version, its view of the others."""
+    """What a partition's handlers know of their broker: its id, its release's rules, its view of the other brokers."""
 
     self_id: BrokerId
     protocol: BrokerProtocol
@@ -59,7 +59,7 @@ class Broker(NamedTuple):
 
 
 class WaitingProduce(NamedTuple):
-    """An acks=all request that waits, by the number which its connection gave it. Kafka: an entry of the purgatory."""
+    """A waiting acks=all request, with the number that its connection gave it. Kafka: an entry of the purgatory."""
 
     request: int
     appended: AppendedRecords
@@ -68,8 +68,9 @@ class WaitingProduce(NamedTuple):
 class Partition(NamedTuple, Generic[LogT]):
     """The state of one replica. `leader`, `leader_epoch` and `isr.partition_epoch` are those of the last announcement taken.
 
-    Of a leader only: `isr` (its members and a pending proposal), `epoch_start` (where its log ended when its epoch began),
-    `followers`, `waiting`. Of a follower only: `fetcher`. `first_unstable_offset`: the first one of an open transaction.
+    Only a leader uses `isr` (its members and a pending proposal), `epoch_start` (its log end when its epoch began),
+    `followers` and `waiting`. Only a follower uses `fetcher`. `first_unstable_offset`: the first offset of an open
+    transaction.
     """
 
     partition_id: PartitionId
@@ -97,12 +98,12 @@ def leads(broker: Broker, partition: Partition[LogT]) -> bool:
 
 
 def role_of(partition: Partition[LogT]) -> LeaderAndIsr:
-    """The announcement that the replica goes by; of a follower without the ISR."""
+    """The last announcement that the replica took; a follower's has no ISR."""
     return LeaderAndIsr(partition.leader, partition.leader_epoch, partition.isr.isr)
 
 
 def min_isr_of(broker: Broker, partition: Partition[LogT]) -> int:
-    """How many in-sync replicas acks=all asks for. **Kafka:** `Partition.effectiveMinIsr`."""
+    """The number of in-sync replicas that acks=all requires. **Kafka:** `Partition.effectiveMinIsr`."""
     return broker.protocol.min_isr(broker.settings.min_isr, len(partition.followers) + 1)
 
 
@@ -112,12 +113,12 @@ def is_under_min_isr(broker: Broker, partition: Partition[LogT]) -> bool:
 
 
 def last_stable_offset_of(partition: Partition[LogT]) -> Offset:
-    """Up to where committed transactions may be read. **Kafka:** `UnifiedLog.lastStableOffset`."""
+    """The offset before which committed transactions may be read. **Kafka:** `UnifiedLog.lastStableOffset`."""
     return last_stable_offset(partition.local.high_watermark, partition.first_unstable_offset)
 
 
 def awaited_offsets(broker: Broker, partition: Partition[LogT], now: int) -> tuple[Offset, ...]:
-    """The log end offsets, as far as known, of all followers that the high watermark waits for.
+    """The known log end offsets of all followers that the high watermark waits for.
 
     **Kafka:** `Partition.maybeIncrementLeaderHW`.
     """
@@ -135,7 +136,7 @@ def awaited_offsets(broker: Broker, partition: Partition[LogT], now: int) -> tup
 
 
 def advance(broker: Broker, partition: Partition[LogT], now: int) -> Partition[LogT]:
-    """A leader's state with its high watermark where it may be now. **Kafka:** `Partition.maybeIncrementLeaderHW`."""
+    """A leader's state with its high watermark moved as far as allowed. **Kafka:** `Partition.maybeIncrementLeaderHW`."""
     local = partition.local
     may_advance = broker.protocol.may_advance(len(partition.isr.isr), min_isr_of(broker, partition))
     awaited = awaited_offsets(broker, partition, now)
@@ -146,7 +147,7 @@ def advance(broker: Broker, partition: Partition[LogT], now: int) -> Partition[L
 
 
 def complete_waiting(broker: Broker, partition: Partition[LogT]) -> Handled[LogT]:
-    """Answer the acks=all requests that need not wait any longer.
+    """Answer the acks=all requests whose wait is over.
 
     **Kafka:** `Partition.tryCompleteDelayedRequests`, `DelayedProduce.tryComplete`.
     """
@@ -165,7 +166,7 @@ def complete_waiting(broker: Broker, partition: Partition[LogT]) -> Handled[LogT
 
 
 def expire_waiting(partition: Partition[LogT], now: int) -> Handled[LogT]:
-    """Answer the acks=all requests whose time is up. **Kafka:** `DelayedProduce.onExpiration`."""
+    """Answer the acks=all requests whose deadline has passed. **Kafka:** `DelayedProduce.onExpiration`."""
     return _answer(partition, [expiry(waiting.appended, now) for waiting in partition.waiting])
 
 

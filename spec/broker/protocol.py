@@ -1,4 +1,4 @@
-"""The rules of a broker that differ between Kafka's releases, as a record. `spec.broker_versions` has the releases."""
+"""The rules of a broker that differ between Kafka's releases, as a record. `spec.releases.broker` has the releases."""
 
 import typing
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from spec.values import BrokerEpoch, BrokerId, Epoch, EpochEndOffset, Error, Lea
 
 
 class Truncate(typing.Protocol):
-    """How a log is cut, whatever carries it."""
+    """A rule that truncates a log of any carrier."""
 
     def __call__(self, local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
         """The log up to `offset`."""
@@ -35,53 +35,54 @@ class BrokerProtocol:
 
     Becoming leader or follower:
 
-    - `takes_registration`: which answers tell a starting broker its broker epoch;
-    - `acts_on_metadata`: from when on a broker that has just started acts on what it reads;
-    - `takes_announcement`: which announcements of the partition a replica takes;
-    - `announced_isr`: what a leader makes of an announced ISR;
-    - `start_leading`: what a new leader notes in its log;
-    - `knows_followers`: when a leader relies in a new epoch on what it knew of its followers;
-    - `restarts_fetching`: when a follower starts to follow anew;
-    - `start_following`: from where, and whether it truncates first.
+    - `takes_registration`: from which answers a starting broker takes its broker epoch;
+    - `acts_on_metadata`: when a broker that has just started begins to act on metadata;
+    - `takes_announcement`: which announcements of the partition a replica accepts;
+    - `announced_isr`: the leader's ISR state after an announcement;
+    - `start_leading`: what a new leader writes to its epoch history;
+    - `knows_followers`: when a leader keeps its state of the followers in a new epoch;
+    - `restarts_fetching`: when a follower restarts its fetcher;
+    - `start_following`: where the fetcher starts, and whether the follower truncates first.
 
     As leader:
 
-    - `check_sequences`: which batches of idempotent producers it appends;
-    - `min_isr`: how many in-sync replicas acks=all asks for;
-    - `serves`: whose requests it answers;
+    - `check_sequences`: which batches of idempotent producers the leader appends;
+    - `min_isr`: how many in-sync replicas acks=all requires;
+    - `serves`: which requests it answers;
     - `epoch_lookup`: where an epoch ends in its log;
-    - `divergence`: what it says of a follower's log;
-    - `counts_fetch`: which fetches tell it what the follower holds;
-    - `check_replica_epoch`: of which incarnations of a broker;
-    - `awaits`: for whom it waits with the high watermark;
-    - `may_advance`: whether the ISR is large enough for that;
-    - `latest_offset_lags`: when clients must not yet see the latest offset.
+    - `divergence`: what it answers about the follower's log;
+    - `counts_fetch`: which fetches it takes for the follower's log end;
+    - `check_replica_epoch`: from which incarnations of a broker it takes fetches;
+    - `awaits`: which followers the high watermark waits for;
+    - `may_advance`: whether the ISR is large enough to move the high watermark;
+    - `latest_offset_lags`: when clients must not see the latest offset yet.
 
     The ISR:
 
-    - `is_eligible`: who may be in sync at all;
-    - `has_reached`: what a follower must hold in order to join;
-    - `joins`: when else it may join;
-    - `propose`: what the leader assumes while its proposal is unanswered;
-    - `counted_isr`: which replicas may be in sync then;
-    - `asks_for_isr`: how it asks for another ISR, and what it says of the members;
-    - `on_isr_error`: what the leader does when it was not granted.
+    - `is_eligible`: which replicas may be in sync at all;
+    - `has_reached`: which records a follower must hold before it joins;
+    - `joins`: what else must hold before it joins;
+    - `propose`: the leader's ISR state while its proposal is unanswered;
+    - `counted_isr`: which replicas may be in sync during that time;
+    - `asks_for_isr`: how it asks for another ISR, and what the request says about the members;
+    - `on_isr_error`: what the leader does after a refusal.
 
     As follower:
 
-    - `names_broker_epoch`: the broker epoch that a fetch carries;
-    - `names_epochs`: the leader epochs that it carries;
-    - `truncate`, `truncation`: how the log is cut, and where;
+    - `names_broker_epoch`: the broker epoch in a fetch;
+    - `names_epochs`: the leader epochs in a fetch;
+    - `truncate`, `truncation`: how and where the log is truncated;
     - `takes_answer`: which answers to a fetch count;
-    - `takes_records`: which of their records are appended;
-    - `last_epoch`: which last epoch the next fetch names;
+    - `takes_records`: which records of an answer are appended;
+    - `last_epoch`: the last epoch in the next fetch;
     - `high_watermark_when_diverging`: the high watermark of a follower that is told to truncate.
 
-    What these rules come to, for whoever builds on them and would else have to try them out:
+    Traits of these rules, for models that are built on them:
 
-    - `isr_writer`: who writes an ISR that a leader wants, see `asks_for_isr`;
-    - `acts_on_old_metadata`: whether a broker that starts may act on metadata that were old by then, see `acts_on_metadata`;
-    - `truncates_at_once`: whether a new follower may cut its log before its leader has answered, see `start_following`;
+    - `isr_writer`: which party writes an ISR that a leader wants, see `asks_for_isr`;
+    - `acts_on_old_metadata`: whether a starting broker may act on metadata that are already out of date, see
+      `acts_on_metadata`;
+    - `truncates_at_once`: whether a new follower may truncate before its leader has answered, see `start_following`;
     - `last_epoch_needs_answer`: whether `last_epoch` depends on whether the leader has answered before;
     - `promises_latest_offset`: whether clients are promised a latest offset that does not go back, see `latest_offset_lags`.
     """

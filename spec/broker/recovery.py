@@ -1,7 +1,7 @@
-"""Starting again: what a broker makes of a log and its checkpoints as they survived, cleanly stopped or not.
+"""Restarting: how a broker opens a log and its checkpoints after a clean or an unclean stop.
 
-A record is committed when the brokers have it in their page cache, not when it is on a disk. A killed process loses
-nothing of its log; a loss of power loses what was not flushed, and a clean stop flushes everything.
+A record is committed when the brokers have it in their page cache, not when it is on a disk. A killed process loses nothing
+of its log. A loss of power loses the records that were not flushed. A clean stop flushes everything.
 """
 
 from typing import Generic, NamedTuple
@@ -15,7 +15,7 @@ from spec.values import NO_BROKER_EPOCH, UNKNOWN_OFFSET, BrokerEpoch, Offset, Pa
 
 
 class Checkpoints(NamedTuple):
-    """What the files of the log directory say of one partition (offsets); 0 where they say nothing.
+    """One partition's offsets in the files of the log directory; 0 where a file does not list it.
 
     Kafka: `replication-offset-checkpoint`, `recovery-point-offset-checkpoint`, `log-start-offset-checkpoint`.
     """
@@ -26,10 +26,10 @@ class Checkpoints(NamedTuple):
 
 
 class Survived(NamedTuple, Generic[LogT]):
-    """What is left of a replica once its broker has stopped.
+    """A replica's files after its broker has stopped.
 
-    `log`: the segment files with the epoch file. `first_invalid`: the offset of the first batch from the recovery point on
-    that is torn or corrupt, `UNKNOWN_OFFSET` if there is none. `clean`: the file `.kafka_cleanshutdown` was there.
+    `log`: the segment files with the epoch file. `first_invalid`: the offset of the first incomplete or corrupt batch from
+    the recovery point on, `UNKNOWN_OFFSET` if there is none. `clean`: the file `.kafka_cleanshutdown` was there.
     """
 
     log: LogT
@@ -39,14 +39,17 @@ class Survived(NamedTuple, Generic[LogT]):
 
 
 class Recovered(NamedTuple, Generic[LogT]):
-    """A replica's log when it is opened, and up to where it is known to be on the disk. Kafka: `LoadedLogOffsets`."""
+    """A replica's log when it is opened, and the offset up to which it is known to be on the disk.
+
+    Kafka: `LoadedLogOffsets`.
+    """
 
     local: LocalLog[LogT]
     recovery_point: Offset
 
 
 def checkpoint(local: LocalLog[LogT], recovery_point: Offset) -> Checkpoints:
-    """What is written to the files from time to time: high watermarks every 5 s, the others every 60 s, all at a clean stop.
+    """The checkpoints that a broker writes: high watermarks every 5 s, the others every 60 s, all at a clean stop.
 
     **Kafka:** `ReplicaManager.checkpointHighWatermarks`, `LogManager.checkpointLogRecoveryOffsets`,
     `checkpointLogStartOffsets`.
@@ -55,7 +58,7 @@ def checkpoint(local: LocalLog[LogT], recovery_point: Offset) -> Checkpoints:
 
 
 def is_checkpointed(log_start: Offset, first_segment: Offset) -> bool:
-    """Whether a log start is in the file at all: only where the first segment does not show it.
+    """Whether the file lists a log start at all: only where the first segment starts earlier.
 
     **Kafka:** `LogManager.checkpointLogStartOffsetsInDir`.
     """
@@ -63,7 +66,10 @@ def is_checkpointed(log_start: Offset, first_segment: Offset) -> bool:
 
 
 def recovery_point_after_truncation(recovery_point: Offset, end_offset: Offset) -> Offset:
-    """What was cut off is not on the disk. **Kafka:** `LogManager.truncateTo`, `LocalLog.truncateTo`."""
+    """The recovery point after a truncation is at most the new log end.
+
+    **Kafka:** `LogManager.truncateTo`, `LocalLog.truncateTo`.
+    """
     return min(recovery_point, end_offset)
 
 
@@ -71,17 +77,17 @@ def recovery_point_after_truncation(recovery_point: Offset, end_offset: Offset) 
 
 
 def after_clean_stop(local: LocalLog[LogT]) -> Survived[LogT]:
-    """Everything is flushed and noted. **Kafka:** `LogManager.shutdown`."""
+    """After a clean stop everything is flushed and checkpointed. **Kafka:** `LogManager.shutdown`."""
     return Survived(local.log, checkpoint(local, local.log.end_offset), clean=True)
 
 
 def after_kill(local: LocalLog[LogT], checkpoints: Checkpoints) -> Survived[LogT]:
-    """The operating system still writes what it was given; the checkpoints are as old as they are."""
+    """After the process is killed the operating system still writes the page cache; the checkpoints stay as they are."""
     return Survived(local.log, checkpoints)
 
 
 def after_power_loss(local: LocalLog[LogT], checkpoints: Checkpoints, flushed_end: Offset) -> Survived[LogT]:
-    """Records from `flushed_end` on are gone; nothing below the recovery point is."""
+    """After a loss of power the records from `flushed_end` on are lost; no record below the recovery point is."""
     assert flushed_end >= min(checkpoints.recovery_point, local.log.end_offset), "what is flushed survives"
     return Survived(local.log.truncate_to(flushed_end), checkpoints)
 
@@ -92,9 +98,9 @@ def after_power_loss(local: LocalLog[LogT], checkpoints: Checkpoints, flushed_en
 def recover(survived: Survived[LogT]) -> Recovered[LogT]:
     """The log as a starting broker opens it.
 
-    After a clean stop nothing is looked at. Otherwise everything from the recovery point on is read, and cut at the first
-    batch that is not valid. A log that then ends before where it is to start is emptied, and starts there without any
-    epoch. The high watermark is the checkpointed one, within the log.
+    After a clean stop no batch is checked. Otherwise every batch from the recovery point on is read, and the log is
+    truncated at the first invalid one. A log that then ends before its log start is emptied, and starts there without any
+    epoch. The high watermark is the checkpointed one, kept within the log.
 
     **Kafka:** `LogLoader.load`, `recoverLog`, `deleteSegmentsIfLogStartGreaterThanLogEnd`; `Partition.createLog`.
     """
@@ -114,12 +120,13 @@ def recover(survived: Survived[LogT]) -> Recovered[LogT]:
 def recovered_epochs(
     file: EpochHistory, start_offset: Offset, end_offset: Offset, found: tuple[EpochEntry, ...]
 ) -> EpochHistory:
-    """The epoch history of a log that is opened: what the file says within the log, and later epochs found in its batches.
+    """The epoch history of a log that is opened: the entries of the file that lie within the log, and later epochs of its
+    batches.
 
-    The file may say too much, for it is written at once when an epoch begins, and later when the log is cut.
+    The file may have too many entries: it is written at once when an epoch begins, but only later when the log is truncated.
 
-    Parameters: the history in the file; where the log starts and ends; the first offset of each epoch in the batches that
-    were read, in order.
+    Parameters: the history in the file; the log's start and end; the first offset of each epoch in the batches that were
+    read, in order.
 
     **Kafka:** `LogLoader.load`, `recoverSegment`, `LogSegment.recover`, `LeaderEpochFileCache`.
     """
@@ -133,9 +140,9 @@ def recovered_epochs(
 def opened(
     partition_id: PartitionId, recovered: Recovered[LogT], batches: tuple[ProducerBatch, ...] = ()
 ) -> Partition[LogT]:
-    """A replica whose broker has just started: it neither leads nor follows until it hears the metadata.
+    """A replica whose broker has just started: it neither leads nor follows until it has metadata.
 
-    `batches` are those in its log whose producers are idempotent.
+    `batches` are the batches in its log whose producers are idempotent.
 
     **Kafka:** `ReplicaManager.getOrCreatePartition`, `Partition.createLogIfNotExists`.
     """
@@ -146,9 +153,10 @@ def opened(
 
 
 def previous_broker_epoch(noted: tuple[BrokerEpoch, ...]) -> BrokerEpoch:
-    """The epoch of the incarnation that stopped cleanly before this one; `NO_BROKER_EPOCH` unless all log directories agree.
+    """The broker epoch of the incarnation before, if it stopped cleanly; `NO_BROKER_EPOCH` unless all log directories agree.
 
-    `noted`: what `.kafka_cleanshutdown` says in each directory, `NO_BROKER_EPOCH` where it is missing or says nothing.
+    `noted`: the broker epoch in each directory's `.kafka_cleanshutdown`, `NO_BROKER_EPOCH` where the file or the epoch is
+    missing.
 
     **Kafka:** `LogManager.readBrokerEpochFromCleanShutdownFiles` (KIP-966).
     """

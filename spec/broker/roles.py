@@ -1,4 +1,4 @@
-"""Becoming leader or follower of a partition, by what the metadata says; leaving it; and its state after a start."""
+"""Becoming leader or follower of a partition by the metadata; leaving it; and its state after a start."""
 
 from spec.broker.effects import Effect, EpochOpened, LogDeleted, LogTruncated, Persist, RebuildProducers
 from spec.broker.partition import Broker, Handled, Partition, advance, complete_waiting, leads
@@ -14,7 +14,7 @@ from spec.values import NO_LEADER, NO_PARTITION_EPOCH, UNKNOWN_OFFSET, Offset
 
 
 def apply_change(broker: Broker, partition: Partition[LogT], change: LocalChange, now: int) -> Handled[LogT]:
-    """Do what the difference of two metadata images asks of this broker, however many records it merges.
+    """Apply the difference of two metadata images to this broker's replica, however many records lie between them.
 
     **Kafka:** `ReplicaManager.applyDelta`.
     """
@@ -36,9 +36,9 @@ def _takes(broker: Broker, partition: Partition[LogT], announced: PartitionRegis
 def become_leader(broker: Broker, partition: Partition[LogT], announced: PartitionRegistration, now: int) -> Handled[LogT]:
     """Lead, or go on leading, as announced.
 
-    The assignment is taken as announced, and the ISR. A pending proposal is dropped, in `next` only if there is news. Only
-    in a new leader epoch: the epoch starts at the log's end, and what is known of the followers is reset. Then the high
-    watermark may move, for the ISR may be smaller.
+    The leader takes the announced assignment and ISR. It drops a pending proposal; in `next` only if the announcement is new
+    to it. In a new leader epoch only, the epoch starts at the log's end, and the state of the followers is reset. Then the
+    high watermark may move, because the ISR may be smaller.
 
     **Kafka:** `Partition.makeLeader`. A partition that recovers from an unclean election counts as recovered from here on;
     the next AlterPartition says so.
@@ -76,7 +76,7 @@ def _open_epoch(
 
 
 def become_follower(broker: Broker, partition: Partition[LogT], announced: PartitionRegistration) -> Handled[LogT]:
-    """Follow as announced: another leader, or nobody. Whoever waits for a commit is told that this broker does not lead.
+    """Follow the announced leader, or no leader. Waiting producers are told that this broker does not lead.
 
     The log is not truncated here, except up to 0.10. **Kafka:** `Partition.makeFollower`,
     `ReplicaManager.applyLocalFollowersDelta`, up to 3.9 also `makeFollowers`.
@@ -100,7 +100,8 @@ def become_follower(broker: Broker, partition: Partition[LogT], announced: Parti
 
 
 def _stops_fetching(broker: Broker, announced: PartitionRegistration) -> bool:
-    """Whether a broker in controlled shutdown stops here already: out of the ISR, it would only be let in again.
+    """Whether a broker in controlled shutdown stops fetching already: it is out of the ISR, and fetching would bring it back
+    in.
 
     **Kafka:** `ReplicaManager.applyLocalFollowersDelta`.
     """
@@ -119,7 +120,7 @@ def _start_following(broker: Broker, partition: Partition[LogT]) -> Handled[LogT
 
 
 def leave(broker: Broker, partition: Partition[LogT]) -> Handled[LogT]:
-    """Have no replica of the partition any more. Whoever waits is told that this broker does not lead.
+    """Remove the replica of the partition. Waiting producers are told that this broker does not lead.
 
     **Kafka:** `ReplicaManager.stopPartitions`, `Partition.delete`.
     """

@@ -1,1 +1,1 @@
-"""The KRaft controller: its state, its handlers, what it decides, and the rules that releases differ in."""
+"""The KRaft controller: its state, its handlers, its decisions, and the rules in which releases differ."""

@@ -1,4 +1,4 @@
-"""What the controller does about brokers: registration, heartbeats, sessions that end."""
+"""The controller's handlers for brokers: registration, heartbeats, the end of sessions."""
 
 from spec.controller.decisions import (
     leads_any,
@@ -38,7 +38,7 @@ def handle_broker_registration(
     request: BrokerRegistrationRequest,
     now_ms: int,
 ) -> ControllerStep:
-    """A broker registers. A new incarnation is fenced, and gets a broker epoch that no incarnation has had.
+    """A broker registers. A new incarnation is fenced, and gets a new broker epoch.
 
     Errors: `DUPLICATE_BROKER_REGISTRATION`.
 
@@ -68,7 +68,7 @@ def handle_broker_heartbeat(
     request: BrokerHeartbeatRequest,
     now_ms: int,
 ) -> ControllerStep:
-    """A broker is alive, and may come in or go out.
+    """A broker sends a heartbeat, and may be fenced, unfenced or shut down.
 
     Errors: `STALE_BROKER_EPOCH`.
 
@@ -100,7 +100,7 @@ def handle_broker_heartbeat(
 
 
 def on_session_check(controller: Controller, state: ControllerState, now_ms: int) -> ControllerStep:
-    """Fence the unfenced broker that has been silent longest, if that is too long. One at a tick.
+    """Fence the unfenced broker that has been silent longest, if its session has expired. One for each tick.
 
     **Kafka:** `ReplicationControlManager.maybeFenceOneStaleBroker`, `BrokerHeartbeatManager.findOneStaleBroker`.
     """
@@ -118,7 +118,8 @@ def on_session_check(controller: Controller, state: ControllerState, now_ms: int
 def handle_unregister_broker(
     controller: Controller, state: ControllerState, request: UnregisterBrokerRequest, now_ms: int
 ) -> ControllerStep:
-    """A broker is struck off, and leaves every ISR. Where it was eligible, it stays so until it registers again.
+    """A broker's registration is removed, and it leaves every ISR. Where it was eligible, it stays so until it registers
+    again.
 
     Errors: `BROKER_ID_NOT_REGISTERED`.
 

@@ -1,7 +1,7 @@
-"""What the controller writes down when it decides: a partition's next state, and what a broker's coming or going entails.
+"""The records of the controller's decisions: a partition's next state, and the changes when a broker comes or goes.
 
-The rules are in `spec.controller.rules.partition_change`; here is the order in which they apply. Everything is a function of
-the image.
+The rules are in `spec.controller.rules.partition_change`; this file has their order. Every decision is a function of the
+image.
 """
 
 from spec.controller.protocol import Controller, ControllerSettings
@@ -39,7 +39,7 @@ def acceptable_leaders(
     without: frozenset[BrokerId],
     including: frozenset[BrokerId],
 ) -> frozenset[BrokerId]:
-    """The brokers that may be elected: by their registrations, without those that leave, with those that arrive.
+    """The brokers that may be elected: by their registrations, without the leaving brokers, with the arriving ones.
 
     **Kafka:** `ReplicationControlManager.generateLeaderAndIsrUpdates`, `LeaderAcceptor`.
     """
@@ -57,7 +57,7 @@ def effective_min_isr(settings: ControllerSettings, partition: PartitionRegistra
 
 
 def election_allowed(settings: ControllerSettings) -> Election:
-    """What kind of election repairs a partition. **Kafka:** `uncleanLeaderElectionEnabledForTopic`."""
+    """The kind of election that gives a partition a leader again. **Kafka:** `uncleanLeaderElectionEnabledForTopic`."""
     return Election.UNCLEAN if settings.unclean_election else Election.ONLINE
 
 
@@ -69,9 +69,10 @@ def change_partition(
     election: Election,
     unclean_shutdown: frozenset[BrokerId] = NOBODY,
 ) -> PartitionChangeRecord | None:
-    """The record that makes a partition what it is to become, with the leader that it then has; `None` if nothing changes.
+    """The record that changes a partition to its target, with the leader that it then has; `None` if nothing changes.
 
-    Parameters: the partition as it is; the `target`; who may lead; the kind of election; who has lost records.
+    Parameters: the present partition; the `target`; the brokers that may lead; the kind of election; the brokers that have
+    lost records.
 
     **Kafka:** `PartitionChangeBuilder.build`. **Leaves out:** log directories; that the order of an ISR can change; that in
     3.0 a target ISR takes precedence over the one of an unclean election.
@@ -94,15 +95,14 @@ def change_partition(
 
 
 def _remembers_leader(controller: Controller) -> bool:
-    """Whether the list of last known eligible leaders holds the last leader alone, rather than all that were eligible."""
+    """Whether the list of last known eligible leaders holds only the last leader, and not all that were eligible."""
     return controller.protocol.elr_enabled(controller.settings) and controller.settings.last_known_leader
 
 
 def _complete(
     controller: Controller, partition: PartitionRegistration, target: Target, unclean_shutdown: frozenset[BrokerId]
 ) -> Target:
-    """The target with a reassignment that is over completed, and with its eligible leader replicas, where they are in
-    use."""
+    """The target with a finished reassignment completed, and with its eligible leader replicas, where they are in use."""
     completed = controller.protocol.complete_reassignment(target)
     if not controller.protocol.elr_enabled(controller.settings):
         return completed
@@ -113,7 +113,7 @@ def _complete(
 def _record_election(
     controller: Controller, before: PartitionRecord, target: Target, elected: Elected
 ) -> PartitionChangeRecord:
-    """The record with the leader, if it changes or its epoch must, and with the ISR of an unclean election."""
+    """The record with the leader, if the leader or the leader epoch changes, and with the ISR of an unclean election."""
     partition = before.registration
     record = PartitionChangeRecord(before.partition_id)
     if elected.leader == partition.leader:
@@ -138,7 +138,7 @@ def _record_lists(
 def _record_isr(
     controller: Controller, partition: PartitionRegistration, target: Target, record: PartitionChangeRecord
 ) -> PartitionChangeRecord:
-    """The record with the target's ISR, unless an unclean election has set it; it is empty only with eligible leaders."""
+    """The record with the target's ISR, unless an unclean election has set it; an empty ISR needs eligible leader replicas."""
     may_be_empty = controller.protocol.elr_enabled(controller.settings)
     keeps = record.isr is not None or target.isr == partition.isr or (target.isr == NOBODY and not may_be_empty)
     return record if keeps else record._replace(isr=target.isr)
@@ -152,10 +152,10 @@ def update_leader_and_isr(
     arriving: frozenset[BrokerId] = NOBODY,
     unclean_shutdown: frozenset[BrokerId] = NOBODY,
 ) -> tuple[PartitionChangeRecord, ...]:
-    """The records by which partitions do without a broker, or are led by one again.
+    """The records that take a broker out of partitions, or let it lead partitions again.
 
-    Parameters: the `partitions` to look at; brokers that are about to leave or arrive, which the image does not tell yet;
-    brokers that have lost records.
+    Parameters: the `partitions` that may change; the brokers that are about to leave or arrive, which the image does not
+    show yet; the brokers that have lost records.
 
     **Kafka:** `ReplicationControlManager.generateLeaderAndIsrUpdates`.
     """
@@ -180,7 +180,7 @@ def partitions_eligible(image: MetadataImage, broker: BrokerId) -> tuple[Partiti
 
 
 def partitions_without_leader(image: MetadataImage) -> tuple[PartitionRecord, ...]:
-    """The partitions that nobody leads. **Kafka:** `BrokersToIsrs.partitionsWithNoLeader`."""
+    """The partitions without a leader. **Kafka:** `BrokersToIsrs.partitionsWithNoLeader`."""
     return tuple(record for record in image.partitions if not has_leader(record.registration))
 
 
@@ -206,7 +206,7 @@ def elect_leader(
 def records_of_fencing(
     controller: Controller, image: MetadataImage, registration: BrokerRegistration
 ) -> tuple[MetadataRecord, ...]:
-    """A broker is fenced: first it leaves every ISR, then it is fenced.
+    """The records that fence a broker: it leaves every ISR, then it is fenced.
 
     **Kafka:** `ReplicationControlManager.handleBrokerFenced`.
     """
@@ -219,7 +219,7 @@ def records_of_fencing(
 def records_of_unfencing(
     controller: Controller, image: MetadataImage, registration: BrokerRegistration
 ) -> tuple[MetadataRecord, ...]:
-    """A broker is unfenced: then it may lead what nobody leads.
+    """The records that unfence a broker: then it may lead partitions without a leader.
 
     **Kafka:** `ReplicationControlManager.handleBrokerUnfenced`.
     """
@@ -232,7 +232,8 @@ def records_of_unfencing(
 def records_of_controlled_shutdown(
     controller: Controller, image: MetadataImage, registration: BrokerRegistration
 ) -> tuple[MetadataRecord, ...]:
-    """A broker begins to shut down: that is noted (since 3.3), then it leaves every ISR, and others lead for it.
+    """The records for the beginning of a controlled shutdown: since 3.3 one that says so; then the broker leaves every ISR,
+    and other brokers lead its partitions.
 
     **Kafka:** `ReplicationControlManager.handleBrokerInControlledShutdown`.
     """
@@ -250,7 +251,7 @@ def records_of_departure(
     broker: BrokerId,
     departure: Departure,
 ) -> tuple[MetadataRecord, ...]:
-    """What a new incarnation of a broker does to the partitions that list the incarnation before.
+    """The records for the partitions that list an earlier incarnation of a broker.
 
     **Kafka:** `ReplicationControlManager.handleBrokerUncleanShutdown`, `handleBrokerShutdown`.
     """
@@ -271,7 +272,7 @@ def records_of_control(
     current: ControlState,
     following: ControlState,
 ) -> tuple[MetadataRecord, ...]:
-    """What goes into the metadata when a broker takes a step on its way in or out; nothing if it stays where it is.
+    """The records for a broker's change of state; none if its state stays.
 
     A fenced broker that shuts down is fenced once more. **Kafka:** `ReplicationControlManager.processBrokerHeartbeat`.
     """

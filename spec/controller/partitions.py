@@ -1,4 +1,4 @@
-"""What the controller does about partitions: ISR proposals, elections, creation, reassignment."""
+"""The controller's handlers for partitions: ISR proposals, elections, creation, reassignment."""
 
 from spec.controller.decisions import (
     acceptable_leaders,
@@ -42,7 +42,7 @@ def handle_alter_partition(
 
     Errors, the first that applies: `STALE_BROKER_EPOCH`, `UNKNOWN_TOPIC_OR_PARTITION`, those of `check_controller_ahead`,
     `check_proposer` and `check_proposal`, then `INELIGIBLE_REPLICA` or `OPERATION_NOT_ATTEMPTED`. If the proposal ends a
-    reassignment and thereby the proposer's leadership, it is carried out, and answered `NEW_LEADER_ELECTED`.
+    reassignment and with it the proposer's leadership, the proposal is applied, and answered `NEW_LEADER_ELECTED`.
 
     **Kafka:** `ReplicationControlManager.alterPartition`.
     """
@@ -95,7 +95,7 @@ def _as_it_is(partition_id: PartitionId, registration: PartitionRegistration) ->
 
 
 def check_election_request(partition: PartitionRegistration | None, unclean: bool) -> Error:
-    """Whether an election is needed: the preferred replica does not lead; or for an unclean one, nobody does.
+    """Whether an election is needed: the preferred replica does not lead; or, for an unclean one, there is no leader.
 
     Errors: `UNKNOWN_TOPIC_OR_PARTITION`, `ELECTION_NOT_NEEDED`.
 
@@ -110,7 +110,7 @@ def check_election_request(partition: PartitionRegistration | None, unclean: boo
 def handle_elect_leaders(
     controller: Controller, state: ControllerState, request: ElectLeadersRequest, now_ms: int
 ) -> ControllerStep:
-    """Somebody asks for the preferred leader, or for any leader; an unclean one even where the topic does not allow it.
+    """Elect the preferred leader, or any leader, by request; an unclean election even where the topic does not allow it.
 
     Errors: those of `check_election_request`, then `PREFERRED_LEADER_NOT_AVAILABLE` or `ELIGIBLE_LEADERS_NOT_AVAILABLE`.
 
@@ -129,7 +129,7 @@ def handle_elect_leaders(
 
 
 def on_balance_check(controller: Controller, state: ControllerState, now_ms: int) -> ControllerStep:
-    """Give leadership to preferred replicas where they do not have it and can.
+    """Elect preferred replicas where they do not lead and can.
 
     **Kafka:** `ReplicationControlManager.maybeBalancePartitionLeaders`; `auto.leader.rebalance.enable`.
     """
@@ -141,7 +141,7 @@ def on_balance_check(controller: Controller, state: ControllerState, now_ms: int
 
 
 def on_unclean_election_check(controller: Controller, state: ControllerState, now_ms: int) -> ControllerStep:
-    """Find leaders for partitions without one, in sync or not, if the setting allows it.
+    """Elect leaders for partitions without one; leaders out of sync only if the setting allows it.
 
     **Kafka:** `ReplicationControlManager.maybeElectUncleanLeaders`; `unclean.leader.election.interval.ms`, since 3.9.
     """
@@ -157,7 +157,7 @@ def handle_create_topics(
 ) -> ControllerStep:
     """A new partition: its active replicas are in sync, and the first of them leads.
 
-    Errors: `INVALID_REPLICA_ASSIGNMENT` if no replica is active, or the assignment is none.
+    Errors: `INVALID_REPLICA_ASSIGNMENT` if no replica is active, or the assignment is invalid.
 
     **Kafka:** `ReplicationControlManager.createTopic`, `buildPartitionRegistration`.
     """
@@ -174,7 +174,7 @@ def handle_alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest,
     now_ms: int,
 ) -> ControllerStep:
-    """Move a partition to other replicas, or cancel that. Who is only being added cannot be elected by it.
+    """Move a partition to other replicas, or cancel a move. It cannot elect a replica that is only being added.
 
     Errors: see `check_reassignment`.
 
@@ -196,7 +196,7 @@ def handle_alter_partition_reassignments(
 
 
 def on_min_isr_change(controller: Controller, state: ControllerState, now_ms: int) -> ControllerStep:
-    """`min.insync.replicas` has been changed: who was eligible under the old value is so no longer.
+    """`min.insync.replicas` has changed: replicas that were eligible under the old value are no longer eligible.
 
     **Kafka:** `ReplicationControlManager.replay` of `ClearElrRecord`.
     """

@@ -1,4 +1,4 @@
-"""The rules of the KRaft controller in which Kafka's versions differ, and its settings."""
+"""The rules of the KRaft controller in which Kafka's releases differ, and its settings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from spec.values import BrokerEpoch, BrokerId, Error, Offset
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """What a cluster configures; a model gives a topic's and the cluster's settings in one.
+    """The configuration of a cluster; a model sets a topic's and the cluster's settings together.
 
     - `min_isr`: `min.insync.replicas`, in replicas;
     - `unclean_election`: `unclean.leader.election.enable`;
     - `eligible_leader_replicas`: the feature `eligible.leader.replicas.version`;
-    - `last_known_leader`: whether the leader that was last is remembered, rather than all that were eligible; a constant
-      in Kafka (`useLastKnownLeaderInBalancedRecovery`);
+    - `last_known_leader`: whether only the last leader is remembered, and not all that were eligible; a constant in Kafka
+      (`useLastKnownLeaderInBalancedRecovery`);
     - `session_timeout_ms`: `broker.session.timeout.ms`.
     """
 
@@ -38,20 +38,20 @@ class ControllerProtocol:
     - `elr_enabled`: whether eligible leader replicas are in use;
     - `eligible_leaders`: which replicas are eligible leader replicas, where they are in use;
     - `complete_reassignment`: when a reassignment is over;
-    - `elect`: who leads;
-    - `last_known_leader`: whether the leader that was last may be elected;
-    - `marks_recovering`: whether an unclean election makes the partition recovering;
+    - `elect`: which replica leads;
+    - `last_known_leader`: whether the last leader may be elected;
+    - `marks_recovering`: whether an unclean election sets the partition's recovery state;
     - `opens_epoch`: whether a change that keeps the leader opens a new leader epoch;
-    - `check_controller_ahead`: what a proposal with epochs above the controller's is answered;
-    - `check_proposer`: whether a proposal comes from the leader, in its epoch, on top of the present state;
+    - `check_controller_ahead`: the answer to a proposal with epochs above the controller's;
+    - `check_proposer`: whether a proposal comes from the leader, in its epoch, and is based on the present state;
     - `eligible_for_isr`: whether a proposed member may be in the ISR;
-    - `moved_away`: how a leader hears that its proposal cost it the leadership;
+    - `moved_away`: the answer to a leader that loses the leadership by its own proposal;
     - `register_again`: what a second registration of the same incarnation does;
-    - `departure`: what a new incarnation means for partitions that list the incarnation before;
+    - `departure`: how a new incarnation changes the partitions that list the incarnation before;
     - `caught_up`: what a broker must have replayed before it is unfenced;
     - `marks_shutdown`: whether the beginning of a controlled shutdown goes into the metadata.
 
-    What these rules come to, for whoever builds on them and would else have to try them out:
+    Traits of these rules, for models that are built on them:
 
     - `awaits_all_metadata`: whether a broker is unfenced only once it has replayed all of the metadata, see `caught_up`.
     """
@@ -78,7 +78,7 @@ class ControllerProtocol:
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """A controller as its handlers know it: the rules of its release, and what is configured."""
+    """A controller as its handlers know it: the rules of its release, and its settings."""
 
     protocol: ControllerProtocol
     settings: ControllerSettings = ControllerSettings()

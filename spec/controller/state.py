@@ -1,4 +1,4 @@
-"""The state of a KRaft controller, what it is asked, and what it asks to be done."""
+"""The state of a KRaft controller, and its effects."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -28,7 +28,7 @@ ControllerRequest: TypeAlias = (
 
 
 class AppendRecords(NamedTuple):
-    """Append to the metadata log, and wait until it is committed; only in this controller epoch, and only at this offset.
+    """Append records to the metadata log at this offset, in this controller epoch, and wait until they are committed.
 
     If the log refuses, no later effect happens, and the controller is no longer active. Kafka: `RaftClient.prepareAppend`.
     """
@@ -42,7 +42,7 @@ ControllerEffect: TypeAlias = AppendRecords | Reply[Answer]
 
 
 class ControllerState(NamedTuple):
-    """What a controller holds: the image of the metadata log, and the brokers' sessions while it is active.
+    """The state of a controller: the image of the metadata log, and the brokers' sessions while it is active.
 
     `controller_epoch` is the term in which the quorum elected it. Kafka: `QuorumController`, `BrokerHeartbeatManager`.
     """
@@ -67,10 +67,9 @@ def check_append(log_epoch: Epoch, end_offset: Offset, append: AppendRecords) ->
 
 
 def activate(controller_epoch: Epoch, image: MetadataImage, now_ms: int) -> ControllerState:
-    """A new controller: all that is committed, and a fresh session for every broker (time in milliseconds).
+    """A new controller: the committed image, and a new session for every broker (time in milliseconds).
 
-    What was not in the log is forgotten: which brokers were about to be fenced, and who was in controlled shutdown since
-    when.
+    State that is not in the log is lost: when each broker was last heard from, and when its controlled shutdown began.
 
     **Kafka:** `QuorumController.claim`, `ClusterControlManager.activate`.
     """
@@ -79,7 +78,7 @@ def activate(controller_epoch: Epoch, image: MetadataImage, now_ms: int) -> Cont
 
 
 def refuse_as_inactive(state: ControllerState, request: ControllerRequest) -> ControllerStep:
-    """Whatever a controller that is not active is asked, it refuses; the sender looks for the active one.
+    """A controller that is not active refuses every request; the sender looks for the active one.
 
     Errors: `NOT_CONTROLLER`.
 
@@ -99,7 +98,7 @@ def refuse_as_inactive(state: ControllerState, request: ControllerRequest) -> Co
 def decide(
     state: ControllerState, records: tuple[MetadataRecord, ...], answer: Answer | None, *sessions: Session
 ) -> ControllerStep:
-    """Append records, if any; then answer, if asked. `sessions` take the place of those of the same brokers."""
+    """Append records, if any; then answer the request, if there is one. `sessions` replace those of the same brokers."""
     replaced = {session.broker for session in sessions}
     kept = tuple(session for session in state.sessions if session.broker not in replaced)
     effects: tuple[ControllerEffect, ...] = () if answer is None else (Reply(answer),)

@@ -1,1 +1,1 @@
-"""Logs: the algebra that rules use, its carriers, the epoch history, the high watermark, what is remembered of producers."""
+"""Logs: the algebra that rules use, its carriers, the epoch history, the high watermark, the state of producers."""

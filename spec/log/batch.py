@@ -18,10 +18,10 @@ from spec.values import (
 class Batch(NamedTuple):
     """Records that one producer sent together and one leader appended together: how many, and in which leader epoch.
 
-    `record_count` counts offsets, at least one: a batch that compaction has thinned out keeps the offsets it had.
-    `leader_epoch` is `NO_EPOCH` until a leader appends the batch. No rule looks into `payload`: in a model it is a number,
-    in a broker it is bytes, or says where they lie; `NO_VALUE` where it is not known. Of a producer that is not
-    idempotent, `producer_id` is `NO_PRODUCER_ID`. Kafka: `RecordBatch`. **Leaves out:** timestamps, transactions.
+    `record_count` counts offsets, at least one: a compacted batch keeps the offsets it had. `leader_epoch` is `NO_EPOCH`
+    until a leader appends the batch. No rule looks into `payload`. In a model it is a number. In a broker it is bytes, or
+    the place where they lie. It is `NO_VALUE` where it is not known. `producer_id` is `NO_PRODUCER_ID` for a producer that
+    is not idempotent. Kafka: `RecordBatch`. **Leaves out:** timestamps, transactions.
     """
 
     record_count: int
@@ -33,11 +33,14 @@ class Batch(NamedTuple):
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """The batch record by record, as models keep it: each record has the payload for its value."""
+        """The batch record by record, as models keep it: the value of each record is the payload."""
         return (Record(cast(int, self.payload), self.leader_epoch),) * self.record_count
 
     def in_epoch(self, leader_epoch: Epoch) -> "Batch":
-        """The batch as the leader of this epoch appends it. **Kafka:** `MutableRecordBatch.setPartitionLeaderEpoch`."""
+        """The batch with the leader epoch in which a leader appends it.
+
+        **Kafka:** `MutableRecordBatch.setPartitionLeaderEpoch`.
+        """
         return self._replace(leader_epoch=leader_epoch)
 
 
@@ -54,5 +57,7 @@ def count_records(batches: Batches) -> int:
 
 
 def records_of(batches: Batches) -> tuple[Record, ...]:
-    """The batches record by record: what models and laws compare. No broker does this, for it costs a step each."""
+    """The batches record by record, for models and laws to compare. No broker does this, because it costs a step for each
+    record.
+    """
     return tuple(record for batch in batches for record in batch.records)

@@ -1,7 +1,7 @@
 """The text of Kafka's checkpoint files: a version, a count, and that many lines.
 
-Whoever writes such a file writes another one beside it, flushes that to the disk, and renames it. A file of no bytes is an
-empty checkpoint. Anything else that is not of the format makes the log directory unusable: nothing is guessed.
+Such a file is replaced as a whole: the new one is written beside it, flushed to the disk, and renamed. A file of no bytes is
+an empty checkpoint. Any other text that is not of the format makes the log directory unusable.
 """
 
 from typing import NamedTuple
@@ -21,21 +21,21 @@ class OffsetEntry(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """What a checkpoint file holds: an error, or its entries, each split at white space."""
+    """The content of a checkpoint file: an error, or its entries, each split at white space."""
 
     error: Error
     entries: tuple[tuple[str, ...], ...] = ()
 
 
 class Epochs(NamedTuple):
-    """What `leader-epoch-checkpoint` holds."""
+    """The content of `leader-epoch-checkpoint`."""
 
     error: Error
     history: EpochHistory = EpochHistory()
 
 
 class Offsets(NamedTuple):
-    """What one of the three files of offsets holds, in order of topic and partition."""
+    """The content of one of the three files of offsets, in order of topic and partition."""
 
     error: Error
     entries: tuple[OffsetEntry, ...] = ()
@@ -51,11 +51,12 @@ def to_text(entries: tuple[tuple[object, ...], ...]) -> str:
 
 
 def from_text(text: str, fields: int) -> Lines:
-    """The entries of a checkpoint, each of so many fields.
+    """The entries of a checkpoint, each with the given number of fields.
 
     A version alone counts as empty, too.
 
-    Errors: `KAFKA_STORAGE_ERROR` for another version, a line that is no entry, or another number of entries than promised.
+    Errors: `KAFKA_STORAGE_ERROR` for another version, a line that is no entry, or a number of entries that is not the
+    announced one.
 
     **Kafka:** `CheckpointFile.read`.
     """
@@ -120,7 +121,7 @@ def offsets_from_text(text: str) -> Offsets:
 
 
 def offset_of(offsets: Offsets, topic: str, partition: int) -> Offset:
-    """A partition's offset in a file; 0 if it is not in there, or if the file is unusable and may be ignored.
+    """A partition's offset in a file; 0 if the file does not list it, or is unusable and may be ignored.
 
     The files of recovery points and log starts may be ignored. **Kafka:** `LogManager.loadLogs`.
     """

@@ -1,7 +1,7 @@
 """The epoch history of a log: which leader epoch starts at which offset.
 
-Kafka keeps it in memory and in the file `leader-epoch-checkpoint` (`LeaderEpochFileCache`). It is what lets a follower
-find the end of the history it shares with its leader by asking about epochs, without comparing records.
+Kafka keeps it in memory and in the file `leader-epoch-checkpoint` (`LeaderEpochFileCache`). With it a follower finds the end
+of the history that it shares with its leader: it asks about epochs, and compares no records.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,7 +15,7 @@ from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, Epoch, Ep
 class EpochEntry:
     """`leader_epoch` starts at `start_offset` in this log. Kafka: `EpochEntry`.
 
-    It is no tuple, for a tuple would equal an `EpochEndOffset` of the same numbers.
+    It is not a tuple: a tuple would equal an `EpochEndOffset` of the same numbers.
     """
 
     leader_epoch: Epoch
@@ -55,11 +55,11 @@ class EpochHistory(NamedTuple):
         return self.entries[-2].leader_epoch if len(self.entries) > 1 else NO_EPOCH
 
     def assign(self, epoch: Epoch, start_offset: Offset) -> "EpochHistory":
-        """Record that `epoch` starts at `start_offset`; what contradicts it is dropped, the latest write wins.
+        """The history with `epoch` starting at `start_offset`; entries that contradict it are dropped.
 
-        Nothing changes when `epoch` is already the latest and starts no later. Otherwise trailing entries of the same
-        or a higher epoch, or that start at or after `start_offset`, go first: a *lower* epoch therefore erases later
-        ones, and an epoch that never got a record is replaced by its successor.
+        Nothing changes when `epoch` is already the latest and starts no later. Otherwise trailing entries are dropped first
+        if they have the same or a higher epoch, or start at or after `start_offset`. So a *lower* epoch erases later ones,
+        and an epoch that never got a record is replaced by its successor.
 
         **Kafka:** `LeaderEpochFileCache.assign`, `maybeTruncateNonMonotonicEntries`.
         """
@@ -117,7 +117,7 @@ class EpochHistory(NamedTuple):
         return EpochHistory(tuple(entry for entry in self.entries if entry.start_offset < end_offset))
 
     def truncate_from_start(self, start_offset: Offset) -> "EpochHistory":
-        """Forget what lies before `start_offset`; the epoch in force there stays, now starting at it.
+        """Drop the entries that end before `start_offset`; the epoch in force there stays, and now starts at it.
 
         **Kafka:** `LeaderEpochFileCache.truncateFromStart`.
         """
@@ -149,9 +149,12 @@ class EpochHistory(NamedTuple):
         return next((entry for entry in self.entries if entry.leader_epoch == epoch), NO_ENTRY)
 
     def entry_before(self, epoch: Epoch) -> EpochEntry:
-        """The last entry of a smaller epoch, else `NO_ENTRY`. **Kafka:** `LeaderEpochFileCache.previousEntry`."""
+        """The last entry of a smaller epoch, `NO_ENTRY` if there is none.
+
+        **Kafka:** `LeaderEpochFileCache.previousEntry`.
+        """
         return next((entry for entry in reversed(self.entries) if entry.leader_epoch < epoch), NO_ENTRY)
 
     def epoch_after(self, epoch: Epoch) -> Epoch:
-        """The first larger epoch, else `NO_EPOCH`. **Kafka:** `LeaderEpochFileCache.nextEpoch`."""
+        """The first larger epoch, `NO_EPOCH` if there is none. **Kafka:** `LeaderEpochFileCache.nextEpoch`."""
         return next((entry.leader_epoch for entry in self.entries if entry.leader_epoch > epoch), NO_EPOCH)

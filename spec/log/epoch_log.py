@@ -8,11 +8,11 @@ from spec.values import NO_EPOCH, Epoch, EpochEndOffset, Offset
 
 
 class EpochLog(NamedTuple):
-    """A log as what Kafka keeps of it in memory: where it starts and ends, and its epoch history.
+    """A log as Kafka keeps it in memory: its start, its end, and its epoch history.
 
-    The batches themselves lie in segment files. A read of this carrier says which stretch of them to send: a batch without
-    payload for each epoch. No operation that a broker uses costs more for more records, or for more batches.
-    Epochs never go back in it: a batch of a lower epoch erases later epochs from the history, as in Kafka.
+    The batches themselves lie in segment files. A read of this carrier says which range of them to send: a batch without
+    payload for each epoch. The cost of an operation that a broker uses does not depend on the number of records or batches.
+    Its epochs never go back: a batch of a lower epoch erases later epochs from the history, as in Kafka.
     """
 
     epoch_history: EpochHistory = EpochHistory()

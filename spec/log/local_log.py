@@ -1,4 +1,4 @@
-"""A replica's log together with its high watermark: what one may do to both, and how they stay consistent.
+"""A replica's log together with its high watermark: the operations that keep both consistent.
 
 Always: log start offset <= high watermark <= log end offset. Kafka: `UnifiedLog`.
 """
@@ -20,7 +20,7 @@ class LocalLog(NamedTuple, Generic[LogT]):
 class Appended(NamedTuple, Generic[LogT]):
     """The outcome of an append: an error and the log as it was, or the log with the batches.
 
-    `restarted_at`: where the log had to be started anew first, if `restarted`.
+    `restarted_at`: the offset at which the log had to be emptied and restarted first, if `restarted`.
     """
 
     error: Error
@@ -31,7 +31,7 @@ class Appended(NamedTuple, Generic[LogT]):
 def append_in_order(local: LocalLog[LogT], base_offset: Offset, batches: Batches) -> Appended[LogT]:
     """The log with batches that a leader sent, the first of which lies at `base_offset`, not before the log's end.
 
-    A gap before them is fine, for the leader's log may have been compacted.
+    A gap before them is allowed, because the leader's log may have been compacted.
 
     Errors: `UNEXPECTED_APPEND_OFFSET`.
 
@@ -47,8 +47,8 @@ def append_in_order(local: LocalLog[LogT], base_offset: Offset, batches: Batches
 def append_fetched(local: LocalLog[LogT], base_offset: Offset, batches: Batches) -> Appended[LogT]:
     """A follower's log with the batches that its leader sent.
 
-    As `append_in_order`; but if the follower has nothing, and its end lies within the batches, its log starts anew with
-    them, *before* where it started: a leader sends whole batches, and its log may start inside one.
+    As `append_in_order`, except when the follower's log is empty and its end lies within the batches. Then the log restarts
+    with them, *before* its old start: a leader sends whole batches, and its log may start inside one.
 
     Errors: `UNEXPECTED_APPEND_OFFSET` if it has some of the records already.
 
@@ -64,7 +64,7 @@ def append_fetched(local: LocalLog[LogT], base_offset: Offset, batches: Batches)
 def truncate(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
     """The log up to `offset`, and without an opened epoch that has no record, even if it ends there already.
 
-    It may go below the high watermark, which then follows, and below the log start.
+    The offset may be below the log start, and below the high watermark, which then goes back to it.
 
     **Kafka:** `UnifiedLog.truncateTo` (KAFKA-10706, since 2.7).
     """
@@ -73,9 +73,9 @@ def truncate(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
 
 
 def truncate_if_longer(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
-    """The log up to `offset`; a log that ends there or before stays as it is, with an opened epoch that has no record.
+    """The log up to `offset`; a log that ends there or before keeps even an opened epoch that has no record.
 
-    The follower then asks about that epoch for ever, without truncating anything.
+    The follower then asks about that epoch for ever, and never truncates anything.
 
     **Kafka:** `Log.truncateTo` up to 2.6.0.
     """
@@ -83,7 +83,7 @@ def truncate_if_longer(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
 
 
 def restart(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
-    """An empty log from `offset` on; the high watermark is there too, even if it was lower.
+    """An empty log from `offset` on; the high watermark becomes `offset`, even if it was lower.
 
     **Kafka:** `UnifiedLog.truncateFullyAndStartAt`.
     """
@@ -91,14 +91,14 @@ def restart(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
 
 
 class StartMoved(NamedTuple, Generic[LogT]):
-    """The outcome of moving the log start: an error and the log as it was, or the log from there on."""
+    """The outcome of moving the log start: an error and the log as it was, or the log from the new start on."""
 
     error: Error
     local: LocalLog[LogT]
 
 
 def move_start(local: LocalLog[LogT], offset: Offset) -> StartMoved[LogT]:
-    """The log without what lies before `offset`; unchanged if it starts there or later.
+    """The log without the records before `offset`; unchanged if it starts there or later.
 
     Errors: `OFFSET_OUT_OF_RANGE` for an offset above the high watermark: only committed records are deleted.
 
@@ -118,7 +118,7 @@ def raise_high_watermark(local: LocalLog[LogT], high_watermark: Offset) -> Local
 
 
 def set_high_watermark(local: LocalLog[LogT], high_watermark: Offset) -> LocalLog[LogT]:
-    """The log with another high watermark, as far as the log goes; it may be lower than before.
+    """The log with another high watermark, kept within the log; it may be lower than before.
 
     **Kafka:** `UnifiedLog.updateHighWatermark`, `maybeUpdateHighWatermark`.
     """
@@ -126,14 +126,14 @@ def set_high_watermark(local: LocalLog[LogT], high_watermark: Offset) -> LocalLo
 
 
 class Read(NamedTuple):
-    """The outcome of reading: an error, or the records from the offset on that are visible, in batches."""
+    """The outcome of a read: an error, or the visible records from the offset on, in batches."""
 
     error: Error
     records: Batches = ()
 
 
 def read(log: Log, offset: Offset, visible_end: Offset, max_records: int) -> Read:
-    """At most `max_records` records from `offset` on and before `visible_end`; nothing, from there to the log end.
+    """At most `max_records` records from `offset` on that lie before `visible_end`; none if `offset` is not before it.
 
     Errors: `OFFSET_OUT_OF_RANGE` outside the log.
 
@@ -146,7 +146,7 @@ def read(log: Log, offset: Offset, visible_end: Offset, max_records: int) -> Rea
 
 
 def retention_offset(local: LocalLog[LogT], wanted: Offset) -> Offset:
-    """Up to where retention deletes when time or size would allow `wanted`: committed records only.
+    """The offset up to which retention deletes when time or size would allow `wanted`: only committed records are deleted.
 
     **Kafka:** `UnifiedLog.deletableSegments`. **Leaves out:** that Kafka deletes whole segments, the active one
     only when all of it may go.
@@ -155,7 +155,7 @@ def retention_offset(local: LocalLog[LogT], wanted: Offset) -> Offset:
 
 
 def check_fetch_offset(log: Log, fetch_offset: Offset) -> Error:
-    """Whether a log can be read from an offset on: from its start to its end, the latter giving nothing.
+    """Whether a log can be read from an offset on: an offset from its start to its end, where a read gives no records.
 
     Errors: `OFFSET_OUT_OF_RANGE`.
 
@@ -165,7 +165,7 @@ def check_fetch_offset(log: Log, fetch_offset: Offset) -> Error:
 
 
 def follower_high_watermark(log: Log, high_watermark: Offset) -> Offset:
-    """A follower's high watermark: that of its leader, as far as its own log goes in both directions (offsets).
+    """A follower's high watermark: that of its leader, kept between its own log's start and end (offsets).
 
     **Kafka:** `ReplicaFetcherThread.processPartitionData`, `UnifiedLog.maybeUpdateHighWatermark`.
     """
@@ -178,7 +178,7 @@ def high_watermark_after_truncation(high_watermark: Offset, end_offset: Offset) 
 
 
 def high_watermark_from_checkpoint(log: Log, checkpointed: Offset) -> Offset:
-    """The high watermark of a replica that has just opened its log: what the checkpoint file says, within the log.
+    """The high watermark of a replica that has just opened its log: the checkpointed one, kept within the log.
 
     A replica that is not in the file counts as 0.
 

@@ -1,6 +1,6 @@
-"""Idempotent producers: what a leader remembers of each, in order to recognise duplicates and gaps.
+"""Idempotent producers: the state that a leader keeps of each, in order to recognise duplicates and gaps.
 
-Only a leader checks, and only what comes from clients. A follower notes what the leader's batches say. The state follows
+Only a leader checks, and only batches of clients. A follower takes the state from the leader's batches. The state follows
 from the log: after a truncation it is the fold of the batches that are left.
 """
 
@@ -19,7 +19,7 @@ BATCHES_REMEMBERED = 5
 
 
 class ProducerBatch(NamedTuple):
-    """What producers are recognised by in a batch that lies at `base_offset`. Kafka: `BatchMetadata`."""
+    """The fields of a batch at `base_offset` by which its producer is recognised. Kafka: `BatchMetadata`."""
 
     producer_id: ProducerId
     producer_epoch: ProducerEpoch
@@ -39,12 +39,12 @@ class ProducerBatch(NamedTuple):
 
 
 def producer_batch(batch: AnyBatch, base_offset: Offset) -> ProducerBatch:
-    """What producers are recognised by in a batch, if it lies at `base_offset`."""
+    """The fields of a batch by which its producer is recognised, if the batch lies at `base_offset`."""
     return ProducerBatch(batch.producer_id, batch.producer_epoch, batch.first_sequence, batch.record_count, base_offset)
 
 
 class ProducerEntry(NamedTuple):
-    """What a broker remembers of one producer: its epoch, and its last batches in that epoch, at most five.
+    """The state of one producer: its epoch, and its last batches in that epoch, at most five.
 
     Kafka: `ProducerStateEntry`. **Leaves out:** transactions, and that entries expire.
     """
@@ -60,11 +60,11 @@ class ProducerEntry(NamedTuple):
 
 
 Producers = tuple[ProducerEntry, ...]
-"""What a broker remembers of all producers of a partition, in order of their ids. Kafka: `ProducerStateManager`."""
+"""The state of all producers of a partition, in order of their ids. Kafka: `ProducerStateManager`."""
 
 
 def entry_of(producers: Producers, producer_id: ProducerId) -> ProducerEntry:
-    """What is remembered of a producer; an empty entry if nothing is. **Kafka:** `ProducerStateManager.lastEntry`."""
+    """The state of one producer; an empty entry if there is none. **Kafka:** `ProducerStateManager.lastEntry`."""
     place = _place_of(producers, producer_id)
     there = producers[place : place + 1]
     return there[0] if there and there[0].producer_id == producer_id else ProducerEntry(producer_id)
@@ -75,7 +75,7 @@ def _place_of(producers: Producers, producer_id: ProducerId) -> int:
 
 
 def duplicate_of(entry: ProducerEntry, batch: ProducerBatch) -> ProducerBatch | None:
-    """The remembered batch of which this is another copy: of the same producer epoch and exactly the same sequence numbers.
+    """The remembered batch of which this is a duplicate: same producer epoch, and exactly the same sequence numbers.
 
     **Kafka:** `ProducerStateEntry.findDuplicateBatch`, asked before any other check.
     """
@@ -98,8 +98,8 @@ def check_producer_epoch(entry: ProducerEntry, batch: ProducerBatch) -> Error:
 def check_sequence(entry: ProducerEntry, batch: ProducerBatch) -> Error:
     """Whether a batch is the next one of its producer.
 
-    A new epoch starts at 0, and so does an epoch after its last sequence number. Of a producer of which nothing is known
-    any sequence is taken, for its records may have been deleted.
+    A new epoch starts at 0, and so does an epoch after its last sequence number. Any sequence of an unknown producer is
+    accepted, because its earlier records may have been deleted.
 
     Errors: `OUT_OF_ORDER_SEQUENCE_NUMBER`, also for a duplicate that is no longer remembered.
 
@@ -123,12 +123,12 @@ def check_batch(entry: ProducerEntry, batch: ProducerBatch) -> Error:
 
 
 def append_unchecked(entry: ProducerEntry, batch: ProducerBatch) -> Error:
-    """Any batch goes: there are no sequence numbers. **Kafka:** up to 0.10, before KIP-98."""
+    """Every batch is appended: there are no sequence numbers. **Kafka:** up to 0.10, before KIP-98."""
     return Error.NONE
 
 
 def remember(producers: Producers, batch: ProducerBatch) -> Producers:
-    """What is remembered once a batch is in the log: the batch, and its epoch instead of another one, be it lower.
+    """The state once a batch is in the log: it has the batch, and the batch's epoch, even if that is lower than before.
 
     A batch without a producer id changes nothing.
 
@@ -145,7 +145,7 @@ def remember(producers: Producers, batch: ProducerBatch) -> Producers:
 
 
 def remember_appended(producers: Producers, base_offset: Offset, batches: Batches) -> Producers:
-    """What is remembered once batches are in the log, the first of which lies at `base_offset`.
+    """The state once batches are in the log, the first of which lies at `base_offset`.
 
     **Kafka:** `UnifiedLog.append`, `analyzeAndValidateProducerState`.
     """
@@ -156,7 +156,7 @@ def remember_appended(producers: Producers, base_offset: Offset, batches: Batche
 
 
 def rebuilt_from(batches: tuple[ProducerBatch, ...]) -> Producers:
-    """What is remembered of the batches of a log, in order: after a truncation, and after a start without a snapshot.
+    """The state after all batches of a log, in order: used after a truncation, and after a start without a snapshot.
 
     **Kafka:** `UnifiedLog.rebuildProducerState`.
     """

@@ -10,8 +10,8 @@ from spec.values import NO_EPOCH, NO_VALUE, Epoch, EpochEndOffset, Offset, Recor
 class RecordLog(NamedTuple):
     """A log as a tuple of records: the carrier in models.
 
-    Its epoch history follows from its records, except for an epoch that a leader has opened and not yet written in. A batch
-    is kept record by record, without its producer: models write batches of one, and know the producer from the value.
+    Its epoch history follows from its records, except for an epoch that a leader has opened and that has no record yet. A
+    batch is kept record by record, without its producer: models write batches of one, and the value tells the producer.
     """
 
     records: tuple[Record, ...] = ()

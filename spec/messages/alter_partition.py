@@ -27,12 +27,12 @@ class IsrMember(NamedTuple):
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
 
     def __hash__(self) -> int:
-        """By broker alone: a proposal names each once, and in proofs the broker epoch is any."""
+        """Only the broker id counts: a proposal names each broker once, and in proofs the broker epoch is arbitrary."""
         return self.broker
 
 
 class AlterPartitionRequest(NamedTuple):
-    """A leader proposes an ISR, on top of a partition epoch, in its leader epoch. Kafka: `AlterPartitionRequest`.
+    """A leader proposes an ISR, based on a partition epoch, in its leader epoch. Kafka: `AlterPartitionRequest`.
 
     `understands_ineligible_replica`: whether the answer may say `INELIGIBLE_REPLICA` (since request version 2, KIP-841).
     """
@@ -48,7 +48,7 @@ class AlterPartitionRequest(NamedTuple):
 
 
 class AlterPartitionResponse(NamedTuple):
-    """The controller's answer: an error, else the partition as it is from now on. Kafka: `AlterPartitionResponse`."""
+    """The controller's answer: an error, or the new state of the partition. Kafka: `AlterPartitionResponse`."""
 
     error: Error
     partition_id: PartitionId

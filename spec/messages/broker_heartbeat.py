@@ -1,4 +1,4 @@
-"""BrokerHeartbeat: a registered broker is alive, and says what it wants."""
+"""BrokerHeartbeat: a registered broker reports that it is alive, and asks to be unfenced or to shut down."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from spec.values import BrokerEpoch, BrokerId, Error, Offset
 
 
 class BrokerHeartbeatRequest(NamedTuple):
-    """A registered broker is alive, has replayed metadata up to an offset, and may wish something.
+    """A registered broker is alive, has replayed metadata up to an offset, and may ask to be fenced, unfenced or shut down.
 
     `metadata_offset` is the offset of the last metadata record that it has applied. Kafka: `BrokerHeartbeatRequest`.
     """
@@ -19,7 +19,7 @@ class BrokerHeartbeatRequest(NamedTuple):
 
 
 class BrokerHeartbeatResponse(NamedTuple):
-    """What the controller tells a broker about itself. Kafka: `BrokerHeartbeatResponse`."""
+    """The controller's answer about the broker's own state. Kafka: `BrokerHeartbeatResponse`."""
 
     error: Error
     is_caught_up: bool = False

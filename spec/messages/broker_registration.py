@@ -1,4 +1,4 @@
-"""BrokerRegistration: a starting broker makes itself known to the controller."""
+"""BrokerRegistration: a starting broker registers with the controller."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Incarnati
 
 
 class BrokerRegistrationRequest(NamedTuple):
-    """A starting broker makes itself known. Kafka: `BrokerRegistrationRequest`.
+    """A starting broker registers. Kafka: `BrokerRegistrationRequest`.
 
     `previous_broker_epoch` is the epoch of the incarnation that shut down cleanly before this one, `NO_BROKER_EPOCH` if the
     last one did not (KIP-966, since 3.7).
@@ -18,9 +18,9 @@ class BrokerRegistrationRequest(NamedTuple):
 
 
 class BrokerRegistrationResponse(NamedTuple):
-    """The answer: an error, else the broker epoch of this incarnation. Kafka: `BrokerRegistrationResponse`.
+    """The answer: an error, or the broker epoch of this incarnation. Kafka: `BrokerRegistrationResponse`.
 
-    `incarnation` repeats the request's. In Kafka the connection tells it: an answer reaches only the process that asked.
+    `incarnation` repeats the request's. In Kafka the connection does this: an answer reaches only the process that asked.
     """
 
     error: Error

@@ -1,4 +1,4 @@
-"""Fetch: what a follower or a consumer asks of a partition, and the answer."""
+"""Fetch: a follower or a consumer asks for a partition's records."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -19,7 +19,8 @@ from spec.values import (
 
 
 class FetchPosition(NamedTuple):
-    """A follower's fetch, and at the same time all that its leader remembers of that follower.
+    """The offset and the epochs of a follower's fetch; in the published models also the leader's whole state of that
+    follower.
 
     `fetch_offset` is the follower's log end offset, `last_fetched_epoch` the leader epoch of the record before it
     (`NO_EPOCH` for an empty log), `current_leader_epoch` the epoch in which the follower follows.
@@ -32,7 +33,7 @@ class FetchPosition(NamedTuple):
 
 
 NO_FETCH = FetchPosition(NO_EPOCH, UNKNOWN_OFFSET, NO_EPOCH)
-"""What a leader remembers of a follower that has not fetched from it: nothing."""
+"""A leader's state of a follower that has not fetched from it."""
 
 CONSUMER = BrokerId(-1)
 """The replica id of a fetch that does not come from a broker. Kafka: `FetchRequest.CONSUMER_REPLICA_ID`."""
@@ -41,7 +42,7 @@ NO_LIMIT = 2**31 - 1
 
 
 class Isolation(Enum):
-    """Up to where a fetch may read. Kafka: `FetchIsolation`."""
+    """The offset before which a fetch may read. Kafka: `FetchIsolation`."""
 
     LOG_END = "log end"
     HIGH_WATERMARK = "high watermark"
@@ -51,9 +52,9 @@ class Isolation(Enum):
 class FetchRequest(NamedTuple):
     """A fetch of one partition, by a follower or a consumer. Kafka: `FetchParams` and `FetchRequest.PartitionData`.
 
-    `fetch` holds the epochs and the offset. `replica` is the follower, or `CONSUMER`; `start_offset` where the follower's
-    log starts; `has_client_metadata`: the consumer says where it is, and may be served by a follower (KIP-392).
-    `max_records` stands for Kafka's limits in bytes: a broker sets it so that a read ends where a batch does.
+    `fetch` holds the epochs and the offset. `replica` is the follower, or `CONSUMER`. `start_offset` is the follower's log
+    start. `has_client_metadata`: the consumer says where it is, and a follower may serve it (KIP-392). `max_records` stands
+    for Kafka's limits in bytes: a broker sets it so that a read ends where a batch ends.
     """
 
     replica: BrokerId
@@ -66,12 +67,12 @@ class FetchRequest(NamedTuple):
 
 
 class FetchResponse(NamedTuple):
-    """The answer to a fetch. `diverging`: the follower has to truncate to here first, undefined if it does not.
+    """The answer to a fetch. `diverging`: the end to which the follower has to truncate first, undefined if it does not.
 
-    `base_offset` is where the records start, which come in batches without a gap. A leader that keeps no payloads says
-    with them which stretch of its log is to be sent. Where compaction has left a gap between two batches, an answer is
-    handed to the follower in two. Kafka: `FetchResponseData.PartitionData`, `LogReadInfo`. **Leaves out:** that Kafka
-    sends whole batches, so that the first one may start before the offset that was asked for.
+    `base_offset` is the offset of the first record. The records come in batches without a gap. A leader that keeps no
+    payloads says with them which range of its log is to be sent. Where compaction has left a gap between two batches, the
+    follower gets the answer in two parts. Kafka: `FetchResponseData.PartitionData`, `LogReadInfo`. **Leaves out:** that
+    Kafka sends whole batches, so that the first one may start before the offset that was asked for.
     """
 
     error: Error

@@ -16,11 +16,11 @@ class Wanted(Enum):
 
 
 class ListOffsetsRequest(NamedTuple):
-    """Asks for an offset in the epoch that the sender knows. `isolation` is `LOG_END` for a follower.
+    """A request for an offset, in the epoch that the sender knows. `isolation` is `LOG_END` for a follower.
 
-    `leader_only`: only a leader may answer; so unless the sender debugs a replica (`DEBUGGING_REPLICA_ID`).
+    `leader_only`: only a leader may answer; true unless the sender debugs a replica (`DEBUGGING_REPLICA_ID`).
 
-    Kafka: `ListOffsetsRequest`. **Leaves out:** the timestamp itself: finding a record by it is no rule of replication.
+    Kafka: `ListOffsetsRequest`. **Leaves out:** the timestamp itself; the search for it is not a rule of replication.
     """
 
     wanted: Wanted
@@ -30,7 +30,7 @@ class ListOffsetsRequest(NamedTuple):
 
 
 class ListOffsetsResponse(NamedTuple):
-    """An error, else the offset (`UNKNOWN_OFFSET`: none) with the epoch it belongs to. Kafka: `TimestampAndOffset`."""
+    """The answer: an error, or the offset (`UNKNOWN_OFFSET`: none) with its epoch. Kafka: `TimestampAndOffset`."""
 
     error: Error
     offset: Offset = UNKNOWN_OFFSET

@@ -6,9 +6,10 @@ from spec.values import Epoch, EpochEndOffset, Error
 
 
 class OffsetForLeaderEpochRequest(NamedTuple):
-    """Where does `leader_epoch` end in your log? Asked in `current_leader_epoch`. Kafka: `OffsetForLeaderEpochRequest`.
+    """The question "where does `leader_epoch` end in your log?", asked in `current_leader_epoch`. Kafka:
+    `OffsetForLeaderEpochRequest`.
 
-    `leader_only`: only a leader may answer; always so on the wire.
+    `leader_only`: only a leader may answer; always true in Kafka's own requests.
     """
 
     current_leader_epoch: Epoch
@@ -17,7 +18,7 @@ class OffsetForLeaderEpochRequest(NamedTuple):
 
 
 class OffsetForLeaderEpochResponse(NamedTuple):
-    """The leader's answer to OffsetForLeaderEpoch: an error, else the epoch and its end offset."""
+    """The leader's answer to OffsetForLeaderEpoch: an error, or the epoch and its end offset."""
 
     error: Error
     end: EpochEndOffset

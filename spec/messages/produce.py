@@ -1,4 +1,4 @@
-"""Produce: a producer's records, and what it is told about them."""
+"""Produce: a producer's records, and the answer."""
 
 from typing import NamedTuple
 
@@ -9,14 +9,14 @@ ACKS_NONE = 0
 ACKS_LEADER = 1
 ACKS_ALL = -1
 NO_DEADLINE = -1
-"""Of a request that waits for as long as it takes."""
+"""The deadline of a request that may wait without limit."""
 
 
 class ProduceRequest(NamedTuple):
-    """One batch for one partition, by the number that its connection gave the request.
+    """One batch for one partition, with the number that its connection gave the request.
 
-    The batch has no leader epoch yet. `deadline`: when a producer with acks=all is told that it took too long
-    (milliseconds). Kafka: `ProduceRequestData.PartitionProduceData`.
+    The batch has no leader epoch yet. `deadline`: when a producer with acks=all gets a time-out (milliseconds). Kafka:
+    `ProduceRequestData.PartitionProduceData`.
     """
 
     request: int
@@ -26,7 +26,7 @@ class ProduceRequest(NamedTuple):
 
 
 class ProduceResponse(NamedTuple):
-    """The answer to a producer: an error, else the offset of the first record. Kafka: `PartitionProduceResponse`."""
+    """The answer to a producer: an error, or the offset of the first record. Kafka: `PartitionProduceResponse`."""
 
     error: Error
     base_offset: Offset = UNKNOWN_OFFSET

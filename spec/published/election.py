@@ -1,6 +1,6 @@
-"""The published controller: whom it may elect or take out of the in-sync replicas, at any moment.
+"""The published controller: which replicas it may elect or take out of the ISR, at any moment.
 
-What it decides is in `spec.zookeeper.decisions`, except for one quirk.
+Its decisions are those of `spec.zookeeper.decisions`, with one exception.
 """
 
 from spec.broker.rules.isr.proposal import isr_without
@@ -13,14 +13,14 @@ def may_elect_cleanly(partition: LeaderAndIsr, candidate: BrokerId) -> bool:
 
     **Kafka:** `PartitionChangeBuilder.isValidNewLeader`; `ReplicaStateMachine`'s offline and preferred elections.
 
-    **Departs:** Kafka elects for a reason, the first replica of the assignment that is alive; here any in-sync replica
-    may take over at any moment, for nobody knows who is alive.
+    **Departs:** Kafka elects for a reason, the first replica of the assignment that is alive; here any in-sync replica may
+    take over at any moment, because the model does not say which brokers are alive.
     """
     return candidate in partition.isr and candidate != partition.leader
 
 
 def may_elect_uncleanly(partition: LeaderAndIsr, candidate: BrokerId) -> bool:
-    """Whether `candidate` may be made leader under `unclean.leader.election.enable`: nobody leads, it is out of sync.
+    """Whether `candidate` may be made leader under `unclean.leader.election.enable`: there is no leader, it is out of sync.
 
     **Kafka:** `PartitionChangeBuilder.electAnyLeader`, last resort.
 
@@ -30,7 +30,7 @@ def may_elect_uncleanly(partition: LeaderAndIsr, candidate: BrokerId) -> bool:
 
 
 def may_lead_next(partition: LeaderAndIsr, replica: BrokerId, unclean: bool) -> bool:
-    """Whether `replica` leads now, or may by the controller's next decision; `unclean` as configured.
+    """Whether `replica` leads now, or may lead by the controller's next decision; `unclean` is the setting.
 
     **Kafka:** `PartitionChangeBuilder.electLeader`.
 
@@ -46,18 +46,18 @@ def may_fail(partition: LeaderAndIsr, broker: BrokerId) -> bool:
 
     **Kafka:** `ReplicationControlManager.handleBrokerFenced`, `KafkaController.onBrokerFailure`.
 
-    **Departs:** in Kafka a broker fails that has lost its session; here any may, and it goes on as before.
+    **Departs:** in Kafka a broker fails when it has lost its session; here any broker may fail, and it goes on as before.
     """
     return partition.leader == broker or broker in partition.isr
 
 
 def fail_broker_emptying_isr(partition: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
-    """As `fail_broker`, except that the last in-sync replica of a partition without a leader goes too.
+    """As `fail_broker`, except that the last in-sync replica of a partition without a leader is removed, too.
 
     **Kafka:** no release does; the published models do.
 
-    **Departs:** in Kafka the last in-sync replica stays listed; up to 1.0 it goes where unclean elections are allowed,
-    and then whether it led or not.
+    **Departs:** in Kafka the last in-sync replica stays listed; up to 1.0 it is removed where unclean elections are allowed,
+    whether it led or not.
     """
     if partition.leader == broker:
         return fail_broker(partition, broker)

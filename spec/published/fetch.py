@@ -1,4 +1,4 @@
-"""Fetching in one step: what a follower asks, whom a leader serves, and what the follower makes of the answer."""
+"""Fetching in one step: a follower's request, the leader's fence and answer, and the follower's log afterwards."""
 
 from spec.broker.rules.fencing import check_leader_epoch, check_serves_unfenced
 from spec.broker.rules.fetcher import FetchState, FetchStatus, name_both_epochs
@@ -17,8 +17,8 @@ def fetch_request(role: LeaderAndIsr, log: Log, end_offset: Offset) -> FetchPosi
     **Kafka:** `AbstractFetcherThread.buildFetch`, `ReplicaFetcherThread`.
 
     **Departs:** a broker's fetcher keeps its offset and the last fetched epoch in a state of its own; here both follow
-    from the log. The fetch names both epochs in every version, which Kafka's does only since 2.8; the rules of an
-    earlier version do not look at them.
+    from the log. The fetch names both epochs in every version; Kafka's fetch does so only since 2.8. The rules of an earlier
+    version ignore them.
     """
     last_fetched_epoch = log.epoch_at(Offset(end_offset - 1))
     fetcher = FetchState(FetchStatus.FETCHING, role.leader, role.leader_epoch, end_offset, last_fetched_epoch)
@@ -26,12 +26,12 @@ def fetch_request(role: LeaderAndIsr, log: Log, end_offset: Offset) -> FetchPosi
 
 
 def fetch_without_fencing(role: LeaderAndIsr, log: Log, request: FetchPosition) -> Error:
-    """Serve any follower that fetches: nothing tells which epoch it believes in, nor what its log ends with.
+    """Serve every follower that fetches: its epoch and the end of its log are not checked.
 
     **Kafka:** fetching before KIP-320, up to 2.0.
 
-    **Departs:** in the order of looks only. A broker's fence includes the look at its own role (`check_serves_unfenced`);
-    here `answer_fetch` has that.
+    **Departs:** only in the order of checks. A broker's fence includes the check of its own role (`check_serves_unfenced`);
+    here `answer_fetch` has that check.
     """
     return Error.NONE
 
@@ -43,8 +43,8 @@ def fetch_fenced_by_last_epoch(role: LeaderAndIsr, log: Log, request: FetchPosit
 
     **Kafka:** the first draft of KIP-320, never released; refuted in `Kip320FirstTry.tla`.
 
-    **Departs:** the released rule that looks at the last epoch is KIP-595's (`diverges`). It finds where the epoch ends
-    in the leader's log, and tells that instead of refusing.
+    **Departs:** the released rule that checks the last epoch is KIP-595's (`diverges`). It finds where the epoch ends in the
+    leader's log, and answers with that end; it does not refuse.
     """
     if request.fetch_offset == log.start_offset:
         return Error.NONE
@@ -76,15 +76,15 @@ def answer_fetch(
     """A leader's answer to a follower's fetch.
 
     Parameters: the leader's id, role, log and high watermark (offset); the request; how many records fit into a
-    response; the `verdict` of the protocol version's fencing rule.
+    response; the `verdict` of the version's fencing rule.
 
     Errors, in this order: the fencing rule's; `NOT_LEADER_OR_FOLLOWER` if this replica does not believe that it leads;
-    `OFFSET_OUT_OF_RANGE` if the fetch offset lies outside the log. A refusal carries nothing else.
+    `OFFSET_OUT_OF_RANGE` if the fetch offset lies outside the log. A refusal has no other content.
 
     **Kafka:** `Partition.fetchRecords`, `readRecords`. **Leaves out:** bytes and waiting time, consumers.
 
-    **Departs:** a broker also notes the fetch, and thereupon may move its high watermark and ask for another ISR; here
-    these are steps of their own. It does not look whether the follower is assigned, nor where the logs part.
+    **Departs:** a broker also records the fetch, and may then move its high watermark and ask for another ISR; here these
+    are separate steps. This rule does not check whether the follower is assigned, nor where the logs diverge.
     """
     error = verdict
     if error == Error.NONE:
@@ -104,8 +104,8 @@ def apply_fetch_response(log: LogT, response: FetchResponse) -> LocalLog[LogT]:
 
     **Kafka:** `ReplicaFetcherThread.processPartitionData`.
 
-    **Departs:** a broker's answer may be late or of another epoch, and its records may be refused; here it is taken in
-    the step in which it was asked for. The leader's log start is not looked at, for nothing is deleted.
+    **Departs:** a broker's answer may be late or of another epoch, and its records may be refused; here request and answer
+    are one step. The leader's log start is ignored, because nothing is deleted.
     """
     appended = append_in_order(LocalLog(log), response.base_offset, response.records)
     return set_high_watermark(appended.local, response.high_watermark)

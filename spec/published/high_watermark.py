@@ -1,7 +1,7 @@
 """When a published model's leader believes that a follower has replicated up to an offset.
 
-Three answers mark the way to KIP-320. The leader answers from what it remembers of the follower's last fetch, never from the
-follower's log. One answer serves for the high watermark, for leaving the ISR and for joining it.
+There are three such rules, the last of them KIP-320's. Each uses the follower's last fetch as the leader remembers it, never
+the follower's log. The same rule serves for the high watermark, for leaving the ISR and for joining it.
 """
 
 from spec.broker.rules.high_watermark import awaited_if_in_isr
@@ -38,12 +38,12 @@ def replicated_by_last_epoch(role: LeaderAndIsr, log: Log, fetch: FetchPosition,
 def replicated_by_leader_epoch(role: LeaderAndIsr, log: Log, fetch: FetchPosition, offset: Offset) -> bool:
     """As `replicated_by_offset`, and the fetch must have been made in the leader's current epoch.
 
-    In an older epoch the follower may still have to truncate what it has acknowledged.
+    In an older epoch the follower may still have to truncate records that it has acknowledged.
 
     **Kafka:** `Partition.updateFollowerFetchState` behind the epoch check of KIP-320, since 2.1.
 
-    **Departs:** a broker looks at a fetch's epoch when the fetch arrives (`check_leader_epoch`), and lets one without an
-    epoch pass; here the epoch is remembered with the fetch, and one without an epoch never counts.
+    **Departs:** a broker checks a fetch's epoch when the fetch arrives (`check_leader_epoch`), and accepts one without an
+    epoch; here the epoch is remembered with the fetch, and one without an epoch never counts.
     """
     return fetch.current_leader_epoch == role.leader_epoch and fetch.fetch_offset >= offset
 
@@ -58,9 +58,9 @@ def holds_back_high_watermark(role: LeaderAndIsr, follower: BrokerId, has_replic
 
     **Kafka:** `Partition.maybeIncrementLeaderHW`.
 
-    **Departs:** the high watermark moves one record at a time, a step each; a broker moves it as far as it may go
-    (`leader_high_watermark`). It waits for the ISR in every version, as Kafka did up to 0.10.1: there is no time, by
-    which others would count as caught up.
+    **Departs:** the high watermark moves one record in each step; a broker moves it as far as it may go
+    (`leader_high_watermark`). Here it waits for the ISR in every version, as in Kafka up to 0.10.1: without time no other
+    replica counts as caught up.
     """
     return awaited_if_in_isr(follower in role.isr, caught_up=False, eligible=False) and not has_replicated
 

@@ -1,4 +1,4 @@
-"""The in-sync replicas in the published models: who leaves, and who joins."""
+"""The in-sync replicas in the published models: which replicas leave, and which join."""
 
 from spec.broker.rules.isr.proposal import isr_with, isr_without
 from spec.log.algebra import Log
@@ -12,20 +12,20 @@ def may_leave_isr(role: LeaderAndIsr, follower: BrokerId, has_replicated_all: bo
 
     **Kafka:** `Partition.maybeShrinkIsr`, `getOutOfSyncReplicas`.
 
-    **Departs:** a broker drops who has not been caught up for `replica.lag.time.max.ms`, all of them at once; here a lag
-    of any length may end a follower's membership, and one leaves in a step.
+    **Departs:** a broker drops every follower that has not been caught up for `replica.lag.time.max.ms`, all of them at
+    once; here a lag of any length is enough, and one follower leaves in a step.
     """
     return follower in role.isr and not has_replicated_all
 
 
 def join_at_high_watermark(role: LeaderAndIsr, log: Log, high_watermark: Offset) -> bool:
-    """A follower that has reached the leader's high watermark may join, whatever the high watermark is.
+    """A follower that has reached the leader's high watermark may join, even if the high watermark is old.
 
-    A new leader's high watermark lags behind what its predecessor has committed, so this is too early (KAFKA-7128).
+    A new leader's high watermark may be below its predecessor's, so this is too early (KAFKA-7128).
 
     **Kafka:** `Partition.maybeExpandIsr` up to 2.0.
 
-    **Departs:** only in form. A broker's `has_reached_high_watermark` also has what `may_join_isr` asks.
+    **Departs:** only in form. A broker's `has_reached_high_watermark` includes the check of `may_join_isr`.
     """
     return True
 
@@ -33,14 +33,14 @@ def join_at_high_watermark(role: LeaderAndIsr, log: Log, high_watermark: Offset)
 def join_after_epoch_start(role: LeaderAndIsr, log: Log, high_watermark: Offset) -> bool:
     """A follower that has reached the leader's high watermark may join once that has reached the leader's epoch.
 
-    Everything that an earlier leader can have committed lies before the records of this leader's epoch.
+    All records that an earlier leader can have committed lie before the records of this leader's epoch.
 
     Parameters: the leader's role, log and high watermark (offset).
 
     **Kafka:** `Partition.isFollowerInSync` (KAFKA-7128, since 2.1).
 
     **Departs:** in Kafka it is the follower's log end that has to reach the start of the leader's epoch, which may be
-    beyond the high watermark (`has_reached_epoch_start`); here it is the high watermark, so nobody joins before the
+    beyond the high watermark (`has_reached_epoch_start`); here it is the high watermark, so no follower joins before the
     leader's own records, or all records, are committed.
     """
     return high_watermark == log.end_offset or log.epoch_at(high_watermark) == role.leader_epoch
@@ -53,8 +53,8 @@ def may_join_isr(role: LeaderAndIsr, follower: BrokerId, has_replicated_committe
 
     **Kafka:** `Partition.maybeExpandIsr`.
 
-    **Departs:** a broker asks right after a fetch, and whether the follower is eligible and no proposal is under way;
-    here ISR changes are done in one step, and nobody is known to be down.
+    **Departs:** a broker checks right after a fetch, and also whether the follower is eligible and no proposal is under way;
+    here an ISR change is one step, and no broker is known to be down.
     """
     return follower not in role.isr and has_replicated_committed
 
@@ -62,8 +62,8 @@ def may_join_isr(role: LeaderAndIsr, follower: BrokerId, has_replicated_committe
 def without_replica(role: LeaderAndIsr, replica: BrokerId) -> LeaderAndIsr:
     """The state that a leader proposes in order to drop `replica`. **Kafka:** `Partition.shrinkIsr`.
 
-    **Departs:** the leader's whole state is proposed and goes into force at once; a broker proposes the ISR
-    (`isr_without`), and takes it when it is granted.
+    **Departs:** the leader's whole state is proposed and takes effect at once; a broker proposes the ISR (`isr_without`),
+    and takes it when the controller has granted it.
     """
     return role._replace(isr=isr_without(role.isr, frozenset({replica})))
 

@@ -15,7 +15,7 @@ MUTANTS = (
         "unfenced-truncation",
         "truncation_fencing",
         answer_anyone,
-        "a follower finds its truncation offset from any replica, in whatever epoch that is",
+        "a follower finds its truncation offset from any replica in any epoch",
     ),
     Mutant(
         "unfenced-fetch",

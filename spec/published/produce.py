@@ -11,32 +11,32 @@ def append_as_leader(log: LogT, epoch: Epoch, value: int) -> LogT:
 
     **Kafka:** `UnifiedLog.appendAsLeader`.
 
-    **Departs:** one record without a producer; a broker appends a batch, and moves its high watermark in the same step
-    if it alone is in sync.
+    **Departs:** one record without a producer; a broker appends a batch, and moves its high watermark in the same step if it
+    is the only in-sync replica.
     """
     return log.append((Record(value, epoch),))
 
 
 def acknowledged_on_append(acks: int) -> bool:
-    """Whether the producer hears of success as soon as the leader has the record: acks=1.
+    """Whether the producer gets its acknowledgement as soon as the leader has the record: acks=1.
 
     **Kafka:** `ReplicaManager.maybeAddDelayedProduce`.
 
-    **Departs:** in Kafka a producer with acks=0 goes on at once as well; nobody tells it anything.
+    **Departs:** in Kafka a producer with acks=0 also goes on at once; it gets no answer.
     """
     return acks == ACKS_LEADER
 
 
 def acknowledged_on_commit(role: LeaderAndIsr, acks: int, high_watermark: Offset, min_isr: int) -> bool:
-    """Whether the producer hears of success when the high watermark passes the record: acks=all, enough in sync.
+    """Whether the producer gets its acknowledgement when the high watermark passes the record: acks=all, enough in sync.
 
     Parameters: the leader's `role`; the request's `acks`; the high watermark that has just passed the record (offset);
     `min.insync.replicas`, at most the number of replicas.
 
     **Kafka:** `Partition.checkEnoughReplicasReachOffset`.
 
-    **Departs:** nobody waits: the answer is given in the step that moves the high watermark, by the leader that moves it.
-    A broker answers when it looks, and a leader that was deposed answers `NOT_LEADER_OR_FOLLOWER`.
+    **Departs:** no request waits: the leader answers in the step in which it moves the high watermark. A broker may answer
+    later, and a deposed leader answers `NOT_LEADER_OR_FOLLOWER`.
     """
     told = completion(True, high_watermark, high_watermark, len(role.isr), min_isr)
     return acks == ACKS_ALL and told == Error.NONE

@@ -1,4 +1,4 @@
-"""Truncation in the published models: up to where a new follower keeps its log, in one step.
+"""Truncation in the published models: the offset up to which a new follower keeps its log, in one step.
 
 Each rule is the follower's side: it gets its own log and high watermark, and `ask`, which sends the leader "where does
 this epoch end in your log?" (OffsetForLeaderEpoch) and returns the answer. The leader's side is a broker's:
@@ -18,10 +18,9 @@ Ask: TypeAlias = Callable[[Epoch], EpochEndOffset]
 
 
 def truncate_to_high_watermark(log: Log, high_watermark: Offset, ask: Ask) -> Offset:
-    """Keep what the follower knows to be committed; ask nobody.
+    """Keep the log below the follower's high watermark; ask no other broker.
 
-    Loses records that are committed but that the follower does not yet know to be, and keeps records that another
-    leader has since replaced.
+    It loses committed records above the follower's high watermark, and keeps records that another leader has since replaced.
 
     **Kafka:** `ReplicaManager.makeFollowers` before KIP-101, up to 0.10.
 
@@ -31,9 +30,9 @@ def truncate_to_high_watermark(log: Log, high_watermark: Offset, ask: Ask) -> Of
 
 
 def truncate_to_epoch_end(log: Log, high_watermark: Offset, ask: Ask) -> Offset:
-    """Keep what lies before the end, in the leader's log, of the epoch in which the follower's log ends.
+    """Keep the log up to the end that its latest epoch has in the leader's log.
 
-    Fall back to the high watermark if the log has no epoch to ask about, or if the leader does not know it.
+    Truncate to the high watermark if the log has no epoch to ask about, or if the leader does not know it.
 
     **Kafka:** `ReplicaFetcherThread.maybeTruncate` after KIP-101, 0.11 to 1.1.
 
@@ -47,12 +46,12 @@ def truncate_to_epoch_end(log: Log, high_watermark: Offset, ask: Ask) -> Offset:
 
 
 def truncate_to_common_epoch(log: Log, high_watermark: Offset, ask: Ask) -> Offset:
-    """Keep the part that follower and leader share: ask epoch by epoch, backwards, until one is known to both.
+    """Keep the part that follower and leader share: ask epoch by epoch, backwards, until both know one.
 
     **Kafka:** `AbstractFetcherThread.truncateToEpochEndOffsets`, asked again until complete (KIP-279, since 2.0).
 
-    **Departs:** all rounds of the exchange are one step, in which the leader's log stays as it is; a broker's fetcher
-    makes one round with each answer (`truncation_by_answer`), and may be told to follow somebody else in between.
+    **Departs:** all rounds are one step, in which the leader's log does not change; a broker's fetcher makes one round with
+    each answer (`truncation_by_answer`), and may have to follow another leader in between.
     """
     remaining = log
     while remaining.latest_epoch != NO_EPOCH:
@@ -66,13 +65,13 @@ def truncate_to_common_epoch(log: Log, high_watermark: Offset, ask: Ask) -> Offs
 def clamped(offset: Offset, log: Log) -> Offset:
     """A truncation offset (of a log that may end before it). **Kafka:** `AbstractFetcherThread.getOffsetTruncationState`.
 
-    **Departs:** a step of its own, to mend `truncate_to_epoch_end`; it is part of a broker's `truncation_step`.
+    **Departs:** a separate step, which repairs `truncate_to_epoch_end`; it is part of a broker's `truncation_step`.
     """
     return min(offset, log.end_offset)
 
 
 def answer_anyone(self_id: BrokerId, role: LeaderAndIsr, claimed: Epoch, leader_only: bool) -> Error:
-    """Answer OffsetForLeaderEpoch whatever this replica's role and epoch: the published models up to KIP-279 do.
+    """Answer OffsetForLeaderEpoch in any role and epoch, as in the published models up to KIP-279.
 
     **Kafka:** no release does.
 

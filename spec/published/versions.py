@@ -1,7 +1,7 @@
 """The published models' protocols as data: a version is a record of rules.
 
-A later version is an earlier one with some rules replaced, so the diff of two records is what the KIPs between them
-changed. Settings (unclean election, acks, min.insync.replicas) are not rules and do not appear here.
+A later version is an earlier one with some rules replaced. So the difference of two records shows the changes of the KIPs
+between them. Settings (unclean election, acks, min.insync.replicas) are not rules and do not appear here.
 """
 
 from collections.abc import Callable
@@ -28,21 +28,22 @@ from spec.published.truncation import (
 from spec.values import BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset
 
 TruncationRule: TypeAlias = Callable[[Log, Offset, Ask], Offset]
-"""Up to which offset a follower keeps its log, of which it knows the high watermark."""
+"""A rule for the offset up to which a follower keeps its log, from the log and its high watermark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The rules in which Kafka's versions differ.
+    """The rules in which the versions differ.
 
     - `truncation`: up to which offset a new follower keeps its log, `None`: all of it;
-    - `truncation_when_refused`: the same of a follower whose fetch was refused for its log, `None`: no fetch is;
-    - `epoch_lookup`: what a replica answers when asked where an epoch ends in its log;
-    - `truncation_fencing`: whose OffsetForLeaderEpoch requests a replica answers;
-    - `fetch_fencing`: whose fetches a leader serves;
+    - `truncation_when_refused`: the same for a follower whose fetch was refused for its log, `None`: no fetch is refused for
+      that;
+    - `epoch_lookup`: how a replica finds where an epoch ends in its log;
+    - `truncation_fencing`: which OffsetForLeaderEpoch requests a replica answers;
+    - `fetch_fencing`: which fetches a leader serves;
     - `has_replicated`: when a leader believes that a follower has replicated up to an offset;
     - `may_join`: what else must hold before a follower joins the ISR;
-    - `start_leading`: what a new leader notes in its log;
+    - `start_leading`: what a new leader writes to its epoch history;
     - `fail_broker`: how the controller takes a failed broker out of the partition.
     """
 
@@ -63,7 +64,7 @@ class IsrProtocol:
     """The rules of ISR changes by request (KIP-497).
 
     - `counted_isr`: which replicas the high watermark waits for;
-    - `propose`: what a leader assumes while a proposal of its is unanswered.
+    - `propose`: the leader's ISR state while its proposal is unanswered.
     """
 
     name: str
@@ -89,7 +90,7 @@ KIP_101 = replace(TRUNCATE_TO_HW, name="kip-101", truncation=truncate_to_epoch_e
 """0.11: a new follower asks where the epoch of its last record ends."""
 
 KIP_279 = replace(KIP_101, name="kip-279", truncation=truncate_to_common_epoch, epoch_lookup=look_up_as_designed)
-"""2.0: the leader names the largest epoch it shares, and the follower asks until one is common."""
+"""2.0: the leader names the largest epoch up to the one asked, and the follower asks until both know one."""
 
 KIP_320_FIRST_TRY = replace(
     KIP_279,
@@ -110,7 +111,7 @@ KIP_320 = replace(
     has_replicated=replicated_by_leader_epoch,
     may_join=join_after_epoch_start,
 )
-"""2.1: whatever a follower asks or fetches carries its leader epoch, and counts in that epoch only."""
+"""2.1: every request of a follower carries its leader epoch, and counts in that epoch only."""
 
 ASYNC_ISR = IsrProtocol(name="async-isr", counted_isr=maximal_isr, propose=propose)
 """2.7 (KIP-497): ISR changes are requests, and the high watermark waits for every replica that may be in sync."""

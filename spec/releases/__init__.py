@@ -1,1 +1,1 @@
-"""Kafka's history as data: each release is a record of rules, so what a KIP changed is the difference of two records."""
+"""Kafka's history as data: each release is a record of rules, and the difference of two records shows what a KIP changed."""

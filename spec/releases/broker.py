@@ -1,7 +1,7 @@
-"""The history of Kafka's broker: each version is the one before with some rules replaced.
+"""The history of Kafka's broker: each release is the one before with some rules replaced.
 
-A version is Kafka's release x.y.0 as it came out, its bugs included. Rules are held per broker, so a cluster in the middle
-of an upgrade is brokers of different versions. Up to 2.8 the controller keeps the state in ZooKeeper, from 3.0 in KRaft.
+A release is Kafka's x.y.0 as it came out, its bugs included. Each broker has its own record, so a cluster in the middle of
+an upgrade has brokers of different releases. Up to 2.8 the controller keeps the state in ZooKeeper, from 3.0 in KRaft.
 """
 
 from dataclasses import replace
@@ -146,10 +146,10 @@ BROKER_1_0 = replace(BROKER_0_11, name="1.0")
 """Nothing here changed."""
 
 BROKER_1_1 = replace(BROKER_1_0, name="1.1", takes_answer=takes_same_offset_when_ready)
-"""A follower that truncates takes no records."""
+"""A follower that is truncating takes no records."""
 
 BROKER_2_0 = replace(BROKER_1_1, name="2.0", epoch_lookup=look_up_within_history)
-"""KIP-279: the answer names the largest epoch up to the one asked, and the follower asks on until one is common."""
+"""KIP-279: the answer names the largest epoch up to the one asked, and the follower asks until both know one."""
 
 BROKER_2_1 = replace(
     BROKER_2_0,
@@ -161,7 +161,7 @@ BROKER_2_1 = replace(
     has_reached=has_reached_epoch_start,
     names_epochs=name_leader_epoch,
 )
-"""KIP-320: requests carry the leader epoch. KAFKA-7415: a new leader notes its epoch. KAFKA-7128: no early joining."""
+"""KIP-320: requests carry the leader epoch. KAFKA-7415: a new leader records its epoch. KAFKA-7128: no early joining."""
 
 BROKER_2_2 = replace(BROKER_2_1, name="2.2", latest_offset_lags=lags_behind_epoch_start, promises_latest_offset=True)
 """KIP-207: a new leader does not show a latest offset that goes back."""
@@ -182,7 +182,7 @@ BROKER_2_7 = replace(
     counts_fetch=count_every_fetch,
     truncate=truncate,
 )
-"""KIP-497: ISR changes are requests. KIP-595: a leader tells of divergence. KAFKA-10706: truncation to the end."""
+"""KIP-497: ISR changes are requests. KIP-595: a leader reports divergence. KAFKA-10706: truncation to the end."""
 
 BROKER_2_8 = replace(
     BROKER_2_7,
@@ -192,14 +192,14 @@ BROKER_2_8 = replace(
     truncation=truncation_and_fetch,
     high_watermark_when_diverging=take_high_watermark_first,
 )
-"""KIP-595 in the follower: it truncates by what a fetch says. With two bugs, KAFKA-13141 and KAFKA-14704."""
+"""KIP-595 in the follower: it truncates by the answer to a fetch. With two bugs, KAFKA-13141 and KAFKA-14704."""
 
 BROKER_3_0 = replace(BROKER_2_8, name="3.0", divergence=diverges_within_log, counts_fetch=count_unless_diverging)
 """KAFKA-13141 and KAFKA-12996 repaired."""
 
 BROKER_3_1 = replace(BROKER_3_0, name="3.1", on_isr_error=roll_back_if_not_attempted)
 BROKER_3_2 = replace(BROKER_3_1, name="3.2", on_isr_error=give_up_if_invalid)
-"""A proposal that was not looked at is taken back; one that is invalid is not repeated."""
+"""A proposal that the controller refused unchecked is rolled back; an invalid one is not repeated."""
 
 BROKER_3_3 = replace(
     BROKER_3_2,
@@ -209,7 +209,7 @@ BROKER_3_3 = replace(
     asks_for_isr=ask_for_eligible_isr,
     on_isr_error=roll_back_if_ineligible,
 )
-"""KIP-841: fenced and departing replicas do not join. Announcements count by partition epoch."""
+"""KIP-841: replicas that are fenced or shutting down do not join. Announcements count by partition epoch."""
 
 BROKER_3_4 = replace(BROKER_3_3, name="3.4")
 """Nothing here changed."""
@@ -232,7 +232,7 @@ BROKER_3_6 = replace(
     last_epoch=forget_last_epoch_if_first_is_empty,
     last_epoch_needs_answer=True,
 )
-"""KAFKA-15021: the high watermark does not wait for who may not join. With a bug, KAFKA-15510."""
+"""KAFKA-15021: the high watermark does not wait for a replica that may not join. With a bug, KAFKA-15510."""
 
 BROKER_3_7 = replace(
     BROKER_3_6,
@@ -249,7 +249,7 @@ BROKER_3_9 = replace(BROKER_3_8, name="3.9")
 """3.8 and 3.9: nothing here changed."""
 
 BROKER_4_0 = replace(BROKER_3_9, name="4.0", takes_records=take_up_to_epoch)
-"""KAFKA-18723: no records of a later epoch than the one in which they were asked for."""
+"""KAFKA-18723: a follower appends no records of an epoch later than its own."""
 
 BROKER_NEXT = replace(
     BROKER_4_0,
@@ -259,9 +259,9 @@ BROKER_NEXT = replace(
     takes_answer=takes_same_epoch,
     joins=joins_under_min_isr_if_caught_up,
 )
-"""4.0 with what is known to be wrong repaired.
+"""4.0 with its known defects repaired.
 
-Followers remembered over missed epochs; proposals forgotten for metadata that tell nothing new; KAFKA-18991; KAFKA-19996.
+Follower states kept over missed epochs; proposals dropped for metadata that are not new; KAFKA-18991; KAFKA-19996.
 """
 
 BROKER_RELEASES = (
@@ -291,4 +291,4 @@ BROKER_RELEASES = (
     BROKER_4_0,
     BROKER_NEXT,
 )
-"""All versions, the oldest first."""
+"""All releases, the oldest first."""

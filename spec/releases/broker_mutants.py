@@ -1,6 +1,6 @@
 """Mutants of the broker: one of its rules weakened, to show that the rule is needed.
 
-Many are what an older release did; the rest never were in any.
+Many restore the rule of an older release; the others were never in a release.
 """
 
 from spec.broker.rules.divergence import count_every_fetch, diverges, no_divergence_check
@@ -38,17 +38,17 @@ from spec.values import UNKNOWN_OFFSET, Epoch, Offset, PartitionEpoch
 
 
 def takes_any_registration(lifecycle: BrokerLifecycle, response: BrokerRegistrationResponse) -> bool:
-    """Take every answer to a registration, be it another incarnation's. **Kafka:** no release."""
+    """Take every answer to a registration, even another incarnation's. **Kafka:** no release."""
     return True
 
 
 def takes_any_announcement(leader_epoch: Epoch, leader: LeaderIsr, epoch: Epoch, partition_epoch: PartitionEpoch) -> bool:
-    """Take every announcement of the partition, be it older than what is known. **Kafka:** no release."""
+    """Take every announcement of the partition, even an older one than the last. **Kafka:** no release."""
     return True
 
 
 def takes_any_offset(fetcher: FetchState, offset: Offset, asked_in: Epoch) -> bool:
-    """Take every answer to a fetch, from whichever offset that was. **Kafka:** no release."""
+    """Take every answer to a fetch from any offset. **Kafka:** no release."""
     return is_fetching(fetcher)
 
 
@@ -67,13 +67,13 @@ BROKER_MUTANTS = (
         "take-registration-of-earlier-incarnation",
         "takes_registration",
         takes_any_registration,
-        "a starting broker takes the answer to an earlier incarnation for its own",
+        "a starting broker takes the answer to an earlier incarnation as its own",
     ),
     Mutant(
         "act-on-old-metadata",
         "acts_on_metadata",
         acts_on_any_metadata,
-        "a starting broker acts on its past",
+        "a starting broker acts on old metadata",
         traits=(("acts_on_old_metadata", True),),
     ),
     Mutant("take-old-announcement", "takes_announcement", takes_any_announcement, "older announcements are taken"),
@@ -81,34 +81,40 @@ BROKER_MUTANTS = (
         "forget-proposal-on-old-news",
         "announced_isr",
         apply_partition,
-        "an announcement that tells nothing new drops a proposal made since",
+        "an announcement that is not new drops a proposal made after it",
     ),
-    Mutant("no-epoch-entry", "start_leading", start_leading, "a new leader does not note its epoch (KAFKA-7415)"),
+    Mutant("no-epoch-entry", "start_leading", start_leading, "a new leader does not record its epoch (KAFKA-7415)"),
     Mutant(
         "keep-followers-over-missed-epochs",
         "knows_followers",
         knows_followers_if_it_led,
-        "a leader relies on fetches made before epochs that it has missed",
+        "a leader counts fetches made before epochs that it has missed",
     ),
     Mutant(
-        "do-not-restart-fetcher", "restarts_fetching", restarts_with_leader, "a follower goes on in a new epoch (KAFKA-7164)"
+        "do-not-restart-fetcher",
+        "restarts_fetching",
+        restarts_with_leader,
+        "a follower keeps its fetcher in a new epoch (KAFKA-7164)",
     ),
     Mutant(
         "truncate-to-high-watermark",
         "start_following",
         start_at_high_watermark,
-        "a follower keeps what it knows is committed",
+        "a follower truncates to its high watermark",
         traits=(("truncates_at_once", True),),
     ),
     Mutant("no-sequence-check", "check_sequences", append_unchecked, "an idempotent producer's batches are not checked"),
-    Mutant("min-isr-of-one", "min_isr", one_is_enough, "acks=all does not ask for enough in-sync replicas"),
+    Mutant("min-isr-of-one", "min_isr", one_is_enough, "acks=all requires too few in-sync replicas"),
     Mutant("unfenced-requests", "serves", check_serves_unfenced, "requests of any epoch are answered"),
-    Mutant("epoch-lookup-as-designed", "epoch_lookup", look_up_as_designed, "the epoch lookup as KIP-279 first had it"),
+    Mutant("epoch-lookup-as-designed", "epoch_lookup", look_up_as_designed, "the epoch lookup of KIP-279's first design"),
     Mutant("epoch-lookup-by-end", "epoch_lookup", look_up_end_only, "the answer does not name the epoch that ends"),
-    Mutant("no-divergence-check", "divergence", no_divergence_check, "a leader does not say where logs part"),
-    Mutant("diverging-before-start", "divergence", diverges, "a leader tells of offsets before its log (KAFKA-12996)"),
+    Mutant("no-divergence-check", "divergence", no_divergence_check, "a leader does not say where logs diverge"),
+    Mutant("diverging-before-start", "divergence", diverges, "a leader answers with offsets before its log (KAFKA-12996)"),
     Mutant(
-        "count-diverging-fetch", "counts_fetch", count_every_fetch, "a fetch counts that is about to be cut (KAFKA-13141)"
+        "count-diverging-fetch",
+        "counts_fetch",
+        count_every_fetch,
+        "a fetch counts whose log is about to be truncated (KAFKA-13141)",
     ),
     Mutant(
         "count-fetch-of-earlier-incarnation",
@@ -116,9 +122,12 @@ BROKER_MUTANTS = (
         accept_any_replica_epoch,
         "a fetch of an earlier incarnation counts (KIP-903)",
     ),
-    Mutant("await-isr-only", "awaits", awaited_if_in_isr, "the high watermark overtakes who is about to join"),
+    Mutant("await-isr-only", "awaits", awaited_if_in_isr, "the high watermark overtakes a replica that is about to join"),
     Mutant(
-        "await-ineligible", "awaits", awaited_if_caught_up, "the high watermark waits for who may not join (KAFKA-15021)"
+        "await-ineligible",
+        "awaits",
+        awaited_if_caught_up,
+        "the high watermark waits for a replica that may not join (KAFKA-15021)",
     ),
     Mutant(
         "advance-below-min-isr", "may_advance", advance_at_any_isr_size, "the high watermark moves below min ISR (KIP-966)"
@@ -126,7 +135,9 @@ BROKER_MUTANTS = (
     Mutant(
         "latest-offset-goes-back", "latest_offset_lags", never_lags, "a new leader shows a lower latest offset (KIP-207)"
     ),
-    Mutant("admit-anybody", "is_eligible", any_replica_is_eligible, "fenced and departing replicas join (KIP-841)"),
+    Mutant(
+        "admit-anybody", "is_eligible", any_replica_is_eligible, "replicas that are fenced or shutting down join (KIP-841)"
+    ),
     Mutant(
         "admit-earlier-incarnation",
         "is_eligible",
@@ -134,14 +145,14 @@ BROKER_MUTANTS = (
         "a replica joins by a fetch of an earlier incarnation (KIP-903)",
     ),
     Mutant("join-before-epoch-start", "has_reached", has_reached_high_watermark, "a follower joins too early (KAFKA-7128)"),
-    Mutant("join-before-high-watermark", "has_reached", has_fetched, "a follower joins without what is committed"),
+    Mutant("join-before-high-watermark", "has_reached", has_fetched, "a follower joins without all committed records"),
     Mutant("join-under-min-isr", "joins", joins_at_any_isr_size, "a slow follower joins and leaves (KAFKA-19996)"),
     Mutant("shrink-before-confirmation", "propose", propose_as_if_granted, "a proposal counts as granted"),
     Mutant(
         "high-watermark-over-committed-isr", "counted_isr", committed_isr, "a pending admission does not count (KIP-497)"
     ),
-    Mutant("roll-back-on-any-error", "on_isr_error", roll_back_always, "a proposal is forgotten that may have been applied"),
-    Mutant("truncate-only-if-longer", "truncate", truncate_if_longer, "an epoch opened in vain stays (KAFKA-10706)"),
+    Mutant("roll-back-on-any-error", "on_isr_error", roll_back_always, "a proposal is dropped that may have been applied"),
+    Mutant("truncate-only-if-longer", "truncate", truncate_if_longer, "an opened epoch without records stays (KAFKA-10706)"),
     Mutant("take-answer-of-other-epoch", "takes_answer", takes_same_offset_when_ready, "a late answer counts (KAFKA-18991)"),
     Mutant("take-answer-of-other-offset", "takes_answer", takes_any_offset, "an answer to another fetch counts"),
     Mutant("take-later-epochs", "takes_records", take_all, "records of a later epoch are appended (KAFKA-18723)"),

@@ -1,4 +1,4 @@
-"""The history of Kafka's KRaft controller: each version is the one before with some rules replaced."""
+"""The history of Kafka's KRaft controller: each release is the one before with some rules replaced."""
 
 from dataclasses import replace
 
@@ -65,7 +65,7 @@ KRAFT_3_0 = ControllerProtocol(
 """3.0 and 3.1: the first KRaft controllers (KIP-500)."""
 
 KRAFT_3_2 = replace(KRAFT_3_0, name="3.2", elect=elect, marks_recovering=recovering_unless_already)
-"""3.2: an acceptable leader stays; unclean elections are recovered from (KIP-704)."""
+"""3.2: an acceptable leader stays; unclean elections set a recovery state (KIP-704)."""
 
 KRAFT_3_3 = replace(
     KRAFT_3_2,

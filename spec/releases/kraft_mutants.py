@@ -25,13 +25,13 @@ def elect_anybody(
     election: Election,
     last_known: bool,
 ) -> Elected:
-    """As `elect`, and any acceptable replica if nobody is in sync or eligible, as if that were clean."""
+    """As `elect`, but with no replica in sync or eligible, elect any acceptable one as if that were clean."""
     elected = elect(partition, target, acceptable, election, last_known)
     return elected if elected.leader != NO_LEADER else elect_any(target, acceptable)._replace(unclean=False)
 
 
 def check_leader_only(partition: PartitionRegistration, request: AlterPartitionRequest) -> Error:
-    """As `check_proposer`, whatever partition epoch the proposal was made on."""
+    """As `check_proposer`, without the check of the partition epoch."""
     return check_proposer(partition, request._replace(partition_epoch=partition.partition_epoch))
 
 
@@ -50,19 +50,19 @@ CONTROLLER_MUTANTS = (
         "stale-broker-epoch-accepted",
         "eligible_for_isr",
         active_is_eligible,
-        "a replica joins the ISR by what an earlier incarnation of it has fetched (KIP-903)",
+        "a replica joins the ISR by the fetch of an earlier incarnation (KIP-903)",
     ),
     Mutant(
         "fenced-replica-admitted",
         "eligible_for_isr",
         anybody_is_eligible,
-        "a replica joins the ISR whatever state its broker is in (KIP-841)",
+        "a replica joins the ISR even if its broker is fenced or shutting down (KIP-841)",
     ),
     Mutant(
         "stale-partition-epoch-accepted",
         "check_proposer",
         check_leader_only,
-        "a proposal is taken though the partition has changed since it was made (KIP-497)",
+        "a proposal is accepted although the partition has changed since (KIP-497)",
     ),
     Mutant(
         "unclean-replica-keeps-its-place",
@@ -80,7 +80,7 @@ CONTROLLER_MUTANTS = (
         "last-known-leader-while-down",
         "last_known_leader",
         last_known_leader_up_or_down,
-        "the leader that was last is elected whether it is up or not (KAFKA-19522)",
+        "the last leader is elected whether it is up or not (KAFKA-19522)",
     ),
     Mutant(
         "eligible-without-assignment",
@@ -104,13 +104,13 @@ CONTROLLER_MUTANTS = (
         "unfenced-before-caught-up",
         "caught_up",
         caught_up_at_once,
-        "a broker takes part before it knows the metadata up to its own registration",
+        "a broker is unfenced before it knows the metadata up to its own registration",
         traits=(("awaits_all_metadata", False),),
     ),
     Mutant(
         "second-registration-fences",
         "register_again",
         register_again_anew,
-        "a registration that is sent twice fences the broker, and leaves it in the ISR",
+        "a repeated registration fences the broker, and leaves it in the ISR",
     ),
 )

@@ -1,4 +1,4 @@
-"""What a broker of the ZooKeeper era does with the controller's requests, and with its own writes of the ISR."""
+"""A broker of the ZooKeeper era: its handlers of the controller's requests, and its own writes of the ISR."""
 
 from typing import Generic, NamedTuple, TypeAlias
 
@@ -19,7 +19,7 @@ from spec.zookeeper.rules import check_controller_epoch, check_request_epoch
 
 
 class ZkReplica(NamedTuple, Generic[LogT]):
-    """A replica, and the epoch of the latest controller that its broker has heard of.
+    """A replica, and the latest controller epoch that its broker knows.
 
     Kafka: `ReplicaManager.controllerEpoch`.
     """
@@ -32,7 +32,7 @@ ZkHandled: TypeAlias = Step[ZkReplica[LogT], Effect | Reply[ErrorResponse]]
 
 
 def check_request(broker: Broker, replica: ZkReplica[LogT], request: LeaderAndIsrRequest | StopReplicaRequest) -> Error:
-    """Whether a broker does what a controller asks: it is meant for this incarnation, and the controller is not an old one.
+    """Whether a broker obeys a request: it is meant for this incarnation, and its controller has not been replaced.
 
     Errors: `STALE_BROKER_EPOCH`, `STALE_CONTROLLER_EPOCH`.
 
@@ -48,13 +48,13 @@ def handle_leader_and_isr(
     """Lead or follow as the controller announces, if the announcement is newer than what the broker knows.
 
     An announcement without a leader is ignored: the leader epoch stays, and so does the fetcher. A broker that led goes on
-    leading, for it cannot know that it leads no more.
+    leading, because it does not know that it has lost the leadership.
 
     Errors: those of `check_request`; `STALE_CONTROLLER_EPOCH` for an announcement that is not newer.
 
-    **Kafka:** `ReplicaManager.becomeLeaderOrFollower`; `makeFollowers`, which looks for the leader among the brokers that
-    are alive. **Leaves out:** that the brokers which are alive come by another request of the controller
-    (`UpdateMetadata`), always before who leads.
+    **Kafka:** `ReplicaManager.becomeLeaderOrFollower`; `makeFollowers`, which looks for the leader among the live brokers.
+    **Leaves out:** that the live brokers come by another request of the controller (`UpdateMetadata`), always before the
+    leader.
     """
     error, before = check_request(broker, replica, request), replica.partition
     is_newer = broker.protocol.takes_announcement(
@@ -87,7 +87,7 @@ def registration_of(request: LeaderAndIsrRequest) -> PartitionRegistration:
 
 
 def handle_stop_replica(broker: Broker, replica: ZkReplica[LogT], request: StopReplicaRequest, now: int) -> ZkHandled[LogT]:
-    """Stop fetching, or give the replica up altogether. Errors: those of `check_request`.
+    """Stop fetching, or delete the replica. Errors: those of `check_request`.
 
     **Kafka:** `ReplicaManager.stopReplicas`.
     """
@@ -113,7 +113,7 @@ def write_of(replica: ZkReplica[LogT], request: AlterPartitionRequest) -> Condit
 
 
 def outcome_of(request: AlterPartitionRequest, write: ConditionalWrite, written: bool) -> AlterPartitionResponse:
-    """The outcome of that write, as the answer to a request would tell it. **Kafka:** `Partition.updateIsr`."""
+    """The outcome of that write, in the form of a response. **Kafka:** `Partition.updateIsr`."""
     partition: PartitionId = request.partition_id
     if not written:
         return AlterPartitionResponse(Error.INVALID_UPDATE_VERSION, partition)

@@ -1,8 +1,8 @@
-"""The controller that keeps its state in ZooKeeper, and tells brokers by request (Kafka 0.10 to 2.8).
+"""The controller that keeps its state in ZooKeeper, and sends requests to brokers (Kafka 0.10 to 2.8).
 
-It decides on what it has read of a partition's node, and writes on condition that the node is still the same. If it is not,
-the runner reads the node again (`refresh`) and gives the handler the same event again: neither the new state nor the
-effects after the refused write ever happen. A decision is written before it is announced.
+It decides by the partition's node as it has read it, and writes only if the node is still the same. If the node has changed,
+the caller reads it again (`refresh`) and calls the handler again with the same event. The new state and the effects after a
+refused write never happen. A decision is written before it is announced.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -39,7 +39,7 @@ class ZkPartition(NamedTuple):
 
 
 class ZkControllerState(NamedTuple):
-    """What the controller holds. A broker in controlled shutdown is live, but not *online*. Kafka: `ControllerContext`."""
+    """The state of the controller. A broker in controlled shutdown is live, but not *online*. Kafka: `ControllerContext`."""
 
     controller_epoch: Epoch
     live: tuple[LiveBroker, ...] = ()
@@ -68,12 +68,12 @@ def live_brokers(state: ZkControllerState) -> frozenset[BrokerId]:
 
 
 def online_brokers(state: ZkControllerState) -> frozenset[BrokerId]:
-    """Live brokers that do not shut down. **Kafka:** `ControllerContext.liveBrokerIds`."""
+    """Live brokers that are not in controlled shutdown. **Kafka:** `ControllerContext.liveBrokerIds`."""
     return live_brokers(state) - state.shutting_down
 
 
 def zk_partition_of(state: ZkControllerState, partition_id: PartitionId) -> ZkPartition:
-    """A partition that exists, as the controller has read it last. **Kafka:** `ControllerContext`."""
+    """An existing partition, as the controller has read it last. **Kafka:** `ControllerContext`."""
     found = [entry for entry in state.partitions if entry.partition_id == partition_id]
     assert found, f"the controller has not read partition {partition_id}"
     return found[0]
@@ -97,7 +97,7 @@ def with_partition(state: ZkControllerState, changed: ZkPartition) -> ZkControll
 def _announce(
     controller: ZkController, state: ZkControllerState, partition_id: PartitionId, to: tuple[BrokerId, ...]
 ) -> tuple[ZkEffect, ...]:
-    """Tell the live ones of these brokers about a partition. **Kafka:** `addLeaderAndIsrRequestForBrokers`."""
+    """Announce a partition to the live ones of these brokers. **Kafka:** `addLeaderAndIsrRequestForBrokers`."""
     entry = zk_partition_of(state, partition_id)
     role = entry.node.state
     request = LeaderAndIsrRequest(
@@ -119,7 +119,7 @@ def _announce(
 def _stop(
     controller: ZkController, state: ZkControllerState, partition_id: PartitionId, to: BrokerId, delete: bool
 ) -> tuple[ZkEffect, ...]:
-    """End a broker's replica, or its fetching, if it is live. **Kafka:** `addStopReplicaRequestForBrokers`."""
+    """Stop a broker's replica, or its fetching, if the broker is live. **Kafka:** `addStopReplicaRequestForBrokers`."""
     epoch = zk_partition_of(state, partition_id).node.state.leader_epoch
     return tuple(
         Send(
@@ -137,7 +137,8 @@ def _decide(
     decided: LeaderAndIsr | None,
     to: tuple[BrokerId, ...],
 ) -> ZkStep:
-    """Write what is decided, then announce it; nothing if nobody could be elected, or another controller has been here.
+    """Write a decision, then announce it; do nothing if no replica could be elected, or a later controller has written the
+    node.
 
     **Kafka:** `PartitionStateMachine.doElectLeaderForPartitions`, `ReplicaStateMachine.doHandleStateChanges`.
     """
@@ -151,7 +152,7 @@ def _decide(
 
 
 def _then(step: ZkStep, following: ZkStep) -> ZkStep:
-    """One step after another: the second was made from the state of the first."""
+    """Two steps in order; the second was made from the state of the first."""
     return Step(following.state, (*step.effects, *following.effects))
 
 
@@ -161,7 +162,7 @@ def _then(step: ZkStep, following: ZkStep) -> ZkStep:
 def on_new_partition(
     controller: ZkController, state: ZkControllerState, partition_id: PartitionId, replicas: tuple[BrokerId, ...]
 ) -> ZkStep:
-    """A new partition: its online replicas are in sync, and the first of them leads. If there is none, it waits.
+    """A new partition: its online replicas are in sync, and the first of them leads. If there is none, the partition waits.
 
     **Kafka:** `PartitionStateMachine.initializeLeaderAndIsrForPartitions`, formerly `initializeLeaderAndIsrForPartition`.
     """
@@ -179,9 +180,9 @@ def on_failover(
     live: tuple[LiveBroker, ...],
     partitions: tuple[ZkPartition, ...],
 ) -> ZkStep:
-    """A new controller: it announces all that it has read, then finds leaders for partitions whose leader is gone.
+    """A new controller: it announces all partitions that it has read, then elects leaders where the leader is gone.
 
-    Parameters: its epoch, one above the last controller's; what ZooKeeper holds.
+    Parameters: its epoch, one above the last controller's; the content of ZooKeeper.
 
     **Kafka:** `KafkaController.onControllerFailover`, `ReplicaStateMachine.startup`, `PartitionStateMachine.startup`.
     """
@@ -193,7 +194,7 @@ def on_failover(
 
 
 def elect_where_leader_is_gone(controller: ZkController, state: ZkControllerState, there: frozenset[BrokerId]) -> ZkStep:
-    """Find an online leader for every partition whose leader is not `there`.
+    """Elect an online leader for every partition whose leader is not `there`.
 
     **Kafka:** `PartitionStateMachine.triggerOnlinePartitionStateChange`.
     """
@@ -210,7 +211,7 @@ def elect_where_leader_is_gone(controller: ZkController, state: ZkControllerStat
 def take_replica_offline(
     controller: ZkController, state: ZkControllerState, partition_id: PartitionId, broker: BrokerId
 ) -> ZkStep:
-    """A replica is offline: it stops, if it can hear that, and leaves the ISR, and the leadership if it still has it.
+    """A replica is offline: it gets a request to stop, if its broker is live, leaves the ISR, and loses its leadership.
 
     **Kafka:** `ReplicaStateMachine.doHandleStateChanges` to `OfflineReplica`, `doRemoveReplicasFromIsr`.
     """
@@ -224,9 +225,9 @@ def take_replica_offline(
 
 
 def fail_brokers(controller: ZkController, state: ZkControllerState, gone: tuple[BrokerId, ...]) -> ZkStep:
-    """Brokers are gone: partitions that they led get other leaders, then they leave every ISR, in the order given.
+    """Brokers are gone: their partitions get other leaders, then the brokers leave every ISR, in the order given.
 
-    Partitions led by a broker in controlled shutdown, which did not find another leader before, try again.
+    An election is also tried again for partitions that a broker in controlled shutdown still leads.
 
     **Kafka:** `KafkaController.onBrokerFailure`, `onReplicasBecomeOffline`; the order is that of a hash map.
     """
@@ -241,7 +242,7 @@ def fail_brokers(controller: ZkController, state: ZkControllerState, gone: tuple
 
 
 def start_brokers(controller: ZkController, state: ZkControllerState, new: tuple[LiveBroker, ...]) -> ZkStep:
-    """Brokers have come: they are told of their partitions, then may lead those without a leader.
+    """Brokers have come: their partitions are announced to them, then they may lead those without a leader.
 
     **Kafka:** `KafkaController.onBrokerStartup`.
     """
@@ -254,10 +255,10 @@ def start_brokers(controller: ZkController, state: ZkControllerState, new: tuple
 
 
 def on_broker_change(controller: ZkController, state: ZkControllerState, nodes: tuple[LiveBroker, ...]) -> ZkStep:
-    """The controller looks at which brokers there are: some are new, some restarted, some gone; in this order.
+    """The set of live brokers has changed: some are new, some restarted, some gone; handled in this order.
 
-    Parameters: `nodes`, the brokers' ephemeral nodes. Of several brokers that are gone (or restarted) the one that the state
-    lists first is the first to leave the ISRs.
+    Parameters: `nodes`, the brokers' ephemeral nodes. If several brokers are gone (or restarted), they leave the ISRs in the
+    order in which the state lists them.
 
     **Kafka:** `KafkaController.processBrokerChange`.
     """
@@ -286,9 +287,11 @@ def on_broker_change(controller: ZkController, state: ZkControllerState, nodes: 
 def handle_controlled_shutdown(
     controller: ZkController, state: ZkControllerState, request: ControlledShutdownRequest, now_ms: int
 ) -> ZkStep:
-    """A broker wants to stop: others lead for it where they can, and it leaves the ISRs that it only follows in.
+    """A broker wants to stop: other brokers take over its partitions where they can, and it leaves the ISRs where it only
+    follows.
 
-    The answer names what it leads still; it may stop when there is nothing. Partitions with one replica are left alone.
+    The answer names the partitions that it still leads; it may stop when there are none. Partitions with one replica stay as
+    they are.
 
     Errors: `STALE_BROKER_EPOCH`; `BROKER_ID_NOT_REGISTERED` for a broker that is not live (in Kafka
     `BROKER_NOT_AVAILABLE`).
@@ -319,7 +322,7 @@ def handle_controlled_shutdown(
 def handle_elect_leaders(
     controller: ZkController, state: ZkControllerState, request: ElectLeadersRequest, now_ms: int
 ) -> ZkStep:
-    """Give a partition to its preferred replica.
+    """Make the preferred replica the leader of a partition.
 
     Errors: `ELECTION_NOT_NEEDED`, `PREFERRED_LEADER_NOT_AVAILABLE`.
 
@@ -338,10 +341,10 @@ def handle_elect_leaders(
 def handle_alter_partition(
     controller: ZkController, state: ZkControllerState, request: AlterPartitionRequest, now_ms: int
 ) -> ZkStep:
-    """A leader proposes an ISR instead of writing it. Who proposes, and whom, is not checked, nor who is alive.
+    """A leader proposes an ISR instead of writing it. Neither the sender nor the proposed members are checked.
 
-    Errors: `STALE_BROKER_EPOCH`, `FENCED_LEADER_EPOCH`. A proposal that is already so is answered with what is. One on top
-    of another partition epoch is refused by ZooKeeper: `refuse_alter_partition`.
+    Errors: `STALE_BROKER_EPOCH`, `FENCED_LEADER_EPOCH`. A proposal of the present ISR is answered with the present state.
+    ZooKeeper refuses one that is based on another partition epoch: `refuse_alter_partition`.
 
     **Kafka:** `KafkaController.processAlterIsr` in 2.7 and 2.8.
     """
@@ -363,7 +366,7 @@ def handle_alter_partition(
 
 
 def refuse_alter_partition(request: AlterPartitionRequest) -> AlterPartitionResponse:
-    """The answer when ZooKeeper has refused the write of a proposal: it was made on top of another partition epoch.
+    """The answer when ZooKeeper has refused the write of a proposal: it was based on another partition epoch.
 
     Errors: `INVALID_UPDATE_VERSION`.
 
@@ -385,7 +388,7 @@ def on_reassignment(
 ) -> ZkStep:
     """Move a partition to other replicas: announce old and new ones together, in a new leader epoch.
 
-    If the new ones are in sync already, the move is over at once.
+    If the new ones are in sync already, the reassignment is over at once.
 
     **Kafka:** `KafkaController.onPartitionReassignment`, phase A; `updateLeaderEpochAndSendRequest`.
     """
@@ -405,16 +408,19 @@ def on_reassignment(
 def _open_epoch(
     controller: ZkController, state: ZkControllerState, partition_id: PartitionId, to: tuple[BrokerId, ...]
 ) -> ZkStep:
-    """A new leader epoch with the same leader, so that all replicas take notice. **Kafka:** `updateLeaderEpoch`."""
+    """A new leader epoch with the same leader, so that all replicas take the announcement.
+
+    **Kafka:** `updateLeaderEpoch`.
+    """
     role = zk_partition_of(state, partition_id).node.state
     return _decide(controller, state, partition_id, role._replace(leader_epoch=next_epoch(role.leader_epoch)), to)
 
 
 def on_reassignment_progress(controller: ZkController, state: ZkControllerState, partition_id: PartitionId) -> ZkStep:
-    """The ISR of a partition on the move has changed: when all new replicas are in sync, the old ones go.
+    """The ISR of a partition under reassignment has changed: when all new replicas are in sync, the old ones are removed.
 
-    First the leadership moves if the leader goes or is offline; else a new epoch tells the new assignment. Then the old
-    replicas stop and leave the ISR.
+    First the leadership moves if the leader is removed or offline; otherwise a new leader epoch announces the new
+    assignment. Then the old replicas stop and leave the ISR.
 
     **Kafka:** `KafkaController.onPartitionReassignment`, phase B; `isReassignmentComplete`,
     `moveReassignedPartitionLeaderIfRequired`, `stopRemovedReplicasOfReassignedPartition`.

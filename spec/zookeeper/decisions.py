@@ -1,4 +1,4 @@
-"""What the controller of the ZooKeeper era makes of one partition: another leader, or one replica less.
+"""The ZooKeeper controller's decisions about one partition: another leader, or one replica less.
 
 Every decision opens a new leader epoch.
 """
@@ -8,7 +8,7 @@ from spec.values import NO_LEADER, BrokerId, LeaderAndIsr, next_epoch
 
 
 def elect_cleanly(partition: LeaderAndIsr, candidate: BrokerId) -> LeaderAndIsr:
-    """The partition led by an in-sync replica in a new epoch; the ISR is unchanged.
+    """The partition with an in-sync replica as leader in a new epoch; the ISR is unchanged.
 
     **Kafka:** `Election.leaderForOffline`, clean.
     """
@@ -16,7 +16,7 @@ def elect_cleanly(partition: LeaderAndIsr, candidate: BrokerId) -> LeaderAndIsr:
 
 
 def elect_uncleanly(partition: LeaderAndIsr, candidate: BrokerId) -> LeaderAndIsr:
-    """The partition led by an out-of-sync replica in a new epoch; it alone is the ISR from now on.
+    """The partition with an out-of-sync replica as leader in a new epoch; the ISR is that replica alone.
 
     **Kafka:** `Election.leaderForOffline`, unclean.
     """
@@ -24,7 +24,7 @@ def elect_uncleanly(partition: LeaderAndIsr, candidate: BrokerId) -> LeaderAndIs
 
 
 def fail_broker(partition: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
-    """The partition without a failed broker, in a new epoch: out of the ISR, and no leader if it led.
+    """The partition without a failed broker, in a new epoch: the broker leaves the ISR, and the leadership if it led.
 
     The last in-sync replica stays, so that only a replica with every committed record can be elected later.
 

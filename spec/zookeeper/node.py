@@ -1,6 +1,6 @@
-"""Partition state in ZooKeeper: who may change it, and how (Kafka up to 3.9, before the metadata log).
+"""Partition state in ZooKeeper, and the conditional writes that change it (Kafka up to 3.9, before the metadata log).
 
-ZooKeeper keeps a version with each node, and writes a node only if the writer names the version that is there. That is the
+ZooKeeper keeps a version with each node, and writes a node only if the writer names its present version. That is the
 partition epoch (formerly `zkVersion`). The controller writes leaders; up to 2.6 a partition's leader writes its ISR itself.
 """
 
@@ -11,7 +11,7 @@ from spec.values import NO_EPOCH, Epoch, Error, LeaderAndIsr, PartitionEpoch, Pa
 
 
 class PartitionNode(NamedTuple):
-    """What ZooKeeper holds of a partition, with its version, and the epoch of the controller that decided it.
+    """A partition's node in ZooKeeper, with its version, and the epoch of the controller that decided it.
 
     Kafka: `LeaderIsrAndControllerEpoch`, at `/brokers/topics/TOPIC/partitions/N/state`.
     """
@@ -24,7 +24,7 @@ class PartitionNode(NamedTuple):
 class ConditionalWrite(NamedTuple):
     """Write a partition's node if its version is the one given. If it is not, no later effect happens.
 
-    `checked_controller_epoch`: also only while this is the epoch of the current controller (`NO_EPOCH`: not asked).
+    `checked_controller_epoch`: write only while this is the epoch of the current controller (`NO_EPOCH`: not checked).
     Kafka: `KafkaZkClient.updateLeaderAndIsr`, `conditionalUpdatePath`.
     """
 
@@ -43,7 +43,7 @@ class NodeCreation(NamedTuple):
 
 
 class WriteResult(NamedTuple):
-    """Whether a node was written, and what it is now."""
+    """Whether a node was written, and its present state."""
 
     error: Error
     node: PartitionNode
@@ -63,12 +63,12 @@ def write_partition(node: PartitionNode, current_controller_epoch: Epoch, write:
 
 
 def written_node(write: ConditionalWrite) -> PartitionNode:
-    """The node as a successful write leaves it. **Kafka:** `LeaderAndIsr.withZkVersion`, the next version."""
+    """The node after a successful write. **Kafka:** `LeaderAndIsr.withZkVersion`, the next version."""
     return PartitionNode(write.state, write.controller_epoch, next_partition_epoch(write.expected_partition_epoch))
 
 
 def was_written(node: PartitionNode, write: ConditionalWrite) -> bool:
-    """Whether a write that seems refused had been done after all, and only its confirmation was lost.
+    """Whether an apparently refused write had succeeded, and only its confirmation was lost.
 
     **Kafka:** `ReplicationUtils.checkLeaderAndIsrZkData`.
     """
@@ -78,7 +78,7 @@ def was_written(node: PartitionNode, write: ConditionalWrite) -> bool:
 def isr_write(
     partition_id: PartitionId, role: LeaderAndIsr, controller_epoch: Epoch, partition_epoch: PartitionEpoch
 ) -> ConditionalWrite:
-    """A leader's own write of its ISR: in the epoch of the controller that made it leader, on the version it knows.
+    """A leader's own write of its ISR: with the epoch of the controller that made it leader, and the version that it knows.
 
     Parameters: `role` with the new ISR.
 

@@ -18,7 +18,7 @@ class LiveBroker(NamedTuple):
 class ZkControllerProtocol:
     """The rules in which the controllers of the ZooKeeper era differ.
 
-    - `remove_from_isr`: how a replica that is offline leaves the partition (the flag: unclean elections are allowed);
+    - `remove_from_isr`: how an offline replica leaves the partition (the flag: unclean elections are allowed);
     - `checked_epoch`: under which controller epoch a write is accepted;
     - `epoch_of`: the broker epoch that a request to a broker carries;
     - `has_bounced`: whether a broker has been restarted since the controller saw it last.
@@ -33,14 +33,14 @@ class ZkControllerProtocol:
 
 @dataclass(frozen=True, slots=True)
 class ZkControllerSettings:
-    """What a cluster configures: `unclean_election`: `unclean.leader.election.enable`."""
+    """The configuration of a cluster. `unclean_election`: `unclean.leader.election.enable`."""
 
     unclean_election: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ZkController:
-    """A controller of the ZooKeeper era as its handlers know it: the rules of its release, and what is configured."""
+    """A controller of the ZooKeeper era as its handlers know it: the rules of its release, and its settings."""
 
     protocol: ZkControllerProtocol
     settings: ZkControllerSettings = ZkControllerSettings()

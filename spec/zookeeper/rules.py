@@ -34,22 +34,28 @@ def own_epoch(controller_epoch: Epoch) -> Epoch:
 
 
 def no_broker_epoch(broker: LiveBroker) -> BrokerEpoch:
-    """Requests do not say for which incarnation of a broker they are meant. **Kafka:** up to 2.1."""
+    """Requests do not name an incarnation of a broker. **Kafka:** up to 2.1."""
     return NO_BROKER_EPOCH
 
 
 def current_broker_epoch(broker: LiveBroker) -> BrokerEpoch:
-    """Requests name the incarnation for which they are meant; another one refuses. **Kafka:** since 2.2 (KIP-380)."""
+    """Requests name the incarnation that they are meant for; another incarnation refuses them.
+
+    **Kafka:** since 2.2 (KIP-380).
+    """
     return broker.broker_epoch
 
 
 def never_bounced(before: LiveBroker, now: LiveBroker) -> bool:
-    """A broker that is back before the controller looks has not been away. **Kafka:** up to 2.1."""
+    """A broker that is back before the controller notices does not count as restarted. **Kafka:** up to 2.1."""
     return False
 
 
 def bounced(before: LiveBroker, now: LiveBroker) -> bool:
-    """A broker with a later broker epoch has been away. **Kafka:** `KafkaController.processBrokerChange`, since 2.2."""
+    """A broker with a later broker epoch counts as restarted.
+
+    **Kafka:** `KafkaController.processBrokerChange`, since 2.2.
+    """
     return now.broker_epoch > before.broker_epoch
 
 
@@ -64,9 +70,10 @@ def first_in_sync(replicas: tuple[BrokerId, ...], state: LeaderAndIsr, online: f
 def elect_offline(
     replicas: tuple[BrokerId, ...], state: LeaderAndIsr, online: frozenset[BrokerId], unclean: bool
 ) -> LeaderAndIsr | None:
-    """A partition whose leader is gone: the first online in-sync replica leads, offline ones leave the ISR.
+    """The election where the leader is gone: the first online in-sync replica leads, offline ones leave the ISR.
 
-    If there is none, and `unclean` elections are allowed, the first online replica leads alone; else nobody can.
+    If there is none, and `unclean` elections are allowed, the first online replica leads alone. Otherwise there is no
+    leader.
 
     **Kafka:** `Election.leaderForOffline`, formerly `OfflinePartitionLeaderSelector`.
     """
@@ -86,7 +93,7 @@ def elect_preferred(replicas: tuple[BrokerId, ...], state: LeaderAndIsr, online:
 def elect_for_reassignment(
     replicas: tuple[BrokerId, ...], state: LeaderAndIsr, online: frozenset[BrokerId]
 ) -> LeaderAndIsr | None:
-    """The first online in-sync one of the new replicas leads. **Kafka:** `Election.leaderForReassign`."""
+    """The first online in-sync replica of the new assignment leads. **Kafka:** `Election.leaderForReassign`."""
     leader = first_in_sync(replicas, state, online)
     return None if leader == NO_LEADER else elect_cleanly(state, leader)
 
@@ -94,7 +101,7 @@ def elect_for_reassignment(
 def elect_for_shutdown(
     replicas: tuple[BrokerId, ...], state: LeaderAndIsr, live: frozenset[BrokerId], shutting_down: frozenset[BrokerId]
 ) -> LeaderAndIsr | None:
-    """The first live in-sync replica that does not shut down leads; all that do leave the ISR.
+    """The first live in-sync replica that is not shutting down leads; all that are leave the ISR.
 
     **Kafka:** `Election.leaderForControlledShutdown`, formerly `ControlledShutdownLeaderSelector`.
     """
@@ -103,7 +110,7 @@ def elect_for_shutdown(
 
 
 def check_controller_epoch(known: Epoch, claimed: Epoch) -> Error:
-    """Whether a broker obeys a controller: not one that is older than a controller it has heard of.
+    """Whether a broker obeys a controller: not one that is older than a controller that it knows.
 
     Errors: `STALE_CONTROLLER_EPOCH`.
 
@@ -113,7 +120,7 @@ def check_controller_epoch(known: Epoch, claimed: Epoch) -> Error:
 
 
 def check_request_epoch(own: BrokerEpoch, claimed: BrokerEpoch) -> Error:
-    """Whether a request of the controller is meant for this incarnation of the broker, or does not say.
+    """Whether a request of the controller is meant for this incarnation of the broker, or names none.
 
     Errors: `STALE_BROKER_EPOCH`.
 

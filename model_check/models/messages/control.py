@@ -1,4 +1,4 @@
-"""What the controller decides: the partition's creation, elections, who is registered and fenced, and proposed ISRs."""
+"""What the controller decides: the partition's creation, elections, registration, fencing, and proposed ISRs."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -134,7 +134,7 @@ def _add_election(board: Board, leader: BrokerId, partition_epoch: PartitionEpoc
     )
 
 
-# ---- who is fenced
+# ---- fencing
 
 
 def _fence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) -> Reaction:
@@ -153,7 +153,7 @@ def _unfence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) ->
 
 
 FENCING = (("Fence", _fence, "fences", False), ("Unfence", _unfence, "unfences", True))
-"""Both directions: what happens, what is decided, in words, and of whom: whether that one is fenced."""
+"""Both directions: the action, what is decided, the same in words, and whether the broker must be fenced before."""
 
 
 def _add_fencing(board: Board, broker: BrokerId, preferred: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
@@ -182,7 +182,7 @@ def _add_quiet_fencing(board: Board, broker: BrokerId) -> None:
         )
 
 
-# ---- who is registered
+# ---- registration
 
 
 def _register(board: Board, broker: BrokerId, preferred: BrokerId, epoch: Epoch, at: Values) -> Reaction:

@@ -43,7 +43,7 @@ def fetcher_follows_log(s: View, broker: BrokerId) -> Any:
     )
 
 
-@conjunct("Fetches", "A fetch is sent in its sender's epoch to the leader of that.")
+@conjunct("Fetches", "A follower sends a fetch in its own epoch, to the leader of that epoch.")
 def fetches(s: View, broker: BrokerId, fetch: FetchId) -> Any:
     asked = s.fetch(fetch)
     epoch = asked.epoch
@@ -75,7 +75,7 @@ def fetches(s: View, broker: BrokerId, fetch: FetchId) -> Any:
     )
 
 
-@conjunct("NoFetchYet", "Numbers of fetches are used once.")
+@conjunct("NoFetchYet", "The number of a fetch is used once.")
 def no_fetch_yet(s: View, fetch: FetchId) -> Any:
     follower = s.fetch(fetch).follower
     unused = all_of(follower == NO_LEADER, no(s.fetch_answer(fetch).given))
@@ -85,7 +85,7 @@ def no_fetch_yet(s: View, fetch: FetchId) -> Any:
     return all_of(somebody, s.next_fetch >= 0, implies(fetch >= s.next_fetch, unused))
 
 
-@conjunct("LastFetches", "A replica fetches in epochs up to its own, from who leads them, and from the end of its log.")
+@conjunct("LastFetches", "A replica fetches in epochs up to its own, from their leaders, and from the end of its log.")
 def last_fetches(s: View, broker: BrokerId, epoch: Epoch) -> Any:
     last, registered_at = s.fetched(broker, epoch), s.registered_at(broker).leader_epoch
     of_incarnation = all_of(
@@ -193,7 +193,10 @@ def is_record_at(book: Any, offset: Any, record: Any) -> Any:
     return implies(present(record), is_record_at(book, offset, record.value))
 
 
-@conjunct("DivergingAnswers", "Where an answer says that logs part, no record of an epoch that both can have lies beyond.")
+@conjunct(
+    "DivergingAnswers",
+    "Beyond the offset at which an answer says that logs part lies no record of an epoch that both can have.",
+)
 def diverging_answers(s: View, fetch: FetchId, offset: Offset) -> Any:
     asked, answer = s.fetch(fetch), s.fetch_answer(fetch)
     parted = all_of(answer.given, is_one_of(answer.error, Error.NONE), diverges(answer))

@@ -56,7 +56,7 @@ def _caught_up(broker: int) -> Name:
 def as_within_bounds(replicas: int) -> tuple[SymbolicBool, ...]:
     """What the bounded model says of time and of leaders' beliefs: it is late, and nobody is believed to be fenced.
 
-    Who fetches may have been caught up just now.
+    The follower that fetches may have been caught up just now.
     """
     brokers = range(1, replicas + 1)
     lags = (_caught_up(broker) == LONG_AGO for broker in brokers)

@@ -1,1 +1,1 @@
-"""The handlers of a partition's leader; those for questions are also asked of followers."""
+"""The handlers of a partition's leader; a follower also runs the handlers that only look something up."""

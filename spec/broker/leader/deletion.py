@@ -13,7 +13,7 @@ from spec.values import Error, Offset
 def handle_delete_records(
     broker: Broker, partition: Partition[LogT], request: DeleteRecordsRequest, now: int
 ) -> Handled[LogT]:
-    """Delete up to the offset asked for; the client is answered once the low watermark has reached it, see `is_deleted`.
+    """Delete up to the requested offset; the client is answered once the low watermark has reached it, see `is_deleted`.
 
     Errors: `NOT_LEADER_OR_FOLLOWER`, `POLICY_VIOLATION`, `OFFSET_OUT_OF_RANGE`.
 
@@ -31,12 +31,16 @@ def handle_delete_records(
 
 
 def low_watermark_of(broker: Broker, partition: Partition[LogT]) -> Offset:
-    """Below this offset no live replica has records, as the leader knows. **Kafka:** `Partition.lowWatermarkIfLeader`."""
+    """The low watermark: as far as the leader knows, no live replica has records below this offset.
+
+    **Kafka:** `Partition.lowWatermarkIfLeader`.
+    """
     return low_watermark(partition.local.log.start_offset, partition.followers, broker.brokers)
 
 
 def delete_records(partition: Partition[LogT], offset: Offset) -> Handled[LogT]:
-    """Let the log start at `offset`, unless it starts later or that is not committed. Followers learn it by fetching.
+    """Move the log start to `offset`, unless it is later already or `offset` is not committed. Followers learn it by
+    fetching.
 
     **Kafka:** `UnifiedLog.maybeIncrementLogStartOffset`.
     """
@@ -47,7 +51,7 @@ def delete_records(partition: Partition[LogT], offset: Offset) -> Handled[LogT]:
 
 
 def apply_retention(partition: Partition[LogT], wanted: Offset) -> Handled[LogT]:
-    """Delete what time or size no longer allow, as far as it is committed; on leader and follower alike.
+    """Delete the records that exceed the time or size limit, as far as they are committed; on leader and follower alike.
 
     **Kafka:** `UnifiedLog.deleteOldSegments`.
     """

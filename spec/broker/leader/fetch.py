@@ -1,4 +1,4 @@
-"""How a leader answers a fetch, and what it learns from a follower's."""
+"""How a leader answers a fetch, and what it learns from a follower's fetch."""
 
 from spec.broker.leader.isr import consider_joining
 from spec.broker.partition import Broker, Handled, Partition, advance, complete_waiting, last_stable_offset_of, role_of
@@ -14,12 +14,12 @@ from spec.values import BrokerId, Error
 
 
 def handle_fetch(broker: Broker, partition: Partition[LogT], request: FetchRequest, now: int) -> Handled[LogT]:
-    """Answer a fetch by a follower or a consumer; a leader learns from a follower's what the follower holds.
+    """Answer a fetch by a follower or a consumer; from a follower's fetch the leader learns the follower's log end.
 
     Errors: those of the release's fence, `NOT_LEADER_OR_FOLLOWER`, `UNKNOWN_LEADER_EPOCH`, `OFFSET_OUT_OF_RANGE`.
 
     **Kafka:** `ReplicaManager.readFromLog`, `Partition.fetchRecords`. **Leaves out:** that a fetch may wait for more to
-    read; whoever makes it wait calls this again, with a `CONSUMER`'s rights, see `read_partition`.
+    read; the caller that makes it wait calls this again, with a `CONSUMER`'s rights, see `read_partition`.
     """
     answer = read_partition(broker, partition, request)
     counts = is_follower(request) and answer.error == Error.NONE and broker.protocol.counts_fetch(is_diverging(answer))
@@ -34,7 +34,7 @@ def handle_fetch(broker: Broker, partition: Partition[LogT], request: FetchReque
 
 
 def read_partition(broker: Broker, partition: Partition[LogT], request: FetchRequest) -> FetchResponse:
-    """The answer to a fetch. Everything in it is as it was before the fetch changes anything.
+    """The answer to a fetch, from the leader's state before the fetch changes it.
 
     **Kafka:** `Partition.readRecords`.
     """
@@ -57,7 +57,7 @@ def read_partition(broker: Broker, partition: Partition[LogT], request: FetchReq
 
 
 def note_fetch(partition: Partition[LogT], request: FetchRequest, now: int) -> Partition[LogT]:
-    """The leader's state with what a fetch tells of its follower. **Kafka:** `Replica.updateFetchStateOrThrow`."""
+    """The leader's state with the follower's log end from its fetch. **Kafka:** `Replica.updateFetchStateOrThrow`."""
     before = follower_of(partition.followers, request.replica)
     assert before is not None, f"replica {request.replica} is not assigned, so its fetch is not answered"
     offset, leader_end = request.fetch.fetch_offset, partition.local.log.end_offset
@@ -68,7 +68,7 @@ def note_fetch(partition: Partition[LogT], request: FetchRequest, now: int) -> P
 def after_noted_fetch(
     broker: Broker, before: Partition[LogT], partition: Partition[LogT], replica: BrokerId, now: int
 ) -> Handled[LogT]:
-    """First the ISR, then the high watermark if the follower's end is another, then whoever waits for either.
+    """First the ISR, then the high watermark if the follower's end has changed, then the requests that wait for either.
 
     **Kafka:** `Partition.updateFollowerFetchState`.
     """

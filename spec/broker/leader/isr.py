@@ -1,4 +1,4 @@
-"""When a leader asks for another ISR, and what it makes of the answer."""
+"""When a leader asks for another ISR, and how it reacts to the answer."""
 
 from spec.broker.partition import Broker, Handled, Partition, advance, complete_waiting, is_under_min_isr, leads
 from spec.broker.rules.followers import follower_of, is_caught_up
@@ -37,7 +37,10 @@ def consider_joining(broker: Broker, partition: Partition[LogT], replica: Broker
 
 
 def consider_shrinking(broker: Broker, partition: Partition[LogT], now: int) -> Handled[LogT]:
-    """Ask to drop those who have fallen behind; called every half of `max_lag`. **Kafka:** `Partition.maybeShrinkIsr`."""
+    """Ask to drop the followers that have fallen behind; called every half of `max_lag`.
+
+    **Kafka:** `Partition.maybeShrinkIsr`.
+    """
     if not leads(broker, partition) or not nothing_pending(partition.isr):
         return Step(partition)
     end_offset, max_lag = partition.local.log.end_offset, broker.settings.max_lag
@@ -61,9 +64,9 @@ def _propose(broker: Broker, partition: Partition[LogT], isr: frozenset[BrokerId
 def handle_alter_partition_response(
     broker: Broker, partition: Partition[LogT], request: AlterPartitionRequest, response: AlterPartitionResponse, now: int
 ) -> Handled[LogT]:
-    """Take the ISR as the controller has it now; or, after an error, forget the proposal, wait for news, or ask again.
+    """Take the ISR that the controller has now; after an error, drop the proposal, wait for new metadata, or ask again.
 
-    An answer to another proposal than the pending one is ignored.
+    An answer to a proposal that is not the pending one is ignored.
 
     **Kafka:** `Partition.submitAlterPartition`, `handleAlterPartitionUpdate`, `handleAlterPartitionError`.
     """

@@ -1,4 +1,4 @@
-"""Where an epoch ends, where the log starts and ends: questions that a replica answers."""
+"""Where an epoch ends, where the log starts and ends: requests that any replica may answer."""
 
 from spec.broker.partition import Broker, Handled, Partition, last_stable_offset_of, role_of
 from spec.broker.rules.epoch_lookup import answer_offset_for_leader_epoch
@@ -32,7 +32,7 @@ def handle_list_offsets(
     now: int,
     found: ListOffsetsResponse = NOT_FOUND,
 ) -> Handled[LogT]:
-    """Where the log starts or ends for who asks, or the record that was `found` in it by its timestamp.
+    """Where the log starts or ends for the sender, or the record that was `found` in it by its timestamp.
 
     Errors: those of the release's fence; `OFFSET_NOT_AVAILABLE`.
 

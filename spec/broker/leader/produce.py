@@ -1,4 +1,4 @@
-"""What a leader does with a producer's batch."""
+"""How a leader handles a producer's batch."""
 
 from spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, Effect, Persist
 from spec.broker.partition import (
@@ -21,10 +21,10 @@ from spec.values import NO_PRODUCER_ID, Error, Offset
 
 
 def handle_produce(broker: Broker, partition: Partition[LogT], request: ProduceRequest, now: int) -> Handled[LogT]:
-    """Append a producer's batch and answer, or let it wait until they are committed.
+    """Append a producer's batch, and answer at once or when it is committed.
 
-    The acks are looked at first, then whether this broker leads, then the size of the ISR, then whether the batch is a
-    duplicate of one in the log, then its producer epoch and sequence. A duplicate is answered as its first try.
+    The leader checks the acks first, then whether it leads, then the size of the ISR, then whether the batch is a duplicate
+    of one in the log, then its producer epoch and sequence. A duplicate gets the same answer as the first copy.
 
     Errors: `INVALID_REQUIRED_ACKS`, `NOT_LEADER_OR_FOLLOWER`, `NOT_ENOUGH_REPLICAS`, `INVALID_PRODUCER_EPOCH`,
     `OUT_OF_ORDER_SEQUENCE_NUMBER`; later `NOT_ENOUGH_REPLICAS_AFTER_APPEND`, `REQUEST_TIMED_OUT`.
@@ -64,7 +64,7 @@ def _refusal(request: ProduceRequest, error: Error) -> Effect:
 def _acknowledge(
     broker: Broker, partition: Partition[LogT], request: ProduceRequest, batch: ProducerBatch, stored: tuple[Effect, ...]
 ) -> Handled[LogT]:
-    """Answer as the acks ask for, and whoever waits for what may be committed by now.
+    """Answer as the acks require, and answer the waiting requests whose records are committed now.
 
     **Kafka:** `ReplicaManager.maybeAddDelayedProduce`.
     """

@@ -1,1 +1,1 @@
-"""The rules of a broker, by subject. Each is a function of what it reads; handlers and releases put them together."""
+"""The rules of a broker, by subject. Each is a function of the values that it reads; handlers and releases combine them."""

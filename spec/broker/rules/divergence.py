@@ -1,4 +1,4 @@
-"""Where a follower's log parts from its leader's, as a fetch shows it (KIP-595)."""
+"""Where a follower's log diverges from its leader's, found from the follower's fetch (KIP-595)."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,9 @@ from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, EpochEndOffset, Error
 
 
 class Divergence(NamedTuple):
-    """Whether a follower's last record is in the leader's log: an error, or where they part (undefined if they do not)."""
+    """Whether a follower's log diverges from the leader's: an error, or the offset to truncate to (undefined if it does
+    not).
+    """
 
     error: Error = Error.NONE
     end: EpochEndOffset = UNDEFINED_EPOCH_END
@@ -21,12 +23,12 @@ OUT_OF_RANGE = Divergence(Error.OFFSET_OUT_OF_RANGE)
 
 
 def no_divergence_check(log: Log, request: FetchPosition) -> Divergence:
-    """Whatever the follower holds before the fetch offset. **Kafka:** `Partition.readRecords` up to 2.6."""
+    """The leader never looks for divergence before the fetch offset. **Kafka:** `Partition.readRecords` up to 2.6."""
     return AGREES
 
 
 def diverges(log: Log, request: FetchPosition) -> Divergence:
-    """Where a follower's log parts from the leader's, by the epoch of its last record; nothing is said without one.
+    """Where a follower's log diverges from the leader's, by the epoch of its last record; undefined if the fetch names none.
 
     Errors: `OFFSET_OUT_OF_RANGE` if the leader cannot place that epoch.
 
@@ -42,9 +44,9 @@ def diverges(log: Log, request: FetchPosition) -> Divergence:
 
 
 def diverges_within_log(log: Log, request: FetchPosition) -> Divergence:
-    """As `diverges`, but a fetch from before the log's start is out of range even if the logs part.
+    """As `diverges`, but a fetch from before the log's start is out of range even if the logs diverge.
 
-    Otherwise the follower would be told offsets that it takes for corrupt, and give up.
+    Otherwise the answer would have offsets that the follower takes for corrupt, and it would drop the partition.
 
     **Kafka:** `Partition.readRecords` (KAFKA-12996, since 2.8.1 and 3.0).
     """
@@ -54,12 +56,12 @@ def diverges_within_log(log: Log, request: FetchPosition) -> Divergence:
 
 
 def is_diverging(answer: FetchResponse) -> bool:
-    """Whether an answer tells the follower to truncate. **Kafka:** `FetchResponse.isDivergingEpoch`."""
+    """Whether an answer asks the follower to truncate. **Kafka:** `FetchResponse.isDivergingEpoch`."""
     return answer.diverging != UNDEFINED_EPOCH_END
 
 
 def count_every_fetch(diverging: bool) -> bool:
-    """The leader takes every fetch offset for the end of the follower's log, even one that is about to be truncated.
+    """The leader takes every fetch offset for the follower's log end, even if the follower is about to truncate.
 
     **Kafka:** `ReplicaManager.updateFollowerFetchState`, 2.7 and 2.8.0.
     """
@@ -67,7 +69,7 @@ def count_every_fetch(diverging: bool) -> bool:
 
 
 def count_unless_diverging(diverging: bool) -> bool:
-    """The leader takes a fetch offset for the end of the follower's log unless the logs part before it.
+    """The leader takes a fetch offset for the follower's log end unless the logs diverge before it.
 
     **Kafka:** `Partition.fetchRecords` (KAFKA-13141, since 2.8.1 and 3.0).
     """

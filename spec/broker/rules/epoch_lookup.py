@@ -1,4 +1,4 @@
-"""Where a leader epoch ends in a replica's log: what OffsetForLeaderEpoch is answered."""
+"""Where a leader epoch ends in a replica's log: the answer to OffsetForLeaderEpoch."""
 
 from spec.log.algebra import Log
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
@@ -6,7 +6,7 @@ from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Er
 
 
 def look_up_as_released(log: Log, epoch: Epoch) -> EpochEndOffset:
-    """Where `epoch` ends in a leader's log, undefined (-1, -1) for an epoch above all that the log knows.
+    """Where `epoch` ends in a leader's log; undefined (-1, -1) for an epoch above all epochs of the log.
 
     **Kafka:** `UnifiedLog.endOffsetForEpoch`.
     """
@@ -14,9 +14,9 @@ def look_up_as_released(log: Log, epoch: Epoch) -> EpochEndOffset:
 
 
 def look_up_within_history(log: Log, epoch: Epoch) -> EpochEndOffset:
-    """As `look_up_as_released`, but undefined also for an epoch below all that the log knows.
+    """As `look_up_as_released`, but also undefined for an epoch below all epochs of the log.
 
-    The follower then truncates to its high watermark, though the leader's log starts later.
+    The follower then truncates to its high watermark, although the leader's log starts later.
 
     **Kafka:** `LeaderEpochFileCache.endOffsetFor`, 2.0.
     """
@@ -27,7 +27,7 @@ def look_up_within_history(log: Log, epoch: Epoch) -> EpochEndOffset:
 
 
 def look_up_end_only(log: Log, epoch: Epoch) -> EpochEndOffset:
-    """As `look_up_within_history`, but the answer does not say which epoch it is that ends there.
+    """As `look_up_within_history`, but the answer does not name the epoch that ends there.
 
     **Kafka:** `LeaderEpochFileCache.endOffsetFor` (KIP-101), 0.11 to 1.1.
     """
@@ -46,8 +46,8 @@ def look_up_as_designed(log: Log, epoch: Epoch) -> EpochEndOffset:
 def answer_offset_for_leader_epoch(verdict: Error, end: EpochEndOffset) -> OffsetForLeaderEpochResponse:
     """A leader's answer to "where does this epoch end in your log?".
 
-    Parameters: the `verdict` of the protocol version's fence; the `end` that its lookup gives. An epoch that the log
-    cannot place is no error: the end is then undefined.
+    Parameters: the `verdict` of the release's fence; the `end` that its lookup gives. An epoch that the log cannot place is
+    no error: the end is then undefined.
 
     **Kafka:** `Partition.lastOffsetForLeaderEpoch`.
     """

@@ -23,7 +23,7 @@ def check_leader_epoch(role: LeaderAndIsr, claimed: Epoch) -> Error:
 
 
 def check_serves(self_id: BrokerId, role: LeaderAndIsr, claimed: Epoch, leader_only: bool) -> Error:
-    """Whether a replica answers a request made in epoch `claimed`: the epoch is looked at first, then the role.
+    """Whether a replica answers a request made in epoch `claimed`: the epoch is checked first, then the role.
 
     Errors: as `check_leader_epoch`; `NOT_LEADER_OR_FOLLOWER`.
 
@@ -36,7 +36,7 @@ def check_serves(self_id: BrokerId, role: LeaderAndIsr, claimed: Epoch, leader_o
 
 
 def check_serves_unfenced(self_id: BrokerId, role: LeaderAndIsr, claimed: Epoch, leader_only: bool) -> Error:
-    """Whether a replica answers a request, whatever epoch that was made in.
+    """Whether a replica answers a request of any epoch.
 
     Errors: `NOT_LEADER_OR_FOLLOWER`.
 
@@ -63,7 +63,7 @@ def check_assigned(followers: tuple[Follower, ...], request: FetchRequest) -> Er
 
 
 def check_replica_epoch(brokers: Brokers, replica: BrokerId, broker_epoch: BrokerEpoch) -> Error:
-    """Whether a fetch comes from a replica's present incarnation, as far as the leader's metadata says.
+    """Whether a fetch comes from a replica's present incarnation, by the leader's metadata.
 
     A fetch without a broker epoch is not checked, nor one from a broker that the leader does not know.
 
@@ -78,7 +78,7 @@ def check_replica_epoch(brokers: Brokers, replica: BrokerId, broker_epoch: Broke
 
 
 def accept_any_replica_epoch(brokers: Brokers, replica: BrokerId, broker_epoch: BrokerEpoch) -> Error:
-    """Take a fetch of whichever incarnation of the broker. **Kafka:** `Replica.updateFetchState` up to 3.4."""
+    """Take a fetch of any incarnation of the broker. **Kafka:** `Replica.updateFetchState` up to 3.4."""
     return Error.NONE
 
 

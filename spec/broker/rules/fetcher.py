@@ -1,8 +1,8 @@
-"""A follower's fetcher: from where it fetches, when it truncates first, and what it makes of each answer.
+"""A follower's fetcher: its fetch offset, its truncation, and its reaction to each answer.
 
 One fetcher follows one partition's leader in one leader epoch. It either looks for the end of the history that it shares
-with its leader (`TRUNCATING`, by OffsetForLeaderEpoch), or fetches. Since 2.8 a fetch itself tells when to truncate. At most
-one request is under way; its answer may come when the fetcher already follows somebody else.
+with its leader (`TRUNCATING`, by OffsetForLeaderEpoch), or fetches. Since 2.8 the answer to a fetch says when to truncate.
+At most one request is under way. Its answer may come when the fetcher already follows another leader.
 """
 
 from enum import Enum
@@ -19,11 +19,11 @@ NOT_DELAYED = 0
 
 
 class FetchStatus(Enum):
-    """What the fetcher does for the partition. Kafka: `ReplicaState` in the fetcher, and whether the partition is in it."""
+    """The state of a fetcher. Kafka: `ReplicaState` in the fetcher, and whether the partition is in it."""
 
     NOT_FETCHING = "not fetching"
     FAILED = "failed"
-    """Removed after an error that only new metadata can mend. Kafka: `FailedPartitions`."""
+    """Removed after an error that only new metadata can resolve. Kafka: `FailedPartitions`."""
     TRUNCATING = "truncating"
     FETCHING = "fetching"
     FINDING_END = "finding the leader's end"
@@ -31,11 +31,11 @@ class FetchStatus(Enum):
 
 
 class FetchState(NamedTuple):
-    """Where a fetcher stands. Kafka: `PartitionFetchState`.
+    """The fetcher of one partition. Kafka: `PartitionFetchState`.
 
-    `leader_epoch` is the epoch in which it follows; `last_fetched_epoch` that of the record before `fetch_offset`, as far as
-    it is known and used; `answered`: it has had a successful answer since it was started; `delayed_until`: it backs off
-    until then (milliseconds).
+    `leader_epoch`: the epoch in which it follows. `last_fetched_epoch`: the epoch of the record before `fetch_offset`, if it
+    is known and used. `answered`: it has had a successful answer since it was started. `delayed_until`: it backs off until
+    then (milliseconds).
     """
 
     status: FetchStatus = FetchStatus.NOT_FETCHING
@@ -51,7 +51,7 @@ NOT_FETCHING = FetchState()
 
 
 def is_fetching(fetcher: FetchState) -> bool:
-    """Whether the fetcher has the partition at all. **Kafka:** `AbstractFetcherThread.fetchState` is defined."""
+    """Whether the fetcher has the partition. **Kafka:** `AbstractFetcherThread.fetchState` is defined."""
     return fetcher.status not in (FetchStatus.NOT_FETCHING, FetchStatus.FAILED)
 
 
@@ -59,7 +59,7 @@ def is_fetching(fetcher: FetchState) -> bool:
 
 
 class Start(NamedTuple):
-    """How a new follower starts: the end of the log that it keeps at once, and then the first state of its fetcher."""
+    """How a new follower starts: the offset to which it truncates at once, then the first state of its fetcher."""
 
     kept_end: Offset
     status: FetchStatus
@@ -68,13 +68,13 @@ class Start(NamedTuple):
 
 
 def start_at_high_watermark(log: Log, high_watermark: Offset) -> Start:
-    """Keep what lies below the high watermark, and fetch on from there. **Kafka:** `makeFollowers` up to 0.10."""
+    """Keep the log below the high watermark, and fetch on from there. **Kafka:** `makeFollowers` up to 0.10."""
     kept = min(high_watermark, log.end_offset)
     return Start(kept, FetchStatus.FETCHING, kept)
 
 
 def start_by_asking(log: Log, high_watermark: Offset) -> Start:
-    """Keep everything, and ask where the last epoch ends; without an answer the high watermark counts.
+    """Keep everything, and ask where the last epoch ends; without an answer truncate to the high watermark.
 
     **Kafka:** `AbstractFetcherThread.addPartitions`, `isTruncatingLog` (KIP-101), 0.11 to 2.7.
     """
@@ -92,9 +92,9 @@ def start_by_fetching(log: Log, high_watermark: Offset) -> Start:
 
 
 def restarts_with_leader(leader_before: BrokerId, epoch_before: Epoch, leader: BrokerId, epoch: Epoch) -> bool:
-    """Whether a follower starts to follow anew: only if another broker leads, in whatever epoch.
+    """Whether a follower restarts its fetcher: only if another broker leads, in any epoch.
 
-    If the leader was deposed and elected again in between, it may have lost what the follower holds.
+    If the leader was deposed and elected again in between, it may have lost records that the follower holds.
 
     **Kafka:** `Partition.makeFollower` up to 2.0.
     """
@@ -102,7 +102,7 @@ def restarts_with_leader(leader_before: BrokerId, epoch_before: Epoch, leader: B
 
 
 def restarts_with_epoch(leader_before: BrokerId, epoch_before: Epoch, leader: BrokerId, epoch: Epoch) -> bool:
-    """Whether a follower starts to follow anew: in every new leader epoch, be it the same leader's.
+    """Whether a follower restarts its fetcher: in every new leader epoch, even of the same leader.
 
     **Kafka:** `Partition.makeFollower` (KAFKA-7395, since 2.1).
     """
@@ -110,7 +110,7 @@ def restarts_with_epoch(leader_before: BrokerId, epoch_before: Epoch, leader: Br
 
 
 def started(fetcher: FetchState, leader: BrokerId, leader_epoch: Epoch, start: Start) -> FetchState:
-    """The fetcher once it has been told to follow `leader`; unchanged if it does so in that epoch already.
+    """The fetcher after an announcement that `leader` leads; unchanged if it follows in that epoch already.
 
     **Kafka:** `AbstractFetcherThread.addPartitions`, `partitionFetchState`.
     """
@@ -156,7 +156,7 @@ class Truncation(NamedTuple):
 
 
 def truncation_by_answer(fetcher: FetchState, log: Log, end: EpochEndOffset) -> Truncation:
-    """What a follower that asks makes of the end of an epoch in its leader's log: it asks on until it has found the end.
+    """The truncation of a follower that asks, by an epoch's end in its leader's log: it asks until it has found the end.
 
     **Kafka:** `AbstractFetcherThread.getOffsetTruncationState`, `updateFetchOffsetAndMaybeMarkTruncationComplete`.
     """
@@ -165,7 +165,7 @@ def truncation_by_answer(fetcher: FetchState, log: Log, end: EpochEndOffset) -> 
 
 
 def truncation_and_fetch(fetcher: FetchState, log: Log, end: EpochEndOffset) -> Truncation:
-    """As `truncation_by_answer`, except that the next fetch will show whether more has to go.
+    """As `truncation_by_answer`, except that the next fetch will show whether more has to be truncated.
 
     **Kafka:** `updateFetchOffsetAndMaybeMarkTruncationComplete` with `isTruncationOnFetchSupported`, since 2.8.
     """
@@ -173,7 +173,7 @@ def truncation_and_fetch(fetcher: FetchState, log: Log, end: EpochEndOffset) -> 
 
 
 def after_truncation(fetcher: FetchState, truncation: Truncation, log: Log) -> FetchState:
-    """The fetcher once its log is truncated, to `log`.
+    """The fetcher after its log has been truncated to `log`.
 
     **Kafka:** `AbstractFetcherThread.updateFetchOffsetAndMaybeMarkTruncationComplete`.
     """
@@ -181,7 +181,7 @@ def after_truncation(fetcher: FetchState, truncation: Truncation, log: Log) -> F
 
 
 class Asked(NamedTuple):
-    """What a follower remembers of a request under way: in which leader epoch it followed then, and where it fetched."""
+    """The leader epoch and fetch offset of a request under way."""
 
     leader_epoch: Epoch
     fetch_offset: Offset = UNKNOWN_OFFSET
@@ -199,7 +199,7 @@ def may_truncate_by(fetcher: FetchState, asked_in: Epoch) -> bool:
 
 
 def takes_same_offset(fetcher: FetchState, offset: Offset, asked_in: Epoch) -> bool:
-    """Whether an answer to a fetch counts: the fetcher still is at the offset that it asked for, truncated or not.
+    """Whether an answer to a fetch counts: the fetcher is still at the offset of the request, truncating or fetching.
 
     **Kafka:** `AbstractFetcherThread.processFetchRequest` up to 1.0.
     """
@@ -207,7 +207,7 @@ def takes_same_offset(fetcher: FetchState, offset: Offset, asked_in: Epoch) -> b
 
 
 def takes_same_offset_when_ready(fetcher: FetchState, offset: Offset, asked_in: Epoch) -> bool:
-    """As `takes_same_offset`, and it is fetching; in whichever epoch it asked (KAFKA-18991).
+    """As `takes_same_offset`, and it is fetching; the epoch of the request does not matter (KAFKA-18991).
 
     **Kafka:** `AbstractFetcherThread.processFetchRequest`, 1.1 to 4.0.
     """
@@ -233,7 +233,7 @@ def take_all(records: Batches, leader_epoch: Epoch) -> Batches:
 def take_up_to_epoch(records: Batches, leader_epoch: Epoch) -> Batches:
     """The batches of an answer before the first of a later epoch than the follower's.
 
-    The sender may have lost its leadership while the answer was on its way out of the log file.
+    The sender may have lost its leadership before the answer's records were read from the log file.
 
     **Kafka:** `UnifiedLog.appendAsFollower`, `hasHigherPartitionLeaderEpoch` (KAFKA-18723, since 4.0).
     """
@@ -242,7 +242,7 @@ def take_up_to_epoch(records: Batches, leader_epoch: Epoch) -> Batches:
 
 
 def keep_last_epoch_if_empty(fetcher: FetchState, records: Batches) -> Epoch:
-    """The last fetched epoch after an answer: that of its last record, as before if it is empty.
+    """The last fetched epoch after an answer: the epoch of its last record, or as before if it has none.
 
     **Kafka:** `AbstractFetcherThread.processFetchRequest` up to 3.5, and since 3.7 (KAFKA-15510).
     """
@@ -260,7 +260,7 @@ def forget_last_epoch_if_first_is_empty(fetcher: FetchState, records: Batches) -
 
 
 def after_records(fetcher: FetchState, end_offset: Offset, last_fetched_epoch: Epoch) -> FetchState:
-    """The fetcher once the records of an answer are in its log, which now ends at `end_offset`.
+    """The fetcher after the records of an answer have been appended to the log, which now ends at `end_offset`.
 
     **Kafka:** `AbstractFetcherThread.processFetchRequest`.
     """
@@ -273,7 +273,8 @@ def keep_high_watermark(log: LogT, high_watermark: Offset, leaders_high_watermar
 
 
 def take_high_watermark_first(log: LogT, high_watermark: Offset, leaders_high_watermark: Offset) -> Offset:
-    """The high watermark of a follower that is told to truncate: its leader's, over records which are not its leader's.
+    """The high watermark of a follower that is told to truncate: its leader's, even over records that the leader does not
+    have.
 
     **Kafka:** `ReplicaFetcherThread.processPartitionData` before the truncation, 2.8 to 3.4.
     """
@@ -299,7 +300,8 @@ class OnError(Enum):
 def on_fetch_error(fetcher: FetchState, error: Error, asked_in: Epoch) -> OnError:
     """What a fetcher does after a refused fetch, or a refused question about epochs or offsets.
 
-    Fenced in the epoch in which it still follows, only new metadata can help. Otherwise one of both sides lags behind.
+    If the fetcher is fenced in the epoch in which it still follows, only new metadata can help. Otherwise one of the two
+    brokers lags behind.
 
     **Kafka:** `AbstractFetcherThread.processFetchRequest`, `onPartitionFenced`.
     """
@@ -315,12 +317,15 @@ def failed(fetcher: FetchState) -> FetchState:
 
 
 def backing_off(fetcher: FetchState, until: int) -> FetchState:
-    """The fetcher, idle for a while; a running delay is not extended. **Kafka:** `AbstractFetcherThread.delayPartitions`."""
+    """The fetcher with a back-off; a running back-off is not extended.
+
+    **Kafka:** `AbstractFetcherThread.delayPartitions`.
+    """
     return fetcher if fetcher.delayed_until != NOT_DELAYED else fetcher._replace(delayed_until=until)
 
 
 def awake(fetcher: FetchState, now: int) -> FetchState:
-    """The fetcher at time `now`: its delay is over or not. **Kafka:** `PartitionFetchState.isDelayed`."""
+    """The fetcher at time `now`, without a back-off that is over. **Kafka:** `PartitionFetchState.isDelayed`."""
     return fetcher._replace(delayed_until=NOT_DELAYED) if fetcher.delayed_until <= now else fetcher
 
 
@@ -328,10 +333,10 @@ def awake(fetcher: FetchState, now: int) -> FetchState:
 
 
 class Reset(NamedTuple):
-    """How a fetcher goes on that had asked for an offset outside its leader's log.
+    """How a fetcher goes on whose fetch offset was outside its leader's log.
 
-    Truncate the log to `offset`, or with `restarted` throw all of it away and start at `offset`; or neither, and ask
-    where the leader's log starts (`finding_start`).
+    It truncates the log to `offset`; or, with `restarted`, deletes all of it and starts at `offset`; or asks where the
+    leader's log starts (`finding_start`).
     """
 
     offset: Offset
@@ -340,7 +345,7 @@ class Reset(NamedTuple):
 
 
 def reset_by_leader_end(log: Log, leader_end: Offset) -> Reset:
-    """The leader's log is shorter: truncate to where it ends, without comparing epochs; otherwise ask where it starts.
+    """If the leader's log is shorter, truncate to its end, without comparing epochs; otherwise ask where it starts.
 
     After an unclean election the two may hold different records below that offset.
 
@@ -350,7 +355,7 @@ def reset_by_leader_end(log: Log, leader_end: Offset) -> Reset:
 
 
 def reset_by_leader_start(log: Log, leader_start: Offset) -> Reset:
-    """The leader no longer has what the follower needs next: start anew where it starts; otherwise fetch on from the end.
+    """If the leader's log starts after the follower's end, restart the log there; otherwise fetch on from the end.
 
     **Kafka:** `AbstractFetcherThread.fetchOffsetAndTruncate`.
     """
@@ -359,7 +364,10 @@ def reset_by_leader_start(log: Log, leader_start: Offset) -> Reset:
 
 
 def after_reset(fetcher: FetchState, reset: Reset, log: Log) -> FetchState:
-    """The fetcher once its log is as `reset` asks. **Kafka:** `AbstractFetcherThread.handleOutOfRangeError`."""
+    """The fetcher after its log has been changed as `reset` says.
+
+    **Kafka:** `AbstractFetcherThread.handleOutOfRangeError`.
+    """
     if reset.finding_start:
         return fetcher._replace(status=FetchStatus.FINDING_START)
     return fetcher._replace(

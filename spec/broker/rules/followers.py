@@ -1,6 +1,6 @@
-"""What a leader remembers of a follower, and whether that is caught up.
+"""A leader's state of a follower, and whether the follower is caught up.
 
-All of it rests on the follower's own fetches. Times are milliseconds of the leader's clock, and come in as arguments.
+The state comes from the follower's own fetches. Times are milliseconds of the leader's clock, and are arguments.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -15,10 +15,10 @@ NEVER_FETCHED = BrokerEpoch(-2)
 class FollowerState(NamedTuple):
     """A follower as its leader knows it.
 
-    Offsets: `end_offset` is where it fetched last, so where its log ended then; `start_offset` where its log started.
-    `leader_end_offset` is the largest log end offset that the leader had at any of its fetches. Times, in milliseconds:
-    `fetch_time` of its last fetch; `caught_up_time`, the last time of which the leader knows that the follower had all
-    that the leader had. Kafka: `ReplicaState`.
+    Offsets: `end_offset` is the offset of its last fetch, so its log end at that time. `start_offset` is its log start at
+    that time. `leader_end_offset` is the largest log end offset that the leader had at any of its fetches. Times, in
+    milliseconds: `fetch_time` of its last fetch; `caught_up_time`, the last time at which the follower had all of the
+    leader's records, as far as the leader knows. Kafka: `ReplicaState`.
     """
 
     end_offset: Offset = UNKNOWN_OFFSET
@@ -34,14 +34,14 @@ UNKNOWN_FOLLOWER = FollowerState()
 
 
 class Follower(NamedTuple):
-    """A follower's id with what its leader knows of it. Kafka: `Replica`."""
+    """A follower's id with its leader's state of it. Kafka: `Replica`."""
 
     broker: BrokerId
     state: FollowerState = UNKNOWN_FOLLOWER
 
 
 Brokers: TypeAlias = tuple[BrokerRegistration, ...]
-"""What a broker's metadata says of all brokers, fenced ones included."""
+"""All brokers in a broker's metadata, fenced ones included."""
 
 
 def after_fetch(
@@ -52,10 +52,10 @@ def after_fetch(
     leader_end: Offset,
     broker_epoch: BrokerEpoch,
 ) -> FollowerState:
-    """What the leader knows of a follower after a fetch at time `now` from `end_offset`, its own log ending at `leader_end`.
+    """The state of a follower after a fetch at time `now` from `end_offset`, when the leader's log ends at `leader_end`.
 
-    A fetch from the leader's end: the follower has all, now. A fetch from where the leader ended at an *earlier* fetch:
-    it had all then. The end offset may also go down, for a follower may have truncated.
+    A fetch from the leader's end shows that the follower is caught up now. A fetch from the leader's end at an *earlier*
+    fetch shows that it was caught up at that time. The end offset may also go down, because a follower may have truncated.
 
     **Kafka:** `Replica.updateFetchStateOrThrow`.
     """
@@ -71,7 +71,7 @@ def after_fetch(
 def is_caught_up(follower: FollowerState, leader_end: Offset, now: int, max_lag: int) -> bool:
     """Whether a follower is not behind, or has not been for longer than `max_lag` milliseconds.
 
-    A follower with all that the leader has counts as caught up however old its last fetch is.
+    A follower with all of the leader's records counts as caught up however old its last fetch is.
 
     **Kafka:** `ReplicaState.isCaughtUp`; `max_lag` is `replica.lag.time.max.ms`.
     """
@@ -82,7 +82,8 @@ def is_caught_up(follower: FollowerState, leader_end: Offset, now: int, max_lag:
 
 
 def forget(follower: FollowerState, now: int, in_isr: bool) -> FollowerState:
-    """What a new leader knows: nothing, except that a member of the ISR gets the whole time to show itself.
+    """A new leader's state of a follower: none, except that a member of the ISR gets the whole `max_lag` for its first
+    fetch.
 
     **Kafka:** `Replica.resetReplicaState` with `isNewLeader`.
     """
@@ -90,7 +91,7 @@ def forget(follower: FollowerState, now: int, in_isr: bool) -> FollowerState:
 
 
 def keep_offsets(follower: FollowerState, now: int, in_isr: bool, leader_end: Offset) -> FollowerState:
-    """What a leader knows that led before and goes on leading in the next epoch: the offsets of earlier fetches, still.
+    """The state of a follower when the leader goes on leading in the next epoch: the offsets of earlier fetches stay.
 
     **Kafka:** `Replica.resetReplicaState` without `isNewLeader`.
     """
@@ -99,9 +100,9 @@ def keep_offsets(follower: FollowerState, now: int, in_isr: bool, leader_end: Of
 
 
 def knows_followers_if_it_led(led_before: bool, epoch_before: Epoch, epoch: Epoch) -> bool:
-    """Whether a leader of `epoch` may rely on what it knew of its followers: if it led when it last heard of the partition.
+    """Whether a leader of `epoch` keeps its state of the followers: if it led by the last announcement that it took.
 
-    It may have missed epochs in which others led, and in which its followers have truncated.
+    It may have missed epochs in which other brokers led, and in which its followers have truncated.
 
     **Kafka:** `Partition.makeLeader`, `isNewLeader` (from 0.9 to 4.0 at least, KAFKA-2721).
     """
@@ -109,7 +110,7 @@ def knows_followers_if_it_led(led_before: bool, epoch_before: Epoch, epoch: Epoc
 
 
 def knows_followers_if_no_epoch_was_missed(led_before: bool, epoch_before: Epoch, epoch: Epoch) -> bool:
-    """Whether a leader of `epoch` may rely on what it knew of its followers: if it led in the very epoch before.
+    """Whether a leader of `epoch` keeps its state of the followers: if it led in the epoch just before.
 
     **Kafka:** no release; the repair of `knows_followers_if_it_led`.
     """
@@ -119,7 +120,7 @@ def knows_followers_if_no_epoch_was_missed(led_before: bool, epoch_before: Epoch
 def reset_follower(
     follower: FollowerState, now: int, in_isr: bool, leader_end: Offset, knows_followers: bool
 ) -> FollowerState:
-    """What a leader knows of a follower when its leader epoch has grown, its own log ending at `leader_end`.
+    """The state of a follower when the leader epoch has grown and the leader's log ends at `leader_end`.
 
     **Kafka:** `Replica.resetReplicaState`.
     """
@@ -130,17 +131,17 @@ def reset_follower(
 
 
 def follower_of(followers: tuple[Follower, ...], replica: BrokerId) -> FollowerState | None:
-    """What the leader knows of `replica`, `None` unless it is assigned. **Kafka:** `Partition.getReplica`."""
+    """The leader's state of `replica`, `None` unless it is assigned. **Kafka:** `Partition.getReplica`."""
     return next((follower.state for follower in followers if follower.broker == replica), None)
 
 
 def with_follower(followers: tuple[Follower, ...], replica: BrokerId, state: FollowerState) -> tuple[Follower, ...]:
-    """The followers with another state of one of them."""
+    """The followers with a new state of one of them."""
     return tuple(Follower(replica, state) if follower.broker == replica else follower for follower in followers)
 
 
 def assign(followers: tuple[Follower, ...], self_id: BrokerId, replicas: tuple[BrokerId, ...]) -> tuple[Follower, ...]:
-    """The followers after a change of the assignment, in order of their ids: known ones stay known, others are new or go.
+    """The followers after a change of the assignment, in order of their ids: states are kept, added, or removed.
 
     **Kafka:** `Partition.updateAssignmentAndIsr`.
     """

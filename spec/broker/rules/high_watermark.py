@@ -12,9 +12,9 @@ def awaited_if_in_isr(in_isr: bool, caught_up: bool, eligible: bool) -> bool:
 
 
 def awaited_if_caught_up(in_isr: bool, caught_up: bool, eligible: bool) -> bool:
-    """As `awaited_if_in_isr`, and for whoever is caught up, so that it is not overtaken while it joins.
+    """As `awaited_if_in_isr`, and for a caught-up follower, so that the high watermark does not overtake it while it joins.
 
-    It also waits for a replica that may not join, as long as that counts as caught up (KAFKA-15021).
+    The leader also waits for a replica that may not join, as long as that counts as caught up (KAFKA-15021).
 
     **Kafka:** `Partition.maybeIncrementLeaderHW` from 0.10.2 (KAFKA-4485) to 3.5.
     """
@@ -22,7 +22,7 @@ def awaited_if_caught_up(in_isr: bool, caught_up: bool, eligible: bool) -> bool:
 
 
 def awaited_if_about_to_join(in_isr: bool, caught_up: bool, eligible: bool) -> bool:
-    """As `awaited_if_in_isr`, and for whoever is caught up and may join.
+    """As `awaited_if_in_isr`, and for a follower that is caught up and may join.
 
     **Kafka:** `Partition.maybeIncrementLeaderHW` (KAFKA-15021, since 3.6).
     """
@@ -32,7 +32,7 @@ def awaited_if_about_to_join(in_isr: bool, caught_up: bool, eligible: bool) -> b
 def advance_at_any_isr_size(isr_size: int, min_isr: int) -> bool:
     """A leader moves its high watermark however few replicas are in sync.
 
-    Records of acks 0 and 1 thus become readable that one failure may lose.
+    So consumers can read records of acks 0 and 1 that one failure may lose.
 
     **Kafka:** `Partition.maybeIncrementLeaderHW` up to 3.6.
     """
@@ -48,7 +48,7 @@ def advance_at_min_isr(isr_size: int, min_isr: int) -> bool:
 
 
 def lowest_end_offset(end_offset: Offset, awaited: tuple[Offset, ...]) -> Offset:
-    """The smallest log end offset among a leader's own and those of the followers that it waits for.
+    """The smallest log end offset among the leader and the followers that it waits for.
 
     **Kafka:** `Partition.maybeIncrementLeaderHW`.
     """
@@ -60,7 +60,7 @@ def leader_high_watermark(
 ) -> Offset:
     """A leader's high watermark: the smallest log end offset among itself and the followers that it waits for.
 
-    It never goes back, and a follower of which nothing is known yet (`UNKNOWN_OFFSET`) holds it where it is.
+    It never goes back. It stays where it is while a follower's log end is unknown (`UNKNOWN_OFFSET`).
 
     Parameters: the high watermark so far; the leader's log end offset; those of the followers `awaited`; whether it may
     advance at all.
@@ -71,7 +71,7 @@ def leader_high_watermark(
 
 
 def last_stable_offset(high_watermark: Offset, first_unstable_offset: Offset) -> Offset:
-    """Up to where a consumer that reads committed transactions may read.
+    """The last stable offset: the end of what a consumer that reads committed transactions may read.
 
     Parameters: the high watermark; the first offset of a transaction that is still open, `UNKNOWN_OFFSET` if none is.
 

@@ -1,4 +1,4 @@
-"""Who leads, becoming a leader, and acting on metadata after a start."""
+"""Whether a replica leads, how it becomes leader, and when a started broker acts on metadata."""
 
 import typing
 
@@ -7,7 +7,7 @@ from spec.values import BrokerId, Epoch, LeaderAndIsr, Offset
 
 
 def is_leader(self_id: BrokerId, role: LeaderAndIsr) -> bool:
-    """Whether a replica believes that it leads: the announcement that it goes by names it.
+    """Whether a replica believes that it leads: the last announcement that it took names it.
 
     **Kafka:** `Partition.isLeader`.
     """
@@ -15,7 +15,7 @@ def is_leader(self_id: BrokerId, role: LeaderAndIsr) -> bool:
 
 
 def start_leading(log: LogT, epoch: Epoch) -> LogT:
-    """A new leader's log as it finds it: its epoch is nowhere until the first record of the epoch.
+    """A new leader's log unchanged: the epoch history lacks the new epoch until its first record.
 
     **Kafka:** `Partition.makeLeader` before KAFKA-7415.
     """
@@ -25,7 +25,7 @@ def start_leading(log: LogT, epoch: Epoch) -> LogT:
 def start_leading_with_epoch_entry(log: LogT, epoch: Epoch) -> LogT:
     """A new leader's log with its epoch starting at the log's end, before any record is written in it.
 
-    So that a follower which asks about an epoch in between gets an answer.
+    A follower that asks about the epoch before its first record then gets an answer.
 
     **Kafka:** `Partition.makeLeader` (KAFKA-7415, since 2.0.1 and 2.1).
     """
@@ -33,12 +33,13 @@ def start_leading_with_epoch_entry(log: LogT, epoch: Epoch) -> LogT:
 
 
 def has_caught_up(metadata_end: Offset, end_at_start: Offset) -> bool:
-    """Whether a broker that has just started acts on its metadata: only once it knows all that was committed by then.
+    """Whether a broker that has just started acts on its metadata: only once it has read all that was committed at its
+    start.
 
-    It would otherwise replay its past, and lead again in an epoch in which an earlier incarnation of it has led. That epoch
-    would then have two histories, which comparing epochs cannot tell apart.
+    Otherwise it would replay its past, and lead again in an epoch in which an earlier incarnation of it has led. That epoch
+    would then have two histories, which a comparison of epochs cannot tell apart.
 
-    Parameters: the ends of the metadata log that it has read, and that it learned of when it started.
+    Parameters: the end of the metadata log that it has read, and the end that it learned when it started.
 
     **Kafka:** `MetadataLoader.stillNeedToCatchUp`, `BrokerServer.startup`; `BrokerMetadataListener` before 3.4.
     """
@@ -46,12 +47,12 @@ def has_caught_up(metadata_end: Offset, end_at_start: Offset) -> bool:
 
 
 def acts_on_any_metadata(metadata_end: Offset, end_at_start: Offset) -> bool:
-    """A broker that has just started acts on whatever it has read so far. **Kafka:** no release."""
+    """A broker that has just started acts on the metadata that it has read so far. **Kafka:** no release."""
     return True
 
 
 class StartLeading(typing.Protocol):
-    """What a new leader notes in its log, whatever carries the log."""
+    """A rule for what a new leader writes to its epoch history, for a log of any carrier."""
 
     def __call__(self, log: LogT, epoch: Epoch) -> LogT:
         """The log as a leader of `epoch` starts with it."""

@@ -1,4 +1,4 @@
-"""A broker's incarnation: how far it is, and which answers to its registration it listens to."""
+"""A broker's incarnation: its state, and which answers to its registration it takes."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Incarnation
 
 
 class BrokerState(Enum):
-    """How far a broker is. Kafka: `BrokerState`."""
+    """The state of a broker between its start and its stop. Kafka: `BrokerState`."""
 
     STARTING = "registers, and catches up with the metadata"
     RECOVERY = "has caught up, and waits to be unfenced"
@@ -20,8 +20,8 @@ class BrokerState(Enum):
 class BrokerLifecycle(NamedTuple):
     """One incarnation of a broker. Kafka: `BrokerLifecycleManager`.
 
-    `broker_epoch` is unknown until it is registered. `previous_broker_epoch` is what the incarnation before left behind when
-    it shut down cleanly (`NO_BROKER_EPOCH` otherwise). `ready_to_unfence`: its logs are recovered and its metadata
+    `broker_epoch` is unknown until it is registered. `previous_broker_epoch` is the broker epoch of the incarnation before,
+    if that shut down cleanly (`NO_BROKER_EPOCH` otherwise). `ready_to_unfence`: its logs are recovered and its metadata
     published.
     """
 

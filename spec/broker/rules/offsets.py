@@ -1,4 +1,4 @@
-"""Which offsets a replica names: latest, found by timestamp, and up to where records may be deleted."""
+"""Which offsets a replica answers with: the latest, one found by timestamp, and the low watermark of deletions."""
 
 from spec.broker.rules.followers import Brokers, Follower
 from spec.broker.rules.reading import visible_end
@@ -10,7 +10,7 @@ from spec.values import UNKNOWN_OFFSET, Epoch, Error, Offset
 
 
 def lags_behind_epoch_start(isolation: Isolation, high_watermark: Offset, epoch_start: Offset) -> Error:
-    """Whether a new leader's high watermark is still below its epoch start, so that a client could see offsets go back.
+    """Whether a new leader's high watermark is still below its epoch start: a client could then see offsets go back.
 
     Followers are not affected. Errors: `OFFSET_NOT_AVAILABLE`; before version 5 of the request `LEADER_NOT_AVAILABLE`.
 
@@ -21,7 +21,10 @@ def lags_behind_epoch_start(isolation: Isolation, high_watermark: Offset, epoch_
 
 
 def never_lags(isolation: Isolation, high_watermark: Offset, epoch_start: Offset) -> Error:
-    """The latest offset is whatever the high watermark is. **Kafka:** `Partition.fetchOffsetForTimestamp` up to 2.1."""
+    """The latest offset is the high watermark, even of a new leader.
+
+    **Kafka:** `Partition.fetchOffsetForTimestamp` up to 2.1.
+    """
     return Error.NONE
 
 
@@ -38,9 +41,10 @@ def latest_offset(
 
 
 def offset_found(found: ListOffsetsResponse, fetchable_end: Offset, lag: Error) -> ListOffsetsResponse:
-    """The offset of the first record at or after a timestamp, if the sender may see it; else none, or the lag as an error.
+    """The offset of the first record at or after a timestamp, if the sender may see it; otherwise none, or the lag as an
+    error.
 
-    Parameters: what was `found` in the whole log (`UNKNOWN_OFFSET`: nothing); the offset before which the sender sees
+    Parameters: the offset `found` in the whole log (`UNKNOWN_OFFSET`: none); the offset before which the sender sees
     records; the verdict of `lags_behind_epoch_start`.
 
     **Kafka:** `Partition.fetchOffsetForTimestamp` for any other timestamp.
@@ -51,17 +55,17 @@ def offset_found(found: ListOffsetsResponse, fetchable_end: Offset, lag: Error) 
 
 
 def is_deleted(deletion: DeleteRecordsResponse, low_watermark: Offset) -> bool:
-    """Whether no live replica has the records any more. **Kafka:** `DelayedDeleteRecords.tryComplete`."""
+    """Whether no live replica has the deleted records any more. **Kafka:** `DelayedDeleteRecords.tryComplete`."""
     return low_watermark >= deletion.offset
 
 
 def deletion_offset(requested: Offset, high_watermark: Offset) -> Offset:
-    """Up to where a client wants to delete. **Kafka:** `Partition.deleteRecordsOnLeader`."""
+    """The offset before which a client wants to delete. **Kafka:** `Partition.deleteRecordsOnLeader`."""
     return high_watermark if requested == TO_HIGH_WATERMARK else requested
 
 
 def check_deletion(leads: bool, deletion_enabled: bool, offset: Offset, high_watermark: Offset) -> Error:
-    """Whether a leader deletes what lies before `offset`: only committed records, and only if the topic deletes at all.
+    """Whether a leader deletes the records before `offset`: only committed ones, and only if the topic allows deletion.
 
     Errors: `NOT_LEADER_OR_FOLLOWER`, `POLICY_VIOLATION` (`cleanup.policy`), `OFFSET_OUT_OF_RANGE`.
 
@@ -75,9 +79,9 @@ def check_deletion(leads: bool, deletion_enabled: bool, offset: Offset, high_wat
 
 
 def low_watermark(start_offset: Offset, followers: tuple[Follower, ...], brokers: Brokers) -> Offset:
-    """Below this offset no live replica has records any more; a deletion is answered once it reaches the offset asked for.
+    """The low watermark: no live replica has records below it; a deletion is answered once it reaches the requested offset.
 
-    A live follower of which nothing is known yet holds it at `UNKNOWN_OFFSET`.
+    A live follower whose log start is unknown holds it at `UNKNOWN_OFFSET`.
 
     **Kafka:** `Partition.lowWatermarkIfLeader`, `DelayedDeleteRecords.tryComplete`.
     """

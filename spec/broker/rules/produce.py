@@ -12,7 +12,7 @@ def check_produce(role: LeaderAndIsr, acks: int, min_isr: int) -> Error:
     Parameters: its role; the request's `acks`; `min.insync.replicas`, at most the number of replicas.
 
     Errors: `INVALID_REQUIRED_ACKS` unless acks is -1, 0 or 1; `NOT_ENOUGH_REPLICAS` for acks=all while there are fewer
-    in-sync replicas than `min_isr`. With acks 0 and 1 the number does not matter.
+    in-sync replicas than `min_isr`. With acks 0 and 1 the number of in-sync replicas does not matter.
 
     **Kafka:** `ReplicaManager.appendRecords`, `Partition.appendRecordsToLeader`. **Leaves out:** that a broker which does
     not lead answers `NOT_LEADER_OR_FOLLOWER`; only a leader is asked here (`leads`).
@@ -25,7 +25,8 @@ def check_produce(role: LeaderAndIsr, acks: int, min_isr: int) -> Error:
 
 
 def min_isr_as_configured(min_isr: int, replicas: int) -> int:
-    """How many in-sync replicas acks=all asks for: `min.insync.replicas`, even if the partition has fewer replicas.
+    """The number of in-sync replicas that acks=all requires: `min.insync.replicas`, even if the partition has fewer
+    replicas.
 
     **Kafka:** `Partition.appendRecordsToLeader` up to 3.6.
     """
@@ -33,7 +34,7 @@ def min_isr_as_configured(min_isr: int, replicas: int) -> int:
 
 
 def min_isr_within_replicas(min_isr: int, replicas: int) -> int:
-    """How many in-sync replicas acks=all asks for: `min.insync.replicas`, but not more than there are replicas.
+    """The number of in-sync replicas that acks=all requires: `min.insync.replicas`, but at most the number of replicas.
 
     **Kafka:** `Partition.effectiveMinIsr` (KAFKA-15583, since 3.7).
     """
@@ -41,10 +42,10 @@ def min_isr_within_replicas(min_isr: int, replicas: int) -> int:
 
 
 class AppendedRecords(NamedTuple):
-    """An acks=all request that waits: what its producer is told about, and the high watermark it waits for (offsets).
+    """A waiting acks=all request: the offset for its answer, and the high watermark that it waits for (offsets).
 
-    `required_offset` follows the last record, for a duplicate that of the first try. `deadline` is in milliseconds.
-    Kafka: `DelayedProduce`, `ProducePartitionStatus`.
+    `required_offset` is the offset after the last record; for a duplicate, after the last record of the first copy.
+    `deadline` is in milliseconds. Kafka: `DelayedProduce`, `ProducePartitionStatus`.
     """
 
     base_offset: Offset
@@ -53,13 +54,13 @@ class AppendedRecords(NamedTuple):
 
 
 def completion(leads: bool, high_watermark: Offset, required_offset: Offset, isr_size: int, min_isr: int) -> Error | None:
-    """What a waiting acks=all request is told, `None` while it has to wait.
+    """The answer to a waiting acks=all request, `None` while it has to wait.
 
     The size is that of the *maximal* ISR, while the check before the append takes the committed one. The leader epoch in
     which the records were appended does not matter.
 
-    Errors: `NOT_LEADER_OR_FOLLOWER`; `NOT_ENOUGH_REPLICAS_AFTER_APPEND` if the ISR has shrunk since: the records are
-    committed all the same.
+    Errors: `NOT_LEADER_OR_FOLLOWER`; `NOT_ENOUGH_REPLICAS_AFTER_APPEND` if the ISR has shrunk since; the records are
+    committed even so.
 
     **Kafka:** `Partition.checkEnoughReplicasReachOffset`, `DelayedProduce.tryComplete`.
     """
@@ -71,7 +72,7 @@ def completion(leads: bool, high_watermark: Offset, required_offset: Offset, isr
 
 
 def expiry(waiting: AppendedRecords, now: int) -> Error | None:
-    """What a waiting request is told when its time is up: the records stay, and may be committed later.
+    """The answer to a waiting request whose deadline has passed: the records stay, and may be committed later.
 
     Errors: `REQUEST_TIMED_OUT`.
 

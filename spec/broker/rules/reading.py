@@ -1,4 +1,4 @@
-"""What is visible to whom, when a fetch is answered, and from where."""
+"""Which records a reader sees, when a fetch is answered, and which replica answers it."""
 
 from spec.broker.rules.divergence import is_diverging
 from spec.broker.rules.followers import Follower
@@ -14,7 +14,7 @@ def is_follower(request: FetchRequest) -> bool:
 
 
 def needs_leader(request: FetchRequest) -> bool:
-    """Whether only the leader may answer: every follower's fetch, and a consumer's that says nothing of where it is.
+    """Whether only the leader may answer: every follower's fetch, and a consumer's without client metadata.
 
     **Kafka:** `FetchParams.fetchOnlyLeader` (KIP-392).
     """
@@ -22,7 +22,7 @@ def needs_leader(request: FetchRequest) -> bool:
 
 
 def isolation_of(request: FetchRequest) -> Isolation:
-    """Up to where a fetch may read. **Kafka:** `FetchIsolation.of`."""
+    """The isolation of a fetch: the offset before which it may read. **Kafka:** `FetchIsolation.of`."""
     if is_follower(request):
         return Isolation.LOG_END
     return Isolation.COMMITTED_TRANSACTIONS if request.read_committed else Isolation.HIGH_WATERMARK
@@ -39,10 +39,10 @@ def visible_end(isolation: Isolation, log_end: Offset, high_watermark: Offset, l
 
 
 def leaving_now(answer: FetchResponse, log: Log) -> FetchResponse | None:
-    """An answer made earlier as it leaves the broker now: its records are read only then. `None`: it cannot be sent.
+    """An earlier answer when the broker sends it: only now its records are read. `None`: it cannot be sent.
 
-    The answer says which stretch of the log it carries. If the log has been cut and has grown again meanwhile, other
-    records lie there, of a later epoch; if it has become shorter, the connection is closed.
+    The answer says which range of the log it carries. If the log has been truncated and has grown again meanwhile, the range
+    holds other records, of a later epoch. If the log has become shorter, the connection is closed.
 
     **Kafka:** `FileRecords.writeTo`, which hands the file to the socket (KAFKA-18723).
     """
@@ -52,7 +52,7 @@ def leaving_now(answer: FetchResponse, log: Log) -> FetchResponse | None:
 
 
 def answers_at_once(answer: FetchResponse, min_records: int, may_wait: bool, has_preferred_replica: bool) -> bool:
-    """Whether a fetch is answered now rather than when there is more to read.
+    """Whether a fetch is answered now, and does not wait for more to read.
 
     `min_records` stands for `fetch.min.bytes`.
 
@@ -63,9 +63,9 @@ def answers_at_once(answer: FetchResponse, min_records: int, may_wait: bool, has
 
 
 def may_throttle(throttled: bool, quota_exceeded: bool, in_isr: bool) -> bool:
-    """Whether a leader answers a follower's fetch with no records, to save bandwidth: never a member of the ISR.
+    """Whether a leader answers a follower's fetch without records, to save bandwidth: never for a member of the ISR.
 
-    Such a fetch counts as any other.
+    Such a fetch counts like any other.
 
     **Kafka:** `ReplicaManager.shouldLeaderThrottle`.
     """
@@ -75,7 +75,8 @@ def may_throttle(throttled: bool, quota_exceeded: bool, in_isr: bool) -> bool:
 def readable_replicas(
     self_id: BrokerId, isr: frozenset[BrokerId], followers: tuple[Follower, ...], fetch_offset: Offset
 ) -> frozenset[BrokerId]:
-    """The replicas to which a leader may send a consumer: itself, and in-sync ones that hold the fetch offset, as it knows.
+    """The replicas to which a leader may send a consumer: itself, and in-sync ones that hold the fetch offset by its
+    knowledge.
 
     **Kafka:** `ReplicaManager.findPreferredReadReplica` (KIP-392). **Leaves out:** which of them is nearest.
     """

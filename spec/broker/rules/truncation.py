@@ -1,4 +1,4 @@
-"""Truncation: what one answer about epochs tells a follower."""
+"""Truncation: the step that a follower takes after one answer about epochs."""
 
 from typing import NamedTuple
 
@@ -14,11 +14,12 @@ class TruncationStep(NamedTuple):
 
 
 def truncation_step(log: Log, high_watermark: Offset, answer: EpochEndOffset) -> TruncationStep:
-    """What one answer tells a follower whose leader names the largest epoch up to the one asked.
+    """The truncation after one answer, when the leader names the largest epoch up to the one asked.
 
-    Undefined end: fall back to the high watermark, and be done. Otherwise look the *answered* epoch up in the own log:
-    unknown there: the end offset counts. Its floor there is another epoch: truncate to that epoch's end, and ask again.
-    The same epoch: both ends bound the common part, and that is all.
+    If the end is undefined, the follower truncates to the high watermark, and is done. Otherwise it looks up the *answered*
+    epoch in its own log. If it is unknown there, the end offset counts. If the largest own epoch up to it is another one,
+    the follower truncates to that epoch's end, and asks again. If it is the same epoch, the smaller of both ends counts, and
+    the follower is done.
 
     **Kafka:** `AbstractFetcherThread.getOffsetTruncationState` (KIP-279).
     """

@@ -1,7 +1,7 @@
 """How the controller keeps track of brokers: sessions, registration, fencing, shutdown.
 
-What is in the metadata log survives the controller. Sessions do not: they are what the active controller remembers of
-heartbeats, and a new controller starts with fresh ones.
+The metadata log survives the controller. Sessions do not: the active controller keeps them in memory, and a new controller
+starts with new ones.
 """
 
 from enum import Enum
@@ -14,9 +14,9 @@ from spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Error, Offset
 
 
 class Session(NamedTuple):
-    """What the active controller remembers of a broker's heartbeats.
+    """The active controller's state of a broker's heartbeats.
 
-    `last_contact_ms`: time of the last one; `metadata_offset`: what it said the broker has replayed;
+    `last_contact_ms`: time of the last heartbeat. `metadata_offset`: the offset that the broker had replayed by then.
     `controlled_shutdown_offset`: the end of the metadata log when the broker's controlled shutdown began, unknown if it has
     not. Kafka: `BrokerHeartbeatManager.BrokerHeartbeatState`.
     """
@@ -28,7 +28,7 @@ class Session(NamedTuple):
 
 
 class ControlState(Enum):
-    """Where a broker is on its way in and out. Kafka: `BrokerControlState`."""
+    """A broker's state as the controller controls it. Kafka: `BrokerControlState`."""
 
     FENCED = "fenced"
     UNFENCED = "unfenced"
@@ -37,7 +37,7 @@ class ControlState(Enum):
 
 
 def is_valid_session(session: Session, fenced: bool, now_ms: int, timeout_ms: int) -> bool:
-    """Whether a broker counts as alive: not fenced, and heard of within the session timeout (milliseconds).
+    """Whether a broker counts as alive: not fenced, and heard from within the session timeout (milliseconds).
 
     **Kafka:** `BrokerHeartbeatManager.hasValidSession`; `broker.session.timeout.ms`.
     """
@@ -88,7 +88,7 @@ def new_registration(request: BrokerRegistrationRequest, broker_epoch: BrokerEpo
 def register_again_anew(
     existing: BrokerRegistration, request: BrokerRegistrationRequest, broker_epoch: BrokerEpoch
 ) -> BrokerRegistration:
-    """An incarnation that registers twice is fenced again, with another broker epoch, whatever became of it in between.
+    """An incarnation that registers twice is fenced again, with another broker epoch, even if it was unfenced in between.
 
     It stays in the ISRs that it is in. **Kafka:** `ClusterControlManager.registerBroker` up to 3.6.
     """
@@ -110,7 +110,7 @@ def register_again_as_is(
 
 
 class Departure(Enum):
-    """What a new incarnation of a broker means for the partitions that list the incarnation before.
+    """How a new incarnation of a broker changes the partitions that list the incarnation before.
 
     Kafka: `ReplicationControlManager.handleBrokerUncleanShutdown`, later `handleBrokerShutdown`.
     """
@@ -125,8 +125,8 @@ def new_incarnation_is_ignored(
 ) -> Departure:
     """A new incarnation changes no partition: fencing is supposed to have done so.
 
-    But a session that has expired is no obstacle to registration and need not have led to fencing yet. Then the new
-    incarnation takes the place in the ISR of one whose records it may not have (KAFKA-18106).
+    But a broker with an expired session may register before it has been fenced. Then the new incarnation takes its
+    predecessor's place in the ISR, and may not have its records (KAFKA-18106).
 
     **Kafka:** `ClusterControlManager.registerBroker` up to 3.9.
     """
@@ -136,8 +136,7 @@ def new_incarnation_is_ignored(
 def new_incarnation_is_unclean(
     existing: BrokerRegistration | None, request: BrokerRegistrationRequest, elr_enabled: bool
 ) -> Departure:
-    """A new incarnation ends all that the incarnation before was listed for; with eligible leader replicas it counts as
-    unclean.
+    """A new incarnation leaves every ISR of the incarnation before; with eligible leader replicas it counts as unclean.
 
     **Kafka:** `ClusterControlManager.registerBroker`, `ReplicationControlManager.handleBrokerShutdown` in 4.0 (KAFKA-18106).
     """
@@ -147,8 +146,7 @@ def new_incarnation_is_unclean(
 def new_incarnation_is_clean_if_it_says_so(
     existing: BrokerRegistration | None, request: BrokerRegistrationRequest, elr_enabled: bool
 ) -> Departure:
-    """As `new_incarnation_is_unclean`, except that an incarnation which names its predecessor's broker epoch had shut down
-    cleanly.
+    """As `new_incarnation_is_unclean`, except that a request with the predecessor's broker epoch shows a clean shutdown.
 
     **Kafka:** `ClusterControlManager.registerBroker` with KAFKA-18635; `clean_shutdown` files of the broker.
     """
@@ -162,7 +160,7 @@ def new_incarnation_is_clean_if_it_says_so(
 def caught_up_with_all(image: MetadataImage, registration: BrokerRegistration, metadata_offset: Offset) -> bool:
     """Whether a broker has replayed all of the metadata log. **Kafka:** `processBrokerHeartbeat` up to 3.2.
 
-    **Leaves out:** that Kafka asks for what is committed; here that is all.
+    **Leaves out:** that Kafka compares with the committed offset; here everything is committed.
     """
     return metadata_offset >= image.end_offset - 1
 
@@ -173,7 +171,7 @@ def caught_up_with_registration(image: MetadataImage, registration: BrokerRegist
 
 
 def current_control_state(registration: BrokerRegistration, session: Session) -> ControlState:
-    """Where a broker is before its next heartbeat. **Kafka:** `BrokerHeartbeatManager.currentBrokerState`."""
+    """A broker's state before its next heartbeat. **Kafka:** `BrokerHeartbeatManager.currentBrokerState`."""
     if is_shutting_down(session):
         return ControlState.CONTROLLED_SHUTDOWN
     return ControlState.FENCED if registration.fenced else ControlState.UNFENCED
@@ -182,11 +180,12 @@ def current_control_state(registration: BrokerRegistration, session: Session) ->
 def next_control_state(
     current: ControlState, request: BrokerHeartbeatRequest, caught_up: bool, leads: bool, others_caught_up: bool
 ) -> ControlState:
-    """Where a heartbeat takes a broker.
+    """A broker's state after a heartbeat.
 
-    A fenced one shuts down at will, and is unfenced when it wishes so and is `caught_up`. An unfenced one is fenced, or
-    shuts down, at will; if it `leads` a partition it enters controlled shutdown first. That ends when it leads nothing and
-    `others_caught_up`: all active brokers have replayed the metadata log beyond the beginning of the shutdown.
+    A fenced broker may shut down at once. It is unfenced if it asks for that and is `caught_up`. An unfenced broker is
+    fenced, or shuts down, at its request. If it `leads` a partition it enters controlled shutdown first. The controlled
+    shutdown ends when the broker leads no partition and `others_caught_up` holds: all active brokers have replayed the
+    metadata log beyond the beginning of the shutdown.
 
     **Kafka:** `BrokerHeartbeatManager.calculateNextBrokerState`.
     """
@@ -204,7 +203,7 @@ def next_control_state(
 
 
 def is_fenced_state(state: ControlState) -> bool:
-    """Whether a broker in this state takes no part. **Kafka:** `BrokerControlState.fenced`."""
+    """Whether a broker in this state is fenced or stopped. **Kafka:** `BrokerControlState.fenced`."""
     return state in (ControlState.FENCED, ControlState.SHUTDOWN_NOW)
 
 
@@ -219,12 +218,12 @@ def have_replayed(sessions: tuple[Session, ...], image: MetadataImage, offset: O
 
 
 def marks_shutdown_never(registration: BrokerRegistration) -> bool:
-    """The metadata do not say that a broker is in controlled shutdown, so it may rejoin an ISR. **Kafka:** up to 3.2."""
+    """The metadata do not show a controlled shutdown, so the broker may rejoin an ISR. **Kafka:** up to 3.2."""
     return False
 
 
 def marks_shutdown_once(registration: BrokerRegistration) -> bool:
-    """The metadata say that a broker is in controlled shutdown, from its beginning on (KIP-841).
+    """The metadata show a controlled shutdown from its beginning on (KIP-841).
 
     **Kafka:** `ReplicationControlManager.handleBrokerInControlledShutdown`, since 3.3.
     """

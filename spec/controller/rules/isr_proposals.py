@@ -1,4 +1,4 @@
-"""What the controller checks before it takes an ISR that a leader proposes (AlterPartition).
+"""The controller's checks of an ISR that a leader proposes (AlterPartition).
 
 The order of the checks is part of the protocol: a leader reacts differently to each error.
 """
@@ -15,7 +15,7 @@ def proposed_isr(request: AlterPartitionRequest) -> frozenset[BrokerId]:
 
 
 def controller_may_be_behind(partition: PartitionRegistration, request: AlterPartitionRequest) -> Error:
-    """No verdict on what the future may hold; the leader looks for the controller again.
+    """A proposal with epochs that the controller does not know yet is refused; the leader looks for the controller again.
 
     Errors: `NOT_CONTROLLER` for a leader epoch or partition epoch above the controller's own.
 
@@ -26,12 +26,12 @@ def controller_may_be_behind(partition: PartitionRegistration, request: AlterPar
 
 
 def controller_knows_best(partition: PartitionRegistration, request: AlterPartitionRequest) -> Error:
-    """Epochs above the controller's own are like any other wrong epoch. **Kafka:** `alterIsr`, up to 3.2."""
+    """Epochs above the controller's own count like any other wrong epoch. **Kafka:** `alterIsr`, up to 3.2."""
     return Error.NONE
 
 
 def check_proposer(partition: PartitionRegistration, request: AlterPartitionRequest) -> Error:
-    """Whether the proposal comes from the leader, in its epoch, on top of the present state; in this order.
+    """Whether the proposal comes from the leader, in its epoch, and is based on the present state; in this order.
 
     Errors: `FENCED_LEADER_EPOCH`, `INVALID_REQUEST`, `INVALID_UPDATE_VERSION`.
 
@@ -43,9 +43,9 @@ def check_proposer(partition: PartitionRegistration, request: AlterPartitionRequ
 
 
 def check_proposal(partition: PartitionRegistration, request: AlterPartitionRequest) -> Error:
-    """Whether the proposed ISR makes sense: replicas of the partition, its leader among them, and alone while recovering.
+    """Whether the proposed ISR is valid: replicas of the partition, with its leader, and only its leader while recovering.
 
-    Errors: `INVALID_REQUEST`, also for a leader that has recovered and claims to be recovering.
+    Errors: `INVALID_REQUEST`, also for a request to set a recovered partition back to recovering.
 
     **Kafka:** `ReplicationControlManager.validateAlterPartitionData`, `Replicas.validateIsr`.
     """
@@ -59,7 +59,7 @@ def check_proposal(partition: PartitionRegistration, request: AlterPartitionRequ
 
 
 def anybody_is_eligible(brokers: tuple[BrokerRegistration, ...], member: IsrMember) -> bool:
-    """A leader may propose whomever it likes, fenced or not. **Kafka:** up to 3.2."""
+    """A leader may propose any broker, fenced or not. **Kafka:** up to 3.2."""
     return True
 
 
@@ -72,9 +72,9 @@ def active_is_eligible(brokers: tuple[BrokerRegistration, ...], member: IsrMembe
 
 
 def same_broker_epoch_is_eligible(brokers: tuple[BrokerRegistration, ...], member: IsrMember) -> bool:
-    """As `active_is_eligible`, and the incarnation that is registered must be the one that fetched (KIP-903).
+    """As `active_is_eligible`, and the registered incarnation must be the one that fetched (KIP-903).
 
-    A member without a broker epoch is not checked for it.
+    The broker epoch of a member without one is not checked.
 
     **Kafka:** `ReplicationControlManager.ineligibleReplicasForIsr`, since 3.5.
     """
@@ -85,7 +85,7 @@ def same_broker_epoch_is_eligible(brokers: tuple[BrokerRegistration, ...], membe
 
 
 def ineligible_error(request: AlterPartitionRequest) -> Error:
-    """How an ineligible member is refused, according to what the leader understands.
+    """The error for an ineligible member, in a form that the leader understands.
 
     Errors: `INELIGIBLE_REPLICA`, or `OPERATION_NOT_ATTEMPTED` for a leader before 3.3.
 
@@ -95,7 +95,7 @@ def ineligible_error(request: AlterPartitionRequest) -> Error:
 
 
 def moved_away_as_new_leader(request: AlterPartitionRequest) -> Error:
-    """How a leader hears that its proposal was taken and cost it the leadership, according to what it understands.
+    """The error for a leader that loses the leadership by its own accepted proposal, in a form that it understands.
 
     Errors: `NEW_LEADER_ELECTED`, or `FENCED_LEADER_EPOCH` for a leader before 3.3.
 
@@ -105,5 +105,5 @@ def moved_away_as_new_leader(request: AlterPartitionRequest) -> Error:
 
 
 def moved_away_as_fenced(request: AlterPartitionRequest) -> Error:
-    """As `moved_away_as_new_leader`, in the words of `alterIsr`. **Kafka:** up to 3.2."""
+    """As `moved_away_as_new_leader`, with the error code of `alterIsr`. **Kafka:** up to 3.2."""
     return Error.FENCED_LEADER_EPOCH

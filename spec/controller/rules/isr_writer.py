@@ -1,12 +1,13 @@
-"""Who may change a partition's ISR: its leader, in its epoch, on top of the present state."""
+"""The party that may change a partition's ISR: its leader, in its epoch, based on the present state."""
 
 from spec.values import BrokerId, Epoch, Error, LeaderAndIsr, PartitionEpoch
 
 
 def check_writer(partition: LeaderAndIsr, broker: BrokerId, leader_epoch: Epoch) -> Error:
-    """Whether a new ISR comes from the partition's leader, in its epoch; the epoch is looked at first.
+    """Whether a new ISR comes from the partition's leader, in its epoch; the epoch is checked first.
 
-    Parameters: the true state of the partition; who sends the new ISR, and the leader epoch in which it believes to lead.
+    Parameters: the true state of the partition; the sender of the new ISR, and the leader epoch in which it believes to
+    lead.
 
     Errors: `FENCED_LEADER_EPOCH`, `INVALID_REQUEST`.
 
@@ -18,7 +19,7 @@ def check_writer(partition: LeaderAndIsr, broker: BrokerId, leader_epoch: Epoch)
 
 
 def check_partition_epoch(present: PartitionEpoch, known: PartitionEpoch) -> Error:
-    """Whether a change was made on top of the present state: only if its sender knew that.
+    """Whether a change is based on the present state: its sender must know the present partition epoch.
 
     Errors: `INVALID_UPDATE_VERSION`.
 

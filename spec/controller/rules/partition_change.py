@@ -1,8 +1,8 @@
-"""How the controller changes a partition: who leads, who is in sync, who is eligible, which epochs grow.
+"""How the controller changes a partition: leader, ISR, eligible leader replicas, epochs.
 
-The controller first says what the partition is to become (`Target`), then asks for a leader, then writes down the difference
-as one record. Each step is a small rule here; `spec.controller` puts them together in Kafka's order. A rule reads
-partition and target, and `acceptable`, the brokers that may lead by what the controller knows of them.
+The controller first sets the `Target` of the change, then elects a leader, then writes the difference as one record. Each
+step is a small rule here; `spec.controller.decisions` calls them in Kafka's order. A rule reads the partition, the target,
+and `acceptable`: the brokers that may lead by the controller's knowledge of them.
 """
 
 from enum import Enum
@@ -13,7 +13,7 @@ from spec.values import NO_LEADER, BrokerId
 
 
 class Election(Enum):
-    """What kind of leader is looked for. Kafka: `PartitionChangeBuilder.Election`."""
+    """The kind of an election. Kafka: `PartitionChangeBuilder.Election`."""
 
     PREFERRED = "the first replica if it is in sync"
     ONLINE = "any in-sync replica, preferably who leads"
@@ -21,7 +21,7 @@ class Election(Enum):
 
 
 class Target(NamedTuple):
-    """What a partition is to become, as far as it is decided. Kafka: the target fields of `PartitionChangeBuilder`."""
+    """The decided parts of a partition's next state. Kafka: the target fields of `PartitionChangeBuilder`."""
 
     replicas: tuple[BrokerId, ...]
     isr: frozenset[BrokerId]
@@ -33,7 +33,7 @@ class Target(NamedTuple):
 
 
 class Elected(NamedTuple):
-    """The outcome of an election: who (`NO_LEADER` if nobody can), and whether records may be lost by it."""
+    """The outcome of an election: the leader (`NO_LEADER` if no replica can lead), and whether records may be lost."""
 
     leader: BrokerId
     unclean: bool = False
@@ -59,12 +59,12 @@ def unchanged(partition: PartitionRegistration) -> Target:
 
 
 def is_reassigning(adding: frozenset[BrokerId], removing: frozenset[BrokerId]) -> bool:
-    """Whether replicas are on the move. **Kafka:** `PartitionReassignmentReplicas.isReassignmentInProgress`."""
+    """Whether a reassignment is under way. **Kafka:** `PartitionReassignmentReplicas.isReassignmentInProgress`."""
     return adding != NOBODY or removing != NOBODY
 
 
 def without_removed(target: Target) -> Target:
-    """The target as it is when the move is over: what was to be removed is gone, and nothing is on the move."""
+    """The target after its reassignment: the removed replicas are gone, and none is being added or removed."""
     return target._replace(
         replicas=tuple(replica for replica in target.replicas if replica not in target.removing),
         isr=target.isr - target.removing,
@@ -74,7 +74,7 @@ def without_removed(target: Target) -> Target:
 
 
 def complete_when_added_are_in_sync(target: Target) -> Target:
-    """A reassignment is over as soon as all *added* replicas are in sync, and one that stays is.
+    """A reassignment is over as soon as all *added* replicas are in sync, and at least one of the replicas that stay.
 
     **Kafka:** `PartitionReassignmentReplicas.maybeCompleteReassignment`, before 3.5 `PartitionChangeBuilder`; up to 3.7.
     """
@@ -100,11 +100,11 @@ def complete_when_all_are_in_sync(target: Target) -> Target:
 def with_eligible_leaders(
     partition: PartitionRegistration, target: Target, min_isr: int, unclean_shutdown: frozenset[BrokerId]
 ) -> Target:
-    """The target with its eligible leader replicas: who leaves the ISR while fewer than `min_isr` are left in it.
+    """The target with its eligible leader replicas: those that leave the ISR while fewer than `min_isr` are left in it.
 
-    They hold all committed records, for nothing is committed below `min_isr`. Whoever has lost records in an unclean
-    shutdown is not eligible. With `min_isr` in sync again nobody else is needed, and both lists end. What is eligible no
-    more is remembered as last known.
+    They hold all committed records, because nothing is committed below `min_isr`. A replica that has lost records in an
+    unclean shutdown is not eligible. With `min_isr` replicas in sync again both lists become empty. A replica that is no
+    longer eligible is remembered as last known.
 
     **Kafka:** `PartitionChangeBuilder.maybePopulateTargetElr`.
     """
@@ -118,10 +118,11 @@ def with_eligible_leaders(
 def with_assigned_eligible_leaders(
     partition: PartitionRegistration, target: Target, min_isr: int, unclean_shutdown: frozenset[BrokerId]
 ) -> Target:
-    """As `with_eligible_leaders`, and whoever is no replica of the partition any more is not eligible, nor remembered.
+    """As `with_eligible_leaders`, and a broker that is no longer a replica of the partition is neither eligible nor
+    remembered.
 
-    A replica that a reassignment removes deletes its records. Should it be assigned again, it starts empty, and must not
-    be elected for what it once held.
+    A replica that a reassignment removes deletes its records. If it is assigned again, it starts empty, and must not be
+    elected for records that it once held.
 
     **Kafka:** no release does so.
     """
@@ -134,7 +135,7 @@ def with_assigned_eligible_leaders(
 
 
 def is_valid_leader(target: Target, acceptable: frozenset[BrokerId], replica: BrokerId) -> bool:
-    """Whether `replica` may lead without risk: acceptable, and in sync, or eligible while nobody is in sync.
+    """Whether `replica` may lead without risk: acceptable, and in sync, or eligible while the ISR is empty.
 
     **Kafka:** `PartitionChangeBuilder.isValidNewLeader`.
     """
@@ -145,16 +146,16 @@ def is_valid_leader(target: Target, acceptable: frozenset[BrokerId], replica: Br
 def last_known_leader_never(
     partition: PartitionRegistration, target: Target, acceptable: frozenset[BrokerId], enabled: bool
 ) -> bool:
-    """Nobody remembers who led last. **Kafka:** up to 3.9 (without eligible leader replicas)."""
+    """The last leader is not remembered. **Kafka:** up to 3.9 (without eligible leader replicas)."""
     return False
 
 
 def last_known_leader_up_or_down(
     partition: PartitionRegistration, target: Target, acceptable: frozenset[BrokerId], enabled: bool
 ) -> bool:
-    """Whether the leader that was last may lead again: nobody is in sync or eligible, and exactly one is remembered.
+    """Whether the last leader may lead again: no replica is in sync or eligible, and exactly one is remembered.
 
-    Whether that broker is up is not asked (KAFKA-19522).
+    It is not checked whether that broker is up (KAFKA-19522).
 
     Parameters: `enabled`: eligible leader replicas and the last known leader are both in use.
 
@@ -166,7 +167,7 @@ def last_known_leader_up_or_down(
 def last_known_leader_if_up(
     partition: PartitionRegistration, target: Target, acceptable: frozenset[BrokerId], enabled: bool
 ) -> bool:
-    """As `last_known_leader_up_or_down`, and that broker may lead by what the controller knows of it, and is a replica.
+    """As `last_known_leader_up_or_down`, and that broker is acceptable, and is a replica.
 
     **Kafka:** `PartitionChangeBuilder.canElectLastKnownLeader` after KAFKA-19522.
     """
@@ -181,7 +182,7 @@ def elect(
     election: Election,
     last_known: bool,
 ) -> Elected:
-    """The leader by an election of this kind; `last_known`: the one that led last may be taken for want of others.
+    """The leader by an election of this kind; `last_known`: the last leader may be elected if there is no other candidate.
 
     **Kafka:** `PartitionChangeBuilder.electLeader`, `electPreferredLeader`, `electAnyLeader`; since 3.2.
     """
@@ -203,9 +204,10 @@ def elect_first_in_sync(
     election: Election,
     last_known: bool,
 ) -> Elected:
-    """The leader stays if it is in the target's ISR, acceptable or not; else the first valid replica, else by force.
+    """The leader stays if it is in the target's ISR, acceptable or not; otherwise the first valid replica leads, or an
+    unclean one.
 
-    Only a preferred election takes leadership from a leader in sync.
+    Only a preferred election takes the leadership from a leader in sync.
 
     **Kafka:** `PartitionChangeBuilder.shouldTryElection`, `BestLeader` in 3.0 and 3.1.
     """
@@ -237,12 +239,12 @@ def take_from_eligible(target: Target, leader: BrokerId) -> Target:
 
 
 def never_recovering(partition: PartitionRegistration) -> bool:
-    """Nobody is told that an election was unclean. **Kafka:** up to 3.1."""
+    """An unclean election does not change the recovery state. **Kafka:** up to 3.1."""
     return False
 
 
 def recovering_unless_already(partition: PartitionRegistration) -> bool:
-    """An unclean election makes the partition `RECOVERING`, if it is not so yet. **Kafka:** `tryElection`, since 3.2."""
+    """An unclean election makes the partition `RECOVERING`, unless it is already. **Kafka:** `tryElection`, since 3.2."""
     return partition.recovery != LeaderRecoveryState.RECOVERING
 
 
@@ -275,7 +277,7 @@ def leads_after(partition: PartitionRegistration, record: PartitionChangeRecord)
 
 
 def record_last_known_leader(partition: PartitionRegistration, record: PartitionChangeRecord) -> PartitionChangeRecord:
-    """The record with the last known leader: noted when the ISR becomes empty, forgotten when there is a leader.
+    """The record with the last known leader: set when the ISR becomes empty, cleared when there is a leader.
 
     **Kafka:** `PartitionChangeBuilder.maybeUpdateLastKnownLeader`.
     """
@@ -295,7 +297,7 @@ def record_eligible_leaders(
 ) -> PartitionChangeRecord:
     """The record with the lists of eligible and last known eligible leaders, as far as they change.
 
-    `last_known_leader`: the second list is kept for the last leader instead (`record_last_known_leader`).
+    `last_known_leader`: the second list holds the last leader instead (`record_last_known_leader`).
 
     **Kafka:** `PartitionChangeBuilder.maybeUpdateRecordElr`.
     """
@@ -309,7 +311,7 @@ def record_eligible_leaders(
 def record_assignment(
     partition: PartitionRegistration, target: Target, record: PartitionChangeRecord
 ) -> PartitionChangeRecord:
-    """The record with replicas, and which of them come and go, as far as they change.
+    """The record with the replicas, and with the added and removed ones, as far as they change.
 
     **Kafka:** `PartitionChangeBuilder.setAssignmentChanges`.
     """

@@ -1,4 +1,4 @@
-"""Moving a partition to other replicas, and taking that back."""
+"""Moving a partition to other replicas, and cancelling a move."""
 
 from spec.controller.rules.partition_change import Target, is_reassigning, unchanged
 from spec.metadata import NOBODY, BrokerRegistration, PartitionRegistration, broker_of
@@ -6,7 +6,7 @@ from spec.values import BrokerId, Error
 
 
 def check_assignment(brokers: tuple[BrokerRegistration, ...], replicas: tuple[BrokerId, ...]) -> Error:
-    """Whether replicas may be asked for: some, each registered, none twice.
+    """Whether an assignment is valid: at least one replica, each registered, none twice.
 
     Errors: `INVALID_REPLICA_ASSIGNMENT`.
 
@@ -18,9 +18,9 @@ def check_assignment(brokers: tuple[BrokerRegistration, ...], replicas: tuple[Br
 
 
 def reassigned(partition: PartitionRegistration, replicas: tuple[BrokerId, ...]) -> Target:
-    """The partition on its way to other replicas: those first, then the ones that will go.
+    """The partition at the start of a reassignment: the target replicas first, then the ones that will be removed.
 
-    What an earlier reassignment was still adding or removing is kept unless this one says something of its own.
+    The added or removed replicas of an earlier reassignment are kept unless this one sets its own.
 
     **Kafka:** `ReplicationControlManager.changePartitionReassignment`, `PartitionReassignmentReplicas`.
     """
@@ -34,9 +34,9 @@ def reassigned(partition: PartitionRegistration, replicas: tuple[BrokerId, ...])
 
 
 def reverted(partition: PartitionRegistration) -> Target:
-    """The partition when a reassignment is cancelled: what it was adding is gone, what it was removing stays.
+    """The partition after a cancelled reassignment: added replicas are gone, and replicas that were being removed stay.
 
-    If only added replicas were in sync, the first of the others is put into the ISR, in sync or not.
+    If only added replicas were in sync, the first other replica is put into the ISR, in sync or not.
 
     **Kafka:** `PartitionReassignmentRevert`.
     """
@@ -53,12 +53,12 @@ def check_reassignment(
     partition: PartitionRegistration | None,
     replicas: tuple[BrokerId, ...] | None,
 ) -> Error:
-    """Whether a reassignment may begin, or the one under way be cancelled (`replicas` is `None`).
+    """Whether a reassignment may begin, or may be cancelled (`replicas` is `None`).
 
     `unclean_election`: whether the topic allows unclean elections.
 
     Errors: `UNKNOWN_TOPIC_OR_PARTITION`; `NO_REASSIGNMENT_IN_PROGRESS`; `INVALID_REPLICA_ASSIGNMENT`, also for a
-    cancellation that would be an unclean election where none is allowed.
+    cancellation that would need an unclean election where none is allowed.
 
     **Kafka:** `ReplicationControlManager.alterPartitionReassignment`, `cancelPartitionReassignment`.
     """

@@ -1,0 +1,38 @@
+"""Files that the documentation names are there."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.places import DOCS, REPOSITORY
+
+PAGES = [
+    page
+    for page in sorted([*REPOSITORY.glob("*.md"), *DOCS.rglob("*.md"), *(REPOSITORY / "benchmarks").glob("*.md")])
+    if page.name != "CHANGELOG.md" and page.parent != DOCS / "studies"
+]
+"""The changelog tells of what was, and another test compares the studies with what writes them."""
+
+FILES = [
+    path.relative_to(REPOSITORY).as_posix()
+    for folder in ("spec", "model_check", "proofs", "tests", "benchmarks")
+    for path in (REPOSITORY / folder).rglob("*.py")
+]
+
+
+def missing(text: str) -> Iterator[str]:
+    """Python files that a text names, by the end of their paths, and that are not there."""
+    for name in re.findall(r"(?<![\w/…<>.-])((?:[a-z_]+/)+[a-z_0-9]+\.py)\b", text):
+        if not any(f"/{file}".endswith(f"/{name}") for file in FILES):
+            yield name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(REPOSITORY).as_posix())
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    assert list(missing(page.read_text(encoding="utf-8"))) == []
+
+
+def test_a_file_that_is_not_there_is_found() -> None:
+    assert list(missing("see `rules/truncation.py`, `spec/values.py` and spec/nowhere.py.")) == ["spec/nowhere.py"]
