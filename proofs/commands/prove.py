@@ -27,7 +27,7 @@ from proofs.refutation.bounded import MOST_STATES, BoundedExecution, Depth
 from proofs.refutation.counterexample import Counterexample, Search, reachable, search_for
 from proofs.refutation.weakened import WeakenedObligations, WeakenedSearch
 from proofs.settings import ANY, Settings
-from proofs.symbolic.values import Brokers
+from proofs.symbolic.brokers import Brokers
 from proofs.theorems import REFUTABLE, THEOREMS, by_runs
 
 MOST_REPLICAS_OF_WITNESS = 3

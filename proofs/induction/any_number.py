@@ -14,9 +14,9 @@ from proofs.induction.invariant import Conjunct, Instance, Theorem
 from proofs.induction.obligations import Obligations
 from proofs.settings import Settings
 from proofs.symbolic.anyone import ANOTHER, ANYONE, EVERY_OTHER, IS_OTHER, ONE, PREMISES, speaks_of_others
+from proofs.symbolic.brokers import Brokers
 from proofs.symbolic.relation import as_formula
 from proofs.symbolic.state import SymbolicState
-from proofs.symbolic.values import Brokers
 
 
 class ObligationsForAnyNumber(Obligations):

@@ -15,7 +15,7 @@ from proofs.induction.invariant import ReplicaView
 from proofs.induction.obligations import Obligations
 from proofs.symbolic.log import in_order
 from proofs.symbolic.relation import Step, outcomes
-from proofs.symbolic.values import conjunction
+from proofs.symbolic.terms import conjunction
 
 IN_ORDER = "LogsInOrder"
 """What the laws of the log algebra presume: in a log, epochs never go back."""

@@ -15,7 +15,9 @@ from model_check.models.published.exchange import ask
 from proofs.induction.claims import Claim
 from proofs.induction.obligations import Obligations
 from proofs.symbolic.log import SymbolicLog
-from proofs.symbolic.values import SymbolicInt, assume, conjunction, explore, number
+from proofs.symbolic.paths import assume, explore
+from proofs.symbolic.terms import conjunction
+from proofs.symbolic.values import SymbolicInt, number
 from spec.published.truncation import truncate_to_common_epoch
 from spec.published.versions import Protocol
 

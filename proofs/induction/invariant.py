@@ -10,8 +10,10 @@ import z3
 
 from model_check.core.model import Model
 from proofs.settings import Replicas
+from proofs.symbolic.brokers import Brokers, SymbolicSet
 from proofs.symbolic.logic import any_of
-from proofs.symbolic.values import Brokers, Kind, SymbolicBool, SymbolicInt, SymbolicSet, conjunction, truth
+from proofs.symbolic.terms import conjunction
+from proofs.symbolic.values import Kind, SymbolicBool, SymbolicInt, truth
 from spec.mutation import Mutant, RulesT
 from spec.values import BrokerId, Offset
 

@@ -13,9 +13,11 @@ from model_check.core.model import Action, Local
 from proofs.induction.claims import INIT, PROPERTIES, Claim
 from proofs.induction.invariant import Conjunct, Instance, StateView, Theorem, instances
 from proofs.settings import Settings
+from proofs.symbolic.brokers import Brokers
 from proofs.symbolic.relation import Step, as_formula, step
 from proofs.symbolic.state import SymbolicState, initial_state, shapes_of, unknown_state
-from proofs.symbolic.values import Brokers, Name, conjunction, truth
+from proofs.symbolic.terms import conjunction
+from proofs.symbolic.values import Name, truth
 
 
 class Obligations:

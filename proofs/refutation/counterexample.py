@@ -20,8 +20,10 @@ from proofs.induction.invariant import Conjunct, StateView, Theorem, holds_in, v
 from proofs.induction.obligations import Obligations
 from proofs.refutation.finite import SpelledOut
 from proofs.settings import ANY
+from proofs.symbolic.brokers import Brokers
 from proofs.symbolic.shapes import INT
-from proofs.symbolic.values import Brokers, Name, negation, truth
+from proofs.symbolic.terms import negation
+from proofs.symbolic.values import Name, truth
 
 SIZES = (1, 2, 3)
 """Lengths of logs, and last epochs, that are tried in turn."""

@@ -22,7 +22,7 @@ from proofs.induction.invariant import Theorem
 from proofs.refutation.counterexample import EVERYTHING, SIZES, Counterexample, CounterexampleSearch
 from proofs.settings import Settings
 from proofs.symbolic.relation import Step
-from proofs.symbolic.values import conjunction
+from proofs.symbolic.terms import conjunction
 
 SLICES = (1_500_000, 6_000_000)
 """How much Z3 may do to find a counterexample to one claim, in each round; in its own units."""

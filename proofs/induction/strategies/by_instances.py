@@ -19,7 +19,8 @@ from proofs.induction.strategies.search import BySearch
 from proofs.induction.strategies.strategy import OnFailure, Strategy, export
 from proofs.symbolic.log import kinds_in_laws
 from proofs.symbolic.state import kinds_of_arguments
-from proofs.symbolic.values import Kind, negation, number
+from proofs.symbolic.terms import negation
+from proofs.symbolic.values import Kind, number
 from spec.values import Epoch, Offset
 
 AT_FIRST = 400_000

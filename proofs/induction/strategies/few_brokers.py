@@ -15,7 +15,8 @@ from proofs.induction.claims import INIT, PROPERTIES, Claim, Status
 from proofs.induction.invariant import Instance
 from proofs.induction.strategies.strategy import OnFailure, Strategy, export
 from proofs.symbolic.anyone import ANOTHER, EVERY_OTHER, ONE
-from proofs.symbolic.values import IS_BROKER, negation, parts_of
+from proofs.symbolic.brokers import IS_BROKER
+from proofs.symbolic.terms import negation, parts_of
 
 FIRST_ATTEMPTS = 2_000_000
 """How much Z3 may do in each of the first attempts at a proof, in its own units: less than a second. A proof takes half as

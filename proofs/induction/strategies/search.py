@@ -5,7 +5,7 @@ import z3
 from proofs.induction.claims import INIT, Claim, Status
 from proofs.induction.obligations import Obligations
 from proofs.induction.strategies.strategy import OnFailure, Strategy, export
-from proofs.symbolic.values import negation
+from proofs.symbolic.terms import negation
 
 ATTEMPTS = (5_000_000, 5_000_000, 10_000_000)
 """How much Z3 may do in each of the first attempts at a proof, in its own units; in the last one whatever is left.

@@ -22,9 +22,9 @@ from proofs.refutation.counterexample import explored_view, search_for
 from proofs.refutation.finite import spelled_out
 from proofs.settings import ANY, Settings
 from proofs.symbolic.anyone import ANOTHER, ONE
+from proofs.symbolic.brokers import IS_BROKER
 from proofs.symbolic.logic import all_of, implies, member
 from proofs.symbolic.relation import Step
-from proofs.symbolic.values import IS_BROKER
 from proofs.theorems import THEOREMS
 from spec.values import NO_LEADER, BrokerId, Epoch
 from tests.proofs.commands.test_prove import BROKEN

@@ -9,8 +9,9 @@ import z3
 from proofs.effort import Effort
 from proofs.laws import LAWS, Law
 from proofs.symbolic.log import ASSUMED, SymbolicLog, in_order
+from proofs.symbolic.paths import Path, explore
 from proofs.symbolic.shapes import LogShape
-from proofs.symbolic.values import Path, SymbolicBool, SymbolicInt, explore, number, truth
+from proofs.symbolic.values import SymbolicBool, SymbolicInt, number, truth
 from spec.log.batch import Batch
 from spec.values import NO_EPOCH, Record
 

@@ -17,10 +17,11 @@ from model_check.core.model import Model
 from model_check.models import MODELS
 from model_check.models.published.async_isr import LEADER
 from proofs.refutation.finite import spelled_out
+from proofs.symbolic.brokers import Brokers
+from proofs.symbolic.paths import Path, explore
 from proofs.symbolic.relation import Step, step
 from proofs.symbolic.shapes import RecordShape, Shape, in_model, plain, shape_of
 from proofs.symbolic.state import SymbolicState, shapes_of, unknown_state
-from proofs.symbolic.values import Brokers, Path, explore
 from spec.log.algebra import Log
 from spec.log.record_log import RecordLog
 from spec.messages.fetch import FetchResponse

@@ -28,7 +28,8 @@ from proofs.induction.strategies.by_instances import ByInstances
 from proofs.refutation.counterexample import Explored
 from proofs.refutation.weakened import Unweakened, WeakenedObligations, WeakenedSearch, calls
 from proofs.settings import Settings
-from proofs.symbolic.values import Brokers, truth
+from proofs.symbolic.brokers import Brokers
+from proofs.symbolic.values import truth
 from proofs.theorems import EFFORT_BY_OUTCOME
 from proofs.theorems.kafka_next.theorem import (
     CONSEQUENCES,
