@@ -23,7 +23,7 @@ ASSUMED_NAMES = {law.__name__ for laws in ASSUMED.values() for law in laws}
 NOT_PROVED = {
     "opened_epoch_starts_at_the_end": "speaks of logs out of order too, of whose answers the prover assumes less",
     "both_answers_end_alike": "speaks of logs out of order too, of whose answers the prover assumes less",
-    "exchange_finds_the_agreement": "a loop: proved round by round, see proofs.exchange",
+    "exchange_finds_the_agreement": "a loop: proved round by round, see proofs.induction.exchange",
     "released_exchange_finds_the_agreement": "a loop; no theorem uses it",
 }
 

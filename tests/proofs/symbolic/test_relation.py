@@ -56,7 +56,7 @@ BEYOND = range(-1, 9)
 NOT_ALONE = {
     "truncate_to_high_watermark": "asks a leader",
     "truncate_to_epoch_end": "asks a leader; see the action of kip-101 below",
-    "truncate_to_common_epoch": "asks a leader, in a loop; see proofs.exchange",
+    "truncate_to_common_epoch": "asks a leader, in a loop; see proofs.induction.exchange",
     "high_watermark_of": "reads a dictionary by broker; see the properties of async-isr",
     "offset_for_leader_epoch_without_log": "has a truth as its only parameter",
     "accept_any_replica_epoch": "gets a table of brokers",
