@@ -46,12 +46,13 @@ class ByInstances(Strategy):
         conjuncts = (*obligations.conjuncts, *obligations.theorem.consequences)
         self._about = {conjunct.name: _numbers_of(conjunct) for conjunct in conjuncts}
         variables = kinds_in_laws() | {str(variable): kind for about in self._about.values() for kind, variable in about}
-        self._kinds = Kinds(variables, kinds_of_arguments(obligations.model, obligations.shapes))
+        self.kinds = Kinds(variables, kinds_of_arguments(obligations.model, obligations.shapes))
+        """What formulas ask, by kind: an offset, an epoch, or another number."""
         closed = [instance.closed() for _, instance in obligations.hypotheses]
         view = obligations.view(obligations.before)
         assert isinstance(view, ReplicaView), f"{obligations.theorem.name} is not about replicas with logs"
         self._view = view
-        self._hypotheses = Instances([*obligations.premises, *closed], self._kinds)
+        self._hypotheses = Instances([*obligations.premises, *closed], self.kinds)
         self._whole = BySearch(obligations)
         """How claims about the start are tried: they need no invariant."""
 
@@ -59,7 +60,7 @@ class ByInstances(Strategy):
     def _labelled(self) -> Instances:
         """The hypotheses, each under the name of its conjunct."""
         under = [(z3.Bool(conjunct.name), instance.closed()) for conjunct, instance in self.obligations.hypotheses]
-        return Instances(self.obligations.premises, self._kinds, under)
+        return Instances(self.obligations.premises, self.kinds, under)
 
     def begin(self, task: str) -> None:
         """Get ready for claims about the start, if it is these."""
