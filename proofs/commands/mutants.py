@@ -11,9 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from proofs.induction.induction import Claim
+from proofs.commands.choice import strategy_for
+from proofs.induction.claims import Claim
+from proofs.induction.proof import Proof
 from proofs.refutation.counterexample import Counterexample
-from proofs.refutation.weakened import Unweakened, WeakenedInduction
+from proofs.refutation.weakened import Unweakened, WeakenedObligations, WeakenedSearch
 from proofs.settings import ProofSettings
 from proofs.theorems import EFFORT_BY_OUTCOME, THEOREMS
 
@@ -48,18 +50,20 @@ def found(theorem: str, mutants: Sequence[str]) -> Iterator[TriedMutant]:
     unweakened = Unweakened(known, ProofSettings(theorem, known.replicas))
     for mutant in mutants:
         settings = ProofSettings(theorem, known.replicas, mutant, effort=EFFORT_BY_OUTCOME)
-        yield _found(mutant, WeakenedInduction(known, settings, unweakened))
+        yield _found(mutant, WeakenedObligations(known, settings, unweakened))
 
 
-def _found(mutant: str, induction: WeakenedInduction) -> TriedMutant:
-    different = tuple(task for task in induction.tasks() if induction.differs(task))
+def _found(mutant: str, obligations: WeakenedObligations) -> TriedMutant:
+    search = WeakenedSearch(obligations)
+    different = tuple(task for task in obligations.tasks() if obligations.differs(task))
     for task in different:
-        broken = induction.counterexample(task)
+        broken = search.in_task(task)
         if broken is not None:
             return TriedMutant(mutant, different, task, broken.failing, broken.size)
+    proof = Proof(obligations, strategy_for(obligations))
     left_open: list[str] = []
     for task in different:
-        broken = _refuted(induction, task, left_open)
+        broken = _refuted(proof, search, task, left_open)
         if broken is not None:
             return TriedMutant(mutant, different, task, broken.failing, broken.size)
         if len(left_open) >= MOST_OPEN:
@@ -67,12 +71,12 @@ def _found(mutant: str, induction: WeakenedInduction) -> TriedMutant:
     return TriedMutant(mutant, different, left_open=tuple(left_open))
 
 
-def _refuted(induction: WeakenedInduction, task: str, left_open: list[str]) -> Counterexample | None:
+def _refuted(proof: Proof, search: WeakenedSearch, task: str, left_open: list[str]) -> Counterexample | None:
     """A counterexample to something that cannot be proved of a task, if there is one; else what is left open is noted."""
     broken: list[Counterexample] = []
 
     def look(claim: Claim) -> bool:
-        known = induction.search.find(claim)
+        known = search.find(claim)
         if known is None:
             left_open.append(f"{_name(task)} {claim.conjunct}")
         else:
@@ -82,7 +86,7 @@ def _refuted(induction: WeakenedInduction, task: str, left_open: list[str]) -> C
         return False
 
     with suppress(_Enough):
-        induction.prove(task, look)
+        proof.prove(task, look)
     return broken[0] if broken else None
 
 

@@ -12,8 +12,10 @@ from typing import Any
 from model_check.core.exploration import Limits
 from model_check.core.model import Property, when
 from model_check.engines.explorer import explorer
-from proofs.induction.induction import Induction
 from proofs.induction.invariant import Conjunct, Theorem, holds_in
+from proofs.induction.obligations import Obligations
+from proofs.induction.proof import Proof
+from proofs.induction.strategies.search import BySearch
 from proofs.refutation.counterexample import Counterexample, CounterexampleSearch, explored_view
 from proofs.settings import ProofSettings
 
@@ -69,14 +71,12 @@ def _hold_in_reachable_states(theorem: Theorem, candidates: Sequence[Conjunct], 
 
 def _not_kept(theorem: Theorem, replicas: int, effort: int) -> dict[str, Counterexample | None]:
     """Conjuncts that the start does not have, or some action does not keep."""
-    induction = Induction(theorem, ProofSettings(theorem.name, replicas, effort=effort))
-    searcher = CounterexampleSearch(induction)
+    obligations = Obligations(theorem, ProofSettings(theorem.name, replicas, effort=effort))
+    proof, searcher = Proof(obligations, BySearch(obligations)), CounterexampleSearch(obligations)
     dropped: dict[str, Counterexample | None] = {}
-    for task in induction.tasks():
-        failed = {
-            each.conjunct for each in induction.prove(task) if each.status != "proved" and each.conjunct not in dropped
-        }
-        for claim in induction.claims(task) if failed else ():
+    for task in obligations.tasks():
+        failed = {each.conjunct for each in proof.prove(task) if each.status != "proved" and each.conjunct not in dropped}
+        for claim in obligations.claims(task) if failed else ():
             if claim.conjunct in failed:
                 dropped[claim.conjunct] = searcher.find(claim)
     return dropped

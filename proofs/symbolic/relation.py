@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import z3
 
 from model_check.core.model import REFUSED, Action, Effect, Local, Slot, View
+from proofs.symbolic.paths import Path, explore, facts_of, joined, joined_truth, numbered_anew
 from proofs.symbolic.shapes import plain
 from proofs.symbolic.state import Key, SymbolicState
-from proofs.symbolic.values import Path, conjunction, explore, facts_of, joined, joined_truth, numbered_anew, truth
+from proofs.symbolic.terms import conjunction
+from proofs.symbolic.values import truth
 
 
 class SymbolicStep(NamedTuple):

@@ -206,7 +206,7 @@ class Kinds:
 
 
 class Instances:
-    """The hypotheses of an induction, ready for proofs by instances.
+    """The hypotheses of a proof, ready for proofs by instances.
 
     A hypothesis may have a label. Then the `core` of a proof are the labels of what it rests on.
     """
