@@ -1,4 +1,4 @@
-"""What values of `spec` that several models share look like in traces. Importing this module makes `in_words` know them."""
+"""The words of traces for values of `spec` that several models share. Importing this module registers them for `in_words`."""
 
 from model_check.traces.encode import in_words
 from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
