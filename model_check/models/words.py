@@ -1,4 +1,4 @@
-"""The words of traces for values of `spec` that several models share. Importing this module registers them for `in_words`."""
+"""The words of traces for values of `spec` that several models share. Importing this module registers them."""
 
 from model_check.traces.encode import in_words
 from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr

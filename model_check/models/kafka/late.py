@@ -168,7 +168,7 @@ def _add_answer(board: Board, follower: BrokerId, leader: BrokerId) -> None:
 
 
 def _add_answer_read_late(board: Board, follower: BrokerId, leader: BrokerId) -> None:
-    """The answer arrives with the records that are in the leader's log when it is sent; only if the log has changed since."""
+    """The answer arrives with the records of the leader's log when it is sent; only if the log has changed since."""
     slots = board.slots
     late = slots.late[follower]
     fetching = (slots.log[follower], slots.fetcher[follower])

@@ -155,7 +155,7 @@ def followed(rules: Rules, own: Broker, partition: Partition[RecordLog]) -> tupl
 
 
 def seen(partition: Partition[RecordLog], leads: bool, effects: tuple[Effect, ...], before: Clients) -> Clients:
-    """The knowledge of clients after a step of a replica: its answers to producers, and the records that consumers can read."""
+    """The knowledge of clients after a step of a replica: its answers to producers, and the readable records."""
     records = partition.local.log.records
     told = {
         effect.response.base_offset

@@ -180,7 +180,7 @@ def has_zookeeper(releases: tuple[str, ...]) -> bool:
 
 
 def controller_of(releases: tuple[str, ...], parameters: dict[str, Any]) -> Controller | ZkController:
-    """The controller's rules and settings: those of the oldest release, because the controller's features are upgraded last."""
+    """The controller's rules and settings: those of the oldest release, because an upgrade is completed last."""
     oldest = min(_position(release) for release in releases)
     if has_zookeeper(releases):
         rules = [release for release in ZK_RELEASES if _position(release.name) <= oldest]

@@ -216,7 +216,7 @@ class Placed(NamedTuple):
 
 
 class Clients(NamedTuple):
-    """The acknowledged records, and the records that consumers can have read. Only the model keeps this; no rule reads it."""
+    """The acknowledged records, and the records that consumers can have read. No rule reads this."""
 
     told: frozenset[Placed] = frozenset()
     read: frozenset[Placed] = frozenset()

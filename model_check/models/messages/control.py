@@ -1,4 +1,4 @@
-"""What the controller decides: the partition's creation, elections, who is registered and fenced, and proposed ISRs."""
+"""The controller's decisions: the partition's creation, elections, registration and fencing, and proposed ISRs."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -54,14 +54,14 @@ def add_control(board: Board) -> None:
 
 
 class Decided(NamedTuple):
-    """The controller's state after it has handled something, and what else is written, by slot."""
+    """The controller's state after a step, and the other written values by slot."""
 
     state: ControllerState
     also: dict[Slot, Any]
 
 
 Decides = Callable[[Values], Decided]
-"""What the controller makes of its last decision, of all registrations, and of what else it reads."""
+"""The controller's step from its last decision, all registrations, and the other slots that it reads."""
 
 
 def _reads(board: Board, *given: Slot) -> tuple[Slot, ...]:
@@ -75,7 +75,7 @@ def _registered(board: Board, at: Values) -> dict[BrokerId, Registered]:
 def _decided(
     board: Board, partition_epoch: PartitionEpoch, epoch: Epoch, decide: Decides, also: Sequence[Slot] = (), *given: Slot
 ) -> Effect:
-    """The effect of a decision: the partition is changed, everybody will hear of it, and the epoch is as it says."""
+    """The effect of a decision: the partition, the decision for all brokers to replay, and the epoch."""
     partition, decision = board.slots.partition, board.slots.decision[partition_epoch]
     last_decision = board.slots.last_decision[epoch]
 
@@ -138,14 +138,14 @@ def _add_election(board: Board, leader: BrokerId, partition_epoch: PartitionEpoc
 
 
 def _fence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) -> Decided:
-    """What is decided when a broker has not been heard of for long."""
+    """The decision when a broker's session has expired."""
     state = board.controller(at[board.slots.partition], preferred, _registered(board, at), silent=broker)
     after = on_session_check(board.control, state, LATE).state
     return Decided(after, {board.slots.registered[broker]: registered_of(after, broker)})
 
 
 def _unfence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) -> Decided:
-    """What is decided when a fenced broker sends a heartbeat, having replayed all metadata."""
+    """The decision on a heartbeat of a fenced broker that has replayed all metadata."""
     state = board.controller(at[board.slots.partition], preferred, _registered(board, at))
     request = BrokerHeartbeatRequest(broker, registered_of(state, broker).broker_epoch, state.image.end_offset)
     after = handle_broker_heartbeat(board.control, state, request, LATE).state
@@ -153,11 +153,11 @@ def _unfence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) ->
 
 
 FENCING = (("Fence", _fence, "fences", False), ("Unfence", _unfence, "unfences", True))
-"""Both directions: what happens, what is decided, in words, and of whom: whether that one is fenced."""
+"""Fencing and unfencing: action, decision, words, and whether the broker is fenced before."""
 
 
 def _add_fencing(board: Board, broker: BrokerId, preferred: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
-    """A broker is fenced and leaves the ISR, or leads no more; or it is unfenced and leads again."""
+    """A broker is fenced and leaves the ISR, or loses the leadership; or it is unfenced and leads again."""
     slot = board.slots.registered[broker]
     for name, decide, what, if_fenced in FENCING:
         board.model.action(
@@ -170,7 +170,7 @@ def _add_fencing(board: Board, broker: BrokerId, preferred: BrokerId, partition_
 
 
 def _add_quiet_fencing(board: Board, broker: BrokerId) -> None:
-    """A broker is fenced or unfenced, and nothing is decided about the partition."""
+    """A broker is fenced or unfenced, and the partition does not change."""
     slot = board.slots.registered[broker]
     for name, decide, what, if_fenced in FENCING:
         board.model.action(
@@ -186,9 +186,9 @@ def _add_quiet_fencing(board: Board, broker: BrokerId) -> None:
 
 
 def _register(board: Board, broker: BrokerId, preferred: BrokerId, epoch: Epoch, at: Values) -> Decided:
-    """What is decided when a broker registers that has stopped without warning: its session must have expired.
+    """The decision when a broker registers that has stopped without warning: its session must have expired.
 
-    What the incarnation before has fetched in this epoch counts no more, so the epoch's history forgets it.
+    The fetches of the incarnation before in this epoch no longer count, so the history variables drop them.
     """
     slots = board.slots
     next_broker_epoch = at[slots.next_broker_epoch]
@@ -207,7 +207,7 @@ def _register(board: Board, broker: BrokerId, preferred: BrokerId, epoch: Epoch,
 
 
 def _registration_slots(board: Board, broker: BrokerId, epoch: Epoch) -> tuple[Slot, ...]:
-    """What is written when a new incarnation of a broker is registered in a leader epoch."""
+    """The written values when a new incarnation of a broker is registered in a leader epoch."""
     slots = board.slots
     return (
         slots.registered[broker],
@@ -225,7 +225,7 @@ def _is_down(board: Board, broker: BrokerId) -> Local:
 def _add_registration(
     board: Board, broker: BrokerId, preferred: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch
 ) -> None:
-    """A new incarnation of a broker registers. The broker leaves the ISR; from now on this incarnation takes part."""
+    """A new incarnation of a broker registers. The broker leaves the ISR."""
     register, written = partial(_register, board, broker, preferred, epoch), _registration_slots(board, broker, epoch)
     board.model.action(
         "Register",
@@ -237,7 +237,7 @@ def _add_registration(
 
 
 def _add_quiet_registration(board: Board, broker: BrokerId, epoch: Epoch) -> None:
-    """A new incarnation of a broker registers that is not in sync, so nothing is decided about the partition."""
+    """A new incarnation of a broker registers that is not in sync, so the partition does not change."""
     register, written = partial(_register, board, broker, broker, epoch), _registration_slots(board, broker, epoch)
     board.model.action(
         "RegisterQuietly",
@@ -256,7 +256,7 @@ def _add_quiet_registration(board: Board, broker: BrokerId, epoch: Epoch) -> Non
 
 
 def _handle(board: Board, proposal: ProposalId, at: Values) -> Decided:
-    """What is decided on a proposal, and the answer."""
+    """The decision on a proposal, and the answer."""
     slots = board.slots
     proposed: Proposed = at[slots.proposed[proposal]]
     leader, named = board.one_of(proposed.leader), {broker: at[slot] for broker, slot in board.named(proposal).items()}
@@ -279,7 +279,7 @@ def _handle(board: Board, proposal: ProposalId, at: Values) -> Decided:
 
 
 def _is_open(board: Board, proposal: ProposalId) -> list[Local]:
-    """Whether a proposal may be handled, whenever it comes, and again until the leader hears that it was in vain."""
+    """Whether a proposal may be handled: at any time, and again until the leader knows that it is refused for good."""
     return [
         when(lambda asked: asked.leader != NOT_PROPOSED.leader, board.slots.proposed[proposal]),
         when(lambda answer: not answer.for_good, board.slots.isr_answer[proposal]),
