@@ -113,21 +113,21 @@ SURVIVORS: Mapping[str, str] = {
         "all that it is asked about; see the study of KIP-279 for the model in which it fails"
     ),
     "diverging-before-start": (
-        "logs of the model start at 0: nothing is deleted; in Kafka the follower gives up, which costs progress"
+        "logs of the model start at 0: nothing is deleted; in Kafka the follower drops the partition, which costs progress"
     ),
     "await-isr-only": (
-        "costs progress, not records (KAFKA-4485): whoever is overtaken again and again never joins, but only while "
-        "producers go on writing, and in a finite model they stop at last"
+        "costs progress, not records (KAFKA-4485): a replica that is overtaken again and again never joins, but only"
+        " while producers go on writing, and in a finite model they stop"
     ),
     "admit-earlier-incarnation": (
-        "a fetch of an earlier incarnation than the leader knows of is refused by `check_replica_epoch` before anybody is "
-        "admitted by it; what remains is for whom the high watermark waits, which costs progress"
+        "a fetch of an earlier incarnation than the leader knows of is refused by `check_replica_epoch` before it can"
+        " admit a replica; the rest concerns the replicas that the high watermark waits for, and costs progress"
     ),
     "join-under-min-isr": (
-        "costs progress, not records (KAFKA-19996): whoever joins and leaves again and again opens partition epochs without "
-        "end, and no finite model holds them"
+        "costs progress, not records (KAFKA-19996): a replica that joins and leaves again and again opens partition"
+        " epochs without end, and a finite model has a last one"
     ),
-    "unfenced-before-caught-up": "a broker of its own accord asks to be unfenced only once it has caught up",
+    "unfenced-before-caught-up": "a broker asks to be unfenced only once it has caught up",
 }
 """Why the model does not kill the others."""
 
