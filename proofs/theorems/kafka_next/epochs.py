@@ -1,4 +1,4 @@
-"""Conjuncts from epoch to epoch: what is committed in one is in the logs of later ones."""
+"""Conjuncts from epoch to epoch: records that are committed in one are in the leader logs of later ones."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def someone_moved_on(s: View, replica: BrokerId, epoch: Epoch, later: Epoch) -> 
     return implies(all_of(in_later, s.epoch(replica) > epoch), moved_on)
 
 
-@conjunct("LaterLeadersHold", "What an epoch's leader may commit is in the log of every later leader.")
+@conjunct("LaterLeadersHold", "A record that an epoch's leader may commit is in the log of every later leader.")
 def later_leaders_hold(s: View, epoch: Epoch, later: Epoch, offset: Offset) -> Any:
     return implies(
         all_of(epoch < later, s.leadership(later).begun, s.may_commit(epoch, offset)),

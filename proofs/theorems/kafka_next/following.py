@@ -1,4 +1,4 @@
-"""Conjuncts about following: fetches, their answers, and what a fetch shows."""
+"""Conjuncts about following: fetches, their answers, and the records that a fetch shows."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from spec.broker.rules.fetcher import FetchStatus
 from spec.values import NO_BROKER_EPOCH, NO_EPOCH, NO_LEADER, UNDEFINED_EPOCH_END, BrokerId, Epoch, Error, Offset, Record
 
 
-@conjunct("FetcherFollowsLog", "A fetcher fetches on from the end of its log, and names the log's last epoch.")
+@conjunct("FetcherFollowsLog", "A fetcher fetches from the end of its log, and names the log's last epoch.")
 def fetcher_follows_log(s: View, broker: BrokerId) -> Any:
     fetcher, log, role = s.fetcher(broker), s.log(broker), s.role(broker)
     idle = is_one_of(fetcher.status, FetchStatus.NOT_FETCHING, FetchStatus.FAILED)
@@ -43,7 +43,7 @@ def fetcher_follows_log(s: View, broker: BrokerId) -> Any:
     )
 
 
-@conjunct("Fetches", "A fetch is sent in its sender's epoch to the leader of that.")
+@conjunct("Fetches", "A fetch is sent in its sender's epoch to the leader of that epoch.")
 def fetches(s: View, broker: BrokerId, fetch: FetchId) -> Any:
     asked = s.fetch(fetch)
     epoch = asked.epoch
@@ -85,7 +85,7 @@ def no_fetch_yet(s: View, fetch: FetchId) -> Any:
     return all_of(somebody, s.next_fetch >= 0, implies(fetch >= s.next_fetch, unused))
 
 
-@conjunct("LastFetches", "A replica fetches in epochs up to its own, from who leads them, and from the end of its log.")
+@conjunct("LastFetches", "A replica fetches in epochs up to its own, from their leaders, and from the end of its log.")
 def last_fetches(s: View, broker: BrokerId, epoch: Epoch) -> Any:
     last, registered_at = s.fetched(broker, epoch), s.registered_at(broker).leader_epoch
     of_incarnation = all_of(
@@ -117,7 +117,7 @@ def last_fetches(s: View, broker: BrokerId, epoch: Epoch) -> Any:
     return all_of(of_incarnation, sent)
 
 
-@conjunct("FollowerKeepsShown", "Once a fetch continues the leader's log, the follower only appends what the leader has.")
+@conjunct("FollowerKeepsShown", "Once a fetch continues the leader's log, the follower only appends the leader's records.")
 def follower_keeps_shown(s: View, broker: BrokerId, offset: Offset) -> Any:
     epoch, log = s.epoch(broker), s.log(broker)
     last = s.fetched(broker, epoch)
@@ -137,7 +137,7 @@ def follower_keeps_shown(s: View, broker: BrokerId, offset: Offset) -> Any:
     )
 
 
-@conjunct("AwaitedFetch", "While a follower waits for an answer in its epoch, its log is as when it asked.")
+@conjunct("AwaitedFetch", "While a follower waits for an answer in its epoch, its log does not change.")
 def awaited_fetch(s: View, follower: BrokerId, leader: BrokerId) -> Any:
     number = s.awaited(follower, leader)
     asked, fetcher = s.fetch(number), s.fetcher(follower)
@@ -193,7 +193,10 @@ def is_record_at(book: Any, offset: Any, record: Any) -> Any:
     return implies(present(record), is_record_at(book, offset, record.value))
 
 
-@conjunct("DivergingAnswers", "Where an answer says that logs part, no record of an epoch that both can have lies beyond.")
+@conjunct(
+    "DivergingAnswers",
+    "Where an answer says that logs diverge, no record of an epoch that both can have lies beyond that offset.",
+)
 def diverging_answers(s: View, fetch: FetchId, offset: Offset) -> Any:
     asked, answer = s.fetch(fetch), s.fetch_answer(fetch)
     parted = all_of(answer.given, is_one_of(answer.error, Error.NONE), diverges(answer))
