@@ -280,7 +280,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     )
 
 
-# ---- truncating, and asking where logs part
+# ---- truncating, and asking where logs diverge
 
 
 def _add_lone_truncation(board: Board, follower: BrokerId) -> None:

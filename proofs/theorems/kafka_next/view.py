@@ -48,13 +48,13 @@ class View(ReplicaView):
         return any_of(member(replica, isr.isr), member(replica, isr.pending_isr))
 
     def counts_for_sure(self, leader: Any, replica: Any) -> Any:
-        """Whether it does, and will if an answer tells it that its proposal is refused."""
+        """Whether the high watermark waits for `replica`, even after a refusal of the leader's proposal."""
         isr = self.role(leader).isr
         proposed = all_of(member(replica, isr.pending_isr), no(self.isr_answer(self.latest(leader)).for_good))
         return any_of(member(replica, isr.isr), proposed)
 
     def is_unread(self, partition_epoch: Any, leader: Any) -> Any:
-        """Whether a decision makes `leader` lead, or tells it another ISR, and it does not know that yet."""
+        """Whether `leader` has not replayed yet a decision that makes it leader, or gives it another ISR."""
         decided = self.decision(partition_epoch)
         unknown = all_of(self.leads_in(leader, decided.leader_epoch), partition_epoch > self.known_partition_epoch(leader))
         return all_of(
