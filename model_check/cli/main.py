@@ -61,7 +61,7 @@ def cli() -> None:
 @cli.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def models(as_json: bool) -> None:
-    """List the models, their parameters with defaults, and the quirks that --repair mends."""
+    """List the models, their parameters with defaults, and the quirks that --repair repairs."""
     if as_json:
         described = [
             {

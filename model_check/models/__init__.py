@@ -21,9 +21,9 @@ def _no_other_defaults(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class ModelEntry(NamedTuple):
-    """A model that can be built: its name, what it is about, its parameters, the quirks that `--repair` mends.
+    """A model that can be built: its name, a summary, its parameters, the quirks that `--repair` repairs.
 
-    `defaults`: other defaults than those of the parameters, for what was given.
+    `defaults`: defaults that depend on the given parameters.
     """
 
     name: str
@@ -34,7 +34,7 @@ class ModelEntry(NamedTuple):
     defaults: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _no_other_defaults
 
     def build(self, given: Mapping[str, Any]) -> Model:
-        """The model with these parameters, defaults for the rest; `ParameterError` for what it cannot take."""
+        """The model with these parameters, and defaults for the rest. `ParameterError` for invalid ones."""
         return self.builder(resolve(self.name, self.parameters, {**self.defaults(given), **given}))
 
 

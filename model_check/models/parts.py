@@ -1,4 +1,4 @@
-"""What the two models of brokers and controller that pass messages, `kafka` and `messages`, share."""
+"""The shared parts of the two models of brokers and controller that pass messages, `kafka` and `messages`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -23,7 +23,7 @@ LocalRecordLog: TypeAlias = LocalLog[RecordLog]
 
 
 class Role(NamedTuple):
-    """Whom a replica believes to lead, and of a leader its ISR and where its epoch started."""
+    """The leader that a replica knows; for a leader also its ISR and the start of its epoch."""
 
     leader: BrokerId = NO_LEADER
     leader_epoch: Epoch = NO_EPOCH
@@ -35,22 +35,24 @@ NO_ROLE = Role()
 
 
 def role_of(partition: Partition[RecordLog], replica: BrokerId) -> Role:
-    """A replica's role. The partition epoch that a follower has heard of is not kept: metadata reach it in order."""
+    """A replica's role. A follower's partition epoch is not kept, because metadata reach it in order."""
     isr = partition.isr if partition.leader == replica else NO_ROLE.isr
     return Role(partition.leader, partition.leader_epoch, isr, partition.epoch_start)
 
 
 def following(local: LocalRecordLog, fetcher: FetchState) -> Partition[RecordLog]:
-    """The partition as a fetcher has it."""
+    """The partition with this log and fetcher."""
     return Partition(PARTITION, local, fetcher.leader, fetcher.leader_epoch, fetcher=fetcher)
 
 
 Values: TypeAlias = Mapping[Slot, Any]
-"""What some slots hold."""
+"""The values of some slots."""
 
 
 def by_slot(writes: Sequence[Slot], function: Callable[[Values], object], reads: Sequence[Slot]) -> Effect:
-    """An effect whose function is given what it reads by slot, and says by slot what it writes, or refuses."""
+    """An effect whose function gets the values that it reads by slot, and returns the values that it writes by slot, or
+    refuses.
+    """
 
     def apply(*values: Any) -> object:
         after = function(dict(zip(reads, values, strict=True)))

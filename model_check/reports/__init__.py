@@ -1,1 +1,1 @@
-"""What is told of models as a whole: verdicts, the protocol's history, studies, releases, mutants."""
+"""Reports on whole models: verdicts, the protocol's history, studies, releases, mutants."""

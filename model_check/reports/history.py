@@ -1,4 +1,4 @@
-"""The protocol's history in one table: each version, the same bounds, what the checker finds."""
+"""The protocol's history in one table: the verdict of each version within the same bounds."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ QUESTION = "CommittedOnNextLeader"
 
 
 class Chapter(NamedTuple):
-    """A version of the protocol and what became of the question asked of all."""
+    """A version of the protocol, and its answer to the common question."""
 
     model: str
     kafka: str

@@ -1,4 +1,4 @@
-"""What was decided about liveness: as JSON, as ITF, and as text for people."""
+"""The results about liveness: as JSON, as ITF, and as text for people."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def _remarks(lasso: Lasso, place: int) -> list[str]:
 
 
 def _in_short(why: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """What is assumed of single arguments and never comes into play goes without saying."""
+    """The reasons, without assumptions on single arguments that are never enabled in the loop."""
     if len(why) <= 8:
         return why
     idle = [label for label, reason in why if reason.startswith("never") and "=" in label]

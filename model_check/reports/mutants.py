@@ -1,8 +1,8 @@
-"""Every rule is needed: the model `kafka` with one rule weakened, and the property or the promise that dies of it.
+"""Every rule is needed: the model `kafka` with one rule weakened, and the property or promise that then fails.
 
-A hunt says in which release and within which bounds a mutant is explored. A rule that costs progress, not records, dies of a
-promise: a fair run without end that breaks it. What the model cannot show is listed with the reason; a mutant with none of
-these would be a gap, and a test asks for none.
+A hunt is the release and the bounds in which a mutant is explored. A mutant that costs progress, not records, violates a
+promise: the checker finds a fair infinite run. Mutants that the model cannot kill are listed with the reason. A test checks
+that every mutant has a hunt or a reason.
 """
 
 import time
@@ -70,10 +70,10 @@ HUNTS: Mapping[str, Mapping[str, Any]] = {
     "reassignment-over-too-early": {"elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1, "reassignments": 1},
     "no-epoch-for-a-smaller-assignment": {"elections": 0, "reassignments": 2},
 }
-"""Where each mutant dies: what differs from the model's defaults."""
+"""The bounds in which each mutant is killed, as far as they differ from the model's defaults."""
 
 BESIDE: Mapping[str, str] = {"forget-last-epoch": "take-answer-of-other-epoch"}
-"""Mutants that die only beside another, which alone does no harm within the bounds; releases had both."""
+"""Mutants that are killed only beside another, which alone violates nothing within the bounds; releases had both."""
 
 
 class PromiseHunt(NamedTuple):
@@ -113,27 +113,27 @@ SURVIVORS: Mapping[str, str] = {
         "all that it is asked about; see the study of KIP-279 for the model in which it fails"
     ),
     "diverging-before-start": (
-        "logs of the model start at 0: nothing is deleted; in Kafka the follower gives up, which costs progress"
+        "logs of the model start at 0: nothing is deleted; in Kafka the follower drops the partition, which costs progress"
     ),
     "await-isr-only": (
-        "costs progress, not records (KAFKA-4485): whoever is overtaken again and again never joins, but only while "
-        "producers go on writing, and in a finite model they stop at last"
+        "costs progress, not records (KAFKA-4485): a replica that is overtaken again and again never joins, but only"
+        " while producers go on writing, and in a finite model they stop"
     ),
     "admit-earlier-incarnation": (
-        "a fetch of an earlier incarnation than the leader knows of is refused by `check_replica_epoch` before anybody is "
-        "admitted by it; what remains is for whom the high watermark waits, which costs progress"
+        "a fetch of an earlier incarnation than the leader knows of is refused by `check_replica_epoch` before it can"
+        " admit a replica; the rest concerns the replicas that the high watermark waits for, and costs progress"
     ),
     "join-under-min-isr": (
-        "costs progress, not records (KAFKA-19996): whoever joins and leaves again and again opens partition epochs without "
-        "end, and no finite model holds them"
+        "costs progress, not records (KAFKA-19996): a replica that joins and leaves again and again opens partition"
+        " epochs without end, and a finite model has a last one"
     ),
-    "unfenced-before-caught-up": "a broker of its own accord asks to be unfenced only once it has caught up",
+    "unfenced-before-caught-up": "a broker asks to be unfenced only once it has caught up",
 }
-"""Why the model does not kill the others."""
+"""The reasons why the model does not kill the others."""
 
 
 class Hunt(NamedTuple):
-    """A mutant and what became of it. `killed_by`: the properties that fail, with the steps of a shortest run each.
+    """A mutant and its verdict. `killed_by`: the properties that fail, with the steps of a shortest run each.
 
     `beside`: another mutant that was there as well, empty if none was.
     Of a promise: with the steps of a lasso, of which the last `loop` go round for ever (0: nothing happens any more).

@@ -1,4 +1,4 @@
-"""That the exchange of OffsetForLeaderEpoch messages finds where two logs part.
+"""Proof that the OffsetForLeaderEpoch messages find where two logs diverge.
 
 A follower's truncation asks epoch by epoch, in a loop. The theorems are about a model in which the end of the agreement
 is found at once, by the log algebra; that the loop finds the same is proved here, one round of the rule at a time: from any

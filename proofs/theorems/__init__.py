@@ -1,4 +1,4 @@
-"""The theorems by name, and what is refuted."""
+"""The theorems by name, and the refuted claims."""
 
 from proofs.effort import EMERGENCY_OF_RUNS_S, EMERGENCY_S
 from proofs.induction.invariant import Theorem
@@ -18,7 +18,7 @@ THEOREMS: dict[str, Theorem] = {
         KIP_320_FIRST_TRY_CLAIM,
     )
 }
-"""What is proved by induction, and two claims of which the induction fails."""
+"""The theorems that are proved by induction, and two claims whose induction fails."""
 
 REFUTABLE: dict[str, Refutable] = {
     "truncate-to-hw": Refutable("truncate-to-hw", "WeakIsr", replicas=2, log_size=2, max_epoch=1),
@@ -26,16 +26,16 @@ REFUTABLE: dict[str, Refutable] = {
     "kip-279": Refutable("kip-279", "WeakIsr", replicas=3, log_size=2, max_epoch=2),
     "kip-320-first-try": Refutable("kip-320-first-try", "WeakIsr", replicas=3, log_size=2, max_epoch=2),
 }
-"""What runs from the initial state refute. Their bounds are the smallest that have a violation."""
+"""The claims that runs from the initial state refute. Their bounds are the smallest that have a violation."""
 
 
 def by_runs(name: str, runs_from: int | None) -> bool:
-    """Whether something is refuted by runs: if that is asked for, or if there is no induction that fails."""
+    """Whether a claim is refuted by runs: if that is asked for, or if it has no failing induction."""
     return runs_from is not None or name not in THEOREMS
 
 
 def default_replicas(name: str, runs_from: int | None) -> int:
-    """For how many replicas a theorem is proved, or refuted, unless said otherwise."""
+    """The default number of replicas for which a theorem is proved, or refuted."""
     return REFUTABLE[name].replicas if by_runs(name, runs_from) else THEOREMS[name].replicas
 
 
@@ -44,14 +44,14 @@ EFFORT, EFFORT_BY_OUTCOME, EFFORT_OF_RUNS = 60_000_000, 240_000_000, 4_000_000_0
 
 
 def default_effort(name: str, runs_from: int | None) -> int:
-    """How much Z3 may do for an obligation, or all runs of one length, unless said otherwise."""
+    """The default limit of Z3's work for an obligation, or for all runs of one length."""
     if by_runs(name, runs_from):
         return EFFORT_OF_RUNS
     return EFFORT_BY_OUTCOME if THEOREMS[name].by_outcome else EFFORT
 
 
 def default_time_limit(name: str, runs_from: int | None) -> float:
-    """After how many seconds the clock stops a question to Z3 unless said otherwise."""
+    """The default number of seconds after which the clock stops a question to Z3."""
     return EMERGENCY_OF_RUNS_S if by_runs(name, runs_from) else EMERGENCY_S
 
 

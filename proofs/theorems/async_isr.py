@@ -1,8 +1,8 @@
-"""KIP-497 (Kafka 2.7): every member of the controller's ISR has what is below the leader's high watermark.
+"""KIP-497 (Kafka 2.7): every member of the controller's ISR has all records below the leader's high watermark.
 
 The model is the checker's `async-isr` with its bounds lifted: any offsets and partition epochs, any number of requests and
-announcements in flight, late, repeated or lost. The high watermark is the smallest end offset of the *maximal* ISR, so what
-has to be shown is that the controller's ISR never leaves it.
+announcements in flight, late, repeated or lost. The high watermark is the smallest end offset of the *maximal* ISR, so the
+proof shows that it always contains the controller's ISR.
 """
 
 from math import inf
@@ -76,25 +76,25 @@ def leader_not_ahead(s: View) -> Any:
     return all_of(s.leader.partition_epoch >= 0, s.leader.partition_epoch <= s.partition.partition_epoch)
 
 
-@conjunct("RequestsNotAhead", "The leader proposes on top of the partition epoch that it knows.")
+@conjunct("RequestsNotAhead", "A proposal of the leader is based on the partition epoch that it knows.")
 def requests_not_ahead(s: View, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch) -> Any:
     return implies(s.requested(isr, partition_epoch), partition_epoch <= s.leader.partition_epoch)
 
 
-@conjunct("RequestsCounted", "Until the controller answers, all that the leader has asked for counts as possibly in sync.")
+@conjunct("RequestsCounted", "Until the controller answers, every proposed member counts as possibly in sync.")
 def requests_counted(s: View, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch, replica: BrokerId) -> Any:
     current = all_of(s.requested(isr, partition_epoch), partition_epoch == s.leader.partition_epoch)
     return implies(all_of(current, member(replica, isr)), s.counts(replica))
 
 
-@conjunct("AnnouncementsNotAhead", "The controller announces what it has decided.")
+@conjunct("AnnouncementsNotAhead", "The controller announces its decisions.")
 def announcements_not_ahead(s: View, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch) -> Any:
     return implies(s.announced(isr, partition_epoch), partition_epoch <= s.partition.partition_epoch)
 
 
 @conjunct(
     "AnnouncedIsrCoversTrueIsr",
-    "After an announcement that the leader has not seen, no request of its is granted: the true ISR can only have shrunk.",
+    "After an announcement that the leader has not seen, none of its requests is granted: the true ISR can only shrink.",
 )
 def announced_isr_covers_true_isr(
     s: View, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch, replica: BrokerId
@@ -117,7 +117,7 @@ def committed_after_expansion(s: View) -> bool:
 
 ASYNC_ISR_THEOREM = Theorem(
     name=ASYNC_ISR.name,
-    summary="every member of the controller's ISR holds what is below the leader's high watermark",
+    summary="every member of the controller's ISR holds all records below the leader's high watermark",
     model=unbounded,
     bounded=bounded,
     view=View,

@@ -1,4 +1,4 @@
-"""KIP-320 (Kafka 2.1): what was ever committed is on every possible next leader.
+"""KIP-320 (Kafka 2.1): every committed record is on every possible next leader.
 
 The model is the checker's `kip-320` with its bounds lifted: logs and epochs have any length, records any values, and any
 number of announcements is in flight. Two logs are added that no rule reads: every record that a leader ever committed, and
@@ -71,7 +71,8 @@ def with_memory(model: Model) -> Model:
 def unbounded(replicas: Replicas, mutant: str | None = None, protocol: Protocol = KIP_320) -> Model:
     """The model for a proof: nothing is bounded, unless a number of replicas is given.
 
-    Where two logs part is found at once; `proofs.induction.exchange` proves that the messages find the same.
+    The end of the agreement of two logs is found at once; `proofs.induction.exchange` proves that the messages find the
+    same.
     """
     given = {
         "replicas": inf if replicas == ANY else replicas,
@@ -157,7 +158,7 @@ class View(ReplicaView):
 # ---- the invariant
 
 
-@conjunct("LogStart", "Nothing is deleted at the start of a log, and a new leader notes nothing in it (as published).")
+@conjunct("LogStart", "No record is deleted at the start of a log, and a new leader records no epoch in it (as published).")
 def log_start(s: View, replica: BrokerId) -> Any:
     return starts_at_zero(s.log(replica))
 
@@ -193,7 +194,7 @@ def role_is_announced(s: View, replica: BrokerId) -> Any:
     )
 
 
-@conjunct("TrueLeader", "The controller's leader is the one it announced for its epoch, and is in sync.")
+@conjunct("TrueLeader", "The controller's leader is the announced leader of its epoch, and is in sync.")
 def true_leader(s: View) -> Any:
     state = s.partition
     in_sync = s.some(lambda replica: all_of(state.leader == replica, member(replica, state.isr)))
@@ -205,7 +206,7 @@ def true_leader(s: View) -> Any:
     )
 
 
-@conjunct("TrueIsr", "Only the true leader in office changes the ISR, its own and the controller's in one write.")
+@conjunct("TrueIsr", "Only the true leader changes the ISR, its own and the controller's in one write.")
 def true_isr(s: View, leader: BrokerId, replica: BrokerId) -> Any:
     state = s.partition
     in_true_isr = member(replica, state.isr)
@@ -218,7 +219,10 @@ def true_isr(s: View, leader: BrokerId, replica: BrokerId) -> Any:
     )
 
 
-@conjunct("FollowersAfterLeader", "A replica follows only who answers it in its epoch, so the leader entered it first.")
+@conjunct(
+    "FollowersAfterLeader",
+    "A replica follows only a leader that answers it in its epoch, so the leader has entered the epoch before.",
+)
 def followers_after_leader(s: View, leader: BrokerId, follower: BrokerId) -> Any:
     return implies(s.role(follower).leader == leader, s.epoch(leader) >= s.epoch(follower))
 
@@ -240,7 +244,9 @@ def epochs_in_order(s: View, replica: BrokerId, offset: Offset, later: Offset) -
     )
 
 
-@conjunct("RecordsOfBegunEpochs", "A record of an epoch was written by its leader, which therefore has entered that epoch.")
+@conjunct(
+    "RecordsOfBegunEpochs", "A record of an epoch was written by the epoch's leader, which therefore has entered the epoch."
+)
 def records_of_begun_epochs(s: View, replica: BrokerId, offset: Offset) -> Any:
     log = s.log(replica)
     epoch = epoch_at(log, offset)
@@ -248,7 +254,7 @@ def records_of_begun_epochs(s: View, replica: BrokerId, offset: Offset) -> Any:
     return implies(holds(log, offset), begun)
 
 
-@conjunct("LeaderHasItsEpoch", "A leader alone writes in its epoch and truncates nothing while it leads.")
+@conjunct("LeaderHasItsEpoch", "Only the leader writes in its epoch, and it truncates nothing while it leads.")
 def leader_has_its_epoch(s: View, leader: BrokerId, replica: BrokerId, offset: Offset) -> Any:
     log, own = s.log(replica), s.log(leader)
     of_its_epoch = all_of(holds(log, offset), epoch_at(log, offset) == s.epoch(leader))
@@ -257,7 +263,7 @@ def leader_has_its_epoch(s: View, leader: BrokerId, replica: BrokerId, offset: O
 
 @conjunct(
     "SameEpochSameRecords",
-    "Two logs that hold records of one epoch hold the same up to the earlier of them: one leader writes all records of an"
+    "Two logs with records of one epoch are equal up to the earlier of these records: one leader writes all records of an"
     " epoch, one after the other.",
 )
 def same_epoch_same_records(
@@ -268,7 +274,10 @@ def same_epoch_same_records(
     return implies(all_of(same_epoch, earlier <= offset, offset <= later), same_record(one, two, earlier))
 
 
-@conjunct("FollowerIsPrefix", "A follower truncates to where it agrees with its leader, then appends what the leader has.")
+@conjunct(
+    "FollowerIsPrefix",
+    "A follower truncates to the end of the agreement with its leader, then appends the leader's records.",
+)
 def follower_is_prefix(s: View, leader: BrokerId, follower: BrokerId, offset: Offset) -> Any:
     log = s.log(follower)
     return implies(all_of(s.follows(follower, leader), holds(log, offset)), has_same_record(s.log(leader), log, offset))
@@ -297,7 +306,9 @@ def memory(s: View) -> Any:
     )
 
 
-@conjunct("CommittersHeldOffice", "Who commits has entered its epoch, and commits records of its own and earlier epochs.")
+@conjunct(
+    "CommittersHeldOffice", "A leader that commits has entered its epoch, and commits records of its own and earlier epochs."
+)
 def committers_held_office(s: View, offset: Offset) -> Any:
     epoch = s.committed_in(offset)
     in_office = s.some(lambda leader: all_of(s.announced_leader(epoch) == leader, s.epoch(leader) >= epoch))
@@ -309,8 +320,8 @@ def committers_held_office(s: View, offset: Offset) -> Any:
 
 @conjunct(
     "CommittedOnLaterIsrs",
-    "Whoever is in the ISR of an announcement made after a commit took part in the commit, and keeps the record until it"
-    " follows in that epoch; if it leads there, it keeps it all the same.",
+    "A member of the ISR of an announcement made after a commit took part in the commit, and keeps the record until it"
+    " follows in that epoch; if it leads there, it keeps the record, too.",
 )
 def committed_on_later_isrs(s: View, replica: BrokerId, offset: Offset, later: Epoch) -> Any:
     committed_before = all_of(holds(s.committed, offset), s.committed_in(offset) < later)
@@ -322,7 +333,9 @@ def committed_on_later_isrs(s: View, replica: BrokerId, offset: Offset, later: E
     )
 
 
-@conjunct("CommittedOnTrueIsr", "What was ever committed is on every member of the true ISR: on every possible next leader.")
+@conjunct(
+    "CommittedOnTrueIsr", "Every committed record is on every member of the true ISR, and so on every possible next leader."
+)
 def committed_on_true_isr(s: View, replica: BrokerId, offset: Offset) -> Any:
     return implies(
         all_of(holds(s.committed, offset), member(replica, s.partition.isr)),
@@ -330,7 +343,7 @@ def committed_on_true_isr(s: View, replica: BrokerId, offset: Offset) -> Any:
     )
 
 
-@conjunct("BelowHighWatermark", "What is below a replica's high watermark was committed, and the replica holds it.")
+@conjunct("BelowHighWatermark", "Every record below a replica's high watermark was committed, and the replica holds it.")
 def below_high_watermark(s: View, replica: BrokerId, offset: Offset) -> Any:
     return all_of(
         s.high_watermark(replica) <= s.committed.end_offset,
@@ -338,7 +351,7 @@ def below_high_watermark(s: View, replica: BrokerId, offset: Offset) -> Any:
     )
 
 
-@conjunct("OwnCommits", "A leader's high watermark is past all that it has committed in its epoch.")
+@conjunct("OwnCommits", "A leader's high watermark is past all records that it has committed in its epoch.")
 def own_commits(s: View, leader: BrokerId, offset: Offset) -> Any:
     own = all_of(holds(s.committed, offset), s.committed_in(offset) == s.epoch(leader))
     return implies(all_of(s.leads(leader), own), offset < s.high_watermark(leader))
@@ -400,7 +413,7 @@ def committed_across_epochs(s: View) -> bool:
 
 KIP_320_THEOREM = Theorem(
     name=KIP_320.name,
-    summary="what was ever committed is on every possible next leader",
+    summary="every committed record is on every possible next leader",
     model=unbounded,
     bounded=bounded,
     view=View,

@@ -41,9 +41,9 @@ def build(name: str, parameters: dict[str, Any]) -> Model:
 
 
 def decisions(parameters: dict[str, Any]) -> int:
-    """How many decisions of the controller there can be: the most that a broker can be behind.
+    """An upper bound of the controller's decisions, and so of the decisions that a broker has still to read.
 
-    Each disturbance leads to some: an ISR that shrinks grows again; who is fenced is unfenced and joins again.
+    Each disturbance leads to some: an ISR that shrinks grows again; a fenced broker is unfenced and joins again.
     """
     stops = parameters["clean_shutdowns"] + parameters["unclean_shutdowns"]
     fencings = parameters["fencings"] + parameters["late_registrations"]

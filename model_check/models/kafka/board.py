@@ -49,11 +49,11 @@ FIRST_INCARNATION = Incarnation(1)
 
 
 class Slots(NamedTuple):
-    """What the state consists of; each but `cluster`, the producer's and the budgets once for each broker.
+    """The slots of the state; each exists once for each broker, except `cluster`, the producer's slots and the budgets.
 
-    `cluster`: what a KRaft controller holds, or ZooKeeper and its controller. `reading` is of brokers that read metadata,
-    `inbox` of those that are told by request; `heard` is the epoch of the latest controller that one of these has heard of.
-    `late`: a follower's fetch that takes long; no slot where the bounds allow none.
+    `cluster`: the state of a KRaft controller, or of ZooKeeper and its controller. `reading`: the metadata that a broker
+    reads (KRaft). `inbox`: the requests that it has still to handle, and `heard`: the latest controller epoch that it knows
+    (ZooKeeper). `late`: a follower's late fetch; no slot where the bounds allow none.
     """
 
     cluster: Slot
@@ -72,7 +72,7 @@ class Slots(NamedTuple):
 
 
 class Views(NamedTuple):
-    """What several actions derive from slots."""
+    """The views of slots that several actions read."""
 
     current: View
     known: dict[int, View]
@@ -94,7 +94,7 @@ class Decided(NamedTuple):
 
 
 class Board:
-    """A model that is being built, with a controller of either kind."""
+    """A model under construction, with a controller of either kind."""
 
     def __init__(
         self, name: str, rules: dict[int, Rules], control: Controller | ZkController, parameters: dict[str, Any]
@@ -122,7 +122,7 @@ class Board:
 
     @property
     def has_zookeeper(self) -> bool:
-        """Whether the controller works on ZooKeeper, and tells brokers by request."""
+        """Whether the controller works on ZooKeeper, and sends requests to brokers."""
         return isinstance(self.control, ZkController)
 
     @property
@@ -183,7 +183,7 @@ class Board:
         return self.model.slot("metadata", first, broker, broker, holds=Reading, words=reading_in_words)
 
     def _known(self, broker: BrokerId) -> View:
-        """What a leader knows of all brokers; up to 2.8 no rule asks."""
+        """A leader's view of all brokers; up to 2.8 no rule reads it."""
         role = self.slots.role[broker]
         if self.has_zookeeper:
             return self.model.view("known brokers", lambda role: NOBODY_KNOWN, role, key=broker)
@@ -226,7 +226,7 @@ class Board:
     # ---- what several actions share
 
     def budget(self, parameter: str) -> Slot | None:
-        """How many disturbances of a kind are left; `None` where there are none at all."""
+        """The budget of a disturbance; `None` if the bounds allow none."""
         most = self.parameters[parameter]
         if not most:
             return None
@@ -235,7 +235,7 @@ class Board:
         return self.budgets[parameter]
 
     def spend(self, parameter: str) -> Effect:
-        """The effect of a disturbance on its budget; none is left, no disturbance."""
+        """The effect of a disturbance on its budget; it is disabled when the budget is used up."""
         left = self.budget(parameter)
         assert left is not None
         return then(left, lambda number: number - 1 if number else REFUSED, left)
@@ -245,10 +245,10 @@ class Board:
         return self.model.view(name, function, *reads)
 
     def decided(self, decision: View, *, leaves: BrokerId | None = None, writes: Sequence[Slot] = ()) -> Decided:
-        """The guard of a decision, and its effects: on the controller, on what brokers have still to read, on requests.
+        """The guard of a decision, and its effects on the controller, on the brokers' unread metadata, and on requests.
 
-        A broker that `leaves`, or that begins to read with this very decision, has effects of its own on what it reads.
-        Requests in the slots that the action `writes` itself are left alone; the others may be in vain from now on.
+        A broker that `leaves`, or that begins to read with this decision, has its own effects on its metadata. The action
+        itself changes requests in the slots that it `writes`. Requests in other slots may be obsolete after the decision.
         """
         slots = self.slots
         effects = [then(slots.cluster, _cluster_after, decision)]
@@ -265,7 +265,7 @@ class Board:
         return Decided(when(lambda after: after is not None, decision), effects)
 
     def image_for(self, broker: BrokerId, cluster: Cluster) -> Image:
-        """What a broker makes of the metadata."""
+        """The parts of the metadata that a broker uses."""
         if self.reduces(Reduction.UNREAD_FIELDS):
             return image_for(broker, cluster, self.keeps_its_past(broker))
         return Image(cluster.topic, cluster.brokers)
@@ -294,7 +294,7 @@ class Board:
         return self.rules[broker].protocol.isr_writer == IsrWriter.LEADER
 
     def not_writing(self, leader: BrokerId) -> list[Local]:
-        """The guard of all that a leader does: while it writes an ISR to ZooKeeper it holds the partition's lock.
+        """The guard of all actions of a leader: it holds the partition's lock while it writes an ISR to ZooKeeper.
 
         Kafka: `Partition.leaderIsrUpdateLock`.
         """
@@ -303,7 +303,7 @@ class Board:
         return [when(lambda role: nothing_pending(role.isr), self.slots.role[leader])]
 
     def held(self, broker: BrokerId) -> tuple[Slot, ...]:
-        """The slots of what a broker holds of the partition, in the order of `party.Held`."""
+        """The slots of a broker's partition, in the order of `party.Held`."""
         slots = self.slots
         named = {
             "log": slots.log[broker],
@@ -320,7 +320,7 @@ class Board:
         return [(one, other) for one in self.brokers for other in self.brokers if one != other]
 
     def change_after(self, broker: BrokerId, steps: int) -> View:
-        """What a broker finds when it takes the next `steps` images at once; `None` if there are not so many."""
+        """The difference of a broker's image and the image `steps` decisions later; `None` if there are fewer."""
         if (broker, steps) not in self._changes:
             view = self.model.view(f"{steps} decisions", partial(read_change, steps), self.slots.reading[broker], key=broker)
             self._changes[broker, steps] = view
@@ -332,7 +332,7 @@ class Board:
         return self.kraft.protocol.awaits_all_metadata
 
     def keeps_its_past(self, broker: BrokerId) -> bool:
-        """Whether a broker that starts may act on metadata that were old by then."""
+        """Whether a starting broker may act on metadata that are already out of date."""
         return self.rules[broker].protocol.acts_on_old_metadata
 
 
@@ -346,12 +346,12 @@ def _cluster_after(decision: AnyDecision | None) -> object:
 
 
 def _known(broker: BrokerId, reading: Reading, role: Role) -> Known:
-    """What the last image that a broker has taken says of all brokers; asked of leaders only."""
+    """All brokers in the last image that a broker has taken; only leaders read it."""
     return reading[0].brokers if reading and role.leader == broker else frozenset()
 
 
 def _leads_in(broker: BrokerId, role: Role, process: Process) -> Epoch:
-    """The epoch in which a broker leads, as far as it knows; `NO_EPOCH` if it does not."""
+    """The epoch in which a broker believes it leads; `NO_EPOCH` if it does not."""
     return role.leader_epoch if role.leader == broker and process.up else NO_EPOCH
 
 

@@ -1,4 +1,4 @@
-"""What a controller of either kind holds: who is registered, and which replica an election is to choose."""
+"""The common state of both kinds of controller: the registrations, and the replica that an election chooses."""
 
 from model_check.models.kafka.values import AnyCluster
 from spec.metadata import BrokerRegistration
@@ -15,9 +15,10 @@ def in_order(replicas: frozenset[BrokerId], first: BrokerId = NO_LEADER) -> tupl
 
 
 def is_the_choice(before: AnyCluster, after: AnyCluster, chosen: BrokerId, actor: BrokerId) -> bool:
-    """Whether a decision with `chosen` as the preferred replica is to be taken: so that each outcome is taken once.
+    """Whether a decision with `chosen` as the preferred replica is an action, so that each outcome is taken once.
 
-    Either `chosen` becomes leader by it; or nobody does, and then the broker that it is all about stands for any.
+    Either `chosen` becomes leader; or the partition has no leader, and then the decision is taken with the broker that it
+    concerns as `chosen`.
     """
     leader = after.topic.leader
     if leader in (before.topic.leader, NO_LEADER):

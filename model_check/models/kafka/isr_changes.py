@@ -1,4 +1,4 @@
-"""ISR changes: a leader proposes, the controller decides, the leader hears of it. The request may be sent twice."""
+"""ISR changes: a leader proposes, the controller decides, the leader gets the answer. The request may be sent twice."""
 
 from collections.abc import Callable
 from itertools import combinations
@@ -35,7 +35,7 @@ from spec.values import BrokerId
 
 
 def add_isr_changes(board: Board) -> None:
-    """Add shrinking, and the exchange with the controller. (Expanding is part of handling a fetch.)"""
+    """Add shrinking, and the request to the controller with its answer. (Expanding is part of handling a fetch.)"""
     for leader in board.brokers:
         _add_shrink(board, leader)
         if board.has_zookeeper and board.writes_isr(leader):
@@ -99,7 +99,7 @@ def _add_shrink(board: Board, leader: BrokerId) -> None:
 
 
 def _in_time(partition: Partition[RecordLog], slow: frozenset[BrokerId]) -> Partition[RecordLog]:
-    """The partition where all followers but the slow ones have been caught up of late."""
+    """The partition where all followers except the slow ones have been caught up recently."""
     followers = tuple(
         follower if follower.broker in slow else follower._replace(state=follower.state._replace(caught_up_time=LATE))
         for follower in partition.followers
@@ -122,7 +122,7 @@ Decides = Callable[[AnyCluster, Exchange], ProposalOutcome]
 
 
 def _decides(board: Board, first: BrokerId) -> Decides:
-    """What the controller makes of a request, with `first` as the replica that it likes best for a leader."""
+    """The controller's decision on a request, with `first` as the preferred replica."""
 
     def decide(cluster: AnyCluster, exchange: Exchange) -> ProposalOutcome:
         if isinstance(cluster, ZkCluster):
@@ -160,7 +160,7 @@ def _add_grant(board: Board, leader: BrokerId, successor: BrokerId) -> None:
         granted = decide(cluster, exchange).decision
         if granted is None:
             return None
-        # Else at most one replica can succeed: who is let in while the leader waits for leave to stop.
+        # Otherwise at most one replica can succeed: the one that joins the ISR while the leader is in controlled shutdown.
         taken = not ends_reassignments or is_the_choice(cluster, cluster_after(granted), successor, leader)
         return granted if taken else None
 

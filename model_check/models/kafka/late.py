@@ -1,10 +1,10 @@
-"""Fetches that are late: request or answer are under way so long that their sender, or who serves it, changes meanwhile.
+"""Late fetches: their sender or their leader changes while the request or the answer is under way.
 
-A follower has one thread for each leader, which waits for the answer to its last request. It waits on while its broker
-follows somebody else, for the thread fetches other partitions too; so an answer may come when the broker follows the same
-leader again, in another epoch. If the connection is lost or the sender's process ends, nobody waits, but what the leader has
-received it still handles, be it after requests of the next connection. What a broker has received goes with its process; an
-answer that has left it does not.
+A follower has one thread for each leader, which waits for the answer to its last request. It goes on waiting while its
+broker follows another leader, because the thread also fetches other partitions. So an answer may come when the broker
+follows the same leader again, in another epoch. If the connection is lost or the sender's process ends, no thread waits, but
+the leader still handles a request that it has received, even after requests of the next connection. A received request is
+lost when the receiver's process ends; a sent answer is not.
 """
 
 from model_check.core.model import REFUSED, Effect, Local, Message, Note, View, then, when
@@ -31,7 +31,7 @@ from spec.values import BrokerId
 
 
 def add_late_fetches(board: Board) -> None:
-    """Add fetches that take long, as many as the bounds allow; at most one of each follower at a time."""
+    """Add late fetches, as many as the bounds allow; at most one of each follower at a time."""
     if not board.slots.late:
         return
     for follower in board.brokers:
@@ -135,7 +135,7 @@ def _add_handling(board: Board, follower: BrokerId, leader: BrokerId) -> None:
 
 
 def _add_answer(board: Board, follower: BrokerId, leader: BrokerId) -> None:
-    """The answer arrives as it was made."""
+    """The answer arrives unchanged."""
     slots = board.slots
     late = slots.late[follower]
     fetching = (slots.log[follower], slots.fetcher[follower])
@@ -160,7 +160,7 @@ def _add_answer(board: Board, follower: BrokerId, leader: BrokerId) -> None:
 
 
 def _add_answer_read_late(board: Board, follower: BrokerId, leader: BrokerId) -> None:
-    """The answer arrives as the leader's log has it when it leaves: another one only if that has changed since."""
+    """The answer arrives with the records of the leader's log when it is sent; only if the log has changed since."""
     slots = board.slots
     late = slots.late[follower]
     fetching = (slots.log[follower], slots.fetcher[follower])

@@ -1,8 +1,8 @@
-"""A broker taken together from its slots, and apart again: what the handlers of `spec` get and what becomes of it.
+"""The values that the handlers of `spec` get, built from a broker's slots, and the slots after a step.
 
-Time is a choice here. The clock says that every lag is too long (`LATE`), so a follower counts as caught up only if it has
-everything, and only the action that shrinks an ISR says otherwise. With `--endless-lag` no lag ever is too long: whoever
-was caught up once in an epoch still counts as that. Every delay is over whenever somebody asks.
+Time is a choice here. By the clock every lag is too long (`LATE`), so a follower counts as caught up only if it has all
+records. The action that shrinks an ISR is the exception: it chooses which followers lag. With `--endless-lag` no lag is ever
+too long: a follower that was caught up once in an epoch stays caught up. Every back-off is over at the next request.
 """
 
 from typing import NamedTuple
@@ -37,7 +37,7 @@ Log = LocalLog[RecordLog]
 
 
 STRANGER = Process(True, BrokerLifecycle(NO_LEADER, Incarnation(0)))
-"""A broker, for rules that do not ask which."""
+"""An incarnation of a broker, for rules that do not read which."""
 
 
 class Rules(NamedTuple):
@@ -50,7 +50,7 @@ class Rules(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a broker holds of the partition whether it leads or follows, and what clients know: see `Board.held`."""
+    """A broker's state of the partition as leader or follower, and the knowledge of clients: see `Board.held`."""
 
     log: Log
     role: Role
@@ -61,7 +61,7 @@ class Held(NamedTuple):
 
 
 def broker(rules: Rules, self_id: BrokerId, process: Process, known: frozenset[BrokerRegistration]) -> Broker:
-    """What the handlers know of the broker that they run in."""
+    """The handlers' view of their broker."""
     return Broker(
         self_id,
         rules.protocol,
@@ -73,7 +73,7 @@ def broker(rules: Rules, self_id: BrokerId, process: Process, known: frozenset[B
 
 
 def leading(log: Log, role: Role, memory: Memory) -> Partition[RecordLog]:
-    """The partition as a replica that answers others has it."""
+    """The partition of a replica that answers requests."""
     return Partition(
         PARTITION,
         log,
@@ -93,12 +93,12 @@ def seen_by_fetchers(log: Log, role: Role, memory: Memory) -> Partition[RecordLo
 
 
 def partition_of(held: Held) -> Partition[RecordLog]:
-    """The partition as a replica has it that may have to change its role."""
+    """The partition of a replica that may change its role."""
     return leading(held.log, held.role, held.memory)._replace(fetcher=held.fetcher)
 
 
 def producers_of(log: Log) -> Producers:
-    """What is remembered of the idempotent producer: it follows from the log, as after any truncation."""
+    """The state of the idempotent producer: it follows from the log, as after a truncation."""
     held = enumerate(log.log.records)
     return rebuilt_from(tuple(batch_of(record.value, Offset(offset)) for offset, record in held if record.value != NO_VALUE))
 
@@ -117,7 +117,7 @@ def role_of(rules: Rules, partition: Partition[RecordLog], replica: BrokerId) ->
 
 
 def memory_of(rules: Rules, partition: Partition[RecordLog]) -> Memory:
-    """What a leader keeps in mind, without times and without what follows from time alone."""
+    """A leader's memory, without times and without values that follow from times."""
     followers = frozenset(Follower(follower.broker, _timeless(rules, follower.state)) for follower in partition.followers)
     memory = Memory(followers, frozenset(partition.waiting))
     return NO_MEMORY if memory == NO_MEMORY else memory
@@ -129,7 +129,7 @@ def _timeless(rules: Rules, state: FollowerState) -> FollowerState:
 
 
 def followed(rules: Rules, own: Broker, partition: Partition[RecordLog]) -> tuple[Log, FetchState]:
-    """What a follower keeps after a step. The fetcher may ask at any time."""
+    """A follower's slots after a step. The fetcher may send its next request at any time."""
     if Reduction.LONE_TRUNCATION in rules.reductions and needs_no_answer(partition.fetcher, partition.local.log):
         partition = fetch_or_truncate(own, partition, LATE).state
     fetcher = partition.fetcher._replace(delayed_until=NOT_DELAYED)
@@ -139,7 +139,7 @@ def followed(rules: Rules, own: Broker, partition: Partition[RecordLog]) -> tupl
 
 
 def seen(partition: Partition[RecordLog], leads: bool, effects: tuple[Effect, ...], before: Clients) -> Clients:
-    """What clients know after a replica has done something: what it has told producers, and what it shows to consumers."""
+    """The knowledge of clients after a step of a replica: its answers to producers, and the readable records."""
     records = partition.local.log.records
     told = {
         effect.response.base_offset
@@ -154,9 +154,9 @@ def seen(partition: Partition[RecordLog], leads: bool, effects: tuple[Effect, ..
 
 
 def exchange_after(rules: Rules, before: Exchange, partition: Partition[RecordLog], effects: tuple[Effect, ...]) -> Exchange:
-    """The AlterPartition request that is under way: a new one takes the place of an old one.
+    """The AlterPartition request under way: a new one replaces an old one.
 
-    An old one was made on an older partition epoch, and would be refused.
+    An old one was based on an older partition epoch, and would be refused.
     """
     for effect in effects:
         if isinstance(effect, SendToController):
@@ -178,7 +178,7 @@ def awaits(partition: Partition[RecordLog], exchange: Exchange) -> bool:
 def next_request(
     rules: Rules, follower: BrokerId, log: Log, fetcher: FetchState, process: Process
 ) -> Send[FollowerRequest] | None:
-    """What a follower asks next, and whom; `None` if nobody."""
+    """A follower's next request, and its receiver; `None` if there is none."""
     if not process.up:
         return None
     return sent(fetch_or_truncate(broker(rules, follower, process, frozenset()), following(log, fetcher), LATE))
@@ -195,7 +195,7 @@ def reply(step: Handled[RecordLog]) -> object:
 
 
 def latest_offset(rules: Rules, leader: BrokerId, log: Log, role: Role) -> ListOffsetsResponse:
-    """What a leader answers to a consumer that asks where the log ends."""
+    """A leader's answer to a consumer that asks for the latest offset."""
     own = broker(rules, leader, STRANGER, frozenset())
     request = ListOffsetsRequest(Wanted.LATEST, role.leader_epoch, Isolation.HIGH_WATERMARK)
     answer = reply(handle_list_offsets(own, leading(log, role, NO_MEMORY), request, LATE))

@@ -1,6 +1,6 @@
-"""What the model `kafka` leaves out by hand because nothing that anybody asks about depends on it.
+"""The reductions of the model `kafka`: it leaves out states and steps on which no checked property depends.
 
-Each reduction merges states, or leaves steps out. Each has its argument here, and can be switched off by itself
+Each reduction merges states, or leaves steps out. Its argument is given here. It can be switched off separately
 (`--without-reduction NAME`): a test compares verdicts and the lengths of counterexamples with and without it.
 """
 
@@ -20,65 +20,67 @@ from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Error, PartitionEp
 
 
 class Reduction(Enum):
-    """A reduction by the name with which it is switched off."""
+    """A reduction, by the name that switches it off."""
 
     UNREAD_FIELDS = "unread-fields"
-    """A broker keeps only what its rules look at: of metadata, of the controller's requests, of its role, of its fetcher.
+    """A broker keeps only the fields that its rules read: of metadata, of the controller's requests, of its role, of its
+    fetcher.
 
-    A follower asks who leads since when, and whether it has a replica itself, in sync or not. ISR, assignment and partition
-    epoch are a leader's business. A replica that begins to lead gets them all, with a later partition epoch than any that it
-    has seen. So two states that differ only in such a field have the same steps, and these lead to states that differ only
-    in such fields.
+    A follower reads the leader, the leader epoch, and whether it has a replica itself, in sync or not. Only a leader reads
+    ISR, assignment and partition epoch. A replica that begins to lead gets them all, with a later partition epoch than any
+    before: metadata reach it in order, and the controller's requests count by leader epoch. So two states that differ only
+    in such a field have the same steps, and the steps lead to states that differ only in such fields.
     """
 
     IDLE_IMAGES = "idle-images"
-    """Metadata that ask nothing new of a broker are read at once.
+    """A broker reads metadata at once that require no new step of it.
 
-    To be behind in reading does nothing but prevent. Where the later image asks for nothing that the earlier one did not ask
-    for, whatever the broker does before it reads it, it may do after.
+    Unread metadata only disable steps. If the later image requires no step that the earlier one did not require, the broker
+    may do after reading it everything that it may do before.
     """
 
     EARLY_FOLLOWING = "early-following"
     """A broker begins to follow a leader only when that leader leads in the epoch.
 
-    Before, the leader would refuse every request. A broker that has not read yet may do all that one which has begun to
-    follow may, so it can wait. This is not so, and not done, where beginning to follow cuts the log at once, where the
-    controller asks who has read, and for a leader that relies on what it knew of its followers unless it has followed since.
+    Before that, the leader would refuse every request. A broker that has not read the metadata yet has all the steps of one
+    that has begun to follow, and delays other brokers at least as much. So a run of the second is a run of the first, which
+    begins to follow at its end. This is not true, and not done, in three cases: beginning to follow truncates the log at
+    once; the controller reads which brokers have read the metadata; a leader that has followed in between drops its state of
+    the followers, while one that has not followed keeps it.
     """
 
     VAIN_PROPOSALS = "vain-proposals"
-    """A proposal for the ISR vanishes when the controller is bound to refuse it from now on, to no effect on the leader.
+    """A proposal for the ISR vanishes when the controller can only refuse it, and the refusal does not change the leader.
 
-    Leader epochs and partition epochs only grow, so a proposal that is out of date stays so. The leader awaits metadata, as
-    it did already: the answer tells it nothing, and a lost answer is one that is never taken.
+    Leader epochs and partition epochs only grow, so an outdated proposal stays outdated. The leader waits for metadata
+    before and after the answer: the answer does not change it, and a lost answer is one that is never taken.
     """
 
     IDLE_ANSWERS = "idle-answers"
-    """An answer about the ISR that tells the leader nothing is lost when it is given.
+    """An answer about the ISR that does not change the leader is lost when it is given.
 
-    To take it changes nothing and sends nothing. It tells nothing later either: the leader's proposal may be superseded
-    meanwhile, and then the answer is not even looked at.
+    Taking it changes nothing and sends nothing. It does not change the leader later either: its proposal may be superseded
+    in between, and then the answer is ignored.
     """
 
     LOST_ANSWERS = "lost-answers"
-    """The answer to a granted proposal gets lost only where to ask again would tell the leader something.
+    """The answer to a granted proposal is lost only if the answer to a repeated request would change the leader.
 
-    What the controller says of a proposal that it has granted already is that its partition epoch is out of date, or its
-    leader epoch. Where the leader then awaits metadata, as it does without an answer, a lost answer is one that is never
-    taken.
+    The controller answers a repeated proposal, which it has granted already, with an outdated partition epoch or leader
+    epoch. If the leader then waits for metadata, as it does without an answer, a lost answer is one that is never taken.
     """
 
     REPEATED_REQUESTS = "repeated-requests"
     """A request of the controller that repeats the one before it is left out (up to 2.8).
 
-    A broker that has handled the first does nothing about the second.
+    A broker that has handled the first ignores the second.
     """
 
     LONE_TRUNCATION = "lone-truncation"
     """A follower whose log has no epoch truncates it in the step in which it begins to follow.
 
-    It cannot ask its leader, and so needs nobody. What it truncates nobody reads before: it serves no fetch while it
-    follows.
+    It cannot ask its leader, so it needs no answer. No other party reads the truncated records before: a follower serves no
+    fetch.
     """
 
 
@@ -93,11 +95,12 @@ LATER = 1_000
 
 
 def image_for(broker: BrokerId, cluster: Cluster, remembers: bool) -> Image:
-    """What `broker` makes of the metadata: see `Reduction.UNREAD_FIELDS`.
+    """The parts of the metadata that `broker` uses: see `Reduction.UNREAD_FIELDS`.
 
-    Of a partition that it leads it takes all but the lists that only the controller reads. Else it looks only at who leads
-    since when, and at whether it has a replica, in sync or not; what stands for the partition epoch differs where these do,
-    and is later than what it led with. Its own registration matters to a broker that `remembers` metadata over a restart.
+    A leader takes all fields of its partition except the lists that only the controller reads. Another broker takes only the
+    leader, the leader epoch, and whether it has a replica, in sync or not. The number in place of the partition epoch
+    differs where these differ, and is later than any partition epoch with which the broker led. A broker that `remembers`
+    metadata over a restart also takes its own registration.
     """
     topic = cluster.topic
     if topic.leader == broker:
@@ -118,7 +121,7 @@ def image_for(broker: BrokerId, cluster: Cluster, remembers: bool) -> Image:
 
 
 def order_for(broker: BrokerId, order: Order) -> Order:
-    """What `broker` looks at in a request: who leads since when, and if it leads itself, everything."""
+    """The parts of a request that `broker` reads: the leader and the leader epoch; if it leads itself, all."""
     topic = order.topic
     if order.told != Told.LEAD_OR_FOLLOW or topic.leader == broker:
         return order
@@ -127,12 +130,12 @@ def order_for(broker: BrokerId, order: Order) -> Order:
 
 
 def isr_in_role(isr: LeaderIsr, leads: bool) -> LeaderIsr:
-    """What a replica keeps of an announced ISR, with its partition epoch: nothing, if it follows."""
+    """The announced ISR with its partition epoch as a replica keeps it: a follower keeps none."""
     return isr if leads else NO_ROLE.isr
 
 
 def without_unread_answer(fetcher: FetchState, protocol: BrokerProtocol) -> FetchState:
-    """The fetcher without whether it was answered, where no rule asks for it."""
+    """The fetcher without the field `answered`, where no rule reads it."""
     return fetcher._replace(answered=fetcher.answered and protocol.last_epoch_needs_answer)
 
 
@@ -152,16 +155,16 @@ def is_same_to(broker: BrokerId, image: Image, following: Image) -> bool:
 
 
 def _only_unfenced(brokers: frozenset[BrokerRegistration], following: frozenset[BrokerRegistration]) -> bool:
-    """Whether nothing has happened but that brokers take part again.
+    """Whether the only change is that brokers are unfenced.
 
-    A leader learns that at once: the controller's decision could as well have been made when the leader learns of it.
+    A leader learns that at once: the controller could have made the decision at that moment.
     """
     changed = following - brokers
     return {entry._replace(fenced=True) for entry in changed} == brokers - following
 
 
 class Following(NamedTuple):
-    """Whom an image makes a broker follow, since which epoch, or that it makes it do something else."""
+    """The leader that an image makes a broker follow, with its epoch; or that the image requires another step."""
 
     leader: BrokerId
     leader_epoch: Epoch
@@ -169,22 +172,22 @@ class Following(NamedTuple):
 
 
 def followed_in(topic: Topic, replica: BrokerId) -> Following:
-    """Whom metadata with this partition make a replica follow."""
+    """The leader that metadata with this partition make a replica follow."""
     if topic.leader == replica or replica not in topic.replicas:
         return Following(NO_LEADER, NO_EPOCH, otherwise=True)
     return Following(topic.leader, topic.leader_epoch)
 
 
 def may_wait_to_follow(protocol: BrokerProtocol, controller_awaits_all: bool) -> bool:
-    """Whether to follow later is as good, as far as broker and controller go: see `Reduction.EARLY_FOLLOWING`."""
+    """Whether the rules of broker and controller allow the reduction: see `Reduction.EARLY_FOLLOWING`."""
     return not protocol.truncates_at_once and not controller_awaits_all
 
 
 def is_time_to_follow(protocol: BrokerProtocol, following: Following, leads_in: Epoch, own: Epoch) -> bool:
     """Whether a replica begins to follow: see `Reduction.EARLY_FOLLOWING`.
 
-    `leads_in`: the epoch in which the leader leads; `own`: the one in which the replica itself does. The first epoch in
-    which that one may lead again is the one after it has followed.
+    `leads_in`: the epoch in which the leader leads; `own`: the epoch in which the replica itself leads. The first epoch in
+    which the replica may lead again is the one after it has followed.
     """
     again = Epoch(following.leader_epoch + 1)
     relies = own != NO_EPOCH and protocol.knows_followers(True, own, again)
@@ -195,7 +198,7 @@ def is_time_to_follow(protocol: BrokerProtocol, following: Following, leads_in: 
 
 
 OUT_OF_DATE = (Error.FENCED_LEADER_EPOCH, Error.INVALID_UPDATE_VERSION)
-"""What the controller says of a proposal that is out of date, and will say of it for ever."""
+"""The controller's answers to an outdated proposal, now and at all later times."""
 
 
 def unless_in_vain(exchange: Exchange, error: Error, protocol: BrokerProtocol) -> Exchange:
@@ -205,12 +208,14 @@ def unless_in_vain(exchange: Exchange, error: Error, protocol: BrokerProtocol) -
 
 
 def tells_something(before: LeaderIsr, after: LeaderIsr, effects: tuple[Effect, ...]) -> bool:
-    """Whether an answer that the leader awaits changes anything, or makes it do something: see `Reduction.IDLE_ANSWERS`."""
+    """Whether an answer changes the leader, or has effects: see `Reduction.IDLE_ANSWERS`."""
     return before != after or bool(effects)
 
 
 def may_miss_answers(protocol: BrokerProtocol) -> bool:
-    """Whether asking again tells a leader nothing, whose proposal was granted: see `Reduction.LOST_ANSWERS`."""
+    """Whether the answer to a repeated request would not change a leader whose proposal was granted: see
+    `Reduction.LOST_ANSWERS`.
+    """
     return all(protocol.on_isr_error(error) == AfterError.AWAIT_METADATA for error in OUT_OF_DATE)
 
 

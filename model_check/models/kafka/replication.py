@@ -1,8 +1,8 @@
-"""What brokers do among themselves: produce, fetch, and ask where an epoch or a log ends.
+"""Replication between brokers: produce, fetch, and ask where an epoch or a log ends.
 
-A request and its handling are one step, and so is the answer, or it is lost. That covers a request that arrives late, as
-long as its sender has not changed meanwhile: the step is then taken when it arrives. Fetches that take longer than that
-are in `model_check.models.kafka.late`.
+A request, its handling and its answer are one step, or the answer is lost. This covers a late request if its sender has not
+changed in between: the step is then taken when the request arrives. Fetches that take longer than that are in
+`model_check.models.kafka.late`.
 """
 
 from collections.abc import Callable
@@ -116,7 +116,7 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
 def _produced(
     board: Board, leader: BrokerId, before: Partition[RecordLog], process: Process, value: int
 ) -> Handled[RecordLog]:
-    """What a leader does with the producer's request for this value; the producer is idempotent if it tries again."""
+    """A leader's handling of the producer's request for this value; the producer is idempotent if it may retry."""
     acks = ACKS_LEADER if board.parameters["acks"] == "1" else ACKS_ALL
     batch = Batch(1, payload=value)
     if board.parameters["retries"]:
@@ -135,7 +135,7 @@ def led_after(
     exchange: Exchange,
     known: Clients,
 ) -> Led:
-    """A leader's slots, what it has asked of the controller, and what producers know, after a step."""
+    """A leader's slots, its request to the controller, and the knowledge of producers, after a step."""
     after = step.state
     return (
         after.local,
@@ -147,7 +147,7 @@ def led_after(
 
 
 def held_after(rules: Rules, own: Broker, step: Handled[RecordLog], before: Held) -> Held:
-    """All that a broker holds of the partition, after a step in which its role may have changed."""
+    """A broker's whole state of the partition, after a step in which its role may have changed."""
     _, role, memory, exchange, clients = led_after(rules, own.self_id, step, before.exchange, before.clients)
     log, fetcher = followed(rules, own, step.state)
     return Held(log, role, memory, exchange, clients, fetcher)
@@ -173,14 +173,14 @@ def serve_fetch(
     brokers: Known,
     request: FetchRequest,
 ) -> Handled[RecordLog]:
-    """What a leader does with a fetch."""
+    """A leader's handling of a fetch."""
     return handle_fetch(broker(board.rules[leader], leader, process, brokers), before, request, LATE)
 
 
 def fetch_answer(
     board: Board, leader: BrokerId, seen: Partition[RecordLog], process: Process, brokers: Known, request: FetchRequest
 ) -> FetchResponse:
-    """What a leader answers to a fetch, by what fetchers see of it."""
+    """A leader's answer to a fetch, from the part of its state that fetchers see."""
     answer = reply(serve_fetch(board, leader, seen, process, brokers, request))
     assert isinstance(answer, FetchResponse)
     return answer
@@ -196,14 +196,14 @@ def take_fetch_answer(
     asked_at: Offset,
     answer: FetchResponse,
 ) -> tuple[Log, FetchState]:
-    """What a follower makes of the answer to a fetch."""
+    """A follower's handling of the answer to a fetch."""
     own = broker(board.rules[follower], follower, process, NOBODY_KNOWN)
     step = handle_fetch_response(own, following(log, fetcher), Asked(asked_in, asked_at), answer, LATE)
     return followed(board.rules[follower], own, step.state)
 
 
 def free_to_ask(board: Board, follower: BrokerId, leader: BrokerId) -> list[Local]:
-    """The guard of whatever a follower asks: the thread that asks this leader does not wait for an answer already."""
+    """The guard of every request of a follower: its thread for this leader does not wait for an answer already."""
     if not board.slots.late:
         return []
     return [when(lambda late: not (late.awaited and late.leader == leader), board.slots.late[follower])]
@@ -279,7 +279,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     )
 
 
-# ---- truncating, and asking where logs part
+# ---- truncating, and asking where logs diverge
 
 
 def _add_lone_truncation(board: Board, follower: BrokerId) -> None:
@@ -303,7 +303,9 @@ def _add_lone_truncation(board: Board, follower: BrokerId) -> None:
 
 
 def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: View) -> None:
-    """OffsetForLeaderEpoch, and ListOffsets. Leaders only read; a lost answer changes nothing, so none is lost here."""
+    """OffsetForLeaderEpoch, and ListOffsets. A leader only reads its state. A lost answer would change nothing, so none is
+    lost here.
+    """
     slots, views = board.slots, board.views
     fetching = (slots.log[follower], slots.fetcher[follower])
 

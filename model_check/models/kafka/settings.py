@@ -1,4 +1,4 @@
-"""What can be chosen of the model `kafka`: releases, bounds, settings; and what a release means."""
+"""The parameters of the model `kafka`: releases, bounds, settings; and the rules of a release."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,15 +31,18 @@ PARAMETERS = (
     Parameter("brokers", 3, "brokers, ids 1 to N, each with a replica of the one partition (2 with 0.11 to 1.1)", minimum=1),
     Parameter("values", 1, "most records ever produced (3 with 0.11 to 1.1)", minimum=0),
     Parameter("min_isr", 2, "min.insync.replicas", minimum=1),
-    Parameter("acks", "all", "what producers ask for", choices=("1", "all")),
+    Parameter("acks", "all", "the acknowledgement that producers require", choices=("1", "all")),
     Parameter(
-        "elections", 1, "elections of another leader, beyond the first, without any failure (2 with 0.11 to 2.0)", minimum=0
+        "elections", 1, "elections of another leader, beyond the first, without a failure (2 with 0.11 to 2.0)", minimum=0
     ),
     Parameter("isr_shrinks", 0, "how many times a leader may find a follower too slow", minimum=0),
-    Parameter("fencings", 0, "how many times the session of a broker that runs may end", minimum=0),
-    Parameter("clean_shutdowns", 0, "how many times a broker may be stopped in order", minimum=0),
+    Parameter("fencings", 0, "how many times the session of a running broker may end", minimum=0),
+    Parameter("clean_shutdowns", 0, "how many times a broker may be stopped cleanly", minimum=0),
     Parameter(
-        "unclean_shutdowns", 0, "how many times a broker may stop without warning, with what was not flushed lost", minimum=0
+        "unclean_shutdowns",
+        0,
+        "how many times a broker may stop without warning, and lose records that were not flushed",
+        minimum=0,
     ),
     Parameter("reassignments", 0, "how many times a reassignment may begin or be cancelled", minimum=0),
     Parameter("late_registrations", 0, "how many times a registration may arrive a second time, long after", minimum=0),
@@ -50,10 +53,16 @@ PARAMETERS = (
         "how many times ZooKeeper's confirmation of an ISR that a leader writes may be lost (up to 2.6)",
         minimum=0,
     ),
-    Parameter("late_fetches", 0, "how many fetches may take so long that their sender changes meanwhile", minimum=0),
+    Parameter(
+        "late_fetches", 0, "how many fetches may be late: their sender or leader changes while they are under way", minimum=0
+    ),
     Parameter("retries", 0, "how many times an idempotent producer's request may arrive again", minimum=0),
     Parameter("unclean", False, "unclean.leader.election.enable"),
-    Parameter("endless_lag", False, "replica.lag.time.max.ms without end: whoever was caught up once in an epoch still is"),
+    Parameter(
+        "endless_lag",
+        False,
+        "infinite replica.lag.time.max.ms: a follower that was caught up once in an epoch stays caught up",
+    ),
     Parameter("without_elr", False, "no eligible leader replicas (4.0 and later)"),
     Parameter(
         "mutant",
@@ -65,7 +74,7 @@ PARAMETERS = (
     Parameter(
         "without_reduction",
         None,
-        "explore also what a reduction leaves out, or several with commas: all verdicts stay as they are",
+        "switch off a reduction, or several with commas: no verdict changes",
         choices=tuple(reduction.value for reduction in Reduction),
         listed=True,
     ),
@@ -79,10 +88,10 @@ BOUNDS_OF_RELEASE: Mapping[str, Mapping[str, Any]] = {
     **dict.fromkeys(("0.11", "1.0", "1.1"), KIP_279_BOUNDS),
     "2.0": KIP_320_BOUNDS,
 }
-"""The smallest bounds in which a release does what the next one was made for, where they are not everybody's defaults.
+"""The smallest bounds that show the defect which the next release repaired, where they are not the general defaults.
 
-0.10 truncates to the high watermark, which one value and one election show. 0.11 to 1.1 keep a record after two quick
-leader changes (KIP-279), which takes three records; 2.0 follows leaders of the past (KIP-320), which takes a third broker.
+0.10 truncates to the high watermark: one value and one election show it. 0.11 to 1.1 keep a wrong record after two quick
+leader changes (KIP-279), which needs three records. 2.0 follows deposed leaders (KIP-320), which needs a third broker.
 """
 
 
@@ -114,7 +123,7 @@ ONLY_KRAFT = ("late_registrations", "without_elr")
 
 
 def _check_era(releases: tuple[str, ...], parameters: dict[str, Any]) -> None:
-    """Refuse releases that no one controller serves here, and settings that its kind does not have."""
+    """Refuse releases that have no common controller here, and settings that its kind does not have."""
     given = f"--release {parameters['release']}"
     positions = [_position(release) for release in releases]
     if min(positions) < FIRST_KRAFT <= max(positions):
@@ -137,7 +146,7 @@ def _check_era(releases: tuple[str, ...], parameters: dict[str, Any]) -> None:
 def rules_of(releases: tuple[str, ...], parameters: dict[str, Any]) -> dict[int, Rules]:
     """Each broker's rules and settings.
 
-    How an ISR is changed is agreed on in the cluster (`inter.broker.protocol.version`), up to 2.8: as in the oldest release.
+    Up to 2.8 all brokers of a cluster change an ISR as its oldest release does (`inter.broker.protocol.version`).
     """
     mutants = _chosen(BROKER_MUTANTS, parameters)
     oldest = BROKER_RELEASES[min(_position(release) for release in releases)]
@@ -160,7 +169,7 @@ def rules_of(releases: tuple[str, ...], parameters: dict[str, Any]) -> dict[int,
 
 
 def reductions_of(parameters: dict[str, Any]) -> frozenset[Reduction]:
-    """The reductions that are on: all, but for those that are switched off."""
+    """The reductions that are on: all except those that are switched off."""
     off = (parameters["without_reduction"] or "").split(",")
     return frozenset(reduction for reduction in Reduction if reduction.value not in off)
 
@@ -171,7 +180,7 @@ def has_zookeeper(releases: tuple[str, ...]) -> bool:
 
 
 def controller_of(releases: tuple[str, ...], parameters: dict[str, Any]) -> Controller | ZkController:
-    """The controller's rules and settings: those of the oldest release, for an upgrade is completed last."""
+    """The controller's rules and settings: those of the oldest release, because an upgrade is completed last."""
     oldest = min(_position(release) for release in releases)
     if has_zookeeper(releases):
         rules = [release for release in ZK_RELEASES if _position(release.name) <= oldest]

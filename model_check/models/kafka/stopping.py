@@ -1,4 +1,4 @@
-"""What a broker that stops leaves behind, whichever kind of controller it has."""
+"""The state that a stopped broker leaves behind, with either kind of controller."""
 
 from collections.abc import Callable
 
@@ -16,12 +16,12 @@ from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Offset
 
 
 def _still_sent(exchange: Exchange) -> Exchange:
-    """A request that was sent may still arrive, and nobody hears the answer."""
+    """A request that was sent may still arrive, and its answer is lost."""
     return exchange if exchange.state == Under.SENT else NO_EXCHANGE
 
 
 def without_memory(board: Board, replica: BrokerId, *, keeps_exchange: bool = False) -> list[Effect]:
-    """The effects of a stop on what is in memory, and (unless the caller sees to that) on what has been asked."""
+    """The effects of a stop on the memory and (unless the caller has its own) on the request to the controller."""
     slots = board.slots
     party, exchange = (slots.role[replica], slots.memory[replica], slots.fetcher[replica]), slots.exchange[replica]
     gone = then(party, lambda: (NO_ROLE, NO_MEMORY, NOT_FETCHING))
@@ -34,13 +34,13 @@ def _down(process: Process, noted: BrokerEpoch) -> Process:
 
 
 def down_after_clean_stop(process: Process) -> Process:
-    """A process that has stopped in order, and what it has noted."""
+    """A process that has stopped cleanly, with its clean-shutdown file."""
     noted = next(effect for effect in stop(process.life).effects if isinstance(effect, CleanShutdown))
     return _down(process, previous_broker_epoch((noted.broker_epoch,)))
 
 
 def add_power_loss(board: Board, replica: BrokerId, others: list[Effect]) -> None:
-    """Add the end of a process without warning, with any part of its log lost; `others`: what else becomes of it."""
+    """Add the end of a process without warning, with any part of its log lost; `others`: further effects."""
     slots, most = board.slots, board.parameters["values"]
 
     def lose(kept: int, checkpointed: int) -> Callable[[Log], object]:

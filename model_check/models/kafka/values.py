@@ -1,6 +1,6 @@
-"""The values of the model's slots, in which no rule's input is missing and nothing stands that no rule can tell apart.
+"""The values of the model's slots: all fields that rules read, and no others.
 
-Sets stand where the protocol has lists in the order of ids, and nothing is optional: so brokers can be renamed by type.
+Sets replace the protocol's lists in the order of ids, and no field is optional, so that brokers can be renamed by type.
 """
 
 from enum import Enum
@@ -31,7 +31,7 @@ from spec.zookeeper.protocol import LiveBroker
 
 
 class Topic(NamedTuple):
-    """A partition's registration without an order of preference: each election finds the order that it likes.
+    """A partition's registration without an order of preference: each election chooses an order.
 
     See `spec.metadata.PartitionRegistration`.
     """
@@ -53,7 +53,7 @@ NO_TOPIC = Topic()
 
 
 class Cluster(NamedTuple):
-    """What the controller holds: the image of the metadata log, and who is in controlled shutdown by its sessions."""
+    """The state of the controller: the image of the metadata log, and the brokers in controlled shutdown by its sessions."""
 
     topic: Topic
     brokers: frozenset[BrokerRegistration]
@@ -65,11 +65,11 @@ FIRST_CONTROLLER = Epoch(0)
 
 
 class ZkCluster(NamedTuple):
-    """What ZooKeeper holds, and what the controller that works on it remembers besides.
+    """The content of ZooKeeper, and the memory of its controller.
 
-    `topic`: the partition's assignment and node, whose version is the partition epoch. `brokers`: the sessions of all
-    brokers; `fenced` is one whose session has ended, so that its ephemeral node is gone. Of the controller: the brokers in
-    controlled shutdown (`leaving`), those that it takes for `live`, and its own epoch.
+    `topic`: the partition's assignment and node, whose version is the partition epoch. `brokers`: the incarnations of all
+    brokers; `fenced` is one whose session has ended, so that its ephemeral node is gone. The controller's memory: the
+    brokers in controlled shutdown (`leaving`), the brokers that it counts as `live`, and its own epoch.
     """
 
     topic: Topic
@@ -80,11 +80,11 @@ class ZkCluster(NamedTuple):
 
 
 AnyCluster: TypeAlias = Cluster | ZkCluster
-"""What a KRaft controller holds, or ZooKeeper and its controller."""
+"""The state of a KRaft controller, or of ZooKeeper and its controller."""
 
 
 class Told(Enum):
-    """What a controller asks of a broker."""
+    """The kind of a request of the ZooKeeper controller."""
 
     LEAD_OR_FOLLOW = "LeaderAndIsr"
     STOP_FETCHING = "StopReplica"
@@ -92,7 +92,7 @@ class Told(Enum):
 
 
 class Order(NamedTuple):
-    """A request of the controller that works on ZooKeeper, with what brokers look at in it."""
+    """A request of the ZooKeeper controller, with the fields that brokers read."""
 
     told: Told
     controller_epoch: Epoch
@@ -103,8 +103,8 @@ class Order(NamedTuple):
 class Inbox(NamedTuple):
     """The requests of the controller that a broker has still to handle.
 
-    `orders`: those of the present controller, one after the other. `stray`: the one that was under way when its predecessor
-    was replaced; it may arrive before, between or after the others, or never.
+    `orders`: those of the present controller, one after the other. `stray`: the request that was under way when its
+    predecessor was replaced; it may arrive before, between or after the others, or never.
     """
 
     orders: tuple[Order, ...] = ()
@@ -115,21 +115,21 @@ NO_ORDERS = Inbox()
 
 
 class Image(NamedTuple):
-    """What a broker takes from the metadata; the lists that only the controller reads are empty."""
+    """The metadata that a broker takes; the lists that only the controller reads are empty."""
 
     topic: Topic
     brokers: frozenset[BrokerRegistration]
 
 
 class Change(NamedTuple):
-    """What a broker finds when it takes what has arrived: its last image, and the next one."""
+    """The input of a broker that takes new metadata: its last image, and the next one."""
 
     before: Image
     after: Image
 
 
 class Memory(NamedTuple):
-    """What a leader keeps in memory: its followers, and the producers that wait for a commit."""
+    """A leader's memory: its followers, and the producers that wait for a commit."""
 
     followers: frozenset[Follower] = frozenset()
     waiting: frozenset[WaitingProduce] = frozenset()
@@ -139,10 +139,10 @@ NO_MEMORY = Memory()
 
 
 class Process(NamedTuple):
-    """A broker process, or what it has left behind.
+    """A broker process, or the files that it has left behind.
 
-    `life` is that of the present incarnation, or of the last one. `published`: it has taken its first image. `noted`: of a
-    broker that is down, the broker epoch in its clean-shutdown file.
+    `life` is the present incarnation, or the last one. `published`: it has taken its first image. `noted`: the broker epoch
+    in the clean-shutdown file of a broker that is down.
     """
 
     up: bool
@@ -152,7 +152,7 @@ class Process(NamedTuple):
 
 
 class Under(Enum):
-    """Where a request is."""
+    """The state of a request and its answer."""
 
     NOTHING = "nothing is under way"
     SENT = "the request is under way"
@@ -176,9 +176,9 @@ NO_EXCHANGE = Exchange(
 
 
 class LateFetch(NamedTuple):
-    """A follower's fetch that takes long: whom it asks, what, and in which epoch it then followed; and the answer.
+    """A follower's late fetch: the leader, the request, the epoch in which the follower sent it; and the answer.
 
-    `awaited`: the thread that sent it waits for the answer. It does not once its connection is lost, or its process gone.
+    `awaited`: the thread that sent it waits for the answer, until its connection is lost or its process ends.
     """
 
     state: Under = Under.NOTHING
@@ -200,7 +200,7 @@ class Placed(NamedTuple):
 
 
 class Clients(NamedTuple):
-    """What producers were told is safe, and what consumers can have read. Only the model knows it; no rule reads it."""
+    """The acknowledged records, and the records that consumers can have read. No rule reads this."""
 
     told: frozenset[Placed] = frozenset()
     read: frozenset[Placed] = frozenset()

@@ -1,6 +1,6 @@
-"""The model's values as a reader of traces sees them: what is as usual is left out.
+"""The model's values in the words of traces, without usual values.
 
-For every detail there are `kspec check --itf` and `--json`.
+`kspec check --itf` and `--json` have every detail.
 """
 
 from collections.abc import Iterable
@@ -116,7 +116,7 @@ def _(inbox: Inbox) -> str:
 
 @in_words.register
 def _(image: Image) -> str:
-    """Of an image, what the broker makes of it: see `model_check.models.kafka.reductions`."""
+    """The parts of an image that the broker uses: see `model_check.models.kafka.reductions`."""
     topic = image.topic
     if topic == NO_TOPIC or topic.partition_epoch < LATER:
         return ", ".join([in_words(topic), *_brokers(image.brokers)])
@@ -125,7 +125,7 @@ def _(image: Image) -> str:
 
 
 def reading_in_words(reading: Reading) -> str:
-    """What a broker has still to read."""
+    """The metadata that a broker has still to read."""
     if reading == NOT_READING:
         return "none"
     return "; then ".join(["to read: " + in_words(reading[1]), *map(in_words, reading[2:])]) if reading[1:] else "all read"

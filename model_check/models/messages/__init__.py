@@ -1,17 +1,17 @@
 """One partition of Kafka with any number of messages in flight: the handlers of `spec`, in a form that can be proved.
 
-Brokers and the KRaft controller run the same handlers as in the model `kafka`. Here nothing is abbreviated to one step:
-every fetch, every answer, every proposal of an ISR and every decision has a number, and is in flight from when it is sent
-for ever: it may be handled at any later time, or never. The controller fences and unfences brokers. Brokers stop without
-warning, and start again as another incarnation, which registers; what the one before has sent is still in flight. There
-are no reassignments and no unclean elections.
+Brokers and the KRaft controller run the same handlers as in the model `kafka`. Here no request and its answer are one step.
+Every fetch, answer, proposal of an ISR and decision has a number, and stays in flight for ever: it may be handled at any
+later time, or never. The controller fences and unfences brokers. Brokers stop without warning, and start again as another
+incarnation, which registers; messages of the one before are still in flight. There are no reassignments and no unclean
+elections.
 
 Where one replica in sync is enough (min ISR 1), a broker that stops loses nothing of its log. From 2 on there are eligible
 leader replicas (KIP-966), and a broker that stops loses any part of its log. Below min ISR only a follower that was caught
-up lately may join; whether the follower that fetches was so is a choice. Otherwise every lag counts as too long.
+up recently may join; whether the fetching follower was caught up is a choice. Otherwise every lag counts as too long.
 
-The model keeps what no broker can see and proofs speak of: what the leader of each epoch had in its log, what it committed,
-which leader committed furthest, what each follower asked last in each epoch, and the highest epoch that each broker took
+The model keeps history variables, which no broker sees and proofs need: the log and the commits of each epoch's leader, the
+leader that committed furthest, the last fetch of each follower in each epoch, and the highest epoch that each broker took
 part in.
 """
 

@@ -1,4 +1,4 @@
-"""The slots of the model, and how a broker's and the controller's state is put together from them."""
+"""The slots of the model, and the state of a broker and of the controller built from them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -65,24 +65,24 @@ from spec.values import (
 )
 
 LONG_AGO = 0
-"""When a follower was caught up that lags too much."""
+"""The last caught-up time of a follower that lags too much."""
 
 NEVER = inf
 """An offset that no fetch reaches."""
 
 ANOTHER_PROCESS = Incarnation(2)
-"""The incarnation that registers after an unclean shutdown: another one than the one before."""
+"""The incarnation that registers after an unclean shutdown: not the one before."""
 
 
 class Numbers(NamedTuple):
-    """Of what each action is tried: epochs, partition epochs, fetches and proposals. For proofs: any.
+    """The arguments of actions: epochs, partition epochs, fetches and proposals. In proofs they are arbitrary.
 
-    When a broker stops, `survives` is where its log ends after that, and `checkpointed` its high watermark as the file has
-    it; `last_caught_up` is when the leader saw the follower caught up that now fetches.
+    When a broker stops, `survives` is its log end afterwards, and `checkpointed` the high watermark of its checkpoint file.
+    `last_caught_up` is the last caught-up time of the fetching follower.
 
-    `now` is the time of every action, `caught_up` when the leader last saw each follower caught up, `believed_fenced` which
-    brokers a leader believes to be fenced. Within bounds every lag is too long (but that of the follower that fetches, if it
-    matters), and nobody is believed to be fenced; in proofs they are any, in every action anew.
+    `now` is the time of every action, `caught_up` the last caught-up time of each follower, `believed_fenced` the brokers
+    that are fenced by a leader's metadata. Within bounds every lag is too long (except that of the fetching follower, if it
+    matters), and no broker is believed to be fenced. In proofs they are arbitrary, in every action anew.
     """
 
     epochs: Sequence[Epoch]
@@ -101,8 +101,8 @@ class Numbers(NamedTuple):
 class Slots(NamedTuple):
     """`awaited[leader]` has a slot for each follower, `known[follower]` and `heard[follower]` for each leader.
 
-    `heard`: with which broker epoch the leader has heard the follower to be registered. `fetched[replica]` has a slot for
-    each epoch, `named[replica]` one for each proposal: the broker epoch that it names of a member.
+    `heard`: the follower's broker epoch by the leader's metadata. `fetched[replica]` has a slot for each epoch,
+    `named[replica]` one for each proposal: the broker epoch that it names of a member.
     """
 
     partition: Slot
@@ -138,7 +138,7 @@ class Slots(NamedTuple):
 
 
 class Board:
-    """A model that is being built."""
+    """A model under construction."""
 
     def __init__(self, name: str, parameters: dict[str, Any], numbers: Numbers | None) -> None:
         self.model = Model(name, parameters)
@@ -155,9 +155,9 @@ class Board:
         self.unclean_shutdowns = parameters["unclean_shutdowns"] > 0
         self.min_isr = parameters["min_isr"]
         self.loses = self.min_isr > 1
-        """Whether a broker that stops may lose what it has not flushed. With fewer than two in sync nobody else has it."""
+        """Whether a broker that stops may lose records. With min ISR 1 no other broker needs to have them."""
         self.asks_for_lag = self.min_isr > 1
-        """Whether it matters how far a follower lags that fetches: below min ISR, one that lags does not join."""
+        """Whether the lag of a fetching follower matters: below min ISR a lagging follower does not join."""
         self.numbers = numbers or Numbers(
             epochs=[Epoch(epoch) for epoch in range(parameters["max_epoch"] + 1)],
             partition_epochs=[
@@ -244,7 +244,7 @@ class Board:
     def broker(
         self, broker: BrokerId, broker_epoch: BrokerEpoch, heard: Mapping[BrokerId, BrokerEpoch] | None = None
     ) -> Broker:
-        """What the handlers know of the broker that they run in; `heard`: the broker epochs of others."""
+        """The handlers' view of their broker; `heard`: the broker epochs of others."""
         settings = BrokerSettings(self.min_isr, max_lag=1, back_off=0)
         broker_epochs, fenced = heard or {}, self.numbers.believed_fenced
         believed = {
@@ -253,13 +253,13 @@ class Board:
         return Broker(broker, self.rules, broker_epoch, self.registrations(believed), settings)
 
     def led_slots(self, leader: BrokerId) -> list[Slot]:
-        """What makes up a leader."""
+        """The slots of a leader."""
         slots = self.slots
         known = [slots.known[other][leader] for other in self.others(leader)]
         return [slots.log[leader], slots.high_watermark[leader], slots.role[leader], *known]
 
     def as_leader(self, leader: BrokerId) -> list[Slot]:
-        """All that a leader reads: `led_slots`, its own broker epoch, and those of others of which it has heard."""
+        """All slots that a leader reads: `led_slots`, its own broker epoch, and those of other brokers by its metadata."""
         heard = [self.slots.heard[other][leader] for other in self.others(leader)]
         return [*self.led_slots(leader), self.slots.broker_epoch[leader], *heard]
 
@@ -279,7 +279,7 @@ class Board:
         return self.broker(leader, at[slots.broker_epoch[leader]], heard), partition
 
     def led(self, leader: BrokerId, after: Partition[RecordLog]) -> dict[Slot, Any]:
-        """What `led_slots` hold after a step."""
+        """The values of `led_slots` after a step."""
         slots, states = self.slots, {follower.broker: follower.state for follower in after.followers}
         known = {other: states.get(other, UNKNOWN_FOLLOWER) for other in self.others(leader)}
         return {
@@ -290,14 +290,14 @@ class Board:
         }
 
     def _known(self, known: KnownFollower, caught_up: int) -> FollowerState:
-        """What a leader knows of a follower. No fetch but one from the leader's end makes it count as caught up now."""
+        """A leader's state of a follower. Only a fetch from the leader's end makes it count as caught up now."""
         never: Any = NEVER
         return FollowerState(
             known.end_offset, leader_end_offset=never, caught_up_time=caught_up, broker_epoch=known.broker_epoch
         )
 
     def fetching_slots(self, follower: BrokerId) -> tuple[Slot, ...]:
-        """What makes up a fetcher."""
+        """The slots of a fetcher."""
         slots = self.slots
         return slots.log[follower], slots.high_watermark[follower], slots.fetcher[follower]
 
@@ -308,9 +308,9 @@ class Board:
         return following(local, at[slots.fetcher[follower]])
 
     def followed(self, follower: BrokerId, after: Partition[RecordLog]) -> dict[Slot, Any]:
-        """What `fetching_slots` hold after a step.
+        """The values of `fetching_slots` after a step.
 
-        A log without any epoch needs no answer; delays may be over at any time.
+        A log without any epoch needs no answer; a back-off may be over at any time.
         """
         slots = self.slots
         if needs_no_answer(after.fetcher, after.local.log):
@@ -341,8 +341,8 @@ class Board:
     ) -> ControllerState:
         """The controller's state after `decision`.
 
-        `first` is the preferred replica, `silent` one that is not heard of. `next_broker_epoch`: that of the broker
-        that registers next; the metadata log ends there.
+        `first` is the preferred replica, `silent` a broker whose session has expired. `next_broker_epoch`: that of the
+        broker that registers next; the metadata log ends there.
         """
         image = MetadataImage(Offset(next_broker_epoch), self.registrations(registered))
         if decision.partition_epoch >= 0:
@@ -351,21 +351,21 @@ class Board:
         return ControllerState(Epoch(0), image, sessions)
 
     def registration(self, decision: PartitionState, first: BrokerId) -> PartitionRegistration:
-        """The partition as the rules have it: every broker has a replica."""
+        """The partition as a value of `spec`: every broker has a replica."""
         replicas = (first, *self.others(first))
         isr, leader = self.those_in(decision.isr), self.one_of(decision.leader)
         elr = self.those_in(decision.elr) if self.loses else NOBODY
         return PartitionRegistration(replicas, isr, leader, decision.leader_epoch, decision.partition_epoch, elr=elr)
 
     def announced(self, decision: PartitionState) -> PartitionRegistration:
-        """The partition as brokers read it; they do not look at the preferred replica."""
+        """The partition as brokers read it; they ignore the order of preference."""
         return PartitionRegistration(
             tuple(self.brokers), decision.isr, decision.leader, decision.leader_epoch, decision.partition_epoch
         )
 
 
 def decision_of(state: ControllerState) -> PartitionState:
-    """What the controller has decided by now."""
+    """The controller's last decision."""
     if not state.image.partitions:
         return NOT_DECIDED
     partition = state.image.partitions[0].registration
@@ -379,7 +379,7 @@ def decision_of(state: ControllerState) -> PartitionState:
 
 
 def registered_of(state: ControllerState, broker: BrokerId) -> Registered:
-    """What the controller knows of a broker by now."""
+    """The controller's present registration of a broker."""
     registration = broker_of(state.image.brokers, broker)
     assert registration is not None, "all brokers are registered"
     return Registered(registration.broker_epoch, registration.fenced)

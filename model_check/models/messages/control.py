@@ -1,4 +1,4 @@
-"""What the controller decides: the partition's creation, elections, registration, fencing, and proposed ISRs."""
+"""The controller's decisions: the partition's creation, elections, registration and fencing, and proposed ISRs."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -75,7 +75,7 @@ def _registered(board: Board, at: Values) -> dict[BrokerId, Registered]:
 def _decided(
     board: Board, partition_epoch: PartitionEpoch, epoch: Epoch, decide: Decides, also: Sequence[Slot] = (), *given: Slot
 ) -> Effect:
-    """The effect of a decision: the partition is changed, everybody will hear of it, and the epoch is as it says."""
+    """The effect of a decision: the partition, the decision for all brokers to replay, and the epoch."""
     partition, decision = board.slots.partition, board.slots.decision[partition_epoch]
     last_decision = board.slots.last_decision[epoch]
 
@@ -153,11 +153,11 @@ def _unfence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) ->
 
 
 FENCING = (("Fence", _fence, "fences", False), ("Unfence", _unfence, "unfences", True))
-"""Both directions: the action, what is decided, the same in words, and whether the broker must be fenced before."""
+"""Fencing and unfencing: action, decision, words, and whether the broker is fenced before."""
 
 
 def _add_fencing(board: Board, broker: BrokerId, preferred: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
-    """A broker is fenced and leaves the ISR, or leads no more; or it is unfenced and leads again."""
+    """A broker is fenced and leaves the ISR, or loses the leadership; or it is unfenced and leads again."""
     slot = board.slots.registered[broker]
     for name, decide, what, if_fenced in FENCING:
         board.model.action(
@@ -170,7 +170,7 @@ def _add_fencing(board: Board, broker: BrokerId, preferred: BrokerId, partition_
 
 
 def _add_quiet_fencing(board: Board, broker: BrokerId) -> None:
-    """A broker is fenced or unfenced, and nothing is decided about the partition."""
+    """A broker is fenced or unfenced, and the partition does not change."""
     slot = board.slots.registered[broker]
     for name, decide, what, if_fenced in FENCING:
         board.model.action(
@@ -188,7 +188,7 @@ def _add_quiet_fencing(board: Board, broker: BrokerId) -> None:
 def _register(board: Board, broker: BrokerId, preferred: BrokerId, epoch: Epoch, at: Values) -> Reaction:
     """What is decided when a broker registers that has stopped without warning: its session must have expired.
 
-    What the incarnation before has fetched in this epoch counts no more, so the epoch's history forgets it.
+    The fetches of the incarnation before in this epoch no longer count, so the history variables drop them.
     """
     slots = board.slots
     next_broker_epoch = at[slots.next_broker_epoch]
@@ -207,7 +207,7 @@ def _register(board: Board, broker: BrokerId, preferred: BrokerId, epoch: Epoch,
 
 
 def _registration_slots(board: Board, broker: BrokerId, epoch: Epoch) -> tuple[Slot, ...]:
-    """What is written when a new incarnation of a broker is registered in a leader epoch."""
+    """The written values when a new incarnation of a broker is registered in a leader epoch."""
     slots = board.slots
     return (
         slots.registered[broker],
@@ -225,7 +225,7 @@ def _is_down(board: Board, broker: BrokerId) -> Local:
 def _add_registration(
     board: Board, broker: BrokerId, preferred: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch
 ) -> None:
-    """A new incarnation of a broker registers. The broker leaves the ISR; from now on this incarnation takes part."""
+    """A new incarnation of a broker registers. The broker leaves the ISR."""
     register, written = partial(_register, board, broker, preferred, epoch), _registration_slots(board, broker, epoch)
     board.model.action(
         "Register",
@@ -237,7 +237,7 @@ def _add_registration(
 
 
 def _add_quiet_registration(board: Board, broker: BrokerId, epoch: Epoch) -> None:
-    """A new incarnation of a broker registers that is not in sync, so nothing is decided about the partition."""
+    """A new incarnation of a broker registers that is not in sync, so the partition does not change."""
     register, written = partial(_register, board, broker, broker, epoch), _registration_slots(board, broker, epoch)
     board.model.action(
         "RegisterQuietly",
@@ -279,7 +279,7 @@ def _handle(board: Board, proposal: ProposalId, at: Values) -> Reaction:
 
 
 def _is_open(board: Board, proposal: ProposalId) -> list[Local]:
-    """Whether a proposal may be handled, whenever it comes, and again until the leader hears that it was in vain."""
+    """Whether a proposal may be handled: at any time, and again until the leader knows that it is refused for good."""
     return [
         when(lambda asked: asked.leader != NOT_PROPOSED.leader, board.slots.proposed[proposal]),
         when(lambda answer: not answer.for_good, board.slots.isr_answer[proposal]),

@@ -1,4 +1,4 @@
-"""What must hold: committed records are on every later leader, and on every broker that may lead next."""
+"""The properties: committed records are on every later leader, and on every broker that may lead next."""
 
 from collections.abc import Callable
 from itertools import combinations
@@ -12,18 +12,18 @@ from spec.log.record_log import RecordLog
 from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerEpoch, BrokerId, Offset
 
 MEANINGS = {
-    "CommittedOnLaterLeaders": "what an epoch's leader committed is in the log of the leader of every later epoch",
+    "CommittedOnLaterLeaders": "a record that an epoch's leader committed is in the log of the leader of every later epoch",
     "CommittedOnNextLeader": "a committed record is on every possible next leader",
-    "SameEpochSameRecords": "two logs that hold records of one epoch hold the same up to the earlier of them",
-    "QuorumSuperset": "the leader in office counts every member of the controller's ISR as one that may be in sync",
-    "ReadableIsFinal": "what can be read at an offset is committed, and no epoch ever commits anything else there",
+    "SameEpochSameRecords": "two logs with records of one epoch are equal up to the earlier of these records",
+    "QuorumSuperset": "the true leader's maximal ISR contains the controller's ISR",
+    "ReadableIsFinal": "a readable record is committed, and no epoch ever commits another record at its offset",
     "LogMatching": "two replicas hold the same records below both their high watermarks",
 }
 """The properties by name; all but the last one are proved of the model without its bounds (theorem `kafka-next`)."""
 
 
 def add_properties(board: Board) -> None:
-    """Add the properties; within bounds only, for they compare all epochs with one another."""
+    """Add the properties; within bounds only, because they compare all epochs with one another."""
     _committed(board)
     _isr(board)
     _logs(board)

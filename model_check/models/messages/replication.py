@@ -1,4 +1,4 @@
-"""What brokers do: replay decisions, append, fetch, answer fetches, take answers, and change the ISR."""
+"""The steps of brokers: replay decisions, append, fetch, answer fetches, take answers, and change the ISR."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ from spec.values import NO_BROKER_EPOCH, NO_EPOCH, BrokerEpoch, BrokerId, Epoch,
 
 
 def add_replication(board: Board) -> None:
-    """Add all that brokers do."""
+    """Add the steps of brokers."""
     numbers = board.numbers
     for broker in board.brokers:
         for partition_epoch in numbers.partition_epochs:
@@ -67,14 +67,14 @@ def add_replication(board: Board) -> None:
 
 
 def _leadership_slots(board: Board, epoch: Epoch) -> tuple[Slot, Slot]:
-    """What is noted when the leader of an epoch commits: for `_committed`."""
+    """The history variables of commits: for `_committed`."""
     return board.slots.leadership[epoch], board.slots.furthest_commit
 
 
 def _committed(
     board: Board, epoch: Epoch, at: Values, before: Partition[RecordLog], after: Partition[RecordLog]
 ) -> dict[Slot, Any]:
-    """What the leader of an epoch has committed in it, and the furthest commit, after a step of the leader."""
+    """The commits of an epoch's leader, and the furthest commit, after a step of the leader."""
     leadership, furthest = _leadership_slots(board, epoch)
     so_far: Leadership = at[leadership]
     most: FurthestCommit = at[furthest]
@@ -89,7 +89,7 @@ def _committed(
 
 
 def _change(board: Board, broker: BrokerId, known: PartitionState, after: PartitionState) -> LocalChange:
-    """What a broker has to do that has replayed `known`, and now `after`, with all decisions in between merged."""
+    """The change for a broker that has replayed `known`, and now replays `after`, with all decisions in between merged."""
     before = board.announced(known) if known.partition_epoch >= 0 else None
     return local_change(before, board.announced(after), broker)
 
@@ -110,7 +110,7 @@ def _is_up(board: Board, broker: BrokerId) -> list[Local]:
 
 
 def _add_replay_as_follower(board: Board, broker: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
-    """A broker replays decisions up to one by which another leads."""
+    """A broker replays decisions up to one with another leader."""
     slots = board.slots
     led, highest_epoch = board.led_slots(broker), slots.highest_epoch[broker]
     applied, fetcher, decision = slots.applied[broker], slots.fetcher[broker], slots.decision[partition_epoch]
@@ -135,7 +135,7 @@ def _add_replay_as_follower(board: Board, broker: BrokerId, partition_epoch: Par
 
 
 def _add_replay_as_leader(board: Board, broker: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
-    """A broker replays decisions up to one by which it leads: in a new epoch, or on with another ISR."""
+    """A broker replays decisions up to one with itself as leader: in a new epoch, or in the same with another ISR."""
     slots = board.slots
     led, reads = board.led_slots(broker), board.as_leader(broker)
     applied, fetcher, decision = slots.applied[broker], slots.fetcher[broker], slots.decision[partition_epoch]
@@ -302,7 +302,7 @@ def _fetch_answer(step: Handled[RecordLog]) -> FetchAnswer:
 
 
 def _proposal(board: Board, proposal: ProposalId, step: Handled[RecordLog]) -> dict[Slot, Any] | None:
-    """What a leader proposes, with the broker epochs of the members; `None` if nothing."""
+    """A leader's proposal, with the broker epochs of the members; `None` if there is none."""
     request = next((effect.message for effect in step.effects if isinstance(effect, SendToController)), None)
     if request is None:
         return None
@@ -322,7 +322,7 @@ def _add_handling(
     proposal: ProposalId,
     caught_up: int,
 ) -> None:
-    """A leader handles a fetch, whenever it comes, and may propose to admit the follower."""
+    """A leader handles a fetch, at any time, and may propose to admit the follower."""
     slots = board.slots
     led, reads = board.led_slots(leader), board.as_leader(leader)
     sent, fetch_answer = slots.fetch[fetch], slots.fetch_answer[fetch]
@@ -480,10 +480,10 @@ def add_unclean_shutdowns(board: Board) -> None:
 
 
 def _add_unclean_shutdown(board: Board, broker: BrokerId, checkpointed: Offset, survives: Offset | None) -> None:
-    """A broker is killed, its log being as it was; or, where `survives` is given, loses power, its log ending there.
+    """A broker is killed, and keeps its log; or, where `survives` is given, it loses power, and its log ends there.
 
-    It knows nothing any more, and waits for nothing; what it has sent stays on its way. The broker epochs of others that it
-    has heard of are kept, for its next incarnation replays no less of the metadata.
+    It loses its memory and waits for no answer; its messages stay in flight. It keeps the broker epochs of other brokers,
+    because its next incarnation replays at least as much of the metadata.
     """
     slots = board.slots
     led, awaited = board.led_slots(broker), [slots.awaited[leader][broker] for leader in board.others(broker)]
@@ -521,7 +521,7 @@ def _add_unclean_shutdown(board: Board, broker: BrokerId, checkpointed: Offset, 
 
 
 def _add_replay_of_registration(board: Board, broker: BrokerId, other: BrokerId, broker_epoch: BrokerEpoch) -> None:
-    """A broker replays a registration of another broker: the present one, or one before."""
+    """A broker replays a registration of another broker: the present or an earlier one."""
     heard = board.slots.heard[other][broker]
     board.model.action(
         "ReplayRegistration",

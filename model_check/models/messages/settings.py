@@ -1,4 +1,4 @@
-"""What can be chosen of the model `messages`: bounds, min ISR, and one weakened rule."""
+"""The parameters of the model `messages`: bounds, min ISR, and one weakened rule."""
 
 from typing import Any
 

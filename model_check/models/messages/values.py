@@ -1,4 +1,4 @@
-"""The values of the model's slots: messages with what their receivers read, and the history that proofs speak of."""
+"""The values of the model's slots: messages with the fields that receivers read, and history variables for proofs."""
 
 from typing import NamedTuple, NewType
 
@@ -33,7 +33,7 @@ NO_PROPOSAL_ID = ProposalId(-1)
 
 
 class PartitionState(NamedTuple):
-    """What the controller has decided about the partition."""
+    """A decision of the controller about the partition."""
 
     leader: BrokerId = NO_LEADER
     leader_epoch: Epoch = NO_EPOCH
@@ -50,7 +50,7 @@ FIRST_BROKER_EPOCH = BrokerEpoch(0)
 
 
 class Registered(NamedTuple):
-    """What the controller knows of a broker: its broker epoch, and whether it is fenced."""
+    """The controller's registration of a broker: its broker epoch, and whether it is fenced."""
 
     broker_epoch: BrokerEpoch = FIRST_BROKER_EPOCH
     fenced: bool = False
@@ -70,7 +70,7 @@ FROM_THE_START = RegisteredAt()
 
 
 class KnownFollower(NamedTuple):
-    """What a leader knows of a follower: where its log ended when it fetched last, and with which broker epoch."""
+    """A leader's state of a follower: the offset and the broker epoch of its last fetch."""
 
     end_offset: Offset = UNKNOWN_OFFSET
     broker_epoch: BrokerEpoch = NEVER_FETCHED
@@ -80,7 +80,7 @@ UNKNOWN = KnownFollower()
 
 
 class Fetch(NamedTuple):
-    """A follower's fetch: whom it asks, in which epoch, from where on, and in which epoch its last record was written.
+    """A follower's fetch: the leader, the epoch, the fetch offset, and the epoch of the follower's last record.
 
     `broker_epoch` is the sender's broker epoch.
     """
@@ -97,7 +97,7 @@ NOT_SENT = Fetch()
 
 
 class FetchAnswer(NamedTuple):
-    """The answer to a fetch, once it is `given`, with at most one record."""
+    """The answer to a fetch, if it is `given`, with at most one record."""
 
     given: bool = False
     error: Error = Error.NONE
@@ -125,7 +125,7 @@ NOT_PROPOSED = Proposed()
 class IsrAnswer(NamedTuple):
     """The controller's answer to a proposal, while it is `given` and not yet taken.
 
-    `for_good`: it says that the proposal was not and will not be carried out, for no copy of it is still on its way.
+    `for_good`: the proposal was not and will not be applied, because no copy of it is still under way.
     """
 
     given: bool = False
@@ -151,7 +151,7 @@ NO_LAST_DECISION = LastDecision()
 
 
 class Leadership(NamedTuple):
-    """What an epoch's leader did: whether it has `begun` to lead, where its log ended then, up to where it has committed."""
+    """An epoch's leadership: whether the leader has `begun` to lead, its log end at that time, the end of its commits."""
 
     begun: bool = False
     start: Offset = Offset(0)
@@ -162,7 +162,7 @@ NO_LEADERSHIP = Leadership()
 
 
 class FurthestCommit(NamedTuple):
-    """The epoch whose leader has committed furthest of all, and up to where (an offset)."""
+    """The epoch whose leader has committed furthest, and the end of its commits (an offset)."""
 
     epoch: Epoch = NO_EPOCH
     end: Offset = Offset(0)
@@ -172,10 +172,10 @@ NOTHING_COMMITTED = FurthestCommit()
 
 
 class LastFetch(NamedTuple):
-    """The last fetch that a replica sent in an epoch: from where on, and in which epoch its last record was written.
+    """The last fetch that a replica sent in an epoch: the fetch offset, and the epoch of its last record.
 
-    `broker_epoch` is the sender's. `anew`: its incarnation registered in this very epoch, so an earlier one may have fetched
-    in it.
+    `broker_epoch` is the sender's. `anew`: its incarnation registered in this epoch, so an earlier one may have fetched in
+    it.
     """
 
     offset: Offset = UNKNOWN_OFFSET

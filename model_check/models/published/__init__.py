@@ -1,9 +1,9 @@
 """The published replication models: one partition, a fetch is one atomic step.
 
 They are Gustafson's TLA+ modules (hachikuji/kafka-specification), stated over `spec`: each action names the slots that
-it reads, and composes the request, the handler and the response that Kafka would exchange. What a published module does
-that no broker could, or that Kafka does otherwise, is a *quirk*: kept by default, for the counts to be TLC's, and mended
-by `--repair`.
+it reads, and composes the request, the handler and the response that Kafka would exchange. A *quirk* is a behaviour of a
+published module that a broker could not have, or that Kafka does not have. Quirks are kept by default, so that the counts
+are TLC's; `--repair` repairs them.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def build(
     """The model `name` over `protocol`, within the bounds and with the settings of `parameters`.
 
     `epochs` are those from 0 to the highest, and `replicas` are 1 to N, unless given: a proof gives some that stand for
-    all. What is promised of endless runs is stated of bounded models only.
+    all. Only bounded models have liveness properties.
     """
     if parameters["min_isr"] > 1 and parameters["acks"] != "all":
         raise ParameterError(f"--min-isr {parameters['min_isr']}: only --acks all looks at it")

@@ -52,7 +52,7 @@ PARAMETERS = (
     Parameter("replicas", 3, "replicas of the partition, ids 1 to N; 1 leads throughout", minimum=1),
     Parameter("max_offset", 2, "highest log end offset", minimum=1),
     Parameter("max_partition_epoch", 3, "highest partition epoch (the published module calls it version)", minimum=0),
-    Parameter("repair", (), "quirks of the published model to mend", choices=tuple(QUIRKS), many=True),
+    Parameter("repair", (), "quirks of the published model to repair", choices=tuple(QUIRKS), many=True),
     Parameter("mutant", None, "weaken one rule", choices=tuple(mutant.name for mutant in ISR_MUTANTS)),
 )
 
@@ -342,7 +342,7 @@ class _Builder:
         )
 
     def _liveness(self) -> None:
-        """Promises for runs without end. The published module declares no fairness: what is needed is assumed here."""
+        """Liveness properties. The published module declares no fairness, so the properties declare their own."""
         slots = self.slots
         ends = tuple(slots.end_offset.values())
 

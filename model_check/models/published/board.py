@@ -18,7 +18,7 @@ from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offs
 
 
 class Acknowledged(NamedTuple):
-    """A record that a producer was told is safe, and its offset. Only the model knows it; no rule reads it."""
+    """An acknowledged record, and its offset. Only the model keeps it; no rule reads it."""
 
     offset: Offset
     record: Record
@@ -39,7 +39,7 @@ class Slots(NamedTuple):
 
 
 class Views(NamedTuple):
-    """What replicas decide from and what they show of themselves."""
+    """The views of replicas: the state that decisions read, and the part that other replicas see."""
 
     leading: dict[int, View]
     following: dict[tuple[int, int], View]
@@ -51,7 +51,7 @@ NOT_ANNOUNCED = LeaderAndIsr(NO_LEADER, NO_EPOCH, frozenset())
 
 
 class Board:
-    """A model that is being built: its rules, bounds and slots, and guards that several actions have in common."""
+    """A model under construction: its rules, bounds and slots, and the guards that several actions share."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Board:
             for replica in self.replicas
             for epoch in self.epochs
         }
-        """Whether an announcement of this epoch, whatever it says, is later than what the replica has accepted."""
+        """Whether an announcement of this epoch is later than the last one that the replica accepted."""
         self.is_next_epoch = {
             epoch: when(lambda partition, epoch=epoch: next_epoch(partition.leader_epoch) == epoch, slots.partition)
             for epoch in self.epochs
@@ -129,7 +129,7 @@ class Board:
         )
 
     def _promises(self) -> Slot | None:
-        """What producers were told is safe; no slot where that is not tracked."""
+        """The acknowledged records; no slot where these are not tracked."""
         if self.acks is None:
             return None
         return self.model.slot("acknowledged", frozenset[Acknowledged](), holds=frozenset[Acknowledged])
@@ -141,7 +141,7 @@ class Board:
 
     @property
     def min_isr(self) -> int:
-        """How many in-sync replicas acks=all asks for."""
+        """The number of in-sync replicas that acks=all requires."""
         return min_isr_within_replicas(self.parameters["min_isr"], len(self.replicas))
 
     def pairs(self) -> list[tuple[BrokerId, BrokerId]]:

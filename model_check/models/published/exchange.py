@@ -1,4 +1,4 @@
-"""What the models compose in one step: a request, its handling, and what the answer changes."""
+"""The parts of the models' larger steps: a request, its handling, and the effect of the answer."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -24,20 +24,20 @@ def ask(rules: Protocol, leader_log: RecordLog) -> Callable[[Epoch], EpochEndOff
 
 
 def truncated(log: RecordLog, high_watermark: Offset, offset: Offset) -> tuple[RecordLog, Offset]:
-    """A log cut at `offset`, and the high watermark that it then has."""
+    """A log truncated at `offset`, with the high watermark that it then has."""
     return truncate(LocalLog(log, high_watermark), offset)
 
 
 def is_in_office(partition: LeaderAndIsr, role: Role) -> bool:
-    """Whether a new ISR is taken from the replica in this role: it leads, in the controller's epoch.
+    """Whether the controller accepts a new ISR from the replica in this role: it leads, in the controller's epoch.
 
-    The published state of a partition has no epoch of its own on top of which an ISR could be proposed.
+    The published state of a partition has no partition epoch.
     """
     return check_writer(partition, role.leader, role.leader_epoch) == Error.NONE
 
 
 class Leading(NamedTuple):
-    """What a leader decides from: its own state."""
+    """The state that a leader's decisions read: its own."""
 
     role: Role
     log: RecordLog
@@ -48,16 +48,16 @@ NOT_LEADING = Leading(NO_ROLE, EMPTY_LOG, Offset(0))
 
 
 class Following(NamedTuple):
-    """What a replica shows of itself: whom it follows in which epoch, and the epochs of its log.
+    """The part of a replica that others see: its leader and epoch, and the epochs of its log.
 
-    That is what its fetches tell: the one that it would send now, and those that it may have sent on the way there.
+    Its fetches contain this: the one that it would send now, and those that it may have sent before.
     """
 
     role: Role
     epochs: RecordLog
 
     def fetch(self) -> FetchPosition:
-        """The fetch that it would send now."""
+        """The replica's next fetch."""
         return fetch_request(self.role, self.epochs, self.epochs.end_offset)
 
     def fetch_nearest_to(self, offset: Offset) -> FetchPosition:
@@ -66,7 +66,7 @@ class Following(NamedTuple):
 
 
 def leading(replica: BrokerId, role: Role, log: RecordLog, high_watermark: Offset) -> Leading:
-    """The state of a replica that presumes to lead; the same for all others."""
+    """The state of a presumed leader; one value for all other replicas."""
     return Leading(role, log, high_watermark) if is_leader(replica, role) else NOT_LEADING
 
 
@@ -74,7 +74,7 @@ NOT_FOLLOWING = Following(NO_ROLE, EMPTY_LOG)
 
 
 def following(leader: BrokerId, role: Role, log: RecordLog) -> Following:
-    """What a leader can learn of a replica; the same of all that follow nobody or another."""
+    """The part of a replica that a leader can learn; one value for all replicas that do not follow it."""
     if not is_leader(leader, role):
         return NOT_FOLLOWING
     return Following(role._replace(isr=frozenset()), log.without_values())
@@ -86,9 +86,9 @@ def committed(log: RecordLog, high_watermark: Offset) -> RecordLog:
 
 
 def has_replicated(rules: Protocol, leader: BrokerId, own: Leading, other: Following, offset: Offset) -> bool:
-    """Whether the leader may believe that a replica has its log up to `offset`, if the replica fetches just now.
+    """Whether the leader may believe that a replica has its log up to `offset`, if the replica fetches at this moment.
 
-    It remembers the replica's fetch nearest to `offset`, and nothing of a replica that does not follow it.
+    It remembers the replica's fetch nearest to `offset`, and no fetch of a replica that does not follow it.
     """
     fetch = other.fetch_nearest_to(offset) if is_leader(leader, other.role) else NO_FETCH
     return rules.has_replicated(own.role, own.log, fetch, offset)

@@ -1,4 +1,4 @@
-"""What the published replication models promise for runs without end, and the fairness that they declare.
+"""The liveness properties of the published replication models, and the fairness that they declare.
 
 The modules declare fairness and no temporal theorem. The properties here are ours; each says what it assumes beyond what is
 published.
@@ -34,13 +34,13 @@ def add_liveness(board: Board) -> None:
             "AnnouncedEpochIsApplied",
             "leads-to",
             tuple(_is_applied(board, epoch, replica) for epoch in board.epochs for replica in board.replicas),
-            "a replica applies what the controller announces with a leader, or the controller has announced something newer",
+            "a replica applies each announcement with a leader, or the controller has made a newer one",
         ),
         LivenessProperty(
             "DeposedLeaderStepsDown",
             "leads-to",
             tuple(_steps_down(board, replica) for replica in board.replicas),
-            "a replica that leads in an epoch of the past stops leading in it, unless the partition loses its leader",
+            "a deposed leader stops leading in its epoch, unless the partition loses its leader",
         ),
         LivenessProperty(
             "RecordIsDecided",
@@ -53,14 +53,14 @@ def add_liveness(board: Board) -> None:
             "FollowerCatchesUp",
             "leads-to",
             tuple(followers),
-            "a follower in the epoch of the leader in office gets every record of this leader's log, or the leader changes",
+            "a follower in the epoch of the true leader gets every record of this leader's log, or the leader changes",
             tuple(replicating),
         ),
         LivenessProperty(
             "FollowerJoinsIsr",
             "leads-to",
             tuple(_joins(board, *pair) for pair in board.pairs()),
-            "a follower in the epoch of the leader in office is in the ISR at some time, or the leader changes",
+            "a follower in the epoch of the true leader is in the ISR at some time, or the leader changes",
             tuple(replicating),
         ),
         LivenessProperty(
@@ -74,14 +74,14 @@ def add_liveness(board: Board) -> None:
 
 
 def _is_true_leader(board: Board, replica: BrokerId) -> tuple[Local, ...]:
-    """The replica believes to lead, in the controller's epoch."""
+    """The replica believes it leads, in the controller's epoch."""
     role, partition = board.slots.role[replica], board.slots.partition
     in_office = when(is_in_office, partition, role)
     return board.is_leader[replica], in_office
 
 
 def _is_not_in_office(board: Board, replica: BrokerId) -> Local:
-    """The controller has deposed this leader, or the replica has not heard yet that it leads."""
+    """The controller has deposed this leader, or the replica does not know yet that it leads."""
     role, partition = board.slots.role[replica], board.slots.partition
     return when(lambda state, role: not is_in_office(state, role), partition, role)
 

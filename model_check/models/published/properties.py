@@ -34,7 +34,7 @@ def _published(board: "Board") -> None:
     model.always(
         "LeaderInIsr",
         [when(lambda state: state.leader in state.isr, partition)],
-        "the partition's leader is in the ISR (as published: false at the start, when nobody leads)",
+        "the partition's leader is in the ISR (as published: false at the start, without a leader)",
         "SomebodyLeads",
         by_default=False,
     )
@@ -70,14 +70,14 @@ def _published(board: "Board") -> None:
     model.always(
         "WeakIsr",
         [when(own_isr_agrees(other), leading[leader], slots.log[other]) for leader, other in everyone],
-        "what lies below a presumed leader's high watermark is on every member of the ISR that this leader believes in",
-        "LeaderHasCommittedWithOthers",
+        "every record below a presumed leader's high watermark is on every member of this leader's own ISR",
+        "LeaderHasCommitted",
     )
     model.always(
         "StrongIsr",
         [when(true_isr_agrees(other), known_to_leader[leader], true_isr, slots.log[other]) for leader, other in everyone],
-        "what lies below a presumed leader's high watermark is on every member of the controller's ISR",
-        "LeaderHasCommittedWithOthers",
+        "every record below a presumed leader's high watermark is on every member of the controller's ISR",
+        "LeaderHasCommitted",
     )
     model.sometimes(
         "LeaderHasCommittedWithOthers",
@@ -174,7 +174,7 @@ def _acknowledged(model: Model, slots: "Slots", acknowledged: Slot, replicas: Se
             )
             for leader in replicas
         ],
-        "the leader in office holds every record that a producer was told is safe",
+        "the true leader holds every acknowledged record",
         "AcknowledgedAcrossLeaders",
     )
     model.sometimes(
@@ -192,7 +192,7 @@ def _acknowledged(model: Model, slots: "Slots", acknowledged: Slot, replicas: Se
             )
             for leader in replicas
         ],
-        "a leader is in office after a record was acknowledged in an earlier epoch",
+        "there is a true leader after a record was acknowledged in an earlier epoch",
     )
 
 

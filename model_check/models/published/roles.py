@@ -38,7 +38,7 @@ def _become_leader(board: Board) -> None:
 
 
 def _start_leading(board: Board, leader: BrokerId, epoch: Epoch) -> list[Effect]:
-    """What a new leader writes into its log; nothing by the rule that leaves it as it is."""
+    """The log of a new leader; one rule leaves it unchanged."""
     start = board.rules.start_leading
     if start == start_leading:
         return []
@@ -110,7 +110,7 @@ def _leader_answers(board: Board, leader: BrokerId, epoch: Epoch) -> list[Local]
 
 
 def _truncation(board: Board, leader: BrokerId, follower: BrokerId) -> list[Effect]:
-    """Truncation of a new follower's log: the whole exchange of questions and answers in one step."""
+    """Truncation of a new follower's log: all questions and answers in one step."""
     rule = board.rules.truncation
     if rule is None:
         return []
@@ -130,7 +130,7 @@ def _truncation(board: Board, leader: BrokerId, follower: BrokerId) -> list[Effe
 
 
 def _truncate_to_common_part(board: Board, rule: TruncationRule, leader: BrokerId, follower: BrokerId) -> Effect:
-    """Where `rule` looks for the end of the part that both logs share, which may be found at once, as published."""
+    """The rule with the end of the common part found at once, as published, where `rule` looks for that."""
     log, high_watermark = board.slots.log, board.slots.high_watermark
     agreement = board.parameters[TRUNCATION.name] == "agreement"
 

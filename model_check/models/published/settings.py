@@ -1,4 +1,4 @@
-"""What can be chosen of the published replication models: bounds, settings, quirks, and the names of their actions."""
+"""The parameters of the published replication models: bounds, settings, quirks, and the names of their actions."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,11 +16,11 @@ QUIRKS = {
     "leaderless-followers": "an announcement without a leader reaches the replicas (published: it never does)",
     "keep-last-isr": "the controller never removes the last in-sync replica (published: it may empty the ISR)",
     "clamp-truncation": "an answer beyond the follower's end truncates nothing (published: the step is disabled)",
-    "truncate-against-leader": "only a replica that believes to lead answers OffsetForLeaderEpoch (published, up to"
+    "truncate-against-leader": "only a replica that believes it leads answers OffsetForLeaderEpoch (published, up to"
     " KIP-279: any)",
     "kafka-epoch-lookup": "a replica answers OffsetForLeaderEpoch as Kafka was released: undefined above its latest epoch"
     " (published, since KIP-279: as designed)",
-    "own-epoch-entry": "a new leader notes the start of its epoch before any record (KAFKA-7415; published: not)",
+    "own-epoch-entry": "a new leader records the start of its epoch before any record (KAFKA-7415; published: not)",
 }
 
 PARAMETERS = (
@@ -28,12 +28,12 @@ PARAMETERS = (
     Parameter("log_size", 2, "most records in a log", minimum=0),
     Parameter("max_records", 2, "most records ever written", minimum=0),
     Parameter("max_epoch", 2, "highest leader epoch (the first is 0)", minimum=0),
-    Parameter("unclean", False, "the controller may elect an out-of-sync replica when nobody leads"),
+    Parameter("unclean", False, "the controller may elect an out-of-sync replica when there is no leader"),
     Parameter("restarts", 0, "how many times a broker other than the leader may restart", minimum=0),
     Parameter("power_losses", 0, "how many such restarts may lose records that were not flushed", minimum=0),
-    Parameter("acks", None, "track what producers were told, with acks 1 or all", choices=("1", "all")),
+    Parameter("acks", None, "track acknowledged records, with acks 1 or all", choices=("1", "all")),
     Parameter("min_isr", 1, "min.insync.replicas, for acks=all", minimum=1),
-    Parameter("repair", (), "quirks of the published model to mend", choices=tuple(QUIRKS), many=True),
+    Parameter("repair", (), "quirks of the published model to repair", choices=tuple(QUIRKS), many=True),
     Parameter("mutant", None, "weaken one rule", choices=tuple(mutant.name for mutant in MUTANTS)),
 )
 
@@ -44,11 +44,11 @@ TRUNCATION = Parameter(
     "how the common end of two logs is found: by exchanging OffsetForLeaderEpoch messages, or at once, as published",
     choices=("exchange", "agreement"),
 )
-"""For the versions since KIP-279. The two differ where logs are not in the order of epochs; see `docs/models.md`."""
+"""For the versions since KIP-279. The two differ where the epochs of a log are not in order; see `docs/models.md`."""
 
 
 def repaired(rules: Protocol, repairs: tuple[str, ...]) -> Protocol:
-    """The rules with some quirks mended; the other quirks are mended in the actions."""
+    """The rules with some quirks repaired; the other quirks are repaired in the actions."""
     changes: dict[str, Any] = {}
     if "keep-last-isr" in repairs:
         changes["fail_broker"] = fail_broker

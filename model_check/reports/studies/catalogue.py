@@ -53,17 +53,15 @@ PUBLISHED_STUDIES = (
         failing=Configuration("truncate-to-hw", LOSS_AFTER_RESTART),
         invariant="AcknowledgedOnLeader",
         outcome=(
-            "The leader writes a record, the follower fetches it, the record is committed and the producer is told"
-            " so. The follower restarts; it is still in sync. While the controller elects it leader, it first handles"
-            " the older announcement, follows once more, and truncates the record away. Then it leads. The"
-            " acknowledged record is not in the new leader's log; that the old leader still has it makes the matter"
-            " worse, as the next study tells."
+            "The leader writes a record, the follower fetches it, the record is committed and acknowledged. The follower"
+            " restarts; it is still in sync. While the controller elects it leader, it first handles the older"
+            " announcement, follows once more, and truncates the record away. Then it leads. The acknowledged record is"
+            " not in the new leader's log. The old leader still has it, which is worse, as the next study shows."
         ),
         rules=(truncate_to_epoch_end,),
         repair=(
-            "The high watermark says what a follower knows to be committed, not what it shares with the leader."
-            " Asking the leader where the follower's last epoch ends keeps everything that the two have in common,"
-            " known to be committed or not."
+            "The high watermark says which records a follower knows to be committed, not which records it shares with the"
+            " leader. If it asks the leader where its last epoch ends, it keeps all common records, committed or not."
         ),
         repaired=Configuration("kip-101", LOSS_AFTER_RESTART),
     ),
@@ -153,7 +151,7 @@ PUBLISHED_STUDIES = (
     Study(
         name="epochs-out-of-order",
         title="Unfenced fetches put a log's epochs out of order, and KIP-279's questions then find nothing",
-        summary="a follower behind its leader's epoch fetches a record of the future, then leads in the past",
+        summary="a follower in an older epoch fetches a record of a later one, then leads in an epoch in between",
         reference="found by this checker; KIP-320 repairs it",
         setup=(
             "Two replicas, Kafka 2.0. The published model of KIP-279 finds the common end of two logs by comparing"
@@ -182,8 +180,8 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="kip-320-zombie",
-        title="A follower truncates against a leader of the past",
-        summary="nothing tells a follower that its leader's epoch is over, so it drops what the true leader has committed",
+        title="A follower truncates by the answer of a deposed leader",
+        summary="a follower does not know that its leader is deposed, and truncates what the true leader has committed",
         reference="KIP-320; KAFKA-6880",
         setup=(
             "Three replicas, Kafka 2.0. Three elections follow each other: one broker, another, the first again. A"
@@ -200,9 +198,9 @@ PUBLISHED_STUDIES = (
         ),
         rules=(check_serves, fetch_fenced_by_leader_epoch, replicated_by_leader_epoch),
         repair=(
-            "Whatever a follower asks carries its epoch. A broker of another epoch does not answer, a fetch of"
-            " another epoch is neither served nor counted, and so a follower that has yet to pass through an older"
-            " epoch cannot help to commit anything in the new one."
+            "Every request of a follower carries its epoch. A broker of another epoch does not answer, a fetch of another"
+            " epoch is neither served nor counted, and so a follower that has yet to pass through an older epoch cannot"
+            " help to commit anything in the new one."
         ),
         repaired=Configuration("kip-320", THREE_ELECTIONS),
     ),
@@ -260,8 +258,8 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="unfenced-fetch",
-        title="Without a fence on fetches: a leader of the past knows of a commit that its ISR does not share",
-        summary="no committed record is lost, but a leader of the past takes a record of the future for committed",
+        title="Without a fence on fetches: a deposed leader knows of a commit that its ISR does not share",
+        summary="no committed record is lost, but a deposed leader counts a record of a later epoch as committed",
         reference="KIP-320; one of its rules weakened",
         setup=(
             "Three replicas, Kafka 2.1 with one rule weakened: a leader serves fetches of any epoch, though it counts"
@@ -290,9 +288,9 @@ PUBLISHED_STUDIES = (
         summary="the follower has yet to follow the leader of an epoch in between, and truncates what was counted",
         reference="KIP-320; `Kip320.tla`",
         setup=(
-            "Three replicas, Kafka 2.1 with one rule weakened: for the high watermark and the ISR a leader looks at"
-            " the offset of a follower's last fetch, not at its epoch. The leadership goes to one broker, to a second,"
-            " and back to the first."
+            "Three replicas, Kafka 2.1 with one rule weakened: for the high watermark and the ISR a leader uses the"
+            " offset of a follower's last fetch, not its epoch. The leadership goes to one broker, to a second, and back"
+            " to the first."
         ),
         failing=Configuration("kip-320", {**THREE_ELECTIONS, "mutant": "high-watermark-without-epoch"}),
         invariant="CommittedOnNextLeader",
@@ -329,15 +327,15 @@ PUBLISHED_STUDIES = (
         ),
         rules=(join_after_epoch_start,),
         repair=(
-            "Whatever an earlier leader can have committed lies before the start of the new leader's epoch, so a"
-            " follower joins only when it has come that far."
+            "All records that an earlier leader can have committed lie before the start of the new leader's epoch, so a"
+            " follower joins only when it has reached that start."
         ),
         repaired=Configuration("kip-320", TWO_ELECTIONS),
     ),
     Study(
         name="async-isr-committed-only",
         title="The high watermark does not wait for a replica whose admission is under way",
-        summary="the controller has admitted a follower, the leader does not know yet and commits without it",
+        summary="the controller has admitted a follower; the leader does not know that yet, and commits without it",
         reference="KIP-497",
         setup=(
             "Two replicas; one leads throughout. Since KIP-497 the leader asks the controller to change the ISR and"
@@ -390,7 +388,7 @@ PUBLISHED_STUDIES = (
     Study(
         name="unclean-election",
         title="Unclean election: two brokers commit different records at one offset",
-        summary="an out-of-sync replica leads without the committed records, and others take their offsets",
+        summary="an out-of-sync replica leads without the committed records, and writes others at their offsets",
         reference="KIP-106; `unclean.leader.election.enable`",
         setup=(
             "Two replicas, Kafka 2.1, unclean election allowed. The ISR has shrunk to the leader alone, so every"
@@ -399,10 +397,10 @@ PUBLISHED_STUDIES = (
         failing=Configuration("kip-320", {**UNCLEAN, "unclean": True}),
         invariant="LogMatching",
         outcome=(
-            "The leader writes a record and drops the follower from the ISR. The controller takes the leader for"
-            " failed; no in-sync replica is left to elect, and it elects the other one. The old leader, which has not"
-            " heard of that, commits its record alone. The new leader writes and commits another at the same offset."
-            " Consumers of the one have read what consumers of the other never see."
+            "The leader writes a record and drops the follower from the ISR. The controller counts the leader as failed."
+            " No in-sync replica is left, so it elects the other one. The old leader, which does not know that, commits"
+            " its record alone. The new leader writes and commits another at the same offset. Consumers of the one have"
+            " read what consumers of the other never see."
         ),
         rules=(may_elect_cleanly, may_lead_next),
         repair=(
@@ -414,7 +412,7 @@ PUBLISHED_STUDIES = (
     Study(
         name="acks-1",
         title="acks=1: an acknowledged record that was never committed",
-        summary="the leader's word alone is worth nothing once another broker leads",
+        summary="an acknowledgement by the leader alone is void once another broker leads",
         reference="the producer setting `acks`",
         setup=(
             "Two replicas, Kafka 2.1, clean elections only, a producer with acks=1: the leader acknowledges as soon"
@@ -423,10 +421,10 @@ PUBLISHED_STUDIES = (
         failing=Configuration("kip-320", {**ACKS, "acks": "1"}),
         invariant="AcknowledgedOnLeader",
         outcome=(
-            "The controller has moved the leadership to the other in-sync replica, which leads already. The old"
-            " leader has not heard of it, takes a record and acknowledges it. The leader in office does not have it,"
-            " and the old leader will truncate it when it follows. The same is lost if a leader acknowledges and fails"
-            " before anybody has fetched from it."
+            "The controller has moved the leadership to the other in-sync replica, which leads already. The old leader"
+            " has not heard of it, takes a record and acknowledges it. The true leader does not have it, and the old"
+            " leader will truncate it when it follows. The record is also lost if a leader acknowledges it and fails"
+            " before a follower has fetched it."
         ),
         rules=(acknowledged_on_commit,),
         repair=(
@@ -437,8 +435,8 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="min-isr-1",
-        title="acks=all with min.insync.replicas=1: all is one",
-        summary="the producer is told that all in-sync replicas have the record when there is only one left",
+        title="acks=all with min.insync.replicas=1: one replica is enough",
+        summary="the producer gets its acknowledgement when the only in-sync replica has the record",
         reference="the topic setting `min.insync.replicas`",
         setup=(
             "Two replicas, Kafka 2.1, acks=all, min.insync.replicas=1, unclean election allowed: the second replica"

@@ -21,7 +21,7 @@ HAZARDS = (
     Hazard("Z1", "truncation to the high watermark loses a committed record", "KIP-101, KAFKA-1211", ("kip-101-loss",)),
     Hazard(
         "Z2",
-        "truncation to the high watermark keeps what another has replaced",
+        "truncation to the high watermark keeps a record that another leader has replaced",
         "KIP-101, KAFKA-1211",
         ("kip-101-divergence",),
     ),
@@ -32,7 +32,9 @@ HAZARDS = (
         ("kip-279-fast-leader-changes", "epochs-out-of-order"),
     ),
     Hazard("Z4", "a leader without an entry for its own epoch", "KAFKA-7415", ("kafka-7415-own-epoch",)),
-    Hazard("Z5", "truncation against a leader of the past", "KIP-320, KAFKA-6880", ("kip-320-zombie", "unfenced-fetch")),
+    Hazard(
+        "Z5", "truncation by the answer of a deposed leader", "KIP-320, KAFKA-6880", ("kip-320-zombie", "unfenced-fetch")
+    ),
     Hazard("Z6", "only the last record's epoch is compared", "KIP-320, first draft", ("kip-320-first-try",)),
     Hazard("Z7", "truncation is not fenced", "KIP-320", ("unfenced-truncation",)),
     Hazard("Z8", "followers of another epoch count", "KIP-320", ("high-watermark-without-epoch",)),
@@ -44,7 +46,7 @@ HAZARDS = (
         ("async-isr-committed-only", "async-isr-shrink-early", "rolled-back-proposal"),
     ),
     Hazard(
-        "Z11", "a replica joins by what an earlier run of it has fetched", "KIP-903, KAFKA-14139", ("earlier-incarnation",)
+        "Z11", "a replica joins by the fetch of an earlier incarnation", "KIP-903, KAFKA-14139", ("earlier-incarnation",)
     ),
     Hazard("Z12", "a fenced replica joins the ISR", "KIP-841, KAFKA-13916", ("fenced-replica",)),
     Hazard(
@@ -73,7 +75,11 @@ HAZARDS = (
     ),
     Hazard("Z22", "a fetch that diverges counts", "KAFKA-13141", ("diverging-fetch",)),
     Hazard(
-        "Z23", "truncation never ends, for an opened epoch stays", "KAFKA-10706", (), _progress("truncate-only-if-longer")
+        "Z23",
+        "truncation never ends, because an opened epoch stays",
+        "KAFKA-10706",
+        (),
+        _progress("truncate-only-if-longer"),
     ),
     Hazard("Z24", "records of a later epoch are appended", "KAFKA-18723", ("records-read-late",)),
     Hazard(
@@ -83,7 +89,9 @@ HAZARDS = (
         (),
         _progress("last-known-leader-while-down"),
     ),
-    Hazard("Z26", "the high watermark waits for who may not join", "KAFKA-15021", (), _progress("await-ineligible")),
+    Hazard(
+        "Z26", "the high watermark waits for a replica that may not join", "KAFKA-15021", (), _progress("await-ineligible")
+    ),
     Hazard("Z27", "a slow follower joins and leaves below min ISR", "KAFKA-19996", (), _progress("join-under-min-isr")),
     Hazard("Z28", "an empty answer makes the next fetch name no epoch", "KAFKA-15510", ("forgotten-epoch",)),
     Hazard(
@@ -91,9 +99,8 @@ HAZARDS = (
         "a reassignment removes a replica and adds it again within one difference",
         "no issue known",
         (),
-        "a replica joins only by a fetch, which replaces what its leader knew of it, so no rule is there to be wrong."
-        " What a reassignment leaves behind is eligibility: mutant `eligible-without-assignment` in"
-        " [mutants.md](../mutants.md)",
+        "a replica joins only by a fetch, which replaces its leader's state of it, so no rule can be wrong. But"
+        " eligibility outlives a reassignment: mutant `eligible-without-assignment` in [mutants.md](../mutants.md)",
     ),
 )
 """In the order of their numbers."""

@@ -38,7 +38,7 @@ KAFKA_STUDIES = (
     Study(
         name="latest-offset",
         title="A consumer is sent back by a new leader",
-        summary="a new leader does not know yet how much is committed, and names an end that consumers have read past",
+        summary="a new leader's high watermark is behind, so its latest offset is before records that consumers have read",
         reference="KIP-207",
         setup=(
             "Three replicas, Kafka 2.1. A consumer that asks where the log ends is told the leader's high watermark. A"
@@ -48,26 +48,26 @@ KAFKA_STUDIES = (
         invariant="LatestOffset",
         outcome=(
             "A record is committed and can be read. The controller elects a follower that has the record and does not"
-            " know yet that it is committed. Asked where the log ends, the new leader says: at 0. A consumer that has"
-            " read the record takes its own position for out of range, or believes that there is nothing where it has"
-            " been. Nothing is lost; what a consumer was told goes back."
+            " know yet that it is committed. Asked for the latest offset, the new leader answers 0. To a consumer that has"
+            " read the record its own position is out of range. No record is lost, but the latest offset goes back."
         ),
         rules=(lags_behind_epoch_start,),
         repair=(
-            "Until its high watermark has reached the start of its epoch, below which lies all that an earlier leader"
-            " can have committed, a leader says that the offset is not available yet, and the consumer asks again."
+            "All records that an earlier leader can have committed lie below the start of the new leader's epoch. Until"
+            " its high watermark has reached that start, a leader answers that the offset is not available yet, and the"
+            " consumer asks again."
         ),
         repaired=Configuration("kafka", {"release": "2.2", "elections": 1}),
     ),
     Study(
         name="diverging-fetch",
-        title="A leader counts the end of a log that it has just told to be cut",
-        summary="a fetch that is answered with where the logs part still counts for the high watermark",
+        title="A leader counts the end of a log that is about to be truncated",
+        summary="a fetch that is answered with a divergence still counts for the high watermark",
         reference="KAFKA-13141",
         setup=(
             "Three replicas, the repaired version with one rule weakened, which Kafka 2.8 had so. Since KIP-595 a fetch"
             " names the epoch of the record before its offset; if the leader's log has another history there, the answer"
-            " says where the two part, and the follower truncates."
+            " says where the two diverge, and the follower truncates."
         ),
         failing=Configuration("kafka", {"mutant": "count-diverging-fetch", **TWO_RECORDS}),
         invariant="AcknowledgedOnNextLeader",
@@ -84,269 +84,264 @@ KAFKA_STUDIES = (
     ),
     Study(
         name="rolled-back-proposal",
-        title="A leader forgets a proposal that the controller has granted",
-        summary="an error that proves nothing is taken for a refusal, and the leader commits without the new member",
+        title="A leader drops a proposal that the controller has granted",
+        summary="an error that proves nothing counts as a refusal, and the leader commits without the new member",
         reference="KIP-497; `Partition.handleAlterPartitionError`",
         setup=(
-            "Two replicas, the repaired version with one rule weakened: a leader takes back a proposal after every"
-            " error. The answer to AlterPartition may be lost; the leader then asks again with the same partition epoch."
+            "Two replicas, the repaired version with one rule weakened: a leader rolls back a proposal after every error."
+            " The answer to AlterPartition may be lost; the leader then asks again with the same partition epoch."
         ),
         failing=Configuration("kafka", {"mutant": "roll-back-on-any-error", **TWO_BROKERS_ONE_SHRINK}),
         invariant="CommittedOnNextLeader",
         outcome=(
-            "The follower has been dropped from the ISR. It fetches, and the leader proposes to admit it. The"
-            " controller grants that, and its answer is lost. The leader asks again; now the partition epoch is out of"
-            " date, and the controller says so. The leader forgets the proposal, is alone in the ISR that it knows of,"
-            " and commits a record alone. The controller may elect the follower, which does not have it."
+            "The follower has been dropped from the ISR. It fetches, and the leader proposes to admit it. The controller"
+            " grants that, and its answer is lost. The leader asks again; now the partition epoch is outdated, and the"
+            " controller refuses. The leader drops the proposal, is alone in its ISR, and commits a record alone. The"
+            " controller may elect the follower, which does not have it."
         ),
         rules=(roll_back_if_ineligible, maximal_isr),
         repair=(
-            "Only an error that proves that the proposal was not applied takes it back. That a partition epoch is out"
-            " of date proves nothing: the leader's own proposal may have made it so. It goes on counting both outcomes"
-            " until the metadata tell which it was."
+            "A leader rolls back a proposal only after an error which proves that it was not applied. An outdated"
+            " partition epoch proves nothing, because the leader's own proposal may have changed it. The leader counts"
+            " both outcomes until the metadata show which one is true."
         ),
         repaired=Configuration("kafka", TWO_BROKERS_ONE_SHRINK),
     ),
     Study(
         name="fenced-replica",
         title="A replica that is fenced, and has lost its log, joins the ISR",
-        summary="a proposal is granted although the broker that it admits takes no part, and has started again since",
+        summary="a proposal is granted although the new member is fenced, and has restarted since",
         reference="KIP-841, KAFKA-13916; KIP-903",
         setup=(
-            "Two replicas, min.insync.replicas=1, the repaired version with one rule weakened: the controller admits"
-            " whomever a leader proposes, as before Kafka 3.3. The controller once loses sight of a broker, and a broker"
-            " once stops without warning and loses its log."
+            "Two replicas, min.insync.replicas=1, the repaired version with one rule weakened: the controller admits any"
+            " broker that a leader proposes, as before Kafka 3.3. A broker's session may expire once, and a broker may"
+            " stop once without warning and lose its log."
         ),
         failing=Configuration("kafka", {"mutant": "fenced-replica-admitted", **FENCED_AND_LOST}),
         invariant="UncleanExclusion",
         outcome=(
-            "The controller loses sight of a broker, which leaves the ISR, and sees it again. The broker fetches, and"
-            " the leader proposes to admit it. While that is under way the broker loses power and its log, and registers"
-            " anew. It is not in the ISR, so its registration changes nothing about the partition, and the proposal is"
-            " not out of date. The controller grants it: a fenced broker with an empty log is in the ISR."
+            "The controller fences a broker, which leaves the ISR, and unfences it. The broker fetches, and the leader"
+            " proposes to admit it. While that is under way the broker loses power and its log, and registers again. It is"
+            " not in the ISR, so its registration does not change the partition, and the proposal is not outdated. The"
+            " controller grants it: a fenced broker with an empty log is in the ISR."
         ),
         rules=(active_is_eligible, same_broker_epoch_is_eligible, eligible_in_its_broker_epoch),
         repair=(
-            "The controller admits only brokers that take part (KIP-841), in the very run that has fetched (KIP-903)."
-            " The second matters once the broker is unfenced again before the proposal arrives."
+            "The controller admits only unfenced brokers (KIP-841), and only the incarnation that has fetched (KIP-903)."
+            " The second condition is needed if the broker is unfenced again before the proposal arrives."
         ),
         repaired=Configuration("kafka", FENCED_AND_LOST),
     ),
     Study(
         name="high-watermark-before-truncation",
         title="A follower takes the high watermark before it truncates",
-        summary="a record that the leader does not have counts as committed, if one answer does not tell all that has to go",
+        summary="a record that the leader does not have counts as committed, if one truncation is not enough",
         reference="KAFKA-14704",
         setup=(
             "Two replicas, min.insync.replicas=1, the repaired version with one rule weakened: a follower that is told to"
-            " truncate takes the leader's high watermark first, as in Kafka 2.8 to 3.4. Between the two, consumers that"
-            " read from followers see records which are about to go. Worse is that one truncation need not be enough."
+            " truncate takes the leader's high watermark first, as in Kafka 2.8 to 3.4. In between, consumers that read"
+            " from followers see records that are about to be truncated. Moreover one truncation need not be enough."
         ),
         failing=Configuration("kafka", {"mutant": "high-watermark-before-truncation", **FOUR_EPOCHS}),
         invariant="LogMatching",
         outcome=(
-            "Two brokers lead in turn, and neither hears of what the other appends: the first in epoch 0, the second in"
-            " epoch 1, the first again in epoch 2, in which it appends nothing. It is fenced, and the second leads in"
-            " epoch 3; alone in the ISR it commits its record. The first follows it and fetches, naming epoch 2. The"
-            " answer says that the leader's log has epoch 1 before that. The first has no epoch 1: it gives up epoch 2,"
-            " and will learn by its next fetch that epoch 0 has to go too. But it has taken the high watermark by then,"
-            " and counts its own record of epoch 0 as committed."
+            "Two brokers lead in turn, and neither fetches the other's records: the first in epoch 0, the second in epoch"
+            " 1, the first again in epoch 2, in which it appends nothing. It is fenced, and the second leads in epoch 3;"
+            " alone in the ISR it commits its record. The first follows it and fetches, naming epoch 2. The answer says"
+            " that the leader's log has epoch 1 before that. The first has no epoch 1: it drops epoch 2, and its next"
+            " fetch will show that epoch 0 has to be truncated, too. But it has already taken the high watermark, and"
+            " counts its own record of epoch 0 as committed."
         ),
         rules=(keep_high_watermark, truncation_step),
         repair=(
             "The high watermark says how much of the *leader's* log is committed. A follower takes it only from an answer"
-            " that does not tell it to truncate."
+            " that does not ask it to truncate."
         ),
         repaired=Configuration("kafka", FOUR_EPOCHS),
     ),
     Study(
         name="earlier-incarnation",
-        title="A fetch of a run that is over speaks for one that has lost the records",
+        title="A fetch of an earlier incarnation counts for one that has lost the records",
         summary="a fetch from before a loss of power is handled after the broker has come back, and counts",
         reference="KIP-903; KAFKA-14139",
         setup=(
-            "Three replicas, min.insync.replicas=2, the repaired version with one rule weakened: a leader does not ask"
-            " which run of a broker a fetch comes from, as up to Kafka 3.4. One broker may stop without warning and lose"
-            " its log, and one fetch may take long: what a leader has received it handles, be it after fetches of a"
-            " later connection."
+            "Three replicas, min.insync.replicas=2, the repaired version with one rule weakened: a leader does not check"
+            " which incarnation of a broker sent a fetch, as up to Kafka 3.4. One broker may stop without warning and lose"
+            " its log, and one fetch may be late: a leader handles a received fetch even after fetches of a later"
+            " connection."
         ),
         failing=Configuration("kafka", {"mutant": "count-fetch-of-earlier-incarnation", **LATE_FETCH_AND_LOSS}),
         invariant="CommittedOnNextLeader",
         outcome=(
-            "A follower has a record and asks from offset 1; the leader has received that, and not handled it. The"
-            " follower loses power and its log, registers anew, and is unfenced. It fetches, from offset 0, and the"
-            " leader proposes to admit it, in its new run. Then the leader handles the fetch of the run before: the"
-            " follower, it notes, ends at 1. With the third broker's fetches the record is committed, and the proposal"
-            " is granted: a member of the ISR has an empty log."
+            "A follower has a record and fetches from offset 1; the leader has received that fetch, and not handled it."
+            " The follower loses power and its log, registers again, and is unfenced. It fetches from offset 0, and the"
+            " leader proposes to admit its new incarnation. Then the leader handles the fetch of the earlier incarnation,"
+            " and records that the follower ends at 1. With the third broker's fetches the record is committed, and the"
+            " proposal is granted: a member of the ISR has an empty log."
         ),
         rules=(check_replica_epoch, same_broker_epoch_is_eligible),
         repair=(
-            "A fetch carries the broker epoch of its run. One of an earlier run than the leader's metadata tell is"
-            " refused, and a proposal names the runs that it is about."
+            "A fetch carries the broker epoch of its incarnation. The leader refuses a fetch of an earlier incarnation"
+            " than the one in its metadata, and a proposal names the broker epochs of its members."
         ),
         repaired=Configuration("kafka", LATE_FETCH_AND_LOSS),
     ),
     Study(
         name="forgotten-proposal",
-        title="A late announcement makes a leader forget a proposal",
-        summary=(
-            "metadata that tell nothing new drop what the leader has proposed since, and the new member is not waited for"
-        ),
+        title="A late announcement makes a leader drop a proposal",
+        summary=("metadata that are not new drop a later proposal, and the leader does not wait for the new member"),
         reference="found by this checker; open in Kafka 3.3 to 4.0, see [the finding](../findings/forgotten-proposal.md)",
         setup=(
-            "Three replicas, Kafka 4.0, min.insync.replicas=2. No election, and nobody stops: one follower was too"
-            " slow, and is back. A leader hears of its ISR twice: from the answer to its proposal, and later from the"
-            " metadata."
+            "Three replicas, Kafka 4.0, min.insync.replicas=2. There is no election, and no broker stops: one follower"
+            " was too slow, and has caught up. A leader learns its ISR twice: from the answer to its proposal, and later"
+            " from the metadata."
         ),
         failing=Configuration("kafka", {"release": "4.0", **ONE_SHRINK}),
         invariant="CommittedOnNextLeader",
         outcome=(
-            "The leader drops the slow follower, and takes the controller's answer; the metadata that say the same have"
-            " not reached it yet. The follower fetches, and the leader proposes to admit it; the controller grants that."
-            " Now the metadata of the *shrink* arrive. They are not older than what the leader knows, so it takes them,"
-            " and with that the pending proposal is gone. Without the new member the leader commits and acknowledges a"
-            " record that the new member, whom the controller may elect, does not have."
+            "The leader drops the slow follower, and takes the controller's answer; the metadata with the same change"
+            " have not reached it yet. The follower fetches, and the leader proposes to admit it; the controller grants"
+            " that. Now the metadata of the *shrink* arrive. They are not older than the leader's own, so it takes them,"
+            " and drops the pending proposal. The leader commits and acknowledges a record without the new member, which"
+            " the controller may elect."
         ),
         rules=(apply_news,),
         repair=(
-            "Metadata of the partition epoch that the leader knows already tell it nothing. It leaves what it has"
-            " proposed on top of that pending."
+            "Metadata of the leader's present partition epoch are not new. The leader keeps a pending proposal that is"
+            " based on it."
         ),
         repaired=Configuration("kafka", ONE_SHRINK),
     ),
     Study(
         name="missed-epoch",
-        title="A leader that missed an epoch counts what a follower has thrown away",
+        title="A leader that missed an epoch counts records that a follower has truncated",
         summary="two elections reach the old leader at once, and it relies on a fetch made before the follower truncated",
         reference="found by this checker; open in Kafka 0.9 to 4.0, see [the finding](../findings/missed-epoch.md)",
         setup=(
-            "Three replicas, Kafka 4.0, min.insync.replicas=2, acks=all, clean elections only, no disk loses anything."
-            " A broker takes all metadata that have arrived as one difference, so it may miss epochs. The controller"
-            " elects another leader once, and once loses sight of a broker."
+            "Three replicas, Kafka 4.0, min.insync.replicas=2, acks=all, clean elections only, no disk loses anything. A"
+            " broker takes all metadata that have arrived as one difference, so it may miss epochs. The controller elects"
+            " another leader once, and fences a broker once."
         ),
         failing=Configuration("kafka", {"release": "4.0", **TWO_IN_ONE_DELTA}),
         invariant="AcknowledgedOnNextLeader",
         outcome=(
-            "The leader of epoch 0 appends a record; one follower, the witness, fetches it and fetches again, so that"
-            " the leader knows. The other broker is elected in epoch 1, without the record, rightly so; the witness"
-            " follows it and truncates. The controller loses sight of that broker: the first one leads again, in epoch"
-            " 2, with the witness in the ISR. It reads both epochs as one difference, in which it led before and leads"
-            " after. So it keeps what it knew of the witness, an end that was cut off since. By that the record is"
-            " committed and acknowledged, and it is on the leader alone."
+            "The leader of epoch 0 appends a record; one follower, the witness, fetches it and fetches again, so that the"
+            " leader knows. The other broker is correctly elected in epoch 1, without the record; the witness follows it"
+            " and truncates. The controller fences that broker: the first one leads again, in epoch 2, with the witness in"
+            " the ISR. It reads both epochs as one difference, in which it led before and leads after. So it keeps its"
+            " state of the witness, although the witness has truncated since. By this state the record is committed and"
+            " acknowledged, but only the leader has it."
         ),
         rules=(knows_followers_if_no_epoch_was_missed,),
         repair=(
-            "What a leader knows of its followers is worth keeping only into the very next epoch. If it has missed one,"
-            " somebody else may have led, and made them truncate."
+            "A leader may keep its state of the followers only if it led in the epoch just before. If it has missed an"
+            " epoch, another leader may have made them truncate."
         ),
         repaired=Configuration("kafka", TWO_IN_ONE_DELTA),
     ),
     Study(
         name="late-divergence",
-        title="A late answer of an earlier epoch makes a follower cut committed records",
-        summary="an answer counts if leader and offset are the same again, whatever has happened in between",
+        title="A late answer of an earlier epoch makes a follower truncate committed records",
+        summary="an answer counts if leader and offset are the same again, even if other leaders were in between",
         reference="KAFKA-18991",
         setup=(
-            "Three replicas, the repaired version with one rule weakened: a follower takes an answer that comes from"
-            " the leader which it follows, and to the offset at which it is, in whatever epoch it asked. One fetch may"
-            " take so long that its sender changes meanwhile."
+            "Three replicas, the repaired version with one rule weakened: a follower takes an answer from its present"
+            " leader to a fetch from its present offset, in any epoch. One fetch may be late: its sender changes while it"
+            " is under way."
         ),
         failing=Configuration("kafka", {"mutant": "take-answer-of-other-epoch", **THREE_ELECTIONS_LATE}),
         invariant="CommittedOnNextLeader",
         outcome=(
-            "A broker that has a record follows another in epoch 1, which has none, and asks from offset 1. The answer"
-            " says that the logs part at 0, and takes long. Meanwhile a third broker, which has the record too, leads in"
+            "A broker that has a record follows another in epoch 1, which has none, and fetches from offset 1. The answer"
+            " says that the logs diverge at 0, and is late. Meanwhile a third broker, which has the record too, leads in"
             " epoch 2; both others follow it, and the record is committed on all three. Then the second leads again, in"
-            " epoch 3, with the record, and the first follows it, at offset 1. Now the answer of epoch 1 arrives: the"
-            " same leader, the same offset. The follower cuts the committed record, and it is in the ISR."
+            " epoch 3, with the record, and the first follows it, at offset 1. Now the answer of epoch 1 arrives: the same"
+            " leader, the same offset. The follower truncates the committed record, and it is in the ISR."
         ),
         rules=(takes_same_epoch,),
-        repair="An answer counts only in the epoch in which it was asked for. Logs are compared anew in each epoch.",
+        repair="An answer counts only in the epoch of its request. Logs are compared again in each epoch.",
         repaired=Configuration("kafka", THREE_ELECTIONS_LATE),
     ),
     Study(
         name="forgotten-epoch",
-        title="An answer without records makes a follower forget where its log comes from",
-        summary="the next fetch names no epoch, so the leader cannot tell that the logs part, and counts it",
+        title="An answer without records makes a follower clear its last fetched epoch",
+        summary="the next fetch names no epoch, so the leader cannot see that the logs diverge, and counts it",
         reference="KAFKA-15510",
         setup=(
-            "Three replicas, the repaired version with two rules weakened, as both were in Kafka 3.6.0: the first"
-            " answer, if it has no records, clears the epoch that the next fetch names, and an answer counts in whatever"
-            " epoch it was asked for (KAFKA-18991). The first alone does no harm within these bounds."
+            "Three replicas, the repaired version with two rules weakened, as both were in Kafka 3.6.0: the first answer,"
+            " if it has no records, clears the epoch that the next fetch names, and an answer counts in any epoch"
+            " (KAFKA-18991). The first alone causes no violation within these bounds."
         ),
         failing=Configuration("kafka", {"mutant": "take-answer-of-other-epoch,forget-last-epoch", **LATE_ANSWER}),
         invariant="CommittedOnNextLeader",
         outcome=(
-            "A follower has a record of epoch 0 and asks that leader from offset 1; the answer has no records, and"
-            " takes long. The leader hears of epoch 1, follows the leader of that epoch, and replaces its record by"
-            " another. It leads again in epoch 2, and the follower, which knows nothing of epoch 1, follows it there."
-            " Before it has asked anything in epoch 2, the late answer arrives: no records, so the follower forgets the"
-            " epoch of its last record. Its next fetch, from offset 1, names none; the leader has nothing to compare,"
-            " counts it, and commits its own record at offset 0, where the follower has the other one."
+            "A follower has a record of epoch 0 and fetches from that leader at offset 1; the answer has no records, and"
+            " is late. The leader learns of epoch 1, follows the leader of that epoch, and replaces its record by another."
+            " It leads again in epoch 2, and the follower, which knows nothing of epoch 1, follows it there. Before its"
+            " first request in epoch 2 the late answer arrives. It has no records, so the follower clears the epoch of its"
+            " last record. Its next fetch, from offset 1, names none; the leader cannot compare, counts the fetch, and"
+            " commits its own record at offset 0, where the follower has the other one."
         ),
         rules=(keep_last_epoch_if_empty, takes_same_epoch),
         repair=(
-            "An answer without records says nothing new about the follower's log: the fetcher goes on naming the epoch"
-            " of its last record, and the leader compares."
+            "An answer without records does not change the follower's log. So the fetcher still names the epoch of its"
+            " last record, and the leader compares."
         ),
         repaired=Configuration("kafka", LATE_ANSWER),
     ),
     Study(
         name="records-read-late",
-        title="An answer carries records that were not there when it was made",
+        title="An answer carries records that were written after it was made",
         summary="a follower appends records of an epoch that it has not reached, after one that their leader never had",
         reference="KAFKA-18723",
         setup=(
-            "Three replicas, the repaired version with one rule weakened: a follower appends whatever an answer"
-            " carries. A leader hands the network a stretch of its log file, which is read only when the answer leaves."
-            " One fetch may take long."
+            "Three replicas, the repaired version with one rule weakened: a follower appends all records of an answer. A"
+            " leader gives the network a range of its log file, which is read only when the answer is sent. One fetch may"
+            " be late."
         ),
         failing=Configuration("kafka", {"mutant": "take-later-epochs", **FOUR_VALUES_LATE}),
         invariant="CommittedOnNextLeader",
         outcome=(
-            "A follower has the leader's first record of epoch 0, and asks for the second. Before the answer leaves,"
-            " the leader hears of epoch 1, in which another broker has written two records of its own. It follows,"
-            " truncates, and fetches them. The stretch of file that the answer stands for now holds the second record of"
-            " epoch 1, and the follower appends it to the first record of epoch 0. Then it follows the leader of epoch"
-            " 1: the epoch of its last record is right, nothing parts. It counts as having both records, and they are"
-            " committed."
+            "A follower has the leader's first record of epoch 0, and fetches the second. Before the answer is sent, the"
+            " leader learns of epoch 1, in which another broker has written two records of its own. It follows, truncates,"
+            " and fetches them. The answer's range of the file now holds the second record of epoch 1, and the follower"
+            " appends it to the first record of epoch 0. Then it follows the leader of epoch 1: the epoch of its last"
+            " record is right, so no divergence is found. It counts as having both records, and they are committed."
         ),
         rules=(take_up_to_epoch,),
         repair=(
-            "A follower takes no record of a later epoch than the one in which it asked. What is left was in the"
-            " leader's log when that epoch began, or was written by it."
+            "A follower takes no record of a later epoch than that of its request. The other records were in the leader's"
+            " log when that epoch began, or were written by that leader."
         ),
         repaired=Configuration("kafka", FOUR_VALUES_LATE),
     ),
     Study(
         name="below-min-isr",
-        title="A leader commits while fewer replicas are in sync than the topic asks for",
+        title="A leader commits with fewer in-sync replicas than min.insync.replicas",
         summary=(
-            "the high watermark moves with a leader alone in its ISR, and those who left it are elected without the record"
+            "the high watermark moves with a leader alone in its ISR, and a former member is elected without the record"
         ),
         reference="KIP-966; KAFKA-15583",
         setup=(
-            "Three replicas, min.insync.replicas=2, the repaired version with one rule weakened: the high watermark"
-            " moves whatever the size of the ISR, as it did up to Kafka 3.6. Who leaves the ISR while it is that small"
-            " stays eligible, because nothing can be committed without it."
+            "Three replicas, min.insync.replicas=2, the repaired version with one rule weakened: the high watermark moves"
+            " with an ISR of any size, as up to Kafka 3.6. A replica that leaves such a small ISR stays eligible, because"
+            " no record should be committed without it."
         ),
         failing=Configuration("kafka", {"mutant": "advance-below-min-isr", **ONE_SHRINK}),
         invariant="CommittedOnNextLeader",
         outcome=(
-            "The leader drops both followers, and the controller agrees; they stay eligible. A record that the leader"
-            " takes meanwhile is committed by it alone as soon as it hears of that: consumers can read it. Should the"
-            " leader stop, one of the others is elected, and the record is gone."
+            "The leader drops both followers, and the controller agrees; they stay eligible. The leader alone then"
+            " commits a record, and consumers can read it. If the leader stops, one of the others is elected, and the"
+            " record is lost."
         ),
         rules=(advance_at_min_isr, with_assigned_eligible_leaders),
-        repair="Below min.insync.replicas nothing is committed, so whoever was in sync last has all that is.",
+        repair="Below min.insync.replicas no record is committed, so the last in-sync replicas have all committed records.",
         repaired=Configuration("kafka", ONE_SHRINK),
     ),
     Study(
         name="last-replica-standing",
         title="The last replica in the ISR comes back without its records, and is elected",
-        summary=(
-            "an ISR of one is never given up, so a broker that lost committed records leads, and the others truncate to it"
-        ),
+        summary=("the last member stays in the ISR, so a broker that lost committed records leads, and the others truncate"),
         reference="KIP-966",
         setup=(
             "Two replicas, min.insync.replicas=2, the repaired version without eligible leader replicas. The leader may"
@@ -362,33 +357,33 @@ KAFKA_STUDIES = (
         ),
         rules=(with_assigned_eligible_leaders, advance_at_min_isr, new_incarnation_is_clean_if_it_says_so),
         repair=(
-            "Whoever leaves the ISR while it is smaller than min.insync.replicas stays eligible, for it holds all that"
-            " is committed. A broker that comes back from an unclean shutdown is neither in sync nor eligible. So a"
-            " partition survives min.insync.replicas - 1 brokers that lose records."
+            "A replica that leaves an ISR smaller than min.insync.replicas stays eligible, because it has all committed"
+            " records. A broker that comes back from an unclean shutdown is neither in sync nor eligible. So a partition"
+            " survives min.insync.replicas - 1 brokers that lose records."
         ),
         repaired=Configuration("kafka", LAST_REPLICA),
     ),
     Study(
         name="unclean-incarnation-in-isr",
         title="A broker that lost its records keeps its place in the ISR",
-        summary="a broker restarts before the controller has missed it, and nothing tells what it has lost",
+        summary="a broker restarts before the controller has noticed, and its loss of records stays unknown",
         reference="KIP-966; KAFKA-18106",
         setup=(
-            "Two replicas, min.insync.replicas=2, the repaired version with one rule weakened: the registration of a"
-            " new run changes nothing about partitions, as in Kafka 3.0 to 3.9. One broker may stop without warning."
+            "Two replicas, min.insync.replicas=2, the repaired version with one rule weakened: the registration of a new"
+            " incarnation does not change partitions, as in Kafka 3.0 to 3.9. One broker may stop without warning."
         ),
         failing=Configuration("kafka", {"mutant": "unclean-replica-keeps-its-place", **ONE_POWER_LOSS}),
         invariant="CommittedOnNextLeader",
         outcome=(
-            "A record is committed on both. The follower loses power and the record, and starts again before its"
-            " session has timed out. The controller registers the new run and leaves it in the ISR: it may be elected"
+            "A record is committed on both. The follower loses power and the record, and starts again before its session"
+            " has timed out. The controller registers the new incarnation and leaves it in the ISR: it may be elected"
             " without the record."
         ),
         rules=(new_incarnation_is_clean_if_it_says_so,),
         repair=(
-            "A new run that does not name the broker epoch of a run that stopped in order has lost what was not"
-            " flushed. Its registration takes it out of every ISR and off the list of eligible replicas; it joins again"
-            " by fetching."
+            "A new incarnation that does not name the broker epoch of a clean shutdown may have lost records that were"
+            " not flushed. Its registration removes it from every ISR and from the eligible replicas; it joins again by"
+            " fetching."
         ),
         repaired=Configuration("kafka", ONE_POWER_LOSS),
     ),

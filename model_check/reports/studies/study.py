@@ -32,7 +32,7 @@ class Configuration(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A failure of a protocol version, and its repair.
+    """A failure of a version or release, and its repair.
 
     - `reference`: where Kafka's developers discuss it;
     - `setup`: what the reader must know before the run; `outcome`: what the run has done in the end;

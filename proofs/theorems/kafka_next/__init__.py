@@ -1,4 +1,5 @@
 """Kafka's replication protocol, message by message: the theorems `kafka-next` and `kafka-next-power-loss`.
 
-`model` is what is proved, `view` how a state is read. The conjuncts stand by subject; `theorem` puts them together.
+`model` has the model, `view` the functions that read a state. The conjuncts are in files by subject; `theorem` combines
+them.
 """

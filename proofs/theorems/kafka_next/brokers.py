@@ -1,4 +1,4 @@
-"""Conjuncts about brokers: incarnations, and what brokers know of the controller's decisions."""
+"""Conjuncts about brokers: incarnations, and the decisions that brokers have replayed."""
 
 from typing import Any
 
@@ -28,7 +28,8 @@ def epochs_from_controller(s: View, broker: BrokerId) -> Any:
 
 
 @conjunct(
-    "BrokerEpochs", "A broker that is up has the broker epoch that is registered; what it knows is from then or later."
+    "BrokerEpochs",
+    "A broker that is up has the registered broker epoch, and has replayed the metadata of that time or later.",
 )
 def broker_epochs(s: View, broker: BrokerId) -> Any:
     broker_epoch, known, registered_at, role = (
@@ -56,7 +57,7 @@ def broker_epochs(s: View, broker: BrokerId) -> Any:
     )
 
 
-@conjunct("RegisteredWithoutLeading", "A broker registers after a decision by which it does not lead.")
+@conjunct("RegisteredWithoutLeading", "A broker registers after a decision that makes it not the leader.")
 def registered_without_leading(s: View, broker: BrokerId) -> Any:
     registered_at = s.registered_at(broker)
     decided = s.decision(registered_at.partition_epoch)
@@ -85,14 +86,14 @@ def new_incarnations_come_back(s: View, broker: BrokerId, epoch: Epoch) -> Any:
     return implies(listed, s.epoch(broker) >= registered_at)
 
 
-@conjunct("HeardOfBrokerEpochs", "A broker epoch that a broker has heard of is registered, or was.")
+@conjunct("HeardOfBrokerEpochs", "A broker epoch in a broker's metadata is registered, or was registered before.")
 def heard_of_broker_epochs(s: View, broker: BrokerId, other: BrokerId) -> Any:
     if broker is other or broker == other:
         return True
     return all_of(s.heard(broker, other) >= FIRST_BROKER_EPOCH, s.heard(broker, other) <= s.registered(other).broker_epoch)
 
 
-@conjunct("AppliedIsDecided", "The decision that a broker has replayed last is one of the controller's.")
+@conjunct("AppliedIsDecided", "A broker has replayed a decision of the controller.")
 def applied_is_decided(s: View, broker: BrokerId) -> Any:
     applied = s.applied(broker)
     decided = s.decision(applied.partition_epoch)

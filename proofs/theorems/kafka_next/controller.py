@@ -1,4 +1,4 @@
-"""Conjuncts about the controller: what it has decided, in which order, and who may lead."""
+"""Conjuncts about the controller: its decisions, their order, and the brokers that may lead."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ def _same(broker: Any, some: Any, others: Any) -> Any:
 
 @conjunct(
     "EpochLeaders",
-    "Each epoch up to the controller's has one leader, which is in sync, or none. The last broker in sync stays in sync.",
+    "Each epoch up to the controller's has one leader, which is in sync, or none. The last in-sync replica stays in it.",
 )
 def epoch_leaders(s: View, epoch: Epoch) -> Any:
     last_decision, leadership = s.last_decision(epoch), s.leadership(epoch)
@@ -73,7 +73,7 @@ def epoch_leaders(s: View, epoch: Epoch) -> Any:
     )
 
 
-@conjunct("LeaderIsUp", "A fenced broker leaves the ISR, unless it is the last one; then nobody leads.")
+@conjunct("LeaderIsUp", "A fenced broker leaves the ISR, unless it is the last one; then the partition has no leader.")
 def leader_is_up(s: View, broker: BrokerId) -> Any:
     state = s.partition
     alone = s.every(lambda other: any_of(other == broker, no(member(other, state.isr))))
@@ -81,7 +81,7 @@ def leader_is_up(s: View, broker: BrokerId) -> Any:
     return implies(all_of(s.registered(broker).fenced, state.partition_epoch >= 0, member(broker, state.isr)), last_one)
 
 
-@conjunct("EligibleWhileTooFew", "There are eligible leader replicas only while too few are in sync.")
+@conjunct("EligibleWhileTooFew", "There are eligible leader replicas only while fewer than min ISR are in sync.")
 def eligible_while_too_few(s: View, partition_epoch: PartitionEpoch, replica: BrokerId) -> Any:
     decided = s.decision(partition_epoch)
     eligible = all_of(s.min_isr > 1, partition_epoch <= s.partition.partition_epoch, member(replica, decided.elr))
@@ -90,12 +90,12 @@ def eligible_while_too_few(s: View, partition_epoch: PartitionEpoch, replica: Br
 
 @conjunct(
     "SomebodyIsLeft",
-    "With power loss, a broker that leaves ISR and ELR for good has registered anew, or min ISR others are there.",
+    "With power loss, a broker that leaves ISR and ELR has registered again, or min ISR other brokers are in them.",
 )
 def somebody_is_left(s: View, partition_epoch: PartitionEpoch) -> Any:
-    """So while fewer than min ISR brokers have stopped and are not back on a list, somebody can be elected.
+    """While fewer than min ISR brokers have stopped and are not back in ISR or ELR, a broker can be elected.
 
-    That is if the partition began with enough of them in sync.
+    This holds if the partition began with min ISR in sync.
     """
     first, now = s.decision(partition_epoch), s.partition
     began = all_of(partition_epoch == 0, s.min_isr > 1, now.partition_epoch >= 0, no(s.is_under_min(first.isr)))
@@ -103,7 +103,7 @@ def somebody_is_left(s: View, partition_epoch: PartitionEpoch) -> Any:
     return implies(began, no(accounted))
 
 
-@conjunct("LeadersChange", "Without reassignments, a new epoch has another leader than the one before.")
+@conjunct("LeadersChange", "Without reassignments, a new epoch has a new leader.")
 def leaders_change(s: View, epoch: Epoch) -> Any:
     later = s.last_decision(epoch + 1)
     return implies(epoch + 1 <= s.partition.leader_epoch, no(s.last_decision(epoch).leader == later.leader))

@@ -1,4 +1,4 @@
-"""Conjuncts from epoch to epoch: what is committed in one is in the logs of later ones."""
+"""Conjuncts from epoch to epoch: records that are committed in one are in the leader logs of later ones."""
 
 from typing import Any
 

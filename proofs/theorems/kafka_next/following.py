@@ -1,4 +1,4 @@
-"""Conjuncts about following: fetches, their answers, and what a fetch shows."""
+"""Conjuncts about following: fetches, their answers, and the records that a fetch shows."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from spec.broker.rules.fetcher import FetchStatus
 from spec.values import NO_BROKER_EPOCH, NO_EPOCH, NO_LEADER, UNDEFINED_EPOCH_END, BrokerId, Epoch, Error, Offset, Record
 
 
-@conjunct("FetcherFollowsLog", "A fetcher fetches on from the end of its log, and names the log's last epoch.")
+@conjunct("FetcherFollowsLog", "A fetcher fetches from the end of its log, and names the log's last epoch.")
 def fetcher_follows_log(s: View, broker: BrokerId) -> Any:
     fetcher, log, role = s.fetcher(broker), s.log(broker), s.role(broker)
     idle = is_one_of(fetcher.status, FetchStatus.NOT_FETCHING, FetchStatus.FAILED)
@@ -43,7 +43,7 @@ def fetcher_follows_log(s: View, broker: BrokerId) -> Any:
     )
 
 
-@conjunct("Fetches", "A follower sends a fetch in its own epoch, to the leader of that epoch.")
+@conjunct("Fetches", "A fetch is sent in its sender's epoch to the leader of that epoch.")
 def fetches(s: View, broker: BrokerId, fetch: FetchId) -> Any:
     asked = s.fetch(fetch)
     epoch = asked.epoch
@@ -117,7 +117,7 @@ def last_fetches(s: View, broker: BrokerId, epoch: Epoch) -> Any:
     return all_of(of_incarnation, sent)
 
 
-@conjunct("FollowerKeepsShown", "Once a fetch continues the leader's log, the follower only appends what the leader has.")
+@conjunct("FollowerKeepsShown", "Once a fetch continues the leader's log, the follower only appends the leader's records.")
 def follower_keeps_shown(s: View, broker: BrokerId, offset: Offset) -> Any:
     epoch, log = s.epoch(broker), s.log(broker)
     last = s.fetched(broker, epoch)
@@ -137,7 +137,7 @@ def follower_keeps_shown(s: View, broker: BrokerId, offset: Offset) -> Any:
     )
 
 
-@conjunct("AwaitedFetch", "While a follower waits for an answer in its epoch, its log is as when it asked.")
+@conjunct("AwaitedFetch", "While a follower waits for an answer in its epoch, its log does not change.")
 def awaited_fetch(s: View, follower: BrokerId, leader: BrokerId) -> Any:
     number = s.awaited(follower, leader)
     asked, fetcher = s.fetch(number), s.fetcher(follower)
@@ -195,7 +195,7 @@ def is_record_at(book: Any, offset: Any, record: Any) -> Any:
 
 @conjunct(
     "DivergingAnswers",
-    "Beyond the offset at which an answer says that logs part lies no record of an epoch that both can have.",
+    "Where an answer says that logs diverge, no record of an epoch that both can have lies beyond that offset.",
 )
 def diverging_answers(s: View, fetch: FetchId, offset: Offset) -> Any:
     asked, answer = s.fetch(fetch), s.fetch_answer(fetch)

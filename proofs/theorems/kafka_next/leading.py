@@ -1,4 +1,4 @@
-"""Conjuncts about leading: what a leader knows of followers, its proposals, and the answers to them."""
+"""Conjuncts about leading: a leader's state of followers, its proposals, and the answers to them."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from proofs.theorems.kafka_next.view import View
 from spec.values import NO_LEADER, BrokerId, Epoch, Error, PartitionEpoch
 
 
-@conjunct("KnownFollowers", "A leader knows of a follower only what the follower has shown in this very epoch.")
+@conjunct("KnownFollowers", "A leader's state of a follower comes from the follower's fetches in this epoch.")
 def known_followers(s: View, leader: BrokerId, follower: BrokerId) -> Any:
     if leader is follower or leader == follower:
         return True
@@ -24,10 +24,13 @@ def known_followers(s: View, leader: BrokerId, follower: BrokerId) -> Any:
 
 
 @conjunct(
-    "AdmittedByLeader", "A broker that registers anew is listed again in the same epoch only by a proposal of its leader."
+    "AdmittedByLeader",
+    "A broker that registers again returns to the ISR in the same epoch only by a proposal of its leader.",
 )
 def admitted_by_leader(s: View, replica: BrokerId, epoch: Epoch) -> Any:
-    """But for the last one in sync, which stays where it is if nobody leads and nothing is lost."""
+    """An exception is the last in-sync replica, which stays in the ISR if the partition has no leader and no records are
+    lost.
+    """
     listed = all_of(s.fetched(replica, epoch).anew, s.is_listed(replica, s.last_decision(epoch)))
     return implies(
         listed, any_of(s.leadership(epoch).begun, all_of(s.min_isr == 1, s.last_decision(epoch).leader == NO_LEADER))
@@ -36,7 +39,7 @@ def admitted_by_leader(s: View, replica: BrokerId, epoch: Epoch) -> Any:
 
 @conjunct(
     "NewIncarnationsAreKnown",
-    "A leader knows a follower that has registered anew and is in sync again by its new broker epoch.",
+    "A leader knows the new broker epoch of a follower that has registered again and is in sync again.",
 )
 def new_incarnations_are_known(s: View, leader: BrokerId, follower: BrokerId) -> Any:
     if leader is follower or leader == follower:
@@ -52,7 +55,7 @@ def new_incarnations_are_known(s: View, leader: BrokerId, follower: BrokerId) ->
     )
 
 
-@conjunct("Proposals", "A leader proposes in its own epoch, on top of the ISR that it knows, and another ISR than that one.")
+@conjunct("Proposals", "A leader proposes in its epoch, based on the ISR that it knows, another ISR than that.")
 def proposals(s: View, proposal: ProposalId, leader: BrokerId) -> Any:
     asked = s.proposed(proposal)
     epoch, partition_epoch = asked.leader_epoch, asked.partition_epoch
@@ -87,7 +90,7 @@ def no_proposal_yet(s: View, proposal: ProposalId) -> Any:
 
 @conjunct(
     "ProposedMembers",
-    "A member that is proposed for the ISR is in it, or has shown all that the epoch's leader started with.",
+    "A proposed member is in the ISR, or has shown all records with which the epoch's leader started.",
 )
 def proposed_members(s: View, proposal: ProposalId, replica: BrokerId) -> Any:
     asked = s.proposed(proposal)
@@ -102,7 +105,7 @@ def proposed_members(s: View, proposal: ProposalId, replica: BrokerId) -> Any:
 
 @conjunct(
     "ProposedBrokerEpochs",
-    "A leader knows a follower that it proposes to admit by the broker epoch that it names, or by a later one.",
+    "A leader knows the broker epoch of a follower that it proposes to admit: the proposed one, or a later one.",
 )
 def proposed_broker_epochs(s: View, proposal: ProposalId, leader: BrokerId, replica: BrokerId) -> Any:
     if leader is replica or leader == replica:
@@ -115,10 +118,7 @@ def proposed_broker_epochs(s: View, proposal: ProposalId, leader: BrokerId, repl
     )
 
 
-@conjunct(
-    "ProposedCount",
-    "A leader waits for every member that it has proposed until it hears that the proposal is not carried out.",
-)
+@conjunct("ProposedCount", "While a proposal is pending, a leader waits for every proposed member.")
 def proposed_count(s: View, proposal: ProposalId, leader: BrokerId, replica: BrokerId) -> Any:
     asked = s.proposed(proposal)
     open_ = all_of(s.leads_in(leader, asked.leader_epoch), asked.partition_epoch == s.known_partition_epoch(leader))
@@ -127,7 +127,7 @@ def proposed_count(s: View, proposal: ProposalId, leader: BrokerId, replica: Bro
 
 
 @conjunct(
-    "ProposedHaveCommitted", "A replica that may be admitted by a proposal has shown all that was committed in the epoch."
+    "ProposedHaveCommitted", "A replica that a proposal may admit has shown all records that were committed in the epoch."
 )
 def proposed_have_committed(s: View, proposal: ProposalId, replica: BrokerId) -> Any:
     asked = s.proposed(proposal)
@@ -139,7 +139,7 @@ def proposed_have_committed(s: View, proposal: ProposalId, replica: BrokerId) ->
     return implies(all_of(open_, another, committed > 0), s.has_shown(replica, epoch, committed))
 
 
-@conjunct("LatestProposal", "A leader makes a proposal only after it has been told that the one before is not carried out.")
+@conjunct("LatestProposal", "A leader makes a proposal only after an answer that the one before is not applied.")
 def latest_proposal(s: View, proposal: ProposalId, leader: BrokerId) -> Any:
     asked, answer = s.proposed(proposal), s.isr_answer(proposal)
     isr, latest = s.role(leader).isr, s.latest(leader)
@@ -163,7 +163,7 @@ def latest_proposal(s: View, proposal: ProposalId, leader: BrokerId) -> Any:
     )
 
 
-@conjunct("IsrAnswers", "The answer to a proposal names the decision that the proposal led to.")
+@conjunct("IsrAnswers", "The answer to a proposal contains the decision of the controller.")
 def isr_answers(s: View, proposal: ProposalId, replica: BrokerId) -> Any:
     asked, answer = s.proposed(proposal), s.isr_answer(proposal)
     granted = all_of(answer.given, is_one_of(answer.error, Error.NONE))
@@ -214,14 +214,14 @@ def last_isr_within_unread(s: View, partition_epoch: PartitionEpoch, leader: Bro
 
 @conjunct("LeaderCountsIsr", "A leader waits for every member of the ISR that the controller decided last in its epoch.")
 def leader_counts_isr(s: View, leader: BrokerId, replica: BrokerId) -> Any:
-    """And of the ELR, or else it commits nothing."""
+    """It also waits for every member of the ELR, or commits nothing."""
     last, counts = s.last_decision(s.epoch(leader)), s.counts_for_sure(leader, replica)
     in_sync = implies(member(replica, last.isr), counts)
     eligible = implies(member(replica, last.elr), any_of(counts, s.is_under_min(s.role(leader).isr.isr)))
     return implies(s.leads(leader), in_sync if s.min_isr == 1 else all_of(in_sync, eligible))
 
 
-@conjunct("CommittedIsShown", "A leader commits what all replicas that it waits for have shown.")
+@conjunct("CommittedIsShown", "A leader commits only records that all awaited replicas have shown.")
 def committed_is_shown(s: View, leader: BrokerId, replica: BrokerId, epoch: Epoch) -> Any:
     if leader is replica or leader == replica:
         return True

@@ -18,7 +18,7 @@ from proofs.theorems.kafka_next.view import View
 from spec.values import NO_EPOCH, BrokerId, Epoch, Offset
 
 
-@conjunct("LogShape", "Nothing is deleted at the start of a log.")
+@conjunct("LogShape", "No record is deleted at the start of a log.")
 def log_shape(s: View, broker: BrokerId) -> Any:
     log = s.log(broker)
     return all_of(
@@ -43,7 +43,8 @@ def epochs_in_order(s: View, broker: BrokerId, offset: Offset, later: Offset) ->
 
 
 @conjunct(
-    "OpenedByItself", "If a log ends with an epoch without records, its broker opened that epoch as leader and wrote none."
+    "OpenedByItself",
+    "An epoch without records at the end of a log was opened by its broker as leader, which wrote no record.",
 )
 def opened_by_itself(s: View, broker: BrokerId, offset: Offset) -> Any:
     log = s.log(broker)
@@ -81,7 +82,7 @@ def leader_log_shape(s: View, epoch: Epoch) -> Any:
     )
 
 
-@conjunct("LeaderLogInOrder", "A leader writes its own epoch, after all that it had when the epoch began.")
+@conjunct("LeaderLogInOrder", "A leader's records of its own epoch come after all records that it had when the epoch began.")
 def leader_log_in_order(s: View, epoch: Epoch, offset: Offset, later: Offset) -> Any:
     book = s.leader_log(epoch)
     own = epoch_at(book, later) == epoch
@@ -96,9 +97,7 @@ def leader_log_in_order(s: View, epoch: Epoch, offset: Offset, later: Offset) ->
     )
 
 
-@conjunct(
-    "LeaderKeepsLog", "A leader only appends while it leads. A leader that has stopped keeps that log until it starts again."
-)
+@conjunct("LeaderKeepsLog", "While it leads, a leader only appends. A stopped leader keeps that log until it starts again.")
 def leader_keeps_log(s: View, leader: BrokerId, offset: Offset) -> Any:
     epoch, log = s.epoch(leader), s.log(leader)
     book, leadership, opened = s.leader_log(epoch), s.leadership(epoch), opened_epoch(log)
@@ -115,7 +114,7 @@ def leader_keeps_log(s: View, leader: BrokerId, offset: Offset) -> Any:
     return all_of(implies(any_of(s.leads(leader), has_led), kept), implies(s.leads(leader), leading))
 
 
-@conjunct("WrittenByLeader", "A log is, up to any record, what the leader of the record's epoch had in its log.")
+@conjunct("WrittenByLeader", "A log is, up to any record, equal to the log of the leader of that record's epoch.")
 def written_by_leader(s: View, broker: BrokerId, offset: Offset, earlier: Offset) -> Any:
     log = s.log(broker)
     epoch = epoch_at(log, offset)

@@ -1,8 +1,8 @@
 """Kafka's replication protocol, message by message (`next`: 4.0 with its known defects repaired).
 
-What an epoch's leader committed is in the log of every later epoch's leader, and on every member of the controller's ISR.
-The model is `messages` with its bounds lifted: fetches, answers, proposals and decisions are in flight in any number, late
-for any time, or lost.
+A record that an epoch's leader committed is in the log of every later epoch's leader, and on every member of the
+controller's ISR. The model is `messages` with its bounds lifted: fetches, answers, proposals and decisions are in flight in
+any number, late for any time, or lost.
 """
 
 from collections.abc import Callable
@@ -130,7 +130,7 @@ def committed_on_later_leaders(s: View, epoch: Epoch, later: Epoch, offset: Offs
 
 @consequence("CommittedOnNextLeader")
 def committed_on_next_leader(s: View, replica: BrokerId, epoch: Epoch, offset: Offset) -> Any:
-    """One that has stopped and may have lost records cannot lead before it registers again, which takes it out."""
+    """A stopped broker that may have lost records cannot lead before it registers again, which removes it from the list."""
     candidate = all_of(s.is_listed(replica, s.partition), any_of(s.min_isr == 1, s.broker_epoch(replica) >= 0))
     committed = all_of(candidate, offset < s.leadership(epoch).committed)
     return implies(committed, has_same_record(s.log(replica), s.leader_log(epoch), offset))
@@ -227,7 +227,7 @@ CONSEQUENCES = (
 # ---- what makes counterexamples look like a cluster
 
 
-@conjunct("AppliedWhole", "A broker has replayed a decision as a whole.")
+@conjunct("AppliedWhole", "A broker has replayed a whole decision.")
 def applied_whole(s: View, broker: BrokerId, replica: BrokerId) -> Any:
     applied = s.applied(broker)
     decided = s.decision(applied.partition_epoch)
@@ -250,7 +250,7 @@ def values_are_new(s: View, broker: BrokerId, epoch: Epoch, offset: Offset, late
     )
 
 
-@conjunct("LeaderLogOpened", "A leader notes its epoch before it has written a record in it.")
+@conjunct("LeaderLogOpened", "A leader records its epoch before it has written a record in it.")
 def leader_log_opened(s: View, epoch: Epoch) -> Any:
     book, begun = s.leader_log(epoch), s.leadership(epoch).begun
     wrote = book.end_offset > s.leadership(epoch).start
@@ -278,11 +278,11 @@ def committed_before_the_last_epoch(s: View) -> bool:
 PREMISES: Any = tuple(
     name >= 0 for name in (NOW, EPOCH, PARTITION_EPOCH, FETCH, PROPOSAL, SURVIVES, CHECKPOINTED, BROKER_EPOCH)
 )
-"""What holds of the arguments of actions."""
+"""The conditions on the arguments of actions."""
 
 KAFKA_NEXT_THEOREM = Theorem(
     name=NAME,
-    summary="what was ever committed is on every later leader, and on every member of the ISR",
+    summary="every committed record is on every later leader, and on every member of the ISR",
     model=partial(unbounded, 1),
     bounded=partial(bounded, 1),
     view=View,
@@ -313,7 +313,7 @@ POWER_LOSS = f"{NAME}-power-loss"
 KAFKA_NEXT_POWER_LOSS_THEOREM = replace(
     KAFKA_NEXT_THEOREM,
     name=POWER_LOSS,
-    summary="the same with min ISR 2 and eligible leader replicas, where a broker that stops loses what it has not flushed",
+    summary="the same with min ISR 2 and eligible leader replicas, where a broker that stops loses unflushed records",
     model=partial(unbounded, LossyView.min_isr),
     bounded=partial(bounded, LossyView.min_isr),
     view=LossyView,

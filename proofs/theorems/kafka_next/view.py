@@ -18,7 +18,7 @@ class View(ReplicaView):
     # ---- brokers
 
     def epoch(self, replica: Any) -> Any:
-        """The highest leader epoch that the broker ever took part in, whatever it remembers."""
+        """The highest leader epoch that the broker ever took part in, even if it has lost that since."""
         return self.at("highestEpoch", replica)
 
     def broker_epoch(self, broker: Any) -> Any:
@@ -30,16 +30,16 @@ class View(ReplicaView):
         return self.at("registeredAt", broker)
 
     def is_intact(self, broker: Any, epoch: Any) -> Any:
-        """Whether the broker has all that it had when it was listed in the ISR or ELR of an epoch.
+        """Whether the broker has all records that it had when it was listed in the ISR or ELR of an epoch.
 
-        A broker that may have lost records is not listed any more from the epoch on in which it registers again.
+        A broker that may have lost records is no longer listed from the epoch on in which it registers again.
         """
         if self.min_isr == 1:
             return True
         return all_of(self.broker_epoch(broker) >= 0, epoch >= self.registered_at(broker).leader_epoch)
 
     def leads_in(self, broker: Any, epoch: Any) -> Any:
-        """Whether the broker leads in this epoch, as far as it knows."""
+        """Whether the broker believes it leads in this epoch."""
         return all_of(self.leads(broker), self.role(broker).leader_epoch == epoch)
 
     def counts(self, leader: Any, replica: Any) -> Any:
@@ -48,13 +48,13 @@ class View(ReplicaView):
         return any_of(member(replica, isr.isr), member(replica, isr.pending_isr))
 
     def counts_for_sure(self, leader: Any, replica: Any) -> Any:
-        """Whether it does, and will if an answer tells it that its proposal is refused."""
+        """Whether the high watermark waits for `replica`, even after a refusal of the leader's proposal."""
         isr = self.role(leader).isr
         proposed = all_of(member(replica, isr.pending_isr), no(self.isr_answer(self.latest(leader)).for_good))
         return any_of(member(replica, isr.isr), proposed)
 
     def is_unread(self, partition_epoch: Any, leader: Any) -> Any:
-        """Whether a decision makes `leader` lead, or tells it another ISR, and it does not know that yet."""
+        """Whether `leader` has not replayed yet a decision that makes it leader, or gives it another ISR."""
         decided = self.decision(partition_epoch)
         unknown = all_of(self.leads_in(leader, decided.leader_epoch), partition_epoch > self.known_partition_epoch(leader))
         return all_of(
@@ -80,15 +80,15 @@ class View(ReplicaView):
         return is_one_of(self.fetcher(broker).status, FetchStatus.FETCHING)
 
     def known(self, leader: Any, follower: Any) -> Any:
-        """What `leader` remembers of `follower`: its end offset, and the broker epoch with which it fetched."""
+        """The leader's state of `follower`: its end offset, and the broker epoch of its last fetch."""
         return self.at(f"knows of {follower}", leader)
 
     def heard(self, broker: Any, other: Any) -> Any:
-        """With which broker epoch a broker has heard another one to be registered."""
+        """The broker epoch of another broker in a broker's metadata."""
         return self.at(f"has heard of {other}", broker)
 
     def are_too_few(self, belongs: Callable[[Any], Any]) -> Any:
-        """Whether fewer than min ISR brokers belong to something."""
+        """Whether fewer than min ISR brokers satisfy a condition."""
         enough = combinations(self.brokers.ids or (), self.min_isr)
         return all_of(*(no(all_of(*map(belongs, some))) for some in enough))
 
@@ -160,7 +160,7 @@ class View(ReplicaView):
 
     @property
     def next_broker_epoch(self) -> Any:
-        """The broker epoch of the next broker that registers."""
+        """The broker epoch of the next registration."""
         return self.at("nextBrokerEpoch", None)
 
     def is_listed(self, broker: Any, decided: Any) -> Any:
@@ -183,7 +183,7 @@ class View(ReplicaView):
         return self.at("lastDecision", epoch)
 
     def leadership(self, epoch: Any) -> Any:
-        """What the leader of an epoch did in it: see `Leadership`."""
+        """The leadership of an epoch: see `Leadership`."""
         return self.at("leadership", epoch)
 
     def leader_log(self, epoch: Any) -> Any:
@@ -192,11 +192,11 @@ class View(ReplicaView):
 
     @property
     def furthest_commit(self) -> Any:
-        """The epoch whose leader has committed furthest, and up to where."""
+        """The epoch whose leader has committed furthest, and the end of its commits."""
         return self.at("furthestCommit", None)
 
     def is_committed(self, log: Any, offset: Any) -> Any:
-        """Whether a log holds at `offset` what is committed there."""
+        """Whether a log holds at `offset` the record that is committed there."""
         return all_of(
             offset < self.furthest_commit.end, has_same_record(log, self.leader_log(self.furthest_commit.epoch), offset)
         )
@@ -260,7 +260,9 @@ class View(ReplicaView):
         return all_of(epoch <= later, listed, self.epoch(replica) > epoch, self.is_intact(replica, later))
 
     def written_by_own_leader(self, broker: Any, asked: Any) -> Any:
-        """Where a fetch's last record comes from: its epoch's leader wrote it; or the broker opened that, and wrote none."""
+        """The origin of a fetch's last epoch: its leader wrote the record; or the broker opened the epoch, and wrote no
+        record.
+        """
         written = self.leader_log(asked.last_epoch)
         before = asked.offset - 1
         began = self.leadership(asked.last_epoch).begun

@@ -7,7 +7,10 @@ from spec.values import PartitionId
 
 @dataclass(frozen=True, slots=True)
 class ElectLeadersRequest:
-    """Elect the preferred leader, or with `unclean` any replica for want of a leader. Kafka: `ElectLeadersRequest`."""
+    """Elect the preferred leader, or with `unclean` any replica if the partition has no leader.
+
+    Kafka: `ElectLeadersRequest`.
+    """
 
     partition_id: PartitionId
     unclean: bool = False

@@ -1,4 +1,4 @@
-"""The answer of APIs that say only whether it was done."""
+"""The answer of APIs that return only an error."""
 
 from typing import NamedTuple
 
@@ -6,6 +6,6 @@ from spec.values import Error
 
 
 class ErrorResponse(NamedTuple):
-    """An answer that says only whether it was done."""
+    """An answer that has only an error."""
 
     error: Error

@@ -1,4 +1,4 @@
-"""UnregisterBroker (KIP-631): strike a broker off that will not come back."""
+"""UnregisterBroker (KIP-631): remove the registration of a broker that will not come back."""
 
 from dataclasses import dataclass
 
@@ -7,6 +7,6 @@ from spec.values import BrokerId
 
 @dataclass(frozen=True, slots=True)
 class UnregisterBrokerRequest:
-    """Forget a broker's registration. Kafka: `UnregisterBrokerRequest`."""
+    """Remove a broker's registration. Kafka: `UnregisterBrokerRequest`."""
 
     broker: BrokerId

@@ -1,4 +1,4 @@
-"""ControlledShutdown: a broker asks to be relieved of its leaderships (up to 3.9)."""
+"""ControlledShutdown: a broker asks the controller to move its leaderships (up to 3.9)."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ class ControlledShutdownRequest(NamedTuple):
 
 
 class ControlledShutdownResponse(NamedTuple):
-    """Which partitions the broker leads still; when none, it may stop. Kafka: `ControlledShutdownResponse`."""
+    """The partitions that the broker still leads; if there are none, it may stop. Kafka: `ControlledShutdownResponse`."""
 
     error: Error
     remaining: frozenset[PartitionId] = frozenset()

@@ -8,7 +8,7 @@ from spec.values import BrokerEpoch, BrokerId, Epoch, PartitionEpoch, PartitionI
 class LeaderAndIsrRequest(NamedTuple):
     """The controller announces a partition to one of its replicas. Kafka: `LeaderAndIsrRequest`.
 
-    `broker_epoch` is that of the incarnation which it is meant for (KIP-380, since 2.2), `NO_BROKER_EPOCH` before.
+    `broker_epoch` is that of the incarnation that the request is meant for (KIP-380, since 2.2), `NO_BROKER_EPOCH` before.
     `partition_epoch` is the version of the partition's ZooKeeper node.
     """
 

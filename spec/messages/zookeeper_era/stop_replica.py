@@ -1,4 +1,4 @@
-"""StopReplica: the controller ends a replica, or its fetching (up to 3.9)."""
+"""StopReplica: the controller deletes a replica, or stops its fetching (up to 3.9)."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from spec.values import BrokerEpoch, Epoch, PartitionId
 
 
 class StopReplicaRequest(NamedTuple):
-    """The controller ends a broker's replica of a partition, or only its fetching. Kafka: `StopReplicaRequest`."""
+    """The controller deletes a broker's replica of a partition, or only stops its fetching. Kafka: `StopReplicaRequest`."""
 
     controller_epoch: Epoch
     broker_epoch: BrokerEpoch

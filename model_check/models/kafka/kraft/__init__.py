@@ -1,1 +1,1 @@
-"""The KRaft controller, from 3.0 on: what it decides, what brokers read of it, and how they come and go."""
+"""The KRaft controller, from 3.0 on: its decisions, the metadata that brokers read, and their start and stop."""

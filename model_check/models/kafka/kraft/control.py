@@ -1,4 +1,4 @@
-"""What the controller decides by itself: creation, elections, reassignments, fencing; and what it makes of heartbeats."""
+"""The controller's own decisions: creation, elections, reassignments, fencing; and its handling of heartbeats."""
 
 from itertools import combinations
 
@@ -112,12 +112,12 @@ def _add_reassignments(board: Board) -> None:
 
 
 def _add_reassignment(board: Board, leader: BrokerId, target: frozenset[BrokerId] | None) -> None:
-    """Begin or (no `target`) cancel a reassignment, with `leader` as the replica that Kafka likes best for a leader."""
+    """Begin or (no `target`) cancel a reassignment, with `leader` as the preferred replica."""
     control = board.kraft
 
     def reassign(cluster: Cluster) -> Cluster | None:
         topic = cluster.topic
-        # The goal that the partition has already is no step. It would change the order of preference alone, which is not
+        # A target that the partition already has is no step. It would change the order of preference alone, which is not
         # kept here; and whether that changes depends on the brokers' ids, so they would not be interchangeable.
         if topic == NO_TOPIC or target == topic.replicas - topic.removing or (target is not None and leader not in target):
             return None
@@ -193,7 +193,7 @@ def _add_fencing(board: Board, replica: BrokerId, successor: BrokerId) -> None:
 def heartbeat(
     board: Board, cluster: Cluster, process: Process, unread: int, first: BrokerId, shutdown: bool
 ) -> ControllerStep:
-    """What the controller makes of a broker's heartbeat."""
+    """The controller's handling of a broker's heartbeat."""
     request = BrokerHeartbeatRequest(
         process.life.broker,
         process.life.broker_epoch,

@@ -1,7 +1,7 @@
 """Brokers stop, lose their power, start again, register and are unfenced.
 
-Two things happen in one step where nothing that lies between them could be told: a broker that is told to stop asks the
-controller at once; one that starts registers at once, for until then it is as good as down.
+Two events are one step where no property depends on the state in between: a broker that shall stop asks the controller at
+once; a broker that starts registers at once, because until then it behaves like one that is down.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ from spec.values import NO_BROKER_EPOCH, BrokerId, Error, Offset
 
 
 def add_lifecycle(board: Board, most: int) -> None:
-    """Add what the budgets of shutdowns allow, and the way back, which is never bounded."""
+    """Add the shutdowns that the budgets allow, and the restart, which is never bounded."""
     unclean, clean = board.parameters["unclean_shutdowns"], board.parameters["clean_shutdowns"]
     for replica in board.brokers:
         if unclean:
@@ -64,7 +64,7 @@ def add_lifecycle(board: Board, most: int) -> None:
 
 
 def _reads_no_more(board: Board, replica: BrokerId) -> list[Effect]:
-    """The effect of a stop on what a broker reads."""
+    """The effect of a stop on a broker's metadata."""
     reading = board.slots.reading[replica]
     return [] if board.keeps_its_past(replica) else [then(reading, lambda images: NOT_READING, reading)]
 
@@ -74,7 +74,7 @@ def _protocol(board: Board, life: BrokerLifecycle) -> BrokerProtocol:
 
 
 def _ask_to_stop(board: Board, successor: BrokerId, wanted: BrokerState) -> Callable[[Cluster, Process], Cluster | None]:
-    """What the controller decides when a broker wishes to stop, if that lets the broker go into the state `wanted`."""
+    """The controller's decision when a broker asks to stop, if the broker then gets into the state `wanted`."""
 
     def decide(cluster: Cluster, process: Process) -> Cluster | None:
         begun = begin_controlled_shutdown(process.life).state
@@ -162,7 +162,7 @@ def _registers(board: Board, cluster: Cluster, life: BrokerLifecycle, successor:
     asked = next_communication(life._replace(broker_epoch=NO_BROKER_EPOCH), Offset(0)).effects[0]
     assert isinstance(asked, SendToController)
     assert isinstance(asked.message, BrokerRegistrationRequest)
-    # The session of a broker that is down has expired, or the answer would be DUPLICATE_BROKER_REGISTRATION.
+    # The session of an incarnation that is down has expired; otherwise the answer would be DUPLICATE_BROKER_REGISTRATION.
     end_offset = Offset(registered(cluster, life.broker).broker_epoch + 1)
     state = controller_state(cluster, first=successor, silent=life.broker, end_offset=end_offset)
     return handle_broker_registration(board.kraft, state, asked.message, NOW)
@@ -221,7 +221,7 @@ def _add_registration(board: Board, replica: BrokerId, successor: BrokerId) -> N
 
 
 def _add_late_registration(board: Board, replica: BrokerId) -> None:
-    """A registration arrives a second time, long after the first. The broker does not hear the answer."""
+    """The registration of an incarnation arrives a second time, long after the first. The answer is lost."""
 
     def register(cluster: Cluster, process: Process) -> Cluster | None:
         if cluster.topic == NO_TOPIC or not is_up_as_registered(cluster, replica, process):
@@ -242,9 +242,9 @@ def _add_late_registration(board: Board, replica: BrokerId) -> None:
 
 
 def _add_late_answer(board: Board, replica: BrokerId) -> None:
-    """The registration of the last incarnation has arrived a second time, and the answer reaches the one that now starts.
+    """The registration of the last incarnation has arrived a second time, and the answer reaches the starting incarnation.
 
-    One that does not take it registers by itself; so only one that does is looked at.
+    An incarnation that does not take it registers by itself, so this is a step only for one that takes it.
     """
     slots = board.slots
     reads = (slots.cluster, slots.process[replica])

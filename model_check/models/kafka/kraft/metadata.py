@@ -1,4 +1,4 @@
-"""Brokers take what has arrived of the metadata: any number of decisions at once, as one difference of two images."""
+"""Brokers take new metadata: any number of decisions at once, as one difference of two images."""
 
 from typing import Any
 
@@ -30,12 +30,12 @@ def add_metadata(board: Board, most: int) -> None:
 
 
 def whole(topic: Topic) -> PartitionRegistration | None:
-    """The partition as the rules have it, if it exists."""
+    """The partition as a value of `spec`, if it exists."""
     return None if topic == NO_TOPIC else registration(topic)
 
 
 def apply_image(board: Board, replica: BrokerId, before: Image | None, after: Image, held: Held, process: Process) -> Held:
-    """What a broker holds when it has applied one image, and now applies another."""
+    """A broker's state when it has applied one image, and now applies another."""
     rules = board.rules[replica]
     own = broker(rules, replica, process, after.brokers)
     change = local_change(whole(before.topic) if before else None, whole(after.topic), replica)
@@ -89,6 +89,6 @@ def _add_replay(board: Board, replica: BrokerId, steps: int, change: View, time_
 
 
 def has_read(board: Board, replica: BrokerId, steps: int) -> Effect:
-    """The effect on what a broker has still to read."""
+    """The effect on a broker's unread metadata."""
     reading = board.slots.reading[replica]
     return then(reading, lambda images: images[steps:], reading)

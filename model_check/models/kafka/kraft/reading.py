@@ -1,7 +1,7 @@
-"""What a broker has read of the metadata, and what it has still to read.
+"""The metadata that a broker has read, and has still to read.
 
-The first image is the one that it has taken last. What it keeps of an image, and which images take the place of the one
-before, is a matter of reductions: see `model_check.models.kafka.reductions`.
+The first image is the one that it has taken last. Reductions say which parts of an image it keeps, and which images replace
+the one before: see `model_check.models.kafka.reductions`.
 """
 
 from typing import TypeAlias
@@ -13,13 +13,13 @@ from spec.values import BrokerId
 Reading: TypeAlias = tuple[Image, ...]
 
 NOT_READING: Reading = ()
-"""Of a broker that reads no metadata."""
+"""The value for a broker that reads no metadata."""
 
 
 def with_image(
     broker: BrokerId, reading: Reading, image: Image, reductions: frozenset[Reduction] = ALL_REDUCTIONS
 ) -> Reading:
-    """What a broker has to read when the controller has decided something."""
+    """A broker's unread metadata after a decision of the controller."""
     if reading == NOT_READING:
         return reading
     takes_its_place = Reduction.IDLE_IMAGES in reductions and is_same_to(broker, reading[-1], image)

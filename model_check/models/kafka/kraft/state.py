@@ -1,4 +1,4 @@
-"""The KRaft controller taken together from its slot, and apart again.
+"""The KRaft controller's state built from its slot, and the slot after a step.
 
 A broker epoch is the number of the broker's registration, not an offset of the metadata log: rules compare broker epochs of
 one broker only. The metadata log is not kept as records but as the images after each decision, since a decision is one
@@ -15,14 +15,14 @@ from spec.step import Reply
 from spec.values import NO_LEADER, UNKNOWN_OFFSET, BrokerId, Epoch, Offset
 
 END = Offset(1_000)
-"""Where the metadata log ends, as far as the rules ask; they ask who lags behind it."""
+"""The end of the metadata log; the rules only ask which brokers lag behind it."""
 
 
 LONG_AGO = 0
 
 
 def registration(topic: Topic, first: BrokerId = NO_LEADER) -> PartitionRegistration:
-    """The partition as the rules have it, with `first` as its preferred replica."""
+    """The partition as a value of `spec`, with `first` as its preferred replica."""
     return PartitionRegistration(
         replicas=in_order(topic.replicas, first),
         isr=topic.isr,

@@ -1,1 +1,1 @@
-"""What the model `kafka` must satisfy: in every state (`safety`), and at last (`liveness`)."""
+"""The properties of the model `kafka`: of every state (`safety`), and of infinite runs (`liveness`)."""

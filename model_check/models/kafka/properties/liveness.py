@@ -1,7 +1,7 @@
-"""What the model `kafka` promises for runs (of the model) without end, if nothing that heals is put off for ever.
+"""The liveness properties of the model `kafka`, under fairness of its healing actions.
 
-Disturbances are not fair: they need not happen, and their budgets end them. What heals is fair, each action to each party
-that waits for it, because Kafka tries again or has a timeout: see docs/kafka-model.md for the reason of each.
+Disturbances are not fair: they need not happen, and their budgets end them. Healing actions are fair, separately for each
+party that waits for them, because Kafka tries again or has a timeout: see docs/kafka-model.md for the reason of each.
 """
 
 from functools import partial
@@ -43,7 +43,7 @@ HEALING = (
     weak("TakeFirstImage", of=("broker",)),
     weak("Unfence", of=("broker",)),
 )
-"""What is not put off for ever. Which of these actions a model has depends on its bounds."""
+"""The healing actions, which are fair. The bounds of a model say which of them it has."""
 
 
 def add_liveness(board: Board) -> None:
@@ -56,19 +56,19 @@ def add_liveness(board: Board) -> None:
             "BrokerComesBack",
             "leads-to",
             tuple(_comes_back(board, broker) for broker in board.brokers),
-            "a broker that is down, fenced or in controlled shutdown takes part again",
+            "a broker that is down, fenced or in controlled shutdown is up and unfenced again",
         ),
         LivenessProperty(
             "LeaderTakesOffice",
             "leads-to",
             (_takes_office(board),),
-            "a partition without a leader in office gets one, or no broker is up",
+            "a partition without a true leader gets one, or no broker is up",
         ),
         LivenessProperty(
             "IsrChangeCompletes",
             "leads-to",
             tuple(_completes(board, broker) for broker in board.brokers),
-            "a pending ISR change is granted, refused or superseded, or its leader leads no more",
+            "a pending ISR change is granted, refused or superseded, or its leader is deposed",
         ),
         LivenessProperty(
             "WriteIsAnswered",
@@ -80,13 +80,13 @@ def add_liveness(board: Board) -> None:
             "AcknowledgedIsReplicated",
             "leads-to",
             tuple(_is_replicated(board, value) for value in values),
-            "a record that a producer was told is safe is in the log of every replica",
+            "an acknowledged record is in the log of every replica",
         ),
         LivenessProperty(
             "ActiveReplicaJoinsIsr",
             "leads-to",
             tuple(_joins(board, broker) for broker in board.brokers),
-            "a replica whose broker takes part is in the ISR at some time, or takes part no more",
+            "a replica whose broker is up and unfenced is in the ISR at some time, or the broker is not up and unfenced",
         ),
         LivenessProperty(
             "IsrIsWholeAgain",
@@ -98,13 +98,13 @@ def add_liveness(board: Board) -> None:
 
 
 def _unless(premise: Local, label: str) -> Case:
-    """The case that a state of affairs does not last."""
+    """A case: the goal is that a condition no longer holds."""
     function = premise.function
     return Case(label, ((premise,),), ((when(lambda *values: not function(*values), *premise.reads),),))
 
 
 def takes_part(broker: BrokerId, cluster: AnyCluster, process: Process) -> bool:
-    """Whether a broker runs, and is neither fenced nor on its way out."""
+    """Whether a broker is up, and neither fenced nor in controlled shutdown."""
     entry = registered(cluster, broker)
     is_up = process.up and process.published and is_current_epoch(cluster, broker, process.life.broker_epoch)
     wanted = not entry.fenced and not entry.in_controlled_shutdown and broker not in cluster.leaving

@@ -1,4 +1,4 @@
-"""What the model `kafka` must satisfy in every state: what replication rests on, and what its users rely on."""
+"""The invariants of the model `kafka`: V1 to V11, and claims about clients (see docs/kafka-model.md)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -62,7 +62,7 @@ def _leadership(board: Board) -> None:
 
 
 def _eligible_view(board: Board, broker: BrokerId) -> View:
-    """The log of a broker that may be elected cleanly, sooner or later: it is up as registered, and ISR or ELR list it."""
+    """The log of a broker that may be elected cleanly: its registered incarnation is up, and in ISR or ELR."""
     slots = board.slots
 
     def log_of_candidate(cluster: AnyCluster, process: Process, log: Log) -> RecordLog | None:
@@ -75,10 +75,10 @@ def _eligible_view(board: Board, broker: BrokerId) -> View:
 
 
 def _is_listed(board: Board, cluster: AnyCluster, broker: BrokerId) -> bool:
-    """Whether ISR or ELR list a broker in the broker epoch with which it is registered.
+    """Whether ISR or ELR contain the registered incarnation of a broker.
 
-    A session that a controller on ZooKeeper has not noticed is listed in the place of an earlier one, and leaves the ISR
-    when it is noticed; not so the last in-sync replica, nor where the controller cannot tell sessions apart.
+    An incarnation that a ZooKeeper controller has not noticed has the place of an earlier one, and leaves the ISR when it is
+    noticed. Exceptions are the last in-sync replica, and controllers that cannot distinguish incarnations.
     """
     topic = cluster.topic
     if broker not in topic.replicas & (topic.isr | topic.elr):
@@ -109,13 +109,13 @@ def _candidates(board: Board) -> None:
     model.always(
         "AcknowledgedOnNextLeader",
         [when(has_acknowledged, slots.clients, candidate[broker]) for broker in board.brokers],
-        "a record that a producer was told is safe is on every possible next leader",
+        "an acknowledged record is on every possible next leader",
         "Acknowledged",
     )
     model.sometimes(
         "Acknowledged",
         [when(lambda clients: len(clients.told) > 0, slots.clients)],
-        "a producer is told that its record is safe",
+        "a record is acknowledged",
     )
     model.sometimes(
         "LeaderHasCommitted",
@@ -157,7 +157,7 @@ def _isr(board: Board) -> None:
     model.always(
         "WeakIsr",
         [when(member_agrees(other), presumed[one], own_isr[one], slots.log[other]) for one, other in board.pairs()],
-        "what lies below a presumed leader's high watermark is on every member of the ISR that this leader believes in"
+        "every record below a presumed leader's high watermark is on every member of this leader's own ISR"
         " (not so once a member has lost records)",
         "LeaderHasCommitted",
         by_default=by_default and not board.parameters["reassignments"],
@@ -165,7 +165,7 @@ def _isr(board: Board) -> None:
     model.always(
         "StrongIsr",
         [when(member_agrees(other), presumed[one], true_isr, slots.log[other]) for one, other in board.pairs()],
-        "what lies below a presumed leader's high watermark is on every member of the controller's ISR"
+        "every record below a presumed leader's high watermark is on every member of the controller's ISR"
         " (not so once a member has lost records)",
         "LeaderHasCommitted",
         by_default=by_default,
@@ -181,7 +181,7 @@ def _isr(board: Board) -> None:
     model.always(
         "QuorumSuperset",
         [when(covers(broker), slots.role[broker], views.current, slots.process[broker]) for broker in board.brokers],
-        "the leader in office counts every member of the controller's ISR as one that may be in sync",
+        "the true leader's maximal ISR contains the controller's ISR",
         "SomebodyLeads",
     )
 
@@ -246,7 +246,7 @@ def _acknowledged(board: Board, in_office: dict[BrokerId, View]) -> None:
     model.always(
         "AcknowledgedOnLeader",
         terms,
-        "the leader in office holds every record that a producer was told is safe",
+        "the true leader holds every acknowledged record",
         "AcknowledgedAcrossLeaders",
     )
     model.sometimes(
@@ -262,7 +262,7 @@ def _acknowledged(board: Board, in_office: dict[BrokerId, View]) -> None:
             )
             for broker in board.brokers
         ],
-        "a leader is in office after a record was acknowledged in an earlier epoch",
+        "there is a true leader after a record was acknowledged in an earlier epoch",
     )
     model.always(
         "LeaderCompleteness",
@@ -273,7 +273,7 @@ def _acknowledged(board: Board, in_office: dict[BrokerId, View]) -> None:
 
 
 def _reads(board: Board) -> None:
-    """What consumers can have read is what a presumed leader shows below its high watermark."""
+    """V9. Consumers can read the records below a presumed leader's high watermark."""
     model, slots = board.model, board.slots
     model.always(
         "ConsistentRead",
@@ -285,7 +285,7 @@ def _reads(board: Board) -> None:
 
 
 def _promises_latest_offset(board: Board) -> bool:
-    """Whether all brokers here promise it; releases before 2.2 fail so soon that nothing else would be seen."""
+    """Whether all brokers promise it; releases before 2.2 fail so soon that no other violation would be found."""
     return all(rules.protocol.promises_latest_offset for rules in board.rules.values())
 
 
@@ -314,14 +314,14 @@ def _latest_offset(board: Board, in_office: dict[BrokerId, View]) -> None:
             )
             for broker in board.brokers
         ],
-        "the leader in office names a consumer no latest offset that lies before what consumers can have read",
+        "the true leader's latest offset is not before a record that consumers can have read",
         "Read",
         by_default=_promises_latest_offset(board),
     )
 
 
 def _once(board: Board) -> None:
-    """What the sequence numbers of an idempotent producer are for (KIP-98)."""
+    """The purpose of an idempotent producer's sequence numbers (KIP-98)."""
     if not board.parameters["retries"]:
         return
     model, slots = board.model, board.slots
@@ -344,7 +344,7 @@ def _once(board: Board) -> None:
 
 
 def _unclean(board: Board) -> None:
-    """A broker that has stopped without warning is trusted with nothing when it is back, until it has fetched."""
+    """V11. A new incarnation after an unclean shutdown is neither in sync nor eligible before it has fetched."""
     if not board.parameters["unclean_shutdowns"]:
         return
     model, slots = board.model, board.slots
@@ -367,7 +367,7 @@ def _unclean(board: Board) -> None:
             )
             for broker in board.brokers
         ],
-        "a broker that comes back without having stopped in order is neither in the ISR nor eligible before it has fetched",
+        "a broker that comes back from an unclean shutdown is neither in the ISR nor eligible before it has fetched",
         "ComesBack",
     )
     model.sometimes(
@@ -380,5 +380,5 @@ def _unclean(board: Board) -> None:
             )
             for broker in board.brokers
         ],
-        "a broker comes back that did not stop in order",
+        "a broker comes back from an unclean shutdown",
     )

@@ -1,1 +1,1 @@
-"""The controller that works on ZooKeeper, up to 2.8: what it decides, what it tells brokers, and how they come and go."""
+"""The ZooKeeper controller, up to 2.8: its decisions, its requests to brokers, and the brokers' start and stop."""

@@ -1,8 +1,8 @@
-"""A broker handles the controller's requests, one after the other; and its sessions with ZooKeeper end and begin again.
+"""A broker handles the controller's requests, one after the other; its sessions with ZooKeeper end and begin again.
 
-The controller sends a broker one request at a time, and sends it again over a new connection until it is answered, also to a
-later incarnation of the broker. What waits is lost when the controller closes the connection: when it notices that the
-broker is gone, or when it is replaced.
+The controller sends a broker one request at a time, and repeats it over a new connection until it is answered, even by
+another incarnation of the broker. Waiting requests are lost when the controller closes the connection: when it notices that
+the broker is gone, or when it is replaced.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ from spec.zookeeper.protocol import LiveBroker
 
 
 def add_zookeeper_brokers(board: Board) -> None:
-    """Add the handling of requests, and what the budgets of expired sessions and of shutdowns allow."""
+    """Add the handling of requests, and the expired sessions and shutdowns that the budgets allow."""
     unclean, clean = board.parameters["unclean_shutdowns"], board.parameters["clean_shutdowns"]
     for replica in board.brokers:
         _add_handling(board, replica, answered=True)
@@ -80,7 +80,7 @@ class Obeyed(NamedTuple):
 
 
 def handled(board: Board, replica: BrokerId, order: Order, known_controller: Epoch, process: Process, held: Held) -> Obeyed:
-    """What becomes of a broker when it handles a request."""
+    """A broker's state after it has handled a request."""
     rules = board.rules[replica]
     own = broker(rules, replica, process, NOBODY_KNOWN)._replace(shutting_down=False)
     before = ZkReplica(known_controller, partition_of(held))
@@ -184,7 +184,7 @@ def _new_session(entry: BrokerRegistration, process: Process) -> BrokerRegistrat
 
 
 def _add_expiry(board: Board, replica: BrokerId) -> None:
-    """The session of a broker that runs ends, and it begins another one."""
+    """The session of a running broker ends, and it begins another one."""
     cluster, process = board.slots.cluster, board.slots.process[replica]
     board.model.action(
         "ExpireSession",
@@ -217,7 +217,7 @@ def _add_expiry(board: Board, replica: BrokerId) -> None:
 
 
 def _add_expiry_when_down(board: Board, replica: BrokerId) -> None:
-    """The session of a broker that is down ends, and with it what it has still to write."""
+    """The session of a broker that is down ends, and its unfinished write is lost."""
     cluster, process = board.slots.cluster, board.slots.process[replica]
     board.model.action(
         "ExpireDown",
@@ -242,7 +242,7 @@ def _writes_no_more(board: Board, replica: BrokerId) -> list[Effect]:
 
 
 def _stops_hearing(board: Board, replica: BrokerId) -> list[Effect]:
-    """The effects of a stop on what the broker has heard of controllers, and on what has strayed on its way to it."""
+    """The effects of a stop on the controller epoch that the broker knows, and on a stray request."""
     inbox = board.slots.inbox[replica]
     return [
         then(board.slots.heard[replica], lambda: FIRST_CONTROLLER),
@@ -251,7 +251,7 @@ def _stops_hearing(board: Board, replica: BrokerId) -> list[Effect]:
 
 
 def _asked_to_stop(board: Board, successor: BrokerId, cluster: ZkCluster, process: Process) -> ZkDecision | None:
-    """What the controller decides when a broker wishes to stop; `None` if it does not know of the broker."""
+    """The controller's decision when a broker asks to stop; `None` if it does not know the broker."""
     control, live = board.zookeeper, LiveBroker(process.life.broker, process.life.broker_epoch)
     request = ControlledShutdownRequest(live.broker, control.protocol.epoch_of(live))
 
@@ -265,7 +265,9 @@ def _asked_to_stop(board: Board, successor: BrokerId, cluster: ZkCluster, proces
 
 
 def _add_clean_stop(board: Board, replica: BrokerId) -> None:
-    """A broker asks the controller, again while it leads still; and stops when it does not, or has asked often enough."""
+    """A broker asks the controller to stop, again while it still leads. It stops when it no longer leads, or has asked often
+    enough.
+    """
     slots = board.slots
     cluster, process = slots.cluster, slots.process[replica]
     runs_on = when(lambda process: process.up and process.life.state == BrokerState.RUNNING, process)
@@ -313,7 +315,7 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
 
 
 def _add_start(board: Board, replica: BrokerId) -> None:
-    """A broker starts, and registers in ZooKeeper: only once the session of its earlier incarnation has ended.
+    """A broker starts, and registers in ZooKeeper: only once the session of the incarnation before has ended.
 
     If there is a partition, it has caught up (`published`) once it has handled a request.
     """

@@ -1,4 +1,4 @@
-"""What the controller that works on ZooKeeper decides: creation, elections, reassignments, who is there; and its failover.
+"""The decisions of the ZooKeeper controller: creation, elections, reassignments, changes of live brokers; and its failover.
 
 Each event is one decision, with all its writes and requests. If a leader writes before the first of these, the controller
 reads the node again, and the outcome is that of the leader's write before the event. A leader that was announced by one of
@@ -27,11 +27,11 @@ from spec.zookeeper.controller import (
 )
 
 Decides = Callable[[ZkCluster], ZkDecision | None]
-"""What the controller decides, in view of ZooKeeper and its own memory; `None` if nothing."""
+"""The controller's decision, from ZooKeeper and its own memory; `None` if there is none."""
 
 
 def add_zookeeper_control(board: Board) -> None:
-    """Add what the controller does by itself."""
+    """Add the controller's own decisions."""
     for leader in board.brokers:
         _add(board, "CreatePartition", {"leader": leader}, "creates the partition", _creates(board, leader))
         if board.parameters["elections"]:
@@ -52,7 +52,7 @@ def _brokers_come_and_go(board: Board) -> bool:
 
 
 def once(board: Board, chosen: BrokerId, outcome: Callable[[BrokerId], ZkDecision | None]) -> ZkDecision | None:
-    """The outcome with `chosen` as the replica that is liked best, unless an earlier one leads to the same."""
+    """The outcome with `chosen` as the preferred replica, unless an earlier choice has the same outcome."""
     decision = outcome(chosen)
     return None if decision in [outcome(broker) for broker in board.brokers if broker < chosen] else decision
 
@@ -111,7 +111,7 @@ def _notices(board: Board, successor: BrokerId) -> Decides:
 
 
 def _fails_over(board: Board, successor: BrokerId) -> Decides:
-    """A new controller knows of nothing but what ZooKeeper holds. The old one does nothing from here on."""
+    """A new controller knows only the content of ZooKeeper. The old one makes no more decisions."""
     control = board.zookeeper
 
     def fail_over(cluster: ZkCluster) -> ZkDecision | None:
@@ -134,7 +134,7 @@ def _fails_over(board: Board, successor: BrokerId) -> Decides:
 
 
 def _add_reassignments(board: Board, leader: BrokerId) -> None:
-    """Begin a reassignment, or go on with it; `leader` is the replica that is liked best for a leader."""
+    """Begin a reassignment, or go on with it; `leader` is the preferred replica."""
     for count in range(2, len(board.brokers) + 1):
         for some in combinations(board.brokers, count):
             if leader in some:

@@ -1,8 +1,8 @@
-"""Up to 2.6 a leader writes an ISR to ZooKeeper itself, on condition that the partition's node is as it knows it.
+"""Up to 2.6 a leader writes an ISR to ZooKeeper itself, if the partition's node still has the version that it knows.
 
 It holds the partition's lock until ZooKeeper has answered, so the write and the answer are one step. A confirmation may be
-lost with the connection to ZooKeeper: then the leader, still under the lock, sends the write again when it is connected, and
-if that is refused looks whether the node is what it has written. The controller may have written in between.
+lost with the connection to ZooKeeper. Then the leader, which still holds the lock, sends the write again when it is
+connected. If that is refused, it checks whether the node holds its write. The controller may have written in between.
 """
 
 from model_check.core.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, then, when
@@ -33,7 +33,7 @@ NO_PARTITION = Partition(PARTITION, LocalLog(EMPTY_LOG))
 
 
 def add_isr_writes(board: Board, leader: BrokerId) -> None:
-    """Add the writes of one leader. That it wants to write is part of what it does about a fetch, or about laggards."""
+    """Add the writes of one leader. The decision to write is part of handling a fetch, or of a shrink."""
     slots = board.slots
     reads = (slots.cluster, slots.exchange[leader])
     sent, written = _is(board, leader, Under.SENT), _is(board, leader, Under.WRITTEN)

@@ -1,8 +1,8 @@
-"""ZooKeeper and its controller taken together from their slot, and apart again; and the requests that reach a broker.
+"""The state of ZooKeeper and its controller built from their slot, the slot after a step, and the requests to brokers.
 
-The controller's cache of the partition is not kept: before each decision it reads the node again (and again, until its write
-is accepted), and what it announces without reading, the leader and the leader epoch, nobody else changes. Nor is kept which
-controller has written the node: one that is replaced decides nothing here.
+The controller's cache of the partition is not kept. Before each decision it reads the node again, until its write is
+accepted. It announces leader and leader epoch without reading, but no other party changes these. The writer of the node is
+not kept either, because a replaced controller makes no decisions here.
 """
 
 from typing import NamedTuple
@@ -29,9 +29,9 @@ from spec.zookeeper.protocol import LiveBroker, ZkController, ZkControllerProtoc
 
 
 class ZkDecision(NamedTuple):
-    """What has been decided and written, and what is sent: to each broker its orders, in order.
+    """A decision that has been written, and the requests to each broker, in order.
 
-    `closed`: brokers to which the connection is closed before that, so that what waited for them is lost. `replaced`: a new
+    `closed`: brokers to which the connection is closed before, so that their waiting requests are lost. `replaced`: a new
     controller has decided, on connections of its own.
     """
 
@@ -67,7 +67,7 @@ def zk_state(cluster: ZkCluster, first: BrokerId = NO_LEADER) -> ZkControllerSta
 
 
 def live_now(rules: ZkControllerProtocol, brokers: frozenset[BrokerRegistration]) -> frozenset[LiveBroker]:
-    """The brokers with a session, as far as the controller can tell their sessions apart."""
+    """The brokers with a session; the incarnations only if the controller can distinguish them."""
     there = [LiveBroker(entry.broker, entry.broker_epoch) for entry in brokers if not entry.fenced]
     return frozenset(live._replace(broker_epoch=rules.epoch_of(live)) for live in there)
 
@@ -87,7 +87,7 @@ def topic_of(partition: ZkPartition) -> Topic:
 
 
 def decided_by(before: ZkCluster, step: ZkStep) -> ZkDecision:
-    """A decision carried out: all writes are accepted, for the node is as the controller has read it."""
+    """A decision after its writes: all are accepted, because the node is as the controller has read it."""
     node, mail = node_of(before.topic), []
     for effect in step.effects:
         if isinstance(effect, NodeCreation):
@@ -176,7 +176,7 @@ def stop_replica(order: Order) -> StopReplicaRequest:
 def with_mail(
     broker: BrokerId, inbox: Inbox, decision: ZkDecision, reductions: frozenset[Reduction] = ALL_REDUCTIONS
 ) -> Inbox:
-    """What a broker has still to handle after a decision."""
+    """The requests that a broker has still to handle after a decision."""
     orders, stray = inbox.orders, inbox.stray
     if decision.replaced:
         orders, stray = (), inbox.orders[:1] or inbox.stray

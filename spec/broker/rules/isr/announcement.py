@@ -1,11 +1,11 @@
-"""What a replica takes of an announced partition state, and what that makes of a pending proposal."""
+"""Which announcements of the partition a replica takes, and their effect on a pending proposal."""
 
 from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
 from spec.values import NO_PARTITION_EPOCH, Epoch, PartitionEpoch
 
 
 def is_later_leader_epoch(known: Epoch, announced: Epoch) -> bool:
-    """Whether an announced leader epoch is later than the one that a replica goes by.
+    """Whether an announced leader epoch is later than the replica's own.
 
     **Kafka:** `ReplicaManager.becomeLeaderOrFollower`.
     """
@@ -25,9 +25,9 @@ def takes_later_leader_epoch(leader_epoch: Epoch, leader: LeaderIsr, epoch: Epoc
 def takes_no_older_partition_epoch(
     leader_epoch: Epoch, leader: LeaderIsr, epoch: Epoch, partition_epoch: PartitionEpoch
 ) -> bool:
-    """Whether a replica takes an announcement of the partition: any that is not older than what it knows.
+    """Whether a replica takes an announcement of the partition: one that is not older than its own state.
 
-    The same partition epoch is taken too, since the answer to the leader's own proposal may come first.
+    It takes one of the same partition epoch, too, because the answer to the leader's own proposal may come first.
 
     **Kafka:** `Partition.makeLeader`, `makeFollower` (since 3.3).
     """
@@ -43,16 +43,17 @@ def is_newer_partition(leader: LeaderIsr, announced: PartitionIsr) -> bool:
 
 
 def apply_partition(leader: LeaderIsr, announced: PartitionIsr) -> LeaderIsr:
-    """The leader's state as announced by the controller; nothing is pending any more. **Kafka:** `Partition.makeLeader`."""
+    """The leader's state as announced by the controller, without a pending proposal. **Kafka:** `Partition.makeLeader`."""
     return LeaderIsr(announced.isr, announced.partition_epoch, frozenset(), NO_PARTITION_EPOCH)
 
 
 def apply_news(leader: LeaderIsr, announced: PartitionIsr) -> LeaderIsr:
-    """As `apply_partition`, but what the leader knows already changes nothing: a proposal made since then stays pending.
+    """As `apply_partition`, but an announcement of the leader's present state changes nothing: a later proposal stays
+    pending.
 
-    The answer to a proposal tells the new state, often before the metadata do. If the leader has proposed again by then,
-    the late announcement must not make it forget that: the controller may grant the second proposal, and whom it admits
-    would not be waited for.
+    The answer to a proposal has the new state, often before the metadata. If the leader has then proposed again, the late
+    announcement must not drop the second proposal. The controller may grant it, and the leader would not wait for the new
+    member.
 
     **Kafka:** no release; the repair of `apply_partition` in `Partition.makeLeader`.
     """
@@ -60,9 +61,9 @@ def apply_news(leader: LeaderIsr, announced: PartitionIsr) -> LeaderIsr:
 
 
 def may_take_granted(leader: LeaderIsr, leader_epoch: Epoch, granted: PartitionIsr, granted_in: Epoch) -> bool:
-    """Whether a leader takes the partition as the controller's answer has it: of its leader epoch, and not an older state.
+    """Whether a leader takes the partition of the controller's answer: of its leader epoch, and not older than its state.
 
-    The same partition epoch is taken too. Parameters: the leader's state and leader epoch; the answer's.
+    It takes the same partition epoch, too. Parameters: the leader's state and leader epoch; the answer's.
 
     **Kafka:** `Partition.handleAlterPartitionUpdate`.
     """

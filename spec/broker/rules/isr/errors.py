@@ -1,4 +1,4 @@
-"""What a leader does with a proposal that was not granted, by error and release."""
+"""A leader's reaction to the refusal of a proposal, by error and release."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -8,13 +8,13 @@ from spec.values import Error
 
 
 class AfterError(Enum):
-    """What a leader does with its proposal when it was not granted."""
+    """A leader's reaction to the refusal of its proposal."""
 
     ROLL_BACK = "roll back"
-    """The proposal was certainly not applied and never will be: back to the ISR last confirmed."""
+    """The proposal was certainly not applied and never will be: back to the last confirmed ISR."""
 
     AWAIT_METADATA = "await metadata"
-    """What the leader knows is out of date, or may be: everybody who may be in sync counts until it learns more."""
+    """The leader's state is outdated, or may be: every replica that may be in sync counts until new metadata come."""
 
     RETRY = "retry"
     """The same proposal again."""
@@ -27,10 +27,10 @@ OUT_OF_DATE = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.FENCED_LEADER_EPOCH, Erro
 
 
 def roll_back_always(error: Error) -> AfterError:
-    """A write to ZooKeeper that was refused was not done.
+    """A refused write to ZooKeeper counts as not done.
 
-    Not so if it had been done, its confirmation was lost, and the controller has written since: then the refusal is of the
-    second attempt. The leader believes in an ISR that is no longer in force, and may commit without a member.
+    This is wrong if the write was done, its confirmation was lost, and the controller has written since: then the refusal
+    concerns the second attempt. The leader keeps an ISR that is no longer in force, and may commit without a member.
 
     **Kafka:** `Partition.updateIsr` up to 2.6.
     """
@@ -43,7 +43,7 @@ def never_roll_back(error: Error) -> AfterError:
 
 
 def roll_back_if_not_attempted(error: Error) -> AfterError:
-    """As `never_roll_back`, but `OPERATION_NOT_ATTEMPTED` says that the proposal was not looked at.
+    """As `never_roll_back`, but `OPERATION_NOT_ATTEMPTED` proves that the proposal was not applied.
 
     **Kafka:** `Partition.handleAlterPartitionError`, 3.1.
     """
@@ -59,7 +59,7 @@ def give_up_if_invalid(error: Error) -> AfterError:
 
 
 def roll_back_if_ineligible(error: Error) -> AfterError:
-    """As `give_up_if_invalid`; an ineligible replica proves it too. `NEW_LEADER_ELECTED` says that it *was* applied.
+    """As `give_up_if_invalid`; `INELIGIBLE_REPLICA` proves it, too. `NEW_LEADER_ELECTED` proves that it *was* applied.
 
     **Kafka:** `Partition.handleAlterPartitionError` (KIP-841, since 3.3).
     """

@@ -1,4 +1,4 @@
-"""Who may join the in-sync replicas, and who drops out."""
+"""Which replicas may join the in-sync replicas, and which drop out."""
 
 from spec.broker.rules.followers import Brokers, Follower, is_caught_up
 from spec.metadata import broker_of, is_active
@@ -19,7 +19,7 @@ def eligible_while_active(brokers: Brokers, replica: BrokerId, broker_epoch: Bro
 
 
 def eligible_in_its_broker_epoch(brokers: Brokers, replica: BrokerId, broker_epoch: BrokerEpoch) -> bool:
-    """A replica may be in sync if its broker is active, and it is the broker's present incarnation that has fetched.
+    """A replica may be in sync if its broker is active, and the broker's present incarnation has fetched.
 
     **Kafka:** `Partition.isReplicaIsrEligible`, `isBrokerEpochIsrEligible` (KIP-903, since 3.5).
     """
@@ -30,10 +30,10 @@ def eligible_in_its_broker_epoch(brokers: Brokers, replica: BrokerId, broker_epo
 
 
 def has_reached_high_watermark(end_offset: Offset, high_watermark: Offset, epoch_start: Offset) -> bool:
-    """Whether a follower has all that its leader knows to be committed.
+    """Whether a follower has all records that its leader knows to be committed.
 
-    Parameters: where the follower's log ends, as the leader knows; the leader's high watermark; where the leader's log
-    ended when its epoch began (offsets).
+    Parameters: the follower's log end, as the leader knows it; the leader's high watermark; the leader's log end when its
+    epoch began (offsets).
 
     **Kafka:** `Partition.maybeExpandIsr` up to 2.0.
     """
@@ -41,9 +41,9 @@ def has_reached_high_watermark(end_offset: Offset, high_watermark: Offset, epoch
 
 
 def has_reached_epoch_start(end_offset: Offset, high_watermark: Offset, epoch_start: Offset) -> bool:
-    """As `has_reached_high_watermark`, and the follower has all that an earlier leader can have committed.
+    """As `has_reached_high_watermark`, and the follower has all records that an earlier leader can have committed.
 
-    That lies before `epoch_start`. Lag in time does not matter.
+    These lie before `epoch_start`. Lag in time does not matter.
 
     **Kafka:** `Partition.isFollowerInSync` (KAFKA-7128, since 2.1).
     """
@@ -51,7 +51,7 @@ def has_reached_epoch_start(end_offset: Offset, high_watermark: Offset, epoch_st
 
 
 def joins_at_any_isr_size(caught_up: bool, under_min_isr: bool) -> bool:
-    """Whoever has reached the high watermark may join, however far it is behind, and however small the ISR is.
+    """A follower that has reached the high watermark may join, with any lag and any size of the ISR.
 
     Below min ISR the high watermark stands still, so a follower joins and drops out again and again (KAFKA-19996).
 
@@ -76,7 +76,7 @@ def out_of_sync(
     now: int,
     max_lag: int,
 ) -> frozenset[BrokerId]:
-    """Which members of the ISR have dropped out: not caught up for `max_lag` milliseconds, or not known at all.
+    """The members of the ISR to drop: not caught up for `max_lag` milliseconds, or unknown to the leader.
 
     **Kafka:** `Partition.getOutOfSyncReplicas`, asked every half of `replica.lag.time.max.ms`.
     """

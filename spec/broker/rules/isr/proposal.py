@@ -1,7 +1,7 @@
 """A leader's ISR, and its proposals for another (KIP-497).
 
-Between proposal and answer the leader does not know its ISR. It then counts every replica that *may* be in sync: the ISR
-it knows of, and the one it has proposed.
+Between proposal and answer the leader does not know its ISR. It then counts every replica that *may* be in sync: the last
+confirmed ISR, and the proposed one.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from spec.values import NO_PARTITION_EPOCH, BrokerId, PartitionEpoch
 
 
 class PartitionIsr(NamedTuple):
-    """An ISR and the partition epoch it belongs to: the controller's state, a request, and an announcement.
+    """An ISR with its partition epoch: in the controller's state, in a request, and in an announcement.
 
     A request carries the partition epoch that its sender knew. Kafka: `PartitionRegistration`, `AlterPartitionRequest`.
     """
@@ -20,7 +20,7 @@ class PartitionIsr(NamedTuple):
 
 
 class LeaderIsr(NamedTuple):
-    """The leader's side: the ISR it knows to be committed, and what it has proposed on top of that (empty if nothing).
+    """The leader's side: the last confirmed ISR, and the ISR of its pending proposal (empty if there is none).
 
     Kafka: `PartitionState`: `CommittedPartitionState`, `PendingExpandIsr`, `PendingShrinkIsr`.
     """
@@ -39,7 +39,7 @@ class Proposal(NamedTuple):
 
 
 def maximal_isr(leader: LeaderIsr) -> frozenset[BrokerId]:
-    """Every replica that may be in sync, whichever way a pending proposal ends. **Kafka:** `PartitionState.maximalIsr`."""
+    """Every replica that may be in sync, by either outcome of a pending proposal. **Kafka:** `PartitionState.maximalIsr`."""
     return leader.isr | leader.pending_isr
 
 
@@ -58,18 +58,18 @@ def propose(leader: LeaderIsr, isr: frozenset[BrokerId]) -> Proposal:
 
 
 def propose_as_if_granted(leader: LeaderIsr, isr: frozenset[BrokerId]) -> Proposal:
-    """Ask the controller for `isr`, and behave as if it had agreed. **Kafka:** no release does; see KIP-497."""
+    """Ask the controller for `isr`, and behave as if it had granted it. **Kafka:** no release does; see KIP-497."""
     assumed = LeaderIsr(isr, leader.partition_epoch, leader.pending_isr, leader.pending_epoch)
     return Proposal(assumed, PartitionIsr(isr, leader.partition_epoch))
 
 
 def isr_with(isr: frozenset[BrokerId], replica: BrokerId) -> frozenset[BrokerId]:
-    """What a leader with this ISR proposes in order to admit `replica`. **Kafka:** `Partition.prepareIsrExpand`."""
+    """The ISR that a leader proposes in order to admit `replica`. **Kafka:** `Partition.prepareIsrExpand`."""
     return isr | {replica}
 
 
 def isr_without(isr: frozenset[BrokerId], replicas: frozenset[BrokerId]) -> frozenset[BrokerId]:
-    """What a leader with this ISR proposes in order to drop `replicas`. **Kafka:** `Partition.prepareIsrShrink`."""
+    """The ISR that a leader proposes in order to drop `replicas`. **Kafka:** `Partition.prepareIsrShrink`."""
     return isr - replicas
 
 
@@ -84,7 +84,7 @@ def roll_back(leader: LeaderIsr) -> LeaderIsr:
 
 
 def is_pending(leader: LeaderIsr, request: PartitionIsr) -> bool:
-    """Whether an answer to `request` still matters: the leader's proposal is that very one.
+    """Whether an answer to `request` still matters: it is the leader's pending proposal.
 
     **Kafka:** `Partition.submitAlterPartition`, which compares the state that it sent with the state that it has.
     """

@@ -1,4 +1,4 @@
-"""How a leader asks for another ISR, and what it says of the members: by release."""
+"""How a leader asks for another ISR, and what the request says about the members: by release."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -11,7 +11,7 @@ from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId
 
 
 class IsrWriter(Enum):
-    """Who writes an ISR where the controller finds it."""
+    """The party that writes an ISR to the controller's state."""
 
     LEADER = "the leader"
     """The leader itself, to ZooKeeper: up to 2.6."""
@@ -22,7 +22,8 @@ class IsrWriter(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WriteIsr:
-    """Write the partition's state to ZooKeeper if it is as the leader knows it; the answer comes before any other message.
+    """Write the partition's state to ZooKeeper if it has the version that the leader knows; the answer comes before any
+    other message.
 
     Kafka: `ReplicationUtils.updateLeaderAndIsr`, a conditional write under the partition's lock.
     """
@@ -36,7 +37,8 @@ IsrRequest: TypeAlias = WriteIsr | SendToController[AlterPartitionRequest]
 def members(
     isr: frozenset[BrokerId], self_id: BrokerId, own_epoch: BrokerEpoch, followers: tuple[Follower, ...]
 ) -> frozenset[IsrMember]:
-    """The proposed members, each with the broker epoch in which it fetched, as its leader knows; none if it has not yet.
+    """The proposed members, each with the broker epoch of its last fetch, as its leader knows it; none if it has not fetched
+    yet.
 
     **Kafka:** `Partition.addBrokerEpochToIsr`.
     """
