@@ -21,6 +21,7 @@ from spec.broker.rules.fetcher import Asked
 from spec.log.batch import Batch, Batches, count_records
 from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
 from spec.log.local_log import LocalLog
+from spec.log.producers import LAST_SEQUENCE
 from spec.messages.fetch import FetchRequest, FetchResponse
 from spec.messages.produce import ACKS_ALL, ProduceRequest
 from spec.metadata import BrokerRegistration, PartitionRegistration
@@ -72,7 +73,7 @@ def replicate(batches: int, records: int) -> Spent:
     leader, follower = _replicas()
     spent, segment = Spent([], []), []
     for number in range(batches):
-        batch = Batch(records, NO_EPOCH, b"never looked at", *PRODUCER, number * records)
+        batch = Batch(records, NO_EPOCH, number, *PRODUCER, number * records % (LAST_SEQUENCE + 1))
         began = time.perf_counter()
         leader = handle_produce(leading, leader, ProduceRequest(number, ACKS_ALL, batch), NOW).state
         produced = time.perf_counter()
@@ -80,8 +81,7 @@ def replicate(batches: int, records: int) -> Spent:
         fetching = fetch_or_truncate(following, follower, NOW)
         answered = handle_fetch(leading, leader, _request(fetching), NOW)
         answer = _with_payloads(_answer(answered), (segment[number],))
-        fetcher = fetching.state.fetcher
-        asked = Asked(fetcher.leader_epoch, fetcher.fetch_offset)
+        asked = Asked(fetching.state.fetcher.leader_epoch, fetching.state.fetcher.fetch_offset)
         follower = handle_fetch_response(following, fetching.state, asked, answer, NOW).state
         leader = answered.state
         spent.produce.append(produced - began)

@@ -2,7 +2,7 @@
 
 A law is a function that gives true for whatever logs, offsets and epochs it is called with; its name, and a sentence,
 say what it means. Tests check every law on the carriers that programs use; the prover evaluates the same functions on
-symbolic logs (`proofs.symbolic_log`), where it assumes some of them and proves the rest. So laws speak of one offset at a
+symbolic logs (`proofs.symbolic.log`), where it assumes some of them and proves the rest. So laws speak of one offset at a
 time and use nothing but the algebra. What a law needs is read off its parameters:
 
 - `log`, `other`: logs of one carrier, often with a common beginning; the latest epoch may have been opened only;

@@ -13,7 +13,7 @@ Replicas = int | Literal["any"]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ProofSettings:
     """Of which theorem, for how many replicas, against which mutant, and with how much effort."""
 
     theorem: str

@@ -4,9 +4,7 @@ A room stands above all rooms that it imports from; an arrow leads to each of th
 """
 
 import sys
-from collections import Counter
 from functools import cache
-from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,13 +24,13 @@ BOXES = {
     VALUES: Box(250, "values, step, metadata, mutation"),
     "spec.log": Box(250, "log"),
     "spec.messages": Box(250, "messages"),
-    "spec.broker.rules": Box(150, "broker/rules"),
-    "spec.broker": Box(100, "broker"),
-    "spec.controller.rules": Box(330, "controller/rules"),
-    "spec.controller": Box(350, "controller"),
-    "spec.zookeeper": Box(170, "zookeeper"),
-    "spec.releases": Box(230, "releases"),
-    "spec.published": Box(430, "published"),
+    "spec.broker.rules": Box(110, "broker/rules"),
+    "spec.broker": Box(110, "broker"),
+    "spec.controller.rules": Box(290, "controller/rules"),
+    "spec.controller": Box(290, "controller"),
+    "spec.zookeeper": Box(150, "zookeeper"),
+    "spec.releases": Box(300, "releases"),
+    "spec.published": Box(440, "published"),
     "model_check.core": Box(650, "core"),
     "model_check.traces": Box(650, "traces"),
     "model_check.engines": Box(570, "engines"),
@@ -40,17 +38,17 @@ BOXES = {
     "model_check.models": Box(730, "models"),
     "model_check.reports": Box(650, "reports"),
     "model_check.cli": Box(730, "cli"),
-    "proofs.laws": Box(990, "laws"),
-    "proofs.symbolic": Box(890, "symbolic"),
-    "proofs.induction": Box(930, "induction"),
-    "proofs.refutation": Box(850, "refutation"),
+    "proofs.laws": Box(1000, "laws"),
+    "proofs.symbolic": Box(930, "symbolic"),
+    "proofs.induction": Box(870, "induction"),
+    "proofs.refutation": Box(800, "refutation"),
     "proofs.theorems": Box(910, "theorems"),
     "proofs.commands": Box(910, "commands"),
 }
 PARTS_OF_VALUES = ("spec.step", "spec.metadata", "spec.mutation")
 COLOURS = {"spec": ("#e8f1fa", "#2b6cb0"), "model_check": ("#eaf6ec", "#2f855a"), "proofs": ("#fbf0e4", "#b7791f")}
 TITLES = {"spec": 250, "model_check": 650, "proofs": 910}
-WIDTH, FLOOR, TOP, HALF, HEIGHT = 1070, 66, 64, 62, 38
+WIDTH, FLOOR, TOP, HALF, HEIGHT = 1070, 60, 56, 62, 32
 WIDE_HALF = 118
 
 
@@ -79,16 +77,10 @@ def floors_of(arrows: Graph) -> dict[str, int]:
 def drawing(tree: Tree) -> str:
     """The rooms and arrows of a tree as SVG."""
     arrows = arrows_of(tree)
-    floors, sizes = floors_of(arrows), Counter(map(box_of, tree.files))
+    floors = floors_of(arrows)
     top = max(floors.values())
     height = TOP + FLOOR * (top + 1)
     middle = {room: (box.x, TOP + FLOOR * (top - floors[room]) + HEIGHT // 2) for room, box in BOXES.items()}
-    overlapping = [
-        (one, other)
-        for one, other in combinations(BOXES, 2)
-        if middle[one][1] == middle[other][1] and abs(middle[one][0] - middle[other][0]) < 2 * HALF
-    ]
-    assert not overlapping, f"boxes lie upon one another: {overlapping}"
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="13">',
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
@@ -106,15 +98,8 @@ def drawing(tree: Tree) -> str:
             f'<rect x="{x - half}" y="{y - HEIGHT // 2}" width="{2 * half}" height="{HEIGHT}" rx="6" fill="{fill}"'
             f' stroke="{stroke}"/>'
         )
-        lines.append(f'<text x="{x}" y="{y - 2}" text-anchor="middle">{box.title}</text>')
-        lines.append(
-            f'<text x="{x}" y="{y + 13}" text-anchor="middle" font-size="10" fill="#666666">{_files(sizes[room])}</text>'
-        )
+        lines.append(f'<text x="{x}" y="{y + 5}" text-anchor="middle">{box.title}</text>')
     return "\n".join([*lines, "</svg>"]) + "\n"
-
-
-def _files(number: int) -> str:
-    return "1 file" if number == 1 else f"{number} files"
 
 
 def _arrow(source: tuple[int, int], target: tuple[int, int], colour: str) -> list[str]:

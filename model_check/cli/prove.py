@@ -92,7 +92,7 @@ def prove(
 
     from proofs.commands.prove import Outcome, z3_version
     from proofs.commands.prove import prove as run
-    from proofs.settings import Settings
+    from proofs.settings import ProofSettings
     from proofs.theorems import default_effort, default_time_limit
 
     names = _chosen(theorems, mutant) if runs_from is None else _refutable(theorems, replicas, mutant)
@@ -111,7 +111,7 @@ def prove(
             units = default_effort(name, runs_from) if effort is None else max(int(effort * 1_000_000), 1)
             seconds = default_time_limit(name, runs_from) if time_limit is None else time_limit
             target = _subfolder(folder, f"{name}-{size}", len(chosen))
-            settings = Settings(name, size, mutant, units, seconds, seed, target, runs_from)
+            settings = ProofSettings(name, size, mutant, units, seconds, seed, target, runs_from)
             if no_search:
                 settings = replace(settings, search=0)
             outcomes.append(run(settings, workers or os.cpu_count() or 1, told))

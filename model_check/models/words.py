@@ -1,9 +1,11 @@
-"""The words of traces for values of `spec` that several models share. Importing this module registers them."""
+"""What values that several models share look like in traces. Importing this module makes `in_words` know them."""
 
+from model_check.models.parts import NO_ROLE, Role
 from model_check.traces.encode import in_words
+from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
 from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
 from spec.log.record_log import RecordLog
-from spec.values import NO_EPOCH, NO_LEADER, NO_PARTITION_EPOCH, LeaderAndIsr, Record
+from spec.values import NO_EPOCH, NO_LEADER, NO_PARTITION_EPOCH, UNKNOWN_OFFSET, BrokerId, LeaderAndIsr, Record
 
 
 def record_in_words(record: Record) -> str:
@@ -40,3 +42,31 @@ def _(value: PartitionIsr) -> str:
 def _(value: LeaderIsr) -> str:
     known = f"ISR {in_words(value.isr)}, partition epoch {value.partition_epoch}"
     return known if value.pending_epoch == NO_PARTITION_EPOCH else f"{known}, pending {in_words(value.pending_isr)}"
+
+
+def leader_in_words(leader: BrokerId, epoch: int) -> str:
+    """Who leads in an epoch, if anybody does."""
+    return f"nobody leads in epoch {epoch}" if leader == NO_LEADER else f"{leader} leads in epoch {epoch}"
+
+
+@in_words.register
+def _(role: Role) -> str:
+    if role == NO_ROLE:
+        return "none"
+    leads = role.isr != NO_ROLE.isr
+    since = f" from offset {role.epoch_start}" if leads and role.epoch_start != UNKNOWN_OFFSET else ""
+    return leader_in_words(role.leader, role.leader_epoch) + since + (f", {in_words(role.isr)}" if leads else "")
+
+
+@in_words.register
+def _(fetcher: FetchState) -> str:
+    if fetcher == NOT_FETCHING:
+        return "none"
+    whom = f"{fetcher.leader} in epoch {fetcher.leader_epoch}"
+    epoch = "" if fetcher.last_fetched_epoch == NO_EPOCH else f" after epoch {fetcher.last_fetched_epoch}"
+    answered = ", answered" if fetcher.answered else ""
+    if fetcher.status == FetchStatus.FETCHING:
+        return f"fetches from {whom} at {fetcher.fetch_offset}{epoch}{answered}"
+    if fetcher.status == FetchStatus.TRUNCATING:
+        return f"asks {whom} where logs part{answered}"
+    return f"{fetcher.status.value}: {whom}, at {fetcher.fetch_offset}{epoch}{answered}"

@@ -10,10 +10,10 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from proofs.commands.prove import induction_of
+from proofs.commands.choice import obligations_of, proof_of
 from proofs.induction.invariant import Theorem
 from proofs.refutation.counterexample import search_for
-from proofs.settings import ANY, Replicas, Settings
+from proofs.settings import ANY, ProofSettings, Replicas
 from proofs.theorems import HOLDING, THEOREMS
 
 REPLICAS = 3
@@ -26,15 +26,15 @@ Rests = dict[tuple[str, str], frozenset[str]]
 """For each obligation (a task and a conjunct or property): the conjuncts on which its proof rests."""
 
 
-def settings_of(theorem: Theorem, replicas: Replicas | None = None, **more: Any) -> Settings:
+def settings_of(theorem: Theorem, replicas: Replicas | None = None, **more: Any) -> ProofSettings:
     """For how many replicas a theorem is looked at."""
     usual = theorem.replicas if theorem.by_outcome else ANY if theorem.any_number else REPLICAS
-    return Settings(theorem.name, replicas or usual, **more)
+    return ProofSettings(theorem.name, replicas or usual, **more)
 
 
 def rests_on(theorem: Theorem, replicas: Replicas | None = None) -> Rests:
     """What each obligation's proof rests on, from Z3's unsatisfiable cores."""
-    tasks = induction_of(theorem, settings_of(theorem, replicas)).tasks()
+    tasks = obligations_of(theorem, settings_of(theorem, replicas)).tasks()
     if not theorem.by_outcome:
         return {place: core for task in tasks for place, core in _rests_of(theorem.name, replicas, task).items()}
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as executor:
@@ -48,8 +48,8 @@ def rests_on(theorem: Theorem, replicas: Replicas | None = None) -> Rests:
 def _rests_of(name: str, replicas: Replicas | None, task: str) -> Rests:
     """The same of one task."""
     theorem = THEOREMS[name]
-    induction = induction_of(theorem, settings_of(theorem, replicas))
-    return {(task, conjunct): core for conjunct, core in induction.cores(task).items()}
+    proof = proof_of(theorem, settings_of(theorem, replicas))
+    return {(task, conjunct): core for conjunct, core in proof.cores(task).items()}
 
 
 def first_failure_without(theorem: Theorem, conjunct: str, rests: Rests, effort: int = EFFORT_WITHOUT) -> str | None:
@@ -57,16 +57,16 @@ def first_failure_without(theorem: Theorem, conjunct: str, rests: Rests, effort:
 
     Only what rests on it can fail: of everything else there is a proof without it. Z3 may spend this `effort` on a proof.
     """
-    induction = induction_of(theorem, settings_of(theorem, effort=effort, without=frozenset({conjunct})))
-    search = search_for(induction)
+    proof = proof_of(theorem, settings_of(theorem, effort=effort, without=frozenset({conjunct})))
+    search = search_for(proof.obligations)
     failing: list[tuple[str, str]] = []
     for task, name in (place for place, core in rests.items() if conjunct in core and place[1] != conjunct):
         try:
-            failing += [(task, name) for each in induction.prove(task, only=name) if each.status != "proved"]
+            failing += [(task, name) for each in proof.prove(task, only=name) if each.status != "proved"]
         except ValueError as error:
             return f"in {task} a rule is asked about what it has no answer to ({error})"
     for task, name in failing[:SEARCHES]:
-        claim = next(claim for claim in induction.claims(task) if claim.conjunct == name)
+        claim = next(claim for claim in proof.obligations.claims(task) if claim.conjunct == name)
         if search.find(claim) is not None:
             return f"{claim.action} breaks {name}"
     return f"no proof is found that {failing[0][0]} keeps {failing[0][1]}" if failing else None

@@ -11,17 +11,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from proofs.induction.induction import Claim
+from proofs.commands.choice import strategy_for
+from proofs.induction.claims import Claim
+from proofs.induction.proof import Proof
 from proofs.refutation.counterexample import Counterexample
-from proofs.refutation.weakened import Unweakened, WeakenedInduction
-from proofs.settings import Settings
+from proofs.refutation.weakened import Unweakened, WeakenedObligations, WeakenedSearch
+from proofs.settings import ProofSettings
 from proofs.theorems import EFFORT_BY_OUTCOME, THEOREMS
 
 MOST_OPEN = 3
 """After so many claims without proof and without counterexample a mutant is left open."""
 
 
-class Found(NamedTuple):
+class TriedMutant(NamedTuple):
     """Of a mutant: the tasks that it makes different, and where the induction breaks first, or what is left open.
 
     A mutant that breaks nothing and leaves nothing open is proved not to matter.
@@ -42,37 +44,39 @@ class _Enough(Exception):  # noqa: N818 - no error: what was looked for is found
     """Nothing more has to be proved."""
 
 
-def found(theorem: str, mutants: Sequence[str]) -> Iterator[Found]:
+def found(theorem: str, mutants: Sequence[str]) -> Iterator[TriedMutant]:
     """What becomes of a theorem with each of these rules weakened."""
     known = THEOREMS[theorem]
-    unweakened = Unweakened(known, Settings(theorem, known.replicas))
+    unweakened = Unweakened(known, ProofSettings(theorem, known.replicas))
     for mutant in mutants:
-        settings = Settings(theorem, known.replicas, mutant, effort=EFFORT_BY_OUTCOME)
-        yield _found(mutant, WeakenedInduction(known, settings, unweakened))
+        settings = ProofSettings(theorem, known.replicas, mutant, effort=EFFORT_BY_OUTCOME)
+        yield _found(mutant, WeakenedObligations(known, settings, unweakened))
 
 
-def _found(mutant: str, induction: WeakenedInduction) -> Found:
-    different = tuple(task for task in induction.tasks() if induction.differs(task))
+def _found(mutant: str, obligations: WeakenedObligations) -> TriedMutant:
+    search = WeakenedSearch(obligations)
+    different = tuple(task for task in obligations.tasks() if obligations.differs(task))
     for task in different:
-        broken = induction.counterexample(task)
+        broken = search.in_task(task)
         if broken is not None:
-            return Found(mutant, different, task, broken.failing, broken.size)
+            return TriedMutant(mutant, different, task, broken.failing, broken.size)
+    proof = Proof(obligations, strategy_for(obligations))
     left_open: list[str] = []
     for task in different:
-        broken = _refuted(induction, task, left_open)
+        broken = _refuted(proof, search, task, left_open)
         if broken is not None:
-            return Found(mutant, different, task, broken.failing, broken.size)
+            return TriedMutant(mutant, different, task, broken.failing, broken.size)
         if len(left_open) >= MOST_OPEN:
             break
-    return Found(mutant, different, left_open=tuple(left_open))
+    return TriedMutant(mutant, different, left_open=tuple(left_open))
 
 
-def _refuted(induction: WeakenedInduction, task: str, left_open: list[str]) -> Counterexample | None:
+def _refuted(proof: Proof, search: WeakenedSearch, task: str, left_open: list[str]) -> Counterexample | None:
     """A counterexample to something that cannot be proved of a task, if there is one; else what is left open is noted."""
     broken: list[Counterexample] = []
 
     def look(claim: Claim) -> bool:
-        known = induction.search.find(claim)
+        known = search.find(claim)
         if known is None:
             left_open.append(f"{_name(task)} {claim.conjunct}")
         else:
@@ -82,7 +86,7 @@ def _refuted(induction: WeakenedInduction, task: str, left_open: list[str]) -> C
         return False
 
     with suppress(_Enough):
-        induction.prove(task, look)
+        proof.prove(task, look)
     return broken[0] if broken else None
 
 
@@ -102,7 +106,7 @@ def main() -> None:
             asked.write.write_text(json.dumps(list(rows.values()), indent=2) + "\n", encoding="utf-8")
 
 
-def _in_words(row: Found) -> str:
+def _in_words(row: TriedMutant) -> str:
     if row.action:
         return f"breaks at {_name(row.action)}: {', '.join(row.conjuncts)}"
     if row.left_open:

@@ -19,15 +19,15 @@ from model_check.core.model import Model, Property, when
 from model_check.engines.explorer import explorer
 from model_check.traces.encode import trace_as_json
 from model_check.traces.render import trace_table
-from proofs.induction.any_number import InductionOverAnyNumber
-from proofs.induction.by_outcome import InductionByOutcome
-from proofs.induction.induction import Induction, Obligation, Status, gravest
+from proofs.commands.choice import obligations_of, proof_of
+from proofs.induction.claims import Obligation, Status, gravest
 from proofs.induction.invariant import Theorem
+from proofs.induction.proof import Proof
 from proofs.refutation.bounded import MOST_STATES, BoundedExecution, Depth
 from proofs.refutation.counterexample import Counterexample, Search, reachable, search_for
-from proofs.refutation.weakened import WeakenedInduction
-from proofs.settings import ANY, Settings
-from proofs.symbolic.values import Brokers
+from proofs.refutation.weakened import WeakenedObligations, WeakenedSearch
+from proofs.settings import ANY, ProofSettings
+from proofs.symbolic.brokers import Brokers
 from proofs.theorems import REFUTABLE, THEOREMS, by_runs
 
 MOST_REPLICAS_OF_WITNESS = 3
@@ -58,7 +58,7 @@ Report = Callable[[Sequence[Obligation], int, int], None]
 class Outcome:
     """What became of a theorem."""
 
-    settings: Settings
+    settings: ProofSettings
     obligations: list[Obligation] = field(default_factory=list)
     counterexample: Counterexample | None = None
     reachability: str = ""
@@ -138,21 +138,21 @@ class Outcome:
         return lines + ([f"  not looked at: {', '.join(_names(self.left_out))}"] if self.left_out else [])
 
 
-def prove(settings: Settings, workers: int, report: Report = lambda obligations, done, tasks: None) -> Outcome:
+def prove(settings: ProofSettings, workers: int, report: Report = lambda obligations, done, tasks: None) -> Outcome:
     """Prove a theorem, and look for a counterexample where that fails."""
     if by_runs(settings.theorem, settings.runs_from):
         return _refute(settings, report)
     outcome = Outcome(settings)
-    induction = induction_of(THEOREMS[settings.theorem], settings)
-    tasks = induction.tasks()
-    if isinstance(induction, WeakenedInduction):
-        tasks = _changed(induction, outcome, report)
+    obligations = obligations_of(THEOREMS[settings.theorem], settings)
+    tasks = obligations.tasks()
+    if isinstance(obligations, WeakenedObligations):
+        tasks = _changed(obligations, outcome, report)
         if outcome.counterexample is not None:
             return outcome
     by_task: dict[str, list[Obligation]] = {}
-    for done, (task, obligations) in enumerate(_results(settings, tasks, workers), start=1):
-        by_task[task] = obligations
-        report(obligations, done, len(tasks))
+    for done, (task, results) in enumerate(_results(settings, tasks, workers), start=1):
+        by_task[task] = results
+        report(results, done, len(tasks))
     outcome.obligations = [obligation for task in tasks for obligation in by_task[task]]
     _explain(outcome, by_task)
     if outcome.status == "proved" and not outcome.is_weakened:
@@ -161,31 +161,24 @@ def prove(settings: Settings, workers: int, report: Report = lambda obligations,
     return outcome
 
 
-def induction_of(theorem: Theorem, settings: Settings) -> Induction:
-    """A theorem for a number of replicas, or for any number of them, ready to be proved."""
-    if theorem.by_outcome:
-        return InductionByOutcome(theorem, settings) if settings.mutant is None else WeakenedInduction(theorem, settings)
-    return InductionOverAnyNumber(theorem, settings) if settings.replicas == ANY else Induction(theorem, settings)
-
-
-def _changed(induction: WeakenedInduction, outcome: Outcome, report: Report) -> list[str]:
+def _changed(obligations: WeakenedObligations, outcome: Outcome, report: Report) -> list[str]:
     """The tasks that a weakened rule makes different, up to the first of which there is a counterexample."""
-    tasks = induction.tasks()
+    settings, tasks, search = obligations.settings, obligations.tasks(), WeakenedSearch(obligations)
     changed: list[str] = []
     for done, task in enumerate(tasks, start=1):
         started = time.perf_counter()
-        if not induction.differs(task):
+        if not obligations.differs(task):
             outcome.unchanged += (task,)
             report([], done, len(tasks))
             continue
         changed.append(task)
-        found = induction.counterexample(task) if induction.settings.search else None
+        found = search.in_task(task) if settings.search else None
         if found is not None:
             seconds = time.perf_counter() - started
-            paths = sum(step.paths for step in induction.outcomes(task, induction.actions[task]))
+            paths = sum(step.paths for step in obligations.outcomes(task, obligations.actions[task]))
             outcome.obligations = [Obligation(task, name, "refuted", seconds, paths) for name in found.failing]
             outcome.counterexample, outcome.left_out = found, tuple(tasks[done:])
-            outcome.reachability = reachable(found, induction.theorem, induction.settings.mutant, MOST_STATES_TO_START)
+            outcome.reachability = reachable(found, obligations.theorem, settings.mutant, MOST_STATES_TO_START)
             report(outcome.obligations, done, len(tasks))
             break
     return changed
@@ -212,7 +205,7 @@ def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
     return (model, verdict.trace) if verdict.trace is not None else None
 
 
-def _refute(settings: Settings, report: Report) -> Outcome:
+def _refute(settings: ProofSettings, report: Report) -> Outcome:
     """Look for a shortest run that violates what the model claims, one length at a time."""
     refutable = REFUTABLE[settings.theorem]
     model = refutable.build(settings.number_of_replicas)
@@ -240,7 +233,7 @@ def _refute(settings: Settings, report: Report) -> Outcome:
     return outcome
 
 
-def _results(settings: Settings, tasks: list[str], workers: int) -> Iterator[tuple[str, list[Obligation]]]:
+def _results(settings: ProofSettings, tasks: list[str], workers: int) -> Iterator[tuple[str, list[Obligation]]]:
     if workers == 1:
         _start(settings)
         yield from ((task, _work(task)) for task in tasks)
@@ -258,25 +251,25 @@ def _results(settings: Settings, tasks: list[str], workers: int) -> Iterator[tup
             raise
 
 
-_at_work: list[tuple[Induction, Search]] = []
+_at_work: list[tuple[Proof, Search]] = []
 """What this process is proving: Z3's terms cannot be sent from one process to another."""
 
 
-def _start(settings: Settings) -> None:
-    induction = induction_of(THEOREMS[settings.theorem], settings)
-    _at_work[:] = [(induction, search_for(induction))]
+def _start(settings: ProofSettings) -> None:
+    proof = proof_of(THEOREMS[settings.theorem], settings)
+    _at_work[:] = [(proof, search_for(proof.obligations))]
 
 
 def _work(task: str) -> list[Obligation]:
-    ((induction, search),) = _at_work
-    return induction.prove(task, lambda claim: search.find(claim) is not None)
+    ((proof, search),) = _at_work
+    return proof.prove(task, lambda claim: search.find(claim) is not None)
 
 
 _at_work_apart: list[BaseProcess] = []
 """The process in which this one's task is proved."""
 
 
-def _start_forking(settings: Settings) -> None:
+def _start_forking(settings: ProofSettings) -> None:
     """Get ready to prove each task in a process of its own, and to end that one with this one."""
     _start(settings)
 
@@ -333,12 +326,12 @@ def _explain(outcome: Outcome, by_task: dict[str, list[Obligation]]) -> None:
         return
     task, obligation = min(refuted, key=lambda found: outcome.obligations.index(found[1]))
     settings = outcome.settings
-    induction = induction_of(THEOREMS[settings.theorem], settings)
-    search = search_for(induction)
-    claims = (claim for claim in induction.claims(task) if claim.conjunct == obligation.conjunct)
+    obligations = obligations_of(THEOREMS[settings.theorem], settings)
+    search = search_for(obligations)
+    claims = (claim for claim in obligations.claims(task) if claim.conjunct == obligation.conjunct)
     found = outcome.counterexample = next(filter(None, map(search.find, claims)), None)
     if found is not None:
-        outcome.reachability = reachable(found, induction.theorem, settings.mutant, MOST_STATES_TO_START)
+        outcome.reachability = reachable(found, obligations.theorem, settings.mutant, MOST_STATES_TO_START)
 
 
 def z3_version() -> str:

@@ -12,9 +12,12 @@ from typing import Any
 import z3
 
 from model_check.models.published.exchange import ask
-from proofs.induction.induction import Claim, Induction
+from proofs.induction.claims import Claim
+from proofs.induction.obligations import Obligations
 from proofs.symbolic.log import SymbolicLog
-from proofs.symbolic.values import SymbolicInt, assume, conjunction, explore, number
+from proofs.symbolic.paths import assume, explore
+from proofs.symbolic.terms import conjunction
+from proofs.symbolic.values import SymbolicInt, number
 from spec.published.truncation import truncate_to_common_epoch
 from spec.published.versions import Protocol
 
@@ -38,19 +41,19 @@ class _RemainingLog(SymbolicLog):
         raise _NextRound(offset)
 
 
-def lemma(rules: Protocol) -> Callable[[Induction], Iterator[Claim]]:
+def lemma(rules: Protocol) -> Callable[[Obligations], Iterator[Claim]]:
     """The obligations, for every pair of a follower and a leader."""
 
-    def claims(induction: Induction) -> Iterator[Claim]:
-        for follower, leader in induction.brokers.pairs():
-            yield from _claims_of_pair(induction, rules, follower, leader)
+    def claims(obligations: Obligations) -> Iterator[Claim]:
+        for follower, leader in obligations.brokers.pairs():
+            yield from _claims_of_pair(obligations, rules, follower, leader)
 
     return claims
 
 
-def _claims_of_pair(induction: Induction, rules: Protocol, follower: int, leader: int) -> Iterator[Claim]:
-    own, leader_log = induction.before.at("log", follower), induction.before.at("log", leader)
-    high_watermark = induction.before.at("highWatermark", follower)
+def _claims_of_pair(obligations: Obligations, rules: Protocol, follower: int, leader: int) -> Iterator[Claim]:
+    own, leader_log = obligations.before.at("log", follower), obligations.before.at("log", leader)
+    high_watermark = obligations.before.at("highWatermark", follower)
     left = z3.Int("left of the log")
     agreement: list[Any] = []
 
@@ -64,7 +67,7 @@ def _claims_of_pair(induction: Induction, rules: Protocol, follower: int, leader
         except _NextRound as following:
             return False, following.offset
 
-    paths = explore(one_round, induction.pruning())
+    paths = explore(one_round, obligations.pruning())
     (agreed,) = agreement
     label = f"{TASK}(follower={follower}, leader={leader})"
     returns = [z3.Implies(path.condition, number(path.value[1]) == agreed) for path in paths if path.value[0]]

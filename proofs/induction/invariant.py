@@ -10,8 +10,10 @@ import z3
 
 from model_check.core.model import Model
 from proofs.settings import Replicas
+from proofs.symbolic.brokers import Brokers, SymbolicSet
 from proofs.symbolic.logic import any_of
-from proofs.symbolic.values import Brokers, Kind, SymbolicBool, SymbolicInt, SymbolicSet, conjunction, truth
+from proofs.symbolic.terms import conjunction
+from proofs.symbolic.values import Kind, SymbolicBool, SymbolicInt, truth
 from spec.mutation import Mutant, RulesT
 from spec.values import BrokerId, Offset
 
@@ -185,7 +187,7 @@ class Theorem:
     - `in_bounds`: what the bounded model takes arguments of actions to be that it does not name, for a number of replicas;
     - `consequences`: further claims about every state that follow from the invariant;
     - `landmarks`: the epochs and partition epochs of a state that proofs by instances begin with, each with its kind;
-    - `lemmas`: further tasks, by name, with the obligations that they make of an `Induction`;
+    - `lemmas`: further tasks, by name, with the obligations that they make of `Obligations`;
     - `any_number`: whether it can be proved for any number of replicas at once;
     - `by_outcome`: whether it is proved one outcome of an action at a time, because there are many ways through the rules;
     - `replicas`: for how many it is proved unless said otherwise;

@@ -16,10 +16,11 @@ from model_check.core.model import Model, Property, Slot
 from model_check.models import MODELS
 from proofs.effort import EMERGENCY_OF_RUNS_S, Effort, StoppedByClockError
 from proofs.refutation.finite import SmallNumbers, spelled_out
+from proofs.symbolic.brokers import Brokers
 from proofs.symbolic.relation import as_formula, step
 from proofs.symbolic.shapes import Shape
 from proofs.symbolic.state import SymbolicState, shapes_of, terms
-from proofs.symbolic.values import Brokers, conjunction, disjunction, negation
+from proofs.symbolic.terms import conjunction, disjunction, negation
 
 
 class Refutable(NamedTuple):

@@ -15,12 +15,15 @@ from model_check.core.exploration import Limits, Trace, TraceStep
 from model_check.core.model import Action, Model, Property, Slot, State, when
 from model_check.traces.render import action_in_words, field_name, owner, party_name, slot_in_words
 from proofs.effort import Effort
-from proofs.induction.induction import INIT, PROPERTIES, Claim, Induction
+from proofs.induction.claims import INIT, PROPERTIES, Claim
 from proofs.induction.invariant import Conjunct, StateView, Theorem, holds_in, violations
+from proofs.induction.obligations import Obligations
 from proofs.refutation.finite import SpelledOut
 from proofs.settings import ANY
+from proofs.symbolic.brokers import Brokers
 from proofs.symbolic.shapes import INT
-from proofs.symbolic.values import Brokers, Name, negation, truth
+from proofs.symbolic.terms import negation
+from proofs.symbolic.values import Name, truth
 
 SIZES = (1, 2, 3)
 """Lengths of logs, and last epochs, that are tried in turn."""
@@ -112,25 +115,25 @@ class SmallStates:
     So Z3 gets to know only those of the instances of the invariant that matter, a few out of many thousands.
     """
 
-    def __init__(self, induction: Induction, size: int) -> None:
-        self.induction, self.size = induction, size
-        settings, theorem = induction.settings, induction.theorem
+    def __init__(self, obligations: Obligations, size: int) -> None:
+        self.obligations, self.size = obligations, size
+        settings, theorem = obligations.settings, obligations.theorem
         self.model = theorem.bounded(settings.number_of_replicas, size + 1, size + 1, settings.mutant)
         self.none_is_left = False
         """Whether Z3 said of what it was asked last that there is no such state."""
         self.realistic = z3.FreshBool("as in a cluster")
         self.instances = {
             (conjunct.name, instance.brokers): instance
-            for conjunct in (*induction.conjuncts, *theorem.realistic)
-            for instance in induction.instances(conjunct, induction.before)
+            for conjunct in (*obligations.conjuncts, *theorem.realistic)
+            for instance in obligations.instances(conjunct, obligations.before)
         }
         self.solver = z3.SimpleSolver()
         self.solver.set("arith.solver", 2)  # the older one: many times as fast where numbers are few and small
         self.solver.set("relevancy", 0)
         in_bounds = [truth(formula) for formula in theorem.in_bounds(settings.number_of_replicas)]
-        self.solver.add(*induction.premises, *in_bounds)
+        self.solver.add(*obligations.premises, *in_bounds)
         bound = {str(variable) for formula in in_bounds for variable in z3util.get_vars(formula)}
-        arguments: set[Any] = {value for action in induction.model.actions for value in action.args.values()}
+        arguments: set[Any] = {value for action in obligations.model.actions for value in action.args.values()}
         named = [value for value in arguments if isinstance(value, Name)]
         self.solver.add(*(INT.small(name, size + 1) for name in named if str(name.term) not in bound))
         self.solver.add(*self._slots())
@@ -140,12 +143,12 @@ class SmallStates:
 
     def _slots(self) -> Iterator[z3.BoolRef]:
         """That values are small, and that there is nothing in slots that the bounded model does not have."""
-        shapes, before = self.induction.shapes, self.induction.before
+        shapes, before = self.obligations.shapes, self.obligations.before
         initial = {slot.name: value for slot, value in zip(self.model.slots, self.model.initial, strict=True)}
         inside = {(slot.name, slot.key) for slot in self.model.slots}
         for slot in self.model.slots:
             yield shapes[slot.name].small(before.at(slot.name, slot.key), self.size)
-        for name in {slot.name for slot in self.induction.model.slots if isinstance(slot.key, Name)}:
+        for name in {slot.name for slot in self.obligations.model.slots if isinstance(slot.key, Name)}:
             for key in range(-1, self.size + 3):
                 if (name, key) not in inside:
                     yield shapes[name].is_value(before.at(name, key), initial[name])
@@ -174,13 +177,13 @@ class SmallStates:
         self, found: tuple[z3.ModelRef, State], wanted: list[z3.BoolRef], effort: Effort
     ) -> tuple[z3.ModelRef, State]:
         """The same, as in a cluster if there is such a one, and with as much as possible as it is at the start."""
-        more = self._checked([*wanted, self.realistic], effort) if self.induction.theorem.realistic else None
+        more = self._checked([*wanted, self.realistic], effort) if self.obligations.theorem.realistic else None
         if more is not None:
             found, wanted = more, [*wanted, self.realistic]
         for slot, value in zip(self.model.slots, self.model.initial, strict=True):
             as_at_start = z3.FreshBool("as at the start")
-            held = self.induction.before.at(slot.name, slot.key)
-            self.solver.add(z3.Implies(as_at_start, self.induction.shapes[slot.name].is_value(held, value)))
+            held = self.obligations.before.at(slot.name, slot.key)
+            self.solver.add(z3.Implies(as_at_start, self.obligations.shapes[slot.name].is_value(held, value)))
             simpler = self._checked([*wanted, as_at_start], effort.part(AT_ONCE))
             if simpler is not None:
                 found = simpler
@@ -204,32 +207,32 @@ class SmallStates:
         return None
 
     def _read(self, found: z3.ModelRef) -> State:
-        shapes, before = self.induction.shapes, self.induction.before
+        shapes, before = self.obligations.shapes, self.obligations.before
         return tuple(shapes[slot.name].read(found, before.at(slot.name, slot.key)) for slot in self.model.slots)
 
     def _violated(self, state: State, realistic: bool) -> Iterator[z3.BoolRef]:
         """What the invariant says of those brokers and numbers of which it does not hold in a state."""
-        replicas, most = self.induction.settings.number_of_replicas, self.size + 1
-        view = explored_view(self.induction.theorem, self.model, state, replicas)
-        for conjunct in (*self.induction.conjuncts, *(self.induction.theorem.realistic if realistic else ())):
+        replicas, most = self.obligations.settings.number_of_replicas, self.size + 1
+        view = explored_view(self.obligations.theorem, self.model, state, replicas)
+        for conjunct in (*self.obligations.conjuncts, *(self.obligations.theorem.realistic if realistic else ())):
             for values in violations(conjunct, view, range(1, replicas + 1), most, most):
                 instance = self.instances[conjunct.name, tuple(values[name] for name in conjunct.brokers)]
                 about = [z3.IntVal(values[name]) for name in conjunct.numbers]
                 about += [z3.BoolVal(each in values[name]) for name in conjunct.sets for each in range(1, replicas + 1)]
                 told = z3.substitute(instance.body, *zip(instance.variables, about, strict=True))
-                yield told if conjunct in self.induction.conjuncts else z3.Implies(self.realistic, told)
+                yield told if conjunct in self.obligations.conjuncts else z3.Implies(self.realistic, told)
 
 
 class CounterexampleSearch:
-    """Looks for counterexamples to obligations of one induction."""
+    """Looks for counterexamples to what has to be shown of one theorem."""
 
-    def __init__(self, induction: Induction) -> None:
-        self.induction = induction
+    def __init__(self, obligations: Obligations) -> None:
+        self.obligations = obligations
         self.states: dict[int, SmallStates] = {}
 
     def effort(self, units: int | None = None) -> Effort:
         """So much effort for a search."""
-        settings = self.induction.settings
+        settings = self.obligations.settings
         return Effort(settings.search if units is None else units, settings.time_limit)
 
     def find(
@@ -250,7 +253,7 @@ class CounterexampleSearch:
 
     def _states(self, size: int) -> SmallStates:
         if size not in self.states:
-            self.states[size] = SmallStates(self.induction, size)
+            self.states[size] = SmallStates(self.obligations, size)
         return self.states[size]
 
     def _initial(self, claim: Claim) -> Counterexample | None:
@@ -260,9 +263,9 @@ class CounterexampleSearch:
         return Counterexample(model, 1, (TraceStep(None, model.initial),), claim.conjunct)
 
     def _failing(self, model: Model, state: State, size: int) -> list[str]:
-        induction = self.induction
-        replicas = induction.settings.number_of_replicas
-        return failing(induction.theorem, induction.conjuncts, model, state, replicas, size + 1)
+        obligations = self.obligations
+        replicas = obligations.settings.number_of_replicas
+        return failing(obligations.theorem, obligations.conjuncts, model, state, replicas, size + 1)
 
     def _replayed(self, claim: Claim, model: Model, found: z3.ModelRef, state: State, size: int) -> Counterexample | None:
         """What Z3 found, as states of the bounded model; `None` if the model's own functions do not confirm it."""
@@ -279,14 +282,14 @@ class CounterexampleSearch:
 
     def _not_following(self, model: Model, state: State, size: int) -> list[str]:
         """What should follow from the invariant, and does not hold in a state."""
-        theorem, replicas = self.induction.theorem, self.induction.settings.number_of_replicas
+        theorem, replicas = self.obligations.theorem, self.obligations.settings.number_of_replicas
         failed = failing(theorem, list(theorem.consequences), model, state, replicas, size + 1)
         properties = (model.property_named(name) for name in theorem.properties)
         return failed + [prop.name for prop in properties if prop is not None and not prop.bind()(state)]
 
     def _action(self, claim: Claim, model: Model, found: z3.ModelRef, state: State) -> Action | None:
         """The action of the bounded model that the claim is about, with the epoch that Z3 found."""
-        general = self.induction.actions.get(claim.action)
+        general = self.obligations.actions.get(claim.action)
         if general is None:
             return None
         args = {
@@ -300,35 +303,35 @@ class CounterexampleSearch:
 class SearchWithFewReplicas:
     """Looks for a counterexample to a claim about any number of replicas: one with as few as there can be."""
 
-    def __init__(self, induction: Induction) -> None:
-        self.induction = induction
+    def __init__(self, obligations: Obligations) -> None:
+        self.obligations = obligations
         self.searches: dict[int, CounterexampleSearch] = {}
 
     def find(self, claim: Claim) -> Counterexample | None:
         """A small counterexample with few replicas, if there is one; a claim about no action of the model has none."""
-        if claim.action not in (INIT, PROPERTIES, *self.induction.actions):
+        if claim.action not in (INIT, PROPERTIES, *self.obligations.actions):
             return None
         found = (self._find_with(replicas, claim) for replicas in FEW_REPLICAS)
         return next((counterexample for counterexample in found if counterexample is not None), None)
 
     def _find_with(self, replicas: int, claim: Claim) -> Counterexample | None:
         if replicas not in self.searches:
-            settings = replace(self.induction.settings, replicas=replicas)
-            self.searches[replicas] = CounterexampleSearch(Induction(self.induction.theorem, settings))
+            settings = replace(self.obligations.settings, replicas=replicas)
+            self.searches[replicas] = CounterexampleSearch(Obligations(self.obligations.theorem, settings))
         search = self.searches[replicas]
         task = claim.action
         if task not in (INIT, PROPERTIES):
-            name = self.induction.actions[task].name
-            task = next(label for label, action in search.induction.actions.items() if action.name == name)
-        return next(search.find(known) for known in search.induction.claims(task) if known.conjunct == claim.conjunct)
+            name = self.obligations.actions[task].name
+            task = next(label for label, action in search.obligations.actions.items() if action.name == name)
+        return next(search.find(known) for known in search.obligations.claims(task) if known.conjunct == claim.conjunct)
 
 
 Search = CounterexampleSearch | SearchWithFewReplicas
 
 
-def search_for(induction: Induction) -> Search:
-    """What looks for counterexamples to obligations of an induction."""
-    return SearchWithFewReplicas(induction) if induction.settings.replicas == ANY else CounterexampleSearch(induction)
+def search_for(obligations: Obligations) -> Search:
+    """What looks for counterexamples to what has to be shown."""
+    return SearchWithFewReplicas(obligations) if obligations.settings.replicas == ANY else CounterexampleSearch(obligations)
 
 
 def reachable(counterexample: Counterexample, theorem: Theorem, mutant: str | None, most_states: int) -> str:

@@ -12,17 +12,19 @@ from typing import Any
 from model_check.core.exploration import Limits
 from model_check.core.model import Property, when
 from model_check.engines.explorer import explorer
-from proofs.induction.induction import Induction
 from proofs.induction.invariant import Conjunct, Theorem, holds_in
+from proofs.induction.obligations import Obligations
+from proofs.induction.proof import Proof
+from proofs.induction.strategies.search import BySearch
 from proofs.refutation.counterexample import Counterexample, CounterexampleSearch, explored_view
-from proofs.settings import Settings
+from proofs.settings import ProofSettings
 
 EFFORT = 10_000_000
 """How much Z3 may do to prove that a candidate is kept, in its own units."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Candidates:
     """What became of the candidates, by name."""
 
     inductive: tuple[str, ...]
@@ -35,7 +37,7 @@ class Found:
     """How many reachable states the candidates were tried on."""
 
 
-def search(theorem: Theorem, candidates: Sequence[Conjunct], replicas: int = 2, effort: int = EFFORT) -> Found:
+def search(theorem: Theorem, candidates: Sequence[Conjunct], replicas: int = 2, effort: int = EFFORT) -> Candidates:
     """Of the candidates, together with nothing else, the largest part that induction keeps.
 
     `effort`: how much Z3 may do for each obligation, in its own units.
@@ -46,7 +48,7 @@ def search(theorem: Theorem, candidates: Sequence[Conjunct], replicas: int = 2, 
     while True:
         dropped = _not_kept(replace(theorem, conjuncts=tuple(left), properties=(), lemmas=()), replicas, effort)
         if not dropped:
-            return Found(tuple(candidate.name for candidate in left), false, not_kept, states)
+            return Candidates(tuple(candidate.name for candidate in left), false, not_kept, states)
         not_kept |= dropped
         left = [candidate for candidate in left if candidate.name not in dropped]
 
@@ -69,14 +71,12 @@ def _hold_in_reachable_states(theorem: Theorem, candidates: Sequence[Conjunct], 
 
 def _not_kept(theorem: Theorem, replicas: int, effort: int) -> dict[str, Counterexample | None]:
     """Conjuncts that the start does not have, or some action does not keep."""
-    induction = Induction(theorem, Settings(theorem.name, replicas, effort=effort))
-    searcher = CounterexampleSearch(induction)
+    obligations = Obligations(theorem, ProofSettings(theorem.name, replicas, effort=effort))
+    proof, searcher = Proof(obligations, BySearch(obligations)), CounterexampleSearch(obligations)
     dropped: dict[str, Counterexample | None] = {}
-    for task in induction.tasks():
-        failed = {
-            each.conjunct for each in induction.prove(task) if each.status != "proved" and each.conjunct not in dropped
-        }
-        for claim in induction.claims(task) if failed else ():
+    for task in obligations.tasks():
+        failed = {each.conjunct for each in proof.prove(task) if each.status != "proved" and each.conjunct not in dropped}
+        for claim in obligations.claims(task) if failed else ():
             if claim.conjunct in failed:
                 dropped[claim.conjunct] = searcher.find(claim)
     return dropped

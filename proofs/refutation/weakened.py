@@ -16,13 +16,13 @@ from types import CodeType
 import z3
 
 from model_check.core.model import Action
-from proofs.induction.by_outcome import InductionByOutcome
-from proofs.induction.induction import INIT, PROPERTIES, Claim
+from proofs.induction.by_outcome import ObligationsByOutcome
+from proofs.induction.claims import INIT, PROPERTIES, Claim
 from proofs.induction.invariant import Theorem
 from proofs.refutation.counterexample import EVERYTHING, SIZES, Counterexample, CounterexampleSearch
-from proofs.settings import Settings
-from proofs.symbolic.relation import Step
-from proofs.symbolic.values import conjunction
+from proofs.settings import ProofSettings
+from proofs.symbolic.relation import SymbolicStep
+from proofs.symbolic.terms import conjunction
 
 SLICES = (1_500_000, 6_000_000)
 """How much Z3 may do to find a counterexample to one claim, in each round; in its own units."""
@@ -34,22 +34,22 @@ SEARCH_IN_TASK = 150_000_000
 class Unweakened:
     """The outcomes of a theorem's actions, with every rule as it is."""
 
-    def __init__(self, theorem: Theorem, settings: Settings) -> None:
-        self.induction = InductionByOutcome(theorem, replace(settings, mutant=None, export=None))
-        self._outcomes: dict[str, list[Step]] = {}
+    def __init__(self, theorem: Theorem, settings: ProofSettings) -> None:
+        self.obligations = ObligationsByOutcome(theorem, replace(settings, mutant=None, export=None))
+        self._outcomes: dict[str, list[SymbolicStep]] = {}
         self._called: dict[str, set[CodeType]] = {}
         """What was called to find the outcomes of an action."""
 
-    def outcomes(self, label: str) -> list[Step]:
+    def outcomes(self, label: str) -> list[SymbolicStep]:
         """Of one action. They are kept, for their terms are told by ids, which are their own only so long."""
         if label not in self._outcomes:
             with calls() as self._called[label]:
-                self._outcomes[label] = self.induction.outcomes(label, self.induction.actions[label])
+                self._outcomes[label] = self.obligations.outcomes(label, self.obligations.actions[label])
         return self._outcomes[label]
 
     def asks(self, label: str, mutant: str | None) -> bool:
         """Whether an action asks the rule that a mutant weakens, in any outcome; without a mutant it may ask anything."""
-        rule = self.induction.theorem.mutants[mutant] if mutant is not None else None
+        rule = self.obligations.theorem.mutants[mutant] if mutant is not None else None
         code = getattr(rule, "__code__", None)
         self.outcomes(label)
         return code is None or code in self._called[label]
@@ -69,16 +69,15 @@ def calls() -> Iterator[set[CodeType]]:
         called.update(entry.code for entry in profile.getstats() if isinstance(entry.code, CodeType))
 
 
-class WeakenedInduction(InductionByOutcome):
+class WeakenedObligations(ObligationsByOutcome):
     """What a theorem by outcome has to show anew where one rule is weakened."""
 
-    def __init__(self, theorem: Theorem, settings: Settings, unweakened: Unweakened | None = None) -> None:
+    def __init__(self, theorem: Theorem, settings: ProofSettings, unweakened: Unweakened | None = None) -> None:
         super().__init__(theorem, settings)
         self.unweakened = unweakened or Unweakened(theorem, settings)
-        self.search = CounterexampleSearch(self)
-        self._new: dict[str, list[Step]] = {}
+        self._new: dict[str, list[SymbolicStep]] = {}
 
-    def outcomes(self, label: str, action: Action) -> list[Step]:
+    def outcomes(self, label: str, action: Action) -> list[SymbolicStep]:
         """Those that the action has with the weakened rule alone."""
         if label not in self._new and not self.unweakened.asks(label, self.settings.mutant):
             self._new[label] = []
@@ -94,11 +93,15 @@ class WeakenedInduction(InductionByOutcome):
             return bool(self.outcomes(task, self.actions[task]))
         return task not in (INIT, PROPERTIES)
 
-    def _as_key(self, step: Step) -> Hashable:
+    def _as_key(self, step: SymbolicStep) -> Hashable:
         written = {place: self.shapes[place[0]].outline(value) for place, value in step.writes.items()}
         return step.enabled.get_id(), step.facts.get_id(), frozenset(written.items())
 
-    def counterexample(
+
+class WeakenedSearch(CounterexampleSearch):
+    """Looks for counterexamples to what has to be shown by outcome, task by task."""
+
+    def in_task(
         self, task: str, units: int = SEARCH_IN_TASK, sizes: Sequence[int] = SIZES, simplify: bool = True
     ) -> Counterexample | None:
         """A small counterexample to what a task has to show anew, if one is found before Z3 has done so much.
@@ -107,10 +110,10 @@ class WeakenedInduction(InductionByOutcome):
         is asked conjunct by conjunct.
         """
         everything = list(self._everything(task))
-        single = [claim for claim in self.claims(task) if not z3.is_true(claim.goal)]
-        effort = self.search.effort(units)
+        single = [claim for claim in self.obligations.claims(task) if not z3.is_true(claim.goal)]
+        effort = self.effort(units)
         for each, size, claim in chain(product(SLICES, sizes, everything), product(SLICES, sizes, single)):
-            found = self.search.find(claim, effort.part(each), (size,), simplify)
+            found = self.find(claim, effort.part(each), (size,), simplify)
             if found is not None:
                 return found
         return None
@@ -118,7 +121,7 @@ class WeakenedInduction(InductionByOutcome):
     def _everything(self, task: str) -> Iterator[Claim]:
         """All that is claimed of an outcome, as one claim."""
         together: dict[tuple[int, ...], list[Claim]] = {}
-        for claim in self.claims(task):
+        for claim in self.obligations.claims(task):
             if not z3.is_true(claim.goal):
                 together.setdefault(tuple(premise.get_id() for premise in claim.premises), []).append(claim)
         for claims in together.values():

@@ -13,21 +13,9 @@ from typing import Any
 import z3
 
 from proofs import laws
-from proofs.symbolic.values import (
-    Kind,
-    SymbolicBool,
-    SymbolicInt,
-    assume,
-    choice,
-    conjunction,
-    decide,
-    disjunction,
-    formula,
-    fresh,
-    fresh_function,
-    number,
-    remembered,
-)
+from proofs.symbolic.paths import assume, decide, fresh, fresh_function, remembered
+from proofs.symbolic.terms import choice, conjunction, disjunction
+from proofs.symbolic.values import Kind, SymbolicBool, SymbolicInt, formula, number
 from spec.log.batch import Batches
 from spec.log.record_log import RecordLog
 from spec.values import NO_EPOCH, NO_VALUE, Epoch, EpochEndOffset, Offset, Record

@@ -7,20 +7,11 @@ from typing import Any
 
 import z3
 
+from proofs.symbolic.brokers import SymbolicSet
 from proofs.symbolic.log import SymbolicLog
 from proofs.symbolic.shapes import SymbolicSetOfSets
-from proofs.symbolic.values import (
-    SymbolicBool,
-    SymbolicEnum,
-    SymbolicInt,
-    SymbolicOptional,
-    SymbolicSet,
-    conjunction,
-    disjunction,
-    negation,
-    number,
-    truth,
-)
+from proofs.symbolic.terms import conjunction, disjunction, negation
+from proofs.symbolic.values import SymbolicBool, SymbolicEnum, SymbolicInt, SymbolicOptional, number, truth
 from spec.values import NO_EPOCH
 
 Truth = Any

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 import z3
 
 from model_check.core.model import REFUSED, Action, Effect, Local, Slot, View
+from proofs.symbolic.paths import Path, explore, facts_of, joined, joined_truth, numbered_anew
 from proofs.symbolic.shapes import plain
 from proofs.symbolic.state import Key, SymbolicState
-from proofs.symbolic.values import Path, conjunction, explore, facts_of, joined, joined_truth, numbered_anew, truth
+from proofs.symbolic.terms import conjunction
+from proofs.symbolic.values import truth
 
 
-class Step(NamedTuple):
+class SymbolicStep(NamedTuple):
     """An action as a relation between a state and its successor.
 
     Where `enabled` holds of the state before, the action may be taken, and leads to `after`. `facts` are laws of the log
@@ -57,13 +59,15 @@ def _answer(value: Any) -> z3.BoolRef:
 Guard = Callable[[Local, SymbolicState, z3.Solver | None], tuple[z3.BoolRef, z3.BoolRef, int]]
 
 
-def step(action: Action, state: SymbolicState, solver: z3.Solver | None = None, guard: Guard = as_formula) -> Step:
+def step(action: Action, state: SymbolicState, solver: z3.Solver | None = None, guard: Guard = as_formula) -> SymbolicStep:
     """The relation of an action from `state` on. What `solver` knows of the state rules paths out."""
     (taken,) = _steps(action, state, solver, guard, apart=False)
     return taken
 
 
-def outcomes(action: Action, state: SymbolicState, solver: z3.Solver | None = None, guard: Guard = as_formula) -> list[Step]:
+def outcomes(
+    action: Action, state: SymbolicState, solver: z3.Solver | None = None, guard: Guard = as_formula
+) -> list[SymbolicStep]:
     """The same, as one relation for each outcome: all paths that write the same values.
 
     What comes up in it is named as whenever the action is looked at: the same relation is the same formulas.
@@ -72,7 +76,7 @@ def outcomes(action: Action, state: SymbolicState, solver: z3.Solver | None = No
         return _steps(action, state, solver, guard, apart=len(action.effects) == 1)
 
 
-def _steps(action: Action, state: SymbolicState, solver: z3.Solver | None, guard: Guard, apart: bool) -> list[Step]:
+def _steps(action: Action, state: SymbolicState, solver: z3.Solver | None, guard: Guard, apart: bool) -> list[SymbolicStep]:
     if solver is not None:
         solver.push()
     try:
@@ -120,7 +124,7 @@ def _joined(
     facts: list[z3.BoolRef],
     count: int,
     found: list[tuple[Effect, list[Path]]],
-) -> Step:
+) -> SymbolicStep:
     writes: dict[tuple[str, Key], Any] = {}
     enabled, facts = [*enabled], [*facts]
     for effect, paths in found:
@@ -135,7 +139,7 @@ def _joined(
             values = {path: value[slot] for path, value in lifted.items()}
             shape = state.shapes[slot.name]
             writes[slot.name, slot.key] = joined(taken, partial(_value_of, values), shape.either)
-    return Step(action, conjunction(enabled), conjunction(facts), writes, state.with_writes(writes), count)
+    return SymbolicStep(action, conjunction(enabled), conjunction(facts), writes, state.with_writes(writes), count)
 
 
 def _value_of(values: dict[int, Any], path: Path) -> Any:

@@ -12,22 +12,11 @@ from typing import Any
 
 import z3
 
+from proofs.symbolic.brokers import Brokers, SymbolicSet
 from proofs.symbolic.log import SymbolicLog
-from proofs.symbolic.values import (
-    Brokers,
-    Kind,
-    SymbolicBool,
-    SymbolicEnum,
-    SymbolicInt,
-    SymbolicOptional,
-    SymbolicSet,
-    choice,
-    conjunction,
-    decide,
-    disjunction,
-    number,
-    truth,
-)
+from proofs.symbolic.paths import decide
+from proofs.symbolic.terms import choice, conjunction, disjunction
+from proofs.symbolic.values import Kind, SymbolicBool, SymbolicEnum, SymbolicInt, SymbolicOptional, number, truth
 from spec.log.record_log import RecordLog
 from spec.values import BrokerId, Epoch, Offset, Record
 

@@ -6,8 +6,9 @@ from typing import Any
 import z3
 
 from model_check.core.model import Model, Slot
+from proofs.symbolic.brokers import Brokers
 from proofs.symbolic.shapes import Shape, Unknown, shape_of
-from proofs.symbolic.values import Brokers, Kind, Name, number
+from proofs.symbolic.values import Kind, Name, number
 from spec.values import BrokerId
 
 Key = Any

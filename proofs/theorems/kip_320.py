@@ -71,8 +71,7 @@ def with_memory(model: Model) -> Model:
 def unbounded(replicas: Replicas, mutant: str | None = None, protocol: Protocol = KIP_320) -> Model:
     """The model for a proof: nothing is bounded, unless a number of replicas is given.
 
-    The end of the agreement of two logs is found at once; `proofs.induction.exchange` proves that the messages find the
-    same.
+    Where two logs part is found at once; `proofs.induction.exchange` proves that the messages find the same.
     """
     given = {
         "replicas": inf if replicas == ANY else replicas,
@@ -163,7 +162,7 @@ def log_start(s: View, replica: BrokerId) -> Any:
     return starts_at_zero(s.log(replica))
 
 
-@conjunct("EpochsFromController", "The controller alone opens epochs, so no replica is in a later one than its.")
+@conjunct("EpochsFromController", "The controller alone opens epochs, so no broker is in a later one than its.")
 def epochs_from_controller(s: View, replica: BrokerId) -> Any:
     return all_of(s.epoch(replica) >= NO_EPOCH, s.epoch(replica) <= s.partition.leader_epoch)
 
@@ -228,7 +227,9 @@ def followers_after_leader(s: View, leader: BrokerId, follower: BrokerId) -> Any
 
 
 @conjunct(
-    "EpochsInOrder", "Leaders append in growing epochs, and a follower takes records only from a leader of its own epoch."
+    "EpochsInOrder",
+    "Epochs grow along a log, and none is later than its broker's: leaders append in growing epochs, and a follower takes"
+    " records only from a leader of its own epoch.",
 )
 def epochs_in_order(s: View, replica: BrokerId, offset: Offset, later: Offset) -> Any:
     log = s.log(replica)
@@ -261,8 +262,8 @@ def leader_has_its_epoch(s: View, leader: BrokerId, replica: BrokerId, offset: O
 
 @conjunct(
     "SameEpochSameRecords",
-    "One leader writes all records of an epoch, one after the other. So two logs that both have records of an epoch are"
-    " equal up to these records.",
+    "Two logs that hold records of one epoch hold the same up to the earlier of them: one leader writes all records of an"
+    " epoch, one after the other.",
 )
 def same_epoch_same_records(
     s: View, replica: BrokerId, other: BrokerId, offset: Offset, later: Offset, earlier: Offset

@@ -20,8 +20,6 @@ def sample(hint: Any) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (types.UnionType, Union):
         return sample(arguments[0])
-    if hint is Any:
-        return 0
     if isinstance(hint, NewType):
         return sample(hint.__supertype__)
     if origin is Callable or getattr(hint, "_is_protocol", False):

@@ -2,19 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from model_check.core.model import PRODUCER, REFUSED, Effect, Local, Model, Slot, View, then, when
 from model_check.models.kafka.kraft.reading import Reading, with_image
 from model_check.models.kafka.kraft.state import controller_state
-from model_check.models.kafka.party import Held, Rules, committed, face, next_request
+from model_check.models.kafka.party import Held, Rules, committed, next_request, seen_by_fetchers
 from model_check.models.kafka.reductions import Reduction, image_for, unless_in_vain
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
     NO_MEMORY,
     NO_ORDERS,
-    NO_ROLE,
     NO_TOPIC,
     NOTHING_LATE,
     NOTHING_SEEN,
@@ -25,12 +24,12 @@ from model_check.models.kafka.values import (
     Image,
     Inbox,
     Process,
-    Role,
     Under,
     ZkCluster,
 )
 from model_check.models.kafka.words import reading_in_words
-from model_check.models.kafka.zookeeper.state import ZkDecision, isr_verdict, live_now, with_mail
+from model_check.models.kafka.zookeeper.state import ZkDecision, live_now, outcome_of_proposal, with_mail
+from model_check.models.parts import NO_ROLE, Role
 from spec.broker.rules.fetcher import NOT_FETCHING
 from spec.broker.rules.isr.proposal import nothing_pending
 from spec.broker.rules.isr.request import IsrWriter
@@ -46,7 +45,7 @@ from spec.zookeeper.protocol import ZkController
 Known = frozenset[BrokerRegistration]
 NOBODY_KNOWN: Known = frozenset()
 
-FIRST_RUN = Incarnation(1)
+FIRST_INCARNATION = Incarnation(1)
 
 
 class Slots(NamedTuple):
@@ -77,13 +76,13 @@ class Views(NamedTuple):
 
     current: View
     known: dict[int, View]
-    office: dict[int, View]
-    face: dict[int, View]
+    leads_in: dict[int, View]
+    seen_by_fetchers: dict[int, View]
     committed: dict[int, View]
     request: dict[int, View]
 
 
-Decision = Cluster | ZkDecision
+AnyDecision: TypeAlias = Cluster | ZkDecision
 """A decision of the controller."""
 
 
@@ -141,11 +140,11 @@ class Board:
     def _slots(self) -> Slots:
         model, brokers = self.model, self.brokers
         registrations = frozenset(
-            BrokerRegistration(broker, BrokerEpoch(1), FIRST_RUN, fenced=False, registered_at=Offset(0))
+            BrokerRegistration(broker, BrokerEpoch(1), FIRST_INCARNATION, fenced=False, registered_at=Offset(0))
             for broker in brokers
         )
         lives = {
-            broker: BrokerLifecycle(broker, FIRST_RUN, BrokerState.RUNNING, BrokerEpoch(1), ready_to_unfence=True)
+            broker: BrokerLifecycle(broker, FIRST_INCARNATION, BrokerState.RUNNING, BrokerEpoch(1), ready_to_unfence=True)
             for broker in brokers
         }
         reading: dict[int, Slot] = {}
@@ -195,13 +194,18 @@ class Board:
         return Views(
             current=view("current partition", lambda cluster: cluster.topic, slots.cluster),
             known={broker: self._known(broker) for broker in self.brokers},
-            office={
+            leads_in={
                 broker: view("leads in", partial(_leads_in, broker), slots.role[broker], slots.process[broker], key=broker)
                 for broker in self.brokers
             },
-            face={
+            seen_by_fetchers={
                 broker: view(
-                    "what fetchers see", face, slots.log[broker], slots.role[broker], slots.memory[broker], key=broker
+                    "what fetchers see",
+                    seen_by_fetchers,
+                    slots.log[broker],
+                    slots.role[broker],
+                    slots.memory[broker],
+                    key=broker,
                 )
                 for broker in self.brokers
             },
@@ -236,7 +240,7 @@ class Board:
         assert left is not None
         return then(left, lambda number: number - 1 if number else REFUSED, left)
 
-    def decision(self, name: str, function: Callable[..., Decision | None], *reads: Slot) -> View:
+    def decision(self, name: str, function: Callable[..., AnyDecision | None], *reads: Slot) -> View:
         """The controller's decision, `None` if there is none; for `decided`."""
         return self.model.view(name, function, *reads)
 
@@ -275,12 +279,12 @@ class Board:
     def _proposals_may_be_in_vain(self, leader: BrokerId) -> bool:
         return self.reduces(Reduction.VAIN_PROPOSALS) and not self.writes_isr(leader)
 
-    def _unless_in_vain(self, leader: BrokerId, exchange: Exchange, decision: Decision | None) -> Exchange:
+    def _unless_in_vain(self, leader: BrokerId, exchange: Exchange, decision: AnyDecision | None) -> Exchange:
         if decision is None or exchange.state != Under.SENT:
             return exchange
         after = cluster_after(decision)
         if isinstance(after, ZkCluster):
-            error = isr_verdict(self.zookeeper, after, exchange.request).response.error
+            error = outcome_of_proposal(self.zookeeper, after, exchange.request).response.error
         else:
             error = check_alter_partition_request(self.kraft, controller_state(after).image, exchange.request)
         return unless_in_vain(exchange, error, self.rules[leader].protocol)
@@ -332,12 +336,12 @@ class Board:
         return self.rules[broker].protocol.acts_on_old_metadata
 
 
-def cluster_after(decision: Decision) -> AnyCluster:
+def cluster_after(decision: AnyDecision) -> AnyCluster:
     """The controller's state after a decision."""
     return decision.after if isinstance(decision, ZkDecision) else decision
 
 
-def _cluster_after(decision: Decision | None) -> object:
+def _cluster_after(decision: AnyDecision | None) -> object:
     return REFUSED if decision is None else cluster_after(decision)
 
 

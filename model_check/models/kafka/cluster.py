@@ -36,6 +36,6 @@ def is_registration_of(entry: BrokerRegistration, broker: BrokerId) -> bool:
     return entry.broker == broker
 
 
-def is_current_run(cluster: AnyCluster, broker: BrokerId, broker_epoch: int) -> bool:
-    """Whether the registered incarnation of a broker is the one with this broker epoch."""
+def is_current_epoch(cluster: AnyCluster, broker: BrokerId, broker_epoch: int) -> bool:
+    """Whether this is the broker epoch with which a broker is registered."""
     return broker_epoch != NO_BROKER_EPOCH and registered(cluster, broker).broker_epoch == broker_epoch

@@ -5,10 +5,10 @@ from itertools import combinations
 from typing import NamedTuple
 
 from model_check.core.model import CONTROLLER, REFUSED, Local, Message, Note, then, when
-from model_check.models.kafka.board import NOBODY_KNOWN, Board, Decision, cluster_after
+from model_check.models.kafka.board import NOBODY_KNOWN, AnyDecision, Board, cluster_after
 from model_check.models.kafka.cluster import NOW, is_the_choice
 from model_check.models.kafka.kraft.state import answer_of, appended, cluster_of, controller_state
-from model_check.models.kafka.party import LATE, STRANGER, Log, awaits, broker, exchange_after, leading
+from model_check.models.kafka.party import STRANGER, Log, awaits, broker, exchange_after, leading
 from model_check.models.kafka.reductions import Reduction, may_miss_answers, tells_something
 from model_check.models.kafka.replication import led_after
 from model_check.models.kafka.values import (
@@ -19,12 +19,12 @@ from model_check.models.kafka.values import (
     Exchange,
     Memory,
     Process,
-    Role,
     Under,
     ZkCluster,
 )
 from model_check.models.kafka.zookeeper.isr_writes import add_isr_writes
-from model_check.models.kafka.zookeeper.state import decided_by, isr_verdict
+from model_check.models.kafka.zookeeper.state import decided_by, outcome_of_proposal
+from model_check.models.parts import LATE, Role
 from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
 from spec.broker.partition import Partition
 from spec.controller.partitions import handle_alter_partition
@@ -110,29 +110,29 @@ def _in_time(partition: Partition[RecordLog], slow: frozenset[BrokerId]) -> Part
 # ---- the controller decides
 
 
-class Verdict(NamedTuple):
+class ProposalOutcome(NamedTuple):
     """The controller's decision on a request, `None` if it refuses, and the answer."""
 
-    decision: Decision | None
+    decision: AnyDecision | None
     response: AlterPartitionResponse
 
 
-Decides = Callable[[AnyCluster, Exchange], Verdict]
+Decides = Callable[[AnyCluster, Exchange], ProposalOutcome]
 """What the controller makes of a request."""
 
 
 def _decides(board: Board, first: BrokerId) -> Decides:
     """The controller's decision on a request, with `first` as the preferred replica."""
 
-    def decide(cluster: AnyCluster, exchange: Exchange) -> Verdict:
+    def decide(cluster: AnyCluster, exchange: Exchange) -> ProposalOutcome:
         if isinstance(cluster, ZkCluster):
-            verdict = isr_verdict(board.zookeeper, cluster, exchange.request)
-            return Verdict(decided_by(cluster, verdict.step) if verdict.written else None, verdict.response)
+            outcome = outcome_of_proposal(board.zookeeper, cluster, exchange.request)
+            return ProposalOutcome(decided_by(cluster, outcome.step) if outcome.written else None, outcome.response)
         control, state = board.kraft, controller_state(cluster, first)
         step = handle_alter_partition(control, state, exchange.request, NOW)
         response = answer_of(step)
         assert isinstance(response, AlterPartitionResponse)
-        return Verdict(cluster_of(step.state) if appended(step) else None, response)
+        return ProposalOutcome(cluster_of(step.state) if appended(step) else None, response)
 
     return decide
 
@@ -154,7 +154,7 @@ def _add_grant(board: Board, leader: BrokerId, successor: BrokerId) -> None:
     slots, decide = board.slots, _decides(board, successor)
     exchanged, ends_reassignments = slots.exchange[leader], _ends_reassignments(board)
 
-    def grant(cluster: AnyCluster, exchange: Exchange) -> Decision | None:
+    def grant(cluster: AnyCluster, exchange: Exchange) -> AnyDecision | None:
         if exchange.state != Under.SENT or cluster.topic == NO_TOPIC:
             return None
         granted = decide(cluster, exchange).decision
@@ -200,10 +200,10 @@ def _add_refusal(board: Board, leader: BrokerId) -> None:
     exchanged = slots.exchange[leader]
 
     def refuse(cluster: AnyCluster, exchange: Exchange, role: Role, process: Process) -> object:
-        verdict = decide(cluster, exchange)
-        if verdict.decision is not None:
+        outcome = decide(cluster, exchange)
+        if outcome.decision is not None:
             return REFUSED
-        return _answer(board, leader, verdict.response, exchange, role, process)
+        return _answer(board, leader, outcome.response, exchange, role, process)
 
     board.model.action(
         "RefuseIsr",

@@ -18,16 +18,8 @@ from model_check.models.kafka.replication import (
     serve_fetch,
     take_fetch_answer,
 )
-from model_check.models.kafka.values import (
-    NOTHING_LATE,
-    Clients,
-    Exchange,
-    LateFetch,
-    Memory,
-    Process,
-    Role,
-    Under,
-)
+from model_check.models.kafka.values import NOTHING_LATE, Clients, Exchange, LateFetch, Memory, Process, Under
+from model_check.models.parts import Role
 from spec.broker.effects import FollowerRequest
 from spec.broker.partition import Partition
 from spec.broker.rules.fetcher import FetchState
@@ -126,8 +118,8 @@ def _add_handling(board: Board, follower: BrokerId, leader: BrokerId) -> None:
             return NOTHING_LATE
         return fetch._replace(state=Under.ANSWERED, answer=answer_to(fetch, seen, process, brokers))
 
-    office = (slots.process[leader], views.known[leader])
-    answer_reads = (late, views.face[leader], *office)
+    serving = (slots.process[leader], views.known[leader])
+    answer_reads = (late, views.seen_by_fetchers[leader], *serving)
     board.model.action(
         "HandleLateFetch",
         {"follower": follower, "leader": leader},
@@ -137,7 +129,7 @@ def _add_handling(board: Board, follower: BrokerId, leader: BrokerId) -> None:
             when(lambda process: process.up, slots.process[leader]),
             *board.not_writing(leader),
         ],
-        effects=[then(led, serve, *led, *office, late), then(late, answer, *answer_reads)],
+        effects=[then(led, serve, *led, *serving, late), then(late, answer, *answer_reads)],
         answer=Local(lambda *asked: answer_to(*asked).error, answer_reads),
     )
 

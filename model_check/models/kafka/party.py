@@ -8,18 +8,8 @@ too long: a follower that was caught up once in an epoch stays caught up. Every 
 from typing import NamedTuple
 
 from model_check.models.kafka.reductions import ALL_REDUCTIONS, Reduction, isr_in_role, without_unread_answer
-from model_check.models.kafka.values import (
-    NO_EXCHANGE,
-    NO_MEMORY,
-    PARTITION,
-    Clients,
-    Exchange,
-    Memory,
-    Placed,
-    Process,
-    Role,
-    Under,
-)
+from model_check.models.kafka.values import NO_EXCHANGE, NO_MEMORY, Clients, Exchange, Memory, Placed, Process, Under
+from model_check.models.parts import LATE, PARTITION, Role, following
 from spec.broker.effects import AnswerProducer, Effect, FollowerRequest
 from spec.broker.follower import fetch_or_truncate
 from spec.broker.leader.offsets import handle_list_offsets
@@ -39,16 +29,15 @@ from spec.metadata import BrokerRegistration
 from spec.step import Reply, Send, SendToController
 from spec.values import NO_LEADER, NO_VALUE, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset, ProducerEpoch, ProducerId
 
-LATE = 1_000_000
-"""A time at which every delay is over and every lag too long."""
-
 PRODUCER_ID = ProducerId(0)
 """The one idempotent producer of the model."""
 
+
 Log = LocalLog[RecordLog]
 
+
 STRANGER = Process(True, BrokerLifecycle(NO_LEADER, Incarnation(0)))
-"""An incarnation of a broker, for rules that do not read which."""
+"""A broker, for rules that do not ask which."""
 
 
 class Rules(NamedTuple):
@@ -97,7 +86,7 @@ def leading(log: Log, role: Role, memory: Memory) -> Partition[RecordLog]:
     )
 
 
-def face(log: Log, role: Role, memory: Memory) -> Partition[RecordLog]:
+def seen_by_fetchers(log: Log, role: Role, memory: Memory) -> Partition[RecordLog]:
     """As `leading`, without the parts on which answers do not depend: one value for many states of the leader."""
     followers = tuple(sorted(Follower(follower.broker) for follower in memory.followers))
     return Partition(PARTITION, log, role.leader, role.leader_epoch, epoch_start=role.epoch_start, followers=followers)
@@ -106,11 +95,6 @@ def face(log: Log, role: Role, memory: Memory) -> Partition[RecordLog]:
 def partition_of(held: Held) -> Partition[RecordLog]:
     """The partition of a replica that may change its role."""
     return leading(held.log, held.role, held.memory)._replace(fetcher=held.fetcher)
-
-
-def following(log: Log, fetcher: FetchState) -> Partition[RecordLog]:
-    """The partition of a fetching replica."""
-    return Partition(PARTITION, log, fetcher.leader, fetcher.leader_epoch, fetcher=fetcher)
 
 
 def producers_of(log: Log) -> Producers:

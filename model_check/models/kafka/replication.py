@@ -10,7 +10,6 @@ from collections.abc import Callable
 from model_check.core.model import REFUSED, Local, Message, Note, View, then, when
 from model_check.models.kafka.board import NOBODY_KNOWN, Board, Known
 from model_check.models.kafka.party import (
-    LATE,
     Held,
     Log,
     Rules,
@@ -18,7 +17,6 @@ from model_check.models.kafka.party import (
     broker,
     exchange_after,
     followed,
-    following,
     leading,
     memory_of,
     producers_of,
@@ -27,7 +25,8 @@ from model_check.models.kafka.party import (
     seen,
 )
 from model_check.models.kafka.reductions import Reduction
-from model_check.models.kafka.values import Clients, Exchange, Memory, Process, Role
+from model_check.models.kafka.values import Clients, Exchange, Memory, Process
+from model_check.models.parts import LATE, Role, following
 from spec.broker.effects import FollowerRequest
 from spec.broker.follower import (
     fetch_or_truncate,
@@ -258,7 +257,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         return take_fetch_answer(board, follower, log, fetcher, process, epoch, offset, answer)
 
     served = then(written, serve, *written, slots.process[leader], views.known[leader], request)
-    answer_reads = (request, views.face[leader], slots.process[leader], views.known[leader])
+    answer_reads = (request, views.seen_by_fetchers[leader], slots.process[leader], views.known[leader])
     taken = then(fetching, take, *fetching, slots.process[follower], *answer_reads)
     answered = Local(lambda *asked: answer_to(*asked).error, answer_reads)
     fetched = [Message(follower, leader, "Fetch"), Message(leader, follower, "records, and the high watermark")]
@@ -340,7 +339,7 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
             step = handle_list_offsets_response(own, before, Asked(epoch), answer, LATE)
         return followed(board.rules[follower], own, step.state)
 
-    answer_reads = (request, views.face[leader], slots.process[leader])
+    answer_reads = (request, views.seen_by_fetchers[leader], slots.process[leader])
     board.model.action(
         "AskLeader",
         {"follower": follower, "leader": leader},

@@ -6,7 +6,8 @@ from model_check.core.model import REFUSED, Effect, Note, then, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.late import gone_with
 from model_check.models.kafka.party import Log
-from model_check.models.kafka.values import NO_EXCHANGE, NO_MEMORY, NO_ROLE, Exchange, Process, Under
+from model_check.models.kafka.values import NO_EXCHANGE, NO_MEMORY, Exchange, Process, Under
+from model_check.models.parts import NO_ROLE
 from spec.broker.lifecycle import CleanShutdown, stop
 from spec.broker.recovery import Checkpoints, after_power_loss, previous_broker_epoch, recover
 from spec.broker.rules.fetcher import NOT_FETCHING

@@ -6,9 +6,9 @@ Sets replace the protocol's lists in the order of ids, and no field is optional,
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
+from model_check.models.parts import PARTITION
 from spec.broker.partition import WaitingProduce
 from spec.broker.rules.followers import Follower
-from spec.broker.rules.isr.proposal import LeaderIsr
 from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
@@ -25,13 +25,9 @@ from spec.values import (
     Error,
     Offset,
     PartitionEpoch,
-    PartitionId,
     Record,
 )
 from spec.zookeeper.protocol import LiveBroker
-
-PARTITION = PartitionId(0)
-"""The one partition of the model."""
 
 
 class Topic(NamedTuple):
@@ -69,11 +65,11 @@ FIRST_CONTROLLER = Epoch(0)
 
 
 class ZkCluster(NamedTuple):
-    """The content of ZooKeeper, and the memory of its controller.
+    """What ZooKeeper holds, and what the controller that works on it remembers besides.
 
-    `topic`: the partition's assignment and node, whose version is the partition epoch. `brokers`: the incarnations of all
-    brokers; `fenced` is one whose session has ended, so that its ephemeral node is gone. The controller's memory: the
-    brokers in controlled shutdown (`leaving`), the brokers that it counts as `live`, and its own epoch.
+    `topic`: the partition's assignment and node, whose version is the partition epoch. `brokers`: the sessions of all
+    brokers; `fenced` is one whose session has ended, so that its ephemeral node is gone. Of the controller: the brokers in
+    controlled shutdown (`leaving`), those that it takes for `live`, and its own epoch.
     """
 
     topic: Topic
@@ -130,18 +126,6 @@ class Change(NamedTuple):
 
     before: Image
     after: Image
-
-
-class Role(NamedTuple):
-    """The leader that a replica knows; for a leader also its ISR and the start of its epoch."""
-
-    leader: BrokerId = NO_LEADER
-    leader_epoch: Epoch = NO_EPOCH
-    isr: LeaderIsr = LeaderIsr(NOBODY, NO_PARTITION_EPOCH, NOBODY, NO_PARTITION_EPOCH)
-    epoch_start: Offset = UNKNOWN_OFFSET
-
-
-NO_ROLE = Role()
 
 
 class Memory(NamedTuple):

@@ -10,7 +10,6 @@ from model_check.models.kafka.reductions import LATER
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
-    NO_ROLE,
     NO_TOPIC,
     NOTHING_LATE,
     NOTHING_SEEN,
@@ -24,15 +23,13 @@ from model_check.models.kafka.values import (
     Order,
     Placed,
     Process,
-    Role,
     Told,
     Topic,
     Under,
     ZkCluster,
 )
-from model_check.models.words import record_in_words
+from model_check.models.words import leader_in_words, record_in_words
 from model_check.traces.encode import in_words
-from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
 from spec.broker.rules.followers import Follower
 from spec.broker.rules.lifecycle import BrokerState
 from spec.log.batch import records_of
@@ -41,8 +38,6 @@ from spec.messages.fetch import FetchResponse
 from spec.metadata import BrokerRegistration, LeaderRecoveryState
 from spec.values import (
     NO_BROKER_EPOCH,
-    NO_EPOCH,
-    NO_LEADER,
     UNDEFINED_EPOCH_END,
     UNKNOWN_OFFSET,
     BrokerEpoch,
@@ -52,10 +47,6 @@ from spec.values import (
 
 FIRST = BrokerEpoch(1)
 """Of a broker that has not been started again; it is left out."""
-
-
-def _leader(leader: BrokerId, epoch: int) -> str:
-    return f"nobody leads in epoch {epoch}" if leader == NO_LEADER else f"{leader} leads in epoch {epoch}"
 
 
 def _some(title: str, brokers: Iterable[BrokerId]) -> list[str]:
@@ -68,7 +59,7 @@ def _(topic: Topic) -> str:
     if topic == NO_TOPIC:
         return "no partition"
     parts = [
-        _leader(topic.leader, topic.leader_epoch),
+        leader_in_words(topic.leader, topic.leader_epoch),
         f"ISR {in_words(topic.isr)}",
         f"partition epoch {topic.partition_epoch}",
     ]
@@ -107,14 +98,14 @@ def _(cluster: ZkCluster) -> str:
 
 @in_words.register
 def _(order: Order) -> str:
-    since = "" if order.controller_epoch == FIRST_CONTROLLER else f" (of controller epoch {order.controller_epoch})"
-    run = f" (to broker epoch {order.broker_epoch})" if order.broker_epoch > FIRST else ""
+    sender = "" if order.controller_epoch == FIRST_CONTROLLER else f" (of controller epoch {order.controller_epoch})"
+    addressee = f" (to broker epoch {order.broker_epoch})" if order.broker_epoch > FIRST else ""
     if order.told == Told.LEAD_OR_FOLLOW:
         topic = order.topic
-        told = in_words(topic) if topic.isr else _leader(topic.leader, topic.leader_epoch)
+        told = in_words(topic) if topic.isr else leader_in_words(topic.leader, topic.leader_epoch)
     else:
         told = "stop fetching" if order.told == Told.STOP_FETCHING else "give the replica up"
-    return told + run + since
+    return told + addressee + sender
 
 
 @in_words.register
@@ -130,7 +121,7 @@ def _(image: Image) -> str:
     if topic == NO_TOPIC or topic.partition_epoch < LATER:
         return ", ".join([in_words(topic), *_brokers(image.brokers)])
     hosts = "" if topic.replicas else ", no replica here"
-    return ", ".join([_leader(topic.leader, topic.leader_epoch) + hosts, *_brokers(image.brokers)])
+    return ", ".join([leader_in_words(topic.leader, topic.leader_epoch) + hosts, *_brokers(image.brokers)])
 
 
 def reading_in_words(reading: Reading) -> str:
@@ -140,19 +131,10 @@ def reading_in_words(reading: Reading) -> str:
     return "; then ".join(["to read: " + in_words(reading[1]), *map(in_words, reading[2:])]) if reading[1:] else "all read"
 
 
-@in_words.register
-def _(role: Role) -> str:
-    if role == NO_ROLE:
-        return "none"
-    leads = role.isr != NO_ROLE.isr
-    since = f" from offset {role.epoch_start}" if leads and role.epoch_start != UNKNOWN_OFFSET else ""
-    return _leader(role.leader, role.leader_epoch) + since + (f", {in_words(role.isr)}" if leads else "")
-
-
 def _follower(follower: Follower) -> str:
     state = follower.state
-    run = f" (broker epoch {state.broker_epoch})" if state.broker_epoch > FIRST else ""
-    return f"{follower.broker} ends at {'?' if state.end_offset == UNKNOWN_OFFSET else state.end_offset}{run}"
+    fetched_in = f" (broker epoch {state.broker_epoch})" if state.broker_epoch > FIRST else ""
+    return f"{follower.broker} ends at {'?' if state.end_offset == UNKNOWN_OFFSET else state.end_offset}{fetched_in}"
 
 
 @in_words.register
@@ -165,20 +147,6 @@ def _(memory: Memory) -> str:
 @in_words.register
 def _(log: LocalLog) -> str:  # type: ignore[type-arg]
     return f"{in_words(log.log)}, high watermark {log.high_watermark}"
-
-
-@in_words.register
-def _(fetcher: FetchState) -> str:
-    if fetcher == NOT_FETCHING:
-        return "none"
-    whom = f"{fetcher.leader} in epoch {fetcher.leader_epoch}"
-    epoch = "" if fetcher.last_fetched_epoch == NO_EPOCH else f" after epoch {fetcher.last_fetched_epoch}"
-    answered = ", answered" if fetcher.answered else ""
-    if fetcher.status == FetchStatus.FETCHING:
-        return f"fetches from {whom} at {fetcher.fetch_offset}{epoch}{answered}"
-    if fetcher.status == FetchStatus.TRUNCATING:
-        return f"asks {whom} where logs part{answered}"
-    return f"{fetcher.status.value}: {whom}, at {fetcher.fetch_offset}{epoch}{answered}"
 
 
 @in_words.register

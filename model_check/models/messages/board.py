@@ -1,6 +1,7 @@
 """The slots of the model, and the state of a broker and of the controller built from them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ from model_check.models.messages.values import (
     ProposalId,
     Registered,
 )
+from model_check.models.messages.words import unless
 from model_check.models.parts import LATE, NO_ROLE, PARTITION, Role, Values, following, role_of
 from spec.broker.follower import fetch_or_truncate
 from spec.broker.partition import Broker, BrokerSettings, Partition
@@ -75,12 +77,12 @@ ANOTHER_PROCESS = Incarnation(2)
 class Numbers(NamedTuple):
     """The arguments of actions: epochs, partition epochs, fetches and proposals. In proofs they are arbitrary.
 
-    When a broker stops, `survives` is its log end afterwards, and `checkpointed` the high watermark of its checkpoint file.
-    `last_caught_up` is the last caught-up time of the fetching follower.
+    When a broker stops, `survives` is where its log ends after that, and `checkpointed` its high watermark as the file has
+    it; `last_caught_up` is when the leader saw the follower caught up that now fetches.
 
-    `now` is the time of every action, `caught_up` the last caught-up time of each follower, `believed_fenced` the brokers
-    that are fenced by a leader's metadata. Within bounds every lag is too long (except that of the fetching follower, if it
-    matters), and no broker is believed to be fenced. In proofs they are arbitrary, in every action anew.
+    `now` is the time of every action, `caught_up` when the leader last saw each follower caught up, `believed_fenced` which
+    brokers a leader believes to be fenced. Within bounds every lag is too long (but that of the follower that fetches, if it
+    matters), and nobody is believed to be fenced; in proofs they are any, in every action anew.
     """
 
     epochs: Sequence[Epoch]
@@ -155,7 +157,7 @@ class Board:
         self.loses = self.min_isr > 1
         """Whether a broker that stops may lose records. With min ISR 1 no other broker needs to have them."""
         self.asks_for_lag = self.min_isr > 1
-        """Whether the lag of a fetching follower matters: below min ISR a lagging follower does not join."""
+        """Whether it matters how far a follower lags that fetches: below min ISR, one that lags does not join."""
         self.numbers = numbers or Numbers(
             epochs=[Epoch(epoch) for epoch in range(parameters["max_epoch"] + 1)],
             partition_epochs=[
@@ -179,9 +181,9 @@ class Board:
             decision=model.numbered_slots("decision", numbers.partition_epochs, NOT_DECIDED),
             registered=model.broker_slots("registered", brokers, NOT_FENCED),
             next_broker_epoch=model.slot("nextBrokerEpoch", BrokerEpoch(FIRST_BROKER_EPOCH + 1), bookkeeping=True),
-            broker_epoch=model.broker_slots("brokerEpoch", brokers, FIRST_BROKER_EPOCH),
+            broker_epoch=self._numbers("brokerEpoch", FIRST_BROKER_EPOCH),
             registered_at=model.broker_slots("registeredAt", brokers, FROM_THE_START),
-            highest_epoch=model.broker_slots("highestEpoch", brokers, NO_EPOCH),
+            highest_epoch=self._numbers("highestEpoch", NO_EPOCH),
             unclean_shutdowns=model.slot("uncleanShutdowns", 0, bookkeeping=True),
             log=model.broker_slots("log", brokers, EMPTY_LOG),
             high_watermark=model.broker_slots("highWatermark", brokers, Offset(0)),
@@ -189,8 +191,8 @@ class Board:
             applied=model.broker_slots("applied", brokers, NOT_DECIDED),
             fetcher=model.broker_slots("fetcher", brokers, NOT_FETCHING),
             known={broker: model.broker_slots("knows of", brokers, UNKNOWN, broker) for broker in brokers},
-            heard={broker: model.broker_slots("has heard of", brokers, FIRST_BROKER_EPOCH, broker) for broker in brokers},
-            awaited={broker: model.broker_slots("awaits", brokers, NO_FETCH_ID, broker) for broker in brokers},
+            heard={broker: self._numbers("has heard of", FIRST_BROKER_EPOCH, broker) for broker in brokers},
+            awaited={broker: self._numbers("awaits", NO_FETCH_ID, broker) for broker in brokers},
             fetch=model.numbered_slots("fetch", numbers.fetches, NOT_SENT),
             fetch_answer=model.numbered_slots("fetchAnswer", numbers.fetches, NO_FETCH_ANSWER),
             next_fetch=model.slot("nextFetch", 0, bookkeeping=True),
@@ -200,7 +202,7 @@ class Board:
             },
             isr_answer=model.numbered_slots("isrAnswer", numbers.proposals, NO_ISR_ANSWER),
             next_proposal=model.slot("nextProposal", 0, bookkeeping=True),
-            latest=model.broker_slots("latest", brokers, NO_PROPOSAL_ID),
+            latest=self._numbers("latestProposal", NO_PROPOSAL_ID),
             next_value=model.slot("nextValue", 0, bookkeeping=True),
             last_decision=model.numbered_slots("lastDecision", numbers.epochs, NO_LAST_DECISION),
             leadership=model.numbered_slots("leadership", numbers.epochs, NO_LEADERSHIP),
@@ -208,6 +210,11 @@ class Board:
             furthest_commit=model.slot("furthestCommit", NOTHING_COMMITTED, bookkeeping=True),
             fetched={broker: model.numbered_slots("fetched", numbers.epochs, NO_FETCH, about=broker) for broker in brokers},
         )
+
+    def _numbers(self, name: str, first: int, about: BrokerId | None = None) -> dict[int, Slot]:
+        """One slot for each broker that holds a number; traces leave it out as long as it is the first one."""
+        shown = partial(unless, first)
+        return {broker: self.model.slot(name, first, broker, broker, about=about, words=shown) for broker in self.brokers}
 
     def others(self, broker: BrokerId) -> list[BrokerId]:
         """All brokers but one."""
@@ -351,7 +358,7 @@ class Board:
         return PartitionRegistration(replicas, isr, leader, decision.leader_epoch, decision.partition_epoch, elr=elr)
 
     def announced(self, decision: PartitionState) -> PartitionRegistration:
-        """The partition as brokers read it; they ignore the order of preference."""
+        """The partition as brokers read it; they do not look at the preferred replica."""
         return PartitionRegistration(
             tuple(self.brokers), decision.isr, decision.leader, decision.leader_epoch, decision.partition_epoch
         )

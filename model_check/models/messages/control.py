@@ -1,4 +1,4 @@
-"""The controller's decisions: the partition's creation, elections, registration and fencing, and proposed ISRs."""
+"""What the controller decides: the partition's creation, elections, registration, fencing, and proposed ISRs."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -53,14 +53,14 @@ def add_control(board: Board) -> None:
         _add_refusal(board, proposal)
 
 
-class Decided(NamedTuple):
+class Reaction(NamedTuple):
     """The controller's state after a step, and the other written values by slot."""
 
     state: ControllerState
     also: dict[Slot, Any]
 
 
-Decides = Callable[[Values], Decided]
+Decides = Callable[[Values], Reaction]
 """The controller's step from its last decision, all registrations, and the other slots that it reads."""
 
 
@@ -105,10 +105,10 @@ def _is_created(board: Board) -> Local:
 
 
 def _add_creation(board: Board, leader: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
-    def create(at: Values) -> Decided:
+    def create(at: Values) -> Reaction:
         state = board.controller(at[board.slots.partition], leader, _registered(board, at))
         request = CreateTopicsRequest(PARTITION, (leader, *board.others(leader)))
-        return Decided(handle_create_topics(board.control, state, request, LATE).state, {})
+        return Reaction(handle_create_topics(board.control, state, request, LATE).state, {})
 
     board.model.action(
         "CreatePartition",
@@ -120,10 +120,10 @@ def _add_creation(board: Board, leader: BrokerId, partition_epoch: PartitionEpoc
 
 
 def _add_election(board: Board, leader: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
-    def elect(at: Values) -> Decided:
+    def elect(at: Values) -> Reaction:
         state = board.controller(at[board.slots.partition], leader, _registered(board, at))
         after = handle_elect_leaders(board.control, state, ElectLeadersRequest(PARTITION), LATE).state
-        return Decided(after, {})
+        return Reaction(after, {})
 
     board.model.action(
         "ElectPreferred",
@@ -134,26 +134,26 @@ def _add_election(board: Board, leader: BrokerId, partition_epoch: PartitionEpoc
     )
 
 
-# ---- who is fenced
+# ---- fencing
 
 
-def _fence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) -> Decided:
+def _fence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) -> Reaction:
     """The decision when a broker's session has expired."""
     state = board.controller(at[board.slots.partition], preferred, _registered(board, at), silent=broker)
     after = on_session_check(board.control, state, LATE).state
-    return Decided(after, {board.slots.registered[broker]: registered_of(after, broker)})
+    return Reaction(after, {board.slots.registered[broker]: registered_of(after, broker)})
 
 
-def _unfence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) -> Decided:
+def _unfence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) -> Reaction:
     """The decision on a heartbeat of a fenced broker that has replayed all metadata."""
     state = board.controller(at[board.slots.partition], preferred, _registered(board, at))
     request = BrokerHeartbeatRequest(broker, registered_of(state, broker).broker_epoch, state.image.end_offset)
     after = handle_broker_heartbeat(board.control, state, request, LATE).state
-    return Decided(after, {board.slots.registered[broker]: registered_of(after, broker)})
+    return Reaction(after, {board.slots.registered[broker]: registered_of(after, broker)})
 
 
 FENCING = (("Fence", _fence, "fences", False), ("Unfence", _unfence, "unfences", True))
-"""Fencing and unfencing: action, decision, words, and whether the broker is fenced before."""
+"""Both directions: the action, what is decided, the same in words, and whether the broker must be fenced before."""
 
 
 def _add_fencing(board: Board, broker: BrokerId, preferred: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
@@ -182,10 +182,10 @@ def _add_quiet_fencing(board: Board, broker: BrokerId) -> None:
         )
 
 
-# ---- who is registered
+# ---- registration
 
 
-def _register(board: Board, broker: BrokerId, preferred: BrokerId, epoch: Epoch, at: Values) -> Decided:
+def _register(board: Board, broker: BrokerId, preferred: BrokerId, epoch: Epoch, at: Values) -> Reaction:
     """The decision when a broker registers that has stopped without warning: its session must have expired.
 
     The fetches of the incarnation before in this epoch no longer count, so the history variables drop them.
@@ -203,7 +203,7 @@ def _register(board: Board, broker: BrokerId, preferred: BrokerId, epoch: Epoch,
         slots.next_broker_epoch: BrokerEpoch(known.broker_epoch + 1),
         slots.fetched[broker][epoch]: NO_FETCH._replace(broker_epoch=known.broker_epoch, anew=True),
     }
-    return Decided(after, written)
+    return Reaction(after, written)
 
 
 def _registration_slots(board: Board, broker: BrokerId, epoch: Epoch) -> tuple[Slot, ...]:
@@ -255,7 +255,7 @@ def _add_quiet_registration(board: Board, broker: BrokerId, epoch: Epoch) -> Non
 # ---- proposals
 
 
-def _handle(board: Board, proposal: ProposalId, at: Values) -> Decided:
+def _handle(board: Board, proposal: ProposalId, at: Values) -> Reaction:
     """The decision on a proposal, and the answer."""
     slots = board.slots
     proposed: Proposed = at[slots.proposed[proposal]]
@@ -275,7 +275,7 @@ def _handle(board: Board, proposal: ProposalId, at: Values) -> Decided:
         isr=response.isr,
         partition_epoch=response.partition_epoch,
     )
-    return Decided(step.state, {slots.isr_answer[proposal]: answer})
+    return Reaction(step.state, {slots.isr_answer[proposal]: answer})
 
 
 def _is_open(board: Board, proposal: ProposalId) -> list[Local]:

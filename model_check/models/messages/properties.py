@@ -9,7 +9,7 @@ from model_check.models.messages.values import FurthestCommit, Leadership, Parti
 from model_check.models.parts import Role
 from spec.broker.rules.isr.proposal import maximal_isr
 from spec.log.record_log import RecordLog
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Offset
+from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerEpoch, BrokerId, Offset
 
 MEANINGS = {
     "CommittedOnLaterLeaders": "a record that an epoch's leader committed is in the log of the leader of every later epoch",
@@ -110,11 +110,8 @@ def _isr(board: Board) -> None:
     )
     model.sometimes(
         "SomebodyLeads",
-        [
-            when(lambda role, broker=broker: role.leader == broker and role.leader_epoch >= 0, slots.role[broker])
-            for broker in board.brokers
-        ],
-        "a broker knows that it leads the partition",
+        [when(lambda partition: partition.leader != NO_LEADER, slots.partition)],
+        "the partition has a leader",
     )
 
 

@@ -71,16 +71,16 @@ def _published(board: "Board") -> None:
         "WeakIsr",
         [when(own_isr_agrees(other), leading[leader], slots.log[other]) for leader, other in everyone],
         "every record below a presumed leader's high watermark is on every member of this leader's own ISR",
-        "LeaderHasCommitted",
+        "LeaderHasCommittedWithOthers",
     )
     model.always(
         "StrongIsr",
         [when(true_isr_agrees(other), known_to_leader[leader], true_isr, slots.log[other]) for leader, other in everyone],
-        "every record below a presumed leader's high watermark is on every member of the true ISR",
-        "LeaderHasCommitted",
+        "what lies below a presumed leader's high watermark is on every member of the controller's ISR",
+        "LeaderHasCommittedWithOthers",
     )
     model.sometimes(
-        "LeaderHasCommitted",
+        "LeaderHasCommittedWithOthers",
         [
             when(
                 lambda known, isr, leader=leader: known.end_offset > 0 and bool(isr - {leader}),
@@ -89,7 +89,7 @@ def _published(board: "Board") -> None:
             )
             for leader in replicas
         ],
-        "a presumed leader has committed a record, and the true ISR has another member",
+        "a presumed leader has committed a record, and the controller's ISR has another member",
     )
 
 
@@ -116,7 +116,7 @@ def _plain(board: "Board") -> None:
             if other != replica
         ],
         "a committed record (below any replica's high watermark) is on every possible next leader",
-        "LeaderHasCommitted",
+        "LeaderHasCommittedWithOthers",
     )
     model.always(
         "LogMatching",

@@ -16,7 +16,9 @@ def members_stay(s: View, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
     )
 
 
-@conjunct("SomeoneMovedOn", "A later epoch begins only after a member of the ISR has left the earlier one behind.")
+@conjunct(
+    "SomeoneMovedOn", "A later epoch begins only after a member of the earlier epoch's ISR has moved on to a later epoch."
+)
 def someone_moved_on(s: View, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
     in_later = all_of(epoch < later, later <= s.partition.leader_epoch, s.is_listed(replica, s.last_decision(later)))
     moved_on = s.some(lambda broker: all_of(s.is_listed(broker, s.last_decision(epoch)), s.epoch(broker) > epoch))
@@ -31,7 +33,10 @@ def later_leaders_hold(s: View, epoch: Epoch, later: Epoch, offset: Offset) -> A
     )
 
 
-@conjunct("LaterMembersHold", "It is also in the log of every member of a later ISR that has left that epoch behind.")
+@conjunct(
+    "LaterMembersHold",
+    "A record that an epoch's leader may commit is in the logs of members of later ISRs that have left the epoch behind.",
+)
 def later_members_hold(s: View, replica: BrokerId, epoch: Epoch, later: Epoch, offset: Offset) -> Any:
     in_later = s.is_intact_member(replica, epoch, later)
     return implies(
@@ -39,7 +44,10 @@ def later_members_hold(s: View, replica: BrokerId, epoch: Epoch, later: Epoch, o
     )
 
 
-@conjunct("LaterLeadersHoldBefore", "The same of an epoch that begins late, after a later one.")
+@conjunct(
+    "LaterLeadersHoldBefore",
+    "A record that an epoch's leader may yet commit, if the epoch begins late, is in the log of every later leader.",
+)
 def later_leaders_hold_before(s: View, epoch: Epoch, later: Epoch, offset: Offset, written_in: Epoch) -> Any:
     return implies(
         all_of(epoch < later, s.leadership(later).begun, s.may_yet_commit(epoch, offset, written_in)),
@@ -47,7 +55,10 @@ def later_leaders_hold_before(s: View, epoch: Epoch, later: Epoch, offset: Offse
     )
 
 
-@conjunct("LaterMembersHoldBefore", "The same of members of a later ISR, when an epoch begins late.")
+@conjunct(
+    "LaterMembersHoldBefore",
+    "A record that an epoch's leader may yet commit, if the epoch begins late, is in the logs of all members of later ISRs.",
+)
 def later_members_hold_before(
     s: View, replica: BrokerId, epoch: Epoch, later: Epoch, offset: Offset, written_in: Epoch
 ) -> Any:

@@ -9,7 +9,7 @@ from proofs.theorems.kafka_next.view import View
 from spec.values import NO_LEADER, BrokerId, Epoch, Error, PartitionEpoch
 
 
-@conjunct("KnownFollowers", "A leader's state of a follower comes from the follower's fetches in this epoch.")
+@conjunct("KnownFollowers", "A leader knows of a follower only what the follower has shown in this very epoch.")
 def known_followers(s: View, leader: BrokerId, follower: BrokerId) -> Any:
     if leader is follower or leader == follower:
         return True
@@ -55,7 +55,7 @@ def new_incarnations_are_known(s: View, leader: BrokerId, follower: BrokerId) ->
     )
 
 
-@conjunct("Proposals", "A leader proposes in its epoch, based on the ISR that it knows, another ISR than that.")
+@conjunct("Proposals", "A leader proposes in its own epoch, on top of the ISR that it knows, and another ISR than that one.")
 def proposals(s: View, proposal: ProposalId, leader: BrokerId) -> Any:
     asked = s.proposed(proposal)
     epoch, partition_epoch = asked.leader_epoch, asked.partition_epoch
@@ -79,7 +79,7 @@ def proposals(s: View, proposal: ProposalId, leader: BrokerId) -> Any:
     )
 
 
-@conjunct("NoProposalYet", "Numbers of proposals are used once.")
+@conjunct("NoProposalYet", "The number of a proposal is used once.")
 def no_proposal_yet(s: View, proposal: ProposalId) -> Any:
     leader = s.proposed(proposal).leader
     answer = s.isr_answer(proposal)
@@ -118,7 +118,10 @@ def proposed_broker_epochs(s: View, proposal: ProposalId, leader: BrokerId, repl
     )
 
 
-@conjunct("ProposedCount", "While a proposal is pending, a leader waits for every proposed member.")
+@conjunct(
+    "ProposedCount",
+    "A leader waits for every member that it has proposed until it hears that the proposal is not carried out.",
+)
 def proposed_count(s: View, proposal: ProposalId, leader: BrokerId, replica: BrokerId) -> Any:
     asked = s.proposed(proposal)
     open_ = all_of(s.leads_in(leader, asked.leader_epoch), asked.partition_epoch == s.known_partition_epoch(leader))
@@ -163,7 +166,7 @@ def latest_proposal(s: View, proposal: ProposalId, leader: BrokerId) -> Any:
     )
 
 
-@conjunct("IsrAnswers", "The answer to a proposal contains the decision of the controller.")
+@conjunct("IsrAnswers", "The answer to a proposal names the decision that the proposal led to.")
 def isr_answers(s: View, proposal: ProposalId, replica: BrokerId) -> Any:
     asked, answer = s.proposed(proposal), s.isr_answer(proposal)
     granted = all_of(answer.given, is_one_of(answer.error, Error.NONE))
@@ -202,7 +205,9 @@ def no_larger(s: View, replica: Any, after: Any, before: Any) -> Any:
     return in_sync if s.min_isr == 1 else all_of(in_sync, implies(s.is_listed(replica, after), s.is_listed(replica, before)))
 
 
-@conjunct("LastIsrWithinUnread", "The ISR that the epoch has in the end is no larger, either.")
+@conjunct(
+    "LastIsrWithinUnread", "The last ISR of an epoch is no larger than one of a decision that its leader does not know yet."
+)
 def last_isr_within_unread(s: View, partition_epoch: PartitionEpoch, leader: BrokerId, replica: BrokerId) -> Any:
     decided = s.decision(partition_epoch)
     return implies(
@@ -210,7 +215,7 @@ def last_isr_within_unread(s: View, partition_epoch: PartitionEpoch, leader: Bro
     )
 
 
-@conjunct("LeaderCountsIsr", "So a leader waits for every member of the ISR that the controller decided last in its epoch.")
+@conjunct("LeaderCountsIsr", "A leader waits for every member of the ISR that the controller decided last in its epoch.")
 def leader_counts_isr(s: View, leader: BrokerId, replica: BrokerId) -> Any:
     """It also waits for every member of the ELR, or commits nothing."""
     last, counts = s.last_decision(s.epoch(leader)), s.counts_for_sure(leader, replica)

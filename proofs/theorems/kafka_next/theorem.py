@@ -227,7 +227,7 @@ CONSEQUENCES = (
 # ---- what makes counterexamples look like a cluster
 
 
-@conjunct("AppliedWhole", "A broker has replayed a whole decision.")
+@conjunct("AppliedWhole", "A broker has replayed a decision as a whole.")
 def applied_whole(s: View, broker: BrokerId, replica: BrokerId) -> Any:
     applied = s.applied(broker)
     decided = s.decision(applied.partition_epoch)
@@ -264,7 +264,7 @@ REALISTIC = (applied_whole, values_are_new, leader_log_opened)
 
 
 def landmarks(s: View) -> tuple[tuple[Kind, Any], ...]:
-    """The epochs that brokers are in, and the controller; and of who has committed furthest."""
+    """The epochs of the brokers and of the controller, and the epoch of the furthest commit."""
     state = s.partition
     controller = ((Epoch, state.leader_epoch), (PartitionEpoch, state.partition_epoch), (Epoch, s.furthest_commit.epoch))
     return *controller, *((Epoch, s.role(broker).leader_epoch) for broker in s.brokers.ids or ())

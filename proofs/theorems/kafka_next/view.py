@@ -141,7 +141,7 @@ class View(ReplicaView):
 
     def latest(self, leader: Any) -> Any:
         """The proposal that a broker has made last."""
-        return self.at("latest", leader)
+        return self.at("latestProposal", leader)
 
     def isr_answer(self, number: Any) -> Any:
         """The answer to a proposal."""
@@ -160,7 +160,7 @@ class View(ReplicaView):
 
     @property
     def next_broker_epoch(self) -> Any:
-        """The broker epoch of the next registration."""
+        """The broker epoch of the next broker that registers."""
         return self.at("nextBrokerEpoch", None)
 
     def is_listed(self, broker: Any, decided: Any) -> Any:

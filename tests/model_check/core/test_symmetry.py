@@ -29,6 +29,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("kip-320", {"replicas": 2, "acks": "all", "restarts": 1}),
     ("async-isr", {"replicas": 3, "max_partition_epoch": 2}),
     ("async-isr", {"replicas": 4, "max_partition_epoch": 1, "max_offset": 1}),
+    ("messages", {"fetches": 2, "max_epoch": 0, "max_partition_epoch": 0}),
 ]
 LONG = (0, 2, 4, 5)
 SOME = [pytest.param(*case, marks=[pytest.mark.slow] if number in LONG else []) for number, case in enumerate(CASES)]

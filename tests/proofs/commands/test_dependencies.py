@@ -5,9 +5,9 @@ from itertools import count
 
 import pytest
 
+from proofs.commands.choice import proof_of
 from proofs.commands.dependencies import first_failure_without, rests_on
-from proofs.commands.prove import induction_of
-from proofs.settings import Settings
+from proofs.settings import ProofSettings
 from proofs.theorems import HOLDING, THEOREMS
 from tests.places import DOCS
 
@@ -41,7 +41,7 @@ def test_the_page_of_a_theorem_by_outcome_speaks_of_each_conjunct() -> None:
 @pytest.mark.slow
 def test_a_proof_by_instances_rests_on_named_conjuncts() -> None:
     theorem = THEOREMS["kafka-next-power-loss"]
-    cores = induction_of(theorem, Settings(theorem.name, 2)).cores(
+    cores = proof_of(theorem, ProofSettings(theorem.name, 2)).cores(
         "UncleanShutdown(broker=1, checkpointed=checkpointed, survives=survives)"
     )
     assert cores["WrittenByLeader"] >= {"WrittenByLeader"}
@@ -50,13 +50,13 @@ def test_a_proof_by_instances_rests_on_named_conjuncts() -> None:
 
 def test_a_conjunct_rests_on_what_the_proofs_of_all_outcomes_rest_on(monkeypatch: pytest.MonkeyPatch) -> None:
     theorem = THEOREMS["kafka-next-power-loss"]
-    induction = induction_of(theorem, Settings(theorem.name, 2))
+    proof = proof_of(theorem, ProofSettings(theorem.name, 2))
     task = "UncleanShutdown(broker=1, checkpointed=checkpointed, survives=survives)"
-    outcomes = len(list(induction.claims(task))) // len(theorem.conjuncts)
+    outcomes = len(list(proof.obligations.claims(task))) // len(theorem.conjuncts)
     numbers = map(str, count())
-    monkeypatch.setattr(induction, "core_of", lambda claim: frozenset({next(numbers)}))
+    monkeypatch.setattr(proof.strategy, "core_of", lambda claim: frozenset({next(numbers)}))
     assert outcomes > 1
-    assert {len(core) for core in induction.cores(task).values()} == {outcomes}
+    assert {len(core) for core in proof.cores(task).values()} == {outcomes}
 
 
 @pytest.mark.slow

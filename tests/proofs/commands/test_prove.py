@@ -17,11 +17,11 @@ from model_check.engines.explorer import explorer
 from proofs import effort
 from proofs.commands.confirm import answer
 from proofs.commands.prove import prove, witness
-from proofs.induction.induction import Induction
 from proofs.induction.invariant import conjunct
+from proofs.induction.obligations import Obligations
 from proofs.refutation.bounded import BoundedExecution
 from proofs.refutation.counterexample import CounterexampleSearch, explored_view, failing
-from proofs.settings import Settings
+from proofs.settings import ProofSettings
 from proofs.symbolic.logic import all_of, implies
 from proofs.theorems import EFFORT_OF_RUNS, HOLDING, REFUTABLE, THEOREMS
 from spec.values import NO_LEADER, Epoch
@@ -143,10 +143,10 @@ def nobody_was_announced(s: Any, epoch: Epoch) -> Any:
 def test_what_is_claimed_of_any_epoch_is_not_proved_of_the_actions_epoch_alone() -> None:
     """The parameter of the conjunct and the argument of the action have the same name; they are different epochs."""
     theorem = replace(THEOREMS["kip-320"], conjuncts=(*THEOREMS["kip-320"].conjuncts, nobody_was_announced))
-    induction = Induction(theorem, Settings("kip-320", 2))
-    claims = induction.claims("ControllerElectLeader(replica=1)")
+    obligations = Obligations(theorem, ProofSettings("kip-320", 2))
+    claims = obligations.claims("ControllerElectLeader(replica=1)")
     claim = next(claim for claim in claims if claim.conjunct == nobody_was_announced.name)
-    assert CounterexampleSearch(induction).find(claim) is not None
+    assert CounterexampleSearch(obligations).find(claim) is not None
 
 
 # ---- theorems
@@ -154,13 +154,13 @@ def test_what_is_claimed_of_any_epoch_is_not_proved_of_the_actions_epoch_alone()
 
 @pytest.mark.slow
 def test_kip_320_is_proved_for_three_replicas() -> None:
-    outcome = prove(Settings("kip-320", 3), workers=2)
+    outcome = prove(ProofSettings("kip-320", 3), workers=2)
     assert (outcome.status, len(outcome.obligations)) == ("proved", 782)
 
 
 @pytest.mark.slow
 def test_kip_320_is_proved_for_two_replicas() -> None:
-    outcome = prove(Settings("kip-320", 2), workers=1)
+    outcome = prove(ProofSettings("kip-320", 2), workers=1)
     assert (outcome.status, len(outcome.obligations)) == ("proved", 371)
 
 
@@ -176,11 +176,11 @@ def test_a_theorem_has_a_witness(name: str) -> None:
     last = trace[-1].state
     assert theorem.witness.holds(explored_view(theorem, model, last, 2))
     assert failing(theorem, list(theorem.conjuncts), model, last, 2, 3) == []
-    induction = Induction(theorem, Settings(name, 2))
-    solver = induction.solver()
+    obligations = Obligations(theorem, ProofSettings(name, 2))
+    solver = obligations.solver()
     for slot, value in zip(model.slots, last, strict=True):
-        if slot.name in induction.shapes:
-            solver.add(induction.shapes[slot.name].is_value(induction.before.at(slot.name, slot.key), value))
+        if slot.name in obligations.shapes:
+            solver.add(obligations.shapes[slot.name].is_value(obligations.before.at(slot.name, slot.key), value))
     assert solver.check() != z3.unsat
 
 
@@ -222,10 +222,10 @@ def test_every_mutant_is_here() -> None:
 @pytest.mark.parametrize(("theorem", "mutant"), BROKEN)
 def test_a_mutant_breaks_the_induction(theorem: str, mutant: str) -> None:
     action, broken = BROKEN[theorem, mutant]
-    induction = Induction(THEOREMS[theorem], Settings(theorem, 3, mutant))
-    task = next(task for task in induction.tasks() if task.split("(")[0] == action)
-    claim = next(claim for claim in induction.claims(task) if claim.conjunct == broken)
-    found = CounterexampleSearch(induction).find(claim)
+    obligations = Obligations(THEOREMS[theorem], ProofSettings(theorem, 3, mutant))
+    task = next(task for task in obligations.tasks() if task.split("(")[0] == action)
+    claim = next(claim for claim in obligations.claims(task) if claim.conjunct == broken)
+    found = CounterexampleSearch(obligations).find(claim)
     assert found is not None
     assert found.broken == broken
 
@@ -233,7 +233,7 @@ def test_a_mutant_breaks_the_induction(theorem: str, mutant: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["kip-279", "kip-320-first-try"])
 def test_earlier_versions_break_the_induction(name: str) -> None:
-    outcome = prove(Settings(name, 2, effort=1_000_000, search=6_000_000), workers=1)
+    outcome = prove(ProofSettings(name, 2, effort=1_000_000, search=6_000_000), workers=1)
     assert outcome.status == "refuted"
     assert outcome.counterexample is not None
 
@@ -298,7 +298,7 @@ def test_symbolic_runs_find_a_violation_as_short_as_the_explorers() -> None:
 @pytest.mark.slow
 def test_another_solver_confirms_a_sample(tmp_path: Path) -> None:
     """cvc5 finds every obligation of the sample unsatisfiable too, or gives up; it contradicts none."""
-    assert prove(Settings("kip-320", 2, export=tmp_path), workers=1).status == "proved"
+    assert prove(ProofSettings("kip-320", 2, export=tmp_path), workers=1).status == "proved"
     files = sorted(tmp_path.glob("*.smt2"))
     assert len(files) == 371
     answers = [answer(path, 500_000) for path in random.Random(1).sample(files, 40)]

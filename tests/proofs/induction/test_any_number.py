@@ -10,18 +10,21 @@ import pytest
 import z3
 
 from model_check.core.audit import reachable_states
+from proofs.commands.choice import proof_of
 from proofs.commands.confirm import answer
 from proofs.commands.prove import prove
-from proofs.induction.any_number import InductionOverAnyNumber
-from proofs.induction.induction import Claim
+from proofs.induction.any_number import ObligationsForAnyNumber
+from proofs.induction.claims import Claim
 from proofs.induction.invariant import conjunct
+from proofs.induction.proof import Proof
+from proofs.induction.strategies.few_brokers import ByFewBrokers
 from proofs.refutation.counterexample import explored_view, search_for
 from proofs.refutation.finite import spelled_out
-from proofs.settings import ANY, Settings
+from proofs.settings import ANY, ProofSettings
 from proofs.symbolic.anyone import ANOTHER, ONE
+from proofs.symbolic.brokers import IS_BROKER
 from proofs.symbolic.logic import all_of, implies, member
-from proofs.symbolic.relation import Step
-from proofs.symbolic.values import IS_BROKER
+from proofs.symbolic.relation import SymbolicStep
 from proofs.theorems import THEOREMS
 from spec.values import NO_LEADER, BrokerId, Epoch
 from tests.proofs.commands.test_prove import BROKEN
@@ -34,17 +37,17 @@ NUMBERS = range(-1, SIZE + 3)
 
 
 @pytest.fixture(scope="module")
-def induction() -> InductionOverAnyNumber:
-    return InductionOverAnyNumber(THEOREM, Settings(THEOREM.name, ANY))
+def obligations() -> ObligationsForAnyNumber:
+    return ObligationsForAnyNumber(THEOREM, ProofSettings(THEOREM.name, ANY))
 
 
-def the_state(induction: InductionOverAnyNumber, model: Any, state: Any) -> z3.Solver:
+def the_state(obligations: ObligationsForAnyNumber, model: Any, state: Any) -> z3.Solver:
     """What is true of `REPLICAS` brokers in a state of the bounded model."""
     solver = z3.Solver()
     solver.add(*(IS_BROKER(number) == (1 <= number <= REPLICAS) for number in NUMBERS))
     for slot, value in zip(model.slots, state, strict=True):
-        unknown = induction.before.at(slot.name, slot.key)
-        shape = induction.shapes[slot.name]
+        unknown = obligations.before.at(slot.name, slot.key)
+        shape = obligations.shapes[slot.name]
         solver.add(spelled_out(shape.is_value(unknown, value), NUMBERS))
     return solver
 
@@ -63,19 +66,19 @@ def states() -> tuple[Any, list[Any]]:
     return model, inside
 
 
-def test_what_is_claimed_of_all_brokers_holds_of_three(induction: InductionOverAnyNumber) -> None:
+def test_what_is_claimed_of_all_brokers_holds_of_three(obligations: ObligationsForAnyNumber) -> None:
     """Reachable states have the invariant in the form in which Z3 knows it, so it does not contradict itself.
 
     One of them is such that the theorem says something of it.
     """
     model, seen = states()
     speaking = next(state for state in seen if THEOREM.witness.holds(explored_view(THEOREM, model, state, REPLICAS)))
-    known = [small(formula) for formula in induction.premises]
-    for each, instance in induction.hypotheses:
+    known = [small(formula) for formula in obligations.premises]
+    for each, instance in obligations.hypotheses:
         known.append(small(instance.closed()))
-        assert satisfiable(the_state(induction, model, speaking), known[-1]), each.name
+        assert satisfiable(the_state(obligations, model, speaking), known[-1]), each.name
     for state in (speaking, *seen[:2]):
-        assert satisfiable(the_state(induction, model, state), *known)
+        assert satisfiable(the_state(obligations, model, state), *known)
 
 
 def satisfiable(solver: z3.Solver, *formulas: z3.BoolRef) -> bool:
@@ -83,17 +86,18 @@ def satisfiable(solver: z3.Solver, *formulas: z3.BoolRef) -> bool:
     return bool(solver.check() == z3.sat)
 
 
-def test_committing_keeps_the_invariant(induction: InductionOverAnyNumber) -> None:
+def test_committing_keeps_the_invariant(obligations: ObligationsForAnyNumber) -> None:
     """The rule that asks every member of the ISR, however many there are."""
-    obligations = induction.prove("FencedLeaderIncHighWatermark(leader=a)")
-    assert {obligation.status for obligation in obligations} == {"proved"}
-    assert len(obligations) == 19
+    proof = Proof(obligations, ByFewBrokers(obligations))
+    found = proof.prove("FencedLeaderIncHighWatermark(leader=a)")
+    assert {obligation.status for obligation in found} == {"proved"}
+    assert len(found) == 19
 
 
 @pytest.mark.slow
 def test_kip_320_is_proved_for_any_number_of_replicas(tmp_path: Path) -> None:
     """Each obligation is about any brokers. Another solver finds most of a sample unsatisfiable, and contradicts none."""
-    outcome = prove(Settings(THEOREM.name, ANY, export=tmp_path), workers=2)
+    outcome = prove(ProofSettings(THEOREM.name, ANY, export=tmp_path), workers=2)
     assert (outcome.status, len(outcome.obligations)) == ("proved", 197)
     assert outcome.as_json()["replicas"] == "any"
     assert outcome.witness is not None
@@ -109,15 +113,15 @@ def test_kip_320_is_proved_for_any_number_of_replicas(tmp_path: Path) -> None:
 def test_a_mutant_breaks_the_proof_for_any_number(mutant: str) -> None:
     """Where the proof for three replicas fails, this one does, and a counterexample has few replicas."""
     action, broken = BROKEN[THEOREM.name, mutant]
-    weakened = InductionOverAnyNumber(THEOREM, Settings(THEOREM.name, ANY, mutant))
+    weakened = proof_of(THEOREM, ProofSettings(THEOREM.name, ANY, mutant))
     found: list[Any] = []
-    search = search_for(weakened)
+    search = search_for(weakened.obligations)
 
     def look(claim: Claim) -> bool:
         found.append(search.find(claim))
         return found[-1] is not None
 
-    task = next(label for label, each in weakened.actions.items() if each.name == action)
+    task = next(label for label, each in weakened.obligations.actions.items() if each.name == action)
     (obligation,) = weakened.prove(task, look, only=broken)
     assert obligation.status == "refuted"
     assert found[-1].broken == broken
@@ -130,10 +134,10 @@ def the_arguments(action: Any, general: Any) -> z3.BoolRef:
     return z3.And(*(name.term == value for name, value in ({ANOTHER: anybody} | names).items()))
 
 
-def test_an_action_of_some_brokers_is_the_action_of_these(induction: InductionOverAnyNumber) -> None:
+def test_an_action_of_some_brokers_is_the_action_of_these(obligations: ObligationsForAnyNumber) -> None:
     """For three replicas, the relation of an action is what Python does: also where it asks every other broker."""
     model, seen = states()
-    steps = {action.name: induction.step(action) for action in induction.actions.values()}
+    steps = {action.name: obligations.step(action) for action in obligations.actions.values()}
     assert {action.name for action in model.actions} == steps.keys()
     formulas = {name: (small(taken.enabled), small(taken.facts)) for name, taken in steps.items()}
     tried = {name: {True: 0, False: 0} for name in steps}
@@ -143,11 +147,11 @@ def test_an_action_of_some_brokers_is_the_action_of_these(induction: InductionOv
         if tried[action.name][after is not None] >= MOST_TRIED:
             continue
         tried[action.name][after is not None] += 1
-        solver = the_state(induction, model, state)
+        solver = the_state(obligations, model, state)
         solver.add(the_arguments(action, taken.action), *formulas[action.name])
         assert (solver.check() == z3.sat) == (after is not None), action.label
         if after is not None:
-            solver.add(z3.Not(leads_to(induction, taken, model, after)))
+            solver.add(z3.Not(leads_to(obligations, taken, model, after)))
             assert solver.check() == z3.unsat, action.label
     assert all(set(each.values()) == {MOST_TRIED} for each in tried.values()), tried
 
@@ -160,9 +164,9 @@ def by_label(model: Any) -> list[tuple[Any, list[Any]]]:
     return list(labels.values())
 
 
-def leads_to(induction: InductionOverAnyNumber, taken: Step, model: Any, state: Any) -> z3.BoolRef:
+def leads_to(obligations: ObligationsForAnyNumber, taken: SymbolicStep, model: Any, state: Any) -> z3.BoolRef:
     same = (
-        induction.shapes[slot.name].is_value(taken.after.at(slot.name, slot.key), value)
+        obligations.shapes[slot.name].is_value(taken.after.at(slot.name, slot.key), value)
         for slot, value in zip(model.slots, state, strict=True)
     )
     return z3.And(*map(small, same))
@@ -193,6 +197,6 @@ def only_one_leads(s: Any, leader: BrokerId, other: BrokerId) -> Any:
 )
 def test_what_is_false_is_not_proved(false: Any, action: str) -> None:
     theorem = replace(THEOREM, conjuncts=(*THEOREM.conjuncts, false))
-    general = InductionOverAnyNumber(theorem, Settings(THEOREM.name, ANY, effort=3_000_000))
+    general = proof_of(theorem, ProofSettings(THEOREM.name, ANY, effort=3_000_000))
     (obligation,) = general.prove(action, only=false.name)
     assert obligation.status == "unknown"

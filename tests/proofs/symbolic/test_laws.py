@@ -9,8 +9,9 @@ import z3
 from proofs.effort import Effort
 from proofs.laws import LAWS, Law
 from proofs.symbolic.log import ASSUMED, SymbolicLog, in_order
+from proofs.symbolic.paths import Path, explore
 from proofs.symbolic.shapes import LogShape
-from proofs.symbolic.values import Path, SymbolicBool, SymbolicInt, explore, number, truth
+from proofs.symbolic.values import SymbolicBool, SymbolicInt, number, truth
 from spec.log.batch import Batch
 from spec.values import NO_EPOCH, Record
 
@@ -22,7 +23,7 @@ ASSUMED_NAMES = {law.__name__ for laws in ASSUMED.values() for law in laws}
 NOT_PROVED = {
     "opened_epoch_starts_at_the_end": "speaks of logs out of order too, of whose answers the prover assumes less",
     "both_answers_end_alike": "speaks of logs out of order too, of whose answers the prover assumes less",
-    "exchange_finds_the_agreement": "a loop: proved round by round, see proofs.exchange",
+    "exchange_finds_the_agreement": "a loop: proved round by round, see proofs.induction.exchange",
     "released_exchange_finds_the_agreement": "a loop; no theorem uses it",
 }
 

@@ -17,10 +17,11 @@ from model_check.core.model import Model
 from model_check.models import MODELS
 from model_check.models.published.async_isr import LEADER
 from proofs.refutation.finite import spelled_out
-from proofs.symbolic.relation import Step, step
+from proofs.symbolic.brokers import Brokers
+from proofs.symbolic.paths import Path, explore
+from proofs.symbolic.relation import SymbolicStep, step
 from proofs.symbolic.shapes import RecordShape, Shape, in_model, plain, shape_of
 from proofs.symbolic.state import SymbolicState, shapes_of, unknown_state
-from proofs.symbolic.values import Brokers, Path, explore
 from spec.log.algebra import Log
 from spec.log.record_log import RecordLog
 from spec.messages.fetch import FetchResponse
@@ -55,7 +56,7 @@ BEYOND = range(-1, 9)
 NOT_ALONE = {
     "truncate_to_high_watermark": "asks a leader",
     "truncate_to_epoch_end": "asks a leader; see the action of kip-101 below",
-    "truncate_to_common_epoch": "asks a leader, in a loop; see proofs.exchange",
+    "truncate_to_common_epoch": "asks a leader, in a loop; see proofs.induction.exchange",
     "high_watermark_of": "reads a dictionary by broker; see the properties of async-isr",
     "offset_for_leader_epoch_without_log": "has a truth as its only parameter",
     "accept_any_replica_epoch": "gets a table of brokers",
@@ -191,7 +192,7 @@ def test_the_exceptions_are_rules() -> None:
 # ---- actions of models
 
 
-def relation(model: Model) -> tuple[dict[str, Shape], SymbolicState, list[Step]]:
+def relation(model: Model) -> tuple[dict[str, Shape], SymbolicState, list[SymbolicStep]]:
     brokers = Brokers(range(1, model.parameters["replicas"] + 1))
     of_slots = shapes_of(model, brokers)
     before = unknown_state(model, of_slots)

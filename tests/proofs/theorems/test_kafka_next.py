@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import z3
 
 from model_check.core.model import Model, State
 from model_check.core.parameters import resolve
@@ -20,12 +21,18 @@ from model_check.models.messages import board
 from model_check.models.messages.settings import PARAMETERS
 from model_check.models.messages.values import FIRST_BROKER_EPOCH, FetchId, ProposalId
 from proofs.commands import prove
-from proofs.induction.by_outcome import InductionByOutcome
+from proofs.commands.choice import proof_of
+from proofs.induction.by_outcome import ObligationsByOutcome
 from proofs.induction.invariant import Theorem, conjunct
+from proofs.induction.proof import Proof
+from proofs.induction.strategies.by_instances import ByInstances
+from proofs.induction.strategies.instances import Kinds
 from proofs.refutation.counterexample import Explored
-from proofs.refutation.weakened import Unweakened, WeakenedInduction, calls
-from proofs.settings import Settings
-from proofs.symbolic.values import Brokers, truth
+from proofs.refutation.weakened import Unweakened, WeakenedObligations, WeakenedSearch, calls
+from proofs.settings import ProofSettings
+from proofs.symbolic.brokers import Brokers
+from proofs.symbolic.state import UnknownSlotError
+from proofs.symbolic.values import truth
 from proofs.theorems import EFFORT_BY_OUTCOME
 from proofs.theorems.kafka_next.theorem import (
     CONSEQUENCES,
@@ -151,10 +158,10 @@ def test_actions_of_one_broker_stand_for_those_of_all() -> None:
     """The model tells no brokers apart, so the prover looks at one action of those that are the same but for names."""
     model = model_of(brokers=3, unclean_shutdowns=1)
     Symmetry(model).check(model.properties)
-    induction = InductionByOutcome(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 3))
+    obligations = ObligationsByOutcome(KAFKA_NEXT_THEOREM, ProofSettings(KAFKA_NEXT_THEOREM.name, 3))
     twice = ["Fence", "Unfence", "Register"]  # the preferred replica is the broker itself, or another
     names = {action.name for action in model.actions}
-    assert sorted(action.name for action in induction.actions.values()) == sorted([*names, *twice])
+    assert sorted(action.name for action in obligations.actions.values()) == sorted([*names, *twice])
 
 
 def test_the_invariant_does_not_hold_of_every_weaker_protocol() -> None:
@@ -165,8 +172,10 @@ def test_the_invariant_does_not_hold_of_every_weaker_protocol() -> None:
 @pytest.mark.slow
 def test_a_weakened_rule_is_not_proved() -> None:
     task, mutant = "ProposeShrink(leader=1, proposal=proposal)", "shrink-before-confirmation"
-    induction = InductionByOutcome(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 2, mutant, effort=LITTLE_EFFORT))
-    proved = {found.conjunct for found in induction.prove(task) if found.status == "proved"}
+    settings = ProofSettings(KAFKA_NEXT_THEOREM.name, 2, mutant, effort=LITTLE_EFFORT)
+    obligations = ObligationsByOutcome(KAFKA_NEXT_THEOREM, settings)
+    proof = Proof(obligations, ByInstances(obligations))
+    proved = {found.conjunct for found in proof.prove(task) if found.status == "proved"}
     assert {"LogShape", "Decisions"} <= proved
     assert not proved & {"LeaderIsrIsDecided", "LatestProposal", "LeaderCountsIsr"}
 
@@ -178,17 +187,17 @@ def nothing_is_written(s: View, broker: BrokerId) -> Any:
 
 def test_what_is_false_is_not_proved() -> None:
     theorem = replace(KAFKA_NEXT_THEOREM, conjuncts=(*INVARIANT[:12], nothing_is_written))
-    induction = InductionByOutcome(theorem, Settings(theorem.name, 2, effort=LITTLE_EFFORT))
-    (found,) = induction.prove("Produce(leader=1, epoch=epoch)", only="NothingIsWritten")
+    proof = proof_of(theorem, ProofSettings(theorem.name, 2, effort=LITTLE_EFFORT))
+    (found,) = proof.prove("Produce(leader=1, epoch=epoch)", only="NothingIsWritten")
     assert found.status == "unknown"
 
 
 @pytest.mark.slow
 def test_each_outcome_is_exported(tmp_path: Path) -> None:
-    induction = InductionByOutcome(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 2, export=tmp_path))
+    proof = proof_of(KAFKA_NEXT_THEOREM, ProofSettings(KAFKA_NEXT_THEOREM.name, 2, export=tmp_path))
     task = "CreatePartition(leader=1, partition_epoch=partition epoch, epoch=epoch)"
-    induction.prove(task)
-    assert len(list(tmp_path.iterdir())) == len(list(induction.claims(task)))
+    proof.prove(task)
+    assert len(list(tmp_path.iterdir())) == len(list(proof.obligations.claims(task)))
 
 
 LITTLE = [
@@ -211,8 +220,8 @@ MORE = [
 
 @pytest.mark.parametrize(("theorem", "task"), [*LITTLE, *(pytest.param(*each, marks=pytest.mark.slow) for each in MORE)])
 def test_obligations_of_a_task_are_proved(theorem: Theorem, task: str) -> None:
-    induction = InductionByOutcome(theorem, Settings(theorem.name, 2, effort=EFFORT_BY_OUTCOME))
-    assert {obligation.status for obligation in induction.prove(task)} == {"proved"}
+    proof = proof_of(theorem, ProofSettings(theorem.name, 2, effort=EFFORT_BY_OUTCOME))
+    assert {obligation.status for obligation in proof.prove(task)} == {"proved"}
 
 
 # ---- weakened rules
@@ -266,7 +275,7 @@ def test_every_mutant_is_in_the_tables() -> None:
 @pytest.fixture(scope="module")
 def unweakened() -> dict[str, Unweakened]:
     theorems = (KAFKA_NEXT_THEOREM, KAFKA_NEXT_POWER_LOSS_THEOREM)
-    return {theorem.name: Unweakened(theorem, Settings(theorem.name, 2)) for theorem in theorems}
+    return {theorem.name: Unweakened(theorem, ProofSettings(theorem.name, 2)) for theorem in theorems}
 
 
 def test_an_action_is_as_it_was_if_it_never_asks_the_weakened_rule(unweakened: dict[str, Unweakened]) -> None:
@@ -275,8 +284,8 @@ def test_an_action_is_as_it_was_if_it_never_asks_the_weakened_rule(unweakened: d
     assert [mutant for mutant in theorem.mutants if known.asks(task, mutant)] == ["shrink-before-confirmation"]
     assert known.asks(task, None)
     for mutant, differs in (("no-epoch-entry", False), ("shrink-before-confirmation", True)):
-        induction = WeakenedInduction(theorem, Settings(theorem.name, 2, mutant), known)
-        assert induction.differs(task) is differs
+        obligations = WeakenedObligations(theorem, ProofSettings(theorem.name, 2, mutant), known)
+        assert obligations.differs(task) is differs
 
 
 def test_what_is_called_is_noted_and_profiling_goes_on_as_before() -> None:
@@ -293,8 +302,8 @@ def test_a_weakened_rule_breaks_the_induction(
     theorem: Theorem, mutant: str, row: dict[str, Any], unweakened: dict[str, Unweakened]
 ) -> None:
     """The counterexample's states are Python values, and the step is the model's own: only such a one is found."""
-    induction = WeakenedInduction(theorem, Settings(theorem.name, 2, mutant), unweakened[theorem.name])
-    found = induction.counterexample(row["action"], sizes=(row["size"],), simplify=False)
+    search = WeakenedSearch(WeakenedObligations(theorem, ProofSettings(theorem.name, 2, mutant), unweakened[theorem.name]))
+    found = search.in_task(row["action"], sizes=(row["size"],), simplify=False)
     assert found is not None
     before, after = found.trace
     assert after.action is not None
@@ -339,6 +348,39 @@ def test_rules_that_do_not_matter_here_make_no_difference(
         weakened += [each.name for each in CONTROLLER_MUTANTS if getattr(control, each.field) is each.rule]
         assert weakened
         known = unweakened[KAFKA_NEXT_THEOREM.name]
-        induction = WeakenedInduction(KAFKA_NEXT_THEOREM, Settings(KAFKA_NEXT_THEOREM.name, 2), known)
-        asked = [task for task in induction.actions if any(known.asks(task, mutant) for mutant in weakened)]
-        assert [task for task in asked if induction.differs(task)] == []
+        obligations = WeakenedObligations(KAFKA_NEXT_THEOREM, ProofSettings(KAFKA_NEXT_THEOREM.name, 2), known)
+        asked = [task for task in obligations.actions if any(known.asks(task, mutant) for mutant in weakened)]
+        assert [task for task in asked if obligations.differs(task)] == []
+
+
+class ReadsAnOldName(View):
+    """A view that has not heard that a slot is named otherwise now."""
+
+    def leader_log(self, epoch: Any) -> Any:
+        return self.at("ledger", epoch)
+
+
+def test_a_slot_that_only_the_theorem_has_is_an_error() -> None:
+    theorem = replace(KAFKA_NEXT_THEOREM, view=ReadsAnOldName)
+    with pytest.raises(UnknownSlotError, match=r"the model has no slot 'ledger'; it has .*leaderLog"):
+        ByInstances(ObligationsByOutcome(theorem, ProofSettings(theorem.name, 2)))
+
+
+def test_a_function_that_no_slot_is_made_up_of_is_an_error() -> None:
+    """Otherwise no instance would be found of what it is about, and proofs would be missed without a word."""
+    offset, ledger = z3.Int("offset"), z3.Function("ledger.epoch", z3.IntSort(), z3.IntSort(), z3.IntSort())
+    known = Kinds({}, {"leaderLog.epoch": (Epoch, Offset)})
+    with pytest.raises(UnknownSlotError, match=r"no slot of the model is made up of 'ledger.epoch'"):
+        known.asked_in(ledger(0, offset) == 0)
+
+
+def test_kinds_follow_from_the_models_slots() -> None:
+    strategy = ByInstances(ObligationsByOutcome(KAFKA_NEXT_THEOREM, ProofSettings(KAFKA_NEXT_THEOREM.name, 2)))
+    kinds = strategy.kinds.functions
+    assert kinds["leaderLog.epoch"] == (Epoch, Offset)
+    assert kinds["log.value"] == (BrokerId, Offset)
+    assert kinds["decision.isr"] == (PartitionEpoch, BrokerId)
+    assert kinds["fetchAnswer.record?"] == (FetchId,)
+    assert kinds["named 1"] == (ProposalId,)
+    assert kinds["furthestCommit.end"] == ()
+    assert strategy.kinds.variables["any offset"] is Offset

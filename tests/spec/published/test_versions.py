@@ -94,20 +94,6 @@ def test_a_version_changes_what_its_kip_changed(before: Protocol, after: Protoco
     assert changed_rules(after, before) == {field: (new, old) for field, (old, new) in changes.items()}
 
 
-def test_the_first_version_has_the_rules_of_0_10() -> None:
-    assert TRUNCATE_TO_HW.truncation_when_refused is None
-    assert {field: rule.__name__ for field, rule in rules_of(TRUNCATE_TO_HW).items() if rule is not None} == {
-        "truncation": "truncate_to_high_watermark",
-        "epoch_lookup": "look_up_as_released",
-        "truncation_fencing": "answer_anyone",
-        "fetch_fencing": "fetch_without_fencing",
-        "has_replicated": "replicated_by_offset",
-        "may_join": "join_at_high_watermark",
-        "start_leading": "start_leading",
-        "fail_broker": "fail_broker_emptying_isr",
-    }
-
-
 def test_isr_changes_by_request_wait_for_whoever_may_be_in_sync() -> None:
     assert rules_of(ASYNC_ISR) == {"counted_isr": maximal_isr, "propose": propose}
 

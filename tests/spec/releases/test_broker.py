@@ -1,4 +1,4 @@
-"""The releases of the broker: neighbours differ in exactly the rules that the releases between them changed."""
+"""The releases of the broker, and the mutants of its rules. What each release changes is in `docs/versions`."""
 
 from dataclasses import fields
 from itertools import pairwise
@@ -16,7 +16,7 @@ from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
 from spec.messages.broker_registration import BrokerRegistrationResponse
 from spec.messages.fetch import Isolation
 from spec.mutation import Mutant, names_of_rules, weaken
-from spec.releases.broker import BROKER_4_0, BROKER_NEXT, BROKER_RELEASES
+from spec.releases.broker import BROKER_NEXT, BROKER_RELEASES
 from spec.releases.broker_mutants import (
     BROKER_MUTANTS,
     has_fetched,
@@ -41,48 +41,15 @@ from spec.values import (
 
 RULES = names_of_rules(BROKER_NEXT)
 
-CHANGED = {
-    "0.10": set(),
-    "0.11": {"start_following", "check_sequences", "awaits"},
-    "1.0": set(),
-    "1.1": {"takes_answer"},
-    "2.0": {"epoch_lookup"},
-    "2.1": {"start_leading", "restarts_fetching", "serves", "epoch_lookup", "has_reached", "names_epochs"},
-    "2.2": {"latest_offset_lags"},
-    "2.3": set(),
-    "2.4": set(),
-    "2.5": set(),
-    "2.6": set(),
-    "2.7": {"asks_for_isr", "on_isr_error", "divergence", "counts_fetch", "truncate"},
-    "2.8": {"start_following", "names_epochs", "truncation", "high_watermark_when_diverging"},
-    "3.0": {"divergence", "counts_fetch"},
-    "3.1": {"on_isr_error"},
-    "3.2": {"on_isr_error"},
-    "3.3": {"takes_announcement", "is_eligible", "asks_for_isr", "on_isr_error"},
-    "3.4": set(),
-    "3.5": {"check_replica_epoch", "is_eligible", "asks_for_isr", "names_broker_epoch", "high_watermark_when_diverging"},
-    "3.6": {"awaits", "last_epoch"},
-    "3.7": {"min_isr", "may_advance", "last_epoch"},
-    "3.8": set(),
-    "3.9": set(),
-    "4.0": {"takes_records"},
-    "next": {"announced_isr", "knows_followers", "takes_answer", "joins"},
-}
-
 
 def changed(before: BrokerProtocol, after: BrokerProtocol) -> set[str]:
     return {rule for rule in RULES if getattr(before, rule) != getattr(after, rule)}
 
 
-def test_each_release_changes_what_it_says() -> None:
-    found = {after.name: changed(before, after) for before, after in pairwise(BROKER_RELEASES)}
-    assert {BROKER_RELEASES[0].name: set()} | found == CHANGED
-
-
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_of_the_record_was_changed_or_is_weakened(rule: str) -> None:
     weakened = {mutant.field for mutant in BROKER_MUTANTS}
-    assert rule in weakened or any(rule in rules for rules in CHANGED.values())
+    assert rule in weakened or any(rule in changed(before, after) for before, after in pairwise(BROKER_RELEASES))
 
 
 @pytest.mark.parametrize("mutant", BROKER_MUTANTS, ids=lambda mutant: mutant.name)
@@ -93,7 +60,7 @@ def test_a_mutant_weakens_one_rule_of_the_repaired_version(mutant: Mutant) -> No
 
 
 def test_mutants_have_different_names() -> None:
-    assert len({mutant.name for mutant in BROKER_MUTANTS}) == len(BROKER_MUTANTS) == 35
+    assert len({mutant.name for mutant in BROKER_MUTANTS}) == len(BROKER_MUTANTS)
 
 
 def test_what_the_rules_that_never_were_allow() -> None:
@@ -116,10 +83,6 @@ def test_what_was_repaired_is_not_undone_later() -> None:
         distinct = [after for before, after in pairwise([None, *rules]) if after != before]
         back_again = {"counts_fetch", "high_watermark_when_diverging", "last_epoch"}
         assert len(set(distinct)) == len(distinct) - (rule in back_again), rule
-
-
-def test_the_repairs_are_all_that_next_adds() -> None:
-    assert changed(BROKER_4_0, BROKER_NEXT) == {"announced_isr", "knows_followers", "takes_answer", "joins"}
 
 
 def test_every_function_of_a_release_says_which_of_kafka_it_states() -> None:

@@ -6,7 +6,8 @@ from model_check.core.model import CONTROLLER, Note, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import NOW, is_the_choice, registered
 from model_check.models.kafka.kraft.state import END, appended, cluster_of, controller_state
-from model_check.models.kafka.values import NO_TOPIC, PARTITION, Cluster, Process
+from model_check.models.kafka.values import NO_TOPIC, Cluster, Process
+from model_check.models.parts import PARTITION
 from spec.controller.brokers import handle_broker_heartbeat, on_session_check
 from spec.controller.partitions import (
     handle_alter_partition_reassignments,
@@ -144,8 +145,8 @@ def _add_reassignment(board: Board, leader: BrokerId, target: frozenset[BrokerId
 # ---- fencing
 
 
-def runs(cluster: Cluster, replica: BrokerId, process: Process) -> bool:
-    """Whether the registered incarnation of a broker is up, so that only a lost session can fence it."""
+def is_up_as_registered(cluster: Cluster, replica: BrokerId, process: Process) -> bool:
+    """Whether a broker is up in the broker epoch with which it is registered: only a lost session can fence it."""
     return process.up and process.life.broker_epoch == registered(cluster, replica).broker_epoch
 
 
@@ -170,7 +171,7 @@ def _add_fencing(board: Board, replica: BrokerId, successor: BrokerId) -> None:
             "Fence",
             {"broker": replica, "successor": successor},
             events=[Note(CONTROLLER, "fences a broker that it has not heard of for too long")],
-            guards=[decided.guard, when(lambda cluster, process: runs(cluster, replica, process), *reads)],
+            guards=[decided.guard, when(lambda cluster, process: is_up_as_registered(cluster, replica, process), *reads)],
             effects=[*decided.effects, board.spend("fencings")],
         )
     if stops:
@@ -178,7 +179,10 @@ def _add_fencing(board: Board, replica: BrokerId, successor: BrokerId) -> None:
             "FenceDown",
             {"broker": replica, "successor": successor},
             events=[Note(CONTROLLER, "fences a broker that is down")],
-            guards=[decided.guard, when(lambda cluster, process: not runs(cluster, replica, process), *reads)],
+            guards=[
+                decided.guard,
+                when(lambda cluster, process: not is_up_as_registered(cluster, replica, process), *reads),
+            ],
             effects=decided.effects,
         )
 

@@ -6,7 +6,7 @@ from model_check.core.model import REFUSED, Effect, Local, Note, View, then, whe
 from model_check.models.kafka.board import Board, read_change
 from model_check.models.kafka.kraft.reading import Reading
 from model_check.models.kafka.kraft.state import registration
-from model_check.models.kafka.party import LATE, Held, broker, partition_of
+from model_check.models.kafka.party import Held, broker, partition_of
 from model_check.models.kafka.reductions import Following, Reduction, followed_in, is_time_to_follow, may_wait_to_follow
 from model_check.models.kafka.replication import held_after
 from model_check.models.kafka.values import (
@@ -16,6 +16,7 @@ from model_check.models.kafka.values import (
     Process,
     Topic,
 )
+from model_check.models.parts import LATE
 from spec.broker.roles import apply_change
 from spec.metadata import PartitionRegistration, local_change
 from spec.values import NO_EPOCH, BrokerId, Epoch
@@ -60,7 +61,7 @@ def _time_to_follow(board: Board, replica: BrokerId, steps: int) -> list[Local]:
         return is_time_to_follow(protocol, following, leads_in, own)
 
     view = board.model.view(f"follow after {steps}", follow, slots.reading[replica], key=replica)
-    return [when(ready, view, *[board.views.office[other] for other in [replica, *others]])]
+    return [when(ready, view, *[board.views.leads_in[other] for other in [replica, *others]])]
 
 
 def _add_replay(board: Board, replica: BrokerId, steps: int, change: View, time_to_follow: list[Local]) -> None:

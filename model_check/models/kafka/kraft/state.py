@@ -6,7 +6,8 @@ batch, and a broker takes whole batches.
 """
 
 from model_check.models.kafka.cluster import NOW, in_order
-from model_check.models.kafka.values import NO_TOPIC, PARTITION, Cluster, Topic
+from model_check.models.kafka.values import NO_TOPIC, Cluster, Topic
+from model_check.models.parts import PARTITION
 from spec.controller.rules.brokers import Session
 from spec.controller.state import AppendRecords, ControllerState, ControllerStep
 from spec.metadata import MetadataImage, PartitionRecord, PartitionRegistration

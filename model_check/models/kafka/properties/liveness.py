@@ -1,7 +1,7 @@
-"""The liveness properties of the model `kafka`, under fairness of its healing actions.
+"""What the model `kafka` promises for runs (of the model) without end, if nothing that heals is put off for ever.
 
-Disturbances are not fair: they need not happen, and their budgets end them. Healing actions are fair, separately for each
-party that waits for them, because Kafka tries again or has a timeout: see docs/kafka-model.md for the reason of each.
+Disturbances are not fair: they need not happen, and their budgets end them. What heals is fair, each action to each party
+that waits for it, because Kafka tries again or has a timeout: see docs/kafka-model.md for the reason of each.
 """
 
 from functools import partial
@@ -9,9 +9,10 @@ from functools import partial
 from model_check.core.model import Case, LivenessProperty, Local, when
 from model_check.core.temporal import weak
 from model_check.models.kafka.board import Board
-from model_check.models.kafka.cluster import is_current_run, registered
+from model_check.models.kafka.cluster import is_current_epoch, registered
 from model_check.models.kafka.party import Log
-from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Memory, Process, Role
+from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Memory, Process
+from model_check.models.parts import Role
 from spec.broker.rules.isr.proposal import nothing_pending
 from spec.broker.rules.lifecycle import BrokerState
 from spec.values import BrokerId
@@ -105,9 +106,9 @@ def _unless(premise: Local, label: str) -> Case:
 def takes_part(broker: BrokerId, cluster: AnyCluster, process: Process) -> bool:
     """Whether a broker is up, and neither fenced nor in controlled shutdown."""
     entry = registered(cluster, broker)
-    runs = process.up and process.published and is_current_run(cluster, broker, process.life.broker_epoch)
+    is_up = process.up and process.published and is_current_epoch(cluster, broker, process.life.broker_epoch)
     wanted = not entry.fenced and not entry.in_controlled_shutdown and broker not in cluster.leaving
-    return runs and wanted and process.life.state == BrokerState.RUNNING
+    return is_up and wanted and process.life.state == BrokerState.RUNNING
 
 
 def _comes_back(board: Board, broker: BrokerId) -> Case:

@@ -1,4 +1,4 @@
-"""The invariants of the model `kafka`: V1 to V11, and claims about clients (see docs/kafka-model.md)."""
+"""What the model `kafka` must satisfy in every state: what replication rests on, and what its users rely on."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,7 +8,8 @@ from model_check.core.model import Local, View, when
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import registered
 from model_check.models.kafka.party import Log, latest_offset
-from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Cluster, Process, Role, Topic
+from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Cluster, Process, Topic
+from model_check.models.parts import Role
 from spec.broker.rules.isr.proposal import maximal_isr
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.list_offsets import ListOffsetsResponse
@@ -24,10 +25,10 @@ def add_properties(board: Board) -> None:
     _candidates(board)
     _isr(board)
     _logs(board)
-    office = _offices(board)
-    _acknowledged(board, office)
+    in_office = _in_office(board)
+    _acknowledged(board, in_office)
     _reads(board)
-    _latest_offset(board, office)
+    _latest_offset(board, in_office)
     _once(board)
     _unclean(board)
 
@@ -61,12 +62,12 @@ def _leadership(board: Board) -> None:
 
 
 def _eligible_view(board: Board, broker: BrokerId) -> View:
-    """The log of a broker that may be elected cleanly: its registered incarnation is up, and in ISR or ELR."""
+    """The log of a broker that may be elected cleanly, sooner or later: it is up as registered, and ISR or ELR list it."""
     slots = board.slots
 
     def log_of_candidate(cluster: AnyCluster, process: Process, log: Log) -> RecordLog | None:
-        runs = process.up and process.life.broker_epoch == registered(cluster, broker).broker_epoch
-        return log.log if runs and _is_listed(board, cluster, broker) else None
+        is_up = process.up and process.life.broker_epoch == registered(cluster, broker).broker_epoch
+        return log.log if is_up and _is_listed(board, cluster, broker) else None
 
     return board.model.view(
         "possible next leader", log_of_candidate, slots.cluster, slots.process[broker], slots.log[broker], key=broker
@@ -74,18 +75,18 @@ def _eligible_view(board: Board, broker: BrokerId) -> View:
 
 
 def _is_listed(board: Board, cluster: AnyCluster, broker: BrokerId) -> bool:
-    """Whether ISR or ELR contain the registered incarnation of a broker.
+    """Whether ISR or ELR list a broker in the broker epoch with which it is registered.
 
-    An incarnation that a ZooKeeper controller has not noticed has the place of an earlier one, and leaves the ISR when it is
-    noticed. Exceptions are the last in-sync replica, and controllers that cannot distinguish incarnations.
+    A session that a controller on ZooKeeper has not noticed is listed in the place of an earlier one, and leaves the ISR
+    when it is noticed; not so the last in-sync replica, nor where the controller cannot tell sessions apart.
     """
     topic = cluster.topic
     if broker not in topic.replicas & (topic.isr | topic.elr):
         return False
     if isinstance(cluster, Cluster) or topic.isr == {broker}:
         return True
-    run = LiveBroker(broker, registered(cluster, broker).broker_epoch)
-    return run._replace(broker_epoch=board.zookeeper.protocol.epoch_of(run)) in cluster.live
+    session = LiveBroker(broker, registered(cluster, broker).broker_epoch)
+    return session._replace(broker_epoch=board.zookeeper.protocol.epoch_of(session)) in cluster.live
 
 
 def _candidates(board: Board) -> None:
@@ -210,7 +211,7 @@ def _logs(board: Board) -> None:
     )
 
 
-def _offices(board: Board) -> dict[BrokerId, View]:
+def _in_office(board: Board) -> dict[BrokerId, View]:
     """Whether a broker leads, and the controller says so too."""
     slots = board.slots
 
@@ -232,7 +233,7 @@ def _offices(board: Board) -> dict[BrokerId, View]:
     }
 
 
-def _acknowledged(board: Board, office: dict[BrokerId, View]) -> None:
+def _acknowledged(board: Board, in_office: dict[BrokerId, View]) -> None:
     model, slots, views = board.model, board.slots, board.views
 
     def holds_all(leads: bool, log: Log, clients: Clients) -> bool:
@@ -241,7 +242,7 @@ def _acknowledged(board: Board, office: dict[BrokerId, View]) -> None:
     def holds_committed(leads: bool, log: Log, known: RecordLog) -> bool:
         return not leads or known.agrees_below(log.log, known.end_offset)
 
-    terms: list[Local] = [when(holds_all, office[broker], slots.log[broker], slots.clients) for broker in board.brokers]
+    terms: list[Local] = [when(holds_all, in_office[broker], slots.log[broker], slots.clients) for broker in board.brokers]
     model.always(
         "AcknowledgedOnLeader",
         terms,
@@ -255,7 +256,7 @@ def _acknowledged(board: Board, office: dict[BrokerId, View]) -> None:
                 lambda leads, role, clients: (
                     leads and any(one.record.leader_epoch < role.leader_epoch for one in clients.told)
                 ),
-                office[broker],
+                in_office[broker],
                 slots.role[broker],
                 slots.clients,
             )
@@ -265,14 +266,14 @@ def _acknowledged(board: Board, office: dict[BrokerId, View]) -> None:
     )
     model.always(
         "LeaderCompleteness",
-        [when(holds_committed, office[one], slots.log[one], views.committed[other]) for one, other in board.pairs()],
+        [when(holds_committed, in_office[one], slots.log[one], views.committed[other]) for one, other in board.pairs()],
         "the true leader holds every record that another replica knows to be committed",
         "LeaderHasCommitted",
     )
 
 
 def _reads(board: Board) -> None:
-    """V9. Consumers can read the records below a presumed leader's high watermark."""
+    """Consumers can read the records below a presumed leader's high watermark."""
     model, slots = board.model, board.slots
     model.always(
         "ConsistentRead",
@@ -288,7 +289,7 @@ def _promises_latest_offset(board: Board) -> bool:
     return all(rules.protocol.promises_latest_offset for rules in board.rules.values())
 
 
-def _latest_offset(board: Board, office: dict[BrokerId, View]) -> None:
+def _latest_offset(board: Board, in_office: dict[BrokerId, View]) -> None:
     """KIP-207: the latest offset that a consumer gets is not before a record that a consumer can have read."""
     model, slots = board.model, board.slots
 
@@ -307,7 +308,7 @@ def _latest_offset(board: Board, office: dict[BrokerId, View]) -> None:
         [
             when(
                 lambda leads, latest, read: not leads or latest.error != Error.NONE or read <= latest.offset,
-                office[broker],
+                in_office[broker],
                 told[broker],
                 read_up_to,
             )
@@ -343,7 +344,7 @@ def _once(board: Board) -> None:
 
 
 def _unclean(board: Board) -> None:
-    """V11. A new incarnation after an unclean shutdown is neither in sync nor eligible before it has fetched."""
+    """A broker that has stopped without warning is trusted with nothing when it is back, until it has fetched."""
     if not board.parameters["unclean_shutdowns"]:
         return
     model, slots = board.model, board.slots

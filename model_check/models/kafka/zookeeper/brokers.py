@@ -1,8 +1,8 @@
-"""A broker handles the controller's requests, one after the other; its sessions with ZooKeeper end and begin again.
+"""A broker handles the controller's requests, one after the other; and its sessions with ZooKeeper end and begin again.
 
-The controller sends a broker one request at a time, and repeats it over a new connection until it is answered, even by
-another incarnation of the broker. Waiting requests are lost when the controller closes the connection: when it notices that
-the broker is gone, or when it is replaced.
+The controller sends a broker one request at a time, and sends it again over a new connection until it is answered, also to a
+later incarnation of the broker. What waits is lost when the controller closes the connection: when it notices that the
+broker is gone, or when it is replaced.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from model_check.core.model import CONTROLLER, REFUSED, Effect, Event, Message, 
 from model_check.models.kafka.board import NOBODY_KNOWN, Board
 from model_check.models.kafka.cluster import NOW, registered
 from model_check.models.kafka.late import gone_with
-from model_check.models.kafka.party import LATE, Held, broker, partition_of
+from model_check.models.kafka.party import Held, broker, partition_of
 from model_check.models.kafka.replication import held_after
 from model_check.models.kafka.stopping import add_power_loss, down_after_clean_stop, without_memory
 from model_check.models.kafka.values import (
@@ -34,6 +34,7 @@ from model_check.models.kafka.zookeeper.state import (
     zk_answer_of,
     zk_state,
 )
+from model_check.models.parts import LATE
 from spec.broker.lifecycle import begin_controlled_shutdown, start_again
 from spec.broker.recovery import after_clean_stop, recover
 from spec.broker.rules.lifecycle import BrokerState
@@ -159,10 +160,10 @@ def _add_order(
 # ---- sessions
 
 
-def with_run(cluster: ZkCluster, run: BrokerRegistration) -> ZkCluster:
-    """ZooKeeper with another incarnation of a broker, or another state of its session."""
-    others = frozenset(entry for entry in cluster.brokers if entry.broker != run.broker)
-    return cluster._replace(brokers=others | {run})
+def with_registration(cluster: ZkCluster, registration: BrokerRegistration) -> ZkCluster:
+    """ZooKeeper with another session of a broker, or another state of it."""
+    others = frozenset(entry for entry in cluster.brokers if entry.broker != registration.broker)
+    return cluster._replace(brokers=others | {registration})
 
 
 def _has_session(replica: BrokerId, cluster: ZkCluster) -> bool:
@@ -170,14 +171,14 @@ def _has_session(replica: BrokerId, cluster: ZkCluster) -> bool:
 
 
 def _ended(replica: BrokerId, cluster: ZkCluster) -> ZkCluster:
-    return with_run(cluster, registered(cluster, replica)._replace(fenced=True))
+    return with_registration(cluster, registered(cluster, replica)._replace(fenced=True))
 
 
 def _begun(replica: BrokerId, cluster: ZkCluster, process: Process) -> ZkCluster:
-    return with_run(cluster, _new_run(registered(cluster, replica), process))
+    return with_registration(cluster, _new_session(registered(cluster, replica), process))
 
 
-def _new_run(entry: BrokerRegistration, process: Process) -> BrokerRegistration:
+def _new_session(entry: BrokerRegistration, process: Process) -> BrokerRegistration:
     epoch = BrokerEpoch(entry.broker_epoch + 1)
     return entry._replace(broker_epoch=epoch, incarnation=process.life.incarnation, fenced=False)
 
@@ -197,7 +198,7 @@ def _add_expiry(board: Board, replica: BrokerId) -> None:
     )
 
     def renewed(cluster: ZkCluster, process: Process) -> Process:
-        epoch = _new_run(registered(cluster, replica), process).broker_epoch
+        epoch = _new_session(registered(cluster, replica), process).broker_epoch
         return process._replace(life=process.life._replace(broker_epoch=epoch))
 
     board.model.action(
@@ -314,20 +315,20 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
 
 
 def _add_start(board: Board, replica: BrokerId) -> None:
-    """A broker starts, and registers in ZooKeeper: only once the session of the incarnation before has ended.
+    """A broker starts, and registers in ZooKeeper: only once the session of its earlier incarnation has ended.
 
     If there is a partition, it has caught up (`published`) once it has handled a request.
     """
     cluster, process = board.slots.cluster, board.slots.process[replica]
 
-    def next_run(process: Process) -> Process:
+    def next_incarnation(process: Process) -> Process:
         return Process(True, start_again(process.life, process.noted)._replace(state=BrokerState.RUNNING))
 
     def started(cluster: ZkCluster, process: Process) -> Process:
-        run = next_run(process)
-        epoch = _new_run(registered(cluster, replica), run).broker_epoch
-        life = run.life._replace(broker_epoch=epoch, ready_to_unfence=True)
-        return run._replace(life=life, published=cluster.topic == NO_TOPIC)
+        begun = next_incarnation(process)
+        epoch = _new_session(registered(cluster, replica), begun).broker_epoch
+        life = begun.life._replace(broker_epoch=epoch, ready_to_unfence=True)
+        return begun._replace(life=life, published=cluster.topic == NO_TOPIC)
 
     board.model.action(
         "Register",
@@ -338,7 +339,7 @@ def _add_start(board: Board, replica: BrokerId) -> None:
             when(lambda process: not process.up, process),
         ],
         effects=[
-            then(cluster, lambda cluster, process: _begun(replica, cluster, next_run(process)), cluster, process),
+            then(cluster, lambda cluster, process: _begun(replica, cluster, next_incarnation(process)), cluster, process),
             then(process, started, cluster, process),
         ],
     )

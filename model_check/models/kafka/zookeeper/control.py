@@ -11,8 +11,9 @@ from itertools import combinations
 from model_check.core.model import CONTROLLER, Argument, Note
 from model_check.models.kafka.board import Board
 from model_check.models.kafka.cluster import NOW
-from model_check.models.kafka.values import NO_TOPIC, PARTITION, ZkCluster
+from model_check.models.kafka.values import NO_TOPIC, ZkCluster
 from model_check.models.kafka.zookeeper.state import ZkDecision, decided_by, live_now, partitions_of, zk_state
+from model_check.models.parts import PARTITION
 from spec.messages.administration.elect_leaders import ElectLeadersRequest
 from spec.metadata import NOBODY
 from spec.values import BrokerId, next_epoch

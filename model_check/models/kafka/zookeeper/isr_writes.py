@@ -7,21 +7,20 @@ connected. If that is refused, it checks whether the node holds its write. The c
 
 from model_check.core.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, then, when
 from model_check.models.kafka.board import NOBODY_KNOWN, Board
-from model_check.models.kafka.party import LATE, Log, broker, leading
+from model_check.models.kafka.party import Log, broker, leading
 from model_check.models.kafka.replication import led_after
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
-    PARTITION,
     Clients,
     Exchange,
     Memory,
     Process,
-    Role,
     Under,
     ZkCluster,
 )
 from model_check.models.kafka.zookeeper.state import node_of
+from model_check.models.parts import LATE, PARTITION, Role
 from spec.broker.leader.isr import handle_alter_partition_response
 from spec.broker.partition import Partition
 from spec.log.local_log import LocalLog

@@ -9,16 +9,8 @@ from typing import NamedTuple
 
 from model_check.models.kafka.cluster import NOW, in_order
 from model_check.models.kafka.reductions import ALL_REDUCTIONS, Reduction, order_for, repeats
-from model_check.models.kafka.values import (
-    FIRST_CONTROLLER,
-    NO_TOPIC,
-    PARTITION,
-    Inbox,
-    Order,
-    Told,
-    Topic,
-    ZkCluster,
-)
+from model_check.models.kafka.values import FIRST_CONTROLLER, NO_TOPIC, Inbox, Order, Told, Topic, ZkCluster
+from model_check.models.parts import PARTITION
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
 from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
@@ -75,7 +67,7 @@ def zk_state(cluster: ZkCluster, first: BrokerId = NO_LEADER) -> ZkControllerSta
 
 
 def live_now(rules: ZkControllerProtocol, brokers: frozenset[BrokerRegistration]) -> frozenset[LiveBroker]:
-    """The brokers with a session; the incarnations only if the controller can distinguish them."""
+    """The brokers with a session, as far as the controller can tell their sessions apart."""
     there = [LiveBroker(entry.broker, entry.broker_epoch) for entry in brokers if not entry.fenced]
     return frozenset(live._replace(broker_epoch=rules.epoch_of(live)) for live in there)
 
@@ -118,7 +110,7 @@ def zk_answer_of(step: ZkStep) -> object:
     return next(effect.message for effect in step.effects if isinstance(effect, Reply))
 
 
-class IsrVerdict(NamedTuple):
+class ZkProposalOutcome(NamedTuple):
     """The outcome of a leader's proposal: whether the ISR is written, and the answer."""
 
     written: bool
@@ -126,7 +118,7 @@ class IsrVerdict(NamedTuple):
     step: ZkStep
 
 
-def isr_verdict(control: ZkController, cluster: ZkCluster, request: AlterPartitionRequest) -> IsrVerdict:
+def outcome_of_proposal(control: ZkController, cluster: ZkCluster, request: AlterPartitionRequest) -> ZkProposalOutcome:
     """The controller's decision on a proposal, and ZooKeeper's on the write."""
     step = handle_alter_partition(control, zk_state(cluster), request, NOW)
     response = zk_answer_of(step)
@@ -134,8 +126,8 @@ def isr_verdict(control: ZkController, cluster: ZkCluster, request: AlterPartiti
     writes = [effect for effect in step.effects if isinstance(effect, ConditionalWrite)]
     written = [write_partition(node_of(cluster.topic), cluster.controller_epoch, write).error for write in writes]
     if written == [Error.INVALID_UPDATE_VERSION]:
-        return IsrVerdict(False, refuse_alter_partition(request), step)
-    return IsrVerdict(bool(written), response, step)
+        return ZkProposalOutcome(False, refuse_alter_partition(request), step)
+    return ZkProposalOutcome(bool(written), response, step)
 
 
 # ---- its requests

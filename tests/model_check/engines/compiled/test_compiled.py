@@ -77,7 +77,7 @@ def test_settings_change_only_speed(where: Any, name: str, value: int, monkeypat
     assert_like_reference(model_of("async-isr", {"replicas": 2, "max_partition_epoch": 2}))
 
 
-@pytest.mark.parametrize("chosen", ["StrongIsr", "LeaderHasCommitted"])
+@pytest.mark.parametrize("chosen", ["StrongIsr", "LeaderHasCommittedWithOthers"])
 def test_one_property(chosen: str) -> None:
     model = model_of("kip-101", {"replicas": 2, "max_epoch": 2})
     properties = [prop for prop in model.properties if prop.name == chosen]

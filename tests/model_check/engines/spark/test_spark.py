@@ -348,13 +348,13 @@ from model_check.engines.spark import checkpoint
 save, saves = checkpoint.Checkpoint.save, count(1)
 def saves_and_stops(*args, **more):
     save(*args, **more)
-    if next(saves) == 4:
+    if next(saves) == 6:
         os.kill(os.getpid(), {sent})
 checkpoint.Checkpoint.save = saves_and_stops
 from model_check.cli.main import main
 main()
 """
-"""A driver that gets a signal when it has written its fourth checkpoint."""
+"""A driver that gets a signal when it has written its sixth checkpoint."""
 
 EMERGENCY_S = 900.0
 """When a process that should have ended long ago is given up, and the test fails."""

@@ -340,6 +340,7 @@ def test_a_broker_that_reads_nothing_has_nothing_to_read() -> None:
         (("--min-isr", "4"), "--min-isr 4: must be 3 or less, the number of brokers"),
         (("--fencings", "-1"), "--fencings -1: must be 0 or more"),
         (("--mutant", "none"), "--mutant none: choose from"),
+        (("--without-reduction", "early"), "--without-reduction early: choose from unread-fields, idle-images, early-"),
         (("--endless-lag", "--isr-shrinks", "1"), "--endless-lag: no follower is ever too slow, so --isr-shrinks must be 0"),
         (("--replicas", "2"), "model kafka has no parameter --replicas"),
     ],

@@ -8,7 +8,6 @@ from model_check.models.kafka.reductions import image_for
 from model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_MEMORY,
-    NO_ROLE,
     NO_TOPIC,
     NOTHING_LATE,
     NOTHING_SEEN,
@@ -20,11 +19,11 @@ from model_check.models.kafka.values import (
     Memory,
     Placed,
     Process,
-    Role,
     Topic,
     Under,
 )
 from model_check.models.kafka.words import reading_in_words
+from model_check.models.parts import NO_ROLE, Role
 from model_check.traces.encode import in_words
 from spec.broker.partition import WaitingProduce
 from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus

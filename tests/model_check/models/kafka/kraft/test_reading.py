@@ -9,9 +9,10 @@ import pytest
 from model_check.graphs.edges import state_graph
 from model_check.models import MODELS
 from model_check.models.kafka.kraft.metadata import whole
-from model_check.models.kafka.party import LATE, STRANGER, Rules, broker
+from model_check.models.kafka.party import STRANGER, Rules, broker
 from model_check.models.kafka.reductions import image_for, is_same_to
-from model_check.models.kafka.values import PARTITION, Cluster, Process
+from model_check.models.kafka.values import Cluster, Process
+from model_check.models.parts import LATE, PARTITION
 from spec.broker.partition import Handled, Partition
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.roles import apply_change

@@ -119,6 +119,7 @@ def test_what_is_not_fair_is_a_disturbance_a_loss_or_what_clients_do() -> None:
         kafka(release="3.0", **EVERYTHING, **ONLY_KRAFT),
         kafka(release="2.6", **EVERYTHING, **ONLY_ZOOKEEPER),
         kafka(release="2.7", **EVERYTHING),
+        kafka(release="2.7", without_reduction="lone-truncation"),
     ]
     for model in models:
         unfair = set(model.action_names) - {fairness.action for fairness in model.fairness}

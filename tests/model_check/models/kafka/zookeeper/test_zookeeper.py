@@ -203,6 +203,11 @@ IDS = frozenset({ONE, TWO})
 
 
 def announced(leader: int, epoch: int, controller: int = 0) -> Order:
+    """What broker 2 keeps of an announcement."""
+    return order_for(TWO, announcement(leader, epoch, controller))
+
+
+def announcement(leader: int, epoch: int, controller: int = 0) -> Order:
     role = BrokerId(leader), Epoch(epoch), IDS, PartitionEpoch(epoch)
     request = LeaderAndIsrRequest(Epoch(controller), NO_BROKER_EPOCH, PartitionId(0), *role, (ONE, TWO))
     return order_of(request)
@@ -213,10 +218,8 @@ def decision(*orders: Order, **fields: Any) -> ZkDecision:
 
 
 def test_a_follower_is_told_who_leads_and_a_leader_everything() -> None:
-    assert order_for(TWO, announced(1, 3)).topic == NO_TOPIC._replace(
-        replicas=frozenset({TWO}), leader=ONE, leader_epoch=Epoch(3)
-    )
-    assert order_for(TWO, announced(2, 3)).topic == Topic(IDS, IDS, TWO, Epoch(3), PartitionEpoch(3))
+    assert announced(1, 3).topic == NO_TOPIC._replace(replicas=frozenset({TWO}), leader=ONE, leader_epoch=Epoch(3))
+    assert announced(2, 3).topic == announcement(2, 3).topic == Topic(IDS, IDS, TWO, Epoch(3), PartitionEpoch(3))
     stop = StopReplicaRequest(Epoch(1), NO_BROKER_EPOCH, PartitionId(0), Epoch(3), delete=True)
     assert order_of(stop).told == Told.GIVE_UP
 
@@ -226,6 +229,13 @@ def test_requests_wait_in_order_and_repetitions_are_left_out() -> None:
     inbox = with_mail(TWO, Inbox((first,)), decision(first, second, second))
     assert inbox.orders == (first, second)
     assert with_mail(ONE, Inbox((first,)), decision(second)).orders == (first,)
+
+
+def test_without_reductions_a_request_is_kept_whole_and_as_often_as_it_is_sent() -> None:
+    whole = announcement(1, 0)
+    inbox = with_mail(TWO, Inbox(()), decision(whole, whole), frozenset())
+    assert inbox.orders == (whole, whole)
+    assert with_mail(TWO, Inbox(()), decision(whole, whole)).orders == (announced(1, 0),)
 
 
 def test_what_waits_is_lost_with_the_connection() -> None:

@@ -72,7 +72,7 @@ class General(NamedTuple):
         return instance if self.label is None else z3.Implies(self.label, instance)
 
 
-Found = dict[Kind, dict[int, z3.ExprRef]]
+TermsByKind = dict[Kind, dict[int, z3.ExprRef]]
 """Terms by kind and id."""
 
 
@@ -80,7 +80,7 @@ class Terms:
     """The ground terms of each kind in some formulas, in circles: the first has those that a claim itself is about."""
 
     def __init__(self, core: About) -> None:
-        self.circles: list[Found] = [{}]
+        self.circles: list[TermsByKind] = [{}]
         for kind, term in core:
             self.add(kind, term)
 
@@ -206,7 +206,7 @@ class Kinds:
 
 
 class Instances:
-    """The hypotheses of an induction, ready for proofs by instances.
+    """The hypotheses of a proof, ready for proofs by instances.
 
     A hypothesis may have a label. Then the `core` of a proof are the labels of what it rests on.
     """

@@ -1,0 +1,38 @@
+"""What has to be shown of a theorem with these settings, and which strategy tries it."""
+
+from proofs.induction.any_number import ObligationsForAnyNumber
+from proofs.induction.by_outcome import ObligationsByOutcome
+from proofs.induction.invariant import Theorem
+from proofs.induction.obligations import Obligations
+from proofs.induction.proof import Proof
+from proofs.induction.strategies.by_instances import ByInstances
+from proofs.induction.strategies.few_brokers import ByFewBrokers
+from proofs.induction.strategies.search import BySearch
+from proofs.induction.strategies.strategy import Strategy
+from proofs.refutation.weakened import WeakenedObligations
+from proofs.settings import ANY, ProofSettings
+
+
+def proof_of(theorem: Theorem, settings: ProofSettings) -> Proof:
+    """A theorem for a number of replicas, or for any number of them, ready to be proved."""
+    obligations = obligations_of(theorem, settings)
+    return Proof(obligations, strategy_for(obligations))
+
+
+def obligations_of(theorem: Theorem, settings: ProofSettings) -> Obligations:
+    """What has to be shown of a theorem."""
+    if theorem.by_outcome:
+        by_outcome = ObligationsByOutcome if settings.mutant is None else WeakenedObligations
+        return by_outcome(theorem, settings)
+    return ObligationsForAnyNumber(theorem, settings) if settings.replicas == ANY else Obligations(theorem, settings)
+
+
+def strategy_for(obligations: Obligations) -> Strategy:
+    """The strategy that proves such obligations."""
+    match obligations:
+        case ObligationsForAnyNumber():
+            return ByFewBrokers(obligations)
+        case ObligationsByOutcome():
+            return ByInstances(obligations)
+        case _:
+            return BySearch(obligations)

@@ -1,0 +1,1 @@
+"""How claims are tried: each strategy proves any claim, or does not, within the same effort."""
