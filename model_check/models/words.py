@@ -1,4 +1,4 @@
-"""The words of traces for values of `spec` that several models share. Importing this module registers them."""
+"""What values that several models share look like in traces. Importing this module makes `in_words` know them."""
 
 from model_check.models.parts import NO_ROLE, Role
 from model_check.traces.encode import in_words

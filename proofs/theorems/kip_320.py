@@ -71,8 +71,7 @@ def with_memory(model: Model) -> Model:
 def unbounded(replicas: Replicas, mutant: str | None = None, protocol: Protocol = KIP_320) -> Model:
     """The model for a proof: nothing is bounded, unless a number of replicas is given.
 
-    The end of the agreement of two logs is found at once; `proofs.induction.exchange` proves that the messages find the
-    same.
+    Where two logs part is found at once; `proofs.induction.exchange` proves that the messages find the same.
     """
     given = {
         "replicas": inf if replicas == ANY else replicas,

@@ -138,7 +138,8 @@ def _record_lists(
 def _record_isr(
     controller: Controller, partition: PartitionRegistration, target: Target, record: PartitionChangeRecord
 ) -> PartitionChangeRecord:
-    """The record with the target's ISR, unless an unclean election has set it; an empty one needs eligible replicas."""
+    """The record with the target's ISR, unless an unclean election has set it; an empty ISR needs eligible leader
+    replicas."""
     may_be_empty = controller.protocol.elr_enabled(controller.settings)
     keeps = record.isr is not None or target.isr == partition.isr or (target.isr == NOBODY and not may_be_empty)
     return record if keeps else record._replace(isr=target.isr)

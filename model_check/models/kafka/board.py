@@ -83,7 +83,7 @@ class Views(NamedTuple):
 
 
 AnyDecision: TypeAlias = Cluster | ZkDecision
-"""What a controller decides."""
+"""A decision of the controller."""
 
 
 class Decided(NamedTuple):
@@ -241,7 +241,7 @@ class Board:
         return then(left, lambda number: number - 1 if number else REFUSED, left)
 
     def decision(self, name: str, function: Callable[..., AnyDecision | None], *reads: Slot) -> View:
-        """What the controller decides on something, `None` if it decides nothing; for `decided`."""
+        """The controller's decision, `None` if there is none; for `decided`."""
         return self.model.view(name, function, *reads)
 
     def decided(self, decision: View, *, leaves: BrokerId | None = None, writes: Sequence[Slot] = ()) -> Decided:
@@ -337,7 +337,7 @@ class Board:
 
 
 def cluster_after(decision: AnyDecision) -> AnyCluster:
-    """What a decision leaves the controller with."""
+    """The controller's state after a decision."""
     return decision.after if isinstance(decision, ZkDecision) else decision
 
 

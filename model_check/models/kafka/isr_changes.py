@@ -111,7 +111,7 @@ def _in_time(partition: Partition[RecordLog], slow: frozenset[BrokerId]) -> Part
 
 
 class ProposalOutcome(NamedTuple):
-    """What the controller makes of a request: its decision, `None` if it refuses, and the answer."""
+    """The controller's decision on a request, `None` if it refuses, and the answer."""
 
     decision: AnyDecision | None
     response: AlterPartitionResponse

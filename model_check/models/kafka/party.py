@@ -37,7 +37,7 @@ Log = LocalLog[RecordLog]
 
 
 STRANGER = Process(True, BrokerLifecycle(NO_LEADER, Incarnation(0)))
-"""An incarnation of a broker, for rules that do not read which."""
+"""A broker, for rules that do not ask which."""
 
 
 class Rules(NamedTuple):
@@ -87,7 +87,7 @@ def leading(log: Log, role: Role, memory: Memory) -> Partition[RecordLog]:
 
 
 def seen_by_fetchers(log: Log, role: Role, memory: Memory) -> Partition[RecordLog]:
-    """As `leading`, without what an answer to others does not depend on: the same for many states of the leader."""
+    """As `leading`, without the parts on which answers do not depend: one value for many states of the leader."""
     followers = tuple(sorted(Follower(follower.broker) for follower in memory.followers))
     return Partition(PARTITION, log, role.leader, role.leader_epoch, epoch_start=role.epoch_start, followers=followers)
 

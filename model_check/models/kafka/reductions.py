@@ -23,13 +23,12 @@ class Reduction(Enum):
     """A reduction, by the name that switches it off."""
 
     UNREAD_FIELDS = "unread-fields"
-    """A broker keeps only the fields that its rules read: of metadata, of the controller's requests, of its role, of its
-    fetcher.
+    """A broker keeps only what its rules look at: of metadata, of the controller's requests, of its role, of its fetcher.
 
-    A follower reads the leader, the leader epoch, and whether it has a replica itself, in sync or not. Only a leader reads
-    ISR, assignment and partition epoch. A replica that begins to lead gets them all, with a later partition epoch than any
-    before: metadata reach it in order, and the controller's requests count by leader epoch. So two states that differ only
-    in such a field have the same steps, and the steps lead to states that differ only in such fields.
+    A follower asks who leads since when, and whether it has a replica itself, in sync or not. ISR, assignment and partition
+    epoch are a leader's business. A replica that begins to lead gets them all, with a later partition epoch than any that it
+    has seen. So two states that differ only in such a field have the same steps, and these lead to states that differ only
+    in such fields.
     """
 
     IDLE_IMAGES = "idle-images"
@@ -42,11 +41,9 @@ class Reduction(Enum):
     EARLY_FOLLOWING = "early-following"
     """A broker begins to follow a leader only when that leader leads in the epoch.
 
-    Before that, the leader would refuse every request. A broker that has not read the metadata yet has all the steps of one
-    that has begun to follow, and delays other brokers at least as much. So a run of the second is a run of the first, which
-    begins to follow at its end. This is not true, and not done, in three cases: beginning to follow truncates the log at
-    once; the controller reads which brokers have read the metadata; a leader that has followed in between drops its state of
-    the followers, while one that has not followed keeps it.
+    Before, the leader would refuse every request. A broker that has not read yet may do all that one which has begun to
+    follow may, so it can wait. This is not so, and not done, where beginning to follow cuts the log at once, where the
+    controller asks who has read, and for a leader that relies on what it knew of its followers unless it has followed since.
     """
 
     VAIN_PROPOSALS = "vain-proposals"

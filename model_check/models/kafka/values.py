@@ -65,11 +65,11 @@ FIRST_CONTROLLER = Epoch(0)
 
 
 class ZkCluster(NamedTuple):
-    """The content of ZooKeeper, and the memory of its controller.
+    """What ZooKeeper holds, and what the controller that works on it remembers besides.
 
-    `topic`: the partition's assignment and node, whose version is the partition epoch. `brokers`: the incarnations of all
-    brokers; `fenced` is one whose session has ended, so that its ephemeral node is gone. The controller's memory: the
-    brokers in controlled shutdown (`leaving`), the brokers that it counts as `live`, and its own epoch.
+    `topic`: the partition's assignment and node, whose version is the partition epoch. `brokers`: the sessions of all
+    brokers; `fenced` is one whose session has ended, so that its ephemeral node is gone. Of the controller: the brokers in
+    controlled shutdown (`leaving`), those that it takes for `live`, and its own epoch.
     """
 
     topic: Topic

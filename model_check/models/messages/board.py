@@ -77,12 +77,12 @@ ANOTHER_PROCESS = Incarnation(2)
 class Numbers(NamedTuple):
     """The arguments of actions: epochs, partition epochs, fetches and proposals. In proofs they are arbitrary.
 
-    When a broker stops, `survives` is its log end afterwards, and `checkpointed` the high watermark of its checkpoint file.
-    `last_caught_up` is the last caught-up time of the fetching follower.
+    When a broker stops, `survives` is where its log ends after that, and `checkpointed` its high watermark as the file has
+    it; `last_caught_up` is when the leader saw the follower caught up that now fetches.
 
-    `now` is the time of every action, `caught_up` the last caught-up time of each follower, `believed_fenced` the brokers
-    that are fenced by a leader's metadata. Within bounds every lag is too long (except that of the fetching follower, if it
-    matters), and no broker is believed to be fenced. In proofs they are arbitrary, in every action anew.
+    `now` is the time of every action, `caught_up` when the leader last saw each follower caught up, `believed_fenced` which
+    brokers a leader believes to be fenced. Within bounds every lag is too long (but that of the follower that fetches, if it
+    matters), and nobody is believed to be fenced; in proofs they are any, in every action anew.
     """
 
     epochs: Sequence[Epoch]
@@ -157,7 +157,7 @@ class Board:
         self.loses = self.min_isr > 1
         """Whether a broker that stops may lose records. With min ISR 1 no other broker needs to have them."""
         self.asks_for_lag = self.min_isr > 1
-        """Whether the lag of a fetching follower matters: below min ISR a lagging follower does not join."""
+        """Whether it matters how far a follower lags that fetches: below min ISR, one that lags does not join."""
         self.numbers = numbers or Numbers(
             epochs=[Epoch(epoch) for epoch in range(parameters["max_epoch"] + 1)],
             partition_epochs=[
@@ -358,7 +358,7 @@ class Board:
         return PartitionRegistration(replicas, isr, leader, decision.leader_epoch, decision.partition_epoch, elr=elr)
 
     def announced(self, decision: PartitionState) -> PartitionRegistration:
-        """The partition as brokers read it; they ignore the order of preference."""
+        """The partition as brokers read it; they do not look at the preferred replica."""
         return PartitionRegistration(
             tuple(self.brokers), decision.isr, decision.leader, decision.leader_epoch, decision.partition_epoch
         )

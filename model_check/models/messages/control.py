@@ -1,4 +1,4 @@
-"""The controller's decisions: the partition's creation, elections, registration and fencing, and proposed ISRs."""
+"""What the controller decides: the partition's creation, elections, registration, fencing, and proposed ISRs."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -54,14 +54,14 @@ def add_control(board: Board) -> None:
 
 
 class Reaction(NamedTuple):
-    """The controller's state after it has handled something, and what else is written, by slot."""
+    """The controller's state after a step, and the other written values by slot."""
 
     state: ControllerState
     also: dict[Slot, Any]
 
 
 Decides = Callable[[Values], Reaction]
-"""What the controller makes of its last decision, of all registrations, and of what else it reads."""
+"""The controller's step from its last decision, all registrations, and the other slots that it reads."""
 
 
 def _reads(board: Board, *given: Slot) -> tuple[Slot, ...]:
@@ -138,14 +138,14 @@ def _add_election(board: Board, leader: BrokerId, partition_epoch: PartitionEpoc
 
 
 def _fence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) -> Reaction:
-    """What is decided when a broker has not been heard of for long."""
+    """The decision when a broker's session has expired."""
     state = board.controller(at[board.slots.partition], preferred, _registered(board, at), silent=broker)
     after = on_session_check(board.control, state, LATE).state
     return Reaction(after, {board.slots.registered[broker]: registered_of(after, broker)})
 
 
 def _unfence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) -> Reaction:
-    """What is decided when a fenced broker sends a heartbeat, having replayed all metadata."""
+    """The decision on a heartbeat of a fenced broker that has replayed all metadata."""
     state = board.controller(at[board.slots.partition], preferred, _registered(board, at))
     request = BrokerHeartbeatRequest(broker, registered_of(state, broker).broker_epoch, state.image.end_offset)
     after = handle_broker_heartbeat(board.control, state, request, LATE).state
@@ -153,7 +153,7 @@ def _unfence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) ->
 
 
 FENCING = (("Fence", _fence, "fences", False), ("Unfence", _unfence, "unfences", True))
-"""Fencing and unfencing: action, decision, words, and whether the broker is fenced before."""
+"""Both directions: the action, what is decided, the same in words, and whether the broker must be fenced before."""
 
 
 def _add_fencing(board: Board, broker: BrokerId, preferred: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
@@ -186,7 +186,7 @@ def _add_quiet_fencing(board: Board, broker: BrokerId) -> None:
 
 
 def _register(board: Board, broker: BrokerId, preferred: BrokerId, epoch: Epoch, at: Values) -> Reaction:
-    """What is decided when a broker registers that has stopped without warning: its session must have expired.
+    """The decision when a broker registers that has stopped without warning: its session must have expired.
 
     The fetches of the incarnation before in this epoch no longer count, so the history variables drop them.
     """
@@ -256,7 +256,7 @@ def _add_quiet_registration(board: Board, broker: BrokerId, epoch: Epoch) -> Non
 
 
 def _handle(board: Board, proposal: ProposalId, at: Values) -> Reaction:
-    """What is decided on a proposal, and the answer."""
+    """The decision on a proposal, and the answer."""
     slots = board.slots
     proposed: Proposed = at[slots.proposed[proposal]]
     leader, named = board.one_of(proposed.leader), {broker: at[slot] for broker, slot in board.named(proposal).items()}

@@ -74,7 +74,7 @@ def _leadership_slots(board: Board, epoch: Epoch) -> tuple[Slot, Slot]:
 def _committed(
     board: Board, epoch: Epoch, at: Values, before: Partition[RecordLog], after: Partition[RecordLog]
 ) -> dict[Slot, Any]:
-    """The commits of an epoch's leader, and the furthest commit, after a step of the leader."""
+    """What the leader of an epoch has committed in it, and the furthest commit, after a step of the leader."""
     leadership, furthest = _leadership_slots(board, epoch)
     so_far: Leadership = at[leadership]
     most: FurthestCommit = at[furthest]

@@ -71,13 +71,13 @@ def _published(board: "Board") -> None:
         "WeakIsr",
         [when(own_isr_agrees(other), leading[leader], slots.log[other]) for leader, other in everyone],
         "every record below a presumed leader's high watermark is on every member of this leader's own ISR",
-        "LeaderHasCommitted",
+        "LeaderHasCommittedWithOthers",
     )
     model.always(
         "StrongIsr",
         [when(true_isr_agrees(other), known_to_leader[leader], true_isr, slots.log[other]) for leader, other in everyone],
-        "every record below a presumed leader's high watermark is on every member of the controller's ISR",
-        "LeaderHasCommitted",
+        "what lies below a presumed leader's high watermark is on every member of the controller's ISR",
+        "LeaderHasCommittedWithOthers",
     )
     model.sometimes(
         "LeaderHasCommittedWithOthers",

@@ -93,7 +93,7 @@ def heard_of_broker_epochs(s: View, broker: BrokerId, other: BrokerId) -> Any:
     return all_of(s.heard(broker, other) >= FIRST_BROKER_EPOCH, s.heard(broker, other) <= s.registered(other).broker_epoch)
 
 
-@conjunct("AppliedIsDecided", "A broker has replayed a decision of the controller.")
+@conjunct("AppliedIsDecided", "The decision that a broker has replayed last is one of the controller's.")
 def applied_is_decided(s: View, broker: BrokerId) -> Any:
     applied = s.applied(broker)
     decided = s.decision(applied.partition_epoch)

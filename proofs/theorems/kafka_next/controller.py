@@ -60,7 +60,7 @@ def _same(broker: Any, some: Any, others: Any) -> Any:
 
 @conjunct(
     "EpochLeaders",
-    "Each epoch up to the controller's has one leader, which is in sync, or none. The last in-sync replica stays in it.",
+    "Each epoch up to the controller's has one leader, which is in sync, or none. The last broker in sync stays in sync.",
 )
 def epoch_leaders(s: View, epoch: Epoch) -> Any:
     last_decision, leadership = s.last_decision(epoch), s.leadership(epoch)
@@ -103,7 +103,7 @@ def somebody_is_left(s: View, partition_epoch: PartitionEpoch) -> Any:
     return implies(began, no(accounted))
 
 
-@conjunct("LeadersChange", "Without reassignments, a new epoch has a new leader.")
+@conjunct("LeadersChange", "Without reassignments, a new epoch has another leader than the one before.")
 def leaders_change(s: View, epoch: Epoch) -> Any:
     later = s.last_decision(epoch + 1)
     return implies(epoch + 1 <= s.partition.leader_epoch, no(s.last_decision(epoch).leader == later.leader))

@@ -43,7 +43,7 @@ def fetcher_follows_log(s: View, broker: BrokerId) -> Any:
     )
 
 
-@conjunct("Fetches", "A fetch is sent in its sender's epoch to the leader of that epoch.")
+@conjunct("Fetches", "A follower sends a fetch in its own epoch, to the leader of that epoch.")
 def fetches(s: View, broker: BrokerId, fetch: FetchId) -> Any:
     asked = s.fetch(fetch)
     epoch = asked.epoch
@@ -195,7 +195,7 @@ def is_record_at(book: Any, offset: Any, record: Any) -> Any:
 
 @conjunct(
     "DivergingAnswers",
-    "Where an answer says that logs diverge, no record of an epoch that both can have lies beyond that offset.",
+    "Beyond the offset at which an answer says that logs part lies no record of an epoch that both can have.",
 )
 def diverging_answers(s: View, fetch: FetchId, offset: Offset) -> Any:
     asked, answer = s.fetch(fetch), s.fetch_answer(fetch)

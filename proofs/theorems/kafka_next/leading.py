@@ -9,7 +9,7 @@ from proofs.theorems.kafka_next.view import View
 from spec.values import NO_LEADER, BrokerId, Epoch, Error, PartitionEpoch
 
 
-@conjunct("KnownFollowers", "A leader's state of a follower comes from the follower's fetches in this epoch.")
+@conjunct("KnownFollowers", "A leader knows of a follower only what the follower has shown in this very epoch.")
 def known_followers(s: View, leader: BrokerId, follower: BrokerId) -> Any:
     if leader is follower or leader == follower:
         return True
@@ -55,7 +55,7 @@ def new_incarnations_are_known(s: View, leader: BrokerId, follower: BrokerId) ->
     )
 
 
-@conjunct("Proposals", "A leader proposes in its epoch, based on the ISR that it knows, another ISR than that.")
+@conjunct("Proposals", "A leader proposes in its own epoch, on top of the ISR that it knows, and another ISR than that one.")
 def proposals(s: View, proposal: ProposalId, leader: BrokerId) -> Any:
     asked = s.proposed(proposal)
     epoch, partition_epoch = asked.leader_epoch, asked.partition_epoch
@@ -118,7 +118,10 @@ def proposed_broker_epochs(s: View, proposal: ProposalId, leader: BrokerId, repl
     )
 
 
-@conjunct("ProposedCount", "While a proposal is pending, a leader waits for every proposed member.")
+@conjunct(
+    "ProposedCount",
+    "A leader waits for every member that it has proposed until it hears that the proposal is not carried out.",
+)
 def proposed_count(s: View, proposal: ProposalId, leader: BrokerId, replica: BrokerId) -> Any:
     asked = s.proposed(proposal)
     open_ = all_of(s.leads_in(leader, asked.leader_epoch), asked.partition_epoch == s.known_partition_epoch(leader))
@@ -163,7 +166,7 @@ def latest_proposal(s: View, proposal: ProposalId, leader: BrokerId) -> Any:
     )
 
 
-@conjunct("IsrAnswers", "The answer to a proposal contains the decision of the controller.")
+@conjunct("IsrAnswers", "The answer to a proposal names the decision that the proposal led to.")
 def isr_answers(s: View, proposal: ProposalId, replica: BrokerId) -> Any:
     asked, answer = s.proposed(proposal), s.isr_answer(proposal)
     granted = all_of(answer.given, is_one_of(answer.error, Error.NONE))

@@ -43,8 +43,7 @@ def epochs_in_order(s: View, broker: BrokerId, offset: Offset, later: Offset) ->
 
 
 @conjunct(
-    "OpenedByItself",
-    "An epoch without records at the end of a log was opened by its broker as leader, which wrote no record.",
+    "OpenedByItself", "If a log ends with an epoch without records, its broker opened that epoch as leader and wrote none."
 )
 def opened_by_itself(s: View, broker: BrokerId, offset: Offset) -> Any:
     log = s.log(broker)
@@ -97,7 +96,9 @@ def leader_log_in_order(s: View, epoch: Epoch, offset: Offset, later: Offset) ->
     )
 
 
-@conjunct("LeaderKeepsLog", "While it leads, a leader only appends. A stopped leader keeps that log until it starts again.")
+@conjunct(
+    "LeaderKeepsLog", "A leader only appends while it leads. A leader that has stopped keeps that log until it starts again."
+)
 def leader_keeps_log(s: View, leader: BrokerId, offset: Offset) -> Any:
     epoch, log = s.epoch(leader), s.log(leader)
     book, leadership, opened = s.leader_log(epoch), s.leadership(epoch), opened_epoch(log)
@@ -114,7 +115,7 @@ def leader_keeps_log(s: View, leader: BrokerId, offset: Offset) -> Any:
     return all_of(implies(any_of(s.leads(leader), has_led), kept), implies(s.leads(leader), leading))
 
 
-@conjunct("WrittenByLeader", "A log is, up to any record, equal to the log of the leader of that record's epoch.")
+@conjunct("WrittenByLeader", "A log is, up to any record, what the leader of the record's epoch had in its log.")
 def written_by_leader(s: View, broker: BrokerId, offset: Offset, earlier: Offset) -> Any:
     log = s.log(broker)
     epoch = epoch_at(log, offset)

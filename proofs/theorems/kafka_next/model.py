@@ -54,9 +54,9 @@ def _caught_up(broker: int) -> Name:
 
 
 def as_within_bounds(replicas: int) -> tuple[SymbolicBool, ...]:
-    """The bounded model's time and view of other brokers: every lag is too long, and no broker is believed to be fenced.
+    """What the bounded model says of time and of leaders' beliefs: it is late, and nobody is believed to be fenced.
 
-    The fetching follower may have been caught up just now.
+    The follower that fetches may have been caught up just now.
     """
     brokers = range(1, replicas + 1)
     lags = (_caught_up(broker) == LONG_AGO for broker in brokers)

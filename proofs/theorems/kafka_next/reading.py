@@ -9,19 +9,19 @@ from proofs.theorems.kafka_next.view import View
 from spec.values import BrokerId, Epoch, Error, Offset
 
 
-@conjunct("FurthestCommit", "The leader that has committed furthest has committed all committed records.")
+@conjunct("FurthestCommit", "The leader that has committed furthest has committed everything that was ever committed.")
 def furthest_commit(s: View, epoch: Epoch) -> Any:
     furthest = s.furthest_commit
     known = all_of(furthest.epoch >= 0, s.leadership(furthest.epoch).committed == furthest.end)
     return all_of(furthest.end >= 0, any_of(furthest.end == 0, known), s.leadership(epoch).committed <= furthest.end)
 
 
-@conjunct("ReadableIsCommitted", "Every readable record of a replica is committed.")
+@conjunct("ReadableIsCommitted", "A record that can be read from a replica is committed.")
 def readable_is_committed(s: View, broker: BrokerId, offset: Offset) -> Any:
     return implies(offset < s.high_watermark(broker), s.is_committed(s.log(broker), offset))
 
 
-@conjunct("ToldIsCommitted", "Every record below the high watermark in a leader's answer is committed.")
+@conjunct("ToldIsCommitted", "A record below the high watermark in a leader's answer is committed.")
 def told_is_committed(s: View, fetch: FetchId, offset: Offset) -> Any:
     asked, answer = s.fetch(fetch), s.fetch_answer(fetch)
     served = all_of(answer.given, is_one_of(answer.error, Error.NONE))

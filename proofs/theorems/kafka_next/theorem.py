@@ -227,7 +227,7 @@ CONSEQUENCES = (
 # ---- what makes counterexamples look like a cluster
 
 
-@conjunct("AppliedWhole", "A broker has replayed a whole decision.")
+@conjunct("AppliedWhole", "A broker has replayed a decision as a whole.")
 def applied_whole(s: View, broker: BrokerId, replica: BrokerId) -> Any:
     applied = s.applied(broker)
     decided = s.decision(applied.partition_epoch)

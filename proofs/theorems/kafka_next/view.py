@@ -160,7 +160,7 @@ class View(ReplicaView):
 
     @property
     def next_broker_epoch(self) -> Any:
-        """The broker epoch of the next registration."""
+        """The broker epoch of the next broker that registers."""
         return self.at("nextBrokerEpoch", None)
 
     def is_listed(self, broker: Any, decided: Any) -> Any:

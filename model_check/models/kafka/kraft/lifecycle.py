@@ -162,7 +162,7 @@ def _registers(board: Board, cluster: Cluster, life: BrokerLifecycle, successor:
     asked = next_communication(life._replace(broker_epoch=NO_BROKER_EPOCH), Offset(0)).effects[0]
     assert isinstance(asked, SendToController)
     assert isinstance(asked.message, BrokerRegistrationRequest)
-    # The session of an incarnation that is down has expired; otherwise the answer would be DUPLICATE_BROKER_REGISTRATION.
+    # The session of a broker that is down has expired, or the answer would be DUPLICATE_BROKER_REGISTRATION.
     end_offset = Offset(registered(cluster, life.broker).broker_epoch + 1)
     state = controller_state(cluster, first=successor, silent=life.broker, end_offset=end_offset)
     return handle_broker_registration(board.kraft, state, asked.message, NOW)
@@ -221,7 +221,7 @@ def _add_registration(board: Board, replica: BrokerId, successor: BrokerId) -> N
 
 
 def _add_late_registration(board: Board, replica: BrokerId) -> None:
-    """The registration of an incarnation arrives a second time, long after the first. The answer is lost."""
+    """A registration arrives a second time, long after the first. The broker does not hear the answer."""
 
     def register(cluster: Cluster, process: Process) -> Cluster | None:
         if cluster.topic == NO_TOPIC or not is_up_as_registered(cluster, replica, process):
@@ -242,9 +242,9 @@ def _add_late_registration(board: Board, replica: BrokerId) -> None:
 
 
 def _add_late_answer(board: Board, replica: BrokerId) -> None:
-    """The registration of the last incarnation has arrived a second time, and the answer reaches the starting incarnation.
+    """The registration of the last incarnation has arrived a second time, and the answer reaches the one that now starts.
 
-    An incarnation that does not take it registers by itself, so this is a step only for one that takes it.
+    One that does not take it registers by itself; so only one that does is looked at.
     """
     slots = board.slots
     reads = (slots.cluster, slots.process[replica])

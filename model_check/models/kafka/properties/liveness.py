@@ -1,7 +1,7 @@
-"""The liveness properties of the model `kafka`, under fairness of its healing actions.
+"""What the model `kafka` promises for runs (of the model) without end, if nothing that heals is put off for ever.
 
-Disturbances are not fair: they need not happen, and their budgets end them. Healing actions are fair, separately for each
-party that waits for them, because Kafka tries again or has a timeout: see docs/kafka-model.md for the reason of each.
+Disturbances are not fair: they need not happen, and their budgets end them. What heals is fair, each action to each party
+that waits for it, because Kafka tries again or has a timeout: see docs/kafka-model.md for the reason of each.
 """
 
 from functools import partial

@@ -1,4 +1,4 @@
-"""The invariants of the model `kafka`: V1 to V11, and claims about clients (see docs/kafka-model.md)."""
+"""What the model `kafka` must satisfy in every state: what replication rests on, and what its users rely on."""
 
 from collections.abc import Callable
 from functools import partial
@@ -62,7 +62,7 @@ def _leadership(board: Board) -> None:
 
 
 def _eligible_view(board: Board, broker: BrokerId) -> View:
-    """The log of a broker that may be elected cleanly: its registered incarnation is up, and in ISR or ELR."""
+    """The log of a broker that may be elected cleanly, sooner or later: it is up as registered, and ISR or ELR list it."""
     slots = board.slots
 
     def log_of_candidate(cluster: AnyCluster, process: Process, log: Log) -> RecordLog | None:
@@ -75,10 +75,10 @@ def _eligible_view(board: Board, broker: BrokerId) -> View:
 
 
 def _is_listed(board: Board, cluster: AnyCluster, broker: BrokerId) -> bool:
-    """Whether ISR or ELR contain the registered incarnation of a broker.
+    """Whether ISR or ELR list a broker in the broker epoch with which it is registered.
 
-    An incarnation that a ZooKeeper controller has not noticed has the place of an earlier one, and leaves the ISR when it is
-    noticed. Exceptions are the last in-sync replica, and controllers that cannot distinguish incarnations.
+    A session that a controller on ZooKeeper has not noticed is listed in the place of an earlier one, and leaves the ISR
+    when it is noticed; not so the last in-sync replica, nor where the controller cannot tell sessions apart.
     """
     topic = cluster.topic
     if broker not in topic.replicas & (topic.isr | topic.elr):
@@ -267,13 +267,13 @@ def _acknowledged(board: Board, in_office: dict[BrokerId, View]) -> None:
     model.always(
         "LeaderCompleteness",
         [when(holds_committed, in_office[one], slots.log[one], views.committed[other]) for one, other in board.pairs()],
-        "the leader in office holds every record that another replica knows to be committed",
+        "the true leader holds every record that another replica knows to be committed",
         "LeaderHasCommitted",
     )
 
 
 def _reads(board: Board) -> None:
-    """V9. Consumers can read the records below a presumed leader's high watermark."""
+    """Consumers can read the records below a presumed leader's high watermark."""
     model, slots = board.model, board.slots
     model.always(
         "ConsistentRead",
@@ -290,7 +290,7 @@ def _promises_latest_offset(board: Board) -> bool:
 
 
 def _latest_offset(board: Board, in_office: dict[BrokerId, View]) -> None:
-    """KIP-207: who asks for the latest offset is not sent back behind what somebody can have read."""
+    """KIP-207: the latest offset that a consumer gets is not before a record that a consumer can have read."""
     model, slots = board.model, board.slots
 
     def answer(leader: BrokerId) -> Callable[[Role, Log], ListOffsetsResponse]:
@@ -344,7 +344,7 @@ def _once(board: Board) -> None:
 
 
 def _unclean(board: Board) -> None:
-    """V11. A new incarnation after an unclean shutdown is neither in sync nor eligible before it has fetched."""
+    """A broker that has stopped without warning is trusted with nothing when it is back, until it has fetched."""
     if not board.parameters["unclean_shutdowns"]:
         return
     model, slots = board.model, board.slots

@@ -1,8 +1,8 @@
-"""A broker handles the controller's requests, one after the other; its sessions with ZooKeeper end and begin again.
+"""A broker handles the controller's requests, one after the other; and its sessions with ZooKeeper end and begin again.
 
-The controller sends a broker one request at a time, and repeats it over a new connection until it is answered, even by
-another incarnation of the broker. Waiting requests are lost when the controller closes the connection: when it notices that
-the broker is gone, or when it is replaced.
+The controller sends a broker one request at a time, and sends it again over a new connection until it is answered, also to a
+later incarnation of the broker. What waits is lost when the controller closes the connection: when it notices that the
+broker is gone, or when it is replaced.
 """
 
 from collections.abc import Callable
@@ -315,7 +315,7 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
 
 
 def _add_start(board: Board, replica: BrokerId) -> None:
-    """A broker starts, and registers in ZooKeeper: only once the session of the incarnation before has ended.
+    """A broker starts, and registers in ZooKeeper: only once the session of its earlier incarnation has ended.
 
     If there is a partition, it has caught up (`published`) once it has handled a request.
     """

@@ -67,7 +67,7 @@ def zk_state(cluster: ZkCluster, first: BrokerId = NO_LEADER) -> ZkControllerSta
 
 
 def live_now(rules: ZkControllerProtocol, brokers: frozenset[BrokerRegistration]) -> frozenset[LiveBroker]:
-    """The brokers with a session; the incarnations only if the controller can distinguish them."""
+    """The brokers with a session, as far as the controller can tell their sessions apart."""
     there = [LiveBroker(entry.broker, entry.broker_epoch) for entry in brokers if not entry.fenced]
     return frozenset(live._replace(broker_epoch=rules.epoch_of(live)) for live in there)
 
@@ -111,7 +111,7 @@ def zk_answer_of(step: ZkStep) -> object:
 
 
 class ZkProposalOutcome(NamedTuple):
-    """What becomes of a leader's proposal: whether the ISR is written, and the answer."""
+    """The outcome of a leader's proposal: whether the ISR is written, and the answer."""
 
     written: bool
     response: AlterPartitionResponse
@@ -119,7 +119,7 @@ class ZkProposalOutcome(NamedTuple):
 
 
 def outcome_of_proposal(control: ZkController, cluster: ZkCluster, request: AlterPartitionRequest) -> ZkProposalOutcome:
-    """What the controller makes of a proposal, and ZooKeeper of the write."""
+    """The controller's decision on a proposal, and ZooKeeper's on the write."""
     step = handle_alter_partition(control, zk_state(cluster), request, NOW)
     response = zk_answer_of(step)
     assert isinstance(response, AlterPartitionResponse)
