@@ -36,6 +36,12 @@ def mutants(
     unknown = [name for name in names if name not in found.ALL_MUTANTS]
     if unknown:
         raise click.UsageError(f"there is no mutant {unknown[0]!r}; mutants: {', '.join(found.ALL_MUTANTS)}")
+    unlisted = [name for name in names or found.ALL_MUTANTS if not found.is_listed(name)]
+    if unlisted:
+        raise click.UsageError(
+            f"nothing says where mutant {unlisted[0]!r} dies: add it to HUNTS, PROMISES or SURVIVORS"
+            " in model_check/reports/mutants.py"
+        )
     page = Output(file)
     done = []
     settings = swarm_settings(engine, master, conf, quiet)

@@ -156,6 +156,11 @@ class Hunt(NamedTuple):
         return bool(self.killed_by)
 
 
+def is_listed(name: str) -> bool:
+    """Whether something says where a mutant dies, or why it does not."""
+    return name in HUNTS or name in PROMISES or name in SURVIVORS
+
+
 def hunt(name: str, report: Callable[[Progress], None] | None = None, workers: int | None = None) -> Hunt:
     """Explore one mutant up to its first violation; one that is known to survive is not explored.
 

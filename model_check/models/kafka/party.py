@@ -16,7 +16,7 @@ from spec.broker.leader.offsets import handle_list_offsets
 from spec.broker.partition import Broker, BrokerSettings, Handled, Partition
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.fetcher import NOT_DELAYED, FetchState, needs_no_answer
-from spec.broker.rules.followers import Follower, FollowerState
+from spec.broker.rules.followers import UNKNOWN_FOLLOWER, Follower, FollowerState
 from spec.broker.rules.isr.proposal import PartitionIsr, is_pending
 from spec.broker.rules.isr.request import WriteIsr
 from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
@@ -27,7 +27,7 @@ from spec.messages.fetch import Isolation
 from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, Wanted
 from spec.metadata import BrokerRegistration
 from spec.step import Reply, Send, SendToController
-from spec.values import NO_LEADER, NO_VALUE, UNKNOWN_OFFSET, BrokerId, Error, Incarnation, Offset, ProducerEpoch, ProducerId
+from spec.values import NO_LEADER, NO_VALUE, BrokerId, Error, Incarnation, Offset, ProducerEpoch, ProducerId
 
 PRODUCER_ID = ProducerId(0)
 """The one idempotent producer of the model."""
@@ -125,7 +125,13 @@ def memory_of(rules: Rules, partition: Partition[RecordLog]) -> Memory:
 
 def _timeless(rules: Rules, state: FollowerState) -> FollowerState:
     caught_up_time = state.caught_up_time if rules.endless_lag else 0
-    return FollowerState(state.end_offset, UNKNOWN_OFFSET, caught_up_time=caught_up_time, broker_epoch=state.broker_epoch)
+    nothing = UNKNOWN_FOLLOWER
+    return state._replace(
+        start_offset=nothing.start_offset,
+        leader_end_offset=nothing.leader_end_offset,
+        fetch_time=nothing.fetch_time,
+        caught_up_time=caught_up_time,
+    )
 
 
 def followed(rules: Rules, own: Broker, partition: Partition[RecordLog]) -> tuple[Log, FetchState]:

@@ -286,15 +286,13 @@ class Board:
             slots.log[leader]: after.local.log,
             slots.high_watermark[leader]: after.local.high_watermark,
             slots.role[leader]: role_of(after, leader),
-            **{slots.known[other][leader]: KnownFollower(of.end_offset, of.broker_epoch) for other, of in known.items()},
+            **{slots.known[other][leader]: _remembered(of) for other, of in known.items()},
         }
 
     def _known(self, known: KnownFollower, caught_up: int) -> FollowerState:
         """A leader's state of a follower. Only a fetch from the leader's end makes it count as caught up now."""
         never: Any = NEVER
-        return FollowerState(
-            known.end_offset, leader_end_offset=never, caught_up_time=caught_up, broker_epoch=known.broker_epoch
-        )
+        return FollowerState(**known._asdict(), leader_end_offset=never, caught_up_time=caught_up)
 
     def fetching_slots(self, follower: BrokerId) -> tuple[Slot, ...]:
         """The slots of a fetcher."""
@@ -383,3 +381,8 @@ def registered_of(state: ControllerState, broker: BrokerId) -> Registered:
     registration = broker_of(state.image.brokers, broker)
     assert registration is not None, "all brokers are registered"
     return Registered(registration.broker_epoch, registration.fenced)
+
+
+def _remembered(state: FollowerState) -> KnownFollower:
+    """What the model keeps of a leader's state of a follower."""
+    return KnownFollower(**{field: getattr(state, field) for field in KnownFollower._fields})

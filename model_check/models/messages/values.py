@@ -70,10 +70,17 @@ FROM_THE_START = RegisteredAt()
 
 
 class KnownFollower(NamedTuple):
-    """A leader's state of a follower: the offset and the broker epoch of its last fetch."""
+    """A leader's state of a follower: the offset and the broker epoch of its last fetch.
+
+    The fields are some of `FollowerState`; `NOT_REMEMBERED` has the others.
+    """
 
     end_offset: Offset = UNKNOWN_OFFSET
     broker_epoch: BrokerEpoch = NEVER_FETCHED
+
+
+NOT_REMEMBERED = ("start_offset", "leader_end_offset", "fetch_time", "caught_up_time")
+"""Fields of `FollowerState` that this model leaves out: nothing is deleted, and time is a choice at each fetch."""
 
 
 UNKNOWN = KnownFollower()

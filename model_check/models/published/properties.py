@@ -76,7 +76,7 @@ def _published(board: "Board") -> None:
     model.always(
         "StrongIsr",
         [when(true_isr_agrees(other), known_to_leader[leader], true_isr, slots.log[other]) for leader, other in everyone],
-        "what lies below a presumed leader's high watermark is on every member of the controller's ISR",
+        "every record below a presumed leader's high watermark is on every member of the controller's ISR",
         "LeaderHasCommittedWithOthers",
     )
     model.sometimes(

@@ -1,4 +1,4 @@
-"""The releases of the broker, and the mutants of its rules. What each release changes is in `docs/versions`."""
+"""The releases of the broker, and the mutants of its rules. What each release changes is in `docs/releases`."""
 
 from dataclasses import fields
 from itertools import pairwise

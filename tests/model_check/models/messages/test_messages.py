@@ -11,6 +11,8 @@ from model_check.core.symmetry import Symmetry
 from model_check.engines import compiled
 from model_check.engines.explorer import explorer
 from model_check.models import MODELS
+from model_check.models.messages.values import NOT_REMEMBERED, KnownFollower
+from spec.broker.rules.followers import FollowerState
 
 POWER_LOSS = {"min_isr": 2, "unclean_shutdowns": 1}
 
@@ -90,3 +92,9 @@ def test_a_weakened_rule_breaks_a_property(mutant: str, bounds: dict[str, int], 
 def test_min_isr_is_at_most_the_number_of_brokers() -> None:
     with pytest.raises(ParameterError, match="--min-isr 3: must be 2 or less, the number of brokers"):
         model_of(min_isr=3)
+
+
+def test_every_field_of_a_follower_is_kept_or_left_out_on_purpose() -> None:
+    """A field that the model drops by oversight would keep its default, and whoever reads it would never see another."""
+    assert {*KnownFollower._fields, *NOT_REMEMBERED} == set(FollowerState._fields)
+    assert not set(KnownFollower._fields) & set(NOT_REMEMBERED)
