@@ -66,21 +66,21 @@ SLOW = {"fenced-replica", "last-replica-standing", "unclean-incarnation-in-isr",
 
 # What the repaired rules make of the failing run: how its telling begins, and how it ends.
 REPLAYS = {
-    "kip-101-loss": ("TraceStep 10 (", "leads elsewhere: log of broker 2 is `m0(e0)`, not `empty`", "holds in the end."),
+    "kip-101-loss": ("Step 10 (", "leads elsewhere: log of broker 2 is `m0(e0)`, not `empty`", "holds in the end."),
     "kip-101-divergence": (
-        "TraceStep 3 (",
+        "Step 3 (",
         "leads elsewhere",
         "step 13 (LeaderIncHighWatermark(leader=2)) is then not possible.",
     ),
-    "epochs-out-of-order": ("TraceStep 5 (", "follower=2, leader=1, epoch=0", "is not possible."),
-    "join-before-epoch-start": ("TraceStep 12 (FencedLeaderExpandIsr(", "follower=3", "is not possible."),
+    "epochs-out-of-order": ("Step 5 (", "follower=2, leader=1, epoch=0", "is not possible."),
+    "join-before-epoch-start": ("Step 12 (FencedLeaderExpandIsr(", "follower=3", "is not possible."),
     "async-isr-committed-only": ("Every step is possible", ", and ", "CommittedOnNextLeader holds in the end."),
-    "unclean-election": ("TraceStep 7 (ControllerElectUncleanLeader(", "replica=2", "is not possible."),
-    "late-divergence": ("TraceStep 23 (TakeLateAnswer(", "CommittedOnNextLeader holds in the end."),
+    "unclean-election": ("Step 7 (ControllerElectUncleanLeader(", "replica=2", "is not possible."),
+    "late-divergence": ("Step 23 (TakeLateAnswer(", "CommittedOnNextLeader holds in the end."),
     "missed-epoch": ("leads elsewhere", "memory of broker", "AcknowledgedOnNextLeader holds in the end."),
-    "unclean-incarnation-in-isr": ("TraceStep 9 (Register(", "CommittedOnNextLeader holds in the end."),
+    "unclean-incarnation-in-isr": ("Step 9 (Register(", "CommittedOnNextLeader holds in the end."),
     "fenced-replica": ("GrantIsr(", "is not possible."),
-    "acks-1": ("TraceStep 6 (LeaderWrite(", "acknowledged is `{}`", "AcknowledgedOnLeader holds in the end."),
+    "acks-1": ("Step 6 (LeaderWrite(", "acknowledged is `{}`", "AcknowledgedOnLeader holds in the end."),
 }
 
 BY_NAME = {study.name: study for study in STUDIES}
