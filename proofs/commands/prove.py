@@ -227,7 +227,9 @@ def _refute(settings: ProofSettings, report: Report) -> Outcome:
         MOST_STATES, settings.effort, told, settings.export, least, settings.time_limit
     )
     if found.trace is not None:
-        outcome.counterexample = Counterexample(model, refutable.log_size, found.trace, prop.name)
+        outcome.counterexample = Counterexample(
+            model, refutable.log_size, settings.number_of_replicas, found.trace, prop.name
+        )
         shorter = "and none is shorter" if least == 1 else f"and none is shorter of those from {least} states on"
         outcome.reachability = f"this run starts where every run does, {shorter}"
     return outcome

@@ -45,13 +45,14 @@ FEW_REPLICAS = (2, 3, 4)
 
 
 class Counterexample(NamedTuple):
-    """A step (or a state, for a property) that breaks `broken`, in a bounded model of this `size`.
+    """A step (or a state, for a property) that breaks `broken`, in a bounded model of this `size` with so many `replicas`.
 
     `failing`: all conjuncts that do not hold after the step.
     """
 
     model: Model
     size: int
+    replicas: int
     trace: Trace
     broken: str
     failing: tuple[str, ...] = ()
@@ -251,6 +252,10 @@ class CounterexampleSearch:
                 return shown
         return None
 
+    @property
+    def _replicas(self) -> int:
+        return self.obligations.settings.number_of_replicas
+
     def _states(self, size: int) -> SmallStates:
         if size not in self.states:
             self.states[size] = SmallStates(self.obligations, size)
@@ -260,25 +265,25 @@ class CounterexampleSearch:
         model = self._states(1).model
         if claim.conjunct not in self._failing(model, model.initial, 1):
             return None
-        return Counterexample(model, 1, (TraceStep(None, model.initial),), claim.conjunct)
+        return Counterexample(model, 1, self._replicas, (TraceStep(None, model.initial),), claim.conjunct)
 
     def _failing(self, model: Model, state: State, size: int) -> list[str]:
         obligations = self.obligations
-        replicas = obligations.settings.number_of_replicas
-        return failing(obligations.theorem, obligations.conjuncts, model, state, replicas, size + 1)
+        return failing(obligations.theorem, obligations.conjuncts, model, state, self._replicas, size + 1)
 
     def _replayed(self, claim: Claim, model: Model, found: z3.ModelRef, state: State, size: int) -> Counterexample | None:
         """What Z3 found, as states of the bounded model; `None` if the model's own functions do not confirm it."""
         if claim.action == PROPERTIES:
             broken = claim.conjunct in self._not_following(model, state, size)
-            return Counterexample(model, size, (TraceStep(None, state),), claim.conjunct) if broken else None
+            return Counterexample(model, size, self._replicas, (TraceStep(None, state),), claim.conjunct) if broken else None
         action = self._action(claim, model, found, state)
         after = action.bind()(state) if action is not None else None
         failed = [] if after is None else self._failing(model, after, size)
         if after is None or claim.conjunct not in (*failed, EVERYTHING) or not failed:
             return None
         broken_first = failed[0] if claim.conjunct == EVERYTHING else claim.conjunct
-        return Counterexample(model, size, (TraceStep(None, state), TraceStep(action, after)), broken_first, tuple(failed))
+        trace = TraceStep(None, state), TraceStep(action, after)
+        return Counterexample(model, size, self._replicas, trace, broken_first, tuple(failed))
 
     def _not_following(self, model: Model, state: State, size: int) -> list[str]:
         """What should follow from the invariant, and does not hold in a state."""
@@ -341,8 +346,7 @@ def reachable(counterexample: Counterexample, theorem: Theorem, mutant: str | No
     """
     from model_check.engines.explorer import explorer  # noqa: PLC0415
 
-    replicas = counterexample.model.parameters["replicas"]
-    model = theorem.bounded(replicas, counterexample.size, counterexample.size, mutant)
+    model = theorem.bounded(counterexample.replicas, counterexample.size, counterexample.size, mutant)
     found = Explored(counterexample.model, counterexample.trace[0].state)
     start = tuple(found.at(slot.name, slot.key) for slot in model.slots)
     elsewhere = Property("Elsewhere", "always", (when(lambda *state: state != start, *model.slots),), "not this state")

@@ -330,7 +330,7 @@ def numbers_in(output: str) -> dict[str, Any]:
 KILLED_AT = """
 import os, signal
 from itertools import count
-from model_check import exploration
+from model_check.core import exploration
 
 def dies(function, at):
     numbers = count(1)
@@ -425,7 +425,7 @@ def test_killed_at_random_moments_often(tmp_path: Path) -> None:
 
 STOPPED_AT_FIRST_SAVE = """
 import os
-from model_check.compiled import checkpoint
+from model_check.engines.compiled import checkpoint
 
 begin = checkpoint.Checkpoint.begin
 def begins(*args):
