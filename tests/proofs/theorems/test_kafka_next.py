@@ -319,7 +319,7 @@ def test_a_weakened_rule_is_told_in_words(command: Command, monkeypatch: pytest.
     assert done.status == 1
     assert "kafka-next with election-outside-isr-and-elr, 2 replicas: refuted" in done.stdout
     assert "so not proved again: Init, CreatePartition" in done.stdout
-    assert "not looked at: Fence, Unfence, Register, GrantProposal, FenceQuietly" in done.stdout
+    assert "not looked at: Fence, Unfence, Register, GrantIsr, FenceQuietly" in done.stdout
 
 
 def together(protocol: Any, mutants: Sequence[Mutant]) -> tuple[Any, list[Mutant]]:
