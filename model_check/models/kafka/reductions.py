@@ -16,7 +16,7 @@ from spec.broker.rules.fetcher import FetchState
 from spec.broker.rules.isr.errors import AfterError
 from spec.broker.rules.isr.proposal import LeaderIsr
 from spec.metadata import NOBODY, BrokerRegistration
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Error, PartitionEpoch
+from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Error, PartitionEpoch, next_epoch
 
 
 class Reduction(Enum):
@@ -186,7 +186,7 @@ def is_time_to_follow(protocol: BrokerProtocol, following: Following, leads_in: 
     `leads_in`: the epoch in which the leader leads; `own`: the epoch in which the replica itself leads. The first epoch in
     which the replica may lead again is the one after it has followed.
     """
-    again = Epoch(following.leader_epoch + 1)
+    again = next_epoch(following.leader_epoch)
     relies = own != NO_EPOCH and protocol.knows_followers(True, own, again)
     return following.otherwise or following.leader_epoch == leads_in or relies
 
