@@ -1,7 +1,6 @@
 """Fetching in one step: a follower's request, the leader's fence and answer, and the follower's log afterwards."""
 
 from spec.broker.rules.fencing import check_leader_epoch, check_serves_unfenced
-from spec.broker.rules.fetcher import FetchState, FetchStatus, name_both_epochs
 from spec.log.algebra import Log, LogT
 from spec.log.local_log import LocalLog, append_in_order, read, set_high_watermark
 from spec.messages.fetch import FetchPosition, FetchResponse
@@ -20,9 +19,7 @@ def fetch_request(role: LeaderAndIsr, log: Log, end_offset: Offset) -> FetchPosi
     from the log. The fetch names both epochs in every version; Kafka's fetch does so only since 2.8. The rules of an earlier
     version ignore them.
     """
-    last_fetched_epoch = log.epoch_at(Offset(end_offset - 1))
-    fetcher = FetchState(FetchStatus.FETCHING, role.leader, role.leader_epoch, end_offset, last_fetched_epoch)
-    return name_both_epochs(fetcher)
+    return FetchPosition(role.leader_epoch, end_offset, log.epoch_at(Offset(end_offset - 1)))
 
 
 def fetch_without_fencing(role: LeaderAndIsr, log: Log, request: FetchPosition) -> Error:

@@ -3,22 +3,23 @@
 from typing import Any
 
 from model_check.core.model import Model
-from model_check.models.kafka.board import Board
-from model_check.models.kafka.isr_changes import add_isr_changes
-from model_check.models.kafka.kraft.control import add_control
-from model_check.models.kafka.kraft.lifecycle import add_lifecycle
-from model_check.models.kafka.kraft.metadata import add_metadata
-from model_check.models.kafka.late import add_late_fetches
-from model_check.models.kafka.properties.liveness import add_liveness
-from model_check.models.kafka.properties.safety import add_properties
-from model_check.models.kafka.replication import add_replication
-from model_check.models.kafka.settings import controller_of, releases_of, rules_of
-from model_check.models.kafka.zookeeper.brokers import add_zookeeper_brokers
-from model_check.models.kafka.zookeeper.control import add_zookeeper_control
 
 
 def build(name: str, parameters: dict[str, Any]) -> Model:
-    """The model within the bounds and with the settings of `parameters`."""
+    """The model within the bounds and with the settings of `parameters`. What only this model needs is loaded here."""
+    from model_check.models.kafka.board import Board
+    from model_check.models.kafka.isr_changes import add_isr_changes
+    from model_check.models.kafka.kraft.control import add_control
+    from model_check.models.kafka.kraft.lifecycle import add_lifecycle
+    from model_check.models.kafka.kraft.metadata import add_metadata
+    from model_check.models.kafka.late import add_late_fetches
+    from model_check.models.kafka.properties.liveness import add_liveness
+    from model_check.models.kafka.properties.safety import add_properties
+    from model_check.models.kafka.replication import add_replication
+    from model_check.models.kafka.settings import controller_of, releases_of, rules_of
+    from model_check.models.kafka.zookeeper.brokers import add_zookeeper_brokers
+    from model_check.models.kafka.zookeeper.control import add_zookeeper_control
+
     releases = releases_of(parameters)
     board = Board(name, rules_of(releases, parameters), controller_of(releases, parameters), parameters)
     if board.has_zookeeper:

@@ -15,23 +15,25 @@ leader that committed furthest, the last fetch of each follower in each epoch, a
 part in.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from model_check.core.model import Model
-from model_check.models.messages.board import Board, Numbers
-from model_check.models.messages.control import add_control
-from model_check.models.messages.properties import add_properties
-from model_check.models.messages.replication import add_replication
-from model_check.models.messages.settings import check
 
-__all__ = ["Numbers", "build"]
+if TYPE_CHECKING:
+    from model_check.models.messages.board import Numbers
 
 
-def build(name: str, parameters: dict[str, Any], numbers: Numbers | None = None) -> Model:
+def build(name: str, parameters: dict[str, Any], numbers: "Numbers | None" = None) -> Model:
     """The model within the bounds of `parameters`; `ParameterError` if they do not go together.
 
     `numbers` of epochs and messages follow from these, unless given.
     """
+    from model_check.models.messages.board import Board
+    from model_check.models.messages.control import add_control
+    from model_check.models.messages.properties import add_properties
+    from model_check.models.messages.replication import add_replication
+    from model_check.models.messages.settings import check
+
     check(parameters)
     board = Board(name, parameters, numbers)
     add_control(board)

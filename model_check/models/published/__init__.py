@@ -11,17 +11,6 @@ from typing import Any
 
 from model_check.core.model import Model
 from model_check.core.parameters import ParameterError
-from model_check.models.published.board import Board
-from model_check.models.published.controller import add_controller
-from model_check.models.published.disturbances import add_disturbances
-from model_check.models.published.follower import add_follower
-from model_check.models.published.leader import add_leader
-from model_check.models.published.liveness import add_liveness
-from model_check.models.published.properties import add_properties
-from model_check.models.published.roles import add_roles
-from model_check.models.published.settings import repaired
-from spec.mutation import weaken
-from spec.published.mutants import MUTANTS
 from spec.published.versions import Protocol
 from spec.values import BrokerId, Epoch
 
@@ -38,6 +27,18 @@ def build(
     `epochs` are those from 0 to the highest, and `replicas` are 1 to N, unless given: a proof gives some that stand for
     all. Only bounded models have liveness properties.
     """
+    from model_check.models.published.board import Board
+    from model_check.models.published.controller import add_controller
+    from model_check.models.published.disturbances import add_disturbances
+    from model_check.models.published.follower import add_follower
+    from model_check.models.published.leader import add_leader
+    from model_check.models.published.liveness import add_liveness
+    from model_check.models.published.properties import add_properties
+    from model_check.models.published.roles import add_roles
+    from model_check.models.published.settings import repaired
+    from spec.mutation import weaken
+    from spec.published.mutants import MUTANTS
+
     if parameters["min_isr"] > 1 and parameters["acks"] != "all":
         raise ParameterError(f"--min-isr {parameters['min_isr']}: only --acks all looks at it")
     mutant = next((mutant for mutant in MUTANTS if mutant.name == parameters["mutant"]), None)

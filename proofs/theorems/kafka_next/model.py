@@ -8,8 +8,7 @@ import z3
 from model_check.core.model import Model
 from model_check.core.parameters import resolve
 from model_check.models import messages
-from model_check.models.messages import Numbers
-from model_check.models.messages.board import LONG_AGO
+from model_check.models.messages.board import LONG_AGO, Numbers
 from model_check.models.messages.settings import PARAMETERS
 from model_check.models.messages.values import FetchId, ProposalId
 from model_check.models.parts import LATE

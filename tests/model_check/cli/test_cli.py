@@ -261,6 +261,7 @@ def test_audit_from_the_command_line() -> None:
     assert "every action reads and writes what it declares" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", [mutant.name for mutant in (*MUTANTS, *ISR_MUTANTS)])
 def test_mutants_can_be_named(mutant: str) -> None:
     model = "async-isr" if mutant in {isr.name for isr in ISR_MUTANTS} else "kip-320"
@@ -285,6 +286,7 @@ def test_history_tells_which_versions_lose_a_committed_record() -> None:
     assert all(chapter["complete"] for chapter in chapters if chapter["properties"][0]["holds"])
 
 
+@pytest.mark.slow
 def test_study_lists_and_tells() -> None:
     listed = kspec("study").stdout
     assert "kip-101-loss" in listed
@@ -305,6 +307,7 @@ def test_symmetry_visits_one_state_of_each_orbit() -> None:
     assert found["properties"][0]["trace_length"] == 12
 
 
+@pytest.mark.slow
 def test_simulate_reports_and_shrinks(tmp_path: Path) -> None:
     itf = tmp_path / "run.itf.json"
     walks = ("simulate", "truncate-to-hw", "--replicas", "2", "--traces", "2000", "--depth", "50")
@@ -319,6 +322,7 @@ def test_simulate_reports_and_shrinks(tmp_path: Path) -> None:
     assert {**again, "workers": 0, "duration_s": 0} == {**result, "workers": 0, "duration_s": 0}
 
 
+@pytest.mark.slow
 def test_simulate_with_weights() -> None:
     walks = ("simulate", "kip-320", "--replicas", "2", "--traces", "200", "--depth", "20", "--quiet")
     told = kspec(*walks, "--weight", "LeaderWrite=0")

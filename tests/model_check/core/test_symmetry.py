@@ -35,6 +35,7 @@ LONG = (0, 2, 4, 5)
 SOME = [pytest.param(*case, marks=[pytest.mark.slow] if number in LONG else []) for number, case in enumerate(CASES)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters"), SOME)
 def test_the_compiled_engine_counts_the_same_orbits(name: str, parameters: dict[str, Any]) -> None:
     model = MODELS[name].build(parameters)

@@ -2,6 +2,8 @@
 
 from itertools import pairwise
 
+import pytest
+
 from model_check.core.exploration import Limits, Progress, Trace
 from model_check.core.model import Model
 from model_check.engines.reference import explore
@@ -109,6 +111,7 @@ def test_an_interrupt_keeps_the_counts_so_far() -> None:
     assert 1000 < result.distinct_states < 20_301
 
 
+@pytest.mark.slow
 def test_counterexamples_of_the_published_models_replay() -> None:
     for name in ("truncate-to-hw", "kip-101"):
         model = MODELS[name].build({"replicas": 2})
@@ -118,6 +121,7 @@ def test_counterexamples_of_the_published_models_replay() -> None:
         assert all(replays(model, trace) for trace in traces)
 
 
+@pytest.mark.slow
 def test_two_runs_give_the_same_traces() -> None:
     runs = []
     for _ in range(2):

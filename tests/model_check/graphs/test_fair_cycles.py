@@ -96,6 +96,7 @@ def exists(question: Question) -> bool:
 BLINKING = ([(0, 0, 1), (1, 1, 0), (0, 2, 2)], {0}, {0, 1})
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(questions())
 @example(Question(3, *BLINKING, [(False, {2}), (True, {0}), (True, {1})]))

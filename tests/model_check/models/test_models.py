@@ -37,6 +37,7 @@ def test_in_kip_320_the_exchange_of_messages_equals_its_published_abstraction(pa
     assert exchanged.actions == at_once.actions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "at_once", "exchanged", "length"),
     [

@@ -30,6 +30,7 @@ def explore(
     return list(matrix.rows(names, limit))
 
 
+@pytest.mark.slow
 def test_kip_279_removes_a_run_and_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     before, same, after = explore(monkeypatch, FAST_CHANGES, "0.11", "1.0", "2.0")
     assert same.same_as == "0.11"

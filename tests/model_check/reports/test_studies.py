@@ -262,6 +262,7 @@ def test_fence_on_fetches_alone_keeps_epochs_in_order(rules: Protocol, holds: bo
 PAGES = DOCS / "studies"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", study_parameters(large=False))
 def test_the_page_in_the_docs_is_the_one_that_the_study_writes(name: str) -> None:
     assert (PAGES / f"{name}.md").read_text() == as_markdown(telling_of(name))

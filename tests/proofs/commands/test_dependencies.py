@@ -48,6 +48,7 @@ def test_a_proof_by_instances_rests_on_named_conjuncts() -> None:
     assert cores["Decisions"] == frozenset()
 
 
+@pytest.mark.slow
 def test_a_conjunct_rests_on_what_the_proofs_of_all_outcomes_rest_on(monkeypatch: pytest.MonkeyPatch) -> None:
     theorem = THEOREMS["kafka-next-power-loss"]
     proof = proof_of(theorem, ProofSettings(theorem.name, 2))

@@ -184,6 +184,7 @@ def test_a_theorem_has_a_witness(name: str) -> None:
     assert solver.check() != z3.unsat
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOLDING)
 def test_the_invariant_holds_of_every_explored_state(name: str) -> None:
     theorem = THEOREMS[name]

@@ -66,6 +66,7 @@ def states() -> tuple[Any, list[Any]]:
     return model, inside
 
 
+@pytest.mark.slow
 def test_what_is_claimed_of_all_brokers_holds_of_three(obligations: ObligationsForAnyNumber) -> None:
     """Reachable states have the invariant in the form in which Z3 knows it, so it does not contradict itself.
 
@@ -86,6 +87,7 @@ def satisfiable(solver: z3.Solver, *formulas: z3.BoolRef) -> bool:
     return bool(solver.check() == z3.sat)
 
 
+@pytest.mark.slow
 def test_committing_keeps_the_invariant(obligations: ObligationsForAnyNumber) -> None:
     """The rule that asks every member of the ISR, however many there are."""
     proof = Proof(obligations, ByFewBrokers(obligations))
@@ -134,6 +136,7 @@ def the_arguments(action: Any, general: Any) -> z3.BoolRef:
     return z3.And(*(name.term == value for name, value in ({ANOTHER: anybody} | names).items()))
 
 
+@pytest.mark.slow
 def test_an_action_of_some_brokers_is_the_action_of_these(obligations: ObligationsForAnyNumber) -> None:
     """For three replicas, the relation of an action is what Python does: also where it asks every other broker."""
     model, seen = states()

@@ -164,6 +164,7 @@ def test_actions_of_one_broker_stand_for_those_of_all() -> None:
     assert sorted(action.name for action in obligations.actions.values()) == sorted([*names, *twice])
 
 
+@pytest.mark.slow
 def test_the_invariant_does_not_hold_of_every_weaker_protocol() -> None:
     model = model_of(brokers=2, mutant="no-divergence-check", **BOUNDS)
     assert {name for state in walked(model, 30, 12) for name in failing(model, state)} != set()
@@ -185,6 +186,7 @@ def nothing_is_written(s: View, broker: BrokerId) -> Any:
     return s.log(broker).end_offset == 0
 
 
+@pytest.mark.slow
 def test_what_is_false_is_not_proved() -> None:
     theorem = replace(KAFKA_NEXT_THEOREM, conjuncts=(*INVARIANT[:12], nothing_is_written))
     proof = proof_of(theorem, ProofSettings(theorem.name, 2, effort=LITTLE_EFFORT))

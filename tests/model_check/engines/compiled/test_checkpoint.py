@@ -152,6 +152,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Explorat
     return copies, found
 
 
+@pytest.mark.slow
 def test_every_checkpoint_of_a_run_leads_to_its_end(kept: tuple[list[Path], Exploration], tmp_path: Path) -> None:
     copies, expected = kept
     assert len(copies) > expected.depth
@@ -270,7 +271,8 @@ def crashing_at(crash_at: int, model: Model, folder: Path, steps: list[str] | No
             return None
 
 
-@pytest.mark.parametrize("all_steps", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("all_steps", [False, True])
 def test_a_crash_between_any_two_steps_of_saving(tmp_path: Path, all_steps: bool) -> None:
     """Every flush, opening, replacement and removal, and some of the writes, in turn is what does not happen any more."""
     model = model_of("kip-101", {"replicas": 2, "max_epoch": 1})
@@ -408,6 +410,7 @@ def kill_until(kills: int, seed: int, arguments: list[str], folder: Path) -> dic
     return counts
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(tmp_path: Path) -> None:
     arguments = ["kip-320", "--replicas", "3", "--max-epoch", "1", "--log-size", "2", "--max-records", "2"]
     assert kill_until(5, 1, arguments, tmp_path / "kept")["killed"] == 5
@@ -438,6 +441,7 @@ main()
 """A search that gets a signal as soon as its first checkpoint is there."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked_to_stop", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_a_checkpoint_and_ends_with_3(asked_to_stop: signal.Signals, tmp_path: Path) -> None:
     arguments = ["check", "kip-320", "--replicas", "3", "--max-epoch", "1", "--invariant", "StrongIsr", "--json", "--quiet"]

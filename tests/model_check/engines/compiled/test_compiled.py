@@ -56,6 +56,7 @@ def test_isr_mutants(mutant: str) -> None:
     assert_like_reference(model_of("async-isr", {"replicas": 2, "max_partition_epoch": 2, "mutant": mutant}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "name", "value"),
     [

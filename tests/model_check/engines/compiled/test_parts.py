@@ -53,6 +53,7 @@ def test_an_action_without_effects() -> None:
     assert_like_reference(model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [63, 64, 65, 128, 129, 200])
 def test_many_actions(number: int) -> None:
     model = Model("many", {})

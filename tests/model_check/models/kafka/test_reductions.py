@@ -45,6 +45,7 @@ def both(bounds: dict[str, Any], reduction: Reduction) -> tuple[Exploration, Exp
     return _explored(tuple(bounds.items())), explored(kafka(**bounds, without_reduction=reduction.value), everything=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bounds", "reduction"), [(bounds, reduction) for bounds, _, reductions in CASES for reduction in reductions], ids=str
 )

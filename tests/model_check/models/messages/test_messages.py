@@ -26,6 +26,7 @@ def verdicts_of(found: Exploration) -> dict[str, tuple[bool | None, int | None]]
     return {verdict.prop.name: (verdict.holds, len(verdict.trace) if verdict.trace else None) for verdict in found.verdicts}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bounds", "counts"),
     [

@@ -109,6 +109,7 @@ def test_some_replicas_come_without_a_new_leader_epoch() -> None:
     )
 
 
+@pytest.mark.slow
 @BOUNDS
 @pytest.mark.parametrize("protocol", [BROKER_RELEASES[0], BROKER_RELEASES[-1]], ids=lambda protocol: str(protocol.name))
 def test_images_that_become_one_ask_for_nothing(protocol: BrokerProtocol, bounds: dict[str, Any]) -> None:
