@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from spec.broker.rules.divergence import Divergence
 from spec.broker.rules.fetcher import FetchState, Start, Truncation
-from spec.broker.rules.followers import Brokers
+from spec.broker.rules.followers import Brokers, FollowerState
 from spec.broker.rules.isr.errors import OnIsrError
 from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, Proposal
 from spec.broker.rules.isr.request import IsrRequest, IsrWriter
@@ -31,98 +31,131 @@ class Truncate(typing.Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BrokerProtocol:
-    """The rules in which the brokers of Kafka's releases differ.
-
-    Becoming leader or follower:
-
-    - `takes_registration`: from which answers a starting broker takes its broker epoch;
-    - `acts_on_metadata`: when a broker that has just started begins to act on metadata;
-    - `takes_announcement`: which announcements of the partition a replica accepts;
-    - `announced_isr`: the leader's ISR state after an announcement;
-    - `start_leading`: what a new leader writes to its epoch history;
-    - `knows_followers`: when a leader keeps its state of the followers in a new epoch;
-    - `restarts_fetching`: when a follower restarts its fetcher;
-    - `start_following`: where the fetcher starts, and whether the follower truncates first.
-
-    As leader:
-
-    - `check_sequences`: which batches of idempotent producers the leader appends;
-    - `min_isr`: how many in-sync replicas acks=all requires;
-    - `serves`: which requests it answers;
-    - `epoch_lookup`: where an epoch ends in its log;
-    - `divergence`: what it answers about the follower's log;
-    - `counts_fetch`: which fetches it takes for the follower's log end;
-    - `check_replica_epoch`: from which incarnations of a broker it takes fetches;
-    - `awaits`: which followers the high watermark waits for;
-    - `may_advance`: whether the ISR is large enough to move the high watermark;
-    - `latest_offset_lags`: when clients must not see the latest offset yet.
-
-    The ISR:
-
-    - `is_eligible`: which replicas may be in sync at all;
-    - `has_reached`: which records a follower must hold before it joins;
-    - `joins`: what else must hold before it joins;
-    - `propose`: the leader's ISR state while its proposal is unanswered;
-    - `counted_isr`: which replicas may be in sync during that time;
-    - `asks_for_isr`: how it asks for another ISR, and what the request says about the members;
-    - `on_isr_error`: what the leader does after a refusal.
-
-    As follower:
-
-    - `names_broker_epoch`: the broker epoch in a fetch;
-    - `names_epochs`: the leader epochs in a fetch;
-    - `truncate`, `truncation`: how and where the log is truncated;
-    - `takes_answer`: which answers to a fetch count;
-    - `takes_records`: which records of an answer are appended;
-    - `last_epoch`: the last epoch in the next fetch;
-    - `high_watermark_when_diverging`: the high watermark of a follower that is told to truncate.
-
-    Traits of these rules, for models that are built on them:
-
-    - `isr_writer`: which party writes an ISR that a leader wants, see `asks_for_isr`;
-    - `acts_on_old_metadata`: whether a starting broker may act on metadata that are already out of date, see
-      `acts_on_metadata`;
-    - `truncates_at_once`: whether a new follower may truncate before its leader has answered, see `start_following`;
-    - `last_epoch_needs_answer`: whether `last_epoch` depends on whether the leader has answered before;
-    - `promises_latest_offset`: whether clients are promised a latest offset that does not go back, see `latest_offset_lags`.
-    """
+    """The rules in which the brokers of Kafka's releases differ."""
 
     name: str
+
+    # ---- Becoming leader or follower
+
     takes_registration: Callable[[BrokerLifecycle, BrokerRegistrationResponse], bool]
+    """From which answers a starting broker takes its broker epoch."""
+
     acts_on_metadata: Callable[[Offset, Offset], bool]
+    """When a broker that has just started begins to act on metadata."""
+
     takes_announcement: Callable[[Epoch, LeaderIsr, Epoch, PartitionEpoch], bool]
+    """Which announcements of the partition a replica accepts."""
+
     announced_isr: Callable[[LeaderIsr, PartitionIsr], LeaderIsr]
+    """The leader's ISR state after an announcement."""
+
     start_leading: StartLeading
+    """What a new leader writes to its epoch history."""
+
     knows_followers: Callable[[bool, Epoch, Epoch], bool]
+    """When a leader keeps its state of the followers in a new epoch."""
+
     restarts_fetching: Callable[[BrokerId, Epoch, BrokerId, Epoch], bool]
+    """When a follower restarts its fetcher."""
+
     start_following: Callable[[Log, Offset], Start]
+    """Where the fetcher starts, and whether the follower truncates first."""
+
+    # ---- As leader
+
     check_sequences: Callable[[ProducerEntry, ProducerBatch], Error]
+    """Which batches of idempotent producers the leader appends."""
+
     min_isr: Callable[[int, int], int]
+    """How many in-sync replicas acks=all requires."""
+
     serves: Callable[[BrokerId, LeaderAndIsr, Epoch, bool], Error]
+    """Which requests it answers."""
+
     epoch_lookup: Callable[[Log, Epoch], EpochEndOffset]
+    """Where an epoch ends in its log."""
+
     divergence: Callable[[Log, FetchPosition], Divergence]
+    """What it answers about the follower's log."""
+
     counts_fetch: Callable[[bool], bool]
+    """Which fetches it takes for the follower's log end."""
+
     check_replica_epoch: Callable[[Brokers, BrokerId, BrokerEpoch], Error]
+    """From which incarnations of a broker it takes fetches."""
+
     awaits: Callable[[bool, bool, bool], bool]
+    """Which followers the high watermark waits for."""
+
     may_advance: Callable[[int, int], bool]
+    """Whether the ISR is large enough to move the high watermark."""
+
     latest_offset_lags: Callable[[Isolation, Offset, Offset], Error]
+    """When clients must not see the latest offset yet."""
+
+    # ---- The ISR
+
     is_eligible: Callable[[Brokers, BrokerId, BrokerEpoch], bool]
+    """Which replicas may be in sync at all."""
+
     has_reached: Callable[[Offset, Offset, Offset], bool]
-    joins: Callable[[bool, bool], bool]
+    """Which records a follower must hold before it joins."""
+
+    joins: Callable[[FollowerState, bool, bool], bool]
+    """What else must hold before it joins, given the leader's state of it, whether it is caught up, and whether the
+    ISR is below min ISR."""
+
     propose: Callable[[LeaderIsr, frozenset[BrokerId]], Proposal]
+    """The leader's ISR state while its proposal is unanswered."""
+
     counted_isr: Callable[[LeaderIsr], frozenset[BrokerId]]
+    """Which replicas may be in sync during that time."""
+
     asks_for_isr: Callable[[AlterPartitionRequest], IsrRequest]
+    """How it asks for another ISR, and what the request says about the members."""
+
     on_isr_error: OnIsrError
+    """What the leader does after a refusal."""
+
+    # ---- As follower
+
     names_broker_epoch: Callable[[BrokerEpoch], BrokerEpoch]
+    """The broker epoch in a fetch."""
+
     names_epochs: Callable[[FetchState], FetchPosition]
+    """The leader epochs in a fetch."""
+
     truncate: Truncate
+    """How the log is truncated."""
+
     truncation: Callable[[FetchState, Log, EpochEndOffset], Truncation]
+    """Where the log is truncated, and what the follower does next."""
+
     takes_answer: Callable[[FetchState, Offset, Epoch], bool]
+    """Which answers to a fetch count."""
+
     takes_records: Callable[[Batches, Epoch], Batches]
+    """Which records of an answer are appended."""
+
     last_epoch: Callable[[FetchState, Batches], Epoch]
+    """The last epoch in the next fetch."""
+
     high_watermark_when_diverging: Callable[[Log, Offset, Offset], Offset]
+    """The high watermark of a follower that is told to truncate."""
+
+    # ---- Traits of these rules, for models that are built on them
+
     isr_writer: IsrWriter
+    """Which party writes an ISR that a leader wants, see `asks_for_isr`."""
+
     acts_on_old_metadata: bool
+    """Whether a starting broker may act on metadata that are already out of date, see `acts_on_metadata`."""
+
     truncates_at_once: bool
+    """Whether a new follower may truncate before its leader has answered, see `start_following`."""
+
     last_epoch_needs_answer: bool
+    """Whether `last_epoch` depends on whether the leader has answered before."""
+
     promises_latest_offset: bool
+    """Whether clients are promised a latest offset that does not go back, see `latest_offset_lags`."""

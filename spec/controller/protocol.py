@@ -13,67 +13,82 @@ from spec.values import BrokerEpoch, BrokerId, Error, Offset
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """The configuration of a cluster; a model sets a topic's and the cluster's settings together.
-
-    - `min_isr`: `min.insync.replicas`, in replicas;
-    - `unclean_election`: `unclean.leader.election.enable`;
-    - `eligible_leader_replicas`: the feature `eligible.leader.replicas.version`;
-    - `last_known_leader`: whether only the last leader is remembered, and not all that were eligible; a constant in Kafka
-      (`useLastKnownLeaderInBalancedRecovery`);
-    - `session_timeout_ms`: `broker.session.timeout.ms`.
-    """
+    """The configuration of a cluster; a model sets a topic's and the cluster's settings together."""
 
     min_isr: int = 1
+    """`min.insync.replicas`, in replicas."""
+
     unclean_election: bool = False
+    """`unclean.leader.election.enable`."""
+
     eligible_leader_replicas: bool = False
+    """The feature `eligible.leader.replicas.version`."""
+
     last_known_leader: bool = True
+    """Whether only the last leader is remembered, and not all that were eligible; a constant in Kafka
+    (`useLastKnownLeaderInBalancedRecovery`)."""
+
     session_timeout_ms: int = 9000
+    """`broker.session.timeout.ms`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerProtocol:
-    """The rules in which Kafka's KRaft controllers differ.
-
-    - `may_lead`: whether a broker may be elected, by its registration;
-    - `elr_enabled`: whether eligible leader replicas are in use;
-    - `eligible_leaders`: which replicas are eligible leader replicas, where they are in use;
-    - `complete_reassignment`: when a reassignment is over;
-    - `elect`: which replica leads;
-    - `last_known_leader`: whether the last leader may be elected;
-    - `marks_recovering`: whether an unclean election sets the partition's recovery state;
-    - `opens_epoch`: whether a change that keeps the leader opens a new leader epoch;
-    - `check_controller_ahead`: the answer to a proposal with epochs above the controller's;
-    - `check_proposer`: whether a proposal comes from the leader, in its epoch, and is based on the present state;
-    - `eligible_for_isr`: whether a proposed member may be in the ISR;
-    - `moved_away`: the answer to a leader that loses the leadership by its own proposal;
-    - `register_again`: what a second registration of the same incarnation does;
-    - `departure`: how a new incarnation changes the partitions that list the incarnation before;
-    - `caught_up`: what a broker must have replayed before it is unfenced;
-    - `marks_shutdown`: whether the beginning of a controlled shutdown goes into the metadata.
-
-    Traits of these rules, for models that are built on them:
-
-    - `awaits_all_metadata`: whether a broker is unfenced only once it has replayed all of the metadata, see `caught_up`.
-    """
+    """The rules in which Kafka's KRaft controllers differ."""
 
     name: str
     may_lead: Callable[[tuple[BrokerRegistration, ...], BrokerId], bool]
+    """Whether a broker may be elected, by its registration."""
+
     elr_enabled: Callable[[ControllerSettings], bool]
+    """Whether eligible leader replicas are in use."""
+
     eligible_leaders: Callable[[PartitionRegistration, Target, int, frozenset[BrokerId]], Target]
+    """Which replicas are eligible leader replicas, where they are in use."""
+
     complete_reassignment: Callable[[Target], Target]
+    """When a reassignment is over."""
+
     elect: Callable[[PartitionRegistration, Target, frozenset[BrokerId], Election, bool], Elected]
+    """Which replica leads."""
+
     last_known_leader: Callable[[PartitionRegistration, Target, frozenset[BrokerId], bool], bool]
+    """Whether the last leader may be elected."""
+
     marks_recovering: Callable[[PartitionRegistration], bool]
+    """Whether an unclean election sets the partition's recovery state."""
+
     opens_epoch: Callable[[PartitionRegistration, Target], bool]
+    """Whether a change that keeps the leader opens a new leader epoch."""
+
     check_controller_ahead: Callable[[PartitionRegistration, AlterPartitionRequest], Error]
+    """The answer to a proposal with epochs above the controller's."""
+
     check_proposer: Callable[[PartitionRegistration, AlterPartitionRequest], Error]
+    """Whether a proposal comes from the leader, in its epoch, and is based on the present state."""
+
     eligible_for_isr: Callable[[tuple[BrokerRegistration, ...], IsrMember], bool]
+    """Whether a proposed member may be in the ISR."""
+
     moved_away: Callable[[AlterPartitionRequest], Error]
+    """The answer to a leader that loses the leadership by its own proposal."""
+
     register_again: Callable[[BrokerRegistration, BrokerRegistrationRequest, BrokerEpoch], BrokerRegistration]
+    """What a second registration of the same incarnation does."""
+
     departure: Callable[[BrokerRegistration | None, BrokerRegistrationRequest, bool], Departure]
+    """How a new incarnation changes the partitions that list the incarnation before."""
+
     caught_up: Callable[[MetadataImage, BrokerRegistration, Offset], bool]
+    """What a broker must have replayed before it is unfenced."""
+
     marks_shutdown: Callable[[BrokerRegistration], bool]
+    """Whether the beginning of a controlled shutdown goes into the metadata."""
+
+    # ---- Traits of these rules, for models that are built on them
+
     awaits_all_metadata: bool
+    """Whether a broker is unfenced only once it has replayed all of the metadata, see `caught_up`."""
 
 
 @dataclass(frozen=True, slots=True)

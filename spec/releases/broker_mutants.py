@@ -3,35 +3,12 @@
 Many restore the rule of an older release; the others were never in a release.
 """
 
-from spec.broker.rules.divergence import count_every_fetch, diverges, no_divergence_check
-from spec.broker.rules.epoch_lookup import look_up_as_designed, look_up_end_only
-from spec.broker.rules.fencing import accept_any_replica_epoch, check_serves_unfenced
-from spec.broker.rules.fetcher import (
-    FetchState,
-    forget_last_epoch_if_first_is_empty,
-    is_fetching,
-    restarts_with_leader,
-    start_at_high_watermark,
-    take_all,
-    take_high_watermark_first,
-    takes_same_offset_when_ready,
-)
-from spec.broker.rules.followers import knows_followers_if_it_led
-from spec.broker.rules.high_watermark import advance_at_any_isr_size, awaited_if_caught_up, awaited_if_in_isr
-from spec.broker.rules.isr.announcement import apply_partition
-from spec.broker.rules.isr.errors import roll_back_always
-from spec.broker.rules.isr.membership import (
-    any_replica_is_eligible,
-    eligible_while_active,
-    has_reached_high_watermark,
-    joins_at_any_isr_size,
-)
-from spec.broker.rules.isr.proposal import LeaderIsr, committed_isr, propose_as_if_granted
-from spec.broker.rules.leadership import acts_on_any_metadata, start_leading
+from spec.broker.rules import divergence, epoch_lookup, fencing, fetcher, followers, high_watermark, leadership, offsets
+from spec.broker.rules.fetcher import FetchState, is_fetching
+from spec.broker.rules.isr import announcement, errors, membership, proposal
+from spec.broker.rules.isr.proposal import LeaderIsr
 from spec.broker.rules.lifecycle import BrokerLifecycle
-from spec.broker.rules.offsets import never_lags
-from spec.log.local_log import truncate_if_longer
-from spec.log.producers import append_unchecked
+from spec.log import local_log, producers
 from spec.messages.broker_registration import BrokerRegistrationResponse
 from spec.mutation import Mutant
 from spec.values import UNKNOWN_OFFSET, Epoch, Offset, PartitionEpoch
@@ -72,7 +49,7 @@ BROKER_MUTANTS = (
     Mutant(
         "act-on-old-metadata",
         "acts_on_metadata",
-        acts_on_any_metadata,
+        leadership.acts_on_any_metadata,
         "a starting broker acts on old metadata",
         traits=(("acts_on_old_metadata", True),),
     ),
@@ -80,93 +57,148 @@ BROKER_MUTANTS = (
     Mutant(
         "forget-proposal-on-old-news",
         "announced_isr",
-        apply_partition,
+        announcement.apply_partition,
         "an announcement that is not new drops a proposal made after it",
     ),
-    Mutant("no-epoch-entry", "start_leading", start_leading, "a new leader does not record its epoch (KAFKA-7415)"),
+    Mutant(
+        "no-epoch-entry", "start_leading", leadership.start_leading, "a new leader does not record its epoch (KAFKA-7415)"
+    ),
     Mutant(
         "keep-followers-over-missed-epochs",
         "knows_followers",
-        knows_followers_if_it_led,
+        followers.knows_followers_if_it_led,
         "a leader counts fetches made before epochs that it has missed",
     ),
     Mutant(
         "do-not-restart-fetcher",
         "restarts_fetching",
-        restarts_with_leader,
+        fetcher.restarts_with_leader,
         "a follower keeps its fetcher in a new epoch (KAFKA-7164)",
     ),
     Mutant(
         "truncate-to-high-watermark",
         "start_following",
-        start_at_high_watermark,
+        fetcher.start_at_high_watermark,
         "a follower truncates to its high watermark",
         traits=(("truncates_at_once", True),),
     ),
-    Mutant("no-sequence-check", "check_sequences", append_unchecked, "an idempotent producer's batches are not checked"),
+    Mutant(
+        "no-sequence-check",
+        "check_sequences",
+        producers.append_unchecked,
+        "an idempotent producer's batches are not checked",
+    ),
     Mutant("min-isr-of-one", "min_isr", one_is_enough, "acks=all requires too few in-sync replicas"),
-    Mutant("unfenced-requests", "serves", check_serves_unfenced, "requests of any epoch are answered"),
-    Mutant("epoch-lookup-as-designed", "epoch_lookup", look_up_as_designed, "the epoch lookup of KIP-279's first design"),
-    Mutant("epoch-lookup-by-end", "epoch_lookup", look_up_end_only, "the answer does not name the epoch that ends"),
-    Mutant("no-divergence-check", "divergence", no_divergence_check, "a leader does not say where logs diverge"),
-    Mutant("diverging-before-start", "divergence", diverges, "a leader answers with offsets before its log (KAFKA-12996)"),
+    Mutant("unfenced-requests", "serves", fencing.check_serves_unfenced, "requests of any epoch are answered"),
+    Mutant(
+        "epoch-lookup-as-designed",
+        "epoch_lookup",
+        epoch_lookup.look_up_as_designed,
+        "the epoch lookup of KIP-279's first design",
+    ),
+    Mutant(
+        "epoch-lookup-by-end", "epoch_lookup", epoch_lookup.look_up_end_only, "the answer does not name the epoch that ends"
+    ),
+    Mutant("no-divergence-check", "divergence", divergence.no_divergence_check, "a leader does not say where logs diverge"),
+    Mutant(
+        "diverging-before-start",
+        "divergence",
+        divergence.diverges,
+        "a leader answers with offsets before its log (KAFKA-12996)",
+    ),
     Mutant(
         "count-diverging-fetch",
         "counts_fetch",
-        count_every_fetch,
+        divergence.count_every_fetch,
         "a fetch counts whose log is about to be truncated (KAFKA-13141)",
     ),
     Mutant(
         "count-fetch-of-earlier-incarnation",
         "check_replica_epoch",
-        accept_any_replica_epoch,
+        fencing.accept_any_replica_epoch,
         "a fetch of an earlier incarnation counts (KIP-903)",
     ),
-    Mutant("await-isr-only", "awaits", awaited_if_in_isr, "the high watermark overtakes a replica that is about to join"),
+    Mutant(
+        "await-isr-only",
+        "awaits",
+        high_watermark.awaited_if_in_isr,
+        "the high watermark overtakes a replica that is about to join",
+    ),
     Mutant(
         "await-ineligible",
         "awaits",
-        awaited_if_caught_up,
+        high_watermark.awaited_if_caught_up,
         "the high watermark waits for a replica that may not join (KAFKA-15021)",
     ),
     Mutant(
-        "advance-below-min-isr", "may_advance", advance_at_any_isr_size, "the high watermark moves below min ISR (KIP-966)"
+        "advance-below-min-isr",
+        "may_advance",
+        high_watermark.advance_at_any_isr_size,
+        "the high watermark moves below min ISR (KIP-966)",
     ),
     Mutant(
-        "latest-offset-goes-back", "latest_offset_lags", never_lags, "a new leader shows a lower latest offset (KIP-207)"
+        "latest-offset-goes-back",
+        "latest_offset_lags",
+        offsets.never_lags,
+        "a new leader shows a lower latest offset (KIP-207)",
     ),
     Mutant(
-        "admit-anybody", "is_eligible", any_replica_is_eligible, "replicas that are fenced or shutting down join (KIP-841)"
+        "admit-anybody",
+        "is_eligible",
+        membership.any_replica_is_eligible,
+        "replicas that are fenced or shutting down join (KIP-841)",
     ),
     Mutant(
         "admit-earlier-incarnation",
         "is_eligible",
-        eligible_while_active,
+        membership.eligible_while_active,
         "a replica joins by a fetch of an earlier incarnation (KIP-903)",
     ),
-    Mutant("join-before-epoch-start", "has_reached", has_reached_high_watermark, "a follower joins too early (KAFKA-7128)"),
-    Mutant("join-before-high-watermark", "has_reached", has_fetched, "a follower joins without all committed records"),
-    Mutant("join-under-min-isr", "joins", joins_at_any_isr_size, "a slow follower joins and leaves (KAFKA-19996)"),
-    Mutant("shrink-before-confirmation", "propose", propose_as_if_granted, "a proposal counts as granted"),
     Mutant(
-        "high-watermark-over-committed-isr", "counted_isr", committed_isr, "a pending admission does not count (KIP-497)"
+        "join-before-epoch-start",
+        "has_reached",
+        membership.has_reached_high_watermark,
+        "a follower joins too early (KAFKA-7128)",
     ),
-    Mutant("roll-back-on-any-error", "on_isr_error", roll_back_always, "a proposal is dropped that may have been applied"),
-    Mutant("truncate-only-if-longer", "truncate", truncate_if_longer, "an opened epoch without records stays (KAFKA-10706)"),
-    Mutant("take-answer-of-other-epoch", "takes_answer", takes_same_offset_when_ready, "a late answer counts (KAFKA-18991)"),
+    Mutant("join-before-high-watermark", "has_reached", has_fetched, "a follower joins without all committed records"),
+    Mutant(
+        "join-under-min-isr", "joins", membership.joins_at_any_isr_size, "a slow follower joins and leaves (KAFKA-19996)"
+    ),
+    Mutant("shrink-before-confirmation", "propose", proposal.propose_as_if_granted, "a proposal counts as granted"),
+    Mutant(
+        "high-watermark-over-committed-isr",
+        "counted_isr",
+        proposal.committed_isr,
+        "a pending admission does not count (KIP-497)",
+    ),
+    Mutant(
+        "roll-back-on-any-error", "on_isr_error", errors.roll_back_always, "a proposal is dropped that may have been applied"
+    ),
+    Mutant(
+        "truncate-only-if-longer",
+        "truncate",
+        local_log.truncate_if_longer,
+        "an opened epoch without records stays (KAFKA-10706)",
+    ),
+    Mutant(
+        "take-answer-of-other-epoch",
+        "takes_answer",
+        fetcher.takes_same_offset_when_ready,
+        "a late answer counts (KAFKA-18991)",
+    ),
     Mutant("take-answer-of-other-offset", "takes_answer", takes_any_offset, "an answer to another fetch counts"),
-    Mutant("take-later-epochs", "takes_records", take_all, "records of a later epoch are appended (KAFKA-18723)"),
+    Mutant("take-later-epochs", "takes_records", fetcher.take_all, "records of a later epoch are appended (KAFKA-18723)"),
     Mutant(
         "forget-last-epoch",
         "last_epoch",
-        forget_last_epoch_if_first_is_empty,
+        fetcher.forget_last_epoch_if_first_is_empty,
         "the next fetch names no epoch (KAFKA-15510)",
         traits=(("last_epoch_needs_answer", True),),
     ),
     Mutant(
         "high-watermark-before-truncation",
         "high_watermark_when_diverging",
-        take_high_watermark_first,
+        fetcher.take_high_watermark_first,
         "the leader's high watermark is taken over records that are not the leader's (KAFKA-14704)",
     ),
 )

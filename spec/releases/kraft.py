@@ -3,104 +3,70 @@
 from dataclasses import replace
 
 from spec.controller.protocol import ControllerProtocol, eligible_leaders_as_configured, without_eligible_leaders
-from spec.controller.rules.brokers import (
-    caught_up_with_all,
-    caught_up_with_registration,
-    marks_shutdown_never,
-    marks_shutdown_once,
-    new_incarnation_is_clean_if_it_says_so,
-    new_incarnation_is_ignored,
-    new_incarnation_is_unclean,
-    register_again_anew,
-    register_again_as_is,
-    register_again_with_new_epoch,
-)
-from spec.controller.rules.isr_proposals import (
-    active_is_eligible,
-    anybody_is_eligible,
-    check_proposer,
-    controller_knows_best,
-    controller_may_be_behind,
-    moved_away_as_fenced,
-    moved_away_as_new_leader,
-    same_broker_epoch_is_eligible,
-)
-from spec.controller.rules.partition_change import (
-    complete_when_added_are_in_sync,
-    complete_when_all_are_in_sync,
-    elect,
-    elect_first_in_sync,
-    last_known_leader_if_up,
-    last_known_leader_never,
-    last_known_leader_up_or_down,
-    never_recovering,
-    recovering_unless_already,
-    removes_replica,
-    removes_replica_or_shrinks_isr,
-    with_assigned_eligible_leaders,
-    with_eligible_leaders,
-)
+from spec.controller.rules import brokers, isr_proposals, partition_change
 from spec.metadata import is_active, is_unfenced
 
 KRAFT_3_0 = ControllerProtocol(
     name="3.0",
     may_lead=is_unfenced,
     elr_enabled=without_eligible_leaders,
-    eligible_leaders=with_eligible_leaders,
-    complete_reassignment=complete_when_added_are_in_sync,
-    elect=elect_first_in_sync,
-    last_known_leader=last_known_leader_never,
-    marks_recovering=never_recovering,
-    opens_epoch=removes_replica_or_shrinks_isr,
-    check_controller_ahead=controller_knows_best,
-    check_proposer=check_proposer,
-    eligible_for_isr=anybody_is_eligible,
-    moved_away=moved_away_as_fenced,
-    register_again=register_again_anew,
-    departure=new_incarnation_is_ignored,
-    caught_up=caught_up_with_all,
-    marks_shutdown=marks_shutdown_never,
+    eligible_leaders=partition_change.with_eligible_leaders,
+    complete_reassignment=partition_change.complete_when_added_are_in_sync,
+    elect=partition_change.elect_first_in_sync,
+    last_known_leader=partition_change.last_known_leader_never,
+    marks_recovering=partition_change.never_recovering,
+    opens_epoch=partition_change.removes_replica_or_shrinks_isr,
+    check_controller_ahead=isr_proposals.controller_knows_best,
+    check_proposer=isr_proposals.check_proposer,
+    eligible_for_isr=isr_proposals.anybody_is_eligible,
+    moved_away=isr_proposals.moved_away_as_fenced,
+    register_again=brokers.register_again_anew,
+    departure=brokers.new_incarnation_is_ignored,
+    caught_up=brokers.caught_up_with_all,
+    marks_shutdown=brokers.marks_shutdown_never,
     awaits_all_metadata=True,
 )
 """3.0 and 3.1: the first KRaft controllers (KIP-500)."""
 
-KRAFT_3_2 = replace(KRAFT_3_0, name="3.2", elect=elect, marks_recovering=recovering_unless_already)
+KRAFT_3_2 = replace(
+    KRAFT_3_0, name="3.2", elect=partition_change.elect, marks_recovering=partition_change.recovering_unless_already
+)
 """3.2: an acceptable leader stays; unclean elections set a recovery state (KIP-704)."""
 
 KRAFT_3_3 = replace(
     KRAFT_3_2,
     name="3.3",
     may_lead=is_active,
-    check_controller_ahead=controller_may_be_behind,
-    eligible_for_isr=active_is_eligible,
-    moved_away=moved_away_as_new_leader,
-    caught_up=caught_up_with_registration,
+    check_controller_ahead=isr_proposals.controller_may_be_behind,
+    eligible_for_isr=isr_proposals.active_is_eligible,
+    moved_away=isr_proposals.moved_away_as_new_leader,
+    caught_up=brokers.caught_up_with_registration,
     awaits_all_metadata=False,
-    marks_shutdown=marks_shutdown_once,
+    marks_shutdown=brokers.marks_shutdown_once,
 )
 """3.3 and 3.4: fenced brokers, and those in controlled shutdown, neither lead nor join (KIP-841)."""
 
-KRAFT_3_5 = replace(KRAFT_3_3, name="3.5", eligible_for_isr=same_broker_epoch_is_eligible)
+KRAFT_3_5 = replace(KRAFT_3_3, name="3.5", eligible_for_isr=isr_proposals.same_broker_epoch_is_eligible)
 """3.5: proposals carry broker epochs (KIP-903)."""
 
-KRAFT_3_6 = replace(KRAFT_3_5, name="3.6", opens_epoch=removes_replica)
+KRAFT_3_6 = replace(KRAFT_3_5, name="3.6", opens_epoch=partition_change.removes_replica)
 """3.6: a shrinking ISR no longer opens a leader epoch (KAFKA-15021)."""
 
-KRAFT_3_7 = replace(KRAFT_3_6, name="3.7", register_again=register_again_with_new_epoch)
+KRAFT_3_7 = replace(KRAFT_3_6, name="3.7", register_again=brokers.register_again_with_new_epoch)
 """3.7: an incarnation that registers twice stays unfenced."""
 
-KRAFT_3_8 = replace(KRAFT_3_7, name="3.8", complete_reassignment=complete_when_all_are_in_sync)
+KRAFT_3_8 = replace(KRAFT_3_7, name="3.8", complete_reassignment=partition_change.complete_when_all_are_in_sync)
 """3.8: a reassignment waits for all replicas that stay."""
 
-KRAFT_3_9 = replace(KRAFT_3_8, name="3.9", register_again=register_again_as_is)
+KRAFT_3_9 = replace(KRAFT_3_8, name="3.9", register_again=brokers.register_again_as_is)
 """3.9: an incarnation that registers twice keeps its broker epoch."""
 
 KRAFT_4_0 = replace(
     KRAFT_3_9,
     name="4.0",
     elr_enabled=eligible_leaders_as_configured,
-    last_known_leader=last_known_leader_up_or_down,
-    departure=new_incarnation_is_unclean,
+    last_known_leader=partition_change.last_known_leader_up_or_down,
+    departure=brokers.new_incarnation_is_unclean,
 )
 """4.0: eligible leader replicas (KIP-966); a new incarnation of a broker leaves the ISRs of the incarnation before
 (KAFKA-18106)."""
@@ -108,21 +74,11 @@ KRAFT_4_0 = replace(
 KRAFT_NEXT = replace(
     KRAFT_4_0,
     name="next",
-    eligible_leaders=with_assigned_eligible_leaders,
-    last_known_leader=last_known_leader_if_up,
-    departure=new_incarnation_is_clean_if_it_says_so,
+    eligible_leaders=partition_change.with_assigned_eligible_leaders,
+    last_known_leader=partition_change.last_known_leader_if_up,
+    departure=brokers.new_incarnation_is_clean_if_it_says_so,
 )
 """4.0 with the controller's known defects repaired: KAFKA-19522, KAFKA-18635, and eligibility without assignment."""
 
-KRAFT_RELEASES = (
-    KRAFT_3_0,
-    KRAFT_3_2,
-    KRAFT_3_3,
-    KRAFT_3_5,
-    KRAFT_3_6,
-    KRAFT_3_7,
-    KRAFT_3_8,
-    KRAFT_3_9,
-    KRAFT_4_0,
-    KRAFT_NEXT,
-)
+KRAFT_RELEASES = tuple(release for release in tuple(vars().values()) if isinstance(release, ControllerProtocol))
+"""The releases above, the oldest first."""

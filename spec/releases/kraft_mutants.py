@@ -1,17 +1,7 @@
 """Mutants of the controller: one of its rules weakened, to show that the rule is needed."""
 
-from spec.controller.rules.brokers import new_incarnation_is_ignored, register_again_anew
-from spec.controller.rules.isr_proposals import active_is_eligible, anybody_is_eligible, check_proposer
-from spec.controller.rules.partition_change import (
-    Elected,
-    Election,
-    Target,
-    complete_when_added_are_in_sync,
-    elect,
-    elect_any,
-    last_known_leader_up_or_down,
-    with_eligible_leaders,
-)
+from spec.controller.rules import brokers, isr_proposals, partition_change
+from spec.controller.rules.partition_change import Elected, Election, Target
 from spec.messages.alter_partition import AlterPartitionRequest
 from spec.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
 from spec.mutation import Mutant
@@ -26,13 +16,13 @@ def elect_anybody(
     last_known: bool,
 ) -> Elected:
     """As `elect`, but with no replica in sync or eligible, elect any acceptable one as if that were clean."""
-    elected = elect(partition, target, acceptable, election, last_known)
-    return elected if elected.leader != NO_LEADER else elect_any(target, acceptable)._replace(unclean=False)
+    elected = partition_change.elect(partition, target, acceptable, election, last_known)
+    return elected if elected.leader != NO_LEADER else partition_change.elect_any(target, acceptable)._replace(unclean=False)
 
 
 def check_leader_only(partition: PartitionRegistration, request: AlterPartitionRequest) -> Error:
     """As `check_proposer`, without the check of the partition epoch."""
-    return check_proposer(partition, request._replace(partition_epoch=partition.partition_epoch))
+    return isr_proposals.check_proposer(partition, request._replace(partition_epoch=partition.partition_epoch))
 
 
 def opens_epoch_never(partition: PartitionRegistration, target: Target) -> bool:
@@ -49,13 +39,13 @@ CONTROLLER_MUTANTS = (
     Mutant(
         "stale-broker-epoch-accepted",
         "eligible_for_isr",
-        active_is_eligible,
+        isr_proposals.active_is_eligible,
         "a replica joins the ISR by the fetch of an earlier incarnation (KIP-903)",
     ),
     Mutant(
         "fenced-replica-admitted",
         "eligible_for_isr",
-        anybody_is_eligible,
+        isr_proposals.anybody_is_eligible,
         "a replica joins the ISR even if its broker is fenced or shutting down (KIP-841)",
     ),
     Mutant(
@@ -67,7 +57,7 @@ CONTROLLER_MUTANTS = (
     Mutant(
         "unclean-replica-keeps-its-place",
         "departure",
-        new_incarnation_is_ignored,
+        brokers.new_incarnation_is_ignored,
         "a broker that comes back without its records stays in the ISR and eligible (KIP-966, KAFKA-18106)",
     ),
     Mutant(
@@ -79,19 +69,19 @@ CONTROLLER_MUTANTS = (
     Mutant(
         "last-known-leader-while-down",
         "last_known_leader",
-        last_known_leader_up_or_down,
+        partition_change.last_known_leader_up_or_down,
         "the last leader is elected whether it is up or not (KAFKA-19522)",
     ),
     Mutant(
         "eligible-without-assignment",
         "eligible_leaders",
-        with_eligible_leaders,
+        partition_change.with_eligible_leaders,
         "a replica stays eligible after a reassignment has emptied it",
     ),
     Mutant(
         "reassignment-over-too-early",
         "complete_reassignment",
-        complete_when_added_are_in_sync,
+        partition_change.complete_when_added_are_in_sync,
         "a reassignment ends while replicas that stay are not in sync",
     ),
     Mutant(
@@ -110,7 +100,7 @@ CONTROLLER_MUTANTS = (
     Mutant(
         "second-registration-fences",
         "register_again",
-        register_again_anew,
+        brokers.register_again_anew,
         "a repeated registration fences the broker, and leaves it in the ISR",
     ),
 )

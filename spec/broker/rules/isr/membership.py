@@ -1,6 +1,6 @@
 """Which replicas may join the in-sync replicas, and which drop out."""
 
-from spec.broker.rules.followers import Brokers, Follower, is_caught_up
+from spec.broker.rules.followers import Brokers, Follower, FollowerState, is_caught_up
 from spec.metadata import broker_of, is_active
 from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Offset
 
@@ -50,8 +50,11 @@ def has_reached_epoch_start(end_offset: Offset, high_watermark: Offset, epoch_st
     return has_reached_high_watermark(end_offset, high_watermark, epoch_start) and end_offset >= epoch_start
 
 
-def joins_at_any_isr_size(caught_up: bool, under_min_isr: bool) -> bool:
+def joins_at_any_isr_size(follower: FollowerState, caught_up: bool, under_min_isr: bool) -> bool:
     """A follower that has reached the high watermark may join, with any lag and any size of the ISR.
+
+    Parameters: the leader's state of the follower; whether the follower counts as caught up; whether the ISR is below min
+    ISR.
 
     Below min ISR the high watermark stands still, so a follower joins and drops out again and again (KAFKA-19996).
 
@@ -60,7 +63,7 @@ def joins_at_any_isr_size(caught_up: bool, under_min_isr: bool) -> bool:
     return True
 
 
-def joins_under_min_isr_if_caught_up(caught_up: bool, under_min_isr: bool) -> bool:
+def joins_under_min_isr_if_caught_up(follower: FollowerState, caught_up: bool, under_min_isr: bool) -> bool:
     """Below min ISR a follower joins only if it also counts as caught up.
 
     **Kafka:** no release; proposed for KAFKA-19996.

@@ -179,8 +179,8 @@ def test_an_unregistered_broker_may_not_be_in_sync() -> None:
     ("caught_up", "under", "repaired"), [(True, True, True), (False, True, False), (False, False, True)]
 )
 def test_below_min_isr_the_repaired_rule_asks_for_more(caught_up: bool, under: bool, repaired: bool) -> None:
-    assert joins_at_any_isr_size(caught_up, under)
-    assert joins_under_min_isr_if_caught_up(caught_up, under) == repaired
+    assert joins_at_any_isr_size(UNKNOWN_FOLLOWER, caught_up, under)
+    assert joins_under_min_isr_if_caught_up(UNKNOWN_FOLLOWER, caught_up, under) == repaired
 
 
 # ---- the set of followers
