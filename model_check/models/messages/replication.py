@@ -28,6 +28,7 @@ from spec.broker.partition import Handled, Partition
 from spec.broker.recovery import Checkpoints, after_kill, after_power_loss, opened, recover
 from spec.broker.roles import apply_change
 from spec.broker.rules.fetcher import Asked
+from spec.broker.rules.isr.announcement import is_later_leader_epoch
 from spec.log.batch import records_of
 from spec.log.local_log import LocalLog
 from spec.log.record_log import RecordLog
@@ -173,7 +174,7 @@ def _add_replay_as_leader(board: Board, broker: BrokerId, partition_epoch: Parti
         "ReplayMetadataAsNewLeader",
         {"broker": broker, "partition_epoch": partition_epoch, "epoch": epoch},
         events=[Note(broker, "replays metadata: it leads in a new epoch")],
-        guards=[*guards, when(lambda own: own.leader_epoch < epoch, role)],
+        guards=[*guards, when(lambda own: is_later_leader_epoch(own.leader_epoch, epoch), role)],
         effects=[
             by_slot(
                 (applied, highest_epoch, fetcher, leadership, furthest_commit, leader_log, *led),
