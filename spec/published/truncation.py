@@ -11,7 +11,17 @@ from typing import TypeAlias
 from spec.broker.rules.fetcher import start_at_high_watermark
 from spec.broker.rules.truncation import truncation_step
 from spec.log.algebra import Log
-from spec.values import NO_EPOCH, UNKNOWN_OFFSET, BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset
+from spec.values import (
+    NO_EPOCH,
+    UNDEFINED_EPOCH_END,
+    UNKNOWN_OFFSET,
+    BrokerId,
+    Epoch,
+    EpochEndOffset,
+    Error,
+    LeaderAndIsr,
+    Offset,
+)
 
 Ask: TypeAlias = Callable[[Epoch], EpochEndOffset]
 """One OffsetForLeaderEpoch round trip: a leader epoch to its end in the leader's log."""
@@ -60,6 +70,29 @@ def truncate_to_common_epoch(log: Log, high_watermark: Offset, ask: Ask) -> Offs
             return step.offset
         remaining = remaining.truncate_to(step.offset)
     return remaining.end_offset
+
+
+def look_up_in_records(log: Log, epoch: Epoch) -> EpochEndOffset:
+    """Where `epoch` ends in a leader's log, found in the epochs of its records; the answer names no epoch.
+
+    It is the log's end if the last record has the epoch, else the smallest offset of a record of a larger epoch. Without
+    such a record it is undefined.
+
+    **Kafka:** none; the lookup of `Kip101.tla`. Kafka 0.11 asks its epoch history (`LeaderEpochFileCache.endOffsetFor`).
+
+    **Departs:** without a fence the epochs of a log may go back (0, 2, 1). The records still have all of them. Kafka's
+    history does not: 0.11 ignores an epoch that is smaller than its latest; since 2.1, as in our history, such an epoch
+    removes the larger ones. Also, the history of 0.11 does not place an epoch below all of the log's (`look_up_end_only`).
+    """
+    if log.latest_epoch == NO_EPOCH:
+        return UNDEFINED_EPOCH_END
+    if epoch == log.latest_epoch:
+        return EpochEndOffset(NO_EPOCH, log.end_offset)
+    offsets = range(log.start_offset, log.end_offset)
+    larger = next((Offset(offset) for offset in offsets if log.epoch_at(Offset(offset)) > epoch), None)
+    if larger is not None:
+        return EpochEndOffset(NO_EPOCH, larger)
+    return EpochEndOffset(NO_EPOCH, log.end_offset) if log.latest_epoch > epoch else UNDEFINED_EPOCH_END
 
 
 def clamped(offset: Offset, log: Log) -> Offset:

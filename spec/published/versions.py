@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from spec.broker.rules.epoch_lookup import look_up_as_designed, look_up_as_released
+from spec.broker.rules.epoch_lookup import look_up_as_designed
 from spec.broker.rules.fencing import check_serves
 from spec.broker.rules.isr.proposal import LeaderIsr, Proposal, maximal_isr, propose
 from spec.broker.rules.leadership import StartLeading, start_leading
@@ -21,6 +21,7 @@ from spec.published.isr import join_after_epoch_start, join_at_high_watermark
 from spec.published.truncation import (
     Ask,
     answer_anyone,
+    look_up_in_records,
     truncate_to_common_epoch,
     truncate_to_epoch_end,
     truncate_to_high_watermark,
@@ -76,7 +77,7 @@ TRUNCATE_TO_HW = Protocol(
     name="truncate-to-hw",
     truncation=truncate_to_high_watermark,
     truncation_when_refused=None,
-    epoch_lookup=look_up_as_released,
+    epoch_lookup=look_up_in_records,
     truncation_fencing=answer_anyone,
     fetch_fencing=fetch_without_fencing,
     has_replicated=replicated_by_offset,
@@ -87,7 +88,7 @@ TRUNCATE_TO_HW = Protocol(
 """Up to 0.10: a new follower keeps what lies below its high watermark."""
 
 KIP_101 = replace(TRUNCATE_TO_HW, name="kip-101", truncation=truncate_to_epoch_end)
-"""0.11: a new follower asks where the epoch of its last record ends."""
+"""0.11: a new follower asks where the epoch of its last record ends. The leader looks into its records."""
 
 KIP_279 = replace(KIP_101, name="kip-279", truncation=truncate_to_common_epoch, epoch_lookup=look_up_as_designed)
 """2.0: the leader names the largest epoch up to the one asked, and the follower asks until both know one."""

@@ -18,8 +18,8 @@ QUIRKS = {
     "clamp-truncation": "an answer beyond the follower's end truncates nothing (published: the step is disabled)",
     "truncate-against-leader": "only a replica that believes it leads answers OffsetForLeaderEpoch (published, up to"
     " KIP-279: any)",
-    "kafka-epoch-lookup": "a replica answers OffsetForLeaderEpoch as Kafka was released: undefined above its latest epoch"
-    " (published, since KIP-279: as designed)",
+    "kafka-epoch-lookup": "a replica answers OffsetForLeaderEpoch by its epoch history, as Kafka was released, and not above"
+    " its latest epoch (published: KIP-101 looks into the records, since KIP-279 as designed)",
     "own-epoch-entry": "a new leader records the start of its epoch before any record (KAFKA-7415; published: not)",
 }
 

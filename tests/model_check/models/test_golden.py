@@ -1,7 +1,8 @@
 """State counts, depths, action counts and shortest traces of the published models, as TLC, SPIN, Rumur and others agree.
 
 `tests/data/golden.json` holds the facts: one row for each model and parameter set, with who confirmed it. A trace
-length of `null` says that the invariant holds.
+length of `null` says that the invariant holds. `published.cpp` is `benchmarks/peers/published.cpp`, written from the TLA+
+text alone.
 """
 
 import json
@@ -15,7 +16,7 @@ from model_check.models import MODELS
 from tests.places import DATA
 
 ROWS = json.loads((DATA / "golden.json").read_text())
-FAST, LARGE, LARGEST = 70_000, 100_000, 5_000_000
+FAST, LARGE, LARGEST = 70_000, 100_000, 12_000_000
 FAST_FOR = {"compiled": FAST, "reference": 20_000}
 """Up to how many states each engine takes a second or two. The reference engine leaves out those beyond `LARGE`."""
 
@@ -40,6 +41,7 @@ def assert_is_row(result: Exploration, row: dict[str, Any]) -> None:
     assert result.transitions == row["transitions"]
     if row["levels"] is not None:
         assert result.levels == row["levels"]
+    if row["actions"] is not None:
         assert result.actions == row["actions"]
     verdicts = {verdict.prop.name: verdict for verdict in result.verdicts}
     for name, length in row["trace_lengths"].items():

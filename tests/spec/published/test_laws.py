@@ -79,6 +79,7 @@ from spec.published.replica import role_after_restart
 from spec.published.truncation import (
     answer_anyone,
     clamped,
+    look_up_in_records,
     truncate_to_common_epoch,
     truncate_to_epoch_end,
     truncate_to_high_watermark,
@@ -589,3 +590,27 @@ def test_kip_279_looks_epochs_up_as_released_except_above_the_latest_and_below_t
     log = log_of(1, 1, 3)
     asked = [Epoch(epoch) for epoch in range(-1, 5)]
     assert [epoch for epoch in asked if look_up_as_designed(log, epoch) == look_up_as_released(log, epoch)] == [1, 2, 3]
+
+
+@given(record_logs(), epochs_or_none)
+def test_kip_101_finds_in_records_what_the_history_has_where_epochs_grow(log: RecordLog, epoch: Epoch) -> None:
+    assume(epoch != NO_EPOCH)
+    epochs = [record.leader_epoch for record in log.records]
+    assume(epochs == sorted(epochs))
+    found = look_up_in_records(log, epoch)
+    assert found.end_offset == look_up_as_released(log, epoch).end_offset
+    if found != UNDEFINED_EPOCH_END and epoch >= log.epoch_history.entries[0].leader_epoch:
+        assert found == look_up_end_only(log, epoch)
+
+
+def test_records_have_epochs_that_the_history_has_forgotten_where_epochs_go_back() -> None:
+    log, asked = log_of(0, 2, 1), Epoch(0)
+    assert look_up_in_records(log, asked).end_offset == 1
+    assert look_up_as_released(log, asked).end_offset == 2
+    assert log.epoch_history.latest_epoch == 1
+
+
+def test_0_11_does_not_place_an_epoch_below_all_of_the_log() -> None:
+    log = log_of(1, 1, 3)
+    assert look_up_in_records(log, Epoch(0)).end_offset == 0
+    assert look_up_end_only(log, Epoch(0)) == UNDEFINED_EPOCH_END

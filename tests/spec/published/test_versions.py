@@ -60,7 +60,7 @@ def rules_of(protocol: Protocol | IsrProtocol) -> dict[str, Any]:
             KIP_279,
             {
                 "truncation": ("truncate_to_epoch_end", "truncate_to_common_epoch"),
-                "epoch_lookup": ("look_up_as_released", "look_up_as_designed"),
+                "epoch_lookup": ("look_up_in_records", "look_up_as_designed"),
             },
             id="KIP-279",
         ),
