@@ -41,6 +41,7 @@ HUNTS: Mapping[str, Mapping[str, Any]] = {
     "min-isr-of-one": ONE_SHRINK,
     "unfenced-requests": ONE_FENCING,
     "no-divergence-check": TWO_VALUES,
+    "count-what-is-sent": ONE_ELECTION,
     "count-diverging-fetch": TWO_VALUES,
     "advance-below-min-isr": ONE_SHRINK,
     "join-before-epoch-start": ONE_SHRINK,

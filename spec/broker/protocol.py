@@ -29,6 +29,21 @@ class Truncate(typing.Protocol):
         """The log up to `offset`."""
 
 
+class NotesFetch(typing.Protocol):
+    """A rule for a leader's state of a follower after a fetch, see `after_fetch`."""
+
+    def __call__(
+        self,
+        follower: FollowerState,
+        now: int,
+        end_offset: Offset,
+        start_offset: Offset,
+        leader_end: Offset,
+        broker_epoch: BrokerEpoch,
+    ) -> FollowerState:
+        """The state after a fetch at time `now`."""
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerProtocol:
     """The rules in which the brokers of Kafka's releases differ."""
@@ -77,6 +92,9 @@ class BrokerProtocol:
 
     divergence: Callable[[Log, FetchPosition], Divergence]
     """What it answers about the follower's log."""
+
+    notes_fetch: NotesFetch
+    """What it remembers of a follower that has fetched."""
 
     counts_fetch: Callable[[bool], bool]
     """Which fetches it takes for the follower's log end."""

@@ -38,6 +38,7 @@ BROKER_0_10 = BrokerProtocol(
     serves=fencing.check_serves_unfenced,
     epoch_lookup=epoch_lookup.look_up_end_only,
     divergence=divergence.no_divergence_check,
+    notes_fetch=followers.after_fetch,
     counts_fetch=divergence.count_unless_diverging,
     check_replica_epoch=fencing.accept_any_replica_epoch,
     awaits=high_watermark.awaited_if_in_isr,
@@ -187,18 +188,23 @@ BROKER_3_9 = replace(BROKER_3_8, name="3.9")
 BROKER_4_0 = replace(BROKER_3_9, name="4.0", takes_records=fetcher.take_up_to_epoch)
 """KAFKA-18723: a follower appends no records of an epoch later than its own."""
 
+NEWEST = BROKER_4_0
+"""The newest release."""
+
 BROKER_NEXT = replace(
-    BROKER_4_0,
+    NEWEST,
     name="next",
     announced_isr=announcement.apply_news,
     knows_followers=followers.knows_followers_if_no_epoch_was_missed,
     takes_answer=fetcher.takes_same_epoch,
     joins=membership.joins_under_min_isr_if_caught_up,
 )
-"""4.0 with its known defects repaired.
+"""The newest release with its known defects repaired.
 
 Follower states kept over missed epochs; proposals dropped for metadata that are not new; KAFKA-18991; KAFKA-19996.
 """
 
-BROKER_RELEASES = tuple(release for release in tuple(vars().values()) if isinstance(release, BrokerProtocol))
+BROKER_RELEASES = tuple(
+    release for name, release in tuple(vars().items()) if name != "NEWEST" and isinstance(release, BrokerProtocol)
+)
 """The releases above, the oldest first."""

@@ -5,13 +5,14 @@ Many restore the rule of an older release; the others were never in a release.
 
 from spec.broker.rules import divergence, epoch_lookup, fencing, fetcher, followers, high_watermark, leadership, offsets
 from spec.broker.rules.fetcher import FetchState, is_fetching
+from spec.broker.rules.followers import FollowerState
 from spec.broker.rules.isr import announcement, errors, membership, proposal
 from spec.broker.rules.isr.proposal import LeaderIsr
 from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.log import local_log, producers
 from spec.messages.broker_registration import BrokerRegistrationResponse
 from spec.mutation import Mutant
-from spec.values import UNKNOWN_OFFSET, Epoch, Offset, PartitionEpoch
+from spec.values import UNKNOWN_OFFSET, BrokerEpoch, Epoch, Offset, PartitionEpoch
 
 
 def takes_any_registration(lifecycle: BrokerLifecycle, response: BrokerRegistrationResponse) -> bool:
@@ -32,6 +33,18 @@ def takes_any_offset(fetcher: FetchState, offset: Offset, asked_in: Epoch) -> bo
 def has_fetched(end_offset: Offset, high_watermark: Offset, epoch_start: Offset) -> bool:
     """A follower may join as soon as it has fetched. **Kafka:** no release."""
     return end_offset != UNKNOWN_OFFSET
+
+
+def count_what_is_sent(
+    follower: FollowerState,
+    now: int,
+    end_offset: Offset,
+    start_offset: Offset,
+    leader_end: Offset,
+    broker_epoch: BrokerEpoch,
+) -> FollowerState:
+    """As `after_fetch`, but the follower counts as having what the answer brings it. **Kafka:** no release."""
+    return followers.after_fetch(follower, now, leader_end, start_offset, leader_end, broker_epoch)
 
 
 def one_is_enough(min_isr: int, replicas: int) -> int:
@@ -105,6 +118,12 @@ BROKER_MUTANTS = (
         "divergence",
         divergence.diverges,
         "a leader answers with offsets before its log (KAFKA-12996)",
+    ),
+    Mutant(
+        "count-what-is-sent",
+        "notes_fetch",
+        count_what_is_sent,
+        "a fetch counts for the records that its answer brings",
     ),
     Mutant(
         "count-diverging-fetch",

@@ -71,14 +71,19 @@ KRAFT_4_0 = replace(
 """4.0: eligible leader replicas (KIP-966); a new incarnation of a broker leaves the ISRs of the incarnation before
 (KAFKA-18106)."""
 
+NEWEST = KRAFT_4_0
+"""The newest release."""
+
 KRAFT_NEXT = replace(
-    KRAFT_4_0,
+    NEWEST,
     name="next",
     eligible_leaders=partition_change.with_assigned_eligible_leaders,
     last_known_leader=partition_change.last_known_leader_if_up,
     departure=brokers.new_incarnation_is_clean_if_it_says_so,
 )
-"""4.0 with the controller's known defects repaired: KAFKA-19522, KAFKA-18635, and eligibility without assignment."""
+"""The newest release with its known defects repaired: KAFKA-19522, KAFKA-18635, and eligibility without assignment."""
 
-KRAFT_RELEASES = tuple(release for release in tuple(vars().values()) if isinstance(release, ControllerProtocol))
+KRAFT_RELEASES = tuple(
+    release for name, release in tuple(vars().items()) if name != "NEWEST" and isinstance(release, ControllerProtocol)
+)
 """The releases above, the oldest first."""

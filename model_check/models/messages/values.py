@@ -70,10 +70,7 @@ FROM_THE_START = RegisteredAt()
 
 
 class KnownFollower(NamedTuple):
-    """A leader's state of a follower: the offset and the broker epoch of its last fetch.
-
-    The fields are some of `FollowerState`; `NOT_REMEMBERED` has the others.
-    """
+    """A leader's state of a follower. The fields are some of `FollowerState`; `NOT_REMEMBERED` has the others."""
 
     end_offset: Offset = UNKNOWN_OFFSET
     broker_epoch: BrokerEpoch = NEVER_FETCHED

@@ -41,6 +41,7 @@ MIN_ISR = {**_bounds(2, 1, 1, 2), "acks": "all", "unclean": True}
 PUBLISHED_STUDIES = (
     Study(
         name="kip-101-loss",
+        hazard="Z1",
         title="A restarted follower throws away a committed record",
         summary="truncation to the high watermark loses an acknowledged record when the follower is elected next",
         reference="KIP-101, scenario 1; KAFKA-1211",
@@ -67,6 +68,7 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="kip-101-divergence",
+        hazard="Z2",
         title="Two replicas hold different committed records at one offset",
         summary="truncation to the high watermark keeps a record that another leader has replaced",
         reference="KIP-101, scenario 2; KAFKA-1211",
@@ -97,6 +99,7 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="kip-279-fast-leader-changes",
+        hazard="Z3",
         title="Two leader changes in quick succession defeat KIP-101",
         summary="a follower asks about an epoch that its leader has never seen, and keeps a record of it",
         reference="KIP-279; KAFKA-6361",
@@ -124,6 +127,7 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="kafka-7415-own-epoch",
+        hazard="Z4",
         title="A leader without a record of its own epoch cannot say where the last one ended",
         summary="an undefined answer sends the follower back to its high watermark, below a committed record",
         reference="KAFKA-7415",
@@ -150,6 +154,7 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="epochs-out-of-order",
+        hazard="Z3",
         title="Unfenced fetches put a log's epochs out of order, and KIP-279's questions then find nothing",
         summary="a follower in an older epoch fetches a record of a later one, then leads in an epoch in between",
         reference="found by this checker; KIP-320 repairs it",
@@ -180,6 +185,7 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="kip-320-zombie",
+        hazard="Z5",
         title="A follower truncates by the answer of a deposed leader",
         summary="a follower does not know that its leader is deposed, and truncates what the true leader has committed",
         reference="KIP-320; KAFKA-6880",
@@ -206,6 +212,7 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="kip-320-first-try",
+        hazard="Z6",
         title="The first draft of KIP-320: compare the last record's epoch, truncate when refused",
         summary="the epoch of the last record shows that logs agree now, not that the follower will keep its log",
         reference="the first draft of KIP-320; refuted by the authors of its TLA+ model",
@@ -232,6 +239,7 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="unfenced-truncation",
+        hazard="Z7",
         title="Without a fence on OffsetForLeaderEpoch: a comparison that is out of date when it counts",
         summary="a follower compares its log with that of a broker that does not lead yet, and that changes before it does",
         reference="KIP-320; `Kip320.tla`",
@@ -258,6 +266,7 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="unfenced-fetch",
+        hazard="Z5",
         title="Without a fence on fetches: a deposed leader knows of a commit that its ISR does not share",
         summary="no committed record is lost, but a deposed leader counts a record of a later epoch as committed",
         reference="KIP-320; one of its rules weakened",
@@ -284,6 +293,7 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="high-watermark-without-epoch",
+        hazard="Z8",
         title="A leader counts what a follower acknowledged in another epoch",
         summary="the follower has yet to follow the leader of an epoch in between, and truncates what was counted",
         reference="KIP-320; `Kip320.tla`",
@@ -309,6 +319,7 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="join-before-epoch-start",
+        hazard="Z9",
         title="A follower joins the ISR of a leader that does not know yet what is committed",
         summary="a new leader's high watermark is behind, so reaching it is not enough to be in sync",
         reference="KAFKA-7128; KIP-320",
@@ -334,6 +345,7 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="async-isr-committed-only",
+        hazard="Z10",
         title="The high watermark does not wait for a replica whose admission is under way",
         summary="the controller has admitted a follower; the leader does not know that yet, and commits without it",
         reference="KIP-497",
@@ -362,6 +374,7 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="async-isr-shrink-early",
+        hazard="Z10",
         title="A leader drops a follower before the controller has agreed",
         summary="the controller still counts a follower as in sync that the leader no longer waits for",
         reference="KIP-497",
@@ -387,6 +400,7 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="unclean-election",
+        hazard="Z15",
         title="Unclean election: two brokers commit different records at one offset",
         summary="an out-of-sync replica leads without the committed records, and writes others at their offsets",
         reference="KIP-106; `unclean.leader.election.enable`",
@@ -411,6 +425,7 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="acks-1",
+        hazard="Z16",
         title="acks=1: an acknowledged record that was never committed",
         summary="an acknowledgement by the leader alone is void once another broker leads",
         reference="the producer setting `acks`",
@@ -435,6 +450,7 @@ PUBLISHED_STUDIES = (
     ),
     Study(
         name="min-isr-1",
+        hazard="Z17",
         title="acks=all with min.insync.replicas=1: one replica is enough",
         summary="the producer gets its acknowledgement when the only in-sync replica has the record",
         reference="the topic setting `min.insync.replicas`",

@@ -37,6 +37,7 @@ ONE_POWER_LOSS: dict[str, Any] = {"brokers": 2, "elections": 0, "unclean_shutdow
 KAFKA_STUDIES = (
     Study(
         name="latest-offset",
+        hazard="Z18",
         title="A consumer is sent back by a new leader",
         summary="a new leader's high watermark is behind, so its latest offset is before records that consumers have read",
         reference="KIP-207",
@@ -61,6 +62,7 @@ KAFKA_STUDIES = (
     ),
     Study(
         name="diverging-fetch",
+        hazard="Z22",
         title="A leader counts the end of a log that is about to be truncated",
         summary="a fetch that is answered with a divergence still counts for the high watermark",
         reference="KAFKA-13141",
@@ -84,6 +86,7 @@ KAFKA_STUDIES = (
     ),
     Study(
         name="rolled-back-proposal",
+        hazard="Z10",
         title="A leader drops a proposal that the controller has granted",
         summary="an error that proves nothing counts as a refusal, and the leader commits without the new member",
         reference="KIP-497; `Partition.handleAlterPartitionError`",
@@ -109,6 +112,7 @@ KAFKA_STUDIES = (
     ),
     Study(
         name="fenced-replica",
+        hazard="Z12",
         title="A replica that is fenced, and has lost its log, joins the ISR",
         summary="a proposal is granted although the new member is fenced, and has restarted since",
         reference="KIP-841, KAFKA-13916; KIP-903",
@@ -134,6 +138,7 @@ KAFKA_STUDIES = (
     ),
     Study(
         name="high-watermark-before-truncation",
+        hazard="Z21",
         title="A follower takes the high watermark before it truncates",
         summary="a record that the leader does not have counts as committed, if one truncation is not enough",
         reference="KAFKA-14704",
@@ -161,6 +166,7 @@ KAFKA_STUDIES = (
     ),
     Study(
         name="earlier-incarnation",
+        hazard="Z11",
         title="A fetch of an earlier incarnation counts for one that has lost the records",
         summary="a fetch from before a loss of power is handled after the broker has come back, and counts",
         reference="KIP-903; KAFKA-14139",
@@ -188,6 +194,7 @@ KAFKA_STUDIES = (
     ),
     Study(
         name="forgotten-proposal",
+        hazard="Z30",
         title="A late announcement makes a leader drop a proposal",
         summary=("metadata that are not new drop a later proposal, and the leader does not wait for the new member"),
         reference="found by this checker; open in Kafka 3.3 to 4.0, see [the finding](../findings/forgotten-proposal.md)",
@@ -214,6 +221,7 @@ KAFKA_STUDIES = (
     ),
     Study(
         name="missed-epoch",
+        hazard="Z19",
         title="A leader that missed an epoch counts records that a follower has truncated",
         summary="two elections reach the old leader at once, and it relies on a fetch made before the follower truncated",
         reference="found by this checker; open in Kafka 0.9 to 4.0, see [the finding](../findings/missed-epoch.md)",
@@ -241,6 +249,7 @@ KAFKA_STUDIES = (
     ),
     Study(
         name="late-divergence",
+        hazard="Z20",
         title="A late answer of an earlier epoch makes a follower truncate committed records",
         summary="an answer counts if leader and offset are the same again, even if other leaders were in between",
         reference="KAFKA-18991",
@@ -264,6 +273,7 @@ KAFKA_STUDIES = (
     ),
     Study(
         name="forgotten-epoch",
+        hazard="Z28",
         title="An answer without records makes a follower clear its last fetched epoch",
         summary="the next fetch names no epoch, so the leader cannot see that the logs diverge, and counts it",
         reference="KAFKA-15510",
@@ -291,6 +301,7 @@ KAFKA_STUDIES = (
     ),
     Study(
         name="records-read-late",
+        hazard="Z24",
         title="An answer carries records that were written after it was made",
         summary="a follower appends records of an epoch that it has not reached, after one that their leader never had",
         reference="KAFKA-18723",
@@ -317,6 +328,7 @@ KAFKA_STUDIES = (
     ),
     Study(
         name="below-min-isr",
+        hazard="Z14",
         title="A leader commits with fewer in-sync replicas than min.insync.replicas",
         summary=(
             "the high watermark moves with a leader alone in its ISR, and a former member is elected without the record"
@@ -340,6 +352,7 @@ KAFKA_STUDIES = (
     ),
     Study(
         name="last-replica-standing",
+        hazard="Z13",
         title="The last replica in the ISR comes back without its records, and is elected",
         summary=("the last member stays in the ISR, so a broker that lost committed records leads, and the others truncate"),
         reference="KIP-966",
@@ -365,6 +378,7 @@ KAFKA_STUDIES = (
     ),
     Study(
         name="unclean-incarnation-in-isr",
+        hazard="Z13",
         title="A broker that lost its records keeps its place in the ISR",
         summary="a broker restarts before the controller has noticed, and its loss of records stays unknown",
         reference="KIP-966; KAFKA-18106",

@@ -49,5 +49,8 @@ def index(tellings: list[Telling]) -> str:
 
 
 def _hazard_line(hazard: Hazard) -> str:
-    told = ", ".join(f"[{name}]({name}.md)" for name in hazard.studies) or f"none: {hazard.why}"
-    return f"| {hazard.name} | {hazard.what} | {hazard.reference} | {told} |"
+    told = (
+        ", ".join(f"[{study.name}]({study.name}.md)" for study in STUDIES if study.hazard == hazard.name)
+        or f"none: {hazard.why}"
+    )
+    return f"| {hazard.name} | {hazard.what} | {hazard.reference} | {', '.join(told) or f'none: {hazard.why}'} |"

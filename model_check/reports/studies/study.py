@@ -34,6 +34,7 @@ class Configuration(NamedTuple):
 class Study:
     """A failure of a version or release, and its repair.
 
+    - `hazard`: the number of the failure in `hazards.py`; empty if it is not listed there;
     - `reference`: where Kafka's developers discuss it;
     - `setup`: what the reader must know before the run; `outcome`: what the run has done in the end;
     - `invariant`: the property that fails in `failing` and holds in `repaired`;
@@ -51,3 +52,4 @@ class Study:
     rules: tuple[Callable[..., Any], ...]
     repair: str
     repaired: Configuration
+    hazard: str = ""

@@ -4,7 +4,7 @@ from spec.broker.leader.isr import consider_joining
 from spec.broker.partition import Broker, Handled, Partition, advance, complete_waiting, last_stable_offset_of, role_of
 from spec.broker.rules.divergence import Divergence, is_diverging
 from spec.broker.rules.fencing import check_assigned
-from spec.broker.rules.followers import after_fetch, follower_of, with_follower
+from spec.broker.rules.followers import follower_of, with_follower
 from spec.broker.rules.reading import is_follower, isolation_of, needs_leader, visible_end
 from spec.log.algebra import LogT
 from spec.log.local_log import read
@@ -28,7 +28,7 @@ def handle_fetch(broker: Broker, partition: Partition[LogT], request: FetchReque
     error = broker.protocol.check_replica_epoch(broker.brokers, request.replica, request.broker_epoch)
     if error != Error.NONE:
         return Step(partition, (Reply(FetchResponse(error)),))
-    noted = note_fetch(partition, request, now)
+    noted = note_fetch(broker, partition, request, now)
     after = after_noted_fetch(broker, partition, noted, request.replica, now)
     return Step(after.state, (*after.effects, Reply(answer)))
 
@@ -56,12 +56,12 @@ def read_partition(broker: Broker, partition: Partition[LogT], request: FetchReq
     return answer._replace(records=found.records) if found.error == Error.NONE else FetchResponse(found.error)
 
 
-def note_fetch(partition: Partition[LogT], request: FetchRequest, now: int) -> Partition[LogT]:
+def note_fetch(broker: Broker, partition: Partition[LogT], request: FetchRequest, now: int) -> Partition[LogT]:
     """The leader's state with the follower's log end from its fetch. **Kafka:** `Replica.updateFetchStateOrThrow`."""
     before = follower_of(partition.followers, request.replica)
     assert before is not None, f"replica {request.replica} is not assigned, so its fetch is not answered"
     offset, leader_end = request.fetch.fetch_offset, partition.local.log.end_offset
-    state = after_fetch(before, now, offset, request.start_offset, leader_end, request.broker_epoch)
+    state = broker.protocol.notes_fetch(before, now, offset, request.start_offset, leader_end, request.broker_epoch)
     return partition._replace(followers=with_follower(partition.followers, request.replica, state))
 
 

@@ -13,20 +13,25 @@ NEVER_FETCHED = BrokerEpoch(-2)
 
 
 class FollowerState(NamedTuple):
-    """A follower as its leader knows it.
-
-    Offsets: `end_offset` is the offset of its last fetch, so its log end at that time. `start_offset` is its log start at
-    that time. `leader_end_offset` is the largest log end offset that the leader had at any of its fetches. Times, in
-    milliseconds: `fetch_time` of its last fetch; `caught_up_time`, the last time at which the follower had all of the
-    leader's records, as far as the leader knows. Kafka: `ReplicaState`.
-    """
+    """A follower as its leader knows it. Kafka: `ReplicaState`."""
 
     end_offset: Offset = UNKNOWN_OFFSET
+    """The offset of its last fetch, so its log end at that time."""
+
     start_offset: Offset = UNKNOWN_OFFSET
+    """Its log start at its last fetch."""
+
     leader_end_offset: Offset = Offset(0)
+    """The largest log end offset that the leader had at any of its fetches."""
+
     fetch_time: int = 0
+    """The time of its last fetch, in milliseconds."""
+
     caught_up_time: int = 0
+    """The last time at which it had all of the leader's records, as far as the leader knows, in milliseconds."""
+
     broker_epoch: BrokerEpoch = NEVER_FETCHED
+    """The broker epoch in its last fetch."""
 
 
 UNKNOWN_FOLLOWER = FollowerState()
@@ -65,7 +70,14 @@ def after_fetch(
     elif end_offset >= follower.leader_end_offset:
         caught_up_time = max(caught_up_time, follower.fetch_time)
     seen_end = max(leader_end, follower.leader_end_offset)
-    return FollowerState(end_offset, start_offset, seen_end, now, caught_up_time, broker_epoch)
+    return follower._replace(
+        end_offset=end_offset,
+        start_offset=start_offset,
+        leader_end_offset=seen_end,
+        fetch_time=now,
+        caught_up_time=caught_up_time,
+        broker_epoch=broker_epoch,
+    )
 
 
 def is_caught_up(follower: FollowerState, leader_end: Offset, now: int, max_lag: int) -> bool:
@@ -91,12 +103,13 @@ def forget(follower: FollowerState, now: int, in_isr: bool) -> FollowerState:
 
 
 def keep_offsets(follower: FollowerState, now: int, in_isr: bool, leader_end: Offset) -> FollowerState:
-    """The state of a follower when the leader goes on leading in the next epoch: the offsets of earlier fetches stay.
+    """The state of a follower when the leader goes on leading in the next epoch: the offsets and the broker epoch of earlier
+    fetches stay, and nothing else.
 
     **Kafka:** `Replica.resetReplicaState` without `isNewLeader`.
     """
     time = now if in_isr else 0
-    return follower._replace(leader_end_offset=leader_end, fetch_time=time, caught_up_time=time)
+    return FollowerState(follower.end_offset, follower.start_offset, leader_end, time, time, follower.broker_epoch)
 
 
 def knows_followers_if_it_led(led_before: bool, epoch_before: Epoch, epoch: Epoch) -> bool:

@@ -252,7 +252,7 @@ class LeaderPartition:
     def _fetch_during_race(self, request: FetchRequest, broker: BrokerId, epoch: BrokerEpoch) -> FetchResponse:
         """The parts of a fetch one by one, with other metadata between what is noted and what follows from it."""
         answer = read_partition(self.broker, self.partition, request)
-        noted = note_fetch(self.partition, request, self.now)
+        noted = note_fetch(self.broker, self.partition, request, self.now)
         self._register(broker, broker_epoch=epoch)
         self.epoch_race = None
         self._run(after_noted_fetch(self.broker, self.partition, noted, request.replica, self.now))

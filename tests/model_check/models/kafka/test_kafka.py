@@ -17,6 +17,7 @@ from model_check.models.kafka.values import Cluster, Topic
 from spec.metadata import BrokerRegistration
 from spec.releases.kraft import KRAFT_RELEASES
 from spec.values import BrokerEpoch, BrokerId, Epoch, Incarnation, PartitionEpoch
+from tests.counts import count_of
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import assert_replays, numbers_of
 
@@ -88,7 +89,7 @@ def test_without_disturbances_everything_holds() -> None:
     found = explored(kafka(), everything=True)
     assert found.complete
     assert not violated(found)
-    assert (found.distinct_states, found.transitions, len(found.levels)) == (299, 1217, 17)
+    assert (found.distinct_states, found.transitions, found.depth) == count_of("kafka", symmetry=True, elections=1)
     assert all(verdict.holds for verdict in found.verdicts)
 
 
@@ -117,7 +118,7 @@ def test_a_missed_epoch_loses_nothing_if_followers_are_forgotten() -> None:
     found = explored(kafka(**TWO_ELECTIONS_IN_ONE_DELTA), everything=True)
     assert found.complete
     assert not violated(found)
-    assert found.distinct_states == 20_102
+    assert found.distinct_states == count_of("kafka", symmetry=True, elections=1, fencings=1).states
 
 
 @pytest.mark.slow
@@ -206,7 +207,7 @@ def test_late_fetches_harm_nobody_in_the_repaired_version() -> None:
     found = explored(kafka(late_fetches=1), everything=True)
     assert found.complete
     assert not violated(found)
-    assert (found.distinct_states, found.transitions, len(found.levels)) == (3372, 15454, 19)
+    assert (found.distinct_states, found.transitions, found.depth) == count_of("kafka", symmetry=True, late_fetches=1)
     assert all(verdict.holds for verdict in found.verdicts)
 
 
@@ -215,7 +216,7 @@ def test_requests_that_arrive_again_harm_nobody_in_the_repaired_version() -> Non
     found = explored(kafka(elections=1, values=2, retries=1), everything=True)
     assert found.complete
     assert not violated(found)
-    assert found.distinct_states == 3_209
+    assert found.distinct_states == count_of("kafka", symmetry=True, elections=1, values=2, retries=1).states
     assert [verdict.holds for verdict in found.verdicts if verdict.prop.name == "SentAgain"] == [True]
 
 
@@ -226,16 +227,18 @@ def test_reassignments_tell_no_brokers_apart() -> None:
     found = explored(model)
     assert found.complete
     assert not violated(found)
-    assert found.distinct_states == 6856
+    assert found.distinct_states == count_of("kafka", symmetry=True, elections=0, reassignments=2).states
 
 
 @pytest.mark.slow
 def test_to_ask_for_the_goal_that_a_reassignment_has_already_tells_no_brokers_apart() -> None:
     """The third reassignment may ask for what the second, which waits for its new replica, is to bring."""
-    model = kafka(min_isr=1, elections=0, reassignments=3, values=0)
+    bounds = {"min_isr": 1, "elections": 0, "reassignments": 3, "values": 0}
+    model = kafka(**bounds)
     plain = compiled.explore(model, [], Limits(stop_at_first=False))
     orbits = compiled.explore(model, [], Limits(stop_at_first=False), symmetry=Symmetry(model))
-    assert (plain.distinct_states, orbits.represented, orbits.distinct_states) == (31_273, 31_273, 5_216)
+    assert plain.distinct_states == orbits.represented == count_of("kafka", **bounds).states
+    assert orbits.distinct_states == count_of("kafka", symmetry=True, **bounds).states
     assert plain.actions["CancelReassignment"] > 0
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from model_check.models import MODELS
+from model_check.models.messages import board  # noqa: F401 (makes traces know the words of values)
 from model_check.models.messages.values import (
     FROM_THE_START,
     NOT_DECIDED,

@@ -11,6 +11,7 @@ from model_check.graphs.graph import StateGraph
 from model_check.graphs.liveness import check_liveness
 from model_check.models.kafka.properties.liveness import HEALING
 from model_check.reports import mutants
+from tests.counts import count_of
 from tests.model_check.commands import Command
 from tests.model_check.graphs.lassos import assert_fair_violation
 from tests.model_check.models.kafka.test_kafka import kafka
@@ -76,20 +77,20 @@ def of(**parameters: Any) -> tuple[tuple[str, Any], ...]:
 
 
 KEPT: list[Any] = [
-    pytest.param(of(brokers=2, elections=2), 359, id="elections"),
-    pytest.param(of(brokers=2, min_isr=1, isr_shrinks=1), 935, id="an ISR shrink"),
-    pytest.param(of(brokers=2, elections=0, fencings=1), 341, id="a fencing"),
-    pytest.param(of(elections=1, isr_shrinks=1), 79_255, id="three brokers, an ISR shrink", marks=pytest.mark.slow),
-    pytest.param(of(elections=1, fencings=1), 120_349, id="three brokers, a fencing", marks=pytest.mark.slow),
-    pytest.param(of(elections=0, unclean_shutdowns=1), 19_129, id="three brokers, a power loss", marks=pytest.mark.slow),
-    pytest.param(of(elections=0, clean_shutdowns=1), 23_491, id="three brokers, a clean stop", marks=pytest.mark.slow),
+    pytest.param(of(brokers=2, elections=2), id="elections"),
+    pytest.param(of(brokers=2, min_isr=1, isr_shrinks=1), id="an ISR shrink"),
+    pytest.param(of(brokers=2, elections=0, fencings=1), id="a fencing"),
+    pytest.param(of(elections=1, isr_shrinks=1), id="three brokers, an ISR shrink", marks=pytest.mark.slow),
+    pytest.param(of(elections=1, fencings=1), id="three brokers, a fencing", marks=pytest.mark.slow),
+    pytest.param(of(elections=0, unclean_shutdowns=1), id="three brokers, a power loss", marks=pytest.mark.slow),
+    pytest.param(of(elections=0, clean_shutdowns=1), id="three brokers, a clean stop", marks=pytest.mark.slow),
 ]
 
 
-@pytest.mark.parametrize(("parameters", "states"), KEPT)
-def test_the_repaired_version_keeps_its_promises(parameters: tuple[tuple[str, Any], ...], states: int) -> None:
+@pytest.mark.parametrize("parameters", KEPT)
+def test_the_repaired_version_keeps_its_promises(parameters: tuple[tuple[str, Any], ...]) -> None:
     graph = graph_of(parameters)
-    assert graph.states == states
+    assert graph.states == count_of("kafka", **dict(parameters)).states
     assert broken(graph) == {}
 
 
