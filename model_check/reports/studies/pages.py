@@ -49,8 +49,6 @@ def index(tellings: list[Telling]) -> str:
 
 
 def _hazard_line(hazard: Hazard) -> str:
-    told = (
-        ", ".join(f"[{study.name}]({study.name}.md)" for study in STUDIES if study.hazard == hazard.name)
-        or f"none: {hazard.why}"
-    )
-    return f"| {hazard.name} | {hazard.what} | {hazard.reference} | {', '.join(told) or f'none: {hazard.why}'} |"
+    pages = [f"[{study.name}]({study.name}.md)" for study in STUDIES if study.hazard == hazard.name]
+    told = ", ".join(pages) or f"none: {hazard.why}"
+    return f"| {hazard.name} | {hazard.what} | {hazard.reference} | {told} |"

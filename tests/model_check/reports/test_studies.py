@@ -257,4 +257,6 @@ def test_every_study_has_a_page_and_a_line_in_the_index() -> None:
     assert pages == set(BY_NAME)
     index = (PAGES / "README.md").read_text()
     assert all(f"[{name}]({name}.md)" in index for name in BY_NAME)
-    assert all(f"| {hazard.name} | {hazard.what} |" in index for hazard in HAZARDS)
+    for hazard in HAZARDS:
+        told = ", ".join(f"[{study.name}]({study.name}.md)" for study in STUDIES if study.hazard == hazard.name)
+        assert f"| {hazard.name} | {hazard.what} | {hazard.reference} | {told or f'none: {hazard.why}'} |\n" in index
