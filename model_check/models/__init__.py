@@ -71,7 +71,7 @@ MODELS = {
         ),
         ModelEntry(
             "kafka",
-            "Kafka 0.10 to 4.0, and repaired: brokers and controller over the handlers that a broker runs",
+            "Kafka 0.10 to 4.4, and repaired: brokers and controller over the handlers that a broker runs",
             KAFKA_PARAMETERS,
             {},
             partial(kafka.build, "kafka"),
@@ -79,7 +79,7 @@ MODELS = {
         ),
         ModelEntry(
             "messages",
-            "Kafka 4.0, repaired, with each message in flight by itself: the theorems kafka-next are about it",
+            "Kafka 4.4, repaired, with each message in flight by itself: the theorems kafka-next are about it",
             MESSAGES_PARAMETERS,
             {},
             partial(messages.build, "messages"),

@@ -62,7 +62,7 @@ def matrix_page(rows: list[Row]) -> str:
         "",
         WRITTEN,
         "",
-        "Each release in the model [`kafka`](../kafka-model.md) is Kafka as released, its defects included; `next` is 4.0",
+        "Each release in the model [`kafka`](../kafka-model.md) is Kafka as released, its defects included; `next` is 4.4",
         "with the known ones repaired. Up to 2.8 the controller works on ZooKeeper, from 3.0 on it is a KRaft controller.",
         "Each is explored in these configurations, with min.insync.replicas=2 and acks=all:",
         "",

@@ -12,7 +12,6 @@ from spec.controller.rules.partition_change import (
     Target,
     record_assignment,
     record_eligible_leaders,
-    record_last_known_leader,
     take_from_eligible,
     unchanged,
 )
@@ -87,7 +86,7 @@ def change_partition(
     record = _record_lists(controller, partition, target, record)
     record = _record_isr(controller, partition, target, record)
     if _remembers_leader(controller):
-        record = record_last_known_leader(partition, record)
+        record = controller.protocol.remembers_leader(partition, record)
     record = record_assignment(partition, target, record)
     if target.recovery != partition.recovery:
         record = record._replace(recovery=target.recovery)

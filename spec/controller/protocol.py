@@ -7,7 +7,7 @@ from spec.controller.rules.brokers import Departure
 from spec.controller.rules.partition_change import Elected, Election, Target
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
 from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
+from spec.metadata import BrokerRegistration, MetadataImage, PartitionChangeRecord, PartitionRegistration
 from spec.values import BrokerEpoch, BrokerId, Error, Offset
 
 
@@ -54,6 +54,9 @@ class ControllerProtocol:
 
     last_known_leader: Callable[[PartitionRegistration, Target, frozenset[BrokerId], bool], bool]
     """Whether the last leader may be elected."""
+
+    remembers_leader: Callable[[PartitionRegistration, PartitionChangeRecord], PartitionChangeRecord]
+    """What a change of the partition says about its last known leader, where that is remembered."""
 
     marks_recovering: Callable[[PartitionRegistration], bool]
     """Whether an unclean election sets the partition's recovery state."""

@@ -1,7 +1,9 @@
 """The history of Kafka's broker: each release is the one before with some rules replaced.
 
-A release is Kafka's x.y.0 as it came out, its bugs included. Each broker has its own record, so a cluster in the middle of
-an upgrade has brokers of different releases. Up to 2.8 the controller keeps the state in ZooKeeper, from 3.0 in KRaft.
+A release is Kafka's x.y.0 as it came out, its bugs included; x.y.z is listed where a rule changed in it. From 3.9.1 on, the
+rules were read from the released jars (kafka_2.13, kafka-server and kafka-storage of each version). Each broker has its own
+record, so a cluster in the middle of an upgrade has brokers of different releases. Up to 2.8 the controller keeps the state
+in ZooKeeper, from 3.0 in KRaft.
 """
 
 from dataclasses import replace
@@ -185,10 +187,28 @@ BROKER_3_8 = replace(BROKER_3_7, name="3.8")
 BROKER_3_9 = replace(BROKER_3_8, name="3.9")
 """3.8 and 3.9: nothing here changed."""
 
-BROKER_4_0 = replace(BROKER_3_9, name="4.0", takes_records=fetcher.take_up_to_epoch)
-"""KAFKA-18723: a follower appends no records of an epoch later than its own."""
+BROKER_3_9_1 = replace(
+    BROKER_3_9, name="3.9.1", takes_answer=fetcher.takes_same_epoch, takes_records=fetcher.take_up_to_epoch
+)
+"""KAFKA-18991: an answer counts only in the epoch in which it was asked for. KAFKA-18723: a follower appends no records of
+an epoch later than its own. It came out after 4.0.0."""
 
-NEWEST = BROKER_4_0
+BROKER_4_0 = replace(BROKER_3_9, name="4.0")
+"""Nothing here changed since 3.9.0: 4.0.0 has neither of the repairs of 3.9.1."""
+
+BROKER_4_0_1 = replace(
+    BROKER_4_0, name="4.0.1", takes_answer=fetcher.takes_same_epoch, takes_records=fetcher.take_up_to_epoch
+)
+"""KAFKA-18991 and KAFKA-18723, as in 3.9.1."""
+
+BROKER_4_1 = replace(BROKER_4_0_1, name="4.1")
+BROKER_4_1_1 = replace(BROKER_4_1, name="4.1.1")
+BROKER_4_2 = replace(BROKER_4_1_1, name="4.2")
+BROKER_4_3 = replace(BROKER_4_2, name="4.3")
+BROKER_4_4 = replace(BROKER_4_3, name="4.4")
+"""4.1 to 4.4: nothing here changed."""
+
+NEWEST = BROKER_4_4
 """The newest release."""
 
 BROKER_NEXT = replace(
@@ -196,12 +216,11 @@ BROKER_NEXT = replace(
     name="next",
     announced_isr=announcement.apply_news,
     knows_followers=followers.knows_followers_if_no_epoch_was_missed,
-    takes_answer=fetcher.takes_same_epoch,
     joins=membership.joins_under_min_isr_if_caught_up,
 )
 """The newest release with its known defects repaired.
 
-Follower states kept over missed epochs; proposals dropped for metadata that are not new; KAFKA-18991; KAFKA-19996.
+Follower states kept over missed epochs; proposals dropped for metadata that are not new; KAFKA-19996.
 """
 
 BROKER_RELEASES = tuple(

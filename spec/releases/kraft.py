@@ -1,4 +1,8 @@
-"""The history of Kafka's KRaft controller: each release is the one before with some rules replaced."""
+"""The history of Kafka's KRaft controller: each release is the one before with some rules replaced.
+
+From 4.0 on, the rules were read from kafka-metadata's jars: 4.0.0 to 4.0.2, 4.1.0 to 4.1.2, 4.2.0 to 4.2.2, 4.3.0, 4.3.1,
+and 4.4.0.
+"""
 
 from dataclasses import replace
 
@@ -14,6 +18,7 @@ KRAFT_3_0 = ControllerProtocol(
     complete_reassignment=partition_change.complete_when_added_are_in_sync,
     elect=partition_change.elect_first_in_sync,
     last_known_leader=partition_change.last_known_leader_never,
+    remembers_leader=partition_change.record_last_known_leader,
     marks_recovering=partition_change.never_recovering,
     opens_epoch=partition_change.removes_replica_or_shrinks_isr,
     check_controller_ahead=isr_proposals.controller_knows_best,
@@ -66,22 +71,33 @@ KRAFT_4_0 = replace(
     name="4.0",
     elr_enabled=eligible_leaders_as_configured,
     last_known_leader=partition_change.last_known_leader_up_or_down,
-    departure=brokers.new_incarnation_is_unclean,
+    departure=brokers.new_incarnation_is_clean_if_it_says_so,
 )
-"""4.0: eligible leader replicas (KIP-966); a new incarnation of a broker leaves the ISRs of the incarnation before
-(KAFKA-18106)."""
+"""4.0: eligible leader replicas (KIP-966), which a new cluster does not have unless it is formatted with them. A new
+incarnation of a broker leaves the ISRs of the incarnation before (KAFKA-18106); it may say that this one stopped cleanly
+(KAFKA-18635)."""
 
-NEWEST = KRAFT_4_0
-"""The newest release."""
+KRAFT_4_1 = replace(KRAFT_4_0, name="4.1", last_known_leader=partition_change.last_known_leader_if_up)
+"""4.1: the last known leader must be up (KAFKA-19522). New clusters have eligible leader replicas."""
+
+KRAFT_4_1_1 = replace(KRAFT_4_1, name="4.1.1", remembers_leader=partition_change.record_last_known_leader_once)
+"""4.1.1 and 4.2: the last known leader is remembered from the loss of the leader to the next election."""
+
+KRAFT_4_3 = replace(
+    KRAFT_4_1_1, name="4.3", complete_reassignment=partition_change.complete_when_added_are_in_sync_unless_fewer_stay
+)
+"""4.3 and 4.4: a reassignment waits for the added replicas; for all only if it adds fewer than it removes (KAFKA-19975)."""
+
+NEWEST = KRAFT_4_3
+"""The rules of the newest release."""
 
 KRAFT_NEXT = replace(
     NEWEST,
     name="next",
     eligible_leaders=partition_change.with_assigned_eligible_leaders,
-    last_known_leader=partition_change.last_known_leader_if_up,
-    departure=brokers.new_incarnation_is_clean_if_it_says_so,
+    last_known_leader=partition_change.last_known_leader_if_assigned,
 )
-"""The newest release with its known defects repaired: KAFKA-19522, KAFKA-18635, and eligibility without assignment."""
+"""The newest release with its known defects repaired: only assigned replicas are eligible, or remembered as last known."""
 
 KRAFT_RELEASES = tuple(
     release for name, release in tuple(vars().items()) if name != "NEWEST" and isinstance(release, ControllerProtocol)

@@ -197,13 +197,13 @@ KAFKA_STUDIES = (
         hazard="Z30",
         title="A late announcement makes a leader drop a proposal",
         summary=("metadata that are not new drop a later proposal, and the leader does not wait for the new member"),
-        reference="found by this checker; open in Kafka 3.3 to 4.0, see [the finding](../findings/forgotten-proposal.md)",
+        reference="found by this checker; open in Kafka 3.3 to 4.4, see [the finding](../findings/forgotten-proposal.md)",
         setup=(
             "Three replicas, Kafka 4.0, min.insync.replicas=2. There is no election, and no broker stops: one follower"
             " was too slow, and has caught up. A leader learns its ISR twice: from the answer to its proposal, and later"
             " from the metadata."
         ),
-        failing=Configuration("kafka", {"release": "4.0", **ONE_SHRINK}),
+        failing=Configuration("kafka", {"release": "4.4", **ONE_SHRINK}),
         invariant="CommittedOnNextLeader",
         outcome=(
             "The leader drops the slow follower, and takes the controller's answer; the metadata with the same change"
@@ -224,13 +224,13 @@ KAFKA_STUDIES = (
         hazard="Z19",
         title="A leader that missed an epoch counts records that a follower has truncated",
         summary="two elections reach the old leader at once, and it relies on a fetch made before the follower truncated",
-        reference="found by this checker; open in Kafka 0.9 to 4.0, see [the finding](../findings/missed-epoch.md)",
+        reference="found by this checker; open in Kafka 0.9 to 4.4, see [the finding](../findings/missed-epoch.md)",
         setup=(
             "Three replicas, Kafka 4.0, min.insync.replicas=2, acks=all, clean elections only, no disk loses anything. A"
             " broker takes all metadata that have arrived as one difference, so it may miss epochs. The controller elects"
             " another leader once, and fences a broker once."
         ),
-        failing=Configuration("kafka", {"release": "4.0", **TWO_IN_ONE_DELTA}),
+        failing=Configuration("kafka", {"release": "4.4", **TWO_IN_ONE_DELTA}),
         invariant="AcknowledgedOnNextLeader",
         outcome=(
             "The leader of epoch 0 appends a record; one follower, the witness, fetches it and fetches again, so that the"

@@ -1,4 +1,4 @@
-"""Kafka's replication protocol, message by message (`next`: 4.0 with its known defects repaired).
+"""Kafka's replication protocol, message by message (`next`: 4.4 with its known defects repaired).
 
 A record that an epoch's leader committed is in the log of every later epoch's leader, and on every member of the
 controller's ISR. The model is `messages` with its bounds lifted: fetches, answers, proposals and decisions are in flight in

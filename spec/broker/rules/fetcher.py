@@ -209,7 +209,7 @@ def takes_same_offset(fetcher: FetchState, offset: Offset, asked_in: Epoch) -> b
 def takes_same_offset_when_ready(fetcher: FetchState, offset: Offset, asked_in: Epoch) -> bool:
     """As `takes_same_offset`, and it is fetching; the epoch of the request does not matter (KAFKA-18991).
 
-    **Kafka:** `AbstractFetcherThread.processFetchRequest`, 1.1 to 4.0.
+    **Kafka:** `AbstractFetcherThread.processFetchRequest`, 1.1 to 3.9.0, and 4.0.0.
     """
     return fetcher.status == FetchStatus.FETCHING and fetcher.fetch_offset == offset
 
@@ -217,7 +217,7 @@ def takes_same_offset_when_ready(fetcher: FetchState, offset: Offset, asked_in: 
 def takes_same_epoch(fetcher: FetchState, offset: Offset, asked_in: Epoch) -> bool:
     """As `takes_same_offset_when_ready`, and it follows in the epoch in which it asked.
 
-    **Kafka:** `AbstractFetcherThread.processFetchRequest` (KAFKA-18991, after 4.0).
+    **Kafka:** `AbstractFetcherThread.processFetchRequest` (KAFKA-18991, in 3.9.1, and since 4.0.1).
     """
     return takes_same_offset_when_ready(fetcher, offset, asked_in) and fetcher.leader_epoch == asked_in
 
@@ -235,7 +235,7 @@ def take_up_to_epoch(records: Batches, leader_epoch: Epoch) -> Batches:
 
     The sender may have lost its leadership before the answer's records were read from the log file.
 
-    **Kafka:** `UnifiedLog.appendAsFollower`, `hasHigherPartitionLeaderEpoch` (KAFKA-18723, since 4.0).
+    **Kafka:** `UnifiedLog.appendAsFollower`, `hasHigherPartitionLeaderEpoch` (KAFKA-18723, in 3.9.1, and since 4.0.1).
     """
     later = [position for position, batch in enumerate(records) if batch.leader_epoch > leader_epoch]
     return records[: later[0]] if later else records

@@ -117,7 +117,7 @@ def knows_followers_if_it_led(led_before: bool, epoch_before: Epoch, epoch: Epoc
 
     It may have missed epochs in which other brokers led, and in which its followers have truncated.
 
-    **Kafka:** `Partition.makeLeader`, `isNewLeader` (from 0.9 to 4.0 at least, KAFKA-2721).
+    **Kafka:** `Partition.makeLeader`, `isNewLeader` (from 0.9 to 4.4, KAFKA-2721).
     """
     return led_before
 

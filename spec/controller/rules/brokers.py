@@ -133,22 +133,15 @@ def new_incarnation_is_ignored(
     return Departure.IGNORED
 
 
-def new_incarnation_is_unclean(
-    existing: BrokerRegistration | None, request: BrokerRegistrationRequest, elr_enabled: bool
-) -> Departure:
-    """A new incarnation leaves every ISR of the incarnation before; with eligible leader replicas it counts as unclean.
-
-    **Kafka:** `ClusterControlManager.registerBroker`, `ReplicationControlManager.handleBrokerShutdown` in 4.0 (KAFKA-18106).
-    """
-    return Departure.UNCLEAN if elr_enabled else Departure.LIKE_FENCING
-
-
 def new_incarnation_is_clean_if_it_says_so(
     existing: BrokerRegistration | None, request: BrokerRegistrationRequest, elr_enabled: bool
 ) -> Departure:
-    """As `new_incarnation_is_unclean`, except that a request with the predecessor's broker epoch shows a clean shutdown.
+    """A new incarnation leaves every ISR of the incarnation before. With eligible leader replicas it counts as unclean,
+    unless the request has the predecessor's broker epoch, which shows a clean shutdown.
 
-    **Kafka:** `ClusterControlManager.registerBroker` with KAFKA-18635; `clean_shutdown` files of the broker.
+    **Kafka:** `ClusterControlManager.registerBroker`, `ReplicationControlManager.handleBrokerShutdown` since 4.0
+    (KAFKA-18106, KAFKA-18635); `BrokerServer` reads the epoch from the files of a clean shutdown. Read from kafka-metadata
+    4.0.0.
     """
     clean = existing is not None and request.previous_broker_epoch == existing.broker_epoch
     return Departure.UNCLEAN if elr_enabled and not clean else Departure.LIKE_FENCING

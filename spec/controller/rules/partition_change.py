@@ -94,6 +94,16 @@ def complete_when_all_are_in_sync(target: Target) -> Target:
     return over if is_reassigning(target.adding, target.removing) and remains and in_sync else target
 
 
+def complete_when_added_are_in_sync_unless_fewer_stay(target: Target) -> Target:
+    """A reassignment is over as soon as all *added* replicas are in sync; if it adds fewer than it removes, all that stay.
+
+    **Kafka:** `PartitionReassignmentReplicas.maybeCompleteReassignment` since 4.3 (KAFKA-19975); read from kafka-metadata
+    4.3.0 and 4.4.0.
+    """
+    fewer = len(target.adding) < len(target.removing)
+    return complete_when_all_are_in_sync(target) if fewer else complete_when_added_are_in_sync(target)
+
+
 # ---- eligible leader replicas (KIP-966)
 
 
@@ -159,7 +169,7 @@ def last_known_leader_up_or_down(
 
     Parameters: `enabled`: eligible leader replicas and the last known leader are both in use.
 
-    **Kafka:** `PartitionChangeBuilder.canElectLastKnownLeader` in 4.0.
+    **Kafka:** `PartitionChangeBuilder.canElectLastKnownLeader` in 4.0; read from kafka-metadata 4.0.0, 4.0.1 and 4.0.2.
     """
     return enabled and target.elr == NOBODY and target.isr == NOBODY and len(partition.last_known_elr) == 1
 
@@ -167,12 +177,20 @@ def last_known_leader_up_or_down(
 def last_known_leader_if_up(
     partition: PartitionRegistration, target: Target, acceptable: frozenset[BrokerId], enabled: bool
 ) -> bool:
-    """As `last_known_leader_up_or_down`, and that broker is acceptable, and is a replica.
+    """As `last_known_leader_up_or_down`, and that broker is acceptable.
 
-    **Kafka:** `PartitionChangeBuilder.canElectLastKnownLeader` after KAFKA-19522.
+    **Kafka:** `PartitionChangeBuilder.canElectLastKnownLeader` since 4.1 (KAFKA-19522); read from kafka-metadata 4.1.0.
     """
     remembered = last_known_leader_up_or_down(partition, target, acceptable, enabled)
-    return remembered and partition.last_known_elr <= acceptable & frozenset(target.replicas)
+    return remembered and partition.last_known_elr <= acceptable
+
+
+def last_known_leader_if_assigned(
+    partition: PartitionRegistration, target: Target, acceptable: frozenset[BrokerId], enabled: bool
+) -> bool:
+    """As `last_known_leader_if_up`, and that broker is a replica. **Kafka:** no release."""
+    remembered = last_known_leader_if_up(partition, target, acceptable, enabled)
+    return remembered and partition.last_known_elr <= frozenset(target.replicas)
 
 
 def elect(
@@ -279,11 +297,24 @@ def leads_after(partition: PartitionRegistration, record: PartitionChangeRecord)
 def record_last_known_leader(partition: PartitionRegistration, record: PartitionChangeRecord) -> PartitionChangeRecord:
     """The record with the last known leader: set when the ISR becomes empty, cleared when there is a leader.
 
-    **Kafka:** `PartitionChangeBuilder.maybeUpdateLastKnownLeader`.
+    **Kafka:** `PartitionChangeBuilder.maybeUpdateLastKnownLeader` in 4.0.0 to 4.1.0.
     """
     if record.isr == NOBODY and partition.last_known_elr != {partition.leader}:
         return record._replace(last_known_elr=frozenset({partition.leader}))
     if leads_after(partition, record) and partition.last_known_elr != NOBODY:
+        return record._replace(last_known_elr=NOBODY)
+    return record
+
+
+def record_last_known_leader_once(partition: PartitionRegistration, record: PartitionChangeRecord) -> PartitionChangeRecord:
+    """The record with the last known leader: set when the partition loses its leader, if none is remembered; cleared when a
+    leader is elected.
+
+    **Kafka:** `PartitionChangeBuilder.maybeUpdateLastKnownLeader` since 4.1.1; read from kafka-metadata 4.1.1 and 4.2.0.
+    """
+    if record.leader == NO_LEADER and partition.last_known_elr == NOBODY:
+        return record._replace(last_known_elr=frozenset({partition.leader}))
+    if record.leader not in (NO_LEADER, NO_LEADER_CHANGE) and partition.last_known_elr != NOBODY:
         return record._replace(last_known_elr=NOBODY)
     return record
 

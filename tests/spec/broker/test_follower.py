@@ -18,7 +18,17 @@ from spec.log.record_log import RecordLog
 from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
 from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, Wanted
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from spec.releases.broker import BROKER_2_0, BROKER_2_6, BROKER_2_7, BROKER_2_8, BROKER_3_6, BROKER_4_0, BROKER_NEXT
+from spec.releases.broker import (
+    BROKER_2_0,
+    BROKER_2_6,
+    BROKER_2_7,
+    BROKER_2_8,
+    BROKER_3_6,
+    BROKER_3_9_1,
+    BROKER_4_0,
+    BROKER_4_0_1,
+    BROKER_NEXT,
+)
 from spec.step import Send
 from spec.values import NO_BROKER_EPOCH, NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Error, Offset, Record
 from tests.spec.broker_driver import EPOCH, NOW, OTHER, SELF, broker, follower, log_of, run_of
@@ -210,7 +220,7 @@ def test_2_8_took_the_leaders_watermark_before_it_truncated() -> None:
     }
 
 
-def test_records_of_a_later_epoch_are_not_taken_since_4_0() -> None:
+def test_records_of_a_later_epoch_are_not_taken_since_4_0_1() -> None:
     """KAFKA-18723: the sender was deposed while its answer was being read from the file."""
     before = follower(log_of(4))
     late = answer(1, 5, 6)
@@ -218,9 +228,9 @@ def test_records_of_a_later_epoch_are_not_taken_since_4_0() -> None:
         protocol.name: handle_fetch_response(
             broker(protocol), before, Asked(EPOCH, Offset(1)), late, NOW
         ).state.local.log.end_offset
-        for protocol in (BROKER_3_6, BROKER_4_0)
+        for protocol in (BROKER_3_9_1, BROKER_4_0, BROKER_4_0_1)
     }
-    assert ends == {"3.6": 3, "4.0": 2}
+    assert ends == {"3.9.1": 2, "4.0": 3, "4.0.1": 2}
 
 
 def test_3_6_forgets_its_last_epoch_after_a_first_empty_answer() -> None:

@@ -7,7 +7,7 @@ import pytest
 from spec.controller.protocol import ControllerProtocol, ControllerSettings
 from spec.messages.alter_partition import IsrMember
 from spec.metadata import NOBODY, LeaderRecoveryState, broker_of, is_unfenced
-from spec.releases.kraft import KRAFT_3_2, KRAFT_3_3, KRAFT_3_5, KRAFT_4_0, KRAFT_NEXT
+from spec.releases.kraft import KRAFT_3_2, KRAFT_3_3, KRAFT_3_5, KRAFT_4_0, KRAFT_4_3, KRAFT_NEXT
 from spec.values import NO_LEADER, BrokerId, Error
 from tests.spec.controller_driver import Driver, answer_of, by_version, cluster, ids, named, order, records_of, state_of
 
@@ -277,26 +277,29 @@ def test_a_reassignment_to_what_is_changes_nothing() -> None:
     assert answer_of(Driver(KRAFT_4_0).reassign(1)).error == Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
-@pytest.mark.parametrize(("rules", "leader", "isr"), [(KRAFT_4_0, 4, ids(4)), (KRAFT_NEXT, NO_LEADER, NOBODY)], ids=named)
+@pytest.mark.parametrize(
+    ("rules", "leader", "isr"), [(KRAFT_4_0, 4, ids(4)), (KRAFT_4_3, 4, ids(4)), (KRAFT_NEXT, NO_LEADER, NOBODY)], ids=named
+)
 def test_eligibility_that_outlives_an_assignment_elects_an_empty_replica(
     rules: ControllerProtocol, leader: int, isr: frozenset[BrokerId]
 ) -> None:
-    """A reassignment to broker 4 is cancelled and begun again while fewer replicas than min ISR are in sync.
+    """A reassignment to brokers 4 and 5 is cancelled and begun again while fewer replicas than min ISR are in sync.
 
     Broker 4 had joined the ISR, and left it when that shrank below min ISR: it is eligible. The cancellation takes its
-    replica away, with all records; its eligibility stays in 4.0. Assigned again, and empty, it is elected when the leader
-    goes, without any unclean election.
+    replica away, with all records; its eligibility stays in 4.0 to 4.4. Assigned again, and empty, it is elected when the
+    leader goes, without any unclean election.
     """
     driver = cluster(rules, min_isr=2, eligible_leader_replicas=True)
     driver.start(4)
-    driver.reassign(4, 1, 2)
+    driver.start(5)
+    driver.reassign(4, 5, 1)
     for proposed in ((1, 3, 4), (1, 4), (1,)):
         assert answer_of(driver.alter(driver.proposal(*proposed))).error == Error.NONE
     assert driver.partition.elr == ids(4)
     assert answer_of(driver.reassign()).error == Error.NONE
     assert driver.partition.replicas == order(1, 2, 3)
-    assert driver.partition.elr == (ids(4) if rules == KRAFT_4_0 else NOBODY)
-    assert answer_of(driver.reassign(4, 1, 2)).error == Error.NONE
+    assert driver.partition.elr == (NOBODY if rules == KRAFT_NEXT else ids(4))
+    assert answer_of(driver.reassign(4, 5, 1)).error == Error.NONE
     assert driver.partition.leader == 1
     driver.expire(1)
     assert (driver.partition.leader, driver.partition.isr) == (leader, isr)

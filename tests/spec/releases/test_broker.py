@@ -77,9 +77,10 @@ def test_what_the_rules_that_never_were_allow() -> None:
 
 
 def test_what_was_repaired_is_not_undone_later() -> None:
-    """Except in 2.7, 2.8 and 3.6, which brought bugs with them that the next release took back."""
+    """Except in 2.7, 2.8 and 3.6, which brought bugs with them that the next release took back, and in 4.0.0, which is older
+    than 3.9.1."""
     for rule in RULES:
-        rules = [getattr(version, rule) for version in BROKER_RELEASES]
+        rules = [getattr(version, rule) for version in BROKER_RELEASES if version.name != "3.9.1"]
         distinct = [after for before, after in pairwise([None, *rules]) if after != before]
         back_again = {"counts_fetch", "high_watermark_when_diverging", "last_epoch"}
         assert len(set(distinct)) == len(distinct) - (rule in back_again), rule

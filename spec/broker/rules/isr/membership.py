@@ -58,7 +58,7 @@ def joins_at_any_isr_size(follower: FollowerState, caught_up: bool, under_min_is
 
     Below min ISR the high watermark stands still, so a follower joins and drops out again and again (KAFKA-19996).
 
-    **Kafka:** `Partition.maybeExpandIsr`, up to 4.0 at least.
+    **Kafka:** `Partition.maybeExpandIsr`, up to 4.4.
     """
     return True
 

@@ -19,7 +19,6 @@ from spec.controller.rules.brokers import (
     marks_shutdown_once,
     new_incarnation_is_clean_if_it_says_so,
     new_incarnation_is_ignored,
-    new_incarnation_is_unclean,
     new_registration,
     next_control_state,
     register_again_anew,
@@ -77,22 +76,19 @@ def test_registering_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("existing", "previous", "elr", "in_4_0", "if_it_says_so"),
+    ("existing", "previous", "elr", "departure"),
     [
-        pytest.param(RUN, 10, True, Departure.UNCLEAN, Departure.LIKE_FENCING, id="clean"),
-        pytest.param(RUN, 9, True, Departure.UNCLEAN, Departure.UNCLEAN, id="clean, but another run since"),
-        pytest.param(RUN, -1, True, Departure.UNCLEAN, Departure.UNCLEAN, id="unclean"),
-        pytest.param(None, -1, True, Departure.UNCLEAN, Departure.UNCLEAN, id="never seen"),
-        pytest.param(RUN, -1, False, Departure.LIKE_FENCING, Departure.LIKE_FENCING, id="no eligible leaders"),
+        pytest.param(RUN, 10, True, Departure.LIKE_FENCING, id="clean"),
+        pytest.param(RUN, 9, True, Departure.UNCLEAN, id="clean, but another run since"),
+        pytest.param(RUN, -1, True, Departure.UNCLEAN, id="unclean"),
+        pytest.param(None, -1, True, Departure.UNCLEAN, id="never seen"),
+        pytest.param(RUN, -1, False, Departure.LIKE_FENCING, id="no eligible leaders"),
     ],
 )
-def test_what_a_new_run_ends(
-    existing: BrokerRegistration | None, previous: int, elr: bool, in_4_0: Departure, if_it_says_so: Departure
-) -> None:
+def test_what_a_new_run_ends(existing: BrokerRegistration | None, previous: int, elr: bool, departure: Departure) -> None:
     arguments = existing, registration(2, previous), elr
     assert new_incarnation_is_ignored(*arguments) == Departure.IGNORED
-    assert new_incarnation_is_unclean(*arguments) == in_4_0
-    assert new_incarnation_is_clean_if_it_says_so(*arguments) == if_it_says_so
+    assert new_incarnation_is_clean_if_it_says_so(*arguments) == departure
 
 
 @pytest.mark.parametrize(("offset", "all_of_it", "registered"), [(9, False, False), (10, False, True), (14, True, True)])

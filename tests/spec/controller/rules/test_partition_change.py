@@ -13,12 +13,16 @@ from spec.controller.rules.partition_change import (
     Election,
     Target,
     complete_when_added_are_in_sync,
+    complete_when_added_are_in_sync_unless_fewer_stay,
     complete_when_all_are_in_sync,
     elect,
     elect_first_in_sync,
+    last_known_leader_if_assigned,
     last_known_leader_if_up,
     last_known_leader_never,
     last_known_leader_up_or_down,
+    record_last_known_leader,
+    record_last_known_leader_once,
     removes_replica,
     removes_replica_or_shrinks_isr,
     take_from_eligible,
@@ -176,7 +180,45 @@ def test_the_last_known_leader(
     arguments = (partition(last_known_elr=ids(*remembered)), target(isr=ids(*isr), elr=ids(*elr)), ids(1, 2), enabled)
     assert last_known_leader_up_or_down(*arguments) is up_or_down
     assert last_known_leader_if_up(*arguments) is if_up
+    assert last_known_leader_if_assigned(*arguments) is if_up
     assert last_known_leader_never(*arguments) is False
+
+
+def test_the_last_known_leader_is_assigned() -> None:
+    arguments = (partition(last_known_elr=ids(4)), target(isr=ids(), elr=ids()), ids(1, 4), True)
+    assert last_known_leader_if_up(*arguments)
+    assert not last_known_leader_if_assigned(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("leader", "remembered", "record", "until_4_1_0", "since_4_1_1"),
+    [
+        pytest.param(1, (), {"leader": NO_LEADER, "isr": ids()}, ids(1), ids(1), id="the last one in sync is lost"),
+        pytest.param(1, (), {"leader": NO_LEADER}, None, ids(1), id="the leader is lost, others are in sync"),
+        pytest.param(1, (2,), {"leader": NO_LEADER, "isr": ids()}, ids(1), None, id="another is remembered"),
+        pytest.param(NO_LEADER, (1,), {"leader": BrokerId(2)}, ids(), ids(), id="a leader is elected"),
+        pytest.param(2, (1,), {"isr": ids(2)}, ids(), None, id="there is a leader, and nobody is elected"),
+    ],
+)
+def test_what_is_remembered_of_the_last_leader(
+    leader: int,
+    remembered: tuple[int, ...],
+    record: dict[str, Any],
+    until_4_1_0: frozenset[BrokerId] | None,
+    since_4_1_1: frozenset[BrokerId] | None,
+) -> None:
+    before = partition(leader=leader, last_known_elr=ids(*remembered))
+    change = PartitionChangeRecord(PartitionId(0), **record)
+    assert record_last_known_leader(before, change).last_known_elr == until_4_1_0
+    assert record_last_known_leader_once(before, change).last_known_elr == since_4_1_1
+
+
+def test_since_4_3_a_reassignment_that_grows_waits_only_for_the_added() -> None:
+    slow = target(replicas=order(1, 2, 3, 4), isr=ids(1, 3, 4), adding=ids(3, 4), removing=ids(1))
+    fewer = target(replicas=order(1, 2, 3), isr=ids(3), adding=ids(3), removing=ids(1, 4))
+    assert complete_when_all_are_in_sync(slow) == slow
+    assert complete_when_added_are_in_sync_unless_fewer_stay(slow) == complete_when_added_are_in_sync(slow) != slow
+    assert complete_when_added_are_in_sync_unless_fewer_stay(fewer) == fewer != complete_when_added_are_in_sync(fewer)
 
 
 def test_the_last_known_leader_comes_before_an_unclean_election_of_anybody() -> None:
