@@ -223,7 +223,7 @@ BROKER_NEXT = replace(
 Follower states kept over missed epochs; proposals dropped for metadata that are not new; KAFKA-19996.
 """
 
-BROKER_RELEASES = tuple(
-    release for name, release in tuple(vars().items()) if name != "NEWEST" and isinstance(release, BrokerProtocol)
+BROKER_RELEASES: tuple[BrokerProtocol, ...] = tuple(
+    release for name, release in vars().items() if name.startswith("BROKER_")
 )
 """The releases above, the oldest first."""

@@ -99,7 +99,7 @@ KRAFT_NEXT = replace(
 )
 """The newest release with its known defects repaired: only assigned replicas are eligible, or remembered as last known."""
 
-KRAFT_RELEASES = tuple(
-    release for name, release in tuple(vars().items()) if name != "NEWEST" and isinstance(release, ControllerProtocol)
+KRAFT_RELEASES: tuple[ControllerProtocol, ...] = tuple(
+    release for name, release in vars().items() if name.startswith("KRAFT_")
 )
 """The releases above, the oldest first."""

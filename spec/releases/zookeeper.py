@@ -23,5 +23,5 @@ ZK_2_1 = replace(ZK_1_1, name="2.1", checked_epoch=rules.own_epoch)
 ZK_2_2 = replace(ZK_2_1, name="2.2", epoch_of=rules.current_broker_epoch, has_bounced=rules.bounced)
 """2.2 to 2.8: brokers have epochs (KIP-380). In 2.7 and 2.8 leaders may propose an ISR to the controller (KIP-497)."""
 
-ZK_RELEASES = tuple(release for release in tuple(vars().values()) if isinstance(release, ZkControllerProtocol))
+ZK_RELEASES: tuple[ZkControllerProtocol, ...] = tuple(release for name, release in vars().items() if name.startswith("ZK_"))
 """The releases above, the oldest first."""

@@ -130,3 +130,29 @@ def test_the_exit_status_tells_failures(
 def test_without_a_file_the_usage_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "usage" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"component": "leader_partition", "setup": [{"op": "seed_batches", "batches": [[3, 0]]}]},
+        {"setup": [{"op": "assign", "epoch": "two", "start_offset": [1]}]},
+        {"setup": [{"epoch": 2}]},
+        {"component": "log", "setup": [{"op": "append_leader", "count": None, "leader_epoch": {}}]},
+        {"component": ["log"]},
+    ],
+    ids=str,
+)
+def test_arguments_of_another_form_are_unsupported_and_no_exception(changes: dict[str, object]) -> None:
+    outcome = replay(changed(**changes))
+    assert (outcome.verdict, outcome.reason[:22]) in (
+        ("unsupported", "not in the vocabulary:"),
+        ("unsupported", "component ['log']"),
+    )
+
+
+def test_what_no_broker_can_be_in_fails_and_does_not_end_the_run() -> None:
+    over = {"op": "seed_batches", "batches": [[0, 3, 0], [1, 1, 0]]}
+    outcome = replay(changed(component="leader_partition", setup=[over], expect={}))
+    assert outcome.verdict == "fail"
+    assert "would overwrite a log" in outcome.reason

@@ -5,8 +5,8 @@ what its state must be at the end (`expect`); an operation may carry the answer 
 a list, an absent value is null, an undefined epoch or offset is -1.
 
 A component is a class here with one method per operation. Run a file with `python -m tests.conformance.vectors FILE`: one
-line
-per vector, and exit status 1 if any fails. What no class or method here can do is reported as unsupported, not passed over.
+line for each vector, and exit status 1 if any fails. What no class or method here can do, or what has another form than they
+know, is reported as unsupported: not passed over, and no exception.
 """
 
 import json
@@ -179,8 +179,9 @@ def replay(vector: Vector) -> Outcome:
 
 def _in_each_mode(vector: Vector) -> Iterator[Vector]:
     """An operation `mode` lists values of settings; the vector holds for each combination of them."""
-    modes = [operation for operation in vector["setup"] if operation["op"] == "mode"]
-    others = [operation for operation in vector["setup"] if operation["op"] != "mode"]
+    setup = vector.get("setup", [])
+    modes = [operation for operation in setup if operation.get("op") == "mode"]
+    others = [operation for operation in setup if operation.get("op") != "mode"]
     choices = {name: values for mode in modes for name, values in mode.items() if name != "op"}
     for chosen in product(*choices.values()):
         mode = [{"op": "mode"} | dict(zip(choices, chosen, strict=True))] if modes else []
@@ -196,10 +197,22 @@ def _replay(vector: Vector) -> Outcome:
             _carry_out(component, operation, f"operation {number}, {operation['op']}")
         _compare_state("final", vector["expect"], component.final_state())
     except UnsupportedError as gap:
-        return Outcome(vector["id"], "unsupported", str(gap))
+        return Outcome(_id_of(vector), "unsupported", str(gap))
     except MismatchError as failure:
-        return Outcome(vector["id"], "fail", str(failure))
-    return Outcome(vector["id"], "pass")
+        return Outcome(_id_of(vector), "fail", str(failure))
+    except AssertionError as failure:
+        return Outcome(_id_of(vector), "fail", f"our own bug, or a state that no broker is in: {failure}")
+    except UNREADABLE as gap:
+        return Outcome(_id_of(vector), "unsupported", f"not in the vocabulary: {type(gap).__name__}: {gap}")
+    return Outcome(_id_of(vector), "pass")
+
+
+UNREADABLE = (TypeError, ValueError, LookupError, AttributeError)
+"""What a component raises for arguments of another form than it knows."""
+
+
+def _id_of(vector: Vector) -> str:
+    return str(vector.get("id", "a vector without id"))
 
 
 def _carry_out(component: Component, operation: dict[str, Any], which: str) -> None:

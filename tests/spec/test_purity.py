@@ -71,7 +71,7 @@ def complaints(source: str) -> Iterator[str]:
 def _lists_releases(statement: ast.stmt) -> bool:
     """Whether a statement of a file collects the releases that the file defines: `X_RELEASES = …`."""
     match statement:
-        case ast.Assign(targets=[ast.Name(id=name)]):
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
             return name.endswith("_RELEASES")
     return False
 
