@@ -156,3 +156,32 @@ def test_what_no_broker_can_be_in_fails_and_does_not_end_the_run() -> None:
     outcome = replay(changed(component="leader_partition", setup=[over], expect={}))
     assert outcome.verdict == "fail"
     assert "would overwrite a log" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("role", "current", "error"),
+    [
+        ("leader", 5, "NONE"),
+        ("leader", 4, "FENCED_LEADER_EPOCH"),
+        ("leader", 6, "UNKNOWN_LEADER_EPOCH"),
+        ("leader", None, "NONE"),
+        ("follower", 5, "NOT_LEADER_OR_FOLLOWER"),
+        ("follower", 4, "FENCED_LEADER_EPOCH"),
+        ("online_partition_without_log", 5, "NOT_LEADER_OR_FOLLOWER"),
+        ("not_in_metadata", 5, "UNKNOWN_TOPIC_OR_PARTITION"),
+    ],
+)
+def test_whoever_is_asked_for_an_epochs_end_checks_the_epoch_of_the_request(
+    role: str, current: int | None, error: str
+) -> None:
+    host = {"op": "host", "role": role, "leader_epoch": 5, "log_end_offset_for": {"3": [3, 7]}}
+    end = (3, 7) if error == "NONE" else (-1, -1)
+    answer = {"error": error, "epoch": end[0], "end_offset": end[1]}
+    asked = {"op": "offset_for_leader_epoch", "current_leader_epoch": current, "leader_epoch": 3, "expect": answer}
+    vector = changed(component="offset_for_leader_epoch_api", setup=[host, asked], expect={})
+    assert replay(vector) == Outcome("example", "pass")
+
+
+def test_a_role_that_is_not_known_is_unsupported() -> None:
+    vector = changed(component="offset_for_leader_epoch_api", setup=[{"op": "host", "role": "observer"}], expect={})
+    assert replay(vector) == Outcome("example", "unsupported", "role observer")

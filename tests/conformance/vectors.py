@@ -108,19 +108,22 @@ def _entry_or_null(entry: EpochEntry) -> list[int] | None:
 class OffsetForLeaderEpochApi:
     """`offset_for_leader_epoch_api`: one broker, asked about one partition."""
 
-    SELF = BrokerId(0)
-    EPOCH = Epoch(7)
+    SELF, OTHER = BrokerId(0), BrokerId(1)
+    WITHOUT_LOG = ("not_in_metadata", "in_metadata_without_log", "online_partition_without_log")
 
     def __init__(self) -> None:
         self.host_role = "not_in_metadata"
+        self.leader_epoch = Epoch(7)
         self.log = EMPTY_LOG
 
     def final_state(self) -> dict[str, Any]:
         return {}
 
-    def host(self, role: str, log_end_offset_for: dict[str, list[int]] | None = None) -> None:
-        """What the broker is to the partition; for a leader: where the epochs of its log end."""
-        self.host_role = role
+    def host(self, role: str, log_end_offset_for: dict[str, list[int]] | None = None, leader_epoch: int = 7) -> None:
+        """The broker's role; of a leader or follower: its leader epoch, and where the epochs of its log end."""
+        if role not in ("leader", "follower", *self.WITHOUT_LOG):
+            raise UnsupportedError(f"role {role}")
+        self.host_role, self.leader_epoch = role, Epoch(leader_epoch)
         self.log = _log_with_epoch_ends(log_end_offset_for or {})
 
     def offset_for_leader_epoch(self, current_leader_epoch: int | None, leader_epoch: int) -> dict[str, Any]:
@@ -128,9 +131,10 @@ class OffsetForLeaderEpochApi:
         return {"error": response.error.name, "epoch": response.end.leader_epoch, "end_offset": response.end.end_offset}
 
     def _response(self, claimed: Epoch, asked: Epoch) -> OffsetForLeaderEpochResponse:
-        if self.host_role != "leader":
-            return offset_for_leader_epoch_without_log(self.host_role == "online_partition_without_log")
-        role = LeaderAndIsr(self.SELF, self.EPOCH, frozenset({self.SELF}))
+        if self.host_role in self.WITHOUT_LOG:
+            return offset_for_leader_epoch_without_log(self.host_role != "not_in_metadata")
+        leader = self.SELF if self.host_role == "leader" else self.OTHER
+        role = LeaderAndIsr(leader, self.leader_epoch, frozenset({self.SELF, self.OTHER}))
         verdict = check_serves(self.SELF, role, claimed, leader_only=True)
         return answer_offset_for_leader_epoch(verdict, look_up_as_released(self.log, asked))
 

@@ -51,6 +51,15 @@ def test_a_fetch_from_the_leaders_end_catches_up_now() -> None:
     assert noted(UNKNOWN_FOLLOWER, 100, 5, 5).caught_up_time == 100
 
 
+def test_one_record_behind_is_not_caught_up() -> None:
+    """Neither by this fetch, nor by where the leader ended at the fetch before, nor by its end once the time is over."""
+    behind = noted(UNKNOWN_FOLLOWER, 100, 4, 5)
+    assert behind.caught_up_time == 0
+    assert noted(behind, 200, 4, 9).caught_up_time == 0
+    assert not is_caught_up(behind, Offset(5), LAG + 1, LAG)
+    assert is_caught_up(behind, Offset(4), LAG + 1, LAG)
+
+
 def test_a_fetch_from_where_the_leader_ended_before_caught_up_then() -> None:
     before = noted(UNKNOWN_FOLLOWER, 100, 3, 5)
     assert before.caught_up_time == 0
