@@ -1,1 +1,1 @@
-"""Proofs by Z3 over the very functions that the checker explores: logs and epochs of any length. See `docs/proofs.md`."""
+"""Proofs by Z3 over the functions that the checker explores, for logs and epochs of any length. See `docs/proofs.md`."""

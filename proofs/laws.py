@@ -1,11 +1,11 @@
 """The laws of the log algebra (`spec.log.Log`), one list for every carrier and for the prover.
 
-A law is a function that gives true for whatever logs, offsets and epochs it is called with; its name, and a sentence,
-say what it means. Tests check every law on the carriers that programs use; the prover evaluates the same functions on
+A law is a function that returns true for all logs, offsets and epochs that it is called with. Its name, and a sentence,
+say what it means. Tests check every law on the carriers that programs use. The prover evaluates the same functions on
 symbolic logs (`proofs.symbolic.log`), where it assumes some of them and proves the rest. So laws speak of one offset at a
-time and use nothing but the algebra. What a law needs is read off its parameters:
+time and use nothing but the algebra. The parameters of a law say what it needs:
 
-- `log`, `other`: logs of one carrier, often with a common beginning; the latest epoch may have been opened only;
+- `log`, `other`: logs of one carrier, often with a common beginning; the latest epoch may only have been opened;
 - `follower`, `leader`: logs of two replicas that one series of leaders has written;
 - `batches`, `more`: batches to append, of few records;
 - `batch`, `next_batch`: batches to append, of any number of records; `part`: fewer records than `batch` has;
@@ -32,7 +32,7 @@ LogT = TypeVar("LogT", bound=Log)
 class Carrier(Generic[LogT]):
     """How a kind of log is made, and which of the laws it claims.
 
-    `log` makes one of (epoch, value) pairs and a start offset. `keeps_any_order` says that it also keeps records whose
+    `log` makes a log from (epoch, value) pairs and a start offset. `keeps_any_order` says that it also keeps records whose
     epochs go back, which an epoch history cannot represent; `compares_logs`, that it has `holds_as` and `agreement_end`;
     `keeps_values`, that reading shows the records' values.
     """
@@ -56,7 +56,7 @@ class Law:
 
     @property
     def parameters(self) -> frozenset[str]:
-        """What the law and its premise speak of."""
+        """The parameters of the law and its premise."""
         return frozenset(signature(self.holds).parameters) | frozenset(signature(self.given).parameters)
 
     @property
@@ -85,7 +85,7 @@ LAWS: list[Law] = []
 def law(
     statement: str, *, given: Callable[..., bool] = lambda: True, in_order: bool = False
 ) -> Callable[[Callable[..., bool]], Callable[..., bool]]:
-    """Put a function on the list of laws."""
+    """Add a function to the list of laws."""
 
     def add(holds: Callable[..., bool]) -> Callable[..., bool]:
         LAWS.append(Law(holds.__name__, statement, given, holds, in_order))
@@ -622,9 +622,9 @@ def released_exchange_finds_the_agreement(follower: Log, leader: Log) -> bool:
 
 
 def written_by_one_series_of_leaders(log: Log, other: Log) -> bool:
-    """Epochs never go back, and where two logs have the same epoch at an offset, they hold the same up to there.
+    """Epochs never go back, and if two logs have the same epoch at an offset, they hold the same records up to there.
 
-    An epoch has one leader, so this is log matching, stated by epoch. It is what the exchange relies on.
+    An epoch has one leader, so this is log matching, stated by epoch. The exchange relies on it.
     """
     for each in (log, other):
         epochs = [record.leader_epoch for record in records_of(each.read(each.start_offset, each.end_offset))]

@@ -1,4 +1,4 @@
-"""What a rule must avoid to be evaluated on symbolic values, read from its source.
+"""Checks the source of rules for what cannot be evaluated on symbolic values.
 
 A symbolic value answers comparisons and the log algebra, and nothing else. So a rule compares values with `==`, not `is`; it
 keeps no dictionary or set by offset or epoch, and takes no index or range from one; it does not ask for hashes or types; and
@@ -17,24 +17,24 @@ FORMATS = ("log/checkpoint_files.py",)
 """Files of `spec/` that read and write text: no rule calls them."""
 
 TYPE_QUESTIONS = {"hash", "id", "isinstance", "issubclass", "type", "int", "float", "range", "divmod", "hex", "bin"}
-"""Functions that a symbolic number, set or log cannot answer."""
+"""Functions that do not work on a symbolic number, set or log."""
 
 COUNTED = ("Offset", "Epoch", "PartitionEpoch")
-"""Types of numbers that may stand for many."""
+"""Types of numbers that may be symbolic."""
 
 COUNTING_NAMES = ("offset", "epoch", "high_watermark")
-"""How names of offsets and epochs end."""
+"""Endings of names of offsets and epochs."""
 
 
 def complaints(source: str) -> Iterator[str]:
-    """What keeps a source text from being evaluated symbolically, with line numbers."""
+    """The problems that keep a source text from being evaluated symbolically, with line numbers."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.expr | ast.arg):
             yield from (f"{problem}: line {node.lineno}" for problem in _problems(node))
 
 
 def complaints_about_rules(folder: Path) -> list[str]:
-    """The same for every file of rules in `spec/`."""
+    """The complaints about every file of rules in `spec/`."""
     found = []
     for file in sorted(folder.rglob("*.py")):
         name = file.relative_to(folder).as_posix()

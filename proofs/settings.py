@@ -1,4 +1,4 @@
-"""How a theorem is to be proved."""
+"""The settings of a proof."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,14 +7,14 @@ from typing import Literal
 from proofs.effort import EMERGENCY_S
 
 ANY: Literal["any"] = "any"
-"""In place of a number of replicas: however many there are."""
+"""Stands for a number of replicas: any number of them."""
 
 Replicas = int | Literal["any"]
 
 
 @dataclass(frozen=True, slots=True)
 class ProofSettings:
-    """Of which theorem, for how many replicas, against which mutant, and with how much effort."""
+    """The theorem, the number of replicas, the mutant, and the effort."""
 
     theorem: str
     replicas: Replicas
@@ -26,9 +26,9 @@ class ProofSettings:
     seed: int = 0
     export: Path | None = None
     runs_from: int | None = None
-    """Refute by runs from the initial state of so many states or more."""
+    """Refute by runs of this many states or more, from the initial state."""
     search: int = 60_000_000
-    """How much Z3 may do to find a counterexample where no proof is found; with 0 none is looked for."""
+    """How much Z3 may do to find a counterexample if no proof is found; with 0 it does not search."""
     without: frozenset[str] = field(default_factory=frozenset)
     """Conjuncts that are left out, to see what fails without them."""
 
@@ -41,5 +41,5 @@ class ProofSettings:
 
     @property
     def replicas_in_words(self) -> str:
-        """For how many replicas."""
+        """The number of replicas, in words."""
         return "any number of replicas" if self.replicas == ANY else f"{self.replicas} replicas"

@@ -31,7 +31,7 @@ Option = Callable[[Command], Command]
 
 
 def together(argument: str, names: Sequence[str], record: Callable[..., Any], options: Sequence[Option]) -> Option:
-    """Options that a command gets in one argument: a record, made of the values that have these names."""
+    """Options that a command gets in one argument: a record made of the values with these names."""
 
     def decorate(command: Command) -> Command:
         @wraps(command)
@@ -72,7 +72,7 @@ def shown_options(itf: str) -> Option:
 def model_options(command: Command) -> Command:
     """Every parameter of every model as an option, together in the argument `parameters`.
 
-    Which of them a model takes is checked when it is built.
+    Building a model checks which of them it takes.
     """
     parameters = _union_of_parameters()
     names = [parameter.name for parameter in parameters]
@@ -99,7 +99,7 @@ def _entry(name: str) -> ModelEntry:
 
 
 def build(name: str, parameters: dict[str, Any]) -> Any:
-    """The model of this name with the parameters that were given; wrong ones are bad usage."""
+    """The model with this name and the given parameters; wrong parameters are bad usage."""
     given = {option: value for option, value in parameters.items() if value not in (None, ())}
     try:
         return _entry(name).build(given)
@@ -108,13 +108,13 @@ def build(name: str, parameters: dict[str, Any]) -> Any:
 
 
 class StoppedError(click.ClickException):
-    """Work that did not come to an end."""
+    """The work did not finish."""
 
     exit_code = STOPPED
 
 
 class Output:
-    """A file to be written once the work is done; that it can be written is made sure before the work starts."""
+    """A file to write when the work is done. Whether it can be written is checked before the work starts."""
 
     def __init__(self, path: str | None) -> None:
         self.path = path
@@ -134,7 +134,7 @@ class Output:
 
 @contextmanager
 def progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
-    """Progress on stderr: a line that is rewritten on a terminal, a line now and then elsewhere, nothing if not shown."""
+    """Progress on stderr: a rewritten line on a terminal, a line now and then elsewhere, nothing if it is not shown."""
     if not shown:
         yield None
         return
@@ -148,7 +148,7 @@ def progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
 
 
 def chosen_properties(model: Any, names: tuple[str, ...], everything: bool) -> list[Any]:
-    """The properties of these names; without any, those by default, or all."""
+    """The properties with these names. Without names, the default properties, or all."""
     known = [prop.name for prop in model.properties]
     for name in names:
         if name not in known:

@@ -1,4 +1,4 @@
-"""`kspec graph`, `kspec stats` and `kspec liveness`: what needs the whole graph of a model."""
+"""`kspec graph`, `kspec stats` and `kspec liveness`: the commands that need the whole graph of a model."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ def _graph_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def _extra(*libraries: str, purpose: str) -> Iterator[None]:
-    """Say in one line what is missing: libraries of an extra, or the end of an exploration (exit status 3)."""
+    """Report in one line missing libraries of an extra, or an exploration that did not finish (exit status 3)."""
     from model_check.extras import MissingExtraError, need
     from model_check.graphs.graph import GraphError
 
@@ -195,7 +195,7 @@ def _chosen_liveness(model: Any, names: tuple[str, ...]) -> list[Any]:
 def _assumptions(
     model: Any, weak: tuple[str, ...], strong: tuple[str, ...], without: tuple[str, ...]
 ) -> Callable[[Any], list[Any]]:
-    """What is assumed for a property: declared by the model, then by the property, then what options say."""
+    """The fairness assumed for a property: that of the model, then that of the property, then that of the options."""
     from model_check.core.model import Fairness
     from model_check.core.temporal import assumed
 

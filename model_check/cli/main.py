@@ -21,7 +21,7 @@ from model_check.version import VERSION
 
 
 def main() -> NoReturn:
-    """Run `kspec`: what was wrong with its use is told in one line, with exit status 2."""
+    """Run `kspec`. Bad usage is reported in one line, with exit status 2."""
     if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -42,7 +42,7 @@ def main() -> NoReturn:
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:
-    """Do at SIGTERM what is done at Ctrl-C, also where that is ignored, as in the background of a script."""
+    """Handle SIGTERM like Ctrl-C, even where Ctrl-C is ignored, as in the background of a script."""
     at_ctrl_c = signal.getsignal(signal.SIGINT)
     if not callable(at_ctrl_c):
         raise KeyboardInterrupt

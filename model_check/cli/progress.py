@@ -11,7 +11,7 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 class ProgressLine:
-    """One line that is rewritten on a terminal; elsewhere a line every ten seconds."""
+    """One line that is rewritten on a terminal; a new line every ten seconds elsewhere."""
 
     def __init__(self, stream: TextIO) -> None:
         self.console = Console(file=stream)
@@ -21,7 +21,7 @@ class ProgressLine:
             self.status.start()
 
     def report(self, progress: Progress) -> None:
-        """Show how far an exploration is."""
+        """Show how far an exploration has come."""
         rate = progress.distinct_states / max(progress.seconds, 1e-3)
         text = (
             f"level {progress.level}: {progress.distinct_states:,} distinct states, {progress.transitions:,} transitions,"

@@ -126,7 +126,7 @@ def prove(
 
 @contextmanager
 def _words(shown: bool) -> Iterator[Callable[[str], None]]:
-    """Progress in words on standard error, if it is shown."""
+    """Progress in words on standard error, if `shown`."""
     if not shown:
         yield lambda text: None
         return
@@ -140,7 +140,7 @@ def _words(shown: bool) -> Iterator[Callable[[str], None]]:
 
 
 def _chosen(theorems: tuple[str, ...], mutant: str | None) -> tuple[str, ...]:
-    """The theorems of these names; without any, all that have the mutant."""
+    """The theorems with these names. Without names, all that have the mutant."""
     from proofs.theorems import HOLDING, NAMES, THEOREMS
 
     for name in theorems:
@@ -167,7 +167,7 @@ def jobs(
     mutant: str | None = None,
     runs_from: int | None = None,
 ) -> list[tuple[str, int | Literal["any"]]]:
-    """Each theorem with a number of replicas; where none is asked for, also with any number, if it is proved so."""
+    """Each theorem with a number of replicas; without `replicas`, also with any number if it is proved for any."""
     from proofs.theorems import THEOREMS, default_replicas
 
     if replicas is None:
@@ -182,7 +182,7 @@ def jobs(
 
 
 def _refutable(theorems: tuple[str, ...], replicas: int | Literal["any"] | None, mutant: str | None) -> tuple[str, ...]:
-    """The versions of these names, of which symbolic runs from the initial state are looked at."""
+    """The versions with these names, whose symbolic runs from the initial state are searched."""
     from proofs.theorems import REFUTABLE
 
     if mutant is not None or replicas == "any":

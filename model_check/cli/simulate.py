@@ -26,7 +26,7 @@ MOST_WEIGHT = 1_000_000
 
 
 def _weights(model: Any, given: tuple[str, ...]) -> dict[str, int]:
-    """`ACTION=W`, each, as weights by action name."""
+    """Weights by action name, each given as `ACTION=W`."""
     weights: dict[str, int] = {}
     for text in given:
         name, equals, number = text.partition("=")

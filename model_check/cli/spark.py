@@ -1,4 +1,4 @@
-"""What commands that can run on Spark have in common: its options, and its errors in one line."""
+"""What the commands that can run on Spark share: its options, and its errors in one line."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class SparkOptions(NamedTuple):
-    """What was said of engine spark."""
+    """The options given for engine spark."""
 
     master: str | None
     conf: tuple[str, ...]
@@ -70,7 +70,7 @@ def spark_settings(engine: str, master: str | None, conf: tuple[str, ...], quiet
 
 
 SWARM_ENGINES = click.Choice(["compiled", "spark"])
-"""Where commands can run whose work falls into parts that know nothing of each other."""
+"""The engines for commands whose work falls into independent parts."""
 
 
 def swarm_settings(
@@ -88,7 +88,7 @@ def swarm_settings(
 
 @contextmanager
 def spark_errors(engine: str) -> Iterator[None]:
-    """Tell what Spark cannot do in one line."""
+    """Report in one line what Spark cannot do."""
     if engine != "spark":
         yield
         return

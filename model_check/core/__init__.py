@@ -1,1 +1,1 @@
-"""What a model is (slots, actions, properties, fairness), what an engine is asked and what it answers."""
+"""The definition of a model (slots, actions, properties, fairness), and the input and output of an engine."""

@@ -1,6 +1,6 @@
 """The audit: do actions read and write what they declare?
 
-Engines trust the declared slots: a result learned for some values of the slots read is used wherever these values come
+Engines trust the declared slots: a result learned for some values of the slots read is reused wherever these values come up
 again. So on reachable states the audit replaces the value of each slot that an action does *not* declare by another
 reachable one, and asks whether the outcome changes. (LTSmin checks its dependency matrices in the same way.)
 """
@@ -100,7 +100,7 @@ def _audit_action(
 def _find_unused_reads(
     locals_: dict[str, Local], states: list[State], domains: dict[Slot, list[Any]], report: AuditReport
 ) -> None:
-    """Reads of which no sampled change changes a result. Functions shared by several actions are looked at once."""
+    """Reads for which no sampled change of the value changes a result. A function of several actions is looked at once."""
     outcomes: dict[Local, set[Slot]] = defaultdict(set)
     for local in dict.fromkeys(locals_.values()):
         evaluate = local.bind()

@@ -1,4 +1,4 @@
-"""What every engine is asked and what it answers."""
+"""The input and output of every engine."""
 
 import gc
 import time
@@ -22,7 +22,7 @@ Trace = tuple[TraceStep, ...]
 
 
 class Progress(NamedTuple):
-    """How far an exploration is: levels, distinct states, transitions, states of this level still to expand, seconds."""
+    """The progress of an exploration: levels, distinct states, transitions, states of this level left to expand, seconds."""
 
     level: int
     distinct_states: int
@@ -48,10 +48,10 @@ class CheckpointError(ValueError):
 
 
 class Checkpointing(NamedTuple):
-    """Where an exploration keeps checkpoints, every how many seconds, and whether it goes on from the one that is there.
+    """Where an exploration keeps checkpoints, the seconds between them, and whether it resumes from an existing one.
 
-    `tell` gets a sentence when a checkpoint is left behind, or could not be written. `address` is the folder as it was
-    named: for engine spark it may be a URL.
+    `tell` is called with a sentence when a checkpoint is left behind or could not be written. `address` is the folder as
+    it was given: for engine spark it may be a URL.
     """
 
     folder: Path
@@ -74,7 +74,7 @@ class Verdict:
 
     @property
     def violated(self) -> bool:
-        """Whether an `always` fails. A `sometimes` that is never reached is a warning: bounds may be too small for it."""
+        """Whether an `always` fails. A `sometimes` that is never reached is only a warning: bounds may be too small."""
         return self.holds is False and self.prop.kind == "always"
 
 
@@ -82,9 +82,9 @@ class Verdict:
 class Exploration:
     """The outcome: numbers, verdicts, deadlocks. `complete` says that every reachable state was expanded.
 
-    `levels` holds the number of distinct states at each distance from the initial one; their number is TLC's depth. With
-    `symmetry`, `represented` counts the states that those visited stand for, themselves included. An engine that has more to
-    tell inherits, and adds `details`.
+    `levels` holds the number of distinct states at each distance from the initial one; the number of levels is TLC's depth.
+    With `symmetry`, `represented` counts the states that the visited ones stand for, including themselves. An engine with
+    further results inherits from this class and adds `details`.
     """
 
     model: Model
@@ -104,9 +104,9 @@ class Exploration:
         self.actions = dict.fromkeys(self.model.action_names, 0)
 
     def finish(self, clock: "Clock", real_trace: Callable[[Trace], Trace] | None = None) -> Self:
-        """Decide what only a complete exploration decides, and stop the clock.
+        """Decide what only a complete exploration can decide, and stop the clock.
 
-        `real_trace` turns the traces found, through canonical states, into runs of the model.
+        `real_trace` turns the traces found, which lead through canonical states, into runs of the model.
         """
         if real_trace:
             for verdict in self.verdicts:
@@ -120,7 +120,7 @@ class Exploration:
         return self
 
     def details(self) -> dict[str, Any]:
-        """What only this engine has to tell, as JSON by name."""
+        """The results that only this engine has, as JSON by name."""
         return {}
 
     @property
@@ -146,7 +146,7 @@ class Exploration:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """States hold no reference cycles, so looking for some among millions of tuples only costs time."""
+    """States hold no reference cycles, so searching millions of tuples for cycles only costs time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -157,10 +157,10 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 class Clock:
-    """Keeps an engine's limits: whether to report progress, and whether to stop.
+    """Checks an engine's limits: whether to report progress, and whether to stop.
 
-    `earlier` is how many seconds an exploration took before it was resumed from a checkpoint; a limit on time is for
-    what comes after.
+    `earlier` is the number of seconds that an exploration took before it was resumed from a checkpoint. A time limit
+    applies only to the time after that.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -175,11 +175,11 @@ class Clock:
 
     @property
     def out_of_time(self) -> str:
-        """Why the exploration must stop when there is no time left."""
+        """Why the exploration must stop, if no time is left."""
         return f"the time limit of {self.limits.max_seconds:g} s is reached"
 
     def tick(self, progress: Progress) -> str | None:
-        """Report if it is time to; return why the exploration must stop now, `None` if it need not."""
+        """Report progress if it is time to; return why the exploration must stop now, or `None` if it need not."""
         now = time.monotonic()
         if self.limits.report and now >= self._next_report:
             self._next_report = now + self.limits.report_every

@@ -1,8 +1,8 @@
-"""What a model is: slots, views of them, actions on them, properties of states and of endless runs.
+"""The definition of a model: slots, views of them, actions on them, properties of states and of infinite runs.
 
 A state is a tuple of immutable values, one for each slot (a replica's log, a replica's role, the controller's view, …).
-An action has guards and effects; each is a function of the few slots that it *reads*, so that whoever explores the
-model knows what a step depends on and what it changes. All protocol logic in those functions is `spec`'s.
+An action has guards and effects; each is a function of the few slots that it *reads*. So an engine knows
+what a step depends on and what it changes. All protocol logic in those functions comes from `spec`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ Argument = int | tuple[int, ...]
 
 CONTROLLER, PRODUCER = "controller", "producer"
 Party = int | str
-"""Who takes part in an action: a broker, by its id, the controller or a producer."""
+"""A participant in an action: a broker (by its id), the controller or a producer."""
 
 
 class Message(NamedTuple):
@@ -56,10 +56,10 @@ REFUSED = Refusal.REFUSED
 class Slot(NamedTuple):
     """A place that holds one value: the `key`-th of all slots called `name`, at `position` in the state.
 
-    `broker` is the broker whose slot it is, `None` for the controller's and the model's own; `party` is whose it is then.
-    `bookkeeping` is not shown to readers of a trace: it is the model's, or repeats what another slot shows. `holds` is
-    the type of the values. `words` tell a value to readers of a trace, where their type alone does not. `about` is the
-    broker with whose id the name ends, if it does: what one broker knows of another.
+    `broker` is the broker that owns the slot, `None` for slots of the controller and of the model itself; `party` is then
+    the owner. A `bookkeeping` slot is not shown to readers of a trace: it belongs to the model, or repeats what another
+    slot shows. `holds` is the type of the values. `words` describes a value to readers of a trace where the type alone
+    does not. `about` is set if the name ends with a broker's id: the slot holds what one broker knows of that broker.
     """
 
     position: int
@@ -78,15 +78,15 @@ class Slot(NamedTuple):
 
     @property
     def family(self) -> str:
-        """Its name but for the broker that it is about."""
+        """The slot's name without the broker that it is about."""
         return self.name if self.about is None else self.name.removesuffix(f" {self.about}")
 
 
 class View(NamedTuple):
-    """A value that follows from some slots and that several rules read: what a broker would say now, and to whom.
+    """A value that is computed from some slots and read by several rules: what a broker would say now, and to whom.
 
-    A rule that reads a view depends on nothing else of those slots. That says more than reading them all, and an engine
-    needs to ask the rule less often: once for each value of the view.
+    A rule that reads a view depends on those slots only through the view. This is more precise than reading them all: an
+    engine evaluates the rule less often, once for each value of the view.
     """
 
     name: str
@@ -101,7 +101,7 @@ class View(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _bound_view(view: View) -> Callable[[State], Any]:
-    """A view as a function that computes once for each state, whoever reads it."""
+    """A view as a function that computes its value once for each state, however many rules read it."""
     compute, values = view.function, itemgetter(*[slot.position for slot in view.reads])
     if len(view.reads) == 1:
         return lambda state: compute(values(state))
@@ -126,7 +126,7 @@ class Local(NamedTuple):
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """The slots that are read, also those behind views; each once."""
+        """The slots that are read, directly or through views; each once."""
         behind = ((read,) if isinstance(read, Slot) else read.reads for read in self.reads)
         return tuple(dict.fromkeys(slot for slots in behind for slot in slots))
 
@@ -166,7 +166,7 @@ class Effect(NamedTuple):
 
 
 def when(function: Callable[..., bool], *reads: Slot | View) -> Local:
-    """A guard, or a term of a property: `function` must hold of these slots and views."""
+    """A guard, or a term of a property: `function` must hold for these slots and views."""
     return Local(function, reads)
 
 
@@ -180,8 +180,8 @@ class Action:
     """One step that the system may take, with its arguments fixed.
 
     It is enabled when all guards hold and no effect refuses. All effects read the state before the action, and no two
-    write the same slot. `events` tell in words who sends what to whom. `answer` is the error (`spec.values.Error`) that the
-    party asked answers with, `NONE` if it does what it is asked; there is none where nobody answers.
+    write the same slot. `events` describe which party sends what to which. `answer` is the error (`spec.values.Error`)
+    in the response, `NONE` if the receiver does what it is asked; an action without a response has no `answer`.
     """
 
     name: str
@@ -207,7 +207,7 @@ class Action:
     def bind(self, skip: int = 0) -> Callable[[State], State | None]:
         """The action as a function from a state to its successor, `None` where it is not enabled.
 
-        The first `skip` guards are not looked at: the caller knows that they hold.
+        The first `skip` guards are not evaluated: the caller knows that they hold.
         """
         guards = [guard.bind() for guard in self.guards[skip:]]
         effects = [(effect.local.bind(), [slot.position for slot in effect.writes]) for effect in self.effects]
@@ -249,8 +249,8 @@ class Property:
     def bind(self, written: frozenset[Slot] | None = None) -> Callable[[State], bool]:
         """The property as a function of the whole state.
 
-        With `written`, only of terms that read one of these slots: enough for the successor of a state that has not
-        decided the property, when nothing else has changed.
+        With `written`, it evaluates only the terms that read one of these slots. That is enough for the successor of a
+        state that has not decided the property, if no other slot has changed.
         """
         terms = [term.bind() for term in self.terms if written is None or not written.isdisjoint(term.slots)]
         always = self.kind == "always"
@@ -267,16 +267,16 @@ class Property:
 TemporalKind = Literal["eventually", "leads-to"]
 
 Condition = tuple[tuple[Local, ...], ...]
-"""A claim about one state: in one of these groups, everything holds."""
+"""A claim about one state: all terms of at least one of these groups hold."""
 
 
 class Fairness(NamedTuple):
-    """An action that is not put off for ever.
+    """An action that is not postponed for ever.
 
     Weak fairness: if the action stays possible from some moment on, it is taken again and again. Strong fairness: if it is
-    possible again and again, it is. With `each`, this goes for each of the action's arguments by itself; without, some
-    arguments being served is enough, as in TLA+ where the action quantifies over them. With `of`, it goes for each value of
-    these arguments by itself, whatever the others are: each broker is served, by whichever leader.
+    possible again and again, it is taken again and again. With `each`, this applies to each of the action's arguments
+    separately; without it, serving some arguments is enough, as in TLA+ when the action quantifies over them. With `of`, it
+    applies to each value of these arguments separately, whatever the others are: each broker is served, by any leader.
     """
 
     action: str
@@ -327,15 +327,15 @@ class Model:
     actions: list[Action] = field(default_factory=list)
     properties: list[Property] = field(default_factory=list)
     constraint: list[Local] = field(default_factory=list)
-    """States in which one of these fails lie outside the model: neither counted nor left (as in TLC)."""
+    """States in which one of these fails lie outside the model: they are neither counted nor expanded (as in TLC)."""
     fairness: list[Fairness] = field(default_factory=list)
-    """Which actions the model declares not to be put off for ever; looked at for liveness only."""
+    """The actions that the model declares not to be postponed for ever; used for liveness only."""
     liveness: list[LivenessProperty] = field(default_factory=list)
     interchangeable: tuple[int, ...] = ()
     """Brokers that differ only in their ids."""
     views: list[View] = field(default_factory=list)
     known_as: Mapping[str, str] = field(default_factory=dict)
-    """What all models of a family call an action, by the name that it has in this one; others have the same name in all."""
+    """The common name of an action in a family of models, by its name in this model; other actions have one name in all."""
     _initial: list[Any] = field(default_factory=list)
 
     @property
@@ -354,7 +354,7 @@ class Model:
         words: Callable[[Any], str] | None = None,
         about: int | None = None,
     ) -> Slot:
-        """A new slot; `holds` is the type of its values, needed where the initial value does not tell it (sets)."""
+        """A new slot; `holds` is the type of its values, needed where the initial value does not show it (sets)."""
         full = name if about is None else f"{name} {about}"
         slot = Slot(len(self.slots), full, key, broker, bookkeeping, holds or type(initial), party, words, about)
         self.slots.append(slot)
@@ -374,7 +374,7 @@ class Model:
     def numbered_slots(
         self, name: str, keys: Sequence[int], initial: Any, holds: Any = None, about: int | None = None
     ) -> dict[int, Slot]:
-        """One slot of the model's bookkeeping for each key."""
+        """One bookkeeping slot of the model for each key."""
         return {key: self.slot(name, initial, key, bookkeeping=True, holds=holds, about=about) for key in keys}
 
     def action(

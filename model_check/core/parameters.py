@@ -1,4 +1,4 @@
-"""The parameters of models: names, defaults, and what is possible."""
+"""The parameters of models: names, defaults, and possible values."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ class ParameterError(ValueError):
 class Parameter(NamedTuple):
     """A whole number (`minimum` and above), a switch (`minimum` is `None`), or one of `choices`.
 
-    With `many`, any set of the choices; with `listed`, one or several of them in order, with commas in between.
+    With `many`, any set of the choices; with `listed`, one or several of them in order, separated by commas.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Parameter(NamedTuple):
         return "--" + self.name.replace("_", "-")
 
     def checked(self, value: Any) -> Any:
-        """The value as the model gets it; `ParameterError` says what is wrong and what would be right."""
+        """The value in the form that the model gets; `ParameterError` says what is wrong and what would be right."""
         if self.many:
             values = tuple(value)
             unknown = [choice for choice in values if choice not in (*self.choices, "all")]
@@ -60,7 +60,7 @@ class Parameter(NamedTuple):
 
 
 def resolve(model: str, parameters: tuple[Parameter, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """All parameters of a model: what is given, checked, and defaults for the rest."""
+    """All parameters of a model: the given ones, checked, and defaults for the rest."""
     known = {parameter.name: parameter for parameter in parameters}
     for name in given:
         if name not in known:

@@ -30,20 +30,20 @@ class AsymmetryError(ValueError):
 
 
 class UnknownTypeError(TypeError):
-    """A type of which nobody has said how its values are renamed."""
+    """A type for which no renaming of values is defined."""
 
 
 def rename_rule(annotation: Any) -> Rename | None:
     """How values of this type are renamed, `None` if they hold no broker ids.
 
     Raises `UnknownTypeError` for a type that is neither a plain value, a record (`NamedTuple`, dataclass), a tuple or set of
-    what is known, nor a choice of types that a value tells apart.
+    known types, nor a choice of types that can be told apart by the value.
     """
     if annotation is BrokerId:
         return lambda value, renaming: renaming.get(value, value)
     if isinstance(annotation, typing.NewType):
         return rename_rule(annotation.__supertype__)
-    if isinstance(annotation, typing.TypeVar):  # whatever it stands for: the value tells
+    if isinstance(annotation, typing.TypeVar):  # it may stand for any type: the value's own type decides
         return lambda value, renaming: rule(value, renaming) if (rule := rename_rule(type(value))) else value
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, UnionType):
@@ -89,7 +89,7 @@ def _rule_of_places(rules: Sequence[Rename | None]) -> Rename | None:
 
 
 def _rule_of_choice(alternatives: Sequence[Any]) -> Rename | None:
-    """By the class of the value, which must tell the alternatives apart where one of them holds broker ids."""
+    """The rule by the class of the value. The class must tell the alternatives apart if one of them holds broker ids."""
     rules = [(_class_of(alternative), rename_rule(alternative)) for alternative in alternatives]
     if not any(rule for _, rule in rules):
         return None
@@ -113,7 +113,7 @@ def _class_of(annotation: Any) -> Any:
 
 @lru_cache(maxsize=1 << 16)
 def written(value: Any) -> str:
-    """A value in words, the same for equal values: `repr` writes the members of a set in any order."""
+    """A value in words, the same for equal values. (`repr` writes the members of a set in any order.)"""
     if isinstance(value, frozenset):
         return "{" + ", ".join(sorted(written(member) for member in value)) + "}"
     if isinstance(value, tuple):
@@ -122,12 +122,12 @@ def written(value: Any) -> str:
 
 
 def _generators(brokers: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Two orders of brokers, from which renamings lead to any order: the first two exchanged, and all moved by one."""
+    """Two orders of brokers that generate all others: the first two exchanged, and all moved by one."""
     return (*brokers[1::-1], *brokers[2:]), (*brokers[1:], *brokers[:1])
 
 
 def _renamed_place(slot: Slot, renaming: Renaming) -> tuple[str, int | None]:
-    """Where a slot's value goes: to the slot of the same name of the broker's image, or about its image."""
+    """Where a slot's value goes: to the slot of the same name that belongs to the broker's image, or is about its image."""
     name, key = slot.name, slot.key
     if slot.about is not None:
         name = f"{slot.family} {renaming.get(slot.about, slot.about)}"
@@ -146,7 +146,7 @@ class Symmetry:
         self.generating = sorted(
             {self.renamings.index(dict(zip(brokers, order, strict=True))) for order in _generators(brokers)}
         )
-        """The numbers of two renamings that all others are made up of."""
+        """The numbers of two renamings from which all others are composed."""
         self.rules = [rename_rule(slot.holds) for slot in model.slots]
         self._known: list[dict[Any, tuple[Any, ...]]] = [{} for _ in model.slots]
         places = {(slot.name, slot.key): slot.position for slot in model.slots}
@@ -164,7 +164,7 @@ class Symmetry:
         return images
 
     def _renamed(self, position: int, value: Any) -> tuple[Any, ...]:
-        """A slot's value under every permutation. Few values make up many states, so each is renamed once."""
+        """A slot's value under every permutation. Many states consist of few values, so each value is renamed once."""
         known = self._known[position]
         if value not in known:
             rule = self.rules[position]
@@ -178,7 +178,7 @@ class Symmetry:
     def check(self, properties: list[Property]) -> None:
         """Make sure, on a sample of reachable states, that neither the actions nor the properties tell brokers apart.
 
-        Raises `AsymmetryError` with the name of what does.
+        Raises `AsymmetryError` with the name of the model or property that does.
         """
         actions = [action.bind() for action in self.model.actions]
         bound = [(prop, prop.bind()) for prop in properties]

@@ -1,7 +1,7 @@
-"""Fairness, on which liveness properties rest: said briefly, put together, and applied to a list of actions.
+"""The fairness that liveness properties rely on: short ways to declare it, combine it, and apply it to a list of actions.
 
 A run may stop at any state and stay there for ever: nothing makes a broker act. Fairness says what must happen if it stays
-possible: it rules out the runs in which an action could be taken again and again, and is not.
+possible: it rules out the runs in which an action could be taken again and again but is not.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ def strong(action: str, each: bool = False) -> Fairness:
 
 
 def assumed(*layers: Sequence[Fairness]) -> list[Fairness]:
-    """Fairness by action: what a later layer says of an action replaces what an earlier one says."""
+    """Fairness by action: a later layer replaces what an earlier one says about the same action."""
     by_action = {fairness.action: fairness for layer in layers for fairness in layer}
     return list(by_action.values())
 
 
 def groups_of(fairness: Fairness, actions: Sequence[Action]) -> list[tuple[str, list[int]]]:
-    """The sets of actions, by their numbers, that are fair as a whole; each with its name."""
+    """The sets of actions (by number) to which the fairness applies as a whole, each with its name."""
     chosen = [number for number, action in enumerate(actions) if action.name == fairness.action]
     if not fairness.each and not fairness.of:
         return [(fairness.label, chosen)]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from model_check.engines.spark.session import SparkSettings
 
 Explore = Callable[[Model, list[Property], Limits], Exploration]
-"""What an engine offers."""
+"""The function that an engine offers."""
 
 DEFAULT_ENGINE = "compiled"
 ENGINES = ("compiled", "reference", "spark")

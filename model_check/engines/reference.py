@@ -23,7 +23,7 @@ Origins = dict[State, tuple[State, Action] | None]
 def explore(model: Model, properties: list[Property], limits: Limits, symmetry: Symmetry | None = None) -> Exploration:
     """Visit every reachable state, level by level, so that the first state found to violate has a shortest trace.
 
-    With `symmetry`, visit one state of each orbit; traces are real runs all the same.
+    With `symmetry`, visit one state of each orbit; traces are still real runs.
     """
     result = Exploration(
         model, "reference", [Verdict(prop) for prop in properties], limits.deadlock_is_violation, symmetry is not None

@@ -1,1 +1,1 @@
-"""The whole state graph of a model: made, written to files, measured, drawn, and searched for fair cycles."""
+"""The whole state graph of a model: built, written to files, measured, drawn, and searched for fair cycles."""

@@ -1,4 +1,4 @@
-"""The transitions of an explored model: every state is expanded once more, and its successors are found in the store."""
+"""The transitions of an explored model: every state is expanded once more, and its successors are looked up in the store."""
 
 import os
 from collections.abc import Callable
@@ -33,10 +33,10 @@ from model_check.graphs.graph import GraphError, StateGraph, Transitions, Values
 
 MOST_STATES = (1 << 31) - 1
 BYTES_PER_TRANSITION = 14
-"""Target and action, twice while they are brought into order, and a little more."""
+"""Target and action, held twice while they are sorted, and a little more."""
 
 BYTES_PER_STATE = 28
-"""Beside the state itself: its id, its first transition, its number of successors."""
+"""In addition to the state itself: its id, its first transition, its number of successors."""
 
 _Numbers = NDArray[np.int64]
 
@@ -57,9 +57,9 @@ def look_up(
     positions: Integers,
     actions: NDArray[np.uint16],
 ) -> int:
-    """Where the store holds each of `count` successors, counted through all shards, and the action that led to it.
+    """Find where the store holds each of `count` successors, counted through all shards, and the action that led to it.
 
-    The result is how many were found: all of them, if the exploration was complete.
+    Returns how many were found: all of them if the exploration was complete.
     """
     stride = words + 1
     ahead = 16
@@ -103,7 +103,7 @@ def put_in_order(
     all_targets: NDArray[np.int32],
     all_actions: NDArray[np.uint16],
 ) -> None:
-    """Copy the transitions of some states to their places among all."""
+    """Copy the transitions of some states to their places among all transitions."""
     source = 0
     for i in range(ids.size):
         to = first[ids[i]]
@@ -122,7 +122,7 @@ def unpack(content: Bytes, size: int, word: int, shift: Any, mask: Any, numbers:
 
 
 class _Piece(NamedTuple):
-    """The transitions of some states, whose positions are counted through all shards; `missing` is what must be learned."""
+    """The transitions of some states, whose positions are counted through all shards; `missing` are entries to learn."""
 
     positions: _Numbers
     degrees: _Numbers
@@ -133,13 +133,13 @@ class _Piece(NamedTuple):
 
 
 class _GraphSearch(Search):
-    """A search that keeps what is needed to find the transitions afterwards, and rebuilds no traces."""
+    """A search that keeps what is needed to find the transitions afterwards. It rebuilds no traces."""
 
     def conclude(self) -> None:
         self.add_up()
 
     def graph(self) -> StateGraph:
-        """The graph of what was explored."""
+        """The graph of the explored states."""
         self._make_sure_of_memory()
         prefix = np.concatenate([[0], np.cumsum(self.store.count)]).astype(np.int64)
         ids = self._ids(prefix)
@@ -158,7 +158,7 @@ class _GraphSearch(Search):
             )
 
     def _ids(self, prefix: _Numbers) -> NDArray[np.int32]:
-        """A state's id by its position: level by level, in a level shard by shard."""
+        """Each state's id by its position. Ids are in order of levels and, within a level, of shards."""
         ids = np.empty(int(prefix[-1]), np.int32)
         following = 0
         for begin, end in pairwise(self.levels):
@@ -182,7 +182,7 @@ class _GraphSearch(Search):
         return Transitions(first, targets, actions)
 
     def _pieces(self, prefix: _Numbers) -> list[_Piece]:
-        """The transitions of all states, some at a time; those that must wait for a rule's answer come in later rounds."""
+        """The transitions of all states, some at a time; states that must wait for a rule's result come in later rounds."""
         pieces: list[_Piece] = []
         listed, use_list, end = np.empty(0, np.int64), False, int(prefix[-1])
         while end:
@@ -224,9 +224,9 @@ class _GraphSearch(Search):
         return _Piece(positions, degrees[expanded], places.astype(np.int32), actions, postponed.copy(), missing.copy())
 
     def _unpacker(self, prefix: _Numbers, ids: NDArray[np.int32]) -> Callable[[int], Values]:
-        """A function that takes a slot's values out of packed states, which are brought into the order of ids."""
+        """A function that reads a slot's values from the packed states, which are put in the order of ids."""
         fields, domains = self.fields, self.slot_domains
-        content = np.zeros((ids.size + 8, fields.size), np.uint8)  # words are read as a whole, so something must follow
+        content = np.zeros((ids.size + 8, fields.size), np.uint8)  # whole words are read, so padding must follow
         for shard in range(SHARDS):
             low, high = int(prefix[shard]), int(prefix[shard + 1])
             content[ids[low:high]] = self.store.bytes_at(shard, 0, high - low).reshape(-1, fields.size)
@@ -247,10 +247,10 @@ def state_graph(
     report: Callable[[Any], None] | None = None,
     memory: int | None = None,
 ) -> StateGraph:
-    """Explore a model and return its graph. `memory` is how many bytes the search, and then the graph, may take.
+    """Explore a model and return its graph. `memory` is the number of bytes that the search, and then the graph, may take.
 
     `report` gets the progress of the exploration, which stops at about `max_states` states. Raises `GraphError` if the
-    exploration does not come to an end, or if the graph does not fit.
+    exploration does not come to an end, or if the graph does not fit into memory.
     """
     workers = workers or os.cpu_count() or 1
     search = _GraphSearch(model, [], Limits(max_states=max_states, report=report), workers, memory)

@@ -1,15 +1,14 @@
-"""Runs without end in a graph that are fair, and never leave a set of states.
+"""Infinite fair runs in a graph that never leave a set of states.
 
-A run without end goes round in one strongly connected component at last, or stands still in one state, which is always
-allowed. Such
-a component holds a fair run unless some fairness is against it:
+An infinite run finally stays in one strongly connected component, or stutters in one state, which is always allowed.
+Such a component holds a fair run unless some fairness condition rules it out:
 
-- weak: the action is possible in all of its states and is not taken inside. No part of the component is better;
-- strong: the action is possible in some state and is not taken inside. A run may avoid these states, so they are taken
-  away, and what is left falls into smaller components, which are looked at in turn (as Emerson and Lei decide emptiness
-  of Streett automata).
+- weak: the action is possible in all states of the component and is not taken inside. No part of it holds a fair run either;
+- strong: the action is possible in some state and is not taken inside. A run may avoid these states, so they are
+  removed. The rest falls into smaller components, which are examined in turn (as Emerson and Lei decide emptiness of
+  Streett automata).
 
-As in TLA+, an action counts as taken, and as possible, only by a step that changes the state.
+As in TLA+, only a step that changes the state makes an action count as taken or as possible.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +25,7 @@ Flags = NDArray[np.bool_]
 Ids = NDArray[np.int64]
 
 COMPONENTS_TRIED = 64
-"""Of the components that hold fair runs, so many of the nearest are tried for the shortest lasso."""
+"""The shortest lasso is searched for in this many of the nearest components that hold fair runs."""
 
 
 class Constraint(NamedTuple):
@@ -39,9 +38,9 @@ class Constraint(NamedTuple):
 
 
 class Circuit(NamedTuple):
-    """A fair run: transitions from the initial state to the loop, and those of the loop; none if it stands still.
+    """A fair run: transitions from the initial state to the loop, and those of the loop (none if the run stutters).
 
-    From state number `since` of the run on, it stays in the set of states that was asked for.
+    From its state number `since` on, the run stays in the requested set of states.
     """
 
     prefix: list[int]
@@ -50,7 +49,7 @@ class Circuit(NamedTuple):
 
 
 class Paths:
-    """A graph, prepared for questions about its paths."""
+    """A graph, prepared for queries about its paths."""
 
     def __init__(self, transitions: Transitions, depth: NDArray[np.int32]) -> None:
         self.first, self.target, self.source = transitions.first, transitions.target, transitions.source
@@ -87,10 +86,10 @@ class Paths:
                 best = self._with_prefix(entry, loop, starts & inside, inside, distance)
         return best
 
-    # ---- ways
+    # ---- paths
 
     def _distances(self, starts: Flags, inside: Flags) -> NDArray[np.int32]:
-        """Steps from the initial state by way of one of `starts` and then inside only; -1 where no such way leads."""
+        """Steps from the initial state through one of `starts` and then only inside; -1 where no such path leads."""
         distance = np.full(inside.size, -1, np.int32)
         waiting = np.flatnonzero(starts)
         depths = self.depth[waiting]
@@ -117,7 +116,7 @@ class Paths:
     def _with_prefix(
         self, entry: int, loop: list[int], starts: Flags, inside: Flags, distance: NDArray[np.int32]
     ) -> Circuit:
-        """The run that goes round this loop, by a shortest way to its entry."""
+        """The run that takes a shortest path to the entry of this loop and then goes round it."""
         prefix: list[int] = []
         state = entry
 
@@ -139,7 +138,7 @@ class Paths:
     # ---- components
 
     def _fair_components(self, inside: Flags, constraints: list[Constraint]) -> Iterator[Ids]:
-        """Sets of more than one state, strongly connected, in which a fair run visits all states."""
+        """Strongly connected sets of more than one state in which some fair run visits all states."""
         alive = inside.copy()
         while True:
             edges = np.flatnonzero(alive[self.source] & alive[self.target] & self.changes)
@@ -187,7 +186,7 @@ class Paths:
         return labels
 
     def _loop(self, nodes: set[int], entry: int, constraints: list[Constraint]) -> list[int]:
-        """A way from a state of a fair component back to it, short if that can be, which no fairness is against."""
+        """A path from a state of a fair component back to it that satisfies all fairness, short if possible."""
         weak = [constraint for constraint in constraints if not constraint.strong]
         loop = self._round(nodes, entry, weak)
         if loop and self._is_fair(loop, constraints):
@@ -208,7 +207,7 @@ class Paths:
         return True
 
     def _round(self, nodes: set[int], entry: int, wanted: list[Constraint]) -> list[int]:
-        """From the entry to what is wanted, the nearest first, and back: steps that take it, or states that excuse it."""
+        """A loop from the entry, by the nearest step that takes, or state that excuses, each wanted constraint."""
 
         def excused(constraint: Constraint, state: int) -> bool:
             return not constraint.strong and not constraint.possible[state]
@@ -234,7 +233,7 @@ class Paths:
         return loop
 
     def _way(self, nodes: set[int], state: int, ends: Callable[[int], bool]) -> list[int]:
-        """A shortest way inside, of one step at least, whose last step is as wanted."""
+        """A shortest path inside, of at least one step, whose last step satisfies `ends`."""
         reached: dict[int, int] = {}
         frontier = [state]
         while frontier:

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     import graphviz
 
 MOST_STATES_AS_GRAPHML = 100_000
-"""Beyond so many, programs that read GraphML want more memory than they have, and nobody sees anything."""
+"""Beyond this many, programs that read GraphML run out of memory, and a drawing shows nothing."""
 
 MOST_STATES_AS_DOT = 500
-"""Beyond so many, Graphviz takes minutes and a drawing cannot be read."""
+"""Beyond this many, Graphviz takes minutes and a drawing cannot be read."""
 
 
 class GraphFileError(ValueError):
-    """A file that cannot be written, or a format that is not for this graph."""
+    """A file that cannot be written, or a format that does not suit this graph."""
 
 
 class Format(NamedTuple):
-    """A file format: which libraries it needs, for how many states it is meant at most, and who writes it."""
+    """A file format: the libraries that it needs, the most states that it is meant for, and the function that writes it."""
 
     libraries: tuple[str, ...]
     most_states: int | None
@@ -47,7 +47,7 @@ def format_of(path: Path, name: str | None) -> str:
 
 
 def prepare(path: Path, name: str) -> None:
-    """Make sure that the graph can be written once it is there."""
+    """Make sure that the graph can be written once it exists."""
     need(FORMATS[name].libraries, f"--format {name}")
     if name == "parquet" and path.exists():
         raise GraphFileError(f"{path} exists already: remove it, or choose another name")
@@ -58,12 +58,12 @@ def prepare(path: Path, name: str) -> None:
 
 
 def most_states(name: str) -> int | None:
-    """How many states a format is for; `None` if for any number."""
+    """The most states that a format is meant for; `None` for any number."""
     return FORMATS[name].most_states
 
 
 def too_large(name: str) -> GraphFileError:
-    """The error for a graph with more states than a format is for."""
+    """The error for a graph with more states than a format is meant for."""
     most = most_states(name) or 0
     better = [other for other, form in FORMATS.items() if form.most_states is None or form.most_states > most]
     return GraphFileError(
@@ -73,7 +73,7 @@ def too_large(name: str) -> GraphFileError:
 
 
 def write_graph(graph: StateGraph, path: Path, name: str) -> None:
-    """Write a graph; a file or folder of this name is there when all of it is written, not before."""
+    """Write a graph. The file or folder appears under its name only when it is complete."""
     most = most_states(name)
     if most is not None and graph.states > most:
         raise too_large(name)
@@ -120,7 +120,7 @@ def _write_dot(graph: StateGraph, path: Path) -> None:
 
 
 def as_dot(graph: StateGraph) -> "graphviz.Digraph":
-    """A drawing: states of one depth side by side, those that nothing leaves with a double frame."""
+    """A drawing: states of one depth side by side, and states without outgoing transitions with a double frame."""
     import graphviz  # noqa: PLC0415 (needs the extra)
 
     drawing = graphviz.Digraph(
@@ -143,7 +143,7 @@ def as_dot(graph: StateGraph) -> "graphviz.Digraph":
 
 
 def _label(graph: StateGraph, number: int) -> str:
-    """A state in a box: what each party holds, a line for each party."""
+    """The text in a state's box: what each party holds, one line for each party."""
     import graphviz  # noqa: PLC0415 (needs the extra)
 
     held: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""The whole reachable graph of a model, as arrays: which states there are, and which action leads from which to which."""
+"""The whole reachable graph of a model, as arrays: its states, and the actions that lead from one to another."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class GraphError(RuntimeError):
-    """A graph that cannot be had: its exploration did not come to an end, or memory does not hold it."""
+    """A graph that cannot be built: its exploration did not come to an end, or it does not fit into memory."""
 
 
 class Transitions(NamedTuple):
     """The transitions of a graph, by source: those of state `s` are `first[s]` up to, not including, `first[s + 1]`.
 
-    `action` is a number in the model's list of actions. Two actions may lead from one state to the same other one, or back
-    to itself: each is a transition of its own.
+    `action` is an index into the model's list of actions. Two actions may lead from one state to the same target, or back
+    to the state itself: each is a separate transition.
     """
 
     first: NDArray[np.int64]
@@ -53,7 +53,7 @@ class Values(NamedTuple):
 
 @dataclass(frozen=True)
 class StateGraph:
-    """States and transitions of a model. A state's id is its place in breadth-first order, so that depths only grow.
+    """States and transitions of a model. A state's id is its place in breadth-first order, so depths never decrease.
 
     `levels` has the number of states at each distance from state 0, the initial one; `values_of` gives a slot's values.
     """

@@ -1,4 +1,4 @@
-"""Liveness: do all fair runs of a model keep a promise? Decided on the model's whole state graph."""
+"""Liveness: decides on the whole state graph of a model whether all fair runs satisfy a property."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +19,11 @@ WIDEST_KEY = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Lasso:
-    """A fair run that breaks a promise: from the initial state to a loop, and round it for ever.
+    """A fair run that violates a property: it leads from the initial state to a loop, and goes round it for ever.
 
     `states[loop_start:]` are the states of the loop, `closing` is the action that leads from the last one back to
-    `states[loop_start]`; `None` if the run stands still there. From `states[since]` on, the goal is never reached. `why`
-    says of each assumed fairness how the loop meets it.
+    `states[loop_start]`, `None` if the run stutters there. From `states[since]` on, the goal is never reached. `why`
+    says for each assumed fairness how the loop satisfies it.
     """
 
     steps: Trace
@@ -38,7 +38,7 @@ class Lasso:
 class LivenessVerdict:
     """Whether a property holds under these assumptions; if not, a run that shows it.
 
-    `cases` is how many instances were looked at, `met` in how many of them the premise is met somewhere without the goal.
+    `cases` is the number of instances examined; `met` counts those with a state where the premise holds and the goal fails.
     """
 
     prop: LivenessProperty
@@ -51,7 +51,7 @@ class LivenessVerdict:
 
 @dataclass(slots=True)
 class LivenessResult:
-    """What was decided, on which graph."""
+    """The verdicts, and the graph on which they were decided."""
 
     graph: StateGraph
     verdicts: list[LivenessVerdict] = field(default_factory=list)
@@ -83,7 +83,7 @@ class _Judge:
         self.constraints = cache(self._constraints)
 
     def decide(self, prop: LivenessProperty, fairness: list[Fairness]) -> LivenessVerdict:
-        """The shortest lasso of all cases counts; of those of like length, the first."""
+        """Decide a property. The shortest lasso of all cases counts; of those of equal length, the first."""
         verdict = LivenessVerdict(prop, fairness, cases=len(prop.cases))
         constraints = [constraint for one in fairness for constraint in self.constraints(one)]
         best: tuple[int, Case, Circuit] | None = None
@@ -104,7 +104,7 @@ class _Judge:
         return verdict
 
     def holds(self, condition: Condition) -> Flags:
-        """In which states a condition holds."""
+        """The states in which a condition holds."""
         answer = np.zeros(self.graph.states, np.bool_)
         for group in condition:
             together = np.ones(self.graph.states, np.bool_)
@@ -114,7 +114,7 @@ class _Judge:
         return answer
 
     def _where(self, term: Local) -> Flags:
-        """In which states a term holds: asked once for each combination of the values that it depends on."""
+        """The states in which a term holds. It is evaluated once for each combination of the values that it depends on."""
         columns = {slot: self.graph.values_of(slot.position) for slot in term.slots}
         if not columns:
             return np.full(self.graph.states, bool(term.function()), np.bool_)
@@ -158,7 +158,7 @@ class _Judge:
         return Lasso(tuple(steps), len(circuit.prefix), closing, circuit.since, case.label, why)
 
     def _reason(self, constraint: Constraint, states: list[int], circuit: Circuit) -> str:
-        """How a loop meets a fairness."""
+        """How a loop satisfies a fairness condition."""
         if constraint.taken[circuit.loop].any():
             return "taken in the loop"
         impossible = [place for place, state in enumerate(states) if not constraint.possible[state]]

@@ -30,10 +30,10 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "kspec",
 }
 LOG_FROM = 50
-"""Numbers that differ by so much are drawn on a logarithmic axis."""
+"""If the largest number is at least this many times the smallest, the axis is logarithmic."""
 
 FEW = 12
-"""So few points are labelled."""
+"""Up to this many points are labelled."""
 
 
 def write_plots(stats: GraphStats, folder: Path, suffix: str) -> list[Path]:

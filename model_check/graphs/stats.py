@@ -1,4 +1,4 @@
-"""What a state graph looks like: levels, actions, degrees, strongly connected components, diameter."""
+"""Statistics of a state graph: levels, actions, degrees, strongly connected components, diameter."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from model_check.graphs.graph import StateGraph, Transitions
 from model_check.traces.parameters import model_as_json
 
 MOST_STATES_FOR_DIAMETER = 5_000
-"""The exact diameter needs a search from every state: beyond so many states it is left out."""
+"""The exact diameter needs a search from every state: beyond this many states it is left out."""
 
 ROWS_AT_A_TIME = 256
 MOST_SHOWN = 10
@@ -22,10 +22,10 @@ MOST_SHOWN = 10
 class GraphStats:
     """The numbers of `kspec stats`.
 
-    `in_degrees[d]` states are entered by `d` transitions, `out_degrees[d]` states left by so many. `components` has, for
-    each size, how many strongly connected components (states that can all reach each other) are so large; those of more
-    than one state are where a run can go round. `eccentricity` is how many steps the farthest state is from the initial
-    one; `diameter` how many the farthest is from any state that reaches it, `None` if that was not computed.
+    `in_degrees[d]` states have `d` incoming transitions, `out_degrees[d]` states have `d` outgoing ones. `components` has
+    the number of strongly connected components (states that can all reach each other) of each size; a run can go round
+    in those of more than one state. `eccentricity` is the number of steps from the initial state to the farthest one;
+    `diameter` is the largest number of steps from any state to one that it reaches, `None` if it was not computed.
     """
 
     graph: StateGraph
@@ -40,23 +40,23 @@ class GraphStats:
 
     @property
     def states_in_cycles(self) -> int:
-        """States that a run can come back to by way of other states."""
+        """The number of states that a run can return to through other states."""
         return sum(size * number for size, number in self.components.items() if size > 1)
 
     @property
     def deadlocks(self) -> int:
-        """States that no transition leaves. One into a state outside the model's constraint does not count."""
+        """The number of states that no transition leaves. Transitions out of the model's constraint do not count."""
         return self.out_degrees[0]
 
 
 def adjacency(transitions: Transitions) -> csr_array:
-    """The graph as a matrix, of arrays of its own: a matrix may bring them into another order."""
+    """The graph as a matrix with its own arrays, because a matrix may reorder them."""
     ones = np.ones(len(transitions), np.int8)
     return csr_array((ones, transitions.target.copy(), transitions.first.copy()), shape=(transitions.states,) * 2)
 
 
 def stats_of(graph: StateGraph) -> GraphStats:
-    """Look at a graph from every side."""
+    """Compute all statistics of a graph."""
     transitions = graph.transitions
     taken = np.bincount(transitions.action, minlength=len(graph.model.actions)).tolist()
     by_name = dict.fromkeys(graph.model.action_names, 0)
@@ -81,7 +81,7 @@ def stats_of(graph: StateGraph) -> GraphStats:
 
 
 def _diameter(matrix: csr_array) -> int:
-    """The longest of all shortest ways from one state to another, where there is a way."""
+    """The longest of all shortest paths from one state to another, where there is a path."""
     longest = 0
     states = matrix.shape[0]
     for first in range(0, states, ROWS_AT_A_TIME):

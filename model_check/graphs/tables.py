@@ -20,7 +20,7 @@ Id = pyarrow.int64()
 
 
 def write_tables(graph: StateGraph, folder: Path) -> None:
-    """Write the folders `states` and `transitions`, each with one file or several."""
+    """Write the folders `states` and `transitions`, each with one or more files."""
     described = model_as_metadata(graph.model)
     schema, columns = _states(graph, described)
     _write(folder / "states", schema, columns, graph.states)
@@ -29,7 +29,7 @@ def write_tables(graph: StateGraph, folder: Path) -> None:
 
 
 Columns = dict[str, typing.Callable[[slice], pyarrow.Array]]
-"""A column's content in some rows."""
+"""For each column, a function that gives its content for some rows."""
 
 
 def _states(graph: StateGraph, described: dict[str, str]) -> tuple[pyarrow.Schema, Columns]:
@@ -66,7 +66,7 @@ def _transitions(graph: StateGraph, described: dict[str, str]) -> tuple[pyarrow.
 
 
 def _words(numbers: Any, words: list[str]) -> pyarrow.Array:
-    """Words by their numbers; a word that comes up twice in the list is the same one."""
+    """A column of words, given by their numbers. A word that occurs twice in the list counts as one."""
     known = list(dict.fromkeys(words))
     places = pyarrow.array([known.index(word) for word in words], pyarrow.int32())
     return pyarrow.DictionaryArray.from_arrays(places.take(pyarrow.array(numbers)), known)

@@ -1,8 +1,8 @@
 """Traces that together cover an explored model: every action, every pair of actions, every error, every property decided.
 
-The tables of an exploration (`tables.py`) say where each goal is met first. The way there is found backwards, one level at a
-time, for all goals at once; what a longer trace covers on its way needs no trace of its own. Traces that tell mutants from
-the model are found by exploring both side by side, in a task of Spark for each mutant.
+The tables of an exploration (`tables.py`) say where each goal is met first. The way to it is found backwards, one level at a
+time, for all goals at once. A goal that a longer trace covers on its way needs no trace of its own. Traces that distinguish
+mutants from the model are found by exploring both side by side, in a task of Spark for each mutant.
 """
 
 import json
@@ -24,7 +24,7 @@ Move = tuple[str, str]
 
 
 class _Goal(NamedTuple):
-    """Something to cover: the state that a shortest way to it leads to, its depth, and the moves from there."""
+    """Something to cover: the state at the end of a shortest way to it, the depth of the state, and the moves from there."""
 
     name: str
     depth: int
@@ -33,7 +33,7 @@ class _Goal(NamedTuple):
 
 
 class Covering(NamedTuple):
-    """A trace, the goals that no trace before it covers, and what there is to say of its end."""
+    """A trace, the goals that no earlier trace covers, and a remark on its end."""
 
     trace: Trace
     goals: list[str]
@@ -51,14 +51,14 @@ _COVERED: dict[str, Callable[[Sequence[Move]], Iterable[str]]] = {
     "properties": lambda moves: (),
     "errors": lambda moves: (),
 }
-"""What the moves of a trace cover, by the kind of goals that tables know of."""
+"""The goals that the moves of a trace cover, by the kind of goal in the tables."""
 
 MOST_COMPARED = 20_000
-"""States in which a mutant is compared with the model; one that does the same in all of them is told apart by no trace."""
+"""The most states in which a mutant is compared with the model. A mutant that does the same in all of them gets no trace."""
 
 
 def model_of(url: str) -> Model:
-    """The model that the tables in this folder are of."""
+    """The model that the tables in this folder describe."""
     folder = Folder(url)
     names = [name for name in folder.names() if name.startswith("transitions/")]
     if not names:
@@ -100,14 +100,14 @@ def covering_traces(context: Any, url: str, kind: str, compared: int = MOST_COMP
 
 
 def _errors_answered(trace: Trace) -> set[str]:
-    """The errors that somebody answers with in a run."""
+    """The errors that are answered in a run."""
     steps = [(before.state, step.action) for before, step in pairwise(trace)]
     errors = {action.answer.bind()(state) for state, action in steps if action is not None and action.answer is not None}
     return {error.name for error in errors if error is not Error.NONE}
 
 
 def _goals(transitions: Any, kind: str) -> list[_Goal]:
-    """Where each action, each action with its arguments, each pair of actions is taken, or each error answered, first."""
+    """Where each action, action with arguments, or pair of actions is first taken, or each error is first answered."""
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
     first = transitions.select("depth", "source", "action", "arguments", "target", "error")
@@ -138,7 +138,7 @@ def _goals(transitions: Any, kind: str) -> list[_Goal]:
 
 
 def _goals_in_states(states: Any) -> list[_Goal]:
-    """Where each property is decided first."""
+    """Where each property is first decided."""
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
     decided = states.select("depth", "state", sql.explode(sql.concat("violated", "reached")).alias("property"))
@@ -180,7 +180,7 @@ def _trace(model: Model, moves: Sequence[Move]) -> Trace:
 
 
 class Difference(NamedTuple):
-    """Where a mutant differs first: after these actions, by number, in that action; `enabled` in the model itself."""
+    """Where a mutant first differs: in `action`, after the actions `before`, by number. `enabled`: in the model itself."""
 
     mutant: str
     before: tuple[int, ...]
@@ -189,7 +189,7 @@ class Difference(NamedTuple):
 
 
 def traces_that_tell_mutants(context: Any, model: Model, compared: int = MOST_COMPARED) -> list[Covering]:
-    """Shortest runs of the model, up to a step that a mutant takes otherwise, or to a state where it may do more.
+    """Shortest runs of the model, up to a step that a mutant takes differently, or to a state where it may do more.
 
     Mutants that do the same as the model in all states, or in the first `compared`, are left out.
     """
@@ -264,7 +264,7 @@ def _way_to(state: State, reached_by: dict[State, tuple[State, int] | None]) -> 
 
 
 def _is_told(model: Model, mutant: Model, trace: Sequence[TraceStep]) -> bool:
-    """Whether the mutant takes a step of the trace otherwise."""
+    """Whether the mutant takes a step of the trace differently."""
     numbers = {action: number for number, action in enumerate(map(id, model.actions))}
     return any(
         mutant.actions[numbers[id(step.action)]].bind()(before.state) != step.state for before, step in pairwise(trace)

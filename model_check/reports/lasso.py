@@ -1,4 +1,4 @@
-"""The results about liveness: as JSON, as ITF, and as text for people."""
+"""Liveness results as JSON, as ITF, and as text for people."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from model_check.traces.render import action_in_words, state_in_lines, step_in_l
 
 
 def lasso_as_text(model: Model, lasso: Lasso, full: bool = False) -> str:
-    """A lasso step by step: the way to the loop, the loop, and what fairness says to it."""
+    """A lasso step by step: the way to the loop, the loop, and why the run is fair."""
     lines = ["1  initial state", *state_in_lines(model, lasso.steps[0].state)]
     lines += _remarks(lasso, 0)
     for number, before, after in steps(lasso.steps):
@@ -31,7 +31,7 @@ def lasso_as_text(model: Model, lasso: Lasso, full: bool = False) -> str:
 
 
 def _remarks(lasso: Lasso, place: int) -> list[str]:
-    """What is to be said once the state at this place is reached."""
+    """The remarks on the state at this place."""
     remarks = [f"   from here on, never: the goal ({lasso.case})"] if place == lasso.since else []
     if place == lasso.loop_start:
         remarks.append("   the loop:" if lasso.closing else "   the loop: nothing happens any more")
@@ -48,7 +48,7 @@ def _in_short(why: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def result_as_text(result: LivenessResult, full: bool = False) -> str:
-    """The report of `kspec liveness`: what is assumed, verdicts, and a run for each property that is violated."""
+    """The report of `kspec liveness`: assumptions, verdicts, and a run for each violated property."""
     graph = result.graph
     common = _common(result.verdicts)
     lines = [
@@ -76,7 +76,7 @@ def result_as_text(result: LivenessResult, full: bool = False) -> str:
 
 
 def _common(verdicts: list[LivenessVerdict]) -> list[Fairness]:
-    """What every property assumes."""
+    """The fairness that every property assumes."""
     first = verdicts[0].fairness if verdicts else []
     return [fairness for fairness in first if all(fairness in verdict.fairness for verdict in verdicts)]
 

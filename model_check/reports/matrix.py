@@ -1,8 +1,8 @@
 """The verdict matrix: every release of the model `kafka` within the same bounds, property by property.
 
-Each release is explored in several configurations, small enough for all of them. A property is violated if it is in one,
-with the shortest run of all; it holds if it does in all and each was exhausted; else it is open. Releases in which no rule
-of broker or controller differs are the same model, and are explored once.
+Each release is explored in several configurations, small enough for all releases. A property is violated if it is violated
+in one configuration, with the shortest run of all. It holds if it holds in all configurations and each was exhausted.
+Otherwise it is open. Releases in which no rule of broker or controller differs are the same model, and are explored once.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -27,17 +27,17 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "a clean shutdown": {"brokers": 2, "values": 1, "elections": 0, "clean_shutdowns": 1},
     "an unclean shutdown": {"brokers": 2, "values": 1, "elections": 0, "unclean_shutdowns": 1},
 }
-"""What happens, in each, with min.insync.replicas=2 and acks=all."""
+"""What happens in each configuration, with min.insync.replicas=2 and acks=all."""
 
 MIXED = {"2.0 beside 2.1": "2.0,2.1,2.1", "3.9 beside next": "3.9,next,next"}
 """Three brokers of two releases: these rows have no configuration of two brokers."""
 
 ROWS: Mapping[str, str] = {**{release.name: release.name for release in BROKER_RELEASES}, **MIXED}
-"""Rows by name, with the setting `--release` of each."""
+"""The setting `--release` of each row, by name."""
 
 
 class Run(NamedTuple):
-    """A shortest run that violates a property: the row and the configuration in which it was found, and its number there."""
+    """A shortest run that violates a property: the row and configuration in which it was found, and its number there."""
 
     row: str
     configuration: str
@@ -53,7 +53,7 @@ class Run(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """What became of a property: `holds` is `None` if the exploration was stopped first; `run` shows a violation."""
+    """The verdict on a property: `holds` is `None` if the exploration was stopped first; `run` shows a violation."""
 
     holds: bool | None
     run: Run | None = None
@@ -78,11 +78,11 @@ class Row(NamedTuple):
 
     @property
     def properties(self) -> list[str]:
-        """All that were checked, in the model's order."""
+        """All properties that were checked, in the model's order."""
         return list(dict.fromkeys(name for cells in self.cells.values() for name in cells))
 
     def verdict(self, name: str, configurations: Collection[str] | None = None) -> Cell | None:
-        """A property's verdict over those of these configurations (or all) in which it was checked; `None` if in none."""
+        """A property's verdict over those of these configurations (or all) that checked it; `None` if none of them did."""
         looked_at = self.cells if configurations is None else configurations
         cells = [cells[name] for one, cells in self.cells.items() if one in looked_at and name in cells]
         if not cells:
@@ -109,7 +109,7 @@ def configurations_of(release: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def rules_in(release: str) -> tuple[Any, ...]:
-    """The rules of all brokers and of the controller; releases with the same ones are the same model."""
+    """The rules of all brokers and of the controller; releases with the same rules are the same model."""
     parameters = MODELS["kafka"].build({"release": release, "brokers": 3}).parameters
     known = {protocol.name: protocol for protocol in BROKER_RELEASES}
     brokers = [known[name] for name in releases_of(dict(parameters))]
@@ -127,7 +127,7 @@ class ChangedRule(NamedTuple):
 
 
 def changed_rules(before: str, after: str) -> list[ChangedRule]:
-    """The rules in which two releases differ, of the broker that is their first and of the controller.
+    """The rules in which two releases differ: those of their first broker and those of the controller.
 
     Controllers of two kinds have no rule in common.
     """
@@ -184,7 +184,7 @@ def _explored(name: str, before: Row | None, time_limit: float, report: Callable
 
 
 def _known(run: Run, prop: str, before: Row | None, runs: list[Run]) -> Run:
-    """A run that shows the same as this one: of the release before, if it still does, or another of this release."""
+    """A run that shows the same as this one: from the previous release if it still does, or another of this release."""
     cells = before.cells.get(run.configuration, {}) if before else {}
     earlier = cells[prop].run if prop in cells else None
     candidates = [*([earlier] if earlier else []), *runs]
@@ -196,7 +196,7 @@ def _known(run: Run, prop: str, before: Row | None, runs: list[Run]) -> Run:
 
 
 def violates(run: Run, model: Model, prop: str) -> bool:
-    """Whether all steps of a run are possible in a model, and violate the property in the end."""
+    """Whether all steps of a run are possible in a model, and the run violates the property in the end."""
     state = retrace(run.trace, run.model, model).state
     claim = model.property_named(prop)
     assert claim is not None

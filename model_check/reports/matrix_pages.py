@@ -56,7 +56,7 @@ def _command(release: str, bounds: Any, option: str) -> str:
 
 
 def matrix_page(rows: list[Row]) -> str:
-    """The verdicts as tables, releases in which no rule differs in one line."""
+    """The verdicts as tables. Releases in which no rule differs share one line."""
     lines = [
         "# Releases",
         "",
@@ -112,7 +112,7 @@ def _short(cell: Cell | None) -> str:
 
 
 def _groups(rows: list[Row]) -> list[list[Row]]:
-    """Neighbours in which no rule differs together."""
+    """The rows in groups: neighbours in which no rule differs are together."""
     groups: list[list[Row]] = []
     for entry in rows:
         if groups and entry.same_as == groups[-1][0].name:
@@ -126,7 +126,7 @@ def _groups(rows: list[Row]) -> list[list[Row]]:
 
 
 def release_page(before: Row | None, entry: Row) -> str:
-    """What a release changed: the rules, the verdicts, the runs; and what is possible in it."""
+    """The page of a release: the rules and verdicts that it changed, and the runs that are possible in it."""
     lines = [f"# {_title(entry)}", "", f"{WRITTEN} {_link('README', text='All releases')}.", ""]
     lines += _notes(entry.name)
     if entry.same_as:
@@ -146,7 +146,7 @@ _RELEASES = [name for name, release in ROWS.items() if name == release]
 
 
 def _notes(name: str) -> list[str]:
-    """What the tables of releases in `spec` say of a release."""
+    """The notes on a release in the tables of releases in `spec`."""
     notes = [
         f"- {party}: {note}"
         for party, module in (
@@ -160,7 +160,7 @@ def _notes(name: str) -> list[str]:
 
 
 def _docs_of_releases(module: ModuleType) -> dict[str, str]:
-    """The words that follow each release in its table, by its name."""
+    """The docstring below each release in its table, by the name of the release."""
     body = ast.parse(inspect.getsource(module)).body
     docs = {}
     for statement, following in pairwise(body):

@@ -1,6 +1,6 @@
 """Every rule is needed: the model `kafka` with one rule weakened, and the property or promise that then fails.
 
-A hunt is the release and the bounds in which a mutant is explored. A mutant that costs progress, not records, violates a
+A hunt is the release and the bounds in which a mutant is explored. A mutant that costs progress, but no records, violates a
 promise: the checker finds a fair infinite run. Mutants that the model cannot kill are listed with the reason. A test checks
 that every mutant has a hunt or a reason.
 """
@@ -29,7 +29,7 @@ ONE_SHRINK: Mapping[str, Any] = {"elections": 1, "isr_shrinks": 1}
 ONE_FENCING: Mapping[str, Any] = {"elections": 1, "fencings": 1}
 
 OLD_BASE: Mapping[str, Any] = {"release": "2.2", "elections": 2, "values": 2}
-"""Where followers find out by asking. This release by itself loses nothing within these bounds."""
+"""A release whose followers ask where to truncate. By itself it loses nothing within these bounds."""
 
 LATE_ANSWER: Mapping[str, Any] = {"elections": 2, "values": 2, "late_fetches": 1}
 """An answer may come when the broker that gave it leads again."""
@@ -71,10 +71,10 @@ HUNTS: Mapping[str, Mapping[str, Any]] = {
     "reassignment-over-too-early": {"elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1, "reassignments": 1},
     "no-epoch-for-a-smaller-assignment": {"elections": 0, "reassignments": 2},
 }
-"""The bounds in which each mutant is killed, as far as they differ from the model's defaults."""
+"""The bounds in which each mutant is killed, where they differ from the model's defaults."""
 
 BESIDE: Mapping[str, str] = {"forget-last-epoch": "take-answer-of-other-epoch"}
-"""Mutants that are killed only beside another, which alone violates nothing within the bounds; releases had both."""
+"""Mutants that are killed only together with another, which alone violates nothing within the bounds; releases had both."""
 
 
 class PromiseHunt(NamedTuple):
@@ -106,7 +106,7 @@ PROMISES: Mapping[str, PromiseHunt] = {
         {"brokers": 2, "elections": 0, "fencings": 1, "late_registrations": 1}, "BrokerComesBack"
     ),
 }
-"""Where the mutants that cost progress die."""
+"""Where the mutants that cost progress are killed."""
 
 SURVIVORS: Mapping[str, str] = {
     "epoch-lookup-as-designed": (
@@ -136,8 +136,8 @@ SURVIVORS: Mapping[str, str] = {
 class Hunt(NamedTuple):
     """A mutant and its verdict. `killed_by`: the properties that fail, with the steps of a shortest run each.
 
-    `beside`: another mutant that was there as well, empty if none was.
-    Of a promise: with the steps of a lasso, of which the last `loop` go round for ever (0: nothing happens any more).
+    `beside`: another mutant that was there as well, empty if there was none.
+    For a promise the steps are those of a lasso; the last `loop` of them repeat for ever (0: nothing happens any more).
     `without`: actions that need not be fair.
     """
 
@@ -158,15 +158,15 @@ class Hunt(NamedTuple):
 
 
 def is_listed(name: str) -> bool:
-    """Whether something says where a mutant dies, or why it does not."""
+    """Whether a hunt, a promise or a reason to survive is listed for a mutant."""
     return name in HUNTS or name in PROMISES or name in SURVIVORS
 
 
 def hunt(name: str, report: Callable[[Progress], None] | None = None, workers: int | None = None) -> Hunt:
-    """Explore one mutant up to its first violation; one that is known to survive is not explored.
+    """Explore one mutant up to its first violation. A mutant that is known to survive is not explored.
 
-    It is explored on all cores unless `workers` says how many. The outcome does not depend on it.
-    `MissingExtraError` if a promise is asked for and the library is missing that decides it.
+    It is explored on all cores unless `workers` gives their number. The outcome does not depend on it.
+    Raises `MissingExtraError` if deciding a promise needs a library that is missing.
     """
     mutant = ALL_MUTANTS[name]
     if name in PROMISES:
@@ -192,7 +192,7 @@ def _hunt_promise(name: str, chosen: PromiseHunt, report: Callable[[Progress], N
 def check_promise(
     bounds: Mapping[str, Any], chosen: PromiseHunt, report: Callable[[Progress], None] | None = None
 ) -> "PromiseVerdict":
-    """Whether the model within these bounds keeps the promise of a hunt, under the fairness that the hunt leaves."""
+    """Whether the model within these bounds keeps the promise of a hunt, under the fairness that remains in the hunt."""
     need(("scipy",), "a promise")
     from model_check.graphs.edges import state_graph  # noqa: PLC0415
     from model_check.graphs.liveness import check_liveness  # noqa: PLC0415
@@ -219,7 +219,7 @@ def explore_mutant(
     report: Callable[[Progress], None] | None = None,
     workers: int | None = None,
 ) -> Exploration:
-    """The model with this rule weakened, and the one it needs beside it, up to the first violation."""
+    """Explore the model with this mutant, and the one in `BESIDE` if there is one, up to the first violation."""
     names = [other for other in (BESIDE.get(name), name) if other]
     model = MODELS["kafka"].build({**bounds, "mutant": ",".join(names)})
     properties = [prop for prop in model.properties if prop.by_default and prop.kind == "always"]
@@ -266,7 +266,7 @@ def line(entry: Hunt) -> str:
 
 
 def options(bounds: Mapping[str, Any]) -> list[str]:
-    """Bounds as they are written on the command line."""
+    """The bounds as command-line options."""
     named = [(f"--{key.replace('_', '-')}", value) for key, value in bounds.items()]
     return [option if value is True else f"{option} {value}" for option, value in named]
 

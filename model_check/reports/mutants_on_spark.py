@@ -1,4 +1,4 @@
-"""The hunts for mutants, each in a task of Spark: the outcome is that of `kspec mutants` without Spark."""
+"""The hunts for mutants, each in a task of Spark. The outcome is the same as that of `kspec mutants` without Spark."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,13 +8,13 @@ from model_check.reports.mutants import ALL_MUTANTS, HUNTS, PROMISES, Hunt, hunt
 
 
 def hunts(names: tuple[str, ...], settings: SparkSettings | None = None) -> list[Hunt]:
-    """The hunts for these mutants, for all without any, each in a task of its own."""
+    """The hunts for these mutants, or for all if none are given, each in a task of its own."""
     with spark_context(settings or SparkSettings()) as context:
         return hunts_on(context, names)
 
 
 def hunts_on(context: Any, names: tuple[str, ...]) -> list[Hunt]:
-    """`hunts`, with a context that is there."""
+    """`hunts` with an existing context."""
     asked = names or tuple(ALL_MUTANTS)
     explored = [name for name in asked if name in HUNTS or name in PROMISES]
     found: dict[str, Hunt] = {}
@@ -25,6 +25,6 @@ def hunts_on(context: Any, names: tuple[str, ...]) -> list[Hunt]:
 
 
 def _hunt_all(names: Iterator[str]) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Names, and what became of these mutants: all of a `Hunt` but the mutant, which is made of functions."""
+    """The names with the results: all of a `Hunt` but the mutant, which is made of functions."""
     for name in names:
         yield name, tuple(hunt(name, workers=1)[1:])

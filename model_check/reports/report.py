@@ -56,7 +56,7 @@ def verdict_in_words(verdict: Verdict) -> str:
 
 
 def vacuous(result: Exploration) -> list[str]:
-    """Warnings: what holds only because its premise is never met."""
+    """Warnings about properties that hold only because their premise is never met."""
     unreached = {
         verdict.prop.name for verdict in result.verdicts if verdict.prop.kind == "sometimes" and verdict.holds is False
     }
@@ -100,7 +100,7 @@ def exploration_as_text(result: Exploration, full: bool = False) -> str:
 
 
 def violations(result: Exploration) -> list[tuple[str, Trace]]:
-    """The violated properties that a run shows, each with its shortest one, shortest first."""
+    """The violated properties for which there is a run, each with its shortest run, shortest first."""
     found = [(verdict.prop.name, verdict.trace) for verdict in result.verdicts if verdict.violated and verdict.trace]
     if result.deadlock_is_violation and result.deadlock_trace:
         found.append(("deadlock freedom", result.deadlock_trace))

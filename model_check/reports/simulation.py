@@ -21,7 +21,7 @@ ENDS = {
 
 
 class Violation(NamedTuple):
-    """A violated property, the walk's run into it, and what shrinking made of it."""
+    """A violated property, the run in which a walk violated it, and the shrunk run."""
 
     finding: Finding
     original: Trace
@@ -44,7 +44,7 @@ def violations(result: Simulation, shrinking: bool = True) -> list[Violation]:
 
 
 def lengths(histogram: NDArray[np.int64]) -> dict[str, float]:
-    """The shortest, mean, median and longest of walks, in steps, from how many there are of each length."""
+    """The shortest, mean, median and longest walk, in steps, from the number of walks of each length."""
     total, present = int(histogram.sum()), np.flatnonzero(histogram)
     if not total:
         return {"shortest": 0, "mean": 0.0, "median": 0, "longest": 0}

@@ -1,1 +1,1 @@
-"""Values and traces as words, tables, diagrams and files; a run of one model taken again in another."""
+"""Values and traces as words, tables, diagrams and files; a run of one model replayed in another."""

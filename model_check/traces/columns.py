@@ -37,11 +37,11 @@ def arrow_type(annotation: Any) -> pyarrow.DataType | None:
 
 
 def slot_type(slot: Slot) -> pyarrow.DataType:
-    """The type of a slot's column: what its values are, or JSON text where there is no one type for all of them."""
+    """The type of a slot's column: that of its values, or JSON text where no single type fits all of them."""
     return arrow_type(slot.holds) or pyarrow.string()
 
 
 def model_as_metadata(model: Model) -> dict[str, str]:
-    """What the files of all tables say of the model."""
+    """The metadata about the model in the files of all tables."""
     described = model_as_json(model)
     return {f"kspec.{name}": said if isinstance(said, str) else json.dumps(said) for name, said in described.items()}

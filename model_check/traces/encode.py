@@ -1,4 +1,4 @@
-"""Values as JSON and as words, derived from their fields: no value lists its own."""
+"""Values as JSON and as words, derived from their fields. No type of value lists its own fields."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -49,7 +49,7 @@ def trace_as_json(model: Model, trace: Trace) -> list[dict[str, Any]]:
 
 @singledispatch
 def in_words(value: Any) -> str:
-    """A value as a reader of traces sees it. A model whose values read badly field by field registers words of its own."""
+    """A value as a reader of traces sees it. A model registers its own words for values that are hard to read by field."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return ", ".join(f"{name} {in_words(field)}" for name, field in value._asdict().items())
     return str(value)

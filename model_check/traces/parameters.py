@@ -13,7 +13,7 @@ def option_name(parameter: str) -> str:
 
 
 def model_as_json(model: Model) -> dict[str, Any]:
-    """What every output for programs says first: the model, the version of this project, and the model's parameters."""
+    """The head of every machine-readable output: the model, the version of this project, and the model's parameters."""
     return {
         "model": model.name,
         "version": VERSION,
@@ -22,7 +22,7 @@ def model_as_json(model: Model) -> dict[str, Any]:
 
 
 def parameters_in_words(model: Model) -> str:
-    """The parameters that matter: sizes always, settings where they differ from nothing."""
+    """The parameters that matter: sizes always, other settings only where they are not empty or off."""
     shown = []
     for name, value in model.parameters.items():
         if value is True:

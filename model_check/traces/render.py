@@ -10,7 +10,7 @@ from model_check.core.model import CONTROLLER, PRODUCER, Action, Event, Message,
 from model_check.traces.encode import in_words
 
 NOTHING = "none"
-"""What `in_words` says of a slot that holds nothing."""
+"""The result of `in_words` for a slot that holds nothing."""
 
 
 class Change(NamedTuple):
@@ -22,7 +22,7 @@ class Change(NamedTuple):
 
 
 def changes(model: Model, before: State, after: State) -> list[Change]:
-    """What differs between two states in words, bookkeeping of the model left out."""
+    """The differences between two states in words, without the model's bookkeeping."""
     changed = [
         Change(slot, slot_in_words(slot, old), slot_in_words(slot, new))
         for slot, old, new in zip(model.slots, before, after, strict=True)
@@ -61,13 +61,13 @@ def owner(slot: Slot) -> Party:
 
 
 def steps(trace: Trace) -> Iterator[tuple[int, TraceStep, TraceStep]]:
-    """Each step of a trace with the one before; TLC's numbering, in which the initial state is 1."""
+    """Each step of a trace with the one before it. Numbers are TLC's: the initial state is 1."""
     for number, (before, after) in enumerate(pairwise(trace), start=2):
         yield number, before, after
 
 
 def trace_table(model: Model, trace: Trace, full: bool = False) -> str:
-    """A trace step by step: the action, and what it changed at whom; with `full`, every slot after each step.
+    """A trace step by step: the action, and what it changed at which party; with `full`, every slot after each step.
 
     The initial state and the last one are always shown whole.
     """
@@ -81,7 +81,7 @@ def trace_table(model: Model, trace: Trace, full: bool = False) -> str:
 
 
 def step_in_lines(model: Model, before: State, after: State, full: bool = False) -> list[str]:
-    """What a step changed at whom, or the whole state after it."""
+    """What a step changed at which party, or the whole state after it."""
     if full:
         return state_in_lines(model, after)
     rows = [
@@ -91,7 +91,7 @@ def step_in_lines(model: Model, before: State, after: State, full: bool = False)
 
 
 def state_in_lines(model: Model, state: State) -> list[str]:
-    """What each party holds in a state; where it holds nothing, nothing is said."""
+    """What each party holds in a state; slots that hold nothing are left out."""
     rows = [
         (party_name(owner(slot)), field_name(slot), words)
         for slot, value in zip(model.slots, state, strict=True)
@@ -105,7 +105,7 @@ def _aligned(rows: list[tuple[str, str, str]]) -> list[str]:
 
 
 def parties(model: Model, trace: Trace) -> list[Party]:
-    """Who appears in a trace's diagram, in the order of its columns: producer, controller, brokers by id."""
+    """The parties in a trace's diagram, in the order of its columns: producer, controller, brokers by id."""
     seen = {owner(slot) for slot in model.slots if not slot.bookkeeping}
     for step in trace:
         for event in step.action.events if step.action else ():

@@ -1,4 +1,4 @@
-"""A run of one model taken again, step by step, in another that has other rules."""
+"""A run of one model replayed, step by step, in another model with other rules."""
 
 from typing import NamedTuple
 
@@ -8,9 +8,9 @@ from model_check.traces.render import changes, field_name, steps
 
 
 class Retraced(NamedTuple):
-    """Where a run leads under other rules: `state` in the end, `None` if one of its steps is not possible there.
+    """Where a run leads under other rules: `state` is the last state, `None` if one of its steps is not possible there.
 
-    `words` tell where the two part, and are empty if they never do.
+    `words` say where the two runs diverge, and are empty if they never do.
     """
 
     words: str
@@ -18,10 +18,10 @@ class Retraced(NamedTuple):
 
 
 def retrace(trace: Trace, model: Model, other: Model) -> Retraced:
-    """Take the steps of a run of `model` in `other`, and tell where they part.
+    """Replay the steps of a run of `model` in `other`, and say where the two runs diverge.
 
-    A step is the same action with the same arguments, under the name that the other model has for it. Models whose states
-    have other parts have no step in common.
+    A step is the same action with the same arguments, under the other model's name for it. Models with different slots
+    have no step in common.
     """
     if [slot.label for slot in model.slots] != [slot.label for slot in other.slots]:
         return Retraced("Its controller is of another kind.", None)
@@ -44,7 +44,7 @@ def retrace(trace: Trace, model: Model, other: Model) -> Retraced:
 
 
 def _names_in(model: Model, other: Model) -> dict[str, str]:
-    """What the other model calls the actions of this one, where the names differ."""
+    """The other model's names for the actions of this one, where the names differ."""
     there = {common: name for name, common in other.known_as.items()}
     return {name: there[common] for name, common in model.known_as.items() if common in there}
 

@@ -1,1 +1,1 @@
-"""What can be run: proofs, what rests on what, mutants of a theorem, confirmation by another solver."""
+"""The commands: proofs, dependencies between conjuncts, mutants of a theorem, confirmation by another solver."""

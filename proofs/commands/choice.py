@@ -1,4 +1,4 @@
-"""What has to be shown of a theorem with these settings, and which strategy tries it."""
+"""The obligations of a theorem with these settings, and the strategy that tries them."""
 
 from proofs.induction.any_number import ObligationsForAnyNumber
 from proofs.induction.by_outcome import ObligationsByOutcome
@@ -20,7 +20,7 @@ def proof_of(theorem: Theorem, settings: ProofSettings) -> Proof:
 
 
 def obligations_of(theorem: Theorem, settings: ProofSettings) -> Obligations:
-    """What has to be shown of a theorem."""
+    """The obligations of a theorem."""
     if theorem.by_outcome:
         by_outcome = ObligationsByOutcome if settings.mutant is None else WeakenedObligations
         return by_outcome(theorem, settings)
@@ -28,7 +28,7 @@ def obligations_of(theorem: Theorem, settings: ProofSettings) -> Obligations:
 
 
 def strategy_for(obligations: Obligations) -> Strategy:
-    """The strategy that proves such obligations."""
+    """The strategy for these obligations."""
     match obligations:
         case ObligationsForAnyNumber():
             return ByFewBrokers(obligations)

@@ -1,8 +1,8 @@
-"""Another solver's opinion: cvc5 reads the obligations that `kspec prove --export DIR` wrote.
+"""Confirmation by another solver: cvc5 reads the obligations that `kspec prove --export DIR` wrote.
 
-`python -m proofs.commands.confirm DIR [STEPS]` prints a line for each, which is proved if cvc5 finds it unsatisfiable too.
-Exit status: 0 all are, 1 some is satisfiable, so that Z3 or cvc5 is wrong, 3 cvc5 does not know of some within so many
-steps, or the clock stopped it.
+`python -m proofs.commands.confirm DIR [STEPS]` prints a line for each. An obligation is proved if cvc5 also finds it
+unsatisfiable. Exit status: 0 all are proved, 1 some obligation is satisfiable, so that Z3 or cvc5 is wrong, 3 cvc5 has no
+answer to some within so many steps, or the clock stopped it.
 """
 
 import sys
@@ -13,14 +13,14 @@ from time import monotonic
 import cvc5
 
 STEPS = 10_000_000
-"""How much cvc5 may do for an obligation, in its own steps, some 400,000 of which take a second."""
+"""How much cvc5 may do for an obligation, in its own steps. It takes some 400,000 of them in a second."""
 
 EMERGENCY_S = 600.0
-"""After so many seconds the clock stops it: many times as long as any obligation takes."""
+"""After so many seconds the clock stops cvc5: many times as long as any obligation takes."""
 
 
 def answer(path: Path, steps: int) -> str:
-    """What cvc5 says of an obligation: `unsat`, `sat` or `unknown`; or that the clock stopped it."""
+    """cvc5's answer to an obligation: `unsat`, `sat` or `unknown`; or that the clock stopped it."""
     solver = cvc5.Solver()
     solver.setOption("fresh-binders", "true")
     solver.setOption("rlimit-per", str(steps))

@@ -1,7 +1,7 @@
 """Which conjunct rests on which, and what fails without each: a page of the documentation, made by Z3.
 
-`python -m proofs.commands.dependencies DIR [THEOREM]...` writes a page for each theorem that holds. What is proved by
-outcome is done only if it is named, for it takes half an hour, and without looking what fails without each.
+`python -m proofs.commands.dependencies DIR [THEOREM]...` writes a page for each theorem that holds. A theorem proved by
+outcome is done only if it is named, because it takes half an hour. Its page does not say what fails without each conjunct.
 """
 
 import multiprocessing
@@ -17,45 +17,45 @@ from proofs.settings import ANY, ProofSettings, Replicas
 from proofs.theorems import HOLDING, THEOREMS
 
 REPLICAS = 3
-"""For how many replicas, where a theorem is not proved for any number."""
+"""The number of replicas, if a theorem is not proved for any number."""
 
 EFFORT_WITHOUT, SEARCHES = 8_000_000, 6
-"""Without a conjunct: how much Z3 may do to prove an obligation, and for how many a counterexample is looked for."""
+"""Without a conjunct: how much Z3 may do to prove an obligation, and for how many Z3 searches for a counterexample."""
 
 Rests = dict[tuple[str, str], frozenset[str]]
 """For each obligation (a task and a conjunct or property): the conjuncts on which its proof rests."""
 
 
 def settings_of(theorem: Theorem, replicas: Replicas | None = None, **more: Any) -> ProofSettings:
-    """For how many replicas a theorem is looked at."""
+    """The settings of a theorem, with the number of replicas."""
     usual = theorem.replicas if theorem.by_outcome else ANY if theorem.any_number else REPLICAS
     return ProofSettings(theorem.name, replicas or usual, **more)
 
 
 def rests_on(theorem: Theorem, replicas: Replicas | None = None) -> Rests:
-    """What each obligation's proof rests on, from Z3's unsatisfiable cores."""
+    """The conjuncts that each obligation's proof rests on, from Z3's unsatisfiable cores."""
     tasks = obligations_of(theorem, settings_of(theorem, replicas)).tasks()
     if not theorem.by_outcome:
         return {place: core for task in tasks for place, core in _rests_of(theorem.name, replicas, task).items()}
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as executor:
         found = {executor.submit(_rests_of, theorem.name, replicas, task): task for task in reversed(tasks)}
         for done, future in enumerate(as_completed(found), start=1):
-            future.result()  # what has no core ends the work here
+            future.result()  # an obligation without a core ends the work here
             print(f"{theorem.name}: {done} of {len(tasks)} tasks, {found[future]}", file=sys.stderr, flush=True)
         return {place: core for future in found for place, core in future.result().items()}
 
 
 def _rests_of(name: str, replicas: Replicas | None, task: str) -> Rests:
-    """The same of one task."""
+    """`rests_on` for one task."""
     theorem = THEOREMS[name]
     proof = proof_of(theorem, settings_of(theorem, replicas))
     return {(task, conjunct): core for conjunct, core in proof.cores(task).items()}
 
 
 def first_failure_without(theorem: Theorem, conjunct: str, rests: Rests, effort: int = EFFORT_WITHOUT) -> str | None:
-    """What fails once a conjunct is left out, in words, if possible with a counterexample; `None` if nothing does.
+    """What fails if a conjunct is left out, in words, if possible with a counterexample; `None` if nothing fails.
 
-    Only what rests on it can fail: of everything else there is a proof without it. Z3 may spend this `effort` on a proof.
+    Only what rests on it can fail: everything else has a proof without it. Z3 may spend this `effort` on a proof.
     """
     proof = proof_of(theorem, settings_of(theorem, effort=effort, without=frozenset({conjunct})))
     search = search_for(proof.obligations)
@@ -101,7 +101,7 @@ def page(theorem: Theorem) -> str:
 
 
 def main() -> None:
-    """Write the pages, or those of some theorems."""
+    """Write all pages, or those of some theorems."""
     for name in sys.argv[2:] or HOLDING:
         (Path(sys.argv[1]) / f"proofs-{name}.md").write_text(page(THEOREMS[name]), encoding="utf-8")
 

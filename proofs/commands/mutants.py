@@ -20,11 +20,11 @@ from proofs.settings import ProofSettings
 from proofs.theorems import EFFORT_BY_OUTCOME, THEOREMS
 
 MOST_OPEN = 3
-"""After so many claims without proof and without counterexample a mutant is left open."""
+"""After so many claims with neither a proof nor a counterexample a mutant is left open."""
 
 
 class TriedMutant(NamedTuple):
-    """Of a mutant: the tasks that it makes different, and where the induction breaks first, or what is left open.
+    """The result for a mutant: the tasks that it changes, and where the induction breaks first, or what is left open.
 
     A mutant that breaks nothing and leaves nothing open is proved not to matter.
     """
@@ -33,19 +33,19 @@ class TriedMutant(NamedTuple):
     different: tuple[str, ...]
     action: str = ""
     conjuncts: tuple[str, ...] = ()
-    """All that break in the counterexample."""
+    """All conjuncts that break in the counterexample."""
     size: int = 0
     """How large the logs and numbers of the counterexample are."""
     left_open: tuple[str, ...] = ()
-    """Conjuncts of which neither a proof nor a counterexample was found, each with its action; the first few."""
+    """The first few conjuncts for which neither a proof nor a counterexample was found, each with its action."""
 
 
-class _Enough(Exception):  # noqa: N818 - no error: what was looked for is found
-    """Nothing more has to be proved."""
+class _Enough(Exception):  # noqa: N818 - not an error: the search has its result
+    """No more proofs are needed."""
 
 
 def found(theorem: str, mutants: Sequence[str]) -> Iterator[TriedMutant]:
-    """What becomes of a theorem with each of these rules weakened."""
+    """The result for a theorem with each of these mutants."""
     known = THEOREMS[theorem]
     unweakened = Unweakened(known, ProofSettings(theorem, known.replicas))
     for mutant in mutants:
@@ -72,7 +72,7 @@ def _found(mutant: str, obligations: WeakenedObligations) -> TriedMutant:
 
 
 def _refuted(proof: Proof, search: WeakenedSearch, task: str, left_open: list[str]) -> Counterexample | None:
-    """A counterexample to something that cannot be proved of a task, if there is one; else what is left open is noted."""
+    """A counterexample to an unproved claim of a task, if there is one; else the unproved claims go to `left_open`."""
     broken: list[Counterexample] = []
 
     def look(claim: Claim) -> bool:
@@ -91,7 +91,7 @@ def _refuted(proof: Proof, search: WeakenedSearch, task: str, left_open: list[st
 
 
 def main() -> None:
-    """Print a line for each mutant, and write all as JSON."""
+    """Print a line for each mutant, and write all results as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("theorem", choices=[name for name, theorem in THEOREMS.items() if theorem.by_outcome])
     parser.add_argument("mutants", nargs="*", metavar="MUTANT")

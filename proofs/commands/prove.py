@@ -1,4 +1,4 @@
-"""Proving theorems: obligations spread over processes, results as they come, counterexamples for what fails."""
+"""Proves theorems: spreads obligations over processes, reports results as they come, finds counterexamples to failures."""
 
 import multiprocessing
 import os
@@ -33,10 +33,10 @@ from proofs.theorems import REFUTABLE, THEOREMS, by_runs
 MOST_REPLICAS_OF_WITNESS = 3
 
 MOST_STATES_TO_WITNESS = 3_000_000
-"""How many states are explored for a witness."""
+"""The most states that are explored for a witness."""
 
 MOST_STATES_TO_START = 30_000
-"""How many states are explored to find out whether a counterexample's start can be reached."""
+"""The most states that are explored to find out whether a counterexample's start can be reached."""
 
 IN_WORDS: dict[Status, str] = {
     "proved": "proved",
@@ -56,22 +56,22 @@ Report = Callable[[Sequence[Obligation], int, int], None]
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a theorem."""
+    """The outcome for a theorem."""
 
     settings: ProofSettings
     obligations: list[Obligation] = field(default_factory=list)
     counterexample: Counterexample | None = None
     reachability: str = ""
     witness: tuple[Model, Trace] | None = None
-    """A run to a state that the theorem speaks of, so that it is not empty."""
+    """A run to a state that the theorem speaks of: it shows that the theorem is not vacuous."""
     unchanged: tuple[str, ...] = ()
-    """Where a rule is weakened: the tasks whose obligations are all the theorem's own, and so are not proved again."""
+    """If a rule is weakened: the tasks whose obligations are all the theorem's own, so that they are not proved again."""
     left_out: tuple[str, ...] = ()
-    """Tasks that were not looked at, because another one is refuted."""
+    """Tasks that were not tried, because another one is refuted."""
 
     @property
     def is_weakened(self) -> bool:
-        """Whether only that is looked at which a weakened rule makes different."""
+        """Whether only the obligations that a weakened rule changes are tried."""
         return (
             self.settings.mutant is not None
             and self.settings.theorem in THEOREMS
@@ -80,7 +80,7 @@ class Outcome:
 
     @property
     def status(self) -> Status:
-        """Proved if everything is, refuted if anything is, else stopped by the clock if anything is, or unknown."""
+        """Proved if all obligations are, refuted if any is, else stopped by the clock if any is, or else unknown."""
         return gravest(obligation.status for obligation in self.obligations)
 
     def as_json(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class Outcome:
         return described
 
     def as_text(self) -> str:
-        """The outcome in words; the obligations have been told one by one."""
+        """The outcome in words; the obligations have already been reported one by one."""
         counts = Counter(IN_WORDS[obligation.status] for obligation in self.obligations)
         told = ", ".join(f"{counts[word]} {word}" for word in IN_WORDS.values() if counts[word]) or "nothing is asked anew"
         weakened = f" with {self.settings.mutant}" if self.settings.mutant else ""
@@ -132,14 +132,14 @@ class Outcome:
         return "\n".join(lines)
 
     def _unchanged_in_words(self) -> list[str]:
-        """What is as without the weakened rule, and what was not looked at."""
+        """The tasks that are as without the weakened rule, and the tasks that were not tried."""
         as_it_is = f"  with the same obligations as {self.settings.theorem} itself, so not proved again: "
         lines = [as_it_is + ", ".join(_names(self.unchanged))] if self.unchanged else []
         return lines + ([f"  not looked at: {', '.join(_names(self.left_out))}"] if self.left_out else [])
 
 
 def prove(settings: ProofSettings, workers: int, report: Report = lambda obligations, done, tasks: None) -> Outcome:
-    """Prove a theorem, and look for a counterexample where that fails."""
+    """Prove a theorem, and search for a counterexample if that fails."""
     if by_runs(settings.theorem, settings.runs_from):
         return _refute(settings, report)
     outcome = Outcome(settings)
@@ -162,7 +162,7 @@ def prove(settings: ProofSettings, workers: int, report: Report = lambda obligat
 
 
 def _changed(obligations: WeakenedObligations, outcome: Outcome, report: Report) -> list[str]:
-    """The tasks that a weakened rule makes different, up to the first of which there is a counterexample."""
+    """The tasks that a weakened rule changes, up to the first one with a counterexample."""
     settings, tasks, search = obligations.settings, obligations.tasks(), WeakenedSearch(obligations)
     changed: list[str] = []
     for done, task in enumerate(tasks, start=1):
@@ -185,7 +185,7 @@ def _changed(obligations: WeakenedObligations, outcome: Outcome, report: Report)
 
 
 def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
-    """The shortest run of a small model to a state that shows what the theorem speaks of."""
+    """The shortest run of a small model to a state that shows that the theorem is not vacuous."""
     model = theorem.bounded(replicas, *theorem.witness.bounds)
 
     read = [slot for slot in model.slots if not theorem.witness.reads or slot.name in theorem.witness.reads]
@@ -206,7 +206,7 @@ def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
 
 
 def _refute(settings: ProofSettings, report: Report) -> Outcome:
-    """Look for a shortest run that violates what the model claims, one length at a time."""
+    """Search for a shortest run that violates the model's property, one length at a time."""
     refutable = REFUTABLE[settings.theorem]
     model = refutable.build(settings.number_of_replicas)
     prop = model.property_named(refutable.prop)
@@ -248,13 +248,13 @@ def _results(settings: ProofSettings, tasks: list[str], workers: int) -> Iterato
                 yield futures[future], future.result()
         except BaseException:
             executor.shutdown(wait=False, cancel_futures=True)
-            for worker in multiprocessing.active_children():  # they would else finish what they are at
+            for worker in multiprocessing.active_children():  # otherwise they would finish their current tasks
                 worker.terminate()
             raise
 
 
 _at_work: list[tuple[Proof, Search]] = []
-"""What this process is proving: Z3's terms cannot be sent from one process to another."""
+"""The proof that this process works on: Z3's terms cannot be sent from one process to another."""
 
 
 def _start(settings: ProofSettings) -> None:
@@ -268,11 +268,11 @@ def _work(task: str) -> list[Obligation]:
 
 
 _at_work_apart: list[BaseProcess] = []
-"""The process in which this one's task is proved."""
+"""The process that proves this process's task."""
 
 
 def _start_forking(settings: ProofSettings) -> None:
-    """Get ready to prove each task in a process of its own, and to end that one with this one."""
+    """Get ready to prove each task in a process of its own, which ends when this process is terminated."""
     _start(settings)
 
     def end(signal_number: int, _: object) -> None:
@@ -286,8 +286,8 @@ def _start_forking(settings: ProofSettings) -> None:
 def _work_apart(task: str) -> list[Obligation]:
     """Prove a task in a process that is forked for it.
 
-    What Z3 finds, and how soon, depends a little on all that it was asked before. So each task begins alike, whichever other
-    tasks a worker had before it.
+    What Z3 finds, and how soon, depends a little on all that it was asked before. So each task begins in the same way,
+    whatever tasks a worker had before it.
     """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
@@ -317,7 +317,7 @@ def _send(task: str, sender: Connection) -> None:
 
 
 def _explain(outcome: Outcome, by_task: dict[str, list[Obligation]]) -> None:
-    """Show the first counterexample: found once more, in this process."""
+    """Find the first counterexample once more, in this process, to show it."""
     refuted = [
         (task, obligation)
         for task, obligations in by_task.items()
@@ -337,5 +337,5 @@ def _explain(outcome: Outcome, by_task: dict[str, list[Obligation]]) -> None:
 
 
 def z3_version() -> str:
-    """The version of Z3 that proves."""
+    """The version of Z3 that is used."""
     return str(z3.get_version_string())

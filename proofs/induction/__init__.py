@@ -1,1 +1,1 @@
-"""Inductive invariants: what is to be shown of them, and the ways in which it is tried."""
+"""Inductive invariants: their obligations, and the strategies that try to prove these."""

@@ -1,4 +1,4 @@
-"""What has to be shown for any number of replicas at once.
+"""The obligations for any number of replicas at once.
 
 Every conjunct is one formula about all brokers, and a goal is about brokers of which nothing is known.
 """
@@ -20,19 +20,19 @@ from proofs.symbolic.state import SymbolicState
 
 
 class ObligationsForAnyNumber(Obligations):
-    """What has to be shown of a theorem for any number of replicas."""
+    """The obligations of a theorem for any number of replicas."""
 
     def __init__(self, theorem: Theorem, settings: ProofSettings) -> None:
         super().__init__(theorem, settings)
         self.premises += PREMISES
         self._instantiated: dict[tuple[str, tuple[int, ...]], tuple[z3.BoolRef, Sequence[z3.ExprRef]]] = {}
-        """What was made of a conjunct for some brokers; these are kept, because a term's id is its own only so long."""
+        """Instances for some brokers, with the brokers: a term's id is unique only as long as the term is kept."""
 
     def all_brokers(self) -> Brokers:
         return ANYONE
 
     def guard(self, local: Local, state: SymbolicState, solver: z3.Solver | None) -> tuple[z3.BoolRef, z3.BoolRef, int]:
-        """A guard as a formula; if it speaks of the brokers that do not act, it is asked of all of them."""
+        """A guard as a formula. If it speaks of the brokers that do not act, it is asked for all of them."""
         if not speaks_of_others(local):
             return as_formula(local, state, solver)
         condition, facts, paths = self._about_others(local, state, solver)
@@ -58,9 +58,9 @@ class ObligationsForAnyNumber(Obligations):
         return z3.Implies(IS_OTHER, condition), facts, paths
 
     def acting(self, actions: Sequence[Action]) -> list[Action]:
-        """Of actions that differ only in their brokers, the one by `ONE`, with `ANOTHER` if there are two.
+        """For actions that differ only in their brokers: the action of `ONE`, and `ANOTHER` if there are two brokers.
 
-        These are any two brokers, so it stands for all.
+        These are any two brokers, so the action stands for all.
         """
         chosen = [action for action in actions if _brokers(action) == [ONE, ANOTHER][: len(_brokers(action))]]
         left_out = {action.name for action in actions} - {action.name for action in chosen}
@@ -78,7 +78,7 @@ class ObligationsForAnyNumber(Obligations):
     def about(self, conjunct: Conjunct, instance: Instance, brokers: Sequence[z3.ExprRef]) -> Iterator[z3.BoolRef]:
         """A conjunct for each choice of these brokers, and all offsets and epochs.
 
-        Those are not the ones that a goal is about, even if they have one name and the brokers were found through them.
+        These offsets and epochs are not the goal's, even if they share a name and the brokers were found through the goal's.
         """
         any_number = [z3.Int(f"any {number}") for number in conjunct.variables[1]]
         for chosen in product(brokers, repeat=len(conjunct.brokers)):

@@ -1,4 +1,4 @@
-"""What has to be shown one outcome of an action at a time, for actions with many ways through the rules.
+"""The obligations one outcome of an action at a time, for actions with many ways through the rules.
 
 All ways that write the same values are one outcome.
 """
@@ -18,14 +18,14 @@ from proofs.symbolic.relation import SymbolicStep, outcomes
 from proofs.symbolic.terms import conjunction
 
 IN_ORDER = "LogsInOrder"
-"""What the laws of the log algebra presume: in a log, epochs never go back."""
+"""The premise of the laws of the log algebra: in a log, epochs never go back."""
 
 
 class ObligationsByOutcome(Obligations):
-    """What has to be shown of a theorem, one outcome at a time."""
+    """The obligations of a theorem, one outcome at a time."""
 
     def acting(self, actions: Sequence[Action]) -> Sequence[Action]:
-        """Of actions that are the same but for brokers' names, one: brokers are interchangeable."""
+        """One of the actions that differ only in their brokers' names: brokers are interchangeable."""
         assert self.model.interchangeable, f"the brokers of {self.model.name} are not interchangeable"
         kept: dict[tuple[Any, ...], Action] = {}
         for action in actions:
@@ -36,13 +36,13 @@ class ObligationsByOutcome(Obligations):
 
     @cached_property
     def orders(self) -> list[z3.BoolRef]:
-        """That epochs never go back along the brokers' logs: a premise of laws, and an obligation of its own."""
+        """States that epochs never go back along the brokers' logs: a premise of laws, and an obligation of its own."""
         view = self.view(self.before)
         assert isinstance(view, ReplicaView), f"{self.theorem.name} is not about replicas with logs"
         return [in_order(view.log(broker)) for broker in self.brokers.ids or ()]
 
     def outcomes(self, label: str, action: Action) -> list[SymbolicStep]:
-        """The outcomes of an action that have to be looked at."""
+        """The outcomes of an action that have obligations."""
         return outcomes(action, self.before, self.pruning(action), self.guard)
 
     def facts(self, taken: SymbolicStep) -> z3.BoolRef:

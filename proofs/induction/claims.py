@@ -1,4 +1,4 @@
-"""What is claimed of a model under an invariant, and what becomes of a claim."""
+"""The claims about a model under an invariant, and their results."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
@@ -6,20 +6,20 @@ from typing import Literal, NamedTuple
 import z3
 
 Status = Literal["proved", "refuted", "unknown", "stopped"]
-"""What became of an obligation. `stopped`: by the clock, so that nothing is known of what Z3 would have answered."""
+"""The result of an obligation. `stopped`: by the clock, so that nothing is known of Z3's answer."""
 
 GRAVEST_FIRST: tuple[Status, ...] = ("refuted", "stopped", "unknown", "proved")
-"""What is said of several obligations: the first of these that one of them is."""
+"""The status of several obligations together is the first of these that any of them has."""
 
 PATHS = "(the ways through the rules)"
-"""In place of a conjunct where the clock stopped the evaluation of an action, before there were any obligations."""
+"""Stands for a conjunct if the clock stopped the evaluation of an action before there were any obligations."""
 
 INIT, PROPERTIES = "Init", "Property"
-"""What stands in the place of an action for the obligations that are about none."""
+"""They stand for an action in the obligations that are about no action."""
 
 
 class Obligation(NamedTuple):
-    """What became of one obligation; `paths` counts the ways through the rules that it is about."""
+    """The result of one obligation; `paths` counts the ways through the rules that it is about."""
 
     action: str
     conjunct: str
@@ -38,10 +38,10 @@ class Claim(NamedTuple):
     paths: int
     brokers: tuple[z3.ExprRef, ...] = ()
     numbers: tuple[z3.ExprRef, ...] = ()
-    """Of which brokers, and offsets or epochs, the goal speaks: any."""
+    """The arbitrary brokers, and offsets or epochs, that the goal speaks of."""
 
 
 def gravest(found: Iterable[Status]) -> Status:
-    """What is said of obligations together: proved if all are, or if there are none."""
+    """The status of obligations together: proved if all are, or if there are none."""
     statuses = set(found)
     return next((status for status in GRAVEST_FIRST if status in statuses), "proved")

@@ -1,7 +1,7 @@
 """Proof that the OffsetForLeaderEpoch messages find where two logs diverge.
 
-A follower's truncation asks epoch by epoch, in a loop. The theorems are about a model in which the end of the agreement
-is found at once, by the log algebra; that the loop finds the same is proved here, one round of the rule at a time: from any
+A follower's truncation asks epoch by epoch, in a loop. The theorems are about a model in which the log algebra finds the
+end of the agreement at once. The proof here shows that the loop finds the same, one round of the rule at a time: from any
 log that is left after some rounds, the rule either returns the end of the agreement, or goes on with a shorter log that
 still holds all of it.
 """
@@ -33,7 +33,7 @@ class _NextRound(Exception):  # noqa: N818 - not an error: it ends the round und
 
 
 class _RemainingLog(SymbolicLog):
-    """What is left of a follower's log after some rounds."""
+    """The part of a follower's log that is left after some rounds."""
 
     __slots__ = ()
 

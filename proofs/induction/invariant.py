@@ -19,13 +19,13 @@ from spec.values import BrokerId, Offset
 
 
 class StateView:
-    """A state as conjuncts read it, symbolic or explored. `at` gives the value of a slot, by name and key."""
+    """A symbolic or explored state as conjuncts read it. `at` gives the value of a slot, by name and key."""
 
     def __init__(self, at: Callable[[str, Any], Any], brokers: Brokers) -> None:
         self.at, self.brokers = at, brokers
 
     def some(self, claim: Callable[[Any], Any]) -> Any:
-        """That the claim holds of some broker."""
+        """States that the claim holds for some broker."""
         if self.brokers.ids is not None:
             return any_of(*(claim(broker) for broker in self.brokers.ids))
         return SymbolicBool(self.brokers.some(lambda broker: truth(claim(SymbolicInt(broker)))))
@@ -43,7 +43,7 @@ class ReplicaView(StateView):
         return self.at("highWatermark", replica)
 
     def role(self, replica: Any) -> Any:
-        """Whom the replica believes to lead, in which epoch: the announcement that it accepted last."""
+        """The announcement that the replica accepted last: the leader that it believes in, and the epoch."""
         return self.at("role", replica)
 
     def epoch(self, replica: Any) -> Any:
@@ -73,14 +73,14 @@ class Conjunct:
 
     @property
     def kinds(self) -> tuple[Any, ...]:
-        """Of each of its numbers: whether it is an offset or an epoch."""
+        """For each of its numbers: whether it is an offset or an epoch."""
         return tuple(signature(self.claim).parameters[name].annotation for name in self.numbers)
 
     @property
     def variables(self) -> tuple[tuple[z3.ArithRef, ...], tuple[z3.ArithRef, ...]]:
-        """What stands for its brokers, where there is any number of them, and for its offsets and epochs.
+        """The variables for its brokers, if there is any number of them, and for its offsets and epochs.
 
-        Their names are unlike any `Name` that is an action's argument: they would else be about that action's alone.
+        Their names differ from any `Name` that is an action's argument. Otherwise they would be about that argument alone.
         """
         brokers, numbers = ([z3.Int(f"{name} of {self.name}") for name in names] for names in (self.brokers, self.numbers))
         return tuple(brokers), tuple(numbers)
@@ -90,19 +90,19 @@ BROKER_SET = frozenset[BrokerId]
 
 
 def _is_number(kind: Any) -> bool:
-    """Whether values of a type are numbers from 0 on: offsets, epochs, numbers of messages; brokers are not."""
+    """Whether the values of a type are numbers from 0 on: offsets, epochs, numbers of messages, but not brokers."""
     return kind is not BrokerId and getattr(kind, "__supertype__", None) is int
 
 
 class Instance(NamedTuple):
-    """A conjunct for certain brokers: `body` holds for all `variables`. `places` are the slots that it reads."""
+    """A conjunct for certain brokers: `body` holds for all `variables`."""
 
     brokers: tuple[Any, ...]
     variables: tuple[z3.ExprRef, ...]
     body: z3.BoolRef
 
     def closed(self) -> z3.BoolRef:
-        """For all offsets and epochs, as one formula."""
+        """The instance for all offsets and epochs, as one formula."""
         return z3.ForAll(list(self.variables), self.body) if self.variables else self.body
 
 
@@ -124,7 +124,7 @@ def conjunct(name: str, because: str) -> Callable[[Callable[..., Any]], Conjunct
 
 
 def instances(conjunct: Conjunct, view: Any, brokers: Brokers) -> Iterator[Instance]:
-    """The conjunct for each choice of brokers; for all of them at once, if there is any number."""
+    """The conjunct for each choice of brokers; for all brokers at once, if there is any number of them."""
     anyone, variables = conjunct.variables
     domain = [variable >= 0 for variable in variables]
     ids = brokers.ids or ()
@@ -142,12 +142,12 @@ def instances(conjunct: Conjunct, view: Any, brokers: Brokers) -> Iterator[Insta
 
 
 def holds_in(conjunct: Conjunct, view: Any, brokers: Sequence[int], offsets: int, epochs: int) -> bool:
-    """Whether the conjunct holds of an explored state, in which offsets and epochs go up to these bounds."""
+    """Whether the conjunct holds in an explored state, in which offsets and epochs go up to these bounds."""
     return next(violations(conjunct, view, brokers, offsets, epochs), None) is None
 
 
 def violations(conjunct: Conjunct, view: Any, brokers: Sequence[int], offsets: int, epochs: int) -> Iterator[dict[str, Any]]:
-    """Of which brokers, offsets, epochs and sets, by name, the conjunct does not hold in an explored state."""
+    """The brokers, offsets, epochs and sets, by name, for which the conjunct does not hold in an explored state."""
     hints = signature(conjunct.claim).parameters
     subsets = [frozenset(chosen) for size in range(len(brokers) + 1) for chosen in combinations(brokers, size)]
 
@@ -162,9 +162,9 @@ def violations(conjunct: Conjunct, view: Any, brokers: Sequence[int], offsets: i
 
 
 class Witness(NamedTuple):
-    """What shows that a theorem is not empty: a reachable state of which `holds` is true, within these bounds of a model.
+    """Shows that a theorem is not vacuous: a reachable state for which `holds` is true, within these bounds of a model.
 
-    `reads` names the slots that it looks at, if not all: then the compiled engine can look for it.
+    `reads` names the slots that `holds` reads, if not all. Then the compiled engine can search for the state.
     """
 
     holds: Callable[[Any], bool]
@@ -174,24 +174,24 @@ class Witness(NamedTuple):
 
 @dataclass(frozen=True)
 class Theorem:
-    """What is to be proved of a model, and the invariant that proves it.
+    """The claims about a model, and the invariant that proves them.
 
     - `model`: builds the checker's model for a number of replicas (or any) and a mutant, with all bounds lifted;
     - `bounded`: builds it with bounds, for exploration;
     - `view`: how conjuncts read a state;
     - `properties`: the model's own properties that follow from the invariant;
-    - `witness`: what a reachable state shows, so that the theorem speaks of something;
-    - `realistic`: conjuncts that the proof does not need, and that make counterexamples look like runs of a cluster;
-    - `mutants`: against what it can be tried, by name, each with the rule that it weakens, as that is;
+    - `witness`: a reachable state which shows that the theorem is not vacuous;
+    - `realistic`: conjuncts that the proof does not need, but that make counterexamples look like runs of a cluster;
+    - `mutants`: the mutants that it can be tried against, by name, each with the rule that it weakens, unweakened;
     - `premises`: what holds of the arguments of actions;
-    - `in_bounds`: what the bounded model takes arguments of actions to be that it does not name, for a number of replicas;
+    - `in_bounds`: for a number of replicas, what the bounded model assumes of arguments of actions that it does not name;
     - `consequences`: further claims about every state that follow from the invariant;
     - `landmarks`: the epochs and partition epochs of a state that proofs by instances begin with, each with its kind;
     - `lemmas`: further tasks, by name, with the obligations that they make of `Obligations`;
     - `any_number`: whether it can be proved for any number of replicas at once;
     - `by_outcome`: whether it is proved one outcome of an action at a time, because there are many ways through the rules;
-    - `replicas`: for how many it is proved unless said otherwise;
-    - `holds`: whether it is true; what is not is there to see where the induction fails.
+    - `replicas`: the number that it is proved for by default;
+    - `holds`: whether it is true; a theorem that is not true shows where the induction fails.
     """
 
     name: str

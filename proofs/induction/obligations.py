@@ -1,4 +1,4 @@
-"""What has to be shown of a theorem: the invariant holds initially, every action keeps it, the properties follow from it.
+"""The obligations of a theorem: the invariant holds initially, every action keeps it, the properties follow from it.
 
 Each pair of an action and a conjunct is an *obligation*: there is no state in which the invariant holds and from which the
 action leads to a state in which the conjunct does not. A strategy tries to prove that (`proofs.induction.strategies`).
@@ -21,7 +21,7 @@ from proofs.symbolic.values import Name, truth
 
 
 class Obligations:
-    """What has to be shown of a theorem for a number of replicas, task by task."""
+    """The obligations of a theorem for a number of replicas, task by task."""
 
     def __init__(self, theorem: Theorem, settings: ProofSettings) -> None:
         self.theorem, self.settings = theorem, settings
@@ -42,7 +42,7 @@ class Obligations:
         return Brokers(range(1, self.settings.number_of_replicas + 1))
 
     def acting(self, actions: Sequence[Action]) -> Sequence[Action]:
-        """The actions of a model that have to be looked at."""
+        """The actions of a model that have obligations."""
         return actions
 
     def view(self, state: SymbolicState) -> StateView:
@@ -50,11 +50,11 @@ class Obligations:
         return self.theorem.view(state.at, self.brokers)
 
     def instances(self, conjunct: Conjunct, state: SymbolicState) -> list[Instance]:
-        """A conjunct of `state`, for each choice of brokers."""
+        """A conjunct in `state`, for each choice of brokers."""
         return list(instances(conjunct, self.view(state), self.brokers))
 
     def _numbered(self, actions: Sequence[Action]) -> dict[str, Action]:
-        """Actions by label; those that share one are told apart by a number."""
+        """Actions by label; a number distinguishes those with the same label."""
         labels: dict[str, Action] = {}
         for action in actions:
             same = sum(1 for known in labels.values() if known.label == action.label)
@@ -64,7 +64,7 @@ class Obligations:
     # ---- what is claimed
 
     def tasks(self) -> list[str]:
-        """What can be worked on separately: the start, each action, what the theorem adds, and the properties."""
+        """The tasks, which can be worked on separately: the start, each action, the theorem's lemmas, and the properties."""
         extra = [PROPERTIES] if self.theorem.properties or self.theorem.consequences else []
         return [INIT, *self.actions, *(name for name, _ in self.theorem.lemmas), *extra]
 
@@ -87,7 +87,7 @@ class Obligations:
             yield Claim(INIT, conjunct.name, (), goal, 1)
 
     def _action_claims(self, label: str, action: Action) -> Iterator[Claim]:
-        """That an action keeps each conjunct. Instances that it does not touch are left out: they hold already."""
+        """States that an action keeps each conjunct. Instances that it does not change are left out: they hold already."""
         outcomes = self.outcomes(label, action)
         for conjunct in self.conjuncts:
             for taken in outcomes:
@@ -100,7 +100,7 @@ class Obligations:
                 yield Claim(label, conjunct.name, (taken.enabled, self.facts(taken)), goal, taken.paths, *about)
 
     def property_claims(self) -> Iterator[Claim]:
-        """What follows from the invariant: of every state that has it."""
+        """The claims that follow from the invariant, about every state in which it holds."""
         for conjunct in self.theorem.consequences:
             goal = conjunction([instance.body for instance in self.instances(conjunct, self.before)])
             yield Claim(PROPERTIES, conjunct.name, (), goal, 1)
@@ -119,15 +119,15 @@ class Obligations:
     # ---- what actions do
 
     def outcomes(self, label: str, action: Action) -> list[SymbolicStep]:
-        """The relation of an action, in as many parts as are looked at one by one."""
+        """The relation of an action, in the parts that are tried one by one."""
         return [self.step(action)]
 
     def facts(self, taken: SymbolicStep) -> z3.BoolRef:
-        """The laws that may be presumed where an action is taken."""
+        """The laws that may be assumed where an action is taken."""
         return taken.facts
 
     def step(self, action: Action) -> SymbolicStep:
-        """The relation of an action, from any state of which what is quantifier-free in the invariant is known."""
+        """The relation of an action, from any state in which the quantifier-free part of the invariant holds."""
         return step(action, self.before, self.pruning(action), self.guard)
 
     def guard(self, local: Local, state: SymbolicState, solver: z3.Solver | None) -> tuple[z3.BoolRef, z3.BoolRef, int]:
@@ -135,13 +135,13 @@ class Obligations:
         return as_formula(local, state, solver)
 
     def term(self, local: Local) -> tuple[z3.BoolRef, z3.BoolRef, int]:
-        """The same of a property's term."""
+        """A property's term as a formula, like `guard`."""
         return as_formula(local, self.before, self.pruning())
 
     # ---- what is known
 
     def pruning(self, action: Action | None = None) -> z3.Solver:
-        """A solver that rules paths out: it knows what the invariant says without quantifiers, and of the arguments."""
+        """A solver that rules paths out. It knows what the invariant says without quantifiers, and about the arguments."""
         solver = z3.Solver()
         solver.add(*self.premises)
         names = [name.term for name in names_in(action)] if action is not None else []

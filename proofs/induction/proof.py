@@ -1,4 +1,4 @@
-"""A proof: what has to be shown of a theorem, and how that is tried."""
+"""A proof: the obligations of a theorem, and the strategy that tries them."""
 
 import time
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ class Proof:
         self.obligations, self.strategy = obligations, strategy
 
     def prove(self, task: str, on_failure: OnFailure = lambda claim: False, only: str | None = None) -> list[Obligation]:
-        """Try each obligation of a task, or those about one conjunct `only`; one is proved if it is for every outcome.
+        """Try each obligation of a task, or only those about the conjunct `only`. It is proved if every outcome is.
 
-        Where no proof is found, `on_failure` says whether it has found a counterexample.
+        If no proof is found, `on_failure` says whether it has found a counterexample.
         """
         self.strategy.begin(task)
         found: list[Obligation] = []
@@ -40,7 +40,7 @@ class Proof:
             return "stopped"
 
     def cores(self, task: str) -> dict[str, frozenset[str]]:
-        """For each conjunct that a task is about: the conjuncts on which the proofs of all outcomes rest."""
+        """For each conjunct that a task is about: the conjuncts that the proofs of all outcomes rest on."""
         found: dict[str, frozenset[str]] = {}
         for claim in self.obligations.claims(task):
             found[claim.conjunct] = found.get(claim.conjunct, frozenset()) | self.strategy.core_of(claim)
@@ -48,7 +48,7 @@ class Proof:
 
 
 def _joined(parts: Sequence[Obligation]) -> list[Obligation]:
-    """Obligations, of which some were tried in several parts."""
+    """The obligations, with those joined that were tried in several parts."""
     joined: dict[tuple[str, str], Obligation] = {}
     for part in parts:
         key = (part.action, part.conjunct)
@@ -58,6 +58,6 @@ def _joined(parts: Sequence[Obligation]) -> list[Obligation]:
 
 
 def _both(one: Obligation, other: Obligation) -> Obligation:
-    """Two parts of one obligation."""
+    """Two parts of one obligation, joined."""
     status = gravest([one.status, other.status])
     return one._replace(status=status, seconds=one.seconds + other.seconds, paths=one.paths + other.paths)

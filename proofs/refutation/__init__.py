@@ -1,1 +1,1 @@
-"""Counterexamples: to induction, on small states that are replayed in Python, and as runs from the start."""
+"""Counterexamples: to induction, from small states and replayed in Python; and as runs from the initial state."""

@@ -1,7 +1,7 @@
 """Refutation: bounded symbolic execution from the initial state, one step longer at a time, until a property fails.
 
-All runs of a length are one formula, in which Z3 chooses the actions. What it finds is run again by the model's own
-functions. The first length at which there is a violation is the length of the shortest.
+All runs of a length are one formula, in which Z3 chooses the actions. The run that it finds is run again by the model's
+own functions. The first length with a violation is the length of the shortest violation.
 """
 
 import time
@@ -24,7 +24,7 @@ from proofs.symbolic.terms import conjunction, disjunction, negation
 
 
 class Refutable(NamedTuple):
-    """A model whose property some run violates, and the smallest bounds in which there is one."""
+    """A model with a property that some run violates, and the smallest bounds with such a run."""
 
     model: str
     prop: str
@@ -39,19 +39,19 @@ class Refutable(NamedTuple):
 
 
 MOST_STATES = 20
-"""How long runs get before the search gives up."""
+"""The length of runs at which the search gives up."""
 
 TACTIC = z3.Then("simplify", "propagate-values", "solve-eqs", "simplify", "bit-blast", "sat")
-"""How Z3 looks for runs: all numbers are small, so bits will do."""
+"""How Z3 searches for runs: all numbers are small, so bit vectors are enough."""
 
 TIME, NEXT = z3.Ints("time next-time")
 CHOSEN = z3.Function("chosen action", z3.IntSort(), z3.IntSort())
 
 
 class Depth(NamedTuple):
-    """How long Z3 took to decide whether some run of this many states violates the property; `None` if it did not.
+    """Whether some run of this many states violates the property, `None` if Z3 did not decide, and how long Z3 took.
 
-    `stopped`: by the clock, before it had done what it may.
+    `stopped`: the clock stopped Z3 before it had used up its effort.
     """
 
     states: int
@@ -61,14 +61,14 @@ class Depth(NamedTuple):
 
 
 class Refutation(NamedTuple):
-    """A shortest violation, if there is one of at most the states tried; the trace is one that the model really runs."""
+    """A shortest violation, if there is one of at most the states tried. The trace is a real run of the model."""
 
     trace: Trace | None
     depths: tuple[Depth, ...]
 
 
 class ReplayError(AssertionError):
-    """Z3's run is not one of the model: the relation and the model's functions disagree."""
+    """Z3's run is not a run of the model: the relation and the model's functions disagree."""
 
 
 class BoundedExecution:
@@ -93,7 +93,7 @@ class BoundedExecution:
         return SymbolicState(self.shapes, {slot.name: family(slot) for slot in self.model.slots})
 
     def _taken(self, index: int) -> z3.BoolRef:
-        """That the action of this index is taken now, and changes what it writes and nothing else."""
+        """States that the action with this index is taken now, and changes what it writes and nothing else."""
         taken = step(self.model.actions[index], self.now, z3.Solver())
         changes = [
             self._same(self.shapes[slot.name], self.then.at(slot.name, slot.key), taken.after.at(slot.name, slot.key))
@@ -159,7 +159,7 @@ class BoundedExecution:
         return Refutation(None, tuple(depths))
 
     def _replayed(self, actions: list[int]) -> Trace:
-        """The run that Z3 found, taken again by the model's functions."""
+        """The run that Z3 found, replayed by the model's functions."""
         state = self.model.initial
         trace = [TraceStep(None, state)]
         for moment, index in enumerate(actions, start=1):

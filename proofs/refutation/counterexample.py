@@ -1,7 +1,7 @@
 """Counterexamples to induction: small real states in which the invariant holds, and from which a step breaks it.
 
-What Z3 finds is never shown as it is: the state is made of Python values, the step is taken again by the model's own
-functions, and the invariant is evaluated before and after. Only what survives that is a counterexample.
+Z3's result is never shown as it is. The state is made of Python values, the step is taken again by the model's own
+functions, and the invariant is evaluated before and after. Only a result that passes this is a counterexample.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,26 +26,26 @@ from proofs.symbolic.terms import negation
 from proofs.symbolic.values import Name, truth
 
 SIZES = (1, 2, 3)
-"""Lengths of logs, and last epochs, that are tried in turn."""
+"""The sizes that are tried in turn: lengths of logs, and last epochs."""
 
 SIMPLER, AT_ONCE = 20_000_000, 1_000_000
-"""How much Z3 may do to find a simpler counterexample, and one that is simpler in one thing; in its own units."""
+"""How much Z3 may do to simplify a counterexample, and to simplify it in one slot; in its own units."""
 
 ROUND = 100_000
-"""What each state costs that Z3 finds and Python holds against the invariant: that takes about as long as so many units."""
+"""The units for each state that Z3 finds and Python checks against the invariant: the check takes about as long."""
 
 EVERYTHING = "the invariant"
-"""In place of a conjunct in a claim about all of them: any that breaks is a counterexample."""
+"""Stands for a conjunct in a claim about all conjuncts: if any of them breaks, that is a counterexample."""
 
 MOST_REPLICAS = 1_000
-"""More than there are: what is no broker's is shown after them."""
+"""More replicas than there are: slots of no broker are shown after those of brokers."""
 
 FEW_REPLICAS = (2, 3, 4)
-"""With how many replicas a counterexample is looked for where any number is claimed."""
+"""The numbers of replicas with which a counterexample to a claim about any number is searched for."""
 
 
 class Counterexample(NamedTuple):
-    """A step (or a state, for a property) that breaks `broken`, in a bounded model of this `size` with so many `replicas`.
+    """A step (or a state, for a property) that breaks `broken`, in a bounded model of this `size` with this many `replicas`.
 
     `failing`: all conjuncts that do not hold after the step.
     """
@@ -58,7 +58,7 @@ class Counterexample(NamedTuple):
     failing: tuple[str, ...] = ()
 
     def table(self) -> str:
-        """The state, of which only what is not as at the start, the step, and what that changes."""
+        """The state where it differs from the initial state, then the step and its changes."""
         first, *steps = self.trace
         held = [
             (slot, "", slot_in_words(slot, value))
@@ -78,7 +78,7 @@ class Counterexample(NamedTuple):
 
 
 def _rows(values: list[tuple[Slot, str, str]]) -> list[str]:
-    """Slots with their values: of brokers first, then the controller's and the messages'."""
+    """Slots with their values: first the brokers' slots, then those of the controller and the messages."""
     rows = []
     for slot, before, after in values:
         party = "" if slot.bookkeeping and slot.broker is None else party_name(owner(slot))
@@ -88,7 +88,7 @@ def _rows(values: list[tuple[Slot, str, str]]) -> list[str]:
 
 
 class Explored:
-    """A state of the bounded model, as conjuncts read it; slots that it lacks have their first value."""
+    """A state of the bounded model, as conjuncts read it; slots that it lacks have their initial value."""
 
     def __init__(self, model: Model, state: State) -> None:
         self.values = {(slot.name, slot.key): value for slot, value in zip(model.slots, state, strict=True)}
@@ -105,15 +105,15 @@ def explored_view(theorem: Theorem, model: Model, state: State, replicas: int) -
 
 
 def failing(theorem: Theorem, conjuncts: list[Conjunct], model: Model, state: State, replicas: int, size: int) -> list[str]:
-    """The conjuncts that do not hold of a state whose logs and epochs go up to `size`."""
+    """The conjuncts that do not hold in a state whose logs and epochs go up to `size`."""
     view = explored_view(theorem, model, state, replicas)
     return [conjunct.name for conjunct in conjuncts if not holds_in(conjunct, view, range(1, replicas + 1), size, size)]
 
 
 class SmallStates:
-    """Small states in which the invariant holds: what Z3 finds is held against the invariant, and told what it violates.
+    """Small states in which the invariant holds. Z3 finds a state, and then gets the instances that it violates.
 
-    So Z3 gets to know only those of the instances of the invariant that matter, a few out of many thousands.
+    So Z3 only gets the instances of the invariant that matter, a few out of many thousands.
     """
 
     def __init__(self, obligations: Obligations, size: int) -> None:
@@ -121,7 +121,7 @@ class SmallStates:
         settings, theorem = obligations.settings, obligations.theorem
         self.model = theorem.bounded(settings.number_of_replicas, size + 1, size + 1, settings.mutant)
         self.none_is_left = False
-        """Whether Z3 said of what it was asked last that there is no such state."""
+        """Whether Z3's last answer was that there is no such state."""
         self.realistic = z3.FreshBool("as in a cluster")
         self.instances = {
             (conjunct.name, instance.brokers): instance
@@ -129,7 +129,7 @@ class SmallStates:
             for instance in obligations.instances(conjunct, obligations.before)
         }
         self.solver = z3.SimpleSolver()
-        self.solver.set("arith.solver", 2)  # the older one: many times as fast where numbers are few and small
+        self.solver.set("arith.solver", 2)  # the older one: many times as fast if numbers are few and small
         self.solver.set("relevancy", 0)
         in_bounds = [truth(formula) for formula in theorem.in_bounds(settings.number_of_replicas)]
         self.solver.add(*obligations.premises, *in_bounds)
@@ -140,10 +140,10 @@ class SmallStates:
         self.solver.add(*self._slots())
         self.spelled_out = SpelledOut(range(-1, size + 3))
         self.impossible: dict[tuple[int, ...], Sequence[z3.BoolRef]] = {}
-        """Formulas, by their ids, that hold in no small state with the invariant."""
+        """Formulas that hold in no small state in which the invariant holds, by their ids."""
 
     def _slots(self) -> Iterator[z3.BoolRef]:
-        """That values are small, and that there is nothing in slots that the bounded model does not have."""
+        """States that values are small, and that slots that the bounded model does not have are empty."""
         shapes, before = self.obligations.shapes, self.obligations.before
         initial = {slot.name: value for slot, value in zip(self.model.slots, self.model.initial, strict=True)}
         inside = {(slot.name, slot.key) for slot in self.model.slots}
@@ -159,7 +159,7 @@ class SmallStates:
     ) -> tuple[z3.ModelRef, State] | None:
         """A small state in which the invariant and these formulas hold, if one is found with this effort.
 
-        It is as simple as possible, if it is to be simplified.
+        With `simplify` it is as simple as possible.
         """
         key = tuple(formula.get_id() for formula in formulas)
         if key in self.impossible:
@@ -177,7 +177,7 @@ class SmallStates:
     def _simpler(
         self, found: tuple[z3.ModelRef, State], wanted: list[z3.BoolRef], effort: Effort
     ) -> tuple[z3.ModelRef, State]:
-        """The same, as in a cluster if there is such a one, and with as much as possible as it is at the start."""
+        """A simpler state: one as in a cluster if there is one, with as many slots as possible at their initial value."""
         more = self._checked([*wanted, self.realistic], effort) if self.obligations.theorem.realistic else None
         if more is not None:
             found, wanted = more, [*wanted, self.realistic]
@@ -202,7 +202,7 @@ class SmallStates:
                 return found, state
             new = [formula for formula in violated if not z3.is_true(found.eval(formula, model_completion=True))]
             if not new:
-                return None  # for Z3 the invariant holds: such a state is not what it seems
+                return None  # for Z3 the invariant holds, so the state is not as it was read
             self.solver.add(*new)
         self.none_is_left = answer == z3.unsat
         return None
@@ -212,7 +212,7 @@ class SmallStates:
         return tuple(shapes[slot.name].read(found, before.at(slot.name, slot.key)) for slot in self.model.slots)
 
     def _violated(self, state: State, realistic: bool) -> Iterator[z3.BoolRef]:
-        """What the invariant says of those brokers and numbers of which it does not hold in a state."""
+        """The instances of the invariant that a state violates."""
         replicas, most = self.obligations.settings.number_of_replicas, self.size + 1
         view = explored_view(self.obligations.theorem, self.model, state, replicas)
         for conjunct in (*self.obligations.conjuncts, *(self.obligations.theorem.realistic if realistic else ())):
@@ -225,14 +225,14 @@ class SmallStates:
 
 
 class CounterexampleSearch:
-    """Looks for counterexamples to what has to be shown of one theorem."""
+    """Searches for counterexamples to the obligations of one theorem."""
 
     def __init__(self, obligations: Obligations) -> None:
         self.obligations = obligations
         self.states: dict[int, SmallStates] = {}
 
     def effort(self, units: int | None = None) -> Effort:
-        """So much effort for a search."""
+        """The effort for a search, with these units or as in the settings."""
         settings = self.obligations.settings
         return Effort(settings.search if units is None else units, settings.time_limit)
 
@@ -272,7 +272,7 @@ class CounterexampleSearch:
         return failing(obligations.theorem, obligations.conjuncts, model, state, self._replicas, size + 1)
 
     def _replayed(self, claim: Claim, model: Model, found: z3.ModelRef, state: State, size: int) -> Counterexample | None:
-        """What Z3 found, as states of the bounded model; `None` if the model's own functions do not confirm it."""
+        """Z3's result as states of the bounded model; `None` if the model's own functions do not confirm it."""
         if claim.action == PROPERTIES:
             broken = claim.conjunct in self._not_following(model, state, size)
             return Counterexample(model, size, self._replicas, (TraceStep(None, state),), claim.conjunct) if broken else None
@@ -286,7 +286,7 @@ class CounterexampleSearch:
         return Counterexample(model, size, self._replicas, trace, broken_first, tuple(failed))
 
     def _not_following(self, model: Model, state: State, size: int) -> list[str]:
-        """What should follow from the invariant, and does not hold in a state."""
+        """The consequences and properties that should follow from the invariant, but do not hold in a state."""
         theorem, replicas = self.obligations.theorem, self.obligations.settings.number_of_replicas
         failed = failing(theorem, list(theorem.consequences), model, state, replicas, size + 1)
         properties = (model.property_named(name) for name in theorem.properties)
@@ -306,14 +306,14 @@ class CounterexampleSearch:
 
 
 class SearchWithFewReplicas:
-    """Looks for a counterexample to a claim about any number of replicas: one with as few as there can be."""
+    """Searches for a counterexample to a claim about any number of replicas, with as few replicas as possible."""
 
     def __init__(self, obligations: Obligations) -> None:
         self.obligations = obligations
         self.searches: dict[int, CounterexampleSearch] = {}
 
     def find(self, claim: Claim) -> Counterexample | None:
-        """A small counterexample with few replicas, if there is one; a claim about no action of the model has none."""
+        """A small counterexample with few replicas, if there is one. A claim about no action of the model has none."""
         if claim.action not in (INIT, PROPERTIES, *self.obligations.actions):
             return None
         found = (self._find_with(replicas, claim) for replicas in FEW_REPLICAS)
@@ -335,14 +335,14 @@ Search = CounterexampleSearch | SearchWithFewReplicas
 
 
 def search_for(obligations: Obligations) -> Search:
-    """What looks for counterexamples to what has to be shown."""
+    """The search for counterexamples to these obligations."""
     return SearchWithFewReplicas(obligations) if obligations.settings.replicas == ANY else CounterexampleSearch(obligations)
 
 
 def reachable(counterexample: Counterexample, theorem: Theorem, mutant: str | None, most_states: int) -> str:
     """Whether a model just large enough can reach the state from which a counterexample starts, in words.
 
-    Of that model, `most_states` are explored at most.
+    At most `most_states` of that model are explored.
     """
     from model_check.engines.explorer import explorer  # noqa: PLC0415
 

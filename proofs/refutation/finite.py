@@ -1,4 +1,4 @@
-"""Small instances: a formula with its quantifiers spelled out over few numbers, so that Z3 finds real states."""
+"""Formulas with their quantifiers spelled out over few numbers, so that Z3 finds real states."""
 
 from collections.abc import Callable
 from itertools import product
@@ -7,7 +7,7 @@ import z3
 
 
 class SpelledOut:
-    """Formulas with each quantifier over whole numbers (or truths) replaced by its instances.
+    """Formulas with each quantifier over whole numbers (or Booleans) replaced by its instances.
 
     They mean the same for states whose logs and epochs stay below the last number, since claims about an offset or an
     epoch say nothing beyond the end of the logs and the last epoch.
@@ -16,7 +16,7 @@ class SpelledOut:
     def __init__(self, numbers: range) -> None:
         self.numbers = numbers
         self.done: dict[int, tuple[z3.ExprRef, z3.ExprRef]] = {}
-        """What became of a term, by its id, which is its own only as long as the term is kept."""
+        """Results by the id of their term, with the term: its id is unique only as long as it is kept."""
 
     def of(self, term: z3.ExprRef) -> z3.ExprRef:
         """The term, spelled out."""
@@ -57,9 +57,9 @@ def _rebuilt(term: z3.ExprRef, children: list[z3.ExprRef]) -> z3.ExprRef:
 
 
 class SmallNumbers:
-    """Formulas without quantifiers, made of bits: numbers as bit vectors, functions as a constant for each argument.
+    """Formulas without quantifiers as bits: numbers are bit vectors, and functions are a constant for each argument.
 
-    They mean the same as long as no number grows too large for its bits, and functions are asked about `numbers` only.
+    They mean the same as long as every number fits into its bits, and all arguments of functions are in `numbers`.
     """
 
     def __init__(self, width: int, numbers: range) -> None:
@@ -67,7 +67,7 @@ class SmallNumbers:
         self.done: dict[int, tuple[z3.ExprRef, z3.ExprRef]] = {}
 
     def of(self, term: z3.ExprRef) -> z3.ExprRef:
-        """The term, made of bits."""
+        """The term as bits."""
         known = self.done.get(term.get_id())
         if known is None:
             known = self.done[term.get_id()] = (self._made(term), term)
@@ -85,7 +85,7 @@ class SmallNumbers:
         return _rebuilt(term, parts) if parts else term
 
     def _asked(self, function: z3.FuncDeclRef, known: list[str], arguments: list[z3.ExprRef]) -> z3.ExprRef:
-        """A function's value: a constant named after the arguments; where they are not known, one of several."""
+        """A function's value: a constant named after the arguments, or a choice of several if these are not known."""
         if not arguments:
             sort = self.sort if function.range() == z3.IntSort() else function.range()
             return z3.Const(" ".join([str(function.name()), *known]), sort)

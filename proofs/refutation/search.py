@@ -1,8 +1,8 @@
-"""The search for invariants: of some candidates, those that hold and that induction keeps.
+"""The search for invariants: finds the candidates that hold and that induction keeps.
 
-A wrong candidate is cheap to find where it fails in a state that can be reached. So every candidate is first tried on all
-states of a bounded model. Only the others go to Z3, which drops those that some action does not keep, until the rest keep
-each other. What is dropped there may be true all the same, and need a stronger companion: its counterexample shows which.
+A wrong candidate is cheap to find if it fails in a reachable state. So every candidate is first tried on all states of a
+bounded model. Only those that hold go to Z3, which drops those that some action does not keep, until the rest keep each
+other. A dropped candidate may still be true, and need a stronger companion: its counterexample shows which.
 """
 
 from collections.abc import Sequence
@@ -25,20 +25,20 @@ EFFORT = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What became of the candidates, by name."""
+    """The results for the candidates, by name."""
 
     inductive: tuple[str, ...]
-    """Those that hold at the start, and that every action keeps."""
+    """The candidates that hold at the start and that every action keeps."""
     false: tuple[str, ...]
-    """Those that do not hold in some reachable state of the bounded model."""
+    """The candidates that fail in some reachable state of the bounded model."""
     not_kept: dict[str, Counterexample | None]
-    """Those that some action does not keep, with the counterexample where there is a small one."""
+    """The candidates that some action does not keep, with a counterexample if there is a small one."""
     states: int
-    """How many reachable states the candidates were tried on."""
+    """The number of reachable states that the candidates were tried on."""
 
 
 def search(theorem: Theorem, candidates: Sequence[Conjunct], replicas: int = 2, effort: int = EFFORT) -> Candidates:
-    """Of the candidates, together with nothing else, the largest part that induction keeps.
+    """The largest part of the candidates that induction keeps, without any other conjuncts.
 
     `effort`: how much Z3 may do for each obligation, in its own units.
     """
@@ -54,7 +54,7 @@ def search(theorem: Theorem, candidates: Sequence[Conjunct], replicas: int = 2, 
 
 
 def _hold_in_reachable_states(theorem: Theorem, candidates: Sequence[Conjunct], replicas: int) -> tuple[list[Conjunct], int]:
-    """The candidates that hold in every state of the bounded model in which the theorem has its witness."""
+    """The candidates that hold in every state of the bounded model that has the theorem's witness."""
     bounds = theorem.witness.bounds
     model = theorem.bounded(replicas, *bounds)
     left, most = list(candidates), max(bounds) + 1
@@ -70,7 +70,7 @@ def _hold_in_reachable_states(theorem: Theorem, candidates: Sequence[Conjunct], 
 
 
 def _not_kept(theorem: Theorem, replicas: int, effort: int) -> dict[str, Counterexample | None]:
-    """Conjuncts that the start does not have, or some action does not keep."""
+    """The conjuncts that do not hold at the start, or that some action does not keep."""
     obligations = Obligations(theorem, ProofSettings(theorem.name, replicas, effort=effort))
     proof, searcher = Proof(obligations, BySearch(obligations)), CounterexampleSearch(obligations)
     dropped: dict[str, Counterexample | None] = {}

@@ -1,8 +1,8 @@
-"""A theorem by outcome of a protocol with one rule weakened: only what the rule makes different has to be looked at.
+"""A theorem by outcome about a protocol with one rule weakened: only what the weakened rule changes has to be tried.
 
-An action that never asks the rule is as it was. An outcome that an action has with the rule as it is, too, has been proved
-there. Of the others a counterexample is looked for first, in one question for all conjuncts: there the weakened rule usually
-breaks the induction.
+An action that never calls the rule is unchanged. An outcome that an action also has with the unweakened rule has been proved
+there. For the other outcomes, the search for a counterexample comes first, in one question for all conjuncts: the weakened
+rule usually breaks the induction there.
 """
 
 import cProfile
@@ -28,7 +28,7 @@ SLICES = (1_500_000, 6_000_000)
 """How much Z3 may do to find a counterexample to one claim, in each round; in its own units."""
 
 SEARCH_IN_TASK = 150_000_000
-"""How much it may do to find one to any claim of a task."""
+"""How much Z3 may do to find a counterexample to any claim of a task."""
 
 
 class Unweakened:
@@ -38,17 +38,17 @@ class Unweakened:
         self.obligations = ObligationsByOutcome(theorem, replace(settings, mutant=None, export=None))
         self._outcomes: dict[str, list[SymbolicStep]] = {}
         self._called: dict[str, set[CodeType]] = {}
-        """What was called to find the outcomes of an action."""
+        """The functions that were called to find the outcomes of an action."""
 
     def outcomes(self, label: str) -> list[SymbolicStep]:
-        """Of one action. They are kept, for their terms are told by ids, which are their own only so long."""
+        """The outcomes of an action. They are kept because a term's id is unique only as long as the term is kept."""
         if label not in self._outcomes:
             with calls() as self._called[label]:
                 self._outcomes[label] = self.obligations.outcomes(label, self.obligations.actions[label])
         return self._outcomes[label]
 
     def asks(self, label: str, mutant: str | None) -> bool:
-        """Whether an action asks the rule that a mutant weakens, in any outcome; without a mutant it may ask anything."""
+        """Whether an action calls the rule that a mutant weakens, in any outcome; without a mutant it may call any rule."""
         rule = self.obligations.theorem.mutants[mutant] if mutant is not None else None
         code = getattr(rule, "__code__", None)
         self.outcomes(label)
@@ -57,7 +57,7 @@ class Unweakened:
 
 @contextmanager
 def calls() -> Iterator[set[CodeType]]:
-    """Note every Python function that is called: they are known at the end."""
+    """Record every Python function that is called. The set is complete at the end."""
     called: set[CodeType] = set()
     before, profile = sys.getprofile(), cProfile.Profile(subcalls=False, builtins=False)
     profile.enable()
@@ -70,7 +70,7 @@ def calls() -> Iterator[set[CodeType]]:
 
 
 class WeakenedObligations(ObligationsByOutcome):
-    """What a theorem by outcome has to show anew where one rule is weakened."""
+    """The new obligations of a theorem by outcome if one rule is weakened."""
 
     def __init__(self, theorem: Theorem, settings: ProofSettings, unweakened: Unweakened | None = None) -> None:
         super().__init__(theorem, settings)
@@ -78,7 +78,7 @@ class WeakenedObligations(ObligationsByOutcome):
         self._new: dict[str, list[SymbolicStep]] = {}
 
     def outcomes(self, label: str, action: Action) -> list[SymbolicStep]:
-        """Those that the action has with the weakened rule alone."""
+        """The outcomes that the action has only with the weakened rule."""
         if label not in self._new and not self.unweakened.asks(label, self.settings.mutant):
             self._new[label] = []
         if label not in self._new:
@@ -88,7 +88,7 @@ class WeakenedObligations(ObligationsByOutcome):
         return self._new[label]
 
     def differs(self, task: str) -> bool:
-        """Whether there is anything new to show. The start, and what follows from the invariant, know no rules."""
+        """Whether a task has new obligations. The start, and what follows from the invariant, do not depend on rules."""
         if task in self.actions:
             return bool(self.outcomes(task, self.actions[task]))
         return task not in (INIT, PROPERTIES)
@@ -99,15 +99,15 @@ class WeakenedObligations(ObligationsByOutcome):
 
 
 class WeakenedSearch(CounterexampleSearch):
-    """Looks for counterexamples to what has to be shown by outcome, task by task."""
+    """Searches for counterexamples to obligations by outcome, task by task."""
 
     def in_task(
         self, task: str, units: int = SEARCH_IN_TASK, sizes: Sequence[int] = SIZES, simplify: bool = True
     ) -> Counterexample | None:
-        """A small counterexample to what a task has to show anew, if one is found before Z3 has done so much.
+        """A small counterexample to a new obligation of a task, if Z3 finds one within `units`.
 
-        Some outcomes are decided at once, and others hardly ever. So each gets a little first, and then more. In the end it
-        is asked conjunct by conjunct.
+        Some outcomes are decided at once, and others hardly ever. So each first gets a little effort, and then more. In the
+        end Z3 is asked conjunct by conjunct.
         """
         everything = list(self._everything(task))
         single = [claim for claim in self.obligations.claims(task) if not z3.is_true(claim.goal)]
@@ -119,7 +119,7 @@ class WeakenedSearch(CounterexampleSearch):
         return None
 
     def _everything(self, task: str) -> Iterator[Claim]:
-        """All that is claimed of an outcome, as one claim."""
+        """All claims about an outcome, as one claim."""
         together: dict[tuple[int, ...], list[Claim]] = {}
         for claim in self.obligations.claims(task):
             if not z3.is_true(claim.goal):

@@ -1,8 +1,8 @@
-"""Any number of brokers: their ids are some whole numbers, of which nothing is known but that -1 is not among them.
+"""Any number of brokers: their ids are whole numbers, and nothing is known of them but that -1 is not among them.
 
-For a number N of replicas the brokers are 1 to N, and a loop over replicas is walked through. For any number the model's
-builder gets three names instead: two different brokers that act, and one that stands for every other. What a rule is asked
-about that one, it is asked about all others.
+For a number N of replicas the brokers are 1 to N, and a loop over replicas runs through all of them. For any number the
+model's builder gets three names instead: two different brokers that act, and one that stands for every other. Asking a rule
+about that one asks it about all others.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ PREMISES = (
     IS_BROKER(ANOTHER.term),
     ONE.term != ANOTHER.term,
 )
-"""What is known of the brokers. There are at least two; there need be no other."""
+"""The facts known about the brokers. There are at least two; there need not be more."""
 
 IS_OTHER = z3.And(IS_BROKER(EVERY_OTHER.term), EVERY_OTHER.term != ONE.term, EVERY_OTHER.term != ANOTHER.term)
 

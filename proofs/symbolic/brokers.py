@@ -1,4 +1,4 @@
-"""The brokers of a model, some or any number of them, and sets of brokers."""
+"""The brokers of a model, a given or any number of them, and sets of brokers."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import permutations
@@ -11,18 +11,18 @@ from proofs.symbolic.terms import conjunction, disjunction, negation, parts_of
 from proofs.symbolic.values import Name, SymbolicBool, SymbolicInt, number
 
 IS_BROKER = z3.Function("is a broker", z3.IntSort(), z3.BoolSort())
-"""Which numbers are brokers' ids, where there is any number of brokers: nothing is known of it."""
+"""Says which numbers are brokers' ids if there is any number of brokers: nothing is known of it."""
 
 
 class Brokers:
-    """All brokers of a model: the ids 1 to N, or any number of them. Of any number, some have names."""
+    """All brokers of a model: the ids 1 to N, or any number of brokers, some of which have names."""
 
     def __init__(self, ids: Sequence[int] | None, names: Sequence[Name] = ()) -> None:
         self.ids, self.names = ids, names
         self._claims = 0
 
     def exists(self, broker: Any) -> z3.BoolRef:
-        """That there is a broker with this id."""
+        """States that there is a broker with this id."""
         if self.ids is None:
             return IS_BROKER(number(broker))
         if isinstance(broker, int):
@@ -30,35 +30,35 @@ class Brokers:
         return z3.And(broker >= self.ids[0], broker <= self.ids[-1])
 
     def pairs(self) -> Sequence[tuple[Any, Any]]:
-        """Every broker with every other one; of any number, two that stand for all pairs."""
+        """Every broker with every other one; for any number of brokers, one pair that stands for all."""
         return [(self.names[0], self.names[1])] if self.ids is None else list(permutations(self.ids, 2))
 
     def is_everyone(self, members: Collection[Any]) -> bool:
-        """Whether a set made by a model's builder is that of all brokers."""
+        """Whether a set made by a model's builder is the set of all brokers."""
         everyone = self.names if self.ids is None else self.ids
         return len(everyone) > 0 and set(everyone) == set(members)
 
     def every(self, claim: Callable[[Any], z3.BoolRef]) -> z3.BoolRef:
-        """That the claim holds of every broker."""
+        """States that the claim holds for every broker."""
         if self.ids is not None:
             return conjunction([claim(broker) for broker in self.ids])
         anyone, claimed = self._claimed(claim)
         return z3.ForAll([anyone], z3.Implies(self.exists(anyone), claimed))
 
     def some(self, claim: Callable[[Any], z3.BoolRef]) -> z3.BoolRef:
-        """That the claim holds of some broker."""
+        """States that the claim holds for some broker."""
         if self.ids is not None:
             return disjunction([claim(broker) for broker in self.ids])
         anyone, claimed = self._claimed(claim)
         parts = claimed.children() if z3.is_and(claimed) else [claimed]
         for known, others in ((part, [other for other in parts if other is not part]) for part in parts):
             named = _equated(anyone, known)
-            if named is not None:  # some broker that is this one: this one
+            if named is not None:  # some broker equals this one, so it is this one
                 return z3.substitute(conjunction([self.exists(anyone), *others]), (anyone, named))
         return z3.Exists([anyone], conjunction([self.exists(anyone), *parts]))
 
     def _claimed(self, claim: Callable[[Any], z3.BoolRef]) -> tuple[z3.ArithRef, z3.BoolRef]:
-        """A broker of which nothing is known, and the claim about it. The same claim gives the same formula."""
+        """An arbitrary broker, and the claim about it. The same claim gives the same formula."""
         self._claims += 1
         anyone = z3.Int(f"some broker {self._claims}")
         claimed = claim(anyone)
@@ -67,7 +67,7 @@ class Brokers:
 
 
 class SymbolicSet:
-    """A set of brokers: for each broker, whether it is in."""
+    """A set of brokers: for each broker, whether it is in the set."""
 
     __slots__ = ("brokers", "holds")
 
@@ -85,7 +85,7 @@ class SymbolicSet:
         return cls(brokers, lambda broker: disjunction([number(broker) == number(member) for member in members]))
 
     def has(self, broker: Any) -> z3.BoolRef:
-        """That `broker` is in the set, as a formula."""
+        """A formula: `broker` is in the set."""
         return self.holds(broker.term if isinstance(broker, SymbolicInt) else broker)
 
     def __contains__(self, broker: Any) -> bool:
@@ -134,12 +134,12 @@ class SymbolicSet:
     __ror__, __rand__ = __or__, __and__
 
     def __hash__(self) -> int:
-        """One for all, so that Python compares symbolic sets that meet in a set of sets; comparing forks."""
+        """The same for all symbolic sets, so that Python compares those in a set of sets. The comparison forks."""
         return 0
 
 
 def _equated(variable: z3.ArithRef, formula: z3.BoolRef) -> z3.ExprRef | None:
-    """What an equation says that a variable is."""
+    """The value of a variable according to an equation."""
     if not z3.is_eq(formula):
         return None
     left, right = formula.children()

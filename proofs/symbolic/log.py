@@ -1,9 +1,9 @@
 """A log of any length: the third carrier of the log algebra.
 
-Its records are two functions from offsets to numbers (a record's leader epoch and its value), of which only offsets from
-start to end mean anything. What an operation does follows from that, except where the answer is a search through the log:
-then it is a fresh value of which the laws of the algebra are assumed, the very functions that tests check on the other
-carriers (`ASSUMED`).
+Its records are two functions from offsets to numbers (a record's leader epoch and its value). Only the offsets from start to
+end have a meaning. This defines what an operation does, except if its answer is a search through the log. Then the answer is
+a fresh value for which the laws of the algebra are assumed: the same functions that tests check on the other carriers
+(`ASSUMED`).
 """
 
 from collections.abc import Callable
@@ -48,10 +48,10 @@ ASSUMED: dict[str, tuple[Callable[..., bool], ...]] = {
 _LAWS = {law.name: law for law in laws.LAWS}
 
 NAMED_EPOCH, ITS_END = "named epoch", "its end"
-"""The functions that stand for the answers to what is asked about an epoch: a number for each epoch."""
+"""The functions that stand for the answers to questions about an epoch: each gives a number for each epoch."""
 
 FRESH_FUNCTIONS: dict[str, tuple[Kind, ...]] = {NAMED_EPOCH: (Epoch,), ITS_END: (Epoch,)}
-"""Of which kinds their arguments are."""
+"""The kinds of their arguments."""
 
 
 class SymbolicLog:
@@ -73,11 +73,11 @@ class SymbolicLog:
         return cls(made.start, made.end, made.epoch, made.value, number(log.opened_epoch))
 
     def holds(self, offset: Any) -> z3.BoolRef:
-        """That the log holds a record at `offset`, as a formula."""
+        """A formula: the log holds a record at `offset`."""
         return z3.And(self.start <= offset, offset < self.end)
 
     def same_at(self, other: "SymbolicLog", offset: Any) -> z3.BoolRef:
-        """That both logs, if they hold a record at `offset`, hold the same one, as a formula."""
+        """A formula: if both logs hold a record at `offset`, it is the same record."""
         return z3.And(self.epoch(offset) == other.epoch(offset), self.value(offset) == other.value(offset))
 
     # ---- the algebra
@@ -105,7 +105,7 @@ class SymbolicLog:
         return self._search("largest_epoch_up_to", epoch)
 
     def read(self, start: Any, limit: int) -> tuple[Record, ...]:
-        """In batches of one. Forks at every record that may or may not be there, so `limit` must be known."""
+        """The records in batches of one. Forks at every record that may or may not be there, so `limit` must be known."""
         records: list[Any] = []
         for offset in (number(start) + position for position in range(limit)):
             if not decide(self.holds(offset)):
@@ -114,7 +114,7 @@ class SymbolicLog:
         return tuple(records)
 
     def append(self, batches: Batches) -> "SymbolicLog":
-        """A batch may have any number of records, and all of them its payload for their value."""
+        """A batch may have any number of records. The value of each is the payload of the batch."""
         if not batches:
             return self
         end, epoch, value = self.end, self.epoch, self.value
@@ -193,7 +193,7 @@ class SymbolicLog:
         raise TypeError("a rule must not hash a log: it may stand for many")
 
     def _search(self, operation: str, epoch: Any) -> EpochEndOffset:
-        """The answer to a question about an epoch: the same one whenever the same epoch is asked about."""
+        """The answer to a question about an epoch: always the same answer for the same epoch."""
         asked = number(epoch)
 
         def functions() -> tuple[Any, ...]:
@@ -210,7 +210,7 @@ class SymbolicLog:
 
 
 def in_order(log: SymbolicLog) -> z3.BoolRef:
-    """That epochs never go back along a log, as a formula: the premise of the laws that are stated `in_order`."""
+    """A formula: epochs never go back along a log. It is the premise of the laws that are stated `in_order`."""
     one, later = z3.Int("offset in order"), z3.Int("later offset in order")
     premise = z3.And(log.start <= one, one <= later, later < log.end)
     rising = z3.ForAll([one, later], z3.Implies(premise, z3.And(log.epoch(one) >= 0, log.epoch(one) <= log.epoch(later))))
@@ -221,12 +221,12 @@ def in_order(log: SymbolicLog) -> z3.BoolRef:
 
 
 def _any(name: str) -> str:
-    """The name of a variable of which a law speaks in general."""
+    """The name of a variable that a law quantifies over."""
     return f"any {name}"
 
 
 def kinds_in_laws() -> dict[str, Kind]:
-    """Of which kinds the variables of laws are that are offsets or epochs, by name."""
+    """The kinds of the variables of laws that are offsets or epochs, by name."""
     found: dict[str, Kind] = {}
     for law in laws.LAWS:
         for parameter in signature(law.holds).parameters.values():
@@ -237,7 +237,7 @@ def kinds_in_laws() -> dict[str, Kind]:
 
 
 def law_as_formula(law: laws.Law, arguments: dict[str, Any]) -> z3.BoolRef:
-    """What a law says of these values. Of offsets that are not among them it speaks for all."""
+    """What a law says about these values, and about all values of its other parameters."""
     bound = [name for name in sorted(law.parameters) if name not in arguments]
     variables = {name: z3.Int(_any(name)) for name in bound}
     values = arguments | {name: SymbolicInt(variable) for name, variable in variables.items()}

@@ -1,6 +1,6 @@
-"""The words in which invariants are written: they mean the same of symbolic states and of a model's explored states.
+"""The functions in which invariants are written: they mean the same for symbolic states and for a model's explored states.
 
-`&` and `|` join truths of both kinds; what Python cannot express for both is here.
+`&` and `|` join Booleans of both kinds; what Python cannot express for both is here.
 """
 
 from typing import Any
@@ -19,43 +19,43 @@ Truth = Any
 
 
 def no(claim: Truth) -> Truth:
-    """That the claim does not hold."""
+    """States that the claim does not hold."""
     return not claim if isinstance(claim, bool) else SymbolicBool(negation(truth(claim)))
 
 
 def implies(premise: Truth, claim: Truth) -> Truth:
-    """That the claim holds wherever the premise does."""
+    """States that the claim holds if the premise does."""
     if isinstance(premise, bool):
         return claim if premise else True
     return SymbolicBool(z3.Implies(truth(premise), truth(claim)))
 
 
 def all_of(*claims: Truth) -> Truth:
-    """That every claim holds."""
+    """States that every claim holds."""
     if all(isinstance(claim, bool) for claim in claims):
         return all(claims)
     return SymbolicBool(conjunction([truth(claim) for claim in claims]))
 
 
 def any_of(*claims: Truth) -> Truth:
-    """That some claim holds."""
+    """States that some claim holds."""
     if all(isinstance(claim, bool) for claim in claims):
         return any(claims)
     return SymbolicBool(disjunction([truth(claim) for claim in claims]))
 
 
 def member(broker: Any, brokers: Any) -> Truth:
-    """That a broker is in a set of brokers."""
+    """States that a broker is in a set of brokers."""
     return SymbolicBool(brokers.has(broker)) if isinstance(brokers, SymbolicSet) else broker in brokers
 
 
 def among(brokers: Any, sets: Any) -> Truth:
-    """That a set of brokers is among others."""
+    """States that a set of brokers is one of these sets."""
     return SymbolicBool(sets.has(brokers)) if isinstance(sets, SymbolicSetOfSets) else brokers in sets
 
 
 def holds(log: Any, offset: Any) -> Truth:
-    """That a log holds a record at `offset`."""
+    """States that a log holds a record at `offset`."""
     if isinstance(log, SymbolicLog):
         return SymbolicBool(log.holds(number(offset)))
     return log.start_offset <= offset < log.end_offset
@@ -74,19 +74,19 @@ def value_at(log: Any, offset: Any) -> Any:
 
 
 def same_record(log: Any, other: Any, offset: Any) -> Truth:
-    """That two logs, which both hold a record at `offset`, hold the same one."""
+    """States that two logs, which both hold a record at `offset`, hold the same record there."""
     if isinstance(log, SymbolicLog):
         return SymbolicBool(log.same_at(other, number(offset)))
     return log.read(offset, 1) == other.read(offset, 1)
 
 
 def has_same_record(log: Any, other: Any, offset: Any) -> Truth:
-    """That `log` holds, at `offset`, the record that `other` holds there."""
+    """States that `log` holds the same record at `offset` as `other`."""
     return all_of(holds(log, offset), same_record(log, other, offset))
 
 
 def starts_at_zero(log: Any) -> Truth:
-    """That a log starts at offset 0, ends there or later, and has no epoch opened beyond its last record."""
+    """States that a log starts at offset 0, ends there or later, and has no epoch opened beyond its last record."""
     opened = SymbolicInt(log.opened) if isinstance(log, SymbolicLog) else log.opened_epoch
     return all_of(log.start_offset == 0, log.end_offset >= 0, opened == NO_EPOCH)
 
@@ -97,7 +97,7 @@ def opened_epoch(log: Any) -> Any:
 
 
 def is_one_of(value: Any, *members: Any) -> Truth:
-    """That a member of an enumeration is one of these."""
+    """States that a member of an enumeration is one of these."""
     if isinstance(value, SymbolicEnum):
         every: list[Any] = list(value.kind)  # type: ignore[call-overload]
         return SymbolicBool(disjunction([value.position == every.index(one) for one in members]))
@@ -105,5 +105,5 @@ def is_one_of(value: Any, *members: Any) -> Truth:
 
 
 def present(value: Any) -> Truth:
-    """That an optional value is there."""
+    """States that an optional value is present."""
     return SymbolicBool(value.present) if isinstance(value, SymbolicOptional) else value is not None

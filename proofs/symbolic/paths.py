@@ -1,8 +1,8 @@
 """The evaluation of ordinary Python functions on symbolic values, path by path.
 
 Where Python asks whether a comparison of symbolic values is true, the run forks: the function is run again for the other
-answer, until every feasible path has been seen. The paths of a function, each with its condition and its result, are its
-exact relation.
+answer, until every feasible path has been seen. The paths of a function, each with its condition and its result, are the
+exact relation of the function.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,11 +16,11 @@ from proofs.effort import Effort
 from proofs.symbolic.terms import conjunction, disjunction, settled
 
 FEASIBILITY = 1_500_000
-"""How much Z3 may do to rule a path out, in its own units. What it does not rule out is kept: that is always sound."""
+"""How much Z3 may do to rule a path out, in its own units. A path that is not ruled out is kept, which is always sound."""
 
 
 class Fork(NamedTuple):
-    """Which way a run went at a comparison; `forced`: by what is known of the state, it could not go the other way."""
+    """Which way a run went at a comparison. `forced`: the known facts about the state rule out the other way."""
 
     term: z3.BoolRef
     answer: bool
@@ -35,8 +35,8 @@ class Fork(NamedTuple):
 class Path(NamedTuple):
     """One way through a function: taken under its `decisions`, with `value` as the result.
 
-    `learned` are what the laws of the log algebra say about values that came up on the way, each with how many decisions
-    had been taken by then.
+    `learned` is what the laws of the log algebra say about values that came up on the way, each with the number of decisions
+    before it.
     """
 
     forks: tuple[Fork, ...]
@@ -44,24 +44,24 @@ class Path(NamedTuple):
     value: Any
 
     def free(self) -> "Path":
-        """The path without decisions that were forced: what forced them is known anyway."""
+        """The path without its forced decisions: the facts that forced them are known anyway."""
         taken = [0, *accumulate(not fork.forced for fork in self.forks)]
         forks = tuple(fork for fork in self.forks if not fork.forced)
         return Path(forks, tuple((taken[count], fact) for count, fact in self.learned), self.value)
 
     @property
     def condition(self) -> z3.BoolRef:
-        """Under which this path is taken."""
+        """The condition for this path."""
         return conjunction([fork.condition for fork in self.forks])
 
     @property
     def facts(self) -> z3.BoolRef:
-        """All that is learned on it."""
+        """All facts learned on this path."""
         return conjunction([fact for _, fact in self.learned])
 
 
 def facts_of(paths: Sequence[Path]) -> z3.BoolRef:
-    """What the laws say of values that came up, on the paths on which they did; each once."""
+    """What the laws say about values that came up, under the conditions of their paths; each once."""
     told: dict[tuple[int, ...], z3.BoolRef] = {}
     for path in paths:
         for count, fact in path.learned:
@@ -74,9 +74,9 @@ def facts_of(paths: Sequence[Path]) -> z3.BoolRef:
 
 
 def joined(paths: Sequence[Path], of_one: Callable[[Path], Any], either: Callable[[z3.BoolRef, Any, Any], Any]) -> Any:
-    """What all paths come to, as one value: a choice at each fork, and none where both ways come to the same.
+    """The results of all paths as one value: a choice at each fork, but no choice if both ways have the same result.
 
-    Where a fork has but one way left, because the other is refused, that counts for both.
+    If a fork has only one way left, because the other is refused, that way counts for both.
     """
 
     def join(some: Sequence[Path], depth: int) -> Any:
@@ -93,7 +93,7 @@ def joined(paths: Sequence[Path], of_one: Callable[[Path], Any], either: Callabl
 
 
 def joined_truth(paths: Sequence[Path], of_one: Callable[[Path], z3.BoolRef]) -> z3.BoolRef:
-    """What all paths say, as one formula; it is false where no path goes."""
+    """The results of all paths as one formula, which is false where there is no path."""
 
     def join(some: Sequence[Path], depth: int) -> z3.BoolRef:
         if not some:
@@ -127,7 +127,7 @@ class _InfeasibleError(Exception):
 
 
 class Turn(NamedTuple):
-    """Which way a run goes at a comparison, and whether it might as well go the other way."""
+    """Which way a run goes at a comparison, and whether the other way is feasible, too."""
 
     answer: bool
     forks: bool
@@ -145,10 +145,10 @@ class _Run:
         self.named = 0
         self.known: dict[Any, Any] = {}
         self.example: z3.ModelRef | None = None
-        """Values with which a run goes the way that this one has gone so far, if some are known."""
+        """Values for which a run takes the same way as this run so far, if some are known."""
 
     def _feasible(self, term: z3.BoolRef) -> tuple[bool, z3.ModelRef | None]:
-        """Whether the run may go where `term` holds, and values with which it does."""
+        """Whether `term` may hold on this run, and values for which it does."""
         if self.solver is None:
             return True, None
         if self.example is not None and z3.is_true(self.example.eval(term, model_completion=True)):
@@ -177,7 +177,7 @@ class _Run:
 
 
 class _Explorations:
-    """The runs under way, one inside the other, and how many explorations there were: fresh values are named by that."""
+    """The runs under way, one inside the other, and the number of explorations, which is in the names of fresh values."""
 
     def __init__(self) -> None:
         self.runs: list[_Run] = []
@@ -188,7 +188,7 @@ _EXPLORATIONS = _Explorations()
 
 
 def decide(term: z3.BoolRef) -> bool:
-    """Which way the present run goes where `term` is asked."""
+    """Which way the current run goes at the condition `term`."""
     known = settled(z3.simplify(term))
     if known is not None:
         return known
@@ -199,7 +199,7 @@ def decide(term: z3.BoolRef) -> bool:
 
 @contextmanager
 def numbered_anew() -> Iterator[None]:
-    """Fresh values are numbered from 1 on, so that the same functions, explored again, have the same names for theirs."""
+    """Number explorations from 1 on, so that exploring the same functions again gives fresh values the same names."""
     before, _EXPLORATIONS.count = _EXPLORATIONS.count, 0
     try:
         yield
@@ -208,7 +208,7 @@ def numbered_anew() -> Iterator[None]:
 
 
 def assume(fact: z3.BoolRef) -> None:
-    """What holds of the values of the present run whatever else does."""
+    """Assume a fact that always holds for the values of the current run."""
     run = _EXPLORATIONS.runs[0]
     run.learned.append((len(run.forks), fact))
     if run.solver is not None:
@@ -218,21 +218,21 @@ def assume(fact: z3.BoolRef) -> None:
 
 
 def fresh(name: str) -> z3.ArithRef:
-    """A number of which nothing is known yet. Runs that go the same way get the same one."""
+    """A number of which nothing is known yet. Runs that go the same way get the same number."""
     run = _EXPLORATIONS.runs[0]
     run.named += 1
     return z3.Int(f"{name}!{_EXPLORATIONS.count}!{run.named}")
 
 
 def fresh_function(name: str) -> z3.FuncDeclRef:
-    """A number for each number, of which nothing is known yet."""
+    """A function from numbers to numbers, of which nothing is known yet."""
     run = _EXPLORATIONS.runs[0]
     run.named += 1
     return z3.Function(f"{name}!{_EXPLORATIONS.count}!{run.named}", z3.IntSort(), z3.IntSort())
 
 
 def remembered(key: Any, make: Callable[[], Any], learn: Callable[[], None] = lambda: None) -> Any:
-    """The same value for the same key, within the present run; what is known of it is learned when it is made."""
+    """The same value for the same key within the current run. The facts about it are learned when it is made."""
     known = _EXPLORATIONS.runs[0].known
     if key not in known:
         known[key] = make()
@@ -243,7 +243,7 @@ def remembered(key: Any, make: Callable[[], Any], learn: Callable[[], None] = la
 def explore(function: Callable[[], Any], assumptions: Sequence[z3.BoolRef] | z3.Solver | None = ()) -> list[Path]:
     """All paths of `function` that are feasible under the assumptions; with `None`, also infeasible ones.
 
-    A solver may be given in place of assumptions: it holds them, and is left as it was.
+    A solver that holds the assumptions may be given in their place. It is left as it was.
     """
     if not _EXPLORATIONS.runs:
         _EXPLORATIONS.count += 1

@@ -1,4 +1,4 @@
-"""The transition relation of a model's action: its guards and effects, the checker's own, evaluated on a symbolic state."""
+"""The transition relation of a model's action: the checker's own guards and effects, evaluated on a symbolic state."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +17,7 @@ from proofs.symbolic.values import truth
 class SymbolicStep(NamedTuple):
     """An action as a relation between a state and its successor.
 
-    Where `enabled` holds of the state before, the action may be taken, and leads to `after`. `facts` are laws of the log
+    If `enabled` holds in the state before, the action may be taken, and leads to `after`. `facts` are laws of the log
     algebra about values that came up. `paths` counts the ways through the rules involved.
     """
 
@@ -30,7 +30,7 @@ class SymbolicStep(NamedTuple):
 
 
 def arguments(local: Local, state: SymbolicState) -> tuple[Any, ...]:
-    """The values of the slots and views that a function reads. Where a view decides something, this forks."""
+    """The values of the slots and views that a function reads. This forks where a view decides something."""
     return tuple(_looked_at(read, state) for read in local.reads)
 
 
@@ -60,7 +60,7 @@ Guard = Callable[[Local, SymbolicState, z3.Solver | None], tuple[z3.BoolRef, z3.
 
 
 def step(action: Action, state: SymbolicState, solver: z3.Solver | None = None, guard: Guard = as_formula) -> SymbolicStep:
-    """The relation of an action from `state` on. What `solver` knows of the state rules paths out."""
+    """The relation of an action from `state` on. The facts in `solver` about the state rule out paths."""
     (taken,) = _steps(action, state, solver, guard, apart=False)
     return taken
 
@@ -68,9 +68,9 @@ def step(action: Action, state: SymbolicState, solver: z3.Solver | None = None, 
 def outcomes(
     action: Action, state: SymbolicState, solver: z3.Solver | None = None, guard: Guard = as_formula
 ) -> list[SymbolicStep]:
-    """The same, as one relation for each outcome: all paths that write the same values.
+    """The relation of an action, one for each outcome: an outcome is all paths that write the same values.
 
-    What comes up in it is named as whenever the action is looked at: the same relation is the same formulas.
+    Fresh values have the same names each time the action is evaluated: the same relation has the same formulas.
     """
     with numbered_anew():
         return _steps(action, state, solver, guard, apart=len(action.effects) == 1)
@@ -112,7 +112,7 @@ def _lifted(effect: Effect, state: SymbolicState, path: Path) -> list[tuple[Slot
 
 
 def _goes(paths: list[Path], some: list[Path]) -> z3.BoolRef:
-    """That one of some paths is taken."""
+    """States that one of some paths is taken."""
     wanted = {id(path) for path in some}
     return joined_truth(paths, lambda path: z3.BoolVal(id(path) in wanted))
 

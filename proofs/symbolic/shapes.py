@@ -1,4 +1,4 @@
-"""How a value of some type is represented by Z3: derived from the types of its fields, never listed by hand.
+"""How values of a type are represented in Z3: derived from the types of their fields, never listed by hand.
 
 A `Shape` makes an unknown value of its type (new Z3 functions of the value's key), lifts a Python value, chooses between
 two values, compares them, and reads a value back from a Z3 model.
@@ -21,19 +21,19 @@ from spec.log.record_log import RecordLog
 from spec.values import BrokerId, Epoch, Offset, Record
 
 Keys = tuple[Any, ...]
-"""Which one of many values of a kind: nothing for a value of which there is one, or a broker, or an epoch."""
+"""Identifies one of many values of a kind: empty if there is only one value, or a broker, or an epoch."""
 
 LEAST = -2
-"""The least number that means something: `NEVER_FETCHED`."""
+"""The least number that has a meaning: `NEVER_FETCHED`."""
 
 Unknown = Callable[..., Any]
 """A family of values: one for each key."""
 
 
 class Written:
-    """A simplified term as a key: equal to another that is written the same way.
+    """A simplified term as a key: equal to another term that is written the same way.
 
-    The term is kept. Its id alone would be no key: Z3 gives the id of a term that is gone to the next one.
+    The term is kept. Its id alone would not be a key: Z3 reuses the id of a term that is gone.
     """
 
     __slots__ = ("term",)
@@ -49,48 +49,48 @@ class Written:
 
 
 class Shape:
-    """What the prover knows of a type. This one is a whole number's; the others override it."""
+    """What the prover knows about a type. This class is for whole numbers; the others override it."""
 
     def unknown(self, name: str, keys: int) -> Unknown:
-        """Values of this type of which nothing is known, one for each `keys` numbers."""
+        """Unknown values of this type, one for each `keys` numbers."""
         column = _column(name, keys, z3.IntSort())
         return lambda *key: SymbolicInt(column(*key))
 
     def arguments(self, name: str) -> dict[str, tuple[Kind, ...]]:
-        """The Z3 functions that `unknown` makes, by name: of which kinds their arguments are, after the key."""
+        """The kinds of the arguments, after the key, of the Z3 functions that `unknown` makes, by name."""
         return {name: ()}
 
     def lift(self, value: Any) -> Any:
-        """A Python value as a symbolic one; symbolic ones stay."""
+        """A Python value as a symbolic one; symbolic values stay as they are."""
         return SymbolicInt(number(value))
 
     def either(self, condition: z3.BoolRef, then: Any, otherwise: Any) -> Any:
-        """One of two lifted values."""
+        """If-then-else of two lifted values."""
         return SymbolicInt(choice(condition, then.term, otherwise.term))
 
     def equal(self, one: Any, other: Any) -> z3.BoolRef:
-        """That two lifted values are the same."""
+        """States that two lifted values are the same."""
         return one.term == other.term
 
     def is_value(self, unknown: Any, value: Any) -> z3.BoolRef:
-        """That an unknown value is this Python value."""
+        """States that an unknown value is this Python value."""
         return self.equal(unknown, self.lift(value))
 
     def outline(self, value: Any) -> Any:
-        """What a lifted value looks like as terms: the same for values that are written the same way."""
+        """The terms of a lifted value as a key: the same for values that are written the same way."""
         return Written(value.term)
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
-        """That nothing in a lifted value is above `most`: what a reader can take in. Numbers below 0 stand for nothing."""
+        """States that nothing in a lifted value is above `most`, so that it is readable. Numbers below 0 mean nothing."""
         return z3.And(value.term >= LEAST, value.term <= most)
 
     def read(self, model: z3.ModelRef, value: Any) -> Any:
-        """The Python value that a lifted one has in a model."""
+        """The Python value of a lifted value in a model of Z3."""
         return model.eval(value.term, model_completion=True).as_long()
 
 
 class TruthShape(Shape):
-    """A truth."""
+    """A Boolean."""
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.BoolVal(True)
@@ -352,7 +352,7 @@ class LogShape(Shape):
 
 
 class SetOfSetsShape(Shape):
-    """A set of sets of brokers, such as the ISRs that messages carry: for each set, whether it is in."""
+    """A set of sets of brokers, such as the ISRs in messages: for each set of brokers, whether it is in the set."""
 
     def __init__(self, brokers: Brokers) -> None:
         self.brokers = brokers
@@ -391,7 +391,7 @@ class SetOfSetsShape(Shape):
 
 
 class SymbolicSetOfSets:
-    """A set of sets of brokers. A set is given by one truth for each broker."""
+    """A set of sets of brokers. A set of brokers is given by one Boolean for each broker."""
 
     __slots__ = ("brokers", "holds")
 
@@ -407,7 +407,7 @@ class SymbolicSetOfSets:
         return cls(brokers, lambda flags: z3.Or([_is_set(member, brokers, flags) for member in members]))
 
     def has(self, member: Any) -> z3.BoolRef:
-        """That a set of brokers is among them, as a formula."""
+        """A formula: a set of brokers is one of these sets."""
         wanted = SymbolicSet.of(member, self.brokers)
         return self.holds([wanted.has(broker) for broker in _known_ids(self.brokers)])
 
@@ -464,11 +464,11 @@ def shape_of(annotation: Any, brokers: Brokers) -> Shape:
     if isinstance(annotation, type) and hasattr(annotation, "_fields"):
         hints = typing.get_type_hints(annotation)
         return RecordShape(annotation, {field: shape_of(hints[field], brokers) for field in annotation._fields})
-    raise TypeError(f"values of type {annotation} have no symbolic form yet; proofs/shapes.py has those that do")
+    raise TypeError(f"values of type {annotation} have no symbolic form yet; proofs/symbolic/shapes.py has those that do")
 
 
 def in_model(value: Any, model: z3.ModelRef) -> Any:
-    """Any symbolic value, or a tuple that has some in it, as the Python value that it has in a model."""
+    """The Python value in a model of Z3 of any symbolic value, or of a tuple that contains some."""
     if isinstance(value, SymbolicBool):
         return TruthShape().read(model, value)
     if isinstance(value, SymbolicInt):
@@ -485,7 +485,7 @@ def in_model(value: Any, model: z3.ModelRef) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value as a Python function expects it: whether it is absent, and which member of an enumeration, is decided here."""
+    """A value as a Python function expects it. This decides whether it is absent, and which member of an enum it is."""
     if isinstance(value, SymbolicOptional):
         return plain(value.value) if decide(value.present) else None
     if isinstance(value, SymbolicEnum):

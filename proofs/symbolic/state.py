@@ -16,11 +16,11 @@ Key = Any
 
 
 class UnknownSlotError(LookupError):
-    """A theorem reads a slot that its model does not have: one of the two has another name for it."""
+    """A theorem reads a slot that its model does not have: one of the two uses another name for it."""
 
 
 def terms(key: Key) -> tuple[Any, ...]:
-    """A slot's key as Z3 has it."""
+    """A slot's key as Z3 terms."""
     return () if key is None else (number(key),)
 
 
@@ -55,7 +55,7 @@ def _overlay(before: Callable[[Key], Any], shape: Shape, written: Key, value: An
         if key is written:
             return value
         if isinstance(key, Name) and isinstance(written, Name):
-            return before(key)  # two names are two different brokers, or epochs
+            return before(key)  # two names are two different brokers or epochs
         return shape.either(z3.simplify(number(key) == number(written)), value, before(key))
 
     return at
@@ -67,7 +67,7 @@ def shapes_of(model: Model, brokers: Brokers) -> dict[str, Shape]:
 
 
 def unknown_state(model: Model, shapes: Mapping[str, Shape], prefix: str = "") -> SymbolicState:
-    """A state of which nothing is known."""
+    """An unknown state."""
 
     def family(slot: Slot) -> Callable[[Key], Any]:
         column: Unknown = shapes[slot.name].unknown(prefix + slot.name, 0 if slot.key is None else 1)
@@ -77,7 +77,7 @@ def unknown_state(model: Model, shapes: Mapping[str, Shape], prefix: str = "") -
 
 
 def kinds_of_arguments(model: Model, shapes: Mapping[str, Shape]) -> dict[str, tuple[Kind, ...]]:
-    """The Z3 functions that make up an unknown state, by name: of which kinds their arguments are."""
+    """The kinds of the arguments of the Z3 functions that make up an unknown state, by name."""
     return {
         function: (*_kind_of_key(slot), *kinds)
         for slot in model.slots
@@ -86,7 +86,7 @@ def kinds_of_arguments(model: Model, shapes: Mapping[str, Shape]) -> dict[str, t
 
 
 def _kind_of_key(slot: Slot) -> tuple[Kind, ...]:
-    """A key is a broker's, or else a name, which says what it is about."""
+    """A key is a broker, or else a name, which says what it is about."""
     key: Any = slot.key
     if key is None:
         return ()
@@ -94,7 +94,7 @@ def _kind_of_key(slot: Slot) -> tuple[Kind, ...]:
 
 
 def initial_state(model: Model, shapes: Mapping[str, Shape]) -> SymbolicState:
-    """The initial state: slots of one name all start with one value, whatever their key."""
+    """The initial state: all slots with the same name start with the same value, whatever their key."""
     values: dict[str, Any] = {}
     for slot, value in zip(model.slots, model.initial, strict=True):
         assert values.setdefault(slot.name, value) == value, f"slots {slot.name} start with different values"

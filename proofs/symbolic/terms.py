@@ -1,4 +1,4 @@
-"""Terms and formulas of Z3: what is trivial is left out as they are made."""
+"""Terms and formulas of Z3, built without their trivial parts."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import z3
 
 
 def parts_of(term: z3.ExprRef) -> Iterator[z3.ExprRef]:
-    """All terms in a term or formula, each once."""
+    """All subterms of a term or formula, each once."""
     seen: set[int] = set()
     waiting = [term]
     while waiting:
@@ -19,14 +19,14 @@ def parts_of(term: z3.ExprRef) -> Iterator[z3.ExprRef]:
 
 
 def settled(term: z3.BoolRef) -> bool | None:
-    """What a formula is if it is trivial."""
+    """The truth value of a trivial formula, `None` for others."""
     if z3.is_true(term):
         return True
     return False if z3.is_false(term) else None
 
 
 def conjunction(terms: Sequence[z3.BoolRef]) -> z3.BoolRef:
-    """And, without what is trivially true."""
+    """Conjunction, without what is trivially true."""
     kept = [term for term in terms if not z3.is_true(term)]
     if any(z3.is_false(term) for term in kept):
         return z3.BoolVal(False)
@@ -34,7 +34,7 @@ def conjunction(terms: Sequence[z3.BoolRef]) -> z3.BoolRef:
 
 
 def disjunction(terms: Sequence[z3.BoolRef]) -> z3.BoolRef:
-    """Or, without what is trivially false."""
+    """Disjunction, without what is trivially false."""
     kept = [term for term in terms if not z3.is_false(term)]
     if any(z3.is_true(term) for term in kept):
         return z3.BoolVal(True)
@@ -42,13 +42,13 @@ def disjunction(terms: Sequence[z3.BoolRef]) -> z3.BoolRef:
 
 
 def negation(term: z3.BoolRef) -> z3.BoolRef:
-    """Not."""
+    """Negation."""
     known = settled(term)
     return z3.Not(term) if known is None else z3.BoolVal(not known)
 
 
 def choice(condition: z3.BoolRef, then: Any, otherwise: Any) -> Any:
-    """If-then-else, without a choice where there is none."""
+    """If-then-else, but no choice if there is nothing to choose."""
     known = settled(condition)
     if known is not None:
         return then if known else otherwise

@@ -1,4 +1,4 @@
-"""Symbolic values: numbers, truths, members of enumerations and values that may be absent.
+"""Symbolic values: numbers, Booleans, members of enumerations and values that may be absent.
 
 A symbolic number stands for any number. A comparison of symbolic values is a `SymbolicBool`. Where Python asks whether it is
 true (`if`, `and`, `min`, `in`), the run forks (`proofs.symbolic.paths`).
@@ -14,7 +14,7 @@ from proofs.symbolic.terms import conjunction, settled
 
 
 class SymbolicBool:
-    """A truth that depends on symbolic values. As a condition it forks the run; `&`, `|`, `~` and `==` do not."""
+    """A Boolean that depends on symbolic values. As a condition it forks the run; `&`, `|`, `~` and `==` do not."""
 
     __slots__ = ("term",)
 
@@ -46,7 +46,7 @@ class SymbolicBool:
 class SymbolicInt:
     """Any whole number: an offset, an epoch, a broker id, a record's value.
 
-    Compared with a float it answers at once, without a fork: bounds of a model that are lifted are infinite.
+    A comparison with a float is answered at once, without a fork: lifted bounds of a model are infinite.
     """
 
     __slots__ = ("term",)
@@ -94,13 +94,13 @@ class SymbolicInt:
 
 
 Kind = Any
-"""What a number is about, as its type says: an `Offset`, an `Epoch`, a `PartitionEpoch` or another `NewType` of numbers."""
+"""What a number is about, by its type: an `Offset`, an `Epoch`, a `PartitionEpoch` or another `NewType` of numbers."""
 
 
 class Name(SymbolicInt):
     """A number that a model's builder may use as an argument and a key: one arbitrary, but fixed, broker or epoch.
 
-    Two names of brokers are two different brokers; whoever makes them asserts it (`z3.Distinct`).
+    Two names of brokers are two different brokers; the code that makes them asserts it (`z3.Distinct`).
     """
 
     __slots__ = ("kind",)
@@ -145,14 +145,14 @@ def number(value: Any) -> Any:
 
 
 def truth(value: Any) -> z3.BoolRef:
-    """A truth as a formula."""
+    """A Boolean as a formula."""
     if isinstance(value, SymbolicBool):
         return value.term
     return z3.BoolVal(value) if isinstance(value, bool) else value
 
 
 def formula(function: Callable[[], Any]) -> z3.BoolRef:
-    """A function that answers yes or no, as one formula."""
+    """A function that returns a Boolean, as one formula."""
     value = None
     paths = explore(function, None)
     if len(paths) == 1:

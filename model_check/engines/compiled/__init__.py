@@ -1,8 +1,8 @@
-"""The compiled engine: a rule is asked once for each local input, and the search is integer work in compiled loops."""
+"""The compiled engine: a rule is evaluated once for each local input, and compiled loops search on integers."""
 
 import gc
 
-# Importing numba makes half a million objects, and all stay: looking for garbage among them takes a tenth of the time.
+# Importing numba makes half a million objects that all stay: garbage collection among them takes a tenth of the time.
 _collecting = gc.isenabled()
 gc.disable()
 try:

@@ -1,9 +1,9 @@
-"""Checkpoints of a search: what is on disk is always one consistent moment between two blocks.
+"""Checkpoints of a search: the files always describe one consistent moment between two blocks.
 
 A folder holds the packed states, the values that slots have taken, and a manifest. States and values are only ever
-appended. The manifest says how many bytes of them count, with their digests, and is replaced in one step: whenever the
-process dies, the folder holds the last checkpoint that was completed. Hash tables and learned rules are not kept, they
-follow from the rest. `docs/formats.md` describes the files.
+appended. The manifest says how many bytes of them are valid, with their digests, and is replaced in one step. So
+whenever the process dies, the folder holds the last completed checkpoint. Hash tables and learned rules are not kept
+because they follow from the rest. `docs/formats.md` describes the files.
 """
 
 import fcntl
@@ -86,7 +86,7 @@ def sources_digest() -> str:
 
 
 class _Written(NamedTuple):
-    """How much of the files the manifest counts, and the running digests of that much."""
+    """The part of the files that the manifest covers, and the running digests of that part."""
 
     generation: int
     layout: tuple[tuple[int, ...], tuple[int, ...]]
@@ -160,7 +160,7 @@ class Checkpoint:
     # ---- writing
 
     def begin(self, moment: Moment, store: Store, domains: Sequence[Domain]) -> None:
-        """The first checkpoint: that it can be written is made sure before hours have gone into what follows."""
+        """Write the first checkpoint. This makes sure that writing works before hours go into the search."""
         try:
             self._save(moment, store, domains)
         except (OSError, UnknownValueError) as error:
@@ -169,7 +169,7 @@ class Checkpoint:
         self._next = time.monotonic() + self._every
 
     def save(self, moment: Moment, store: Store, domains: Sequence[Domain], last: bool = False) -> None:
-        """Write a checkpoint. If that fails the one before still counts, and the search need not stop."""
+        """Write a checkpoint. If that fails, the previous one stays valid, and the search need not stop."""
         try:
             self._save(moment, store, domains)
         except (OSError, UnknownValueError) as error:
@@ -181,7 +181,7 @@ class Checkpoint:
         self._next = time.monotonic() + self._every
 
     def _give_room_back(self) -> None:
-        """Remove what a checkpoint that failed has written so far: the disk may be full."""
+        """Remove what a failed checkpoint has written so far: the disk may be full."""
         written = self._written
         with suppress(OSError):
             self._remove_all_but({MANIFEST, VALUES, STATES.format(written.generation)})
@@ -225,7 +225,7 @@ class Checkpoint:
         self._remove_all_but({MANIFEST, VALUES, STATES.format(written.generation)})
 
     def _append_states(self, written: _Written, store: Store) -> _Written:
-        """Append the states that are new; all of them to a new file if they lie in another layout than before."""
+        """Append the new states; if their layout has changed, write all states to a new file."""
         layout = (store.fields.widths, tuple(store.fields.arrays.word.tolist()))
         after = tuple(store.count.tolist())
         if layout != written.layout:
@@ -307,7 +307,7 @@ class Checkpoint:
         return dict(manifest)
 
     def _compare(self, theirs: dict[str, Any]) -> None:
-        """Refuse the checkpoint of anything else."""
+        """Refuse the checkpoint of any other exploration."""
         for part, value in self._ours.items():
             if theirs.get(part) != value:
                 raise CheckpointError(f"the checkpoint in {self.folder} is of {difference(part, theirs.get(part), value)}")
@@ -365,7 +365,7 @@ class Checkpoint:
 
 
 class _DigestingWriter:
-    """Writes to a file and digests what it writes, without a copy. The digest that it begins with is left as it is."""
+    """Writes to a file and digests what it writes, without a copy. The initial digest is not changed."""
 
     def __init__(self, file: IO[bytes], digest: Any) -> None:
         self.file = file
@@ -395,7 +395,7 @@ class _DigestingReader:
 
 
 def _open_at(path: Path, size: int) -> IO[bytes]:
-    """A file open for writing after its first `size` bytes; what lay behind them is gone."""
+    """A file open for writing after its first `size` bytes; the rest is cut off."""
     if size == 0:
         return path.open("wb")
     file = path.open("r+b")
@@ -427,7 +427,7 @@ def _damaged(path: Path) -> str:
 
 
 def difference(part: str, theirs: Any, ours: Any) -> str:
-    """What a checkpoint is of, where a part of its identity is another than that of this exploration."""
+    """What the checkpoint belongs to, where a part of its identity differs from this exploration's."""
     if part == "sources":
         return "other source code of the rules, the models or the engine; start anew in another folder"
     if part == "parameters":

@@ -13,8 +13,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class _LoadedAlone(FunctionCache):
     """Numba's cache on disk, without what only a compilation needs.
 
-    Before it loads machine code, Numba's own cache imports the implementations of all that a kernel might call, SciPy's
-    among them: 0.2 s of every start. Code that is compiled already needs only Numba's run-time system.
+    Before it loads machine code, Numba's own cache imports the implementations of everything that a kernel might call,
+    including SciPy's: 0.2 s of every start. Compiled code needs only Numba's run-time system.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -23,7 +23,7 @@ class _LoadedAlone(FunctionCache):
         load: Any = self._load_overload
         with self._guard_against_spurious_io_errors():
             return load(sig, target_context)
-        return None  # an error of the file system: it is compiled again
+        return None  # a file system error: the function is compiled again
 
 
 def kernel(function: Function) -> Function:

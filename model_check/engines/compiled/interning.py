@@ -26,7 +26,7 @@ class Domain:
         return [number(value) for value in values]
 
     def renumber(self, first: Sequence[Any]) -> list[int] | None:
-        """Give these values the first numbers, in their order; the new numbers by the old ones, `None` if none changes."""
+        """Give these values the first numbers, in order. Returns new numbers by old ones, `None` if no number changes."""
         before, shared = self.values, min(len(first), len(self.values))
         if before[:shared] == first[:shared]:
             self.number_all(first[shared:])
@@ -41,7 +41,7 @@ class Domain:
 
 
 def domains_of(model: Model) -> list[Domain]:
-    """A domain for each slot, then for each view. Those of a family that belong to brokers, or are about them, share one."""
+    """A domain for each slot, then for each view. Slots of a family share one if they are of or about brokers."""
     shared: dict[str, Domain] = {}
     alone = [slot.broker is None and slot.about is None for slot in model.slots]
     slots = [
@@ -52,5 +52,5 @@ def domains_of(model: Model) -> list[Domain]:
 
 
 def distinct(domains: Sequence[Domain]) -> list[Domain]:
-    """The domains, those that several slots share once."""
+    """The domains; a domain that several slots share is listed once."""
     return list({id(domain): domain for domain in domains}.values())

@@ -34,7 +34,7 @@ def _lowest_bit(typing_context: Any, value: Any) -> Any:
 
 
 def _load_word(typing_context: Any, array: Any, byte: Any) -> Any:
-    """Eight bytes of an array of bytes, from any byte on, as one word."""
+    """Eight bytes of a byte array, starting at any byte, as one word."""
 
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         data = context.make_array(sig.args[0])(context, builder, arguments[0]).data
@@ -45,7 +45,7 @@ def _load_word(typing_context: Any, array: Any, byte: Any) -> Any:
 
 
 def _store_word(typing_context: Any, array: Any, byte: Any, word: Any) -> Any:
-    """Put a word into eight bytes of an array of bytes."""
+    """Put a word into eight bytes of a byte array."""
 
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         data = context.make_array(sig.args[0])(context, builder, arguments[0]).data
@@ -56,7 +56,7 @@ def _store_word(typing_context: Any, array: Any, byte: Any, word: Any) -> Any:
     return types.void(array, byte, types.uint64), generate
 
 
-# numba passes the typing context itself: seen from a kernel, these take one argument less than they are written with.
+# numba passes the typing context itself: a kernel calls these with one argument less than they are defined with.
 prefetch: Any = intrinsic(_prefetch)
 lowest_bit: Any = intrinsic(_lowest_bit)
 load_word: Any = intrinsic(_load_word)

@@ -1,13 +1,13 @@
 """The compiled loops: everything that is done once per state or once per transition.
 
-They know nothing of any model. What a state's slots are, which actions a slot's value rules out and what an action
-does all come in arrays (`Layout`, `Tables`, `Programs`), so that each kernel is compiled once, for every model, and kept
-on disk between runs. All of them release Python's global lock.
+They know no particular model. The slots of a state, the actions that a slot's value rules out and the effects of an
+action all come in arrays (`Layout`, `Tables`, `Programs`). So each kernel is compiled once for all models and kept on
+disk between runs. All of them release Python's global lock.
 
-A state is `words` unsigned 64-bit words with each slot's value number in a field of its own. In the store only as many
-bytes are kept as hold the fields, one state right after another; so writing a state's last word spoils what follows it,
-where nothing must be yet. A state's hash is a sum over slots, number times the slot's odd weight, so that a successor's
-hash costs only as much as what changed, and does not depend on where the fields lie.
+A state is `words` unsigned 64-bit words with each slot's value number in a field of its own. The store keeps only as
+many bytes as the fields need, one state right after another. So writing a state's last word overwrites the bytes behind
+it, which must still be unused. A state's hash is a sum over slots: value number times the slot's odd weight. So the cost
+of a successor's hash depends only on what changed, and the hash does not depend on where the fields lie.
 """
 # ruff: noqa: PLR0915 (a kernel is one loop nest, for the reason given in `expand`)
 
@@ -27,19 +27,19 @@ Bytes = NDArray[np.uint8]
 
 SHARD_BITS = 6
 SHARDS = 1 << SHARD_BITS
-"""The visited set is cut by hash into this many shards, whatever the number of workers: results do not depend on it."""
+"""The visited set is split by hash into this many shards for any number of workers, so results do not depend on workers."""
 
 INDEX_BITS = 26
-"""A shard's hash table holds (tag, 1 + index in the shard) in 32 bits; this many are the index."""
+"""A shard's hash table holds (tag, 1 + index in the shard) in 32 bits; the index takes this many."""
 
 CODE_BITS = 24
-"""A learned entry in a hashed table is (key, code) in 64 bits; this many are the code."""
+"""A learned entry in a hashed table is (key, code) in 64 bits; the code takes this many."""
 
 MISSING, DISABLED, HOLDS, RAISED, FIRST_ROW = 0, 1, 2, 3, 4
-"""What an entry says: not learned yet; no; yes, and nothing more; the rule raised an error; row number `code - 4`."""
+"""The meaning of an entry: not learned yet; no; yes, and nothing more; the rule raised an error; row number `code - 4`."""
 
 BATCH = 32
-"""States whose table entries are asked for at a time, well before they are needed."""
+"""Number of states whose table entries are prefetched at a time, well before they are needed."""
 
 SHARD_SHIFT = np.uint64(64 - SHARD_BITS)
 ACTION_MASK = np.uint64(0xFFFF)
@@ -56,7 +56,7 @@ _ZERO, _ONE, _TWO, _SIX, _EIGHT = np.uint64(0), np.uint64(1), np.uint64(2), np.u
 _MISSING, _DISABLED, _HOLDS, _RAISED = np.uint64(MISSING), np.uint64(DISABLED), np.uint64(HOLDS), np.uint64(RAISED)
 _FIRST_ROW = np.uint64(FIRST_ROW)
 NO_TARGET = np.uint64(0xFFFFFFFFFFFFFFFF)
-"""In place of a column, of a table that does not number one."""
+"""Used in place of a column for a table that does not number one."""
 _NUMBER_SHIFT = np.uint64(22)
 _SLOT_SHIFT, _TAG_FROM, _HALF, _KEY_SHIFT, _RECENT_SHIFT = (np.uint64(bits) for bits in (26, 16, 32, 40, 52))
 
@@ -99,11 +99,11 @@ class Tables(NamedTuple):
 
 
 class Programs(NamedTuple):
-    """What to look up for an action, beyond what the masks say: `table[first[a]:first[a + 1]]`.
+    """The tables to look up for an action in addition to the masks: `table[first[a]:first[a + 1]]`.
 
-    `far` are those of them that are hashed. `keep` has zeros in the fields that the action writes. `first_check` and `check`
+    `far` are the hashed ones among them. `keep` has zeros in the fields that the action writes. `first_check` and `check`
     are the tables of property terms that the action's successor must be tested with, `bounds` those of the constraint,
-    `views` those that say what views a state gives, for the actions.
+    `views` those that give the values of a state's views, for the actions.
     """
 
     first: Words
@@ -120,7 +120,7 @@ class Programs(NamedTuple):
 
 
 class Masks(NamedTuple):
-    """Which actions the guards of one slot, and those of two, do not rule out: sets of bits in an even number of words.
+    """The actions that the guards of one slot, and of two, do not rule out, as bit sets of an even number of words.
 
     For one slot, `bits` has a set for each value of the slot, from `offset` on. For two, `guard_table` is looked up if any
     of its `guard_actions` is still possible; the row says which actions are `ruled_out`. Row 0 rules out none.
@@ -180,13 +180,13 @@ def expand(
 ) -> None:
     """All successors of the frontier's states `begin` to `end` (or of those listed), each with a word of hash and action.
 
-    A state for which some entry is missing gives nothing but the list of what is missing, and is `postponed`; so is one
-    for whose successors there may be no room. `outcome` is: successors, misses, postponed states, deadlocks, position of
+    A state for which some entry is missing gives only the list of missing entries, and is `postponed`. A state whose
+    successors may not fit is postponed too. `outcome` is: successors, misses, postponed states, deadlocks, position of
     the first deadlock, position and action of a rule that raised an error. `degrees`, unless it is empty, receives the
     number of successors of each state that is not postponed.
     """
-    # Arrays are taken out of their tuples here, and functions with array arguments are not called in the loops: either
-    # would count references, with an atomic instruction each time.
+    # Arrays are taken out of their tuples here, and the loops call no function with array arguments: either would
+    # count references, with an atomic instruction each time.
     field_word, field_shift, field_mask, weight = layout.word, layout.shift, layout.mask, layout.weight
     first_read, read_slot, read_shift = tables.first_read, tables.read_slot, tables.read_shift
     offset, size_mask, target = tables.offset, tables.size_mask, tables.target
@@ -217,9 +217,9 @@ def expand(
     shard = 0
     for batch_begin in range(begin, end, BATCH):
         batch = min(BATCH, end - batch_begin)
-        # First for all states of a batch: which actions the masks leave, and a request for the cache lines that these
-        # actions' tables will be asked for. A table's entries are far apart in memory, and waiting for each costs more
-        # than everything else.
+        # First, for all states of a batch: find the actions that the masks leave, and prefetch the cache lines that the
+        # look-ups in these actions' tables need. A table's entries are far apart in memory, and waiting for each costs
+        # more than everything else.
         for member in range(batch):
             position = listed[batch_begin + member] if use_list else batch_begin + member
             while position >= segment_prefix[shard + 1]:
@@ -278,8 +278,8 @@ def expand(
                     key |= ids[first_id + read_slot[read + _ONE]] << read_shift[read + _ONE]
                     base = offset[table]
                     entry_mask = size_mask[table]
-                    # Whether an action is concerned cannot be foreseen, so a dense table is read in any case; what it
-                    # says of no concern, or does not know, rules out nothing.
+                    # Whether an action is concerned cannot be predicted, so a dense table is read in any case. An entry
+                    # that concerns no action, or is missing, rules out nothing.
                     if entry_mask == _ZERO:
                         code = np.uint64(dense[base + key])
                     elif concerned_low | concerned_high == _ZERO:
@@ -331,7 +331,7 @@ def expand(
                     action = (part << _SIX) + lowest_bit(pending)
                     pending &= pending - _ONE
                     out = count * stride
-                    # Nearly every model's states are one or two words: those are kept out of memory until they are complete.
+                    # In nearly every model a state is one or two words: these are kept out of memory until complete.
                     kept = action * state_words
                     first_word = load_word(store, at) & keep[kept]
                     last_word = load_word(store, at + _EIGHT * last_part) & keep[kept + last_part]
@@ -548,7 +548,7 @@ def merge(
                 fill_index(layout, store, shard_base[shard], np.int64(count), index, index_base[shard], np.int64(size))
             source = np.uint64(chunk * sorted_capacity) + begin * stride
             for i in range(begin, end):
-                # Both memory accesses of a probe are asked for well before they are needed.
+                # Both memory accesses of a probe are prefetched well before they are needed.
                 if i + table_ahead < end:
                     prefetch(index, index_at + slot_of(sorted_all[source + table_ahead * stride + state_words], size))
                 if i + store_ahead < end:
@@ -606,9 +606,9 @@ def check(
 ) -> None:
     """Test states for the properties that the actions leading to them may have decided.
 
-    A listed state is its number in its shard, the shard and the action in one integer. `counts` is set to how many misses,
-    states to test again, and decisions there are; a decision is a set of properties, a shard and a number. A property that a
-    state decides is then decided for the others, unless `each_state` is wanted.
+    A listed state is its number in its shard, the shard and the action in one integer. `counts` receives the numbers of
+    misses, states to test again, and decisions. A decision is a set of properties, a shard and a number. Once a state
+    decides a property, the other states are not tested for it, unless `each_state` is set.
     """
     field_word, field_shift, field_mask = layout.word, layout.shift, layout.mask
     first_read, read_slot, read_shift = tables.first_read, tables.read_slot, tables.read_shift
@@ -621,7 +621,7 @@ def check(
     columns = np.uint64(ids.size // BATCH)
     for batch_begin in range(0, listed.size, BATCH):
         batch = min(BATCH, listed.size - batch_begin)
-        # Ask for the entries of a whole batch first, as in `expand`.
+        # Prefetch the entries of a whole batch first, as in `expand`.
         for member in range(batch):
             listing = listed[batch_begin + member]
             action, shard, number = np.uint64(listing & 0xFFFF), (listing >> 16) & (SHARDS - 1), listing >> 22

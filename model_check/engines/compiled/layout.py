@@ -10,7 +10,7 @@ WORD_BITS = 64
 
 
 class Fields(NamedTuple):
-    """A layout and what decides it: how many bits each slot has, in how many words, of which `size` bytes are used."""
+    """A layout and its parameters: the bits of each slot, and the number of words, of which `size` bytes are used."""
 
     words: int
     size: int
@@ -34,12 +34,12 @@ def hash_weights(slots: int) -> list[int]:
 
 
 def bits_for(count: int) -> int:
-    """Bits that hold any of so many numbers from 0 on."""
+    """The number of bits that can hold any of the first `count` numbers, counted from 0."""
     return max(1, (count - 1).bit_length())
 
 
 def wide_fields(counts: list[int]) -> Fields:
-    """Room for far more values than any slot has: the layout to begin with, while little is known."""
+    """The first layout, with room for far more values than any slot has, while few values are known."""
     widths = [max(16, bits_for(count) + 4) for count in counts]
     placed = _place(widths, 8 * len(counts))
     assert placed is not None
@@ -47,9 +47,9 @@ def wide_fields(counts: list[int]) -> Fields:
 
 
 def compact_fields(counts: list[int], spare: int = 1) -> Fields:
-    """As few bytes as hold every slot, with so many bits to spare for those with more than two values.
+    """The fewest bytes that hold every slot, with `spare` extra bits for slots with more than two values.
 
-    What is left of the last byte is spread over the slots, those with the most values first: they are likely to get more.
+    Bits left in the last byte are spread over the slots, those with the most values first: they are likely to get more.
     """
     needed = [bits_for(count) + (spare if count > 2 else 0) for count in counts]
     size = -(-sum(needed) // 8)
@@ -74,13 +74,13 @@ def padded(fields: Fields) -> Fields:
 
 
 def _capacities(size: int) -> list[int]:
-    """The bits of the words that so many bytes make."""
+    """The number of bits in each word, for words of `size` bytes in total."""
     whole, rest = divmod(size * 8, WORD_BITS)
     return [WORD_BITS] * whole + [rest] * (rest > 0)
 
 
 def _place(widths: list[int], size: int) -> list[int] | None:
-    """The word of each slot in so many bytes, biggest slots first; `None` if they do not fit."""
+    """The word of each slot in `size` bytes, with the biggest slots placed first; `None` if they do not fit."""
     free = _capacities(size)
     placed = [0] * len(widths)
     for slot in sorted(range(len(widths)), key=lambda slot: -widths[slot]):

@@ -1,8 +1,8 @@
 """Symmetry in the compiled engine: each successor is replaced by the one state that stands for its orbit.
 
 Trying every renaming of brokers on every successor would cost more than symmetry saves. So brokers are sorted first, by a
-signature that renaming does not change: what a broker's own slots hold, and what it is in the slots that name brokers.
-Only renamings that bring the signatures into order are tried, and that is nearly always a single one.
+signature that renaming does not change: the values of a broker's own slots, and its role in the slots that name brokers.
+Only renamings that put the signatures in order are tried. Nearly always there is only one.
 """
 # ruff: noqa: PLR0915 (a kernel is one loop nest: see `kernels.expand`)
 
@@ -27,11 +27,10 @@ class Orbits(NamedTuple):
     """Renamings of brokers as the kernel reads them; brokers and renamings are numbered from 0.
 
     `own` are the slots of each broker, in the same order for all; `shared` the other slots that name brokers; slots about a
-    broker are in neither. `order` lists
-    for each renaming the brokers by their new names, and `renaming_of` finds a renaming by that list. `moves` says where a
-    renaming puts each slot. `renamed` has the value numbers that a renaming makes of a slot's, from the slot's
-    `renamed_from` on (-1: they stay), `room` for each renaming. `classes` has for each broker and value what remains of the
-    value when names are forgotten except for that broker's, likewise.
+    broker are in neither. `order` lists the brokers by their new names for each renaming, and `renaming_of` finds a renaming
+    by that list. `moves` says where a renaming puts each slot. `renamed` maps a slot's value numbers to renamed ones: the
+    slot's entries begin at `renamed_from` (-1: values stay), with `room` entries for each renaming. `classes` has the same
+    form: for each broker and value it tells what remains of the value when all names except that broker's are removed.
     """
 
     own: Integers
@@ -85,18 +84,18 @@ class OrbitBook:
                 self.order[number, places[name]] = places[broker]
             self.renaming_of[int((self.order[number] * count ** np.arange(count)).sum())] = number
         self.composed = np.array([[renamings.index(_after(one, first)) for first in renamings] for one in renamings])
-        """The number of the renaming that does the second index's, and then the first's."""
+        """The number of the renaming that applies the second index's renaming, then the first's."""
         self.weight = np.array(hash_weights(self.own.shape[1] + self.shared.size), np.uint64)
 
     def extend(self) -> bool:
-        """Rename values that are new; whether there were any. Renaming may itself give new values."""
+        """Rename new values; returns whether there were any. Renaming may itself create new values."""
         changed = False
         for table in self._tables.values():
             changed |= table.extend()
         return changed
 
     def arrays(self) -> Orbits:
-        """What is known, for the kernel."""
+        """The renamings known so far, as arrays for the kernel."""
         renamed_from, classes_from, room = [], [], []
         starts: dict[int, tuple[int, int]] = {}
         at, classes_at = 0, 0
@@ -144,7 +143,7 @@ class _DomainTable:
         ]
 
     def extend(self) -> bool:
-        """Rename values that are new, whole orbits at a time: an image's images are images of the value itself."""
+        """Rename new values, a whole orbit at a time: the images of an image are images of the value itself."""
         domain, renamings = self.domain, self.book.symmetry.renamings
         before = self.done
         while self.done < len(domain):
@@ -199,7 +198,7 @@ def canonicalize(layout: Layout, orbits: Orbits, words: int, linear: Words, coun
                 seen = np.int64(classes[classes_from[slot] + broker * room[slot] + ids[slot]])
                 total += np.uint64(seen) * signature_weight[own_slots + place]
             signature[broker] = total
-            # Sorted as they come.
+            # Insertion sort.
             rank = broker
             while rank > 0 and signature[ranked[rank - 1]] > total:
                 ranked[rank] = ranked[rank - 1]
@@ -259,9 +258,9 @@ def canonicalize(layout: Layout, orbits: Orbits, words: int, linear: Words, coun
 
 @kernel
 def represented(layout: Layout, orbits: Orbits, store: Bytes, base: int, count: int) -> int:
-    """How many states some states of the store, one of each orbit, stand for.
+    """The number of states that some states of the store, one of each orbit, stand for.
 
-    An orbit is as big as the number of renamings, divided by how many of them leave a state as it is.
+    The size of an orbit is the number of renamings divided by the number of those that leave a state unchanged.
     """
     moves, renamed_from, room, renamed = orbits.moves, orbits.renamed_from, orbits.room, orbits.renamed
     slots = layout.word.size

@@ -35,7 +35,7 @@ from model_check.engines.compiled.tables import (
 )
 
 SMALL = 2
-"""Tables of at most so many slots are cheap to look up; only tables of the same kind, small or large, are put together."""
+"""Tables of at most this many slots are cheap to look up; only tables of the same kind, small or large, are merged."""
 
 _Indices = NDArray[np.uint64]
 _Shape = tuple[_Indices, _Indices, _Indices, _Indices, _Indices, _Indices]
@@ -44,7 +44,7 @@ MOST_ACTIONS = 1 << 16
 MOST_PROPERTIES = 63
 
 FIRST_POOL = 1 << 24
-"""Entries that there is room for at first. The system gives zeroed memory only where it is touched, so this costs nothing;
+"""The number of entries that fit at first. The system gives zeroed memory only where it is touched, so this costs nothing;
 growing costs a copy."""
 
 
@@ -52,7 +52,7 @@ class RuleBook:
     """Everything learned about a model, and the arrays that the kernels need of it."""
 
     def __init__(self, model: Model, properties: Sequence[Property], moving: bool = False) -> None:
-        """With `moving`, an action may change any slot besides those that it writes, as renaming brokers does."""
+        """With `moving`, an action may also change slots that it does not write, because brokers are renamed."""
         if len(model.actions) >= MOST_ACTIONS or len(properties) > MOST_PROPERTIES:
             raise ValueError(f"at most {MOST_ACTIONS:,} actions and {MOST_PROPERTIES} properties can be explored at once")
         self.model = model
@@ -88,7 +88,7 @@ class RuleBook:
     # ---- which tables there are
 
     def _tables_of(self, action: Action) -> list[Table]:
-        """An action's guards of several slots and its effects, those that read the same slots in one table."""
+        """The tables of an action's effects and guards of several slots; those that read the same slots share a table."""
         guards = [guard for guard in action.guards if not 1 <= len(set(guard.reads)) <= SMALL]
         parts: list[Local | Effect] = [*guards, *action.effects]
         reads = [part.reads if isinstance(part, Local) else part.local.reads for part in parts]
@@ -103,7 +103,7 @@ class RuleBook:
         return [table for _, _, table in sorted(tables, key=lambda entry: entry[:2])]
 
     def guard_alone(self, guard: Local, actions: int) -> None:
-        """Look this small guard up like big ones as well: it raised an error, which counts where an action is enabled."""
+        """Also look this small guard up like big ones: it raised an error, which counts where an action is enabled."""
         if guard in self._alone:
             return
         self._alone.add(guard)
@@ -137,9 +137,9 @@ class RuleBook:
     # ---- programs
 
     def _program(self, tables: Sequence[Table], before: Sequence[int] = ()) -> list[int]:
-        """The numbers of these tables, each after those that number the views and combinations in its key.
+        """The numbers of these tables, each after the tables that number the views and combinations in its key.
 
-        What `before` has looked up need not be looked up again.
+        Tables in `before` are not looked up again.
         """
         program = list(before)
 
@@ -156,7 +156,7 @@ class RuleBook:
         return program[len(before) :]
 
     def _deriving(self, column: int) -> Table | None:
-        """The table whose answer is the value of this column; none for a slot."""
+        """The table that computes the value of this column; `None` for a slot."""
         if column not in self._derived:
             view, combination = self.columns.view(column), self.columns.combination(column)
             number = len(self.tables)
@@ -177,7 +177,7 @@ class RuleBook:
         return [table for table in views if table is not None]
 
     def arrays(self, fields: Fields) -> tuple[Layout, Tables, Programs, Masks]:
-        """All that the kernels read, for states in this layout. Programs are made anew only where they have changed."""
+        """All arrays that the kernels read, for states in this layout. Programs are rebuilt only if they have changed."""
         if self._programs is None or self.pool.stale or fields is not self._fields:
             self._programs, self._fields = self._programs_for(fields), fields
         tables = self.pool.arrays(fields)
@@ -220,9 +220,9 @@ class RuleBook:
     # ---- numbering
 
     def agree(self, values: Sequence[Sequence[Any]]) -> None:
-        """Number values of slots as others have: `values` for each domain of slots, in their order; other values after them.
+        """Adopt a common numbering: for each domain of slots, `values` come first, in their order, then all other values.
 
-        What was learned is kept, and speaks of values by their new numbers.
+        Learned entries are kept and use the new numbers.
         """
         moved: dict[int, NDArray[np.uint64]] = {}
         slot_domains = self.domains[: len(self.model.slots)]
@@ -247,7 +247,7 @@ class RuleBook:
     # ---- learning
 
     def learn(self, misses: NDArray[np.uint64]) -> None:
-        """Ask the rules about everything that kernels missed: (1 + table, key) in one number each."""
+        """Evaluate the rules for all entries that kernels missed; each number holds (1 + table, key)."""
         asked = np.unique(misses)
         numbers = (asked >> np.uint64(KEY_BITS)).astype(np.int64) - 1
         keys = asked & np.uint64((1 << KEY_BITS) - 1)
@@ -263,7 +263,7 @@ class RuleBook:
 
 
 def _grouped(reads: Sequence[tuple[int, ...]]) -> list[tuple[tuple[int, ...], list[int]]]:
-    """Put parts together that one table can answer for: those whose slots all belong to another, of like size."""
+    """Group parts that one table can serve: a part joins another of like size that has all of its slots."""
     groups: list[tuple[tuple[int, ...], list[int]]] = []
     for number in sorted(range(len(reads)), key=lambda number: (-len(reads[number]), number)):
         slots = reads[number]
@@ -281,13 +281,13 @@ def _indices(values: Sequence[int]) -> _Indices:
 
 
 def _ragged(lists: Sequence[Sequence[int]]) -> tuple[_Indices, _Indices]:
-    """Lists of different lengths as where each begins, and all of them in a row."""
+    """Lists of different lengths as two arrays: where each list begins, and all lists in a row."""
     first = [0, *accumulate(len(entry) for entry in lists)]
     return _indices(first), _indices([value for entry in lists for value in entry])
 
 
 class ActionMasks:
-    """Which actions the guards of one slot, and those of two, do not rule out."""
+    """The actions that the guards of one slot, and of two, do not rule out."""
 
     def __init__(self, model: Model, book: "RuleBook") -> None:
         self.book = book
@@ -317,7 +317,7 @@ class ActionMasks:
         self._rows_written = 0
 
     def extend(self) -> None:
-        """Ask the guards about values that are new."""
+        """Evaluate the guards for new values."""
         changed = False
         for slot, guards in self.guards.items():
             values, bits = self.book.domains[slot].values, self.bits[slot]
@@ -333,7 +333,7 @@ class ActionMasks:
         for guard, actions in guards.items():
             try:
                 holds = guard.function(*[value] * len(guard.reads))
-            except Exception:  # asked in advance: it counts only where no other guard rules the action out
+            except Exception:  # evaluated in advance: the error counts only if no other guard rules the action out
                 holds = True
                 self.book.guard_alone(guard, actions)
             if not holds:
@@ -341,7 +341,7 @@ class ActionMasks:
         return mask
 
     def forget(self, columns: Iterable[int]) -> None:
-        """Values of these columns have new numbers: their guards are asked again."""
+        """Forget the masks of these columns, whose values have new numbers: their guards are evaluated again."""
         for column in self.bits.keys() & set(columns):
             self.bits[column] = bytearray()
 
@@ -367,7 +367,7 @@ class ActionMasks:
 
 
 class Pool:
-    """The entries of all tables in the arrays that the kernels read. `stale` says that programs must be made anew."""
+    """The entries of all tables in the arrays that the kernels read. `stale` says that programs must be rebuilt."""
 
     def __init__(self, book: "RuleBook") -> None:
         self.book = book
@@ -381,7 +381,7 @@ class Pool:
         self.row_hash = np.zeros(0, np.uint64)
         self.decisions = np.zeros(16, np.uint64)
         self._room: dict[int, int] = {}
-        """For each column, below which value number it has room in the keys of all tables that read it."""
+        """For each column: value numbers below this limit fit into the keys of all tables that read the column."""
         self._shape: _Shape | None = None
         self._fields: Fields | None = None
         self._written: dict[tuple[int, ...], int] = {}
@@ -398,7 +398,7 @@ class Pool:
             insert_entries(self.hashed, self.offsets[number], np.uint64(self.size_masks[number]), keys, codes)
 
     def refit(self) -> None:
-        """Give tables wider keys where a slot has outgrown its part of one."""
+        """Give tables wider keys where a slot has outgrown its part of the key."""
         self.allocate()
         counts, before = self.book.columns.counts(), len(self.book.tables)
         if all(count <= self._room.get(column, count) for column, count in enumerate(counts)):
@@ -421,7 +421,7 @@ class Pool:
             self._room[column] = min(room, self._room.get(column, room))
 
     def store_again(self) -> None:
-        """Put every table into an emptied pool: their keys, and the rows, have changed."""
+        """Put every table into an emptied pool, because keys and rows have changed."""
         self.dense[: self.dense_used] = 0
         self.hashed[: self.hashed_used] = 0
         self.dense_used = self.hashed_used = 0
@@ -437,7 +437,7 @@ class Pool:
         return self.size_masks[number] != 0
 
     def allocate(self) -> None:
-        """Room for tables that are new."""
+        """Make room for new tables."""
         for table in self.book.tables[len(self.offsets) :]:
             self.offsets.append(0)
             self.size_masks.append(0)
@@ -445,7 +445,7 @@ class Pool:
             self._note_room(table)
 
     def _store(self, table: Table) -> None:
-        """Put a table into a fresh place of its pool, big enough for what it holds and will soon."""
+        """Put a table into a new place of its pool, big enough for the entries that it holds now and soon."""
         number = table.number
         self._shape = None
         if table.key_bits <= DENSE_BITS:
@@ -484,7 +484,7 @@ class Pool:
         return Tables(*self._shape, self.dense, self.hashed, self.row_words, self.row_hash, self.decisions)
 
     def _write_rows(self, fields: Fields) -> None:
-        """Pack the outcomes that are new; all of them for a layout that is new."""
+        """Pack the new outcomes; for a new layout, pack all of them."""
         rows, layout, words = self.book.rows, fields.arrays, fields.words
         if rows.count + FIRST_ROW >= 1 << CODE_BITS:
             raise OverflowError("the model's effects have more outcomes than the compiled engine can number")
@@ -506,7 +506,7 @@ class Pool:
 
 
 def _grown(array: NDArray[Any], least: int) -> NDArray[Any]:
-    """The same with room for more, zero so far."""
+    """The same array with more room, filled with zeros."""
     bigger = np.zeros(max(2 * array.size, least), array.dtype)
     bigger[: array.size] = array
     return bigger

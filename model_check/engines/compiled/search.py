@@ -56,7 +56,7 @@ WIDE_UNTIL, LOOSE_UNTIL = 1 << 12, 1 << 20
 _NOTHING, _NOT_MISSED = np.empty(0, np.int64), np.empty(0, np.uint64)
 
 SPARSE_BELOW = 1 << 23
-"""Below so many states hash tables double when they are full; above, memory counts for more and they grow by less."""
+"""Below this many states, full hash tables double; above, memory matters more and they grow by less."""
 
 
 class Place(NamedTuple):
@@ -89,16 +89,16 @@ def explore(
 ) -> Exploration:
     """Visit every reachable state, level by level, on all cores unless `workers` says how many.
 
-    `memory` is how many bytes the search may take; by default nearly what the system has left. With `symmetry`, visit one
-    state of each orbit; traces are real runs all the same. `CheckpointError` says why checkpoints cannot be kept, or not be
-    resumed, where `checkpointing` wants it.
+    `memory` is the number of bytes that the search may take; by default nearly all that the system has left. With
+    `symmetry`, visit one state of each orbit; traces are still real runs. With `checkpointing`, `CheckpointError` says why
+    checkpoints cannot be kept or resumed.
     """
     return Search(model, properties, limits, workers or os.cpu_count() or 1, memory, symmetry, checkpointing).run()
 
 
 @dataclass(slots=True)
 class Workspace:
-    """What one worker writes to."""
+    """The arrays that one worker writes to."""
 
     linear: NDArray[np.uint64]
     recent: NDArray[np.uint64]
@@ -107,16 +107,16 @@ class Workspace:
 class Search:
     """A search of a model's states, with the tables that it learns on the way.
 
-    To make something else of it, inherit and replace one of these; `run` calls them in this order, again and again:
+    To adapt it, inherit and override one of these methods; `run` calls them in this order, again and again:
 
-    - `expand_level`: expand the states of a level, or do not and say in `result.stopped_because` why;
-    - `must_stop`: why to stop before the next block, `None` to go on;
+    - `expand_level`: expand the states of a level, or say in `result.stopped_because` why not;
+    - `must_stop`: the reason to stop before the next block, `None` to go on;
     - `count_fired`: count how often actions were taken, whenever states were expanded;
-    - `take_decisions`: note which states decide which properties; `note_decisions`: stop testing for what is decided;
+    - `take_decisions`: note which states decide which properties; `note_decisions`: stop testing for decided ones;
     - `fitting_fields`: how states are packed, whenever a slot has met more values than its field has room for;
     - `conclude`: fill in `result`; by default `add_up`, and the traces.
 
-    What may be called: `refresh` once before anything is expanded; `workspace` and `give_back` around `successors`, which
+    Others may call: `refresh` once before anything is expanded; `workspace` and `give_back` around `successors`, which
     expands some states; `learn` what these missed; `test` states and `finish_tests`; `raise_again` the error of a rule;
     `do_all` for tasks on all workers; `slot_domains` for the values by number. `fields`, `store`, `levels`, `book`, `found`
     and `first_deadlock` may be read at any time. Everything else is private.
@@ -243,13 +243,13 @@ class Search:
             position = block_end
 
     def _block_size(self) -> int:
-        """A limit on states is kept more closely as it comes near."""
+        """The states to expand in a block: fewer near a limit on states, to overshoot it less."""
         if self.limits.max_states is None:
             return BLOCK
         return max(256, min(BLOCK, (self.limits.max_states - self.store.states) // 4))
 
     def must_stop(self, queue: int) -> str | None:
-        """Why to stop before so many states that this level still has; `None` to go on."""
+        """The reason to stop now, `None` to go on; `queue` is the number of states left in this level."""
         if self.result.violated and self.limits.stop_at_first:
             return "a property is violated"
         if self.interrupted:
@@ -384,8 +384,8 @@ class Search:
     def _merge(self, chunks: int, firsts: NDArray[np.int64], states: int, misses: NDArray[np.uint64]) -> None:
         """Add the chunks' successors to the visited set, learn what was missing, and test what is new for the properties.
 
-        Rules are asked while the workers merge, which needs nothing that is learned. What tests miss is learned with what
-        the next expansion misses.
+        Rules are evaluated while the workers merge, which needs no learned entries. Entries that tests miss are learned
+        together with those that the next expansion misses.
         """
         parts = 1 if states < CHUNK or self.workers == 1 else min(SHARDS, 4 * self.workers)
         self._sparse = self.store.states < SPARSE_BELOW
@@ -459,22 +459,22 @@ class Search:
         self.note_decisions()
 
     def finish_tests(self) -> None:
-        """Learn what tests missed, and repeat them, until nothing is missing."""
+        """Learn what the tests missed and repeat the tests, until nothing is missing."""
         while self._to_check.size:
             self.learn(self._check_misses)
             self.test([self._to_check])
 
     def take_decisions(self, decisions: NDArray[np.int64], level: int) -> None:
-        """Note which states, of this level, decide which properties: sets of these, shards and numbers."""
+        """Note which states of this level decide properties. A decision is a set of properties, a shard and a number."""
         for decided, shard, number in decisions.tolist():
             self._decide(decided, Place(shard, number), level)
 
     def do_all(self, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-        """Do the tasks, on all workers; their results in order."""
+        """Do the tasks on all workers; returns their results in order."""
         return self._start(tasks)()
 
     def _start(self, tasks: Sequence[Callable[[], Any]]) -> Callable[[], list[Any]]:
-        """Let the other workers begin the tasks; a function that does what they leave, and returns the results in order."""
+        """Let the other workers begin the tasks. Returns a function that does the rest and returns the results in order."""
         if self.pool is None or len(tasks) == 1:
             return lambda: [task() for task in tasks]
         futures = [self.pool.submit(task) for task in tasks]
@@ -488,14 +488,14 @@ class Search:
     # ---- learning
 
     def learn(self, misses: NDArray[np.uint64]) -> None:
-        """Ask the rules what was missing."""
+        """Evaluate the rules for the missing entries."""
         if not misses.size:
             return
         self.book.learn(misses)
         self._take_what_was_learned()
 
     def _learn_renamings(self) -> bool:
-        """Rename values that are new; whether there were any."""
+        """Rename new values; returns whether there were any."""
         if self.orbits is None or (not self.orbits.extend() and self.orbit_arrays is not None):
             return False
         self.orbit_arrays = self.orbits.arrays()
@@ -521,13 +521,13 @@ class Search:
         self.refresh()
 
     def refresh(self) -> None:
-        """Hand what was learned to the kernels."""
+        """Hand the learned tables to the kernels."""
         self.arrays = self.book.arrays(self.fields)
 
     # ---- outcomes
 
     def _decide(self, decided: int, place: Place, level: int) -> None:
-        """A state decides properties; of several states of one level the first place counts, for every run to agree."""
+        """Note that a state decides properties. Of several states of one level the first counts, so all runs agree."""
         for number in range(len(self.result.verdicts)):
             if decided >> number & 1:
                 found = Found(level, place)
@@ -535,7 +535,7 @@ class Search:
                     self.found[number] = found
 
     def note_decisions(self) -> None:
-        """Stop testing for what is decided."""
+        """Stop testing for decided properties."""
         open_before = [number for number, verdict in enumerate(self.result.verdicts) if verdict.holds is None]
         still_open = [number for number in open_before if number not in self.found]
         if still_open == open_before:
@@ -584,7 +584,7 @@ class Search:
 
     @property
     def slot_domains(self) -> list[Domain]:
-        """What states consist of; what views say follows from it."""
+        """The domains of the slots. The values of views follow from them."""
         return self.book.domains[: len(self.model.slots)]
 
     def _moment(self, position: int) -> Moment:
@@ -600,7 +600,7 @@ class Search:
         )
 
     def _resume(self) -> int:
-        """Know again what was known at the checkpoint; the position in its level from which to go on."""
+        """Restore the search from the checkpoint; returns the position in its level from which to go on."""
         assert self.checkpoint is not None
         moment = self.checkpoint.load(self.store, self.slot_domains)
         self.fields = self.store.fields
@@ -619,7 +619,7 @@ class Search:
         return self.book.state_of(numbers)
 
     def _trace_to(self, found: Found) -> Trace:
-        """A shortest run to a state: found backwards, by expanding each level before it until the state comes out."""
+        """A shortest run to a state, found backwards: each earlier level is expanded until the state is a successor."""
         steps: list[TraceStep] = []
         level, place = found
         passed = [self._state(place)]
@@ -641,7 +641,7 @@ class Search:
         return tuple(trace)
 
     def _predecessor(self, level: int, place: Place) -> tuple[Place, int]:
-        """The first state of the level before from which a state is reached, and by which action."""
+        """The first state of the previous level that leads to a state, and the action that does."""
         start, end = self.levels[level - 1], self.levels[level]
         prefix = np.concatenate([[0], np.cumsum(end - start)]).astype(np.int64)
         if self._sorted.size < self._room:
@@ -664,7 +664,7 @@ class Search:
             hits = np.flatnonzero((out[:, :words] == target).all(axis=1))
             return int(out[hits[0], words] & np.uint64(0xFFFF)) if hits.size else None
 
-        # So few states at a time that there is room for the successors of all.
+        # Few enough states at a time to have room for all their successors.
         step = max(1, min(CHUNK, self._room // (self.fields.words + 1) // max(1, len(self.model.actions))))
         try:
             for begin in range(0, int(prefix[-1]), step):
@@ -686,21 +686,21 @@ class Search:
         return Place(shard, int(start[shard]) + position - int(prefix[shard]))
 
     def raise_again(self, start: NDArray[np.int64], prefix: NDArray[np.int64], position: int, action: int) -> None:
-        """A rule raised an error where the action is enabled otherwise: let it be seen."""
+        """Raise again the error that a rule raised where the action is otherwise enabled."""
         state = self._state(self._place(start, prefix, position))
         self.model.actions[action].bind()(state)
         raise AssertionError(f"{self.model.actions[action].label} raised an error once, and not again")
 
 
 def spare_bits(states: int) -> int | None:
-    """Bits that a slot's field has beyond what it needs, when so many states are known; `None` for a wide layout."""
+    """The spare bits of a slot's field when this many states are known; `None` for a wide layout."""
     if states < WIDE_UNTIL:
         return None
     return 1 if states < LOOSE_UNTIL else 0
 
 
 class _Checked:
-    """What the tests of new states leave behind."""
+    """The results of testing new states."""
 
     def __init__(self, states: int, undecided: NDArray[np.uint64]) -> None:
         self.undecided = undecided.copy()

@@ -1,8 +1,8 @@
 """The visited set: every distinct state once, in the order of discovery, and hash tables of 32-bit indices into it.
 
 The states of one shard lie one after another, level after level, so that the store is at the same time the list of
-states, the frontier and the record from which traces are rebuilt. Memory is reserved as addresses and taken from the
-system only when it is first written, so nothing is ever copied to grow.
+states, the frontier and the record from which traces are rebuilt. Addresses are reserved in advance, and memory is taken
+from the system only when it is first written. So nothing is ever copied when the store grows.
 """
 
 import mmap
@@ -18,7 +18,7 @@ from model_check.engines.compiled.layout import WORD_BITS, Fields
 CONTROL_GROUP = Path("/sys/fs/cgroup")
 FIRST_INDEX_SIZE = 64
 INDEX_PLACES_PER_STATE = 1.6
-"""How big hash tables are made for states that are already there: with room to go on."""
+"""The places of a hash table that is built for existing states; this leaves room for more states."""
 
 _NORESERVE = 0x4000
 
@@ -31,7 +31,7 @@ def physical_memory() -> int:
 
 
 def available_memory() -> int:
-    """Bytes that can still be taken before something has to go."""
+    """Bytes that can still be taken before memory runs out."""
     free = physical_memory()
     for line in Path("/proc/meminfo").read_text().splitlines() if os.path.exists("/proc/meminfo") else ():
         if line.startswith("MemAvailable:"):
@@ -39,7 +39,7 @@ def available_memory() -> int:
     limit, used = _number_in(CONTROL_GROUP / "memory.max"), _number_in(CONTROL_GROUP / "memory.current")
     if limit is None or used is None:
         return free
-    # What the group holds of files (checkpoints among them) counts as used, and is given up when memory is needed.
+    # Cached files of the group (checkpoints among them) count as used, but are given up when memory is needed.
     given_up = _number_in(CONTROL_GROUP / "memory.stat", "inactive_file ") or 0
     return min(free, limit - used + given_up)
 
@@ -89,7 +89,7 @@ class Store:
 
     @property
     def bytes(self) -> int:
-        """What states and hash tables take."""
+        """The bytes that states and hash tables take."""
         return self.fields.size * self.states + 4 * int(self.index_size.sum())
 
     def change_layout(self, fields: Fields) -> None:
@@ -103,7 +103,7 @@ class Store:
         self.fields = fields
 
     def fill_index(self) -> None:
-        """Make all hash tables anew from the states."""
+        """Rebuild all hash tables from the states."""
         for shard, count in enumerate(self.count.tolist()):
             size = int(count * INDEX_PLACES_PER_STATE) + FIRST_INDEX_SIZE
             self.index_size[shard] = size

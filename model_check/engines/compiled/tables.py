@@ -1,7 +1,7 @@
-"""Learned tables: what a rule said, for every combination of value numbers that it was asked about.
+"""Learned tables: the results of a rule for every combination of value numbers for which it was evaluated.
 
-A table answers for one or more `Local`s at once. It is filled from Python when a kernel has met a key that it does not
-hold; from then on the kernels read it.
+A table answers for one or more `Local`s at once. Python code adds an entry when a kernel has met a key that the table
+does not hold; from then on the kernels read it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ KEY_BITS = 40
 """A key must leave room for the code beside it (`kernels.CODE_BITS`)."""
 
 DENSE_BITS = 18
-"""A table whose keys have at most so many bits is an array indexed by key."""
+"""A table whose keys have at most this many bits is an array indexed by key."""
 
 _RAISED = Refusal  # any object that is true and that no rule returns
 
@@ -46,7 +46,7 @@ class Combination:
 
 
 class Columns:
-    """What a key is made of: slots by position, views after them, and then combinations."""
+    """The columns of keys: slots by position, views after them, and then combinations."""
 
     def __init__(self, domains: list[Domain], views: Sequence[View]) -> None:
         self.domains = domains
@@ -100,7 +100,7 @@ class Columns:
         return self._by_parts[parts]
 
     def renumber(self, moved: Mapping[int, NDArray[np.uint64]]) -> None:
-        """Values of these columns have new numbers: combinations of them are known by these."""
+        """Translate the combinations to the new value numbers of these columns."""
         for combination in self.combinations:
             first, second = (moved.get(part) for part in combination.parts)
             combination.members = [
@@ -139,7 +139,7 @@ class Rows:
         return numbers
 
     def renumber(self, moved: Mapping[int, NDArray[np.uint64]]) -> None:
-        """Values of these slots have new numbers; rows keep theirs."""
+        """Translate the outcomes to the new value numbers of these slots. Rows keep their numbers."""
         for writes, group in self.groups.items():
             if not moved.keys().isdisjoint(writes) and group:
                 outcomes = np.array(list(group), np.uint64).reshape(len(group), len(writes))
@@ -153,15 +153,15 @@ class Rows:
 
 
 class Memo:
-    """What each `Local` returned, for those that are asked again with other slots beside theirs."""
+    """The results of each `Local` that is evaluated together with slots that it does not read."""
 
     def __init__(self) -> None:
         self.results: dict[Local, dict[tuple[int, ...], Any]] = {}
 
 
 class Table:
-    """One learned table. `asks` are the slots and views that it answers for; `columns` are what its key is made of: these,
-    or combinations of them, each with `bits` in the key from `shifts` on."""
+    """One learned table. `asks` are the slots and views that it answers for. `columns` are the parts of its key: these slots
+    and views, or combinations of them, each with `bits` in the key from `shifts` on."""
 
     def __init__(self, number: int, columns: tuple[int, ...], space: Columns) -> None:
         self.number = number
@@ -180,7 +180,7 @@ class Table:
 
     @property
     def target(self) -> int:
-        """The column that the table's answer is the value of; `NO_TARGET` for one that numbers nothing."""
+        """The column whose value is the table's answer; `NO_TARGET` for a table that numbers nothing."""
         return int(NO_TARGET)
 
     def has_room_for(self, counts: Sequence[int]) -> bool:
@@ -188,14 +188,14 @@ class Table:
         return all(counts[column] <= room for column, room in zip(self.columns, self.room, strict=True))
 
     def place_fields(self) -> None:
-        """Give each column room for twice the values that it has now, and move what is learned to the new keys."""
+        """Give each column room for twice the values that it has now, and move the learned entries to new keys."""
         old = list(zip(self.shifts, self.bits, strict=True))
         counts = [self.space.count(column) for column in self.columns]
         self.bits = [bits_for(count) + (1 if count > 8 else 0) for count in counts]
         if self.key_bits > KEY_BITS:
             self.bits = [bits_for(count) for count in counts]
         while self.key_bits > KEY_BITS:
-            # Too long: the two columns with the most values become one. What was learned is asked for again.
+            # Too long: the two columns with the most values become one. Learned entries are evaluated again.
             first, second = sorted(sorted(range(len(self.bits)), key=lambda place: -self.bits[place])[:2])
             combination = self.space.combine(self.columns[first], self.columns[second])
             rest = [column for place, column in enumerate(self.columns) if place not in (first, second)]
@@ -212,7 +212,7 @@ class Table:
             self.keys = keys
 
     def renumber(self, moved: Mapping[int, NDArray[np.uint64]]) -> None:
-        """Values of these columns have new numbers: what is learned is found by these."""
+        """Translate the keys of learned entries to the new value numbers of these columns."""
         self.place_fields()
         for column, shift, bits in zip(self.columns, self.shifts, self.bits, strict=True):
             if column in moved and self.keys.size:
@@ -228,7 +228,7 @@ class Table:
         ]
 
     def learn(self, keys: NDArray[np.uint64], memo: Memo) -> NDArray[np.uint64]:
-        """Ask the rules about new keys; return and keep their codes."""
+        """Evaluate the rules for new keys; keep and return their codes."""
         by_column: dict[int, list[int]] = {}
         for column, numbers in zip(self.columns, self.numbers_in(keys), strict=True):
             self.space.spread(column, numbers, by_column)
@@ -296,7 +296,7 @@ class ActionTable(Table):
 
 
 class GuardTable(Table):
-    """The guards of two slots, of all actions. A row is a mask: the actions that these guards do not rule out."""
+    """All actions' guards of two slots. A row is a mask: the actions that these guards do not rule out."""
 
     def __init__(
         self,
@@ -406,7 +406,7 @@ class CombinationTable(Table):
 
 
 class _Asked:
-    """A batch of keys that a table is asked about, as value numbers and as values."""
+    """A batch of keys for which a table is evaluated, as value numbers and as values."""
 
     def __init__(self, space: Columns, numbers: dict[int, list[int]], size: int, memo: Memo) -> None:
         self.space = space
@@ -419,7 +419,7 @@ class _Asked:
         }
 
     def results(self, local: Local, places: list[int], speculative: bool) -> list[Any]:
-        """What a function says at these places of the batch; `_RAISED` where it raises and is asked only in advance."""
+        """A function's results at these places of the batch; `_RAISED` where it raises and is only evaluated in advance."""
         reads = [self.space.of(read) for read in local.reads]
         distinct = len(set(reads))
         if distinct == len(self.numbers) or not distinct:
@@ -445,7 +445,7 @@ class _Asked:
 
 
 def _guarded(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """The function's result, or that it raised: guards asked in advance need not be defined where others rule them out."""
+    """The function's result, or `_RAISED`: a guard need not be defined where other guards rule the action out."""
     try:
         return function(*arguments)
     except Exception:  # whatever it is, it is raised again if the action turns out to be enabled

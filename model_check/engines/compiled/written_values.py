@@ -16,7 +16,7 @@ _SET = "set"
 
 
 class UnknownValueError(ValueError):
-    """A value of a type that is not written, or text that describes no value."""
+    """A value of a type that cannot be written, or text that describes no value."""
 
 
 def value_as_text(value: Any) -> str:
@@ -81,7 +81,7 @@ def _fields(kind: Any) -> tuple[str, ...]:
 
 @cache
 def _maker(name: str) -> Callable[[Any], Any]:
-    """What makes a value from its fields: only classes of records and enumerations that the model has already loaded."""
+    """Makes a value from its fields: only classes of records and enumerations that the model has already loaded."""
     module, _, path = name.partition(":")
     kind: Any = sys.modules.get(module)
     for part in path.split("."):

@@ -1,1 +1,1 @@
-"""Random walks through a model: a plain oracle, compiled walks that take the same steps, shrinking of what they find."""
+"""Random walks through a model: a plain oracle, compiled walks that take the same steps, and shrinking of found runs."""

@@ -10,7 +10,7 @@ from model_check.engines.compiled.kernels import ACTION_MASK, Integers, Words
 from model_check.engines.simulation.generator import FIRST_FACTOR, GOLDEN, SECOND_FACTOR
 
 STUCK, POSTPONED = -1, -2
-"""In place of an action: nothing could be drawn; not drawn yet."""
+"""Used in place of an action: no step could be drawn; no step is drawn yet."""
 
 _GOLDEN, _FIRST, _SECOND = np.uint64(GOLDEN), np.uint64(FIRST_FACTOR), np.uint64(SECOND_FACTOR)
 _S30, _S27, _S31, _S32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
@@ -25,7 +25,7 @@ def _mix(number: Any) -> Any:
 
 @kernel
 def first_random(seed: Any, walks: Integers, random: Words) -> None:
-    """The generators of some walks, as `generator.Stream` begins them."""
+    """The initial states of the generators of some walks, the same as in `generator.Stream`."""
     start = _mix(np.uint64(seed))
     for place in range(walks.size):
         random[place] = _mix(start + np.uint64(walks[place]) * _GOLDEN)
@@ -42,7 +42,7 @@ def choose(
     states: Words,
     chosen: Integers,
 ) -> None:
-    """Draw the next step of each walker among its successors, which lie in `linear` one walker's after another's.
+    """Draw the next step of each walker among its successors, which lie in `linear` walker by walker.
 
     The walker's state is replaced by the successor; `chosen` receives the action.
     """

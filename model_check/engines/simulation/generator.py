@@ -1,7 +1,7 @@
-"""The random numbers of walks: splitmix64, here in plain Python and in `kernel` once more for compiled walks.
+"""The random numbers of walks: splitmix64, here in plain Python, and again in `choice` for compiled walks.
 
-A walk has a stream of its own that depends on the seed and the walk's number alone. So a walk is the same whoever takes
-it, in whatever order, and one walk can be repeated without those before it.
+Each walk has its own stream, which depends only on the seed and the walk's number. So a walk is the same in any worker
+and in any order, and one walk can be repeated without those before it.
 """
 
 BITS_64 = (1 << 64) - 1

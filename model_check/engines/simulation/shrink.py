@@ -14,21 +14,21 @@ from model_check.core.model import Action, Model, Property, State
 from model_check.engines.reference import explore
 
 LONGEST_RANGE = 64
-"""In the end no range of up to so many consecutive actions can be dropped."""
+"""At the end, no range of up to this many consecutive actions can be dropped."""
 
 SEARCH_STATES = 20_000
 """How many states the search visits at most."""
 
 
 class Shrunk(NamedTuple):
-    """A shrunk run: what dropping actions left of it, and the result of the search (the same, if that found nothing)."""
+    """A shrunk run: the run after dropping actions, and the result of the search (the same run if it found nothing)."""
 
     dropped: Trace
     trace: Trace
 
 
 def shrink(model: Model, prop: Property, trace: Trace, search_states: int = SEARCH_STATES) -> Shrunk:
-    """A short run that violates `prop`, of actions of `trace`, which violates it in its last state."""
+    """A short run that violates `prop` with actions of `trace`, whose last state violates it."""
     dropped = drop_actions(model, prop, trace)
     return Shrunk(dropped, search(model, prop, dropped, search_states))
 
@@ -49,7 +49,7 @@ def drop_actions(model: Model, prop: Property, trace: Trace) -> Trace:
 
 
 def search(model: Model, prop: Property, trace: Trace, states: int) -> Trace:
-    """The shortest run that violates `prop` by the actions of `trace`, if it is found among so many states; else `trace`."""
+    """The shortest run that violates `prop` with actions of `trace`, if found within this many states; else `trace`."""
     used = {id(step.action) for step in trace}
     restricted = replace(model, actions=[action for action in model.actions if id(action) in used])
     found = explore(restricted, [prop], Limits(max_states=states)).verdicts[0].trace
@@ -68,7 +68,7 @@ def _drop_ranges(replay: "_Replay", trace: Trace, size: int) -> Trace:
 
 
 class _Replay:
-    """Takes actions in order."""
+    """Replays actions in order."""
 
     def __init__(self, model: Model, prop: Property) -> None:
         self._fire: dict[int, Callable[[State], State | None]] = {id(action): action.bind() for action in model.actions}

@@ -21,7 +21,7 @@ from model_check.engines.simulation.choice import POSTPONED, STUCK, choose, firs
 from model_check.engines.simulation.walks import End, Walk, instance_weights, trace_of, walks
 
 WALKERS = 4 * CHUNK
-"""Walks that are under way at a time. What a walk does depends on its number alone, so results do not depend on this."""
+"""The number of walks in progress at a time. A walk depends only on its number, so results do not depend on this."""
 
 _Numbers = NDArray[np.int64]
 
@@ -29,7 +29,7 @@ _Numbers = NDArray[np.int64]
 class Plan(NamedTuple):
     """Which walks to take: how many, how long at most, under which seed, with which weights of actions by name.
 
-    `first` is the number of the first walk: a walk is what seed and number make it.
+    `first` is the number of the first walk. Seed and number determine a walk.
     """
 
     seed: int = 1
@@ -41,10 +41,10 @@ class Plan(NamedTuple):
 
 @dataclass(slots=True)
 class Finding:
-    """What the walks say of a property: how many violated it, if it is `always`, or reached it, if it is `sometimes`.
+    """The walks' result for a property: how many violated it, if it is `always`, or reached it, if it is `sometimes`.
 
-    Of an `always`, `walk` is the number of the first among the walks that violate it in the fewest steps, and `trace` its
-    states; of a `sometimes`, `walk` is the first one that reaches it.
+    For an `always`, `walk` is the number of the first among the walks that violate it in the fewest steps, and `trace` has
+    its states. For a `sometimes`, `walk` is the first walk that reaches it.
     """
 
     prop: Property
@@ -64,7 +64,7 @@ class Finding:
         self.add(numbers.size, number, steps)
 
     def add(self, walks: int, walk: int | None, steps: int | None) -> None:
-        """Add so many walks, of which this one counts, with its steps."""
+        """Add the number of walks, and the walk to report with its steps."""
         self.walks += walks
         if walk is not None and (self.walk is None or (steps or 0, walk) < (self.steps or 0, self.walk)):
             self.walk, self.steps = walk, steps
@@ -107,7 +107,7 @@ class Simulation:
 
 
 class Progress(NamedTuple):
-    """How far a simulation is."""
+    """The progress of a simulation."""
 
     walks: int
     steps: int
@@ -144,7 +144,7 @@ def simulate(
 def take_walks(
     model: Model, properties: Sequence[Property], plan: Plan, workers: int | None = None, report: Report | None = None
 ) -> Simulation:
-    """What `simulate` does but for the traces."""
+    """The same as `simulate`, but without the traces."""
     started = time.monotonic()
     fleet = Fleet(model, properties, plan, workers)
     result = Simulation(
@@ -180,7 +180,7 @@ def find_traces(result: Simulation) -> None:
 
 
 def compiled_walks(model: Model, properties: Sequence[Property], plan: Plan, workers: int | None = None) -> list[Walk]:
-    """All walks of the plan, step by step, as `walks.walks` has them."""
+    """All walks of the plan, step by step, as `walks.walks` gives them."""
     fleet = Fleet(model, properties, plan, workers, logged=True)
     found: dict[int, Walk] = {}
 
@@ -198,7 +198,7 @@ def _members(bits: int) -> frozenset[int]:
 
 
 class Fleet(Search):
-    """Walkers whose states lie where a search has its visited set; the engine's tables say what their successors are."""
+    """Walkers, whose states take the place of a search's visited set. The engine's tables give their successors."""
 
     def __init__(
         self, model: Model, properties: Sequence[Property], plan: Plan, workers: int | None, logged: bool = False
@@ -226,7 +226,7 @@ class Fleet(Search):
         """There is no exploration to conclude."""
 
     def take(self, note: Callable[[Ended], None]) -> None:
-        """Take all walks; `note` is told of those that have ended, some at a time."""
+        """Take all walks; `note` is called with those that have ended, some at a time."""
         with deferred_interrupt(self), without_garbage_collection(), ExitStack() as stack:
             if self.pool:
                 stack.enter_context(self.pool)
@@ -245,7 +245,7 @@ class Fleet(Search):
             while active.size and not self.interrupted:
                 ended = self._ended(active, self._step(active))
                 note(ended)
-                # Whoever has ended takes the next walk, as long as there are any.
+                # A walker whose walk has ended takes the next one, as long as there are any.
                 again = ended.walkers[: self.plan.traces - begun]
                 self.number[again] = self.plan.first + np.arange(begun, begun + again.size)
                 begun += again.size
@@ -269,7 +269,7 @@ class Fleet(Search):
         return self.store.content[: self.count * self.fields.size].view(np.uint64)
 
     def _step(self, active: _Numbers) -> _Numbers:
-        """Let walkers draw and take one step; the actions taken, `STUCK` or `POSTPONED`."""
+        """Let walkers draw and take one step; returns the actions taken, `STUCK` or `POSTPONED`."""
         if (self.violated[active] != 0).any():  # in the initial state already
             return np.full(active.size, POSTPONED)
         chunks = [(low, min(active.size, low + CHUNK)) for low in range(0, active.size, CHUNK)]
@@ -303,7 +303,7 @@ class Fleet(Search):
         return chosen, missed
 
     def count_fired(self, fired: _Numbers) -> None:
-        """What is enabled is not what is taken."""
+        """Nothing is counted here: an enabled action need not be taken."""
 
     def take_decisions(self, decisions: _Numbers, level: int) -> None:
         bits, walkers = decisions[:, 0].astype(np.uint64), decisions[:, 2]
@@ -314,7 +314,7 @@ class Fleet(Search):
         """Every walk is tested for every property."""
 
     def _ended(self, active: _Numbers, chosen: _Numbers) -> Ended:
-        """Those of the active walkers whose walks end here."""
+        """The active walkers whose walks end here."""
         violated, full = self.violated[active] != 0, self.length[active] == self.plan.depth
         stuck = chosen == STUCK
         over = violated | full | stuck

@@ -1,4 +1,4 @@
-"""Random walks over plain states: what a walk is. It is short because it is the oracle for the compiled walks."""
+"""Random walks over plain states: the definition of a walk. It is short because it is the oracle for the compiled walks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
@@ -18,7 +18,7 @@ class End(IntEnum):
 
 
 class Walk(NamedTuple):
-    """A walk: the numbers of its actions in `Model.actions`, why it ended, and what its states show of the properties.
+    """A walk: the numbers of its actions in `Model.actions`, why it ended, and what its states show about the properties.
 
     `violated` are the `always` properties that its last state violates, `reached` the `sometimes` that some state
     reaches; both are numbers of the properties asked for.

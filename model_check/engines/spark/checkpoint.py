@@ -1,7 +1,7 @@
-"""Checkpoints of a search on Spark: the states are in Parquet files already, so a checkpoint says which of them count.
+"""Checkpoints of a search on Spark: the states are already in Parquet files, so a checkpoint says which files count.
 
 The manifest is replaced in one step, and files that it names are removed only after the next one is written. So whenever
-the driver dies, the folder holds the last checkpoint that was completed. `docs/spark.md` describes the files.
+the driver dies, the folder holds the last completed checkpoint. `docs/spark.md` describes the files.
 """
 
 import hashlib
@@ -57,13 +57,13 @@ class Checkpoint:
         return time.monotonic() >= self._next
 
     def replaced(self, names: list[str]) -> None:
-        """These files count no more, once the next checkpoint is written."""
+        """Note that these files are obsolete once the next checkpoint is written."""
         self._replaced += names
 
     # ---- writing
 
     def save(self, moment: dict[str, Any], numbering: Numbering, visited: list[list[Run]], last: bool = False) -> None:
-        """Write a checkpoint. If that fails the one before still counts, and the search need not stop."""
+        """Write a checkpoint. If that fails, the previous one stays valid, and the search need not stop."""
         try:
             files = [run.file for runs in visited for run in runs]
             checkpoint = {
@@ -120,7 +120,7 @@ class Checkpoint:
         return checkpoint["moment"], Numbering(0, values, layouts), visited
 
     def _make_sure_of(self, visited: list[list[Run]], size: int) -> None:
-        """All files are there as they were written; others, of a time after the checkpoint, go."""
+        """Make sure that all files are there as they were written, and remove files from after the checkpoint."""
         named = {run.file for runs in visited for run in runs}
         there = set(self.folder.names())
         missing = sorted(named - there)

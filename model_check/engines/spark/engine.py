@@ -1,6 +1,6 @@
 """The driver of engine `spark`: one job for each level, or part of a level, of a breadth-first search.
 
-The driver knows numbers of values, names of files and counts; never a state but those that it shows.
+The driver knows numbers of values, names of files and counts. It knows no states except those that it shows.
 """
 
 import os
@@ -55,7 +55,7 @@ from model_check.engines.spark.worker.tasks import (
 )
 
 MOST_AT_A_TIME = 1 << 21
-"""States of one partition that a job expands: more would take the memory of a task."""
+"""The most states of one partition that a job expands: more would exceed the memory of a task."""
 
 PARTITIONS_PER_CORE = 1
 MOST_PARTITIONS = 1 << 16
@@ -78,8 +78,8 @@ def explore(
 ) -> SparkExploration:
     """Visit every reachable state, level by level, on Spark.
 
-    Raises `SparkError` where Spark cannot do what is asked, and `CheckpointError` where `checkpointing` wants what is not
-    possible.
+    Raises `SparkError` if Spark cannot do what is asked, and `CheckpointError` if `checkpointing` asks for something
+    impossible.
     """
     settings = settings or SparkSettings()
     if settings.partitions is not None and not 1 <= settings.partitions <= MOST_PARTITIONS:
@@ -98,7 +98,7 @@ def explore(
 
 @contextmanager
 def states_folder(settings: SparkSettings, context: Any, checkpoint: Checkpoint | None = None) -> Iterator[Folder]:
-    """Where states are kept: with the checkpoints, else in a folder of our own that is removed in the end."""
+    """Where states are kept: with the checkpoints, else in a temporary folder that is removed at the end."""
     if checkpoint is not None:
         yield checkpoint.folder
         return
@@ -212,7 +212,7 @@ class SparkSearch:
             self.represented = len(set(self.symmetry.images(self.model.initial)))
 
     def _begin_with_head(self, most: int) -> None:
-        """Start with the levels that the driver explores by itself: the first ones, of up to so many states."""
+        """Start with the levels that the driver explores by itself: the first ones, of up to `most` states."""
         cores = self.context.defaultParallelism if is_local(self.context.master) else os.cpu_count() or 1
         head = Head(self.model, self.properties, self.limits, cores, self.symmetry, most)
         for domain, values in zip(distinct(self.domains), head.values, strict=True):
@@ -235,14 +235,14 @@ class SparkSearch:
         self.first_deadlock = deadlock and self._met(deadlock)
 
     def _met(self, met: Met) -> Found:
-        """A state that the driver has met by itself, and knows a run to."""
+        """A state that the driver has met by itself. If a run to it is known, it is kept."""
         found = Found(met.level, met.state)
         if met.trace:
             self.traces[found] = met.trace
         return found
 
     def _come_to_rest(self) -> None:
-        """Remember this moment: what a checkpoint says if the job that follows is not completed."""
+        """Remember this moment: a checkpoint describes it if the next job is not completed."""
         if self.checkpoint:
             self._rest = self._moment(), [list(runs) for runs in self.visited]
 
@@ -266,7 +266,7 @@ class SparkSearch:
         }
 
     def _resume(self, moment: dict[str, Any], numbering: Numbering, visited: list[list[Run]]) -> None:
-        """Know again what was known at the checkpoint."""
+        """Restore the search from the checkpoint."""
         for domain, values in zip(distinct(self.domains), numbering.values, strict=True):
             domain.renumber(values)
         self.numbering = numbering
@@ -299,7 +299,7 @@ class SparkSearch:
         return result
 
     def _expand_level(self) -> bool:
-        """Expand the states of the last level, some at a time; whether that gave new ones."""
+        """Expand the states of the last level, some at a time; returns whether there were new states."""
         level = len(self.levels) - 1
         frontier = max(sum(piece.states for piece in pieces_of(runs, level)) for runs in self.visited)
         while self.position < frontier:
@@ -319,7 +319,7 @@ class SparkSearch:
         return len(self.levels) > level + 1
 
     def _most_at_a_time(self) -> int:
-        """A limit on states is kept more closely as it comes near."""
+        """The most states of a partition in a job: fewer near a limit on states, to overshoot it less."""
         if self.limits.max_states is None:
             return MOST_AT_A_TIME
         left = self.limits.max_states - sum(self.levels)
@@ -332,7 +332,7 @@ class SparkSearch:
         return self.clock.tick(Progress(level, sum(self.levels), int(self.fired.sum()), queue))
 
     def _job(self, level: int, pieces: Sequence[list[Piece]]) -> list[list[Piece]]:
-        """Expand these states of each partition; what has to wait until values that are new have their numbers."""
+        """Expand these states of each partition; returns those that must wait until new values have numbers."""
         job, began = self._described(level), time.monotonic()
         plans = [Plan(own, runs) for own, runs in zip(pieces, self.visited, strict=True)]
         expanded = self.context.parallelize(plans, self.partitions).mapPartitionsWithIndex(partial(expand_partition, job))
@@ -349,7 +349,7 @@ class SparkSearch:
         return [[outcome.report.set_aside] if outcome.report.set_aside else [] for outcome in outcomes]
 
     def _note_work(self, level: int, outcomes: Sequence[Merged], seconds: float) -> None:
-        """Add a job to what its level took."""
+        """Add a job to the work of its level."""
         work = LevelWork(
             level,
             1,
@@ -370,7 +370,7 @@ class SparkSearch:
         return Job(self.exploration, self.setup, self.numbers, self.numbering.version, level, undecided)
 
     def _collected(self, tasks: Any) -> list[Any]:
-        """What the tasks return; `_OutOfTimeError` if that takes longer than there is time."""
+        """The results of the tasks; raises `_OutOfTimeError` if time runs out first."""
         out_of_time = threading.Event()
 
         def cancel() -> None:
@@ -423,7 +423,7 @@ class SparkSearch:
     # ---- numbers of values
 
     def _number(self, reports: Sequence[list[list[Any]]]) -> None:
-        """Give the values that processes have met first numbers that all will use."""
+        """Give numbers, which all processes will use, to the new values that processes have met."""
         before = self.counts
         domains = distinct(self.domains)
         for new_values in reports:
@@ -473,7 +473,7 @@ class SparkSearch:
             self.tables.folder.remove([name for name in self.tables.folder.names() if name not in set(self.tables.written)])
 
     def _traces_to(self, wanted: set[Found]) -> dict[Found, Trace]:
-        """Shortest runs to some states: found backwards, by expanding each level before them until they come out."""
+        """Shortest runs to some states, found backwards: each earlier level is expanded until it leads to them."""
         passed = {found: [found.state] for found in wanted}
         actions: dict[Found, list[int]] = {found: [] for found in wanted}
         for level in range(max((found.level for found in wanted), default=0), 0, -1):
@@ -513,7 +513,7 @@ class SparkSearch:
         return tuple(domain.values[number] for domain, number in zip(self.domains, numbers, strict=True))
 
     def _raise_again(self, numbers: Numbers, action: int) -> None:
-        """A rule raised an error where the action is enabled otherwise: let it be seen."""
+        """Raise again the error that a rule raised where the action is otherwise enabled."""
         self.model.actions[action].bind()(self._state(numbers))
         raise AssertionError(f"{self.model.actions[action].label} raised an error once, and not again")
 

@@ -1,8 +1,8 @@
-"""The first levels of a search, explored by the driver: a job of Spark takes longer than a small level is worth.
+"""The first levels of a search, explored by the driver, because a small level is not worth a Spark job.
 
-The compiled engine explores whole levels until one of them is wider than `most` states, or `MANY_LEVELS` times as many are
-visited in all; so the driver holds no more than that and one level, however many states there are. Random walks then meet
-values of slots that lie deeper: a value that has its number in advance makes no state wait (see `core`).
+The compiled engine explores whole levels until one of them has more than `most` states, or `MANY_LEVELS` times as many are
+visited in total. So the driver never holds more than that and one level. Random walks then meet slot values of deeper
+levels: a value that has its number in advance makes no state wait (see `core`).
 """
 
 from collections.abc import Sequence
@@ -120,7 +120,7 @@ class Head:
         return Met(found.level, tuple(self._search.store.numbers_at(*found.place)), trace)
 
     def write(self, folder: Folder, fields: Fields, layout: int, partitions: int) -> list[list[Run]]:
-        """Write the states in this layout, of this number, each to its partition; the files of each partition."""
+        """Write each state to its partition, in this layout with this number; returns each partition's files."""
         content: list[list[Packed]] = [[] for _ in range(partitions)]
         levels: list[list[tuple[int, int]]] = [[] for _ in range(partitions)]
         for level in range(len(self.levels)):
@@ -157,9 +157,9 @@ class Head:
 
 
 def number_values_ahead(model: Model, domains: Sequence[Domain], workers: int) -> None:
-    """Give values that random walks meet their numbers."""
+    """Give numbers to the values that random walks meet."""
     fleet = Fleet(model, [], WALKS, workers)
-    with suppress(Exception):  # of a rule: it counts only if the search comes to that state, and is raised again there
+    with suppress(Exception):  # a rule's error counts only if the search reaches that state, and is raised again there
         fleet.take(lambda ended: None)
     if fleet.interrupted:
         raise KeyboardInterrupt

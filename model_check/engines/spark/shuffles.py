@@ -1,4 +1,4 @@
-"""What engine spark sent, level by level, and the answer that tells it."""
+"""What engine spark sent, level by level, and the outcome that reports it."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -7,10 +7,10 @@ from model_check.core.exploration import Exploration
 
 
 class LevelWork(NamedTuple):
-    """What the states of a level took on Spark, in all jobs that led to it.
+    """The work for the states of a level on Spark, in all jobs that led to it.
 
-    `successors` were found, `sent_states` of them sent to their partitions, in `sent_bytes`; `new_states` had not been
-    visited. `seconds` passed; expanding and merging took these seconds of processors.
+    `successors` were found, and `sent_states` of them were sent to their partitions, in `sent_bytes`; `new_states` had not
+    been visited. `seconds` is the elapsed time; `expand_s` and `merge_s` are processor seconds for expanding and merging.
     """
 
     level: int
@@ -24,7 +24,7 @@ class LevelWork(NamedTuple):
     merge_s: float
 
     def added_to(self, other: "LevelWork") -> "LevelWork":
-        """Both together, of one level."""
+        """The sum of both, for one level."""
         return LevelWork(
             self.level,
             self.jobs + other.jobs,

@@ -1,6 +1,6 @@
-"""Random walks spread over Spark: each is what its seed and number make it.
+"""Random walks spread over Spark: seed and number determine each walk.
 
-So the outcome is that of the commands without Spark, whatever the master and the number of tasks.
+So the outcome is the same as without Spark, for any master and any number of tasks.
 """
 
 import pickle
@@ -19,7 +19,7 @@ from model_check.engines.spark.session import SparkSettings, collected, spark_co
 
 
 class _Taken(NamedTuple):
-    """What the walks of one task found; of each property the walks, the one that counts, and its steps."""
+    """What the walks of one task found; for each property the number of walks, the one to report, and its steps."""
 
     taken: NDArray[np.int64]
     lengths: NDArray[np.int64]
@@ -36,7 +36,7 @@ def simulate(model: Model, properties: Sequence[Property], plan: Plan, settings:
 def simulate_on(
     context: Any, model: Model, properties: Sequence[Property], plan: Plan, tasks: int | None = None
 ) -> Simulation:
-    """`simulate`, with a context that is there."""
+    """`simulate`, with an existing context."""
     from pyspark import cloudpickle  # noqa: PLC0415 (an extra)
 
     started = time.monotonic()

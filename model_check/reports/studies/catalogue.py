@@ -1,7 +1,7 @@
 """The studies of the published models, and all studies together.
 
-No run is stored here. Bounds are the smallest in which the failure shows; the repaired protocol is explored completely
-within the same bounds. The words speak of roles, not of broker ids, for another engine may find another shortest run.
+No run is stored here. The bounds are the smallest in which the failure shows; the repaired protocol is explored completely
+within the same bounds. The texts speak of roles, not of broker ids, because another engine may find another shortest run.
 """
 
 from typing import Any
@@ -474,6 +474,6 @@ PUBLISHED_STUDIES = (
         repaired=Configuration("kip-320", {**MIN_ISR, "min_isr": 2}),
     ),
 )
-"""In the order of Kafka's history, settings last."""
+"""The studies in the order of Kafka's history, settings last."""
 
 STUDIES = (*PUBLISHED_STUDIES, *KAFKA_STUDIES)

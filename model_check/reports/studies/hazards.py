@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Hazard(NamedTuple):
-    """A known failure, and the KIP or issue about it. A hazard that no study is about has a reason, `why`."""
+    """A known failure, and the KIP or issue about it. `why` is the reason if no study is about the hazard."""
 
     name: str
     what: str
@@ -88,4 +88,4 @@ HAZARDS = (
     ),
     Hazard("Z30", "metadata that are not new drop a proposal made after them", "not reported"),
 )
-"""In the order of their numbers."""
+"""The hazards in the order of their numbers."""

@@ -1,6 +1,6 @@
-"""The studies of model `kafka`: what shows only with messages under way, metadata that arrive late, and brokers that stop.
+"""The studies of model `kafka`: failures that need messages under way, metadata that arrive late, or brokers that stop.
 
-Where a released version has the fault alone within the bounds, the release is shown; else `next` with the one rule weakened.
+If a released version has only this fault within the bounds, that release is shown; else `next` with the one rule weakened.
 """
 
 from typing import Any
@@ -402,4 +402,4 @@ KAFKA_STUDIES = (
         repaired=Configuration("kafka", ONE_POWER_LOSS),
     ),
 )
-"""In the order in which Kafka met them."""
+"""The studies in the order in which Kafka met the failures."""

@@ -13,7 +13,7 @@ class Configuration(NamedTuple):
 
     @property
     def symmetry(self) -> bool:
-        """Whether states are explored up to renaming of brokers: in the model with messages, which is larger."""
+        """Whether states are explored up to renaming of brokers. They are in the model with messages, which is larger."""
         return self.model == "kafka"
 
     def command(self, invariant: str) -> str:
@@ -36,7 +36,7 @@ class Study:
 
     - `hazard`: the number of the failure in `hazards.py`; empty if it is not listed there;
     - `reference`: where Kafka's developers discuss it;
-    - `setup`: what the reader must know before the run; `outcome`: what the run has done in the end;
+    - `setup`: what the reader must know before the run; `outcome`: what the run has led to in the end;
     - `invariant`: the property that fails in `failing` and holds in `repaired`;
     - `rules`: the functions of `spec` that repair it; `repair`: why that helps.
     """

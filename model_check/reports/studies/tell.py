@@ -1,4 +1,4 @@
-"""Telling a study: run both checks, replay the failing run under the repaired rules, lay out the story."""
+"""Tells a study: runs both checks, replays the failing run under the repaired rules, and lays out the story."""
 
 import textwrap
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ WIDTH = 100
 
 
 class UnfinishedError(Exception):
-    """A check was stopped before it could answer."""
+    """A check was stopped before it had an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,11 @@ def tell(
 ) -> Telling:
     """Find the failing run of `study` with `explore`, and check its repaired configuration completely with `verify`.
 
-    By default the run is the reference engine's, for pages to be the same everywhere, and the check the fastest engine's;
-    in the model with messages both are the fastest engine's, up to renaming of brokers.
+    By default the reference engine finds the run, so that pages are the same everywhere, and the fastest engine does the
+    check. In the model with messages the fastest engine does both, up to renaming of brokers.
 
-    Beside the property its `sometimes` twin is checked in the repaired configuration, so that it does not hold for want
-    of an occasion to fail. `UnfinishedError` if a check is stopped early.
+    In the repaired configuration the `sometimes` twin of the property is checked as well, so that the property does not
+    hold vacuously. Raises `UnfinishedError` if a check is stopped early.
     """
     find = explore or (None if study.failing.symmetry else explore_with_reference_engine)
     failing = _check(study.failing, study.invariant, find, report, with_twin=False)
@@ -96,7 +96,7 @@ def _check(
 
 
 def replay(trace: Trace, model: Model, repaired: Model, invariant: str) -> str:
-    """Take the steps of a failing run under the repaired rules; tell where they part, and what comes of it."""
+    """Take the steps of a failing run under the repaired rules. The result says where the runs part, and what follows."""
     retraced = retrace(trace, model, repaired)
     if retraced.state is None:
         return retraced.words
@@ -108,7 +108,7 @@ def replay(trace: Trace, model: Model, repaired: Model, invariant: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A repairing rule as a reader finds it: file, function, first sentence, and Kafka's class from its docstring."""
+    """A repairing rule for readers: its file, function, and first sentence and Kafka's class from its docstring."""
 
     place: str
     meaning: str

@@ -1,1 +1,1 @@
-"""How claims are tried: each strategy proves any claim, or does not, within the same effort."""
+"""Strategies that try claims: each either proves a claim or fails to, within the same effort."""

@@ -1,7 +1,7 @@
 """Proofs piece by piece, from finitely many instances of the invariant.
 
-A claim is taken apart (`proofs.induction.strategies.pieces`). Each piece is proved by Z3's own search, if that finds a proof
-at once, or else from instances of the invariant (`proofs.induction.strategies.instances`).
+A claim is split into pieces (`proofs.induction.strategies.pieces`). Each piece is proved by Z3's own search if that finds a
+proof at once, or else from instances of the invariant (`proofs.induction.strategies.instances`).
 """
 
 from collections.abc import Iterator
@@ -24,10 +24,10 @@ from proofs.symbolic.values import Kind, number
 from spec.values import Epoch, Offset
 
 AT_FIRST = 400_000
-"""How much Z3 may do with a whole claim, or a piece, by its own search first, in its own units: a tenth of a second."""
+"""How much Z3's own search may first do with a whole claim, or a piece, in Z3's units: a tenth of a second."""
 
 BY_INSTANCES = 6_000_000
-"""How much it may do with instances each time: a few seconds."""
+"""How much Z3 may do each time it gets instances: a few seconds."""
 
 Formulas = tuple[z3.BoolRef, ...]
 """A piece of a claim: its premises, and its goal negated."""
@@ -37,7 +37,7 @@ Names = list[tuple[Kind, z3.ArithRef]]
 
 
 class ByInstances(Strategy):
-    """Z3 is told what the invariant says of the numbers that a piece is about, and then of others, as long as need be."""
+    """Z3 gets instances of the invariant for the numbers in a piece, and then for others, as long as it needs more."""
 
     def __init__(self, obligations: Obligations) -> None:
         super().__init__(obligations)
@@ -47,14 +47,14 @@ class ByInstances(Strategy):
         self._about = {conjunct.name: _numbers_of(conjunct) for conjunct in conjuncts}
         variables = kinds_in_laws() | {str(variable): kind for about in self._about.values() for kind, variable in about}
         self.kinds = Kinds(variables, kinds_of_arguments(obligations.model, obligations.shapes))
-        """What formulas ask, by kind: an offset, an epoch, or another number."""
+        """The kinds of the numbers in formulas: an offset, an epoch, or another number."""
         closed = [instance.closed() for _, instance in obligations.hypotheses]
         view = obligations.view(obligations.before)
         assert isinstance(view, ReplicaView), f"{obligations.theorem.name} is not about replicas with logs"
         self._view = view
         self._hypotheses = Instances([*obligations.premises, *closed], self.kinds)
         self._whole = BySearch(obligations)
-        """How claims about the start are tried: they need no invariant."""
+        """The strategy for claims about the start: they need no invariant."""
 
     @cached_property
     def _labelled(self) -> Instances:
@@ -63,12 +63,12 @@ class ByInstances(Strategy):
         return Instances(self.obligations.premises, self.kinds, under)
 
     def begin(self, task: str) -> None:
-        """Get ready for claims about the start, if it is these."""
+        """Get ready for claims about the start, if the task is about these."""
         if task == INIT:
             self._whole.begin(task)
 
     def prove_claim(self, claim: Claim, on_failure: OnFailure) -> Status:
-        """Try the whole, then each piece; at the first piece without proof ask for a counterexample to the claim."""
+        """Try the whole claim, then each piece; at the first piece without a proof ask for a counterexample."""
         if claim.action == INIT:
             return self._whole.prove_claim(claim, on_failure)
         if self.settings.export is not None:
@@ -82,7 +82,7 @@ class ByInstances(Strategy):
         return "proved"
 
     def core_of(self, claim: Claim) -> frozenset[str]:
-        """Of one proof, piece by piece. `ValueError` if there is none; the start rests on nothing."""
+        """The core of one proof, piece by piece. Raises `ValueError` if there is no proof. The start rests on nothing."""
         if claim.action == INIT:
             return frozenset()
         found: set[str] = set()
@@ -123,7 +123,7 @@ class ByInstances(Strategy):
         return hypotheses.attempts(formulas, core, ends, effort, BY_INSTANCES)
 
     def _searched(self, effort: Effort, formulas: Formulas, labelled: Instances | None = None) -> bool:
-        """Whether Z3's own search finds the contradiction soon; `labelled`: what it is told under labels, if it is."""
+        """Whether Z3's own search finds the contradiction soon; `labelled`: the labelled hypotheses, if there are labels."""
         solver = self.obligations.solver() if labelled is None else z3.Solver()
         solver.add(*formulas)
         if labelled is None:
@@ -133,5 +133,5 @@ class ByInstances(Strategy):
 
 
 def _numbers_of(conjunct: Conjunct) -> list[tuple[Kind, z3.ExprRef]]:
-    """The offsets and epochs of which a conjunct speaks, with their kinds."""
+    """The offsets and epochs that a conjunct speaks of, with their kinds."""
     return list(zip(conjunct.kinds, conjunct.variables[1], strict=True))

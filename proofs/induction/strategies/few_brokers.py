@@ -19,14 +19,14 @@ from proofs.symbolic.brokers import IS_BROKER
 from proofs.symbolic.terms import negation, parts_of
 
 FIRST_ATTEMPTS = 2_000_000
-"""How much Z3 may do in each of the first attempts at a proof, in its own units: less than a second. A proof takes half as
-much at most. In the attempts that follow it is twice as much each time, as long as any is left."""
+"""How much Z3 may do in each of the first attempts at a proof, in its own units: less than a second. A proof takes at
+most half as much. Each later round of attempts gets twice as much as the one before, as long as any effort is left."""
 
 MOST_ATTEMPTS = 8
-"""How often all of that is tried at most: Z3 may give up before it has done what it may."""
+"""The most rounds of attempts: Z3 may give up before it has used up its effort."""
 
 Hypothesis = tuple[str, z3.BoolRef]
-"""What a conjunct says of some brokers; its name, and the formula."""
+"""The name of a conjunct, and the formula of what it says about some brokers."""
 
 
 class ByFewBrokers(Strategy):
@@ -41,10 +41,10 @@ class ByFewBrokers(Strategy):
             for conjunct in obligations.conjuncts
             for number, kind in zip(conjunct.variables[1], conjunct.kinds, strict=True)
         }
-        """Of each number that goals speak of: whether it is an offset or an epoch."""
+        """For each number that goals speak of: whether it is an offset or an epoch."""
 
     def prove_claim(self, claim: Claim, on_failure: OnFailure) -> Status:
-        """Try with the conjuncts about few brokers and about more, look for a counterexample, and try for longer."""
+        """Try with the conjuncts about few brokers and about more, then search for a counterexample, then try for longer."""
         status: Status = "proved" if z3.is_true(claim.goal) else "unknown"
         effort, searched = self.effort(), not self.settings.search
         for attempt, asked in self._attempts(claim):
@@ -63,7 +63,7 @@ class ByFewBrokers(Strategy):
         return status
 
     def core_of(self, claim: Claim) -> frozenset[str]:
-        """Of one proof, from the first choice of brokers that is enough; none where no proof is found."""
+        """The core of one proof, from the first choice of brokers that is enough; empty if no proof is found."""
         for hypotheses in self._choices(claim):
             solver = self._solver(claim, [])
             solver.add(*(z3.Implies(z3.Bool(name), formula) for name, formula in hypotheses))
@@ -73,7 +73,7 @@ class ByFewBrokers(Strategy):
         return frozenset()
 
     def _attempts(self, claim: Claim) -> Iterator[tuple[int, z3.Solver]]:
-        """Solvers that know different parts of the invariant, and how often that has been tried with less effort."""
+        """Solvers that know different parts of the invariant, each with the number of earlier rounds with less effort."""
         for attempt in range(MOST_ATTEMPTS):
             for hypotheses in self._choices(claim):
                 solver = self._solver(claim, hypotheses)
@@ -81,7 +81,7 @@ class ByFewBrokers(Strategy):
                 yield attempt, solver
 
     def _choices(self, claim: Claim) -> Iterator[list[Hypothesis]]:
-        """What of the invariant may be enough for a claim: what it says of few brokers, of more, and of all."""
+        """Parts of the invariant that may be enough for a claim: what it says of few brokers, of more, and of all."""
         if claim.action == INIT:
             yield []
             return
@@ -108,9 +108,9 @@ class ByFewBrokers(Strategy):
             yield from ((conjunct.name, formula) for formula in about)
 
     def _spoken_of(self, numbers: Sequence[z3.ExprRef], brokers: Sequence[z3.ExprRef]) -> Iterator[z3.ExprRef]:
-        """Who is said to be a broker by conjuncts about one of these offsets or epochs, and about one of these brokers.
+        """The terms that are brokers according to conjuncts about one of these offsets or epochs, and one of these brokers.
 
-        Where none are given, by conjuncts that are about none.
+        If no offsets and epochs, or no brokers, are given, the conjuncts are those about none.
         """
         for conjunct, instance in self.obligations.hypotheses:
             if (len(conjunct.brokers), len(conjunct.numbers)) != (min(len(brokers), 1), min(len(numbers), 1)):
@@ -125,7 +125,7 @@ def _distinct(terms: Sequence[z3.ExprRef]) -> list[z3.ExprRef]:
 
 
 def _is_flat(instance: Instance) -> bool:
-    """Whether a conjunct speaks of one broker's slots alone, so that no new broker comes up where it is made use of."""
+    """Whether a conjunct speaks of one broker's slots alone, so that using it brings in no new broker."""
     if len(instance.variables) != 1:
         return False
     (anyone,) = instance.variables
@@ -138,7 +138,7 @@ def _is_asked(term: z3.ExprRef) -> bool:
 
 
 def _brokers_in(formula: z3.ExprRef) -> Iterator[z3.ExprRef]:
-    """The terms that a formula says are brokers, other than those that are bound in it."""
+    """The terms that are brokers according to a formula, other than those that are bound in it."""
     for term in parts_of(formula):
         if z3.is_app(term) and term.decl().eq(IS_BROKER) and not any(map(z3.is_var, parts_of(term))):
             yield term.arg(0)

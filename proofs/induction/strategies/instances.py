@@ -1,7 +1,8 @@
-"""Proofs from finitely many instances of the invariant: what it says of that of which a claim speaks.
+"""Proofs from finitely many instances of the invariant: the instances for the values that a claim speaks of.
 
-A claim speaks of certain offsets, epochs, partition epochs and messages. A conjunct is about any of a kind; here Z3 is only
-given what it says of those. Without quantifiers Z3 decides, and soon. What follows from instances follows from the whole.
+A claim speaks of certain offsets, epochs, partition epochs and messages. A conjunct is about all values of a kind; here Z3
+only gets its instances for the values in the claim. Without quantifiers Z3 finds an answer, and soon. What follows from the
+instances follows from the whole invariant.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,25 +22,25 @@ About = Iterable[tuple[Kind, z3.ExprRef]]
 """Terms with their kinds."""
 
 MOST_INSTANCES = 6_000
-"""How many instances of the invariant a claim is tried with at first."""
+"""The number of instances of the invariant that a claim is first tried with."""
 
 MOST_OF_ONE, MOST_OF_ONE_TRIED = 150, 2_000
-"""With more instances a conjunct is only asked about what the claim itself is about."""
+"""A conjunct with more instances than this is only instantiated for what the claim itself is about."""
 
 MOST_ROUNDS = 20
-"""How often instances are added that a model violates."""
+"""The most rounds in which instances that Z3's model violates are added."""
 
 
 Result = TypeVar("Result")
 
 
 class ByTerm(Generic[Result]):
-    """A function of a term that is asked often of the same ones."""
+    """A function of a term that remembers its results, because it is often called with the same terms."""
 
     def __init__(self, function: Callable[[z3.ExprRef], Result]) -> None:
         self.function = function
         self.known: dict[int, tuple[z3.ExprRef, Result]] = {}
-        """Results, with the terms: a term's id is its own only as long as the term is kept."""
+        """Results, with the terms: a term's id is unique only as long as the term is kept."""
 
     def __call__(self, term: z3.ExprRef) -> Result:
         key = term.get_id()
@@ -49,21 +50,21 @@ class ByTerm(Generic[Result]):
 
 
 class Asked(NamedTuple):
-    """What a formula asks functions about."""
+    """The arguments of functions in a formula."""
 
     ground: tuple[tuple[Kind, z3.ExprRef], ...]
     bound: tuple[tuple[Kind, z3.ExprRef, frozenset[int]], ...]
-    """Terms about variables that are bound outside of the formula, with the indices of those."""
+    """Terms with variables that are bound outside of the formula, with the indices of these variables."""
 
 
 class General(NamedTuple):
-    """A formula about any numbers of certain kinds. `label`: what it is told under, if anything."""
+    """A formula about any numbers of certain kinds. `label`: the label that guards its instances, if any."""
 
     formula: z3.QuantifierRef
     kinds: tuple[Kind | None, ...]
     asked: Asked
     nested: bool
-    """Whether more is quantified in its body."""
+    """Whether its body contains more quantifiers."""
 
     label: z3.BoolRef | None = None
 
@@ -77,7 +78,7 @@ TermsByKind = dict[Kind, dict[int, z3.ExprRef]]
 
 
 class Terms:
-    """The ground terms of each kind in some formulas, in circles: the first has those that a claim itself is about."""
+    """The ground terms of each kind in some formulas, in circles: the first has those that the claim itself is about."""
 
     def __init__(self, core: About) -> None:
         self.circles: list[TermsByKind] = [{}]
@@ -85,16 +86,16 @@ class Terms:
             self.add(kind, term)
 
     def wider(self) -> None:
-        """From now on terms are further away from the claim."""
+        """Begin a wider circle: the terms added from now on are further away from the claim."""
         self.circles.append({kind: dict(known) for kind, known in self.circles[-1].items()})
 
     def add(self, kind: Kind, term: z3.ExprRef) -> None:
-        """Add a term; of a choice, whatever may be chosen."""
+        """Add a term; for an if-then-else, both of its values."""
         for value in _values(term):
             self.circles[-1].setdefault(kind, {})[value.get_id()] = value
 
     def told_apart(self, model: z3.ModelRef) -> "Terms":
-        """Of terms that are the same number in a model, one."""
+        """The terms, with only one of those that are the same number in a model."""
         apart = Terms(())
         apart.circles = [
             {kind: _told_apart(known.values(), model) for kind, known in circle.items()} for circle in self.circles
@@ -102,7 +103,7 @@ class Terms:
         return apart
 
     def choices(self, kinds: Sequence[Kind | None], most: int) -> list[list[z3.ExprRef]]:
-        """What the variables of a formula may be: of the widest circle that does not give too many instances."""
+        """The terms for the variables of a formula, from the widest circle that does not give too many instances."""
         for circle in reversed(self.circles):
             found = [list(circle.get(kind, {}).values()) for kind in kinds]
             if prod(map(len, found)) <= most:
@@ -119,7 +120,7 @@ def _told_apart(terms: Iterable[z3.ExprRef], model: z3.ModelRef) -> dict[int, z3
 
 @ByTerm
 def _values(term: z3.ExprRef) -> tuple[z3.ExprRef, ...]:
-    """A term as it is looked up: simplified, each that it may be, and no number below 0, for there is nothing."""
+    """The simplified values that a term may have, without numbers below 0, which mean nothing."""
     if z3.is_app_of(term, z3.Z3_OP_ITE):
         return *_values(term.arg(1)), *_values(term.arg(2))
     simple = z3.simplify(term)
@@ -128,7 +129,7 @@ def _values(term: z3.ExprRef) -> tuple[z3.ExprRef, ...]:
 
 @ByTerm
 def _variables_in(term: z3.ExprRef) -> frozenset[int] | None:
-    """The indices of the variables in a term that are bound outside of it; nothing is known of a quantifier."""
+    """The indices of the variables in a term that are bound outside of it; `None` if it contains a quantifier."""
     if z3.is_var(term):
         return frozenset([z3.get_var_index(term)])
     if z3.is_quantifier(term):
@@ -144,12 +145,12 @@ def _variables_in(term: z3.ExprRef) -> frozenset[int] | None:
 
 @ByTerm
 def has_quantifier(term: z3.ExprRef) -> bool:
-    """Whether anything in a term is quantified."""
+    """Whether a term contains a quantifier."""
     return z3.is_quantifier(term) or any(has_quantifier(child) for child in term.children())
 
 
 class Kinds:
-    """What formulas ask, by kind. `variables` and `functions`: the kinds of variables and of arguments, by name."""
+    """The kinds of terms in formulas. `variables` and `functions`: the kinds of variables and of arguments, by name."""
 
     def __init__(self, variables: Mapping[str, Kind], functions: Mapping[str, tuple[Kind, ...]]) -> None:
         self.variables, self.functions = variables, functions
@@ -157,9 +158,9 @@ class Kinds:
         self.general = ByTerm(self._general)
 
     def of_arguments(self, term: z3.ExprRef) -> tuple[Kind, ...]:
-        """Of which kinds the arguments of a function are.
+        """The kinds of a function's arguments.
 
-        One with a mark in its name is none of the state's: it is fresh, or Z3 has made it for what exists.
+        A function with a mark in its name is not part of the state: it is fresh, or a Skolem function of Z3.
         """
         declaration = term.decl()
         if declaration.kind() != z3.Z3_OP_UNINTERPRETED or declaration.arity() == 0:
@@ -172,7 +173,7 @@ class Kinds:
         return self.functions[name]
 
     def _asked_in(self, formula: z3.ExprRef) -> Asked:
-        """What functions are asked about in a formula; not in what it quantifies."""
+        """The arguments of functions in a formula, but not inside its quantifiers."""
         seen: set[int] = set()
         ground, bound = [], []
         waiting = [formula]
@@ -194,7 +195,7 @@ class Kinds:
         return Asked(tuple(ground), tuple(bound))
 
     def _general(self, formula: z3.QuantifierRef) -> General:
-        """A quantifier with the kinds of its variables: by their names, else by what they are arguments of."""
+        """A quantifier with the kinds of its variables: by their names, else by the functions that they are arguments of."""
         count, asked = formula.num_vars(), self.asked_in(formula.body())
         kinds: list[Kind | None] = [self.variables.get(formula.var_name(index)) for index in range(count)]
         for kind, argument, variables in asked.bound:
@@ -208,7 +209,7 @@ class Kinds:
 class Instances:
     """The hypotheses of a proof, ready for proofs by instances.
 
-    A hypothesis may have a label. Then the `core` of a proof are the labels of what it rests on.
+    A hypothesis may have a label. Then the `core` of a proof is the labels of the hypotheses that it rests on.
     """
 
     def __init__(
@@ -229,13 +230,13 @@ class Instances:
             self._general(formula)._replace(label=label) for label, formula in under if z3.is_quantifier(formula)
         ]
         self._made: dict[tuple[int, ...], tuple[z3.BoolRef, Sequence[z3.ExprRef]]] = {}
-        """Instances, with what they are about, so that its ids stay its own."""
+        """Instances, with the terms that they are about, so that the ids of these stay unique."""
 
     def attempts(self, claim: Sequence[z3.BoolRef], core: About, seeds: About, effort: Effort, each: int) -> Iterator[bool]:
-        """Whether the formulas of a claim, its goal negated, contradict the hypotheses: by more instances each time.
+        """Whether the formulas of a claim, its goal negated, contradict the hypotheses; each attempt has more instances.
 
-        `core` and `seeds` are what the claim is about, and what else to begin with; `effort` is for all of it, and of that
-        so many units for `each` question.
+        `core` are the terms that the claim is about, and `seeds` are other terms to begin with. `effort` is for all
+        attempts, and `each` question gets so many units of it.
         """
         claimed = [part for formula in claim for part in self._normal(formula)]
         terms = Terms(core)
@@ -273,7 +274,7 @@ class Instances:
         yield self.contradicts(solver, effort.part(each))
 
     def contradicts(self, solver: z3.Solver, effort: Effort) -> bool:
-        """Whether what a solver knows contradicts itself; then the labels of what it rests on are noted."""
+        """Whether the formulas in a solver contradict each other; if so, `core` gets the labels that this rests on."""
         if self.labels:
             solver.set("core.minimize", True)
         found = bool(effort.ask(solver, *self.labels) == z3.unsat)
@@ -317,7 +318,7 @@ class Instances:
 
 
 def _asked_of(known: General, terms: Terms, most: int) -> list[tuple[Kind, z3.ExprRef]]:
-    """What the instances of a formula ask functions about."""
+    """The arguments of functions in the instances of a formula."""
     choices = terms.choices(known.kinds, most)
     if not all(choices):
         return []
@@ -332,7 +333,7 @@ def _asked_of(known: General, terms: Terms, most: int) -> list[tuple[Kind, z3.Ex
 
 
 def _normal(formula: z3.ExprRef) -> list[z3.BoolRef]:
-    """A formula in negation normal form, with names for what exists."""
+    """A formula in negation normal form, with Skolem functions in place of existential quantifiers."""
     goal = z3.Goal()
     goal.add(formula)
     (after,) = z3.Tactic("nnf")(goal)

@@ -1,4 +1,4 @@
-"""A claim taken apart: into what it says one by one, and by whether what it is about is what the action is about.
+"""A claim split into its parts, and into cases: whether the claim's variables are the action's arguments.
 
 Z3 often proves all parts where it does not prove the whole. To prove the parts is to prove the whole.
 """
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import z3
 
 Piece = tuple[tuple[z3.BoolRef, ...], z3.BoolRef]
-"""Premises, and what follows from them."""
+"""Premises, and the claim that follows from them."""
 
 
 def pieces(goal: z3.BoolRef, names: Sequence[z3.ArithRef]) -> Iterator[Piece]:
@@ -19,7 +19,7 @@ def pieces(goal: z3.BoolRef, names: Sequence[z3.ArithRef]) -> Iterator[Piece]:
 
 
 def _parts(goal: z3.BoolRef) -> Iterator[Piece]:
-    """What a goal says, one by one."""
+    """The parts of a goal, one by one."""
     if z3.is_true(goal):
         return
     if z3.is_and(goal):
@@ -41,7 +41,7 @@ def _parts(goal: z3.BoolRef) -> Iterator[Piece]:
 
 
 def _by_name(goal: z3.BoolRef, premises: tuple[z3.BoolRef, ...], names: Sequence[z3.ArithRef]) -> Iterator[Piece]:
-    """The goal for each answer to whether a variable is an action's argument."""
+    """The goal in each case: a variable is an action's argument, or it is not."""
     asked = _comparison([goal, *premises], names)
     if asked is None:
         yield premises, goal
@@ -60,7 +60,7 @@ def _by_name(goal: z3.BoolRef, premises: tuple[z3.BoolRef, ...], names: Sequence
 def _comparison(
     terms: Sequence[z3.ExprRef], names: Sequence[z3.ArithRef]
 ) -> tuple[z3.ExprRef, z3.ExprRef, z3.BoolRef] | None:
-    """A question in the terms whether a variable is one of the names."""
+    """A comparison of a variable with one of the names, in the terms."""
     named = {name.get_id() for name in names}
     seen: set[int] = set()
     waiting = list(terms)

@@ -8,26 +8,26 @@ from proofs.induction.strategies.strategy import OnFailure, Strategy, export
 from proofs.symbolic.terms import negation
 
 ATTEMPTS = (5_000_000, 5_000_000, 10_000_000)
-"""How much Z3 may do in each of the first attempts at a proof, in its own units; in the last one whatever is left.
+"""How much Z3 may do in each of the first attempts at a proof, in its own units.
 
-A counterexample is looked for before the last.
+The last attempt gets what is left. The search for a counterexample comes before the last attempt.
 """
 
 
 class BySearch(Strategy):
-    """Z3 gets to know the whole invariant, and searches. The claims of a task are put to one solver."""
+    """Z3 gets the whole invariant, and searches. One solver gets all claims of a task."""
 
     def __init__(self, obligations: Obligations) -> None:
         super().__init__(obligations)
         self._solver = z3.Solver()
-        """It knows the invariant during a task, unless that is about the start."""
+        """It knows the invariant during a task, unless the task is about the start."""
 
     def begin(self, task: str) -> None:
         """Start with a new solver: what Z3 learned in the last task is forgotten."""
         self._solver = z3.Solver() if task == INIT else self.obligations.solver()
 
     def prove_claim(self, claim: Claim, on_failure: OnFailure) -> Status:
-        """Ask for a proof, with other seeds if need be; then for a counterexample; then for a proof again."""
+        """Ask for a proof, with other seeds if needed; then for a counterexample; then for a proof again."""
         solver = self._solver
         solver.push()
         try:
@@ -39,9 +39,9 @@ class BySearch(Strategy):
             solver.pop()
 
     def _answer(self, solver: z3.Solver, claim: Claim, on_failure: OnFailure) -> Status:
-        """Proofs are found soon, or not at all by one way of searching: then Z3 starts anew with another seed.
+        """One way of searching finds a proof soon, or not at all. Then Z3 starts anew with another seed.
 
-        After a few attempts a counterexample is looked for, and only then goes the rest of the effort.
+        After a few attempts comes the search for a counterexample. Only then is the rest of the effort spent.
         """
         effort, asked = self.effort(), solver
         for attempt, units in enumerate(ATTEMPTS, start=1):
@@ -61,7 +61,7 @@ class BySearch(Strategy):
         return fresh
 
     def core_of(self, claim: Claim) -> frozenset[str]:
-        """Of one proof, with each conjunct under its name; none for the start, and where no proof is found."""
+        """The core of one proof, with conjuncts labelled by name; empty for the start, and if no proof is found."""
         if z3.is_true(claim.goal):
             return frozenset()
         solver = z3.Solver()

@@ -1,4 +1,4 @@
-"""What a strategy is: a way to try claims, and to tell on what a proof rests."""
+"""Strategies: ways to try claims, and to find out what a proof rests on."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from proofs.induction.obligations import Obligations
 from proofs.settings import ProofSettings
 
 OnFailure = Callable[[Claim], bool]
-"""Called with a claim of which no proof was found: whether there is a counterexample to it."""
+"""Called with a claim for which no proof was found; says whether there is a counterexample to it."""
 
 
 class Strategy(ABC):
@@ -25,11 +25,11 @@ class Strategy(ABC):
 
     @abstractmethod
     def prove_claim(self, claim: Claim, on_failure: OnFailure) -> Status:
-        """Try one claim of the task that was begun."""
+        """Try one claim of the current task."""
 
     @abstractmethod
     def core_of(self, claim: Claim) -> frozenset[str]:
-        """The names of the conjuncts on which a proof of a claim rests."""
+        """The names of the conjuncts that a proof of a claim rests on."""
 
     def effort(self) -> Effort:
         """How much may be done for one obligation."""
@@ -37,7 +37,7 @@ class Strategy(ABC):
 
 
 def export(settings: ProofSettings, claim: Claim, solver: z3.Solver, part: int | None = None) -> None:
-    """Write an obligation as SMT-LIB 2: unsatisfiable exactly if it is proved."""
+    """Write an obligation as SMT-LIB 2, which is unsatisfiable exactly if the obligation is proved."""
     assert settings.export is not None
     name = "-".join("".join(c if c.isalnum() else " " for c in f"{claim.action} {claim.conjunct}").split())
     name = name if part is None else f"{name}-{part}"

@@ -1,8 +1,8 @@
 """The compiled core in a worker process of Spark: it expands packed states, and tests them, with tables of its own.
 
-Every process learns the rules by itself and so meets values in an order of its own. What travels between processes speaks
-of values by numbers that the driver has given (`Numbering`). A value that a process meets first has a number of its own
-there, above all given ones; the state whose successor holds it is set aside until the driver has given it a number.
+Every process learns the rules by itself and so meets values in its own order. Data sent between processes contains the
+numbers that the driver has given to values (`Numbering`). A value that is new to a process first has a local number there,
+above all given ones. A state whose successor holds such a value is set aside until the driver has given it a number.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ _NONE = np.zeros(0, np.int64)
 class Numbering(NamedTuple):
     """What all processes agree on: the values of slots by number, for each domain, and how states are packed.
 
-    `layouts` are all that have been used; the last one counts for what is written.
+    `layouts` are all layouts that have been used; new files and messages use the last one.
     """
 
     version: int
@@ -47,7 +47,7 @@ class Numbering(NamedTuple):
     layouts: list[ChosenLayout]
 
     def fields(self, layout: int = -1) -> Fields:
-        """A layout by its number; the one that counts."""
+        """A layout by its number; by default the current one."""
         widths, words = self.layouts[layout]
         return fields_at(list(widths), list(words))
 
@@ -90,7 +90,7 @@ class Core:
     # ---- numbers that all agree on
 
     def agree(self, numbering: Numbering, undecided: tuple[int, ...]) -> None:
-        """Number values, and pack states, as all do from now on; test for these properties."""
+        """Adopt this numbering and its layout, which all use from now on; test for these properties."""
         if numbering.version != self.version:
             self.version = numbering.version
             self.book.agree(numbering.values)
@@ -111,7 +111,7 @@ class Core:
         self._refresh()
 
     def new_values(self) -> list[list[Any]]:
-        """The values, for each domain, that only this process has numbers for."""
+        """For each domain, the values that only this process has numbered."""
         return [domain.values[given:] for domain, given in zip(self._slot_domains, self._given, strict=True)]
 
     @property
@@ -126,8 +126,8 @@ class Core:
     ) -> NDArray[np.int64]:
         """Expand these states and hand their successors to `take`, some at a time; return the positions that were set aside.
 
-        Successors come in the layout that all share; without `sifted`, none is set aside and they come in this process's
-        own. Raises `_RaisedError` where a rule does.
+        Successors come in the layout that all share. Without `sifted`, no state is set aside, and successors come in this
+        process's own layout. Raises `RaisedError` where a rule raises an error.
         """
         set_aside: list[NDArray[np.int64]] = []
         content, fields = self._in_own_layout(packed, states, self.wire), self.fields
@@ -192,7 +192,7 @@ class Core:
         return Expanded(linear, count, positions, degrees), postponed[: outcome[2]].copy(), misses[: outcome[1]]
 
     def _sifted(self, expanded: Expanded) -> tuple[Expanded, NDArray[np.int64]]:
-        """Successors that all can read, and the positions of states that have others."""
+        """The successors that all processes can read, and the positions of states that have other successors."""
         if self.fields is self.wire and self._agreed:
             return expanded, _NONE
         out = np.empty(max(1, expanded.size) * (self.wire.words + 1), np.uint64)
@@ -215,7 +215,7 @@ class Core:
     # ---- testing
 
     def test(self, packed: Packed, states: int, each_state: bool = False) -> list[tuple[int, int]]:
-        """Which properties (as bits) which states decide; the first for each property, or each state that does."""
+        """Pairs of properties (as bits) and the state that decides them: the first such state for each property, or all."""
         layout = self.wire.arrays
         undecided = np.array([sum(1 << number for number in self.open)], np.uint64)
         found: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""Packed states, each once: what a task has to send, or has received."""
+"""Sets of distinct packed states, which a task has to send or has received."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,20 +60,20 @@ class Distinct:
         )
 
     def strike(self, packed: Packed, count: int) -> None:
-        """Strike out those that are among `count` packed states."""
+        """Strike out the states that are among `count` packed states."""
         if self._struck is None:
             self._struck = np.zeros(self.count, np.uint8)
         fields, shift = self.fields, np.uint64(64 - self._bits)
         strike(fields.words, fields.arrays.last, packed, fields.size, count, self._content, self._index, shift, self._struck)
 
     def by_home(self, partitions: int) -> tuple[Packed, list[int]]:
-        """All of them packed, those of each partition together, and where each partition's begin."""
+        """All states packed and grouped by partition, and where each partition's states begin."""
         first, out = np.zeros(partitions + 1, np.int64), np.empty(self.count * self.fields.size + PADDING, np.uint8)
         send(self.fields.words, self.fields.size, self._content, self.count, self._homes, first, out)
         return out, first.tolist()
 
     def remaining(self) -> tuple[Packed, int]:
-        """Those that are not struck out, packed and in order, and how many they are."""
+        """The states that are not struck out, packed and in order, and their number."""
         struck = np.zeros(self.count, np.uint8) if self._struck is None else self._struck
         size = self.fields.size
         out = np.zeros(self.count * size + PADDING, np.uint8)

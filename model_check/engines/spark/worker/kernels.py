@@ -1,4 +1,4 @@
-"""Compiled loops over packed states on their way: kept once, sent to their partitions, struck out where they are known."""
+"""Compiled loops over packed states in transit: remove duplicates, send to partitions, strike out known states."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from model_check.engines.compiled.intrinsics import load_word, prefetch, store_w
 from model_check.engines.compiled.kernels import ACTION_MASK, Bytes, Codes, Integers, Layout, Words, finish_hash
 
 AHEAD = 16
-"""States whose places in a hash table are asked for at a time."""
+"""The number of states whose places in a hash table are prefetched at a time."""
 
 INDEX_BITS = 26
-"""An entry of a hash table is (tag, 1 + index) in 32 bits; this many are the index."""
+"""An entry of a hash table is (tag, 1 + index) in 32 bits; the index takes this many."""
 
 MOST_INDEXED = (1 << INDEX_BITS) - 2
 _INDEX_MASK = np.uint32((1 << INDEX_BITS) - 1)
@@ -110,7 +110,7 @@ def add(
 
 @kernel
 def fill(words: int, content: Words, used: int, index: Codes, shift: Any) -> None:
-    """Make the hash table anew, of states that are all different."""
+    """Rebuild the hash table from states that are all different."""
     entries = index.size - 1
     source = content.view(np.uint8)
     for i in range(used):
@@ -141,7 +141,7 @@ def strike(
 
 @kernel
 def send(words: int, size: int, content: Words, used: int, homes: NDArray[np.uint16], first: Integers, out: Bytes) -> None:
-    """Pack states into `size` bytes each, those of each partition together; `first` receives where these begin."""
+    """Pack states into `size` bytes each, grouped by partition; `first` receives where each group begins."""
     first[:] = 0
     for i in range(used):
         first[np.int64(homes[i]) + 1] += 1
@@ -186,7 +186,7 @@ def sift(
     fired: Integers,
     set_aside: Bytes,
 ) -> int:
-    """Bring successors from the layout of this process to the one that all share; return how many.
+    """Convert successors from the layout of this process to the one that all share; return how many.
 
     A state with a successor that holds a value not numbered by all (its number is not below the slot's limit) is set
     aside: none of its successors counts.

@@ -1,7 +1,7 @@
 """Packed states in Parquet files, in a folder that driver and executors all reach: a path, or a URL such as `hdfs://…`.
 
-A file is written once, under a name of its own, and never changed. So a task that is tried again, or runs twice, harms
-nothing: only the files that the driver was told of count.
+A file is written once, under a name of its own, and never changed. So a task that is retried, or runs twice, does no
+harm: only the files that are reported to the driver count.
 """
 
 import json
@@ -56,7 +56,7 @@ def pieces_of(runs: Sequence[Run], level: int) -> list[Piece]:
 
 
 def slice_of(pieces: Sequence[Piece], begin: int, end: int) -> list[Piece]:
-    """The states from number `begin` to `end` of those in these pieces."""
+    """The states number `begin` to `end` of these pieces."""
     chosen, at = [], 0
     for piece in pieces:
         low, high = max(begin - at, 0), min(end - at, piece.states)
@@ -71,7 +71,7 @@ class FolderError(ValueError):
 
 
 class Folder:
-    """A folder, wherever it is."""
+    """A folder at a path or URL."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -93,7 +93,7 @@ class Folder:
             raise FolderError(f"{self.url} cannot be used: {error}") from error
 
     def names(self) -> list[str]:
-        """The names of all files, those of folders in it with the folder's name before them."""
+        """The names of all files; a file in a subfolder has the subfolder's name before its own."""
         selector = pyarrow.fs.FileSelector(self._path, recursive=True, allow_not_found=True)
         root = len(self._path.rstrip("/")) + 1
         return [info.path[root:] for info in self._system.get_file_info(selector) if info.is_file]
@@ -125,17 +125,17 @@ class Folder:
             return json.loads(file.read())
 
     def write_states(self, kind: str, partition: int, packed: Packed, size: int, count: int) -> str:
-        """Write packed states of `size` bytes each; the name of the file."""
+        """Write packed states of `size` bytes each; returns the name of the file."""
         values = pyarrow.FixedSizeBinaryArray.from_buffers(
             pyarrow.binary(size), count, [None, pyarrow.py_buffer(packed[: count * size])]
         )
         return self.write_table(kind, partition, pyarrow.table({COLUMN: values}), packed=True)
 
     def write_table(self, kind: str, partition: int, table: pyarrow.Table, packed: bool = False) -> str:
-        """Write a table to a new file; its name."""
+        """Write a table to a new file; returns its name."""
         name = f"{kind}/part-{partition:05d}-{uuid.uuid4().hex}.parquet"
         settings: dict[str, Any] = {"compression": "zstd"}
-        if packed:  # in order they shrink to a fraction when bytes of one place lie together; nobody searches them
+        if packed:  # sorted states shrink to a fraction with the bytes of one place together; nobody searches them
             settings = {"compression": "lz4", "use_dictionary": False, "write_statistics": False}
             settings["column_encoding"] = {COLUMN: "BYTE_STREAM_SPLIT"}
         self._system.create_dir(self._at(kind), recursive=True)
@@ -144,7 +144,7 @@ class Folder:
         return name
 
     def metadata(self, name: str) -> dict[bytes, bytes]:
-        """What a table's schema says besides its columns."""
+        """The metadata in a table's schema, besides its columns."""
         with self._system.open_input_file(self._at(name)) as file:
             return dict(pyarrow.parquet.read_schema(file).metadata or {})
 

@@ -1,6 +1,6 @@
 """The explored state graph as tables, written by the exploration itself. `docs/spark.md` has the schema.
 
-A state's key is made of its content alone: of a digest of each slot's value. So it is the same in every process, and in
+A state's key depends only on its content: on a digest of each slot's value. So it is the same in every process, and in
 every exploration of the model, whatever numbers values have there.
 """
 
@@ -39,7 +39,7 @@ Keys = NDArray[np.uint64]
 def keys_of(layout: Layout, source: Bytes, stride: int, count: int, first: Integers, digests: Words, keys: Words) -> None:
     """The keys of `count` packed states, `stride` bytes from one to the next.
 
-    `digests` has two words for each value of each slot, a slot's from `first` on; a key is their sum, mixed.
+    `digests` has two words for each value of each slot; a slot's words begin at `first`. A key is their sum, mixed.
     """
     for i in range(count):
         low, high = _ZERO, _ZERO
@@ -67,7 +67,7 @@ class Tables:
         self._answered: dict[tuple[Any, ...], int] = {}
 
     def agree(self) -> None:
-        """Look at the numbers that values have now."""
+        """Adopt the numbers that values have now."""
         parts, first, at = [], [], 0
         for slot, domain, known in zip(self.model.slots, self.domains, self._digest_of, strict=True):
             for value in domain.values:
@@ -88,7 +88,7 @@ class Tables:
     def write_states(
         self, fields: Fields, packed: Bytes, count: int, depth: int, decided: Sequence[tuple[int, int]], partition: int
     ) -> None:
-        """Write states of one depth; `decided` are sets of properties, as bits, and the numbers of the states that do."""
+        """Write states of one depth; `decided` are sets of properties, as bits, and the states that decide them."""
         everything = numbers_of(fields, packed, np.arange(count), range(len(self.domains)))
         bits = np.zeros(count, np.uint64)
         for properties, number in decided:
@@ -107,7 +107,7 @@ class Tables:
         self._write("states", partition, pyarrow.table(columns))
 
     def answers(self, fields: Fields, packed: Bytes, positions: Integers, words: Words) -> NDArray[np.int32]:
-        """What actions, by their words, are answered with in the states at these positions: errors by their place."""
+        """The errors, by place, that answer actions (given by their words) in the states at these positions."""
         actions, errors = (words & ACTION_MASK).astype(np.int64), np.full(words.size, _NO_ANSWER, np.int32)
         for action in np.unique(actions).tolist():
             answer = self.model.actions[action].answer
@@ -121,7 +121,7 @@ class Tables:
         return errors
 
     def _answer(self, action: int, answer: Local, slots: list[int], numbers: list[int]) -> int:
-        """The place of the error that an action is answered with where these slots hold the values of these numbers."""
+        """The place of the error that answers an action when these slots hold the values with these numbers."""
         values = [self.domains[slot].values[number] for slot, number in zip(slots, numbers, strict=True)]
         key = (action, *values)
         if key not in self._answered:
@@ -134,7 +134,7 @@ class Tables:
     def write_transitions(
         self, sources: Keys, targets: Keys, words: Words, errors: NDArray[np.int32], depth: int, partition: int
     ) -> None:
-        """Write transitions by the keys of their states, the words of hash and action, and answers, from one depth."""
+        """Write transitions from one depth, given the keys of their states, the words of hash and action, and answers."""
         actions = (words & ACTION_MASK).astype(np.int32)
         table = pyarrow.table(
             {
@@ -151,7 +151,7 @@ class Tables:
         self._write("transitions", partition, table)
 
     def write_verdicts(self, result: Exploration) -> None:
-        """Write what is known of the properties in the end."""
+        """Write the final verdicts of the properties."""
         rows = [
             {
                 "property": verdict.prop.name,

@@ -33,7 +33,7 @@ from model_check.engines.spark.worker.tables import Tables
 from model_check.engines.spark.worker.transport import MOST_STATES, decode, encode
 
 MOST_READ = 1 << 22
-"""Visited states that a task holds at a time to strike out what is known; some row groups of a file."""
+"""The most visited states that a task holds at a time to strike out known states; some row groups of a file."""
 
 MOST_ROWS = 1 << 22
 """Transitions that a task collects before it writes a file of them."""
@@ -69,7 +69,7 @@ class Plan(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What an expansion found besides successors; `seconds` of a processor, `successors` before any was left out."""
+    """What an expansion found besides successors. `seconds` are processor time; `successors` includes those left out."""
 
     fired: list[int]
     deadlocks: int
@@ -83,7 +83,7 @@ class Report(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """What a partition knows after a job: its states, what is new among them, what its own expansion reported.
+    """What a partition knows after a job: its states, the new ones among them, and what its own expansion reported.
 
     `received` are states and bytes that came in; `decided` are states that decide properties, each with these as bits.
     """
@@ -137,9 +137,9 @@ def known_of(job: Job) -> tuple[Known, Numbering]:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Learning makes many values that all stay: looking for garbage among them is wasted.
+    """Learning makes many values that all stay: garbage collection among them is wasted.
 
-    PySpark's worker looks for it after every task, a tenth of a second each time, so what is there by then is left out.
+    PySpark's worker collects garbage after every task, a tenth of a second each time. Objects that exist then are left out.
     """
     gc.disable()
     try:
@@ -150,8 +150,8 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def expand_partition(job: Job, partition: int, plans: Iterator[Plan]) -> Iterator[tuple[int, Any]]:
-    """Expand a partition's states; messages by their partition: packed states, and to our own its plan and report."""
-    (plan,) = plans  # to the end: a process that has not read all of its input is not used again
+    """Expand a partition's states. Yields messages by partition: packed states, and for its own its plan and report."""
+    (plan,) = plans  # read to the end: a process that has not read all of its input is not used again
     with _no_garbage_collection():
         yield from _expand_partition(job, partition, plan)
 
@@ -274,7 +274,7 @@ def _merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any
 
 
 def _first_for_each(deciding: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Of all states that decide properties, the first for each property."""
+    """For each property, the first state that decides it."""
     seen, chosen = 0, []
     for bits, number in deciding:
         if bits & ~seen:
@@ -309,7 +309,7 @@ class _TransitionRows:
             self.write()
 
     def write(self) -> None:
-        """Write what has come together."""
+        """Write the collected transitions."""
         if any(len(part[2]) for part in self._parts):
             sources, targets, hashes, errors = (np.concatenate(column) for column in zip(*self._parts, strict=True))
             self.tables.write_transitions(sources, targets, hashes, errors, self.depth, self.partition)
@@ -317,10 +317,10 @@ class _TransitionRows:
 
 
 def _to_rewrite(runs: list[Run], layout: int) -> int:
-    """From which file on states are written anew together with new ones: few big files are read faster than many small ones.
+    """The first file whose states are rewritten together with new ones: few big files are read faster than many small ones.
 
-    All of them, if some are packed in another layout; else the last ones when there are many of like size, so that a state
-    is written again only as often as the number of states doubles.
+    All files are rewritten if some have another layout. Otherwise the last ones are, when many are of like size. So a state
+    is rewritten only as often as the number of states doubles.
     """
     if any(run.layout != layout for run in runs):
         return 0
@@ -332,7 +332,7 @@ def _to_rewrite(runs: list[Run], layout: int) -> int:
 
 
 def _joined(levels: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Neighbours of one level put together."""
+    """Merge neighbours of the same level."""
     joined: list[tuple[int, int]] = []
     for level, count in levels:
         if joined and joined[-1][0] == level:
@@ -343,7 +343,7 @@ def _joined(levels: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def read(folder: Folder, numbering: Numbering, piece: Piece) -> Packed:
-    """The states of a piece in the layout that counts."""
+    """The states of a piece in the current layout."""
     packed, _ = folder.read(piece)
     if piece.layout == len(numbering.layouts) - 1:
         return packed
@@ -351,7 +351,7 @@ def read(folder: Folder, numbering: Numbering, piece: Piece) -> Packed:
 
 
 class Predecessor(NamedTuple):
-    """A state that leads to a wanted one, by its number among those wanted, and the action that does."""
+    """A state that leads to a wanted one, the number of the wanted one, and the action."""
 
     wanted: int
     state: Numbers

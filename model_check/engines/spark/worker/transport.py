@@ -1,7 +1,7 @@
 """Packed states as they travel: sorted, byte by byte, and compressed, so that a state takes a fraction of its size.
 
-Sorted states have most of their leading bytes in common with their neighbours. With all first bytes together, then all
-second ones, and so on, a fast codec leaves little of them; nothing is lost, and nothing is sent that follows from a state.
+Sorted states have most of their leading bytes in common with their neighbours. All first bytes are put together, then all
+second ones, and so on, so a fast codec leaves little of them. Nothing is lost, and nothing derived from a state is sent.
 """
 
 import struct
@@ -16,7 +16,7 @@ from model_check.engines.spark.worker.core import PADDING, Packed
 
 _COUNT = struct.Struct("<I")
 MOST_STATES = 1 << 22
-"""States in one message: those of a few tens of megabytes are sorted, and held, at a time."""
+"""The most states in one message: a few tens of megabytes are sorted and held at a time."""
 
 
 @cache
