@@ -466,6 +466,27 @@ def end_offset_names_the_epoch_before_it(log: Log, epoch: Epoch) -> bool:
     return named == (epoch if end == log.start_offset else log.epoch_at(Offset(end - 1)))
 
 
+# ---- first_above: the lookup of KIP-101 as it was published
+
+
+@law("The first record above an epoch lies in the log, or is where the log ends.")
+def first_above_is_bounded(log: Log, epoch: Epoch) -> bool:
+    return log.start_offset <= log.first_above(epoch) <= log.end_offset
+
+
+@law("It is above.", given=lambda log, epoch: log.first_above(epoch) < log.end_offset)
+def first_above_is_above(log: Log, epoch: Epoch) -> bool:
+    return log.epoch_at(log.first_above(epoch)) > epoch
+
+
+@law(
+    "No record before it is above.",
+    given=lambda log, offset, epoch: log.start_offset <= offset < log.first_above(epoch),
+)
+def before_first_above_nothing_is_above(log: Log, offset: Offset, epoch: Epoch) -> bool:
+    return log.epoch_at(offset) <= epoch
+
+
 # ---- largest_epoch_up_to: the answer as KIP-279 designed it
 
 

@@ -3,11 +3,18 @@
 A busy machine is no reason to fail.
 """
 
+import signal
+
 import pytest
 from hypothesis import settings
 
 settings.register_profile("no-deadline", settings.get_profile(settings.get_current_profile_name()), deadline=None)
 settings.load_profile("no-deadline")
+
+if (
+    signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+):  # a shell starts background jobs so, and Ctrl-C is what some tests send
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 OF_SESSION, OF_MODULE = ("spark",), ("unweakened", "explored", "answered", "kept", "induction")
 """Fixtures that take long to make. With `--dist loadgroup`, tests that ask for the same one run in one process."""

@@ -29,6 +29,11 @@ ASSUMED: dict[str, tuple[Callable[..., bool], ...]] = {
         laws.agreement_ends_after_a_common_record,
         laws.agreement_is_maximal,
     ),
+    "first_above": (
+        laws.first_above_is_bounded,
+        laws.first_above_is_above,
+        laws.before_first_above_nothing_is_above,
+    ),
     "end_offset_for_epoch": (
         laws.no_end_above_the_latest_epoch,
         laws.latest_epoch_ends_with_the_log,
@@ -103,6 +108,18 @@ class SymbolicLog:
 
     def largest_epoch_up_to(self, epoch: Any) -> EpochEndOffset:
         return self._search("largest_epoch_up_to", epoch)
+
+    def first_above(self, epoch: Any) -> SymbolicInt:
+        asked = number(epoch)
+
+        def search() -> tuple[SymbolicInt, Any]:
+            return SymbolicInt(fresh("first above")), (self, asked)
+
+        def learn() -> None:
+            _assume_laws("first_above", {"log": self, "epoch": SymbolicInt(asked)})
+
+        found: SymbolicInt = remembered(("first_above", id(self), asked.get_id()), search, learn)[0]
+        return found
 
     def read(self, start: Any, limit: int) -> tuple[Record, ...]:
         """The records in batches of one. Forks at every record that may or may not be there, so `limit` must be known."""

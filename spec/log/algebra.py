@@ -50,6 +50,9 @@ class Log(Protocol):
     def largest_epoch_up_to(self, epoch: Epoch) -> EpochEndOffset:
         """The largest epoch up to `epoch` and its end, as KIP-279 designed it: defined for every epoch."""
 
+    def first_above(self, epoch: Epoch) -> Offset:
+        """The offset of the first record of an epoch above `epoch`; the log's end if there is none. No broker asks."""
+
     def read(self, start: Offset, limit: int) -> Batches:
         """At most `limit` records from `start` on, in batches. **Kafka:** `UnifiedLog.read`."""
 

@@ -32,6 +32,12 @@ class EpochLog(NamedTuple):
     def largest_epoch_up_to(self, epoch: Epoch) -> EpochEndOffset:
         return self.epoch_history.largest_epoch_up_to(epoch, self.end_offset)
 
+    def first_above(self, epoch: Epoch) -> Offset:
+        if self.start_offset == self.end_offset:
+            return self.end_offset
+        entries = self.epoch_history.between(self.start_offset, self.end_offset)
+        return next((entry.start_offset for entry in entries if entry.leader_epoch > epoch), self.end_offset)
+
     def read(self, start: Offset, limit: int) -> tuple[Batch, ...]:
         end = min(self.end_offset, Offset(start + limit))
         if start < self.start_offset or start >= end:

@@ -50,6 +50,10 @@ class RecordLog(NamedTuple):
     def largest_epoch_up_to(self, epoch: Epoch) -> EpochEndOffset:
         return self.epoch_history.largest_epoch_up_to(epoch, self.end_offset)
 
+    def first_above(self, epoch: Epoch) -> Offset:
+        above = (position for position, record in enumerate(self.records) if record.leader_epoch > epoch)
+        return Offset(self.start_offset + next(above, len(self.records)))
+
     def read(self, start: Offset, limit: int) -> tuple[Record, ...]:
         position = start - self.start_offset
         return self.records[position : position + limit] if position >= 0 else ()

@@ -6,13 +6,11 @@ this epoch end in your log?" (OffsetForLeaderEpoch) and returns the answer. The 
 """
 
 from collections.abc import Callable
-from itertools import takewhile
 from typing import TypeAlias
 
 from spec.broker.rules.fetcher import start_at_high_watermark
 from spec.broker.rules.truncation import truncation_step
 from spec.log.algebra import Log
-from spec.log.batch import count_records
 from spec.values import (
     NO_EPOCH,
     UNDEFINED_EPOCH_END,
@@ -90,9 +88,7 @@ def look_up_in_records(log: Log, epoch: Epoch) -> EpochEndOffset:
         return UNDEFINED_EPOCH_END
     if epoch == log.latest_epoch:
         return EpochEndOffset(NO_EPOCH, log.end_offset)
-    records = log.read(log.start_offset, log.end_offset - log.start_offset)
-    before = count_records(tuple(takewhile(lambda batch: batch.leader_epoch <= epoch, records)))
-    end = Offset(log.start_offset + before)
+    end = log.first_above(epoch)
     is_in_log = end < log.end_offset or log.latest_epoch > epoch
     return EpochEndOffset(NO_EPOCH, end) if is_in_log else UNDEFINED_EPOCH_END
 
