@@ -11,9 +11,8 @@ from hypothesis import settings
 settings.register_profile("no-deadline", settings.get_profile(settings.get_current_profile_name()), deadline=None)
 settings.load_profile("no-deadline")
 
-if (
-    signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-):  # a shell starts background jobs so, and Ctrl-C is what some tests send
+# A shell's background jobs ignore Ctrl-C, which some tests send.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 OF_SESSION, OF_MODULE = ("spark",), ("unweakened", "explored", "answered", "kept", "induction")
