@@ -168,7 +168,7 @@ def _docs_of_releases(module: ModuleType) -> dict[str, str]:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) and isinstance(words, str):
             protocol = getattr(module, statement.targets[0].id)
             if hasattr(protocol, "name"):
-                docs[protocol.name] = " ".join(words.split())
+                docs.setdefault(protocol.name, " ".join(words.split()))
     return docs
 
 

@@ -77,12 +77,10 @@ BROKER_0_11 = replace(
     check_sequences=producers.check_batch,
     awaits=high_watermark.awaited_if_caught_up,
 )
-"""KIP-101: a new follower asks where its last epoch ends. KIP-98: idempotent producers. KAFKA-4485 (0.10.2).
-
-**Leaves out:** that up to 2.0 the epoch history ignores an epoch that is smaller than its latest (read from kafka_2.12
-0.11.0.0 and 2.0.0). Here it takes it and drops the larger ones, as Kafka does since 2.1 (read from 2.1.0). The two differ
-only where the epochs of a log go back.
-"""
+"""KIP-101: a new follower asks where its last epoch ends. KIP-98: idempotent producers. KAFKA-4485 (0.10.2)."""
+# It leaves out that up to 2.0 the epoch history ignores an epoch that is smaller than its latest (read from kafka_2.12
+# 0.11.0.0 and 2.0.0). Here it takes it and drops the larger ones, as Kafka does since 2.1 (read from 2.1.0). The two differ
+# only where the epochs of a log go back.
 
 BROKER_1_0 = replace(BROKER_0_11, name="1.0")
 """Nothing here changed."""
