@@ -162,7 +162,7 @@ def _notes(name: str) -> list[str]:
 def _docs_of_releases(module: ModuleType) -> dict[str, str]:
     """The docstring below each release in its table, by the name of the release."""
     body = ast.parse(inspect.getsource(module)).body
-    docs = {}
+    docs: dict[str, str] = {}
     for statement, following in pairwise(body):
         words = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant) and following.value.value
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) and isinstance(words, str):
