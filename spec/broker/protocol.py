@@ -55,8 +55,11 @@ class BrokerProtocol:
     takes_registration: Callable[[BrokerLifecycle, BrokerRegistrationResponse], bool]
     """From which answers a starting broker takes its broker epoch."""
 
-    acts_on_metadata: Callable[[Offset, Offset], bool]
+    acts_on_metadata: Callable[[BrokerLifecycle, Offset, Offset], bool]
     """When a broker that has just started begins to act on metadata."""
+
+    opens_ports: Callable[[BrokerLifecycle], bool]
+    """When a broker that has just started answers other brokers and clients."""
 
     takes_announcement: Callable[[Epoch, LeaderIsr, Epoch, PartitionEpoch], bool]
     """Which announcements of the partition a replica accepts."""

@@ -28,7 +28,8 @@ from spec.log import local_log, producers
 BROKER_0_10 = BrokerProtocol(
     name="0.10",
     takes_registration=lifecycle.answers_this_incarnation,
-    acts_on_metadata=leadership.has_caught_up,
+    acts_on_metadata=lifecycle.acts_once_registered,
+    opens_ports=lifecycle.opens_ports_at_once,
     takes_announcement=announcement.takes_later_leader_epoch,
     announced_isr=announcement.apply_partition,
     start_leading=leadership.start_leading,
@@ -159,13 +160,16 @@ BROKER_3_4 = replace(BROKER_3_3, name="3.4")
 BROKER_3_5 = replace(
     BROKER_3_4,
     name="3.5",
+    acts_on_metadata=lifecycle.acts_once_caught_up,
+    opens_ports=lifecycle.opens_ports_once_unfenced,
     check_replica_epoch=fencing.check_replica_epoch,
     is_eligible=membership.eligible_in_its_broker_epoch,
     asks_for_isr=request.ask_for_isr_by_broker_epoch,
     names_broker_epoch=fencing.name_broker_epoch,
     high_watermark_when_diverging=fetcher.keep_high_watermark,
 )
-"""KIP-903: broker epochs in Fetch and AlterPartition. KAFKA-14704 repaired."""
+"""KIP-903: broker epochs in Fetch and AlterPartition. KAFKA-14704 repaired. A starting
+broker acts on metadata before it is registered, and opens its ports when it is unfenced."""
 
 BROKER_3_6 = replace(
     BROKER_3_5,

@@ -3,7 +3,17 @@
 Many restore the rule of an older release; the others were never in a release.
 """
 
-from spec.broker.rules import divergence, epoch_lookup, fencing, fetcher, followers, high_watermark, leadership, offsets
+from spec.broker.rules import (
+    divergence,
+    epoch_lookup,
+    fencing,
+    fetcher,
+    followers,
+    high_watermark,
+    leadership,
+    lifecycle,
+    offsets,
+)
 from spec.broker.rules.fetcher import FetchState, is_fetching
 from spec.broker.rules.followers import FollowerState
 from spec.broker.rules.isr import announcement, errors, membership, proposal
@@ -15,7 +25,7 @@ from spec.mutation import Mutant
 from spec.values import UNKNOWN_OFFSET, BrokerEpoch, Epoch, Offset, PartitionEpoch
 
 
-def takes_any_registration(lifecycle: BrokerLifecycle, response: BrokerRegistrationResponse) -> bool:
+def takes_any_registration(incarnation: BrokerLifecycle, response: BrokerRegistrationResponse) -> bool:
     """Take every answer to a registration, even another incarnation's. **Kafka:** no release."""
     return True
 
@@ -62,9 +72,15 @@ BROKER_MUTANTS = (
     Mutant(
         "act-on-old-metadata",
         "acts_on_metadata",
-        leadership.acts_on_any_metadata,
+        lifecycle.acts_on_any_metadata,
         "a starting broker acts on old metadata",
         traits=(("acts_on_old_metadata", True),),
+    ),
+    Mutant(
+        "open-ports-at-once",
+        "opens_ports",
+        lifecycle.opens_ports_at_once,
+        "a starting broker answers before it is unfenced",
     ),
     Mutant("take-old-announcement", "takes_announcement", takes_any_announcement, "older announcements are taken"),
     Mutant(

@@ -267,7 +267,7 @@ class Board:
     def image_for(self, broker: BrokerId, cluster: Cluster) -> Image:
         """The parts of the metadata that a broker uses."""
         if self.reduces(Reduction.UNREAD_FIELDS):
-            return image_for(broker, cluster, self.keeps_its_past(broker))
+            return image_for(broker, cluster, self.reads_its_registration(broker))
         return Image(cluster.topic, cluster.brokers)
 
     def _is_told(self, broker: BrokerId, inbox: Inbox, decision: ZkDecision | None) -> Inbox:
@@ -302,6 +302,14 @@ class Board:
             return []
         return [when(lambda role: nothing_pending(role.isr), self.slots.role[leader])]
 
+    def answers(self, broker: BrokerId, process: Process) -> bool:
+        """Whether a broker is up and answers other brokers and clients."""
+        return process.up and self.rules[broker].protocol.opens_ports(process.life)
+
+    def answering(self, broker: BrokerId) -> Local:
+        """The guard of every request to a broker: it is up and answers."""
+        return when(partial(self.answers, broker), self.slots.process[broker])
+
     def held(self, broker: BrokerId) -> tuple[Slot, ...]:
         """The slots of a broker's partition, in the order of `party.Held`."""
         slots = self.slots
@@ -334,6 +342,10 @@ class Board:
     def keeps_its_past(self, broker: BrokerId) -> bool:
         """Whether a starting broker may act on metadata that are already out of date."""
         return self.rules[broker].protocol.acts_on_old_metadata
+
+    def reads_its_registration(self, broker: BrokerId) -> bool:
+        """Whether a starting broker may act on metadata that do not show its registration yet."""
+        return self.keeps_its_past(broker) or self.parameters["slow_registrations"] > 0
 
 
 def cluster_after(decision: AnyDecision) -> AnyCluster:

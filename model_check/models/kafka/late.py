@@ -75,7 +75,7 @@ def _add_request(board: Board, follower: BrokerId, leader: BrokerId, request: Vi
         events=[Note(follower, f"sends a fetch to {leader} that takes long")],
         guards=[
             when(fetches_from(leader), request),
-            when(lambda process: process.up, slots.process[leader]),
+            board.answering(leader),
         ],
         effects=[then(late, send, late, slots.fetcher[follower], request), board.spend("late_fetches")],
     )
@@ -126,7 +126,7 @@ def _add_handling(board: Board, follower: BrokerId, leader: BrokerId) -> None:
         events=[Message(follower, leader, "Fetch, sent long ago")],
         guards=[
             when(lambda fetch: fetch.state == Under.SENT and fetch.leader == leader, late),
-            when(lambda process: process.up, slots.process[leader]),
+            board.answering(leader),
             *board.not_writing(leader),
         ],
         effects=[then(led, serve, *led, *serving, late), then(late, answer, *answer_reads)],

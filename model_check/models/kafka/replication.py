@@ -73,7 +73,7 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
     reads = (*written, slots.process[leader])
     leads = [
         when(lambda role: role.leader == leader, slots.role[leader]),
-        when(lambda process: process.up, slots.process[leader]),
+        board.answering(leader),
         *board.not_writing(leader),
     ]
 
@@ -216,7 +216,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     fetching = (slots.log[follower], slots.fetcher[follower])
     guards = [
         when(fetches_from(leader), request),
-        when(lambda process: process.up, slots.process[leader]),
+        board.answering(leader),
         *board.not_writing(leader),
         *free_to_ask(board, follower, leader),
     ]
@@ -346,7 +346,7 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
         events=[Message(follower, leader, "where does it end?"), Message(leader, follower, "an epoch and an offset")],
         guards=[
             when(_asks(leader), request),
-            when(lambda process: process.up, slots.process[leader]),
+            board.answering(leader),
             *board.not_writing(leader),
             *free_to_ask(board, follower, leader),
         ],

@@ -46,6 +46,12 @@ PARAMETERS = (
     ),
     Parameter("reassignments", 0, "how many times a reassignment may begin or be cancelled", minimum=0),
     Parameter("late_registrations", 0, "how many times a registration may arrive a second time, long after", minimum=0),
+    Parameter(
+        "slow_registrations",
+        0,
+        "how many times a registration may take so long that the started broker acts before (3.5 and later)",
+        minimum=0,
+    ),
     Parameter("failovers", 0, "how many times the controller may be replaced (up to 2.8)", minimum=0),
     Parameter(
         "lost_confirmations",
@@ -119,7 +125,7 @@ def releases_of(parameters: dict[str, Any]) -> tuple[str, ...]:
 
 
 ONLY_ZOOKEEPER = ("failovers", "lost_confirmations")
-ONLY_KRAFT = ("late_registrations", "without_elr")
+ONLY_KRAFT = ("late_registrations", "slow_registrations", "without_elr")
 
 
 def _check_era(releases: tuple[str, ...], parameters: dict[str, Any]) -> None:

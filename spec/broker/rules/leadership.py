@@ -1,9 +1,9 @@
-"""Whether a replica leads, how it becomes leader, and when a started broker acts on metadata."""
+"""Whether a replica leads, and how it becomes leader."""
 
 import typing
 
 from spec.log.algebra import LogT
-from spec.values import BrokerId, Epoch, LeaderAndIsr, Offset
+from spec.values import BrokerId, Epoch, LeaderAndIsr
 
 
 def is_leader(self_id: BrokerId, role: LeaderAndIsr) -> bool:
@@ -30,25 +30,6 @@ def start_leading_with_epoch_entry(log: LogT, epoch: Epoch) -> LogT:
     **Kafka:** `Partition.makeLeader` (KAFKA-7415, since 2.0.1 and 2.1).
     """
     return log.open_epoch(epoch)
-
-
-def has_caught_up(metadata_end: Offset, end_at_start: Offset) -> bool:
-    """Whether a broker that has just started acts on its metadata: only once it has read all that was committed at its
-    start.
-
-    Otherwise it would replay its past, and lead again in an epoch in which an earlier incarnation of it has led. That epoch
-    would then have two histories, which a comparison of epochs cannot tell apart.
-
-    Parameters: the end of the metadata log that it has read, and the end that it learned when it started.
-
-    **Kafka:** `MetadataLoader.stillNeedToCatchUp`, `BrokerServer.startup`; `BrokerMetadataListener` before 3.4.
-    """
-    return metadata_end >= end_at_start
-
-
-def acts_on_any_metadata(metadata_end: Offset, end_at_start: Offset) -> bool:
-    """A broker that has just started acts on the metadata that it has read so far. **Kafka:** no release."""
-    return True
 
 
 class StartLeading(typing.Protocol):

@@ -1,10 +1,10 @@
-"""A broker's incarnation: its state, and which answers to its registration it takes."""
+"""A broker's incarnation: its state, which answers to its registration it takes, and when it takes part."""
 
 from enum import Enum
 from typing import NamedTuple
 
 from spec.messages.broker_registration import BrokerRegistrationResponse
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Incarnation
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Incarnation, Offset
 
 
 class BrokerState(Enum):
@@ -39,3 +39,60 @@ def answers_this_incarnation(lifecycle: BrokerLifecycle, response: BrokerRegistr
     **Kafka:** the connection and its correlation id; a restarted process has new ones.
     """
     return response.incarnation == lifecycle.incarnation
+
+
+# ---- when a broker that has just started takes part
+
+
+def acts_once_caught_up(lifecycle: BrokerLifecycle, metadata_end: Offset, end_at_start: Offset) -> bool:
+    """Whether a broker that has just started acts on its metadata: only once it has read all that was committed at its
+    start.
+
+    Otherwise it would replay its past, and lead again in an epoch in which an earlier incarnation of it has led. That epoch
+    would then have two histories, which a comparison of epochs cannot tell apart.
+
+    The rule does not ask whether the incarnation is registered. While the session of the one before is valid, the controller
+    refuses the registration, and the metadata still show the one before in its place. See `opens_ports_once_unfenced`.
+
+    Parameters: the incarnation; the end of the metadata log that it has read, and the end that it learned when it started.
+
+    **Kafka:** `MetadataLoader.stillNeedToCatchUp`; `BrokerServer.startup`, which installs the metadata publishers before it
+    waits for the registration (since 3.5; read from 3.5.2, 3.9.2 and 4.4.0).
+    """
+    return metadata_end >= end_at_start
+
+
+def acts_once_registered(lifecycle: BrokerLifecycle, metadata_end: Offset, end_at_start: Offset) -> bool:
+    """As `acts_once_caught_up`, and the incarnation has read its own registration, by the controller's word.
+
+    **Kafka:** `BrokerServer.startup`, which waits for `BrokerLifecycleManager.initialCatchUpFuture` before
+    `BrokerMetadataListener.startPublishing`: 3.0 to 3.4 (read from 3.0.2, 3.2.3, 3.3.2 and 3.4.1). Up to 2.8 the controller
+    sends requests to registered brokers only.
+    """
+    return lifecycle.state != BrokerState.STARTING and acts_once_caught_up(lifecycle, metadata_end, end_at_start)
+
+
+def acts_on_any_metadata(lifecycle: BrokerLifecycle, metadata_end: Offset, end_at_start: Offset) -> bool:
+    """A broker that has just started acts on the metadata that it has read so far. **Kafka:** no release."""
+    return True
+
+
+def opens_ports_at_once(lifecycle: BrokerLifecycle) -> bool:
+    """A broker answers other brokers and clients as soon as it acts on metadata.
+
+    **Kafka:** `BrokerServer.startup`: `SocketServer.enableRequestProcessing` comes before `setReadyToUnfence`, up to 3.4.
+    """
+    return True
+
+
+def opens_ports_once_unfenced(lifecycle: BrokerLifecycle) -> bool:
+    """Whether a broker that has just started answers other brokers and clients: only once it has been unfenced.
+
+    Until then nobody can hear from it that it leads. That matters where it acts before it is registered: it may lead its old
+    epoch again, with a log that has lost records, and its followers would truncate theirs. A broker that is fenced later
+    goes on answering.
+
+    **Kafka:** `BrokerServer.startup`: `SocketServer.enableRequestProcessing` comes after the first unfencing, since 3.5
+    (read from 3.5.2, 3.9.2 and 4.4.0).
+    """
+    return lifecycle.state not in (BrokerState.STARTING, BrokerState.RECOVERY)

@@ -1,7 +1,9 @@
 """Brokers stop, lose their power, start again, register and are unfenced.
 
 Two events are one step where no property depends on the state in between: a broker that shall stop asks the controller at
-once; a broker that starts registers at once, because until then it behaves like one that is down.
+once; a broker that starts registers at once. With `--slow-registrations` it may start first, act on the metadata that it
+finds as far as its release allows, and register later: the controller refuses a new incarnation while the session of the one
+before is valid.
 """
 
 from collections.abc import Callable
@@ -14,7 +16,7 @@ from model_check.models.kafka.cluster import NOW, is_the_choice, registered
 from model_check.models.kafka.kraft.control import heartbeat, is_up_as_registered
 from model_check.models.kafka.kraft.metadata import apply_image, has_read
 from model_check.models.kafka.kraft.reading import NOT_READING, Reading
-from model_check.models.kafka.kraft.state import answer_of, appended, cluster_of, controller_state
+from model_check.models.kafka.kraft.state import END, answer_of, appended, cluster_of, controller_state
 from model_check.models.kafka.late import gone_with
 from model_check.models.kafka.party import Held
 from model_check.models.kafka.stopping import add_power_loss, down_after_clean_stop, without_memory
@@ -22,6 +24,7 @@ from model_check.models.kafka.values import (
     NO_TOPIC,
     Change,
     Cluster,
+    Image,
     Process,
 )
 from spec.broker.lifecycle import (
@@ -152,6 +155,10 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
 def _add_way_back(board: Board, replica: BrokerId, most: int) -> None:
     for successor in board.brokers:
         _add_registration(board, replica, successor)
+        if board.parameters["slow_registrations"]:
+            _add_slow_registration(board, replica, successor)
+    if board.parameters["slow_registrations"]:
+        _add_start(board, replica)
     if board.parameters["late_registrations"]:
         _add_late_answer(board, replica)
     for steps in range(most + 1):
@@ -220,6 +227,55 @@ def _add_registration(board: Board, replica: BrokerId, successor: BrokerId) -> N
     )
 
 
+def _add_start(board: Board, replica: BrokerId) -> None:
+    """A broker starts, and reads the metadata as they are now; its registration is under way."""
+    slots = board.slots
+
+    def start(process: Process) -> object:
+        return REFUSED if process.up else Process(True, _next_life(process))
+
+    reading = slots.reading[replica]
+    first = then(reading, lambda cluster: (board.image_for(replica, cluster),), slots.cluster)
+    board.model.action(
+        "Start",
+        {"broker": replica},
+        events=[Note(replica, "starts, and is not registered yet")],
+        guards=[when(lambda cluster: cluster.topic != NO_TOPIC, slots.cluster)],
+        effects=[
+            then(slots.process[replica], start, slots.process[replica]),
+            *([] if board.keeps_its_past(replica) else [first]),
+            board.spend("slow_registrations"),
+        ],
+    )
+
+
+def _add_slow_registration(board: Board, replica: BrokerId, successor: BrokerId) -> None:
+    """A broker that has started is registered, once the session of its earlier incarnation has expired."""
+    slots = board.slots
+    reads = (slots.cluster, slots.process[replica])
+
+    def register(cluster: Cluster, process: Process) -> Cluster | None:
+        if not process.up or process.life.broker_epoch != NO_BROKER_EPOCH:
+            return None
+        step = _registers(board, cluster, process.life, successor)
+        after = cluster_of(step.state)
+        return after if appended(step) and is_the_choice(cluster, after, successor, replica) else None
+
+    def answered(cluster: Cluster, process: Process) -> Process:
+        response = answer_of(_registers(board, cluster, process.life, successor))
+        assert isinstance(response, BrokerRegistrationResponse)
+        return process._replace(life=_hears(board, replica, process.life, response))
+
+    decided = board.decided(board.decision(f"registered started {replica} succeeded by {successor}", register, *reads))
+    board.model.action(
+        "RegisterStarted",
+        {"broker": replica, "successor": successor},
+        events=[Message(replica, CONTROLLER, "registration"), Message(CONTROLLER, replica, "its broker epoch")],
+        guards=[decided.guard],
+        effects=[*decided.effects, then(slots.process[replica], answered, *reads)],
+    )
+
+
 def _add_late_registration(board: Board, replica: BrokerId) -> None:
     """A registration arrives a second time, long after the first. The broker does not hear the answer."""
 
@@ -278,6 +334,16 @@ def _add_late_answer(board: Board, replica: BrokerId) -> None:
 
 def _add_first_image(board: Board, replica: BrokerId, steps: int, change: View) -> None:
     slots, held = board.slots, board.held(replica)
+    protocol = board.rules[replica].protocol
+
+    def is_registered(change: Change, process: Process) -> bool:
+        return not board.reads_its_registration(replica) or _shows_registration(change.after, process)
+
+    def may_act(change: Change | None, process: Process) -> bool:
+        if change is None or not process.up or process.published:
+            return False
+        life = _told_to_recover(protocol, process.life) if is_registered(change, process) else process.life
+        return protocol.acts_on_metadata(life, END, END)
 
     def take(change: Change | None, process: Process, *before: Any) -> object:
         return REFUSED if change is None else apply_image(board, replica, None, change.after, Held(*before), process)
@@ -286,21 +352,30 @@ def _add_first_image(board: Board, replica: BrokerId, steps: int, change: View) 
         "TakeFirstImage",
         {"broker": replica, "decisions": steps},
         events=[Note(replica, "has caught up with the metadata")],
-        guards=[
-            when(lambda change: change is not None, change),
-            when(lambda process: process.up and not process.published, slots.process[replica]),
-        ],
+        guards=[when(may_act, change, slots.process[replica])],
         effects=[
             then(held, take, change, slots.process[replica], *held),
-            then(slots.process[replica], partial(_ready, board.rules[replica].protocol), slots.process[replica]),
+            then(slots.process[replica], partial(_ready, protocol), slots.process[replica]),
             has_read(board, replica, steps),
         ],
     )
 
 
-def _ready(protocol: BrokerProtocol, process: Process) -> Process:
+def _shows_registration(image: Image, process: Process) -> bool:
+    known = {(entry.broker, entry.broker_epoch) for entry in image.brokers}
+    return (process.life.broker, process.life.broker_epoch) in known
+
+
+def _told_to_recover(protocol: BrokerProtocol, life: BrokerLifecycle) -> BrokerLifecycle:
+    """The incarnation once the controller has answered that it has read its registration; one without has no heartbeat."""
+    if life.broker_epoch == NO_BROKER_EPOCH:
+        return life
     caught_up = BrokerHeartbeatResponse(Error.NONE, is_caught_up=True, is_fenced=True)
-    life = handle_broker_heartbeat_response(protocol, process.life, caught_up, NOW).state
+    return handle_broker_heartbeat_response(protocol, life, caught_up, NOW).state
+
+
+def _ready(protocol: BrokerProtocol, process: Process) -> Process:
+    life = _told_to_recover(protocol, process.life)
     return process._replace(life=set_ready_to_unfence(life).state, published=True)
 
 
@@ -313,7 +388,11 @@ def _add_unfencing(board: Board, replica: BrokerId, successor: BrokerId) -> None
         unread = max(0, len(reading) - 1)
         return heartbeat(board, cluster, process, unread, successor, shutdown=False)
 
+    def recovering(process: Process) -> Process:
+        return process._replace(life=_told_to_recover(_protocol(board, process.life), process.life))
+
     def unfence(cluster: Cluster, process: Process, reading: Reading = NOT_READING) -> Cluster | None:
+        process = recovering(process)
         comes_back = process.published and process.life.state in (BrokerState.RECOVERY, BrokerState.RUNNING)
         if not comes_back or not registered(cluster, replica).fenced:
             return None
@@ -324,13 +403,12 @@ def _add_unfencing(board: Board, replica: BrokerId, successor: BrokerId) -> None
     def answered(cluster: Cluster, process: Process, reading: Reading = NOT_READING) -> Process:
         answer = answer_of(ask(cluster, process, reading))
         assert isinstance(answer, BrokerHeartbeatResponse)
-        return process._replace(
-            life=handle_broker_heartbeat_response(_protocol(board, process.life), process.life, answer, NOW).state
-        )
+        life = recovering(process).life
+        return process._replace(life=handle_broker_heartbeat_response(_protocol(board, life), life, answer, NOW).state)
 
     decided = board.decided(board.decision(f"unfenced {replica} succeeded by {successor}", unfence, *reads))
     guards = [decided.guard]
-    if board.keeps_its_past(replica):
+    if board.reads_its_registration(replica):
         guards.append(_has_read_its_registration(board, replica))
     board.model.action(
         "Unfence",
@@ -343,7 +421,7 @@ def _add_unfencing(board: Board, replica: BrokerId, successor: BrokerId) -> None
 
 def _has_read_its_registration(board: Board, replica: BrokerId) -> Local:
     def read(cluster: Cluster, reading: Reading) -> bool:
-        return registered(cluster, replica) in reading[0].brokers
+        return reading != NOT_READING and registered(cluster, replica) in reading[0].brokers
 
     slots = board.slots
     view = board.model.view("has read its registration", read, slots.cluster, slots.reading[replica], key=replica)

@@ -40,6 +40,7 @@ HEALING = (
     weak("StopCleanly", of=("broker",)),
     weak("StopWithoutLeave", of=("broker",)),
     weak("Register", of=("broker",)),
+    weak("RegisterStarted", of=("broker",)),
     weak("TakeFirstImage", of=("broker",)),
     weak("Unfence", of=("broker",)),
 )

@@ -212,13 +212,13 @@ def _logs(board: Board) -> None:
 
 
 def _in_office(board: Board) -> dict[BrokerId, View]:
-    """Whether a broker leads, and the controller says so too."""
+    """Whether a broker leads and answers, and the controller says so too."""
     slots = board.slots
 
     def in_office(cluster: AnyCluster, role: Role, process: Process, broker: BrokerId) -> bool:
         topic = cluster.topic
         own = role.leader == broker and role.leader_epoch == topic.leader_epoch
-        return topic != NO_TOPIC and topic.leader == broker and own and process.up
+        return topic != NO_TOPIC and topic.leader == broker and own and board.answers(broker, process)
 
     return {
         broker: board.model.view(
