@@ -69,7 +69,8 @@ class Partition(NamedTuple, Generic[LogT]):
     """The state of one replica. `leader`, `leader_epoch` and `isr.partition_epoch` are those of the last announcement taken.
 
     Only a leader uses `isr` (its members and a pending proposal), `epoch_start` (its log end when its epoch began),
-    `followers` and `waiting`. Only a follower uses `fetcher`. `first_unstable_offset`: the first offset of an open
+    `followers` and `waiting`. Only a follower uses `fetcher`. `request_in_flight`: the last AlterPartition request is
+    unanswered; a new role does not change that. `first_unstable_offset`: the first offset of an open
     transaction.
     """
 
@@ -84,6 +85,7 @@ class Partition(NamedTuple, Generic[LogT]):
     fetcher: FetchState = NOT_FETCHING
     producers: Producers = ()
     first_unstable_offset: Offset = UNKNOWN_OFFSET
+    request_in_flight: bool = False
 
 
 Handled: TypeAlias = Step[Partition[LogT], Effect]

@@ -135,6 +135,9 @@ class BrokerProtocol:
     asks_for_isr: Callable[[AlterPartitionRequest], IsrRequest]
     """How it asks for another ISR, and what the request says about the members."""
 
+    may_ask: Callable[[bool], bool]
+    """Whether it may ask for an ISR while its last request is unanswered."""
+
     on_isr_error: OnIsrError
     """What the leader does after a refusal."""
 

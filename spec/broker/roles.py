@@ -125,7 +125,8 @@ def leave(broker: Broker, partition: Partition[LogT]) -> Handled[LogT]:
     **Kafka:** `ReplicaManager.stopPartitions`, `Partition.delete`.
     """
     gone = complete_waiting(broker, partition._replace(leader=NO_LEADER, followers=(), epoch_start=UNKNOWN_OFFSET))
-    empty = Partition(partition.partition_id, restart(partition.local, Offset(0)))
+    asking = partition.request_in_flight
+    empty = Partition(partition.partition_id, restart(partition.local, Offset(0)), request_in_flight=asking)
     return Step(empty, (*gone.effects, Persist(LogDeleted())))
 
 

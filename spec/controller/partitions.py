@@ -42,14 +42,17 @@ def handle_alter_partition(
 
     Errors, the first that applies: `STALE_BROKER_EPOCH`, `UNKNOWN_TOPIC_OR_PARTITION`, those of `check_controller_ahead`,
     `check_proposer` and `check_proposal`, then `INELIGIBLE_REPLICA` or `OPERATION_NOT_ATTEMPTED`. If the proposal ends a
-    reassignment and with it the proposer's leadership, the proposal is applied, and answered `NEW_LEADER_ELECTED`.
+    reassignment and with it the proposer's leadership, the proposal is applied, and answered `NEW_LEADER_ELECTED`. A refusal
+    may be a decision, too, see `ControllerProtocol.ends_refused`.
 
     **Kafka:** `ReplicationControlManager.alterPartition`.
     """
     error = check_alter_partition_request(controller, state.image, request)
     partition = partition_of(state.image, request.partition_id)
     if partition is None or error != Error.NONE:
-        return Step(state, (Reply(AlterPartitionResponse(error, request.partition_id)),))
+        ends = partition is not None and controller.protocol.ends_refused(error)
+        records = (PartitionChangeRecord(request.partition_id),) if ends else ()
+        return decide(state, records, AlterPartitionResponse(error, request.partition_id))
     target = unchanged(partition)._replace(isr=proposed_isr(request), recovery=request.recovery)
     acceptable = acceptable_leaders(controller, state.image.brokers, NOBODY, NOBODY)
     before = PartitionRecord(request.partition_id, partition)

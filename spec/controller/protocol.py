@@ -73,6 +73,9 @@ class ControllerProtocol:
     eligible_for_isr: Callable[[tuple[BrokerRegistration, ...], IsrMember], bool]
     """Whether a proposed member may be in the ISR."""
 
+    ends_refused: Callable[[Error], bool]
+    """Which refusals of a proposal are written to the partition, so that no other copy of it can be granted."""
+
     moved_away: Callable[[AlterPartitionRequest], Error]
     """The answer to a leader that loses the leadership by its own proposal."""
 

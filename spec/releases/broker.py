@@ -53,6 +53,7 @@ BROKER_0_10 = BrokerProtocol(
     propose=proposal.propose,
     counted_isr=proposal.maximal_isr,
     asks_for_isr=request.write_isr,
+    may_ask=request.asks_at_any_time,
     on_isr_error=errors.roll_back_always,
     names_broker_epoch=fencing.name_no_broker_epoch,
     names_epochs=fetcher.name_no_epoch,
@@ -136,9 +137,13 @@ BROKER_2_8 = replace(
 """KIP-595 in the follower: it truncates by the answer to a fetch. With two bugs, KAFKA-13141 and KAFKA-14704."""
 
 BROKER_3_0 = replace(
-    BROKER_2_8, name="3.0", divergence=divergence.diverges_within_log, counts_fetch=divergence.count_unless_diverging
+    BROKER_2_8,
+    name="3.0",
+    divergence=divergence.diverges_within_log,
+    counts_fetch=divergence.count_unless_diverging,
+    may_ask=request.asks_once_answered,
 )
-"""KAFKA-13141 and KAFKA-12996 repaired."""
+"""KAFKA-13141 and KAFKA-12996 repaired. A leader has one request for an ISR in flight."""
 
 BROKER_3_1 = replace(BROKER_3_0, name="3.1", on_isr_error=errors.roll_back_if_not_attempted)
 BROKER_3_2 = replace(BROKER_3_1, name="3.2", on_isr_error=errors.give_up_if_invalid)
@@ -221,13 +226,15 @@ NEWEST = BROKER_4_4
 BROKER_NEXT = replace(
     NEWEST,
     name="next",
+    acts_on_metadata=lifecycle.acts_once_registered,
     announced_isr=announcement.apply_news,
     knows_followers=followers.knows_followers_if_no_epoch_was_missed,
     joins=membership.joins_under_min_isr_if_caught_up,
 )
 """The newest release with its known defects repaired.
 
-Follower states kept over missed epochs; proposals dropped for metadata that are not new; KAFKA-19996.
+Follower states kept over missed epochs; proposals dropped for metadata that are not new; fetches before the registration;
+KAFKA-19996.
 """
 
 BROKER_RELEASES: tuple[BrokerProtocol, ...] = tuple(

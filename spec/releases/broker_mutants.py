@@ -77,6 +77,12 @@ BROKER_MUTANTS = (
         traits=(("acts_on_old_metadata", True),),
     ),
     Mutant(
+        "act-before-registration",
+        "acts_on_metadata",
+        lifecycle.acts_once_caught_up,
+        "a starting broker fetches before it is registered, and so without a broker epoch",
+    ),
+    Mutant(
         "open-ports-at-once",
         "opens_ports",
         lifecycle.opens_ports_at_once,

@@ -25,6 +25,7 @@ KRAFT_3_0 = ControllerProtocol(
     check_proposer=isr_proposals.check_proposer,
     eligible_for_isr=isr_proposals.anybody_is_eligible,
     moved_away=isr_proposals.moved_away_as_fenced,
+    ends_refused=isr_proposals.refusal_changes_nothing,
     register_again=brokers.register_again_anew,
     departure=brokers.new_incarnation_is_ignored,
     caught_up=brokers.caught_up_with_all,
@@ -96,8 +97,12 @@ KRAFT_NEXT = replace(
     name="next",
     eligible_leaders=partition_change.with_assigned_eligible_leaders,
     last_known_leader=partition_change.last_known_leader_if_assigned,
+    ends_refused=isr_proposals.refusal_ends_proposal,
 )
-"""The newest release with its known defects repaired: only assigned replicas are eligible, or remembered as last known."""
+"""The newest release with its known defects repaired.
+
+Only assigned replicas are eligible, or remembered as last known; a proposal is refused for good.
+"""
 
 KRAFT_RELEASES: tuple[ControllerProtocol, ...] = tuple(
     release for name, release in vars().items() if name.startswith("KRAFT_")

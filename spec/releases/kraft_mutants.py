@@ -55,6 +55,12 @@ CONTROLLER_MUTANTS = (
         "a proposal is accepted although the partition has changed since (KIP-497)",
     ),
     Mutant(
+        "refusal-without-trace",
+        "ends_refused",
+        isr_proposals.refusal_changes_nothing,
+        "a second copy of a refused proposal is granted",
+    ),
+    Mutant(
         "unclean-replica-keeps-its-place",
         "departure",
         brokers.new_incarnation_is_ignored,

@@ -44,9 +44,11 @@ def build(name: str, parameters: dict[str, Any]) -> Model:
 def decisions(parameters: dict[str, Any]) -> int:
     """An upper bound of the controller's decisions, and so of the decisions that a broker has still to read.
 
-    Each disturbance leads to some: an ISR that shrinks grows again; a fenced broker is unfenced and joins again.
+    Each disturbance leads to some: an ISR that shrinks grows again; a fenced broker is unfenced and joins again, and may be
+    refused before.
     """
     stops = parameters["clean_shutdowns"] + parameters["unclean_shutdowns"]
     fencings = parameters["fencings"] + parameters["late_registrations"]
     others = parameters["elections"] + 3 * parameters["reassignments"] + 3 * parameters["isr_shrinks"]
-    return int(1 + others + 3 * fencings + 5 * stops)
+    copies = 2 * parameters["late_proposals"]
+    return int(1 + others + copies + 4 * fencings + 6 * stops)

@@ -8,7 +8,7 @@ from model_check.core.model import PRODUCER, REFUSED, Effect, Local, Model, Slot
 from model_check.models.kafka.kraft.reading import Reading, with_image
 from model_check.models.kafka.kraft.state import controller_state
 from model_check.models.kafka.party import Held, Rules, committed, next_request, seen_by_fetchers
-from model_check.models.kafka.reductions import Reduction, image_for, unless_in_vain
+from model_check.models.kafka.reductions import OUT_OF_DATE, Reduction, image_for, unless_in_vain
 from model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
@@ -39,7 +39,7 @@ from spec.controller.protocol import Controller
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG
 from spec.metadata import BrokerRegistration
-from spec.values import NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Incarnation, Offset
+from spec.values import NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset
 from spec.zookeeper.protocol import ZkController
 
 Known = frozenset[BrokerRegistration]
@@ -53,7 +53,8 @@ class Slots(NamedTuple):
 
     `cluster`: the state of a KRaft controller, or of ZooKeeper and its controller. `reading`: the metadata that a broker
     reads (KRaft). `inbox`: the requests that it has still to handle, and `heard`: the latest controller epoch that it knows
-    (ZooKeeper). `late`: a follower's late fetch; no slot where the bounds allow none.
+    (ZooKeeper). `late`: a follower's late fetch, `copy`: the second copy of a leader's AlterPartition request; no slots
+    where the bounds allow none.
     """
 
     cluster: Slot
@@ -69,6 +70,7 @@ class Slots(NamedTuple):
     produced: Slot
     clients: Slot
     late: dict[int, Slot]
+    copy: dict[int, Slot]
 
 
 class Views(NamedTuple):
@@ -105,7 +107,7 @@ class Board:
         self.parameters = parameters
         self.brokers = [BrokerId(broker) for broker in range(1, parameters["brokers"] + 1)]
         if len({rules[broker].protocol.name for broker in self.brokers}) == 1:
-            self.model.interchangeable = tuple(self.brokers)
+            self.model.interchangeable = tuple(broker for broker in self.brokers if broker != parameters["only_stops"])
         self._changes: dict[tuple[BrokerId, int], View] = {}
         self.slots = self._slots()
         self.budgets: dict[str, Slot] = {}
@@ -176,6 +178,9 @@ class Board:
             produced=model.slot("produced", 0, bookkeeping=True),
             clients=model.slot("clients", NOTHING_SEEN, party=PRODUCER),
             late=model.broker_slots("lateFetch", brokers, NOTHING_LATE) if self.parameters["late_fetches"] else {},
+            copy=model.broker_slots("copyOfAlterPartition", brokers, NO_EXCHANGE)
+            if self.parameters["late_proposals"]
+            else {},
         )
 
     def _reading_slot(self, broker: BrokerId, empty: Cluster) -> Slot:
@@ -262,6 +267,9 @@ class Board:
             if self._proposals_may_be_in_vain(broker) and slots.exchange[broker] not in writes:
                 exchange = slots.exchange[broker]
                 effects.append(then(exchange, partial(self._unless_in_vain, broker), exchange, decision))
+            copy = slots.copy.get(broker)
+            if copy is not None and copy not in writes and self.reduces(Reduction.VAIN_PROPOSALS):
+                effects.append(then(copy, self._unless_out_of_date, copy, decision))
         return Decided(when(lambda after: after is not None, decision), effects)
 
     def image_for(self, broker: BrokerId, cluster: Cluster) -> Image:
@@ -282,12 +290,19 @@ class Board:
     def _unless_in_vain(self, leader: BrokerId, exchange: Exchange, decision: AnyDecision | None) -> Exchange:
         if decision is None or exchange.state != Under.SENT:
             return exchange
+        return unless_in_vain(exchange, self._error_after(decision, exchange), self.rules[leader].protocol)
+
+    def _unless_out_of_date(self, copy: Exchange, decision: AnyDecision | None) -> Exchange:
+        if decision is None or copy == NO_EXCHANGE:
+            return copy
+        return NO_EXCHANGE if self._error_after(decision, copy) in OUT_OF_DATE else copy
+
+    def _error_after(self, decision: AnyDecision, exchange: Exchange) -> Error:
+        """What the controller answers to a request after a decision."""
         after = cluster_after(decision)
         if isinstance(after, ZkCluster):
-            error = outcome_of_proposal(self.zookeeper, after, exchange.request).response.error
-        else:
-            error = check_alter_partition_request(self.kraft, controller_state(after).image, exchange.request)
-        return unless_in_vain(exchange, error, self.rules[leader].protocol)
+            return outcome_of_proposal(self.zookeeper, after, exchange.request).response.error
+        return check_alter_partition_request(self.kraft, controller_state(after).image, exchange.request)
 
     def writes_isr(self, broker: BrokerId) -> bool:
         """Whether a broker writes an ISR to ZooKeeper itself, rather than ask the controller."""
@@ -301,6 +316,10 @@ class Board:
         if not self.writes_isr(leader):
             return []
         return [when(lambda role: nothing_pending(role.isr), self.slots.role[leader])]
+
+    def may_stop(self, broker: BrokerId) -> bool:
+        """Whether the bounds let a broker stop."""
+        return self.parameters["only_stops"] in (0, broker)
 
     def answers(self, broker: BrokerId, process: Process) -> bool:
         """Whether a broker is up and answers other brokers and clients."""

@@ -1,4 +1,9 @@
-"""ISR changes: a leader proposes, the controller decides, the leader gets the answer. The request may be sent twice."""
+"""ISR changes: a leader proposes, the controller decides, the leader gets the answer. The request may be sent twice.
+
+A request whose answer is lost is sent again, and the controller handles it again (`GrantIsrUnanswered`). With
+`--late-proposals` a copy of a request may also arrive after the other one was answered: the connection is lost while the
+first copy is under way, the broker sends the request again on another, and the first one is handled later.
+"""
 
 from collections.abc import Callable
 from itertools import combinations
@@ -8,7 +13,7 @@ from model_check.core.model import CONTROLLER, REFUSED, Local, Message, Note, th
 from model_check.models.kafka.board import NOBODY_KNOWN, AnyDecision, Board, cluster_after
 from model_check.models.kafka.cluster import NOW, is_the_choice
 from model_check.models.kafka.kraft.state import answer_of, appended, cluster_of, controller_state
-from model_check.models.kafka.party import STRANGER, Log, awaits, broker, exchange_after, leading
+from model_check.models.kafka.party import STRANGER, Log, awaits, broker, exchange_after, is_asking, leading
 from model_check.models.kafka.reductions import Reduction, may_miss_answers, tells_something
 from model_check.models.kafka.replication import led_after
 from model_check.models.kafka.values import (
@@ -31,7 +36,7 @@ from spec.controller.partitions import handle_alter_partition
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.alter_partition import AlterPartitionResponse
-from spec.values import BrokerId
+from spec.values import BrokerId, Error
 
 
 def add_isr_changes(board: Board) -> None:
@@ -44,8 +49,13 @@ def add_isr_changes(board: Board) -> None:
         # A grant of a KRaft controller may end a reassignment, and so the leadership of who asked.
         for successor in board.brokers if _ends_reassignments(board) else [leader]:
             _add_grant(board, leader, successor)
+        if not board.has_zookeeper and board.kraft.protocol.ends_refused(Error.INELIGIBLE_REPLICA):
+            _add_refusal_for_good(board, leader)
         _add_refusal(board, leader)
         _add_answer(board, leader)
+        if board.slots.copy:
+            _add_copy(board, leader)
+            _add_handling_of_copy(board, leader)
 
 
 def _ends_reassignments(board: Board) -> bool:
@@ -66,7 +76,8 @@ def _add_shrink(board: Board, leader: BrokerId) -> None:
     def shrink(slow: frozenset[BrokerId]) -> Callable[[Log, Role, Memory, Exchange, Process], object]:
         def propose(log: Log, role: Role, memory: Memory, exchange: Exchange, process: Process) -> object:
             own = broker(board.rules[leader], leader, process, NOBODY_KNOWN)
-            step = consider_shrinking(own, _in_time(leading(log, role, memory), slow), LATE)
+            before = leading(log, role, memory, asking=is_asking(exchange, process))
+            step = consider_shrinking(own, _in_time(before, slow), LATE)
             asked = exchange_after(board.rules[leader], exchange, step.state, step.effects)
             proposed = frozenset(member.broker for member in asked.request.isr)
             if step.state.isr == role.isr or role.isr.isr - proposed != slow:
@@ -157,8 +168,8 @@ def _add_grant(board: Board, leader: BrokerId, successor: BrokerId) -> None:
     def grant(cluster: AnyCluster, exchange: Exchange) -> AnyDecision | None:
         if exchange.state != Under.SENT or cluster.topic == NO_TOPIC:
             return None
-        granted = decide(cluster, exchange).decision
-        if granted is None:
+        granted, response = decide(cluster, exchange)
+        if granted is None or _is_refused_for_good(board, response):
             return None
         # Otherwise at most one replica can succeed: the one that joins the ISR while the leader is in controlled shutdown.
         taken = not ends_reassignments or is_the_choice(cluster, cluster_after(granted), successor, leader)
@@ -195,6 +206,38 @@ def _add_grant(board: Board, leader: BrokerId, successor: BrokerId) -> None:
         )
 
 
+def _is_refused_for_good(board: Board, response: AlterPartitionResponse) -> bool:
+    return not board.has_zookeeper and board.kraft.protocol.ends_refused(response.error)
+
+
+def _add_refusal_for_good(board: Board, leader: BrokerId) -> None:
+    """The controller refuses, and writes that to the partition."""
+    slots, decide = board.slots, _decides(board, leader)
+    exchanged = slots.exchange[leader]
+
+    def refuse(cluster: AnyCluster, exchange: Exchange) -> AnyDecision | None:
+        if exchange.state != Under.SENT or cluster.topic == NO_TOPIC:
+            return None
+        refused, response = decide(cluster, exchange)
+        return refused if _is_refused_for_good(board, response) else None
+
+    def answer(cluster: AnyCluster, exchange: Exchange, role: Role, process: Process) -> Exchange:
+        return _answer(board, leader, decide(cluster, exchange).response, exchange, role, process)
+
+    decided = board.decided(board.decision(f"refused to {leader}", refuse, slots.cluster, exchanged), writes=[exchanged])
+    board.model.action(
+        "RefuseIsrForGood",
+        {"leader": leader},
+        events=[Message(leader, CONTROLLER, "AlterPartition"), Note(CONTROLLER, "refuses, with a new partition epoch")],
+        guards=[decided.guard],
+        effects=[
+            *decided.effects,
+            then(exchanged, answer, slots.cluster, exchanged, slots.role[leader], slots.process[leader]),
+        ],
+        answer=Local(lambda cluster, exchange: decide(cluster, exchange).response.error, (slots.cluster, exchanged)),
+    )
+
+
 def _add_refusal(board: Board, leader: BrokerId) -> None:
     slots, decide = board.slots, _decides(board, leader)
     exchanged = slots.exchange[leader]
@@ -213,6 +256,48 @@ def _add_refusal(board: Board, leader: BrokerId) -> None:
         effects=[then(exchanged, refuse, slots.cluster, exchanged, slots.role[leader], slots.process[leader])],
         answer=Local(lambda cluster, exchange: decide(cluster, exchange).response.error, (slots.cluster, exchanged)),
     )
+
+
+def _add_copy(board: Board, leader: BrokerId) -> None:
+    """The connection of a request is lost; the request is sent again, and the first copy may still arrive."""
+    exchange, copy = board.slots.exchange[leader], board.slots.copy[leader]
+
+    def leave_behind(sent: Exchange, known: Exchange) -> object:
+        return REFUSED if sent.state != Under.SENT or known != NO_EXCHANGE else sent
+
+    board.model.action(
+        "SendProposalAgain",
+        {"leader": leader},
+        events=[Message(leader, CONTROLLER, "AlterPartition, again on another connection")],
+        guards=[],
+        effects=[then(copy, leave_behind, exchange, copy), board.spend("late_proposals")],
+    )
+
+
+def _add_handling_of_copy(board: Board, leader: BrokerId) -> None:
+    """A copy of a request leads to a decision, long after the request was answered; nobody hears the answer."""
+    slots, copy = board.slots, board.slots.copy[leader]
+    for successor in board.brokers if _ends_reassignments(board) else [leader]:
+        decide = _decides(board, successor)
+
+        def handle(
+            cluster: AnyCluster, sent: Exchange, decide: Decides = decide, first: BrokerId = successor
+        ) -> AnyDecision | None:
+            nothing = cluster.topic == NO_TOPIC or sent == NO_EXCHANGE
+            decision = None if nothing else decide(cluster, sent).decision
+            if decision is None or not _ends_reassignments(board):
+                return decision
+            return decision if is_the_choice(cluster, cluster_after(decision), first, leader) else None
+
+        name = f"late proposal of {leader} succeeded by {successor}"
+        decided = board.decided(board.decision(name, handle, slots.cluster, copy), writes=[copy])
+        board.model.action(
+            "HandleLateProposal",
+            {"leader": leader, "successor": successor} if _ends_reassignments(board) else {"leader": leader},
+            events=[Message(leader, CONTROLLER, "AlterPartition, sent long ago"), Note(CONTROLLER, "decides")],
+            guards=[decided.guard],
+            effects=[*decided.effects, then(copy, lambda: NO_EXCHANGE)],
+        )
 
 
 def _is_told_something(board: Board, leader: BrokerId, role: Role, exchange: Exchange) -> bool:

@@ -9,7 +9,7 @@ lost when the receiver's process ends; a sent answer is not.
 
 from model_check.core.model import REFUSED, Effect, Local, Message, Note, View, then, when
 from model_check.models.kafka.board import Board, Known
-from model_check.models.kafka.party import Log, leading
+from model_check.models.kafka.party import Log, is_asking, leading
 from model_check.models.kafka.replication import (
     Led,
     fetch_answer,
@@ -107,7 +107,8 @@ def _add_handling(board: Board, follower: BrokerId, leader: BrokerId) -> None:
         brokers: Known,
         fetch: LateFetch,
     ) -> Led:
-        step = serve_fetch(board, leader, leading(log, role, memory), process, brokers, fetch.request)
+        before = leading(log, role, memory, asking=is_asking(exchange, process))
+        step = serve_fetch(board, leader, before, process, brokers, fetch.request)
         return led_after(board.rules[leader], leader, step, exchange, known)
 
     def answer_to(fetch: LateFetch, seen: Partition[RecordLog], process: Process, brokers: Known) -> FetchResponse:

@@ -72,8 +72,13 @@ def broker(rules: Rules, self_id: BrokerId, process: Process, known: frozenset[B
     )
 
 
-def leading(log: Log, role: Role, memory: Memory) -> Partition[RecordLog]:
-    """The partition of a replica that answers requests."""
+def is_asking(exchange: Exchange, process: Process) -> bool:
+    """Whether a broker's present incarnation has asked for an ISR and has no answer yet."""
+    return exchange.state != Under.NOTHING and exchange.request.broker_epoch == process.life.broker_epoch
+
+
+def leading(log: Log, role: Role, memory: Memory, *, asking: bool = False) -> Partition[RecordLog]:
+    """The partition of a replica that answers requests; `asking`: see `is_asking`."""
     return Partition(
         PARTITION,
         log,
@@ -83,6 +88,7 @@ def leading(log: Log, role: Role, memory: Memory) -> Partition[RecordLog]:
         role.epoch_start,
         tuple(sorted(memory.followers)),
         tuple(sorted(memory.waiting)),
+        request_in_flight=asking,
     )
 
 

@@ -50,7 +50,8 @@ class Reduction(Enum):
     """A proposal for the ISR vanishes when the controller can only refuse it, and the refusal does not change the leader.
 
     Leader epochs and partition epochs only grow, so an outdated proposal stays outdated. The leader waits for metadata
-    before and after the answer: the answer does not change it, and a lost answer is one that is never taken.
+    before and after the answer: the answer does not change it, and a lost answer is one that is never taken. A second copy
+    of a request vanishes when it is outdated: nobody gets its answer.
     """
 
     IDLE_ANSWERS = "idle-answers"

@@ -17,6 +17,7 @@ from model_check.models.kafka.party import (
     broker,
     exchange_after,
     followed,
+    is_asking,
     leading,
     memory_of,
     producers_of,
@@ -233,7 +234,8 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     ) -> object:
         if asked is None or not isinstance(asked.message, FetchRequest):
             return REFUSED
-        step = serve_fetch(board, leader, leading(log, role, memory), process, brokers, asked.message)
+        before = leading(log, role, memory, asking=is_asking(exchange, process))
+        step = serve_fetch(board, leader, before, process, brokers, asked.message)
         return led_after(board.rules[leader], leader, step, exchange, known)
 
     def answer_to(

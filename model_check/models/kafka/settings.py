@@ -52,6 +52,13 @@ PARAMETERS = (
         "how many times a registration may take so long that the started broker acts before (3.5 and later)",
         minimum=0,
     ),
+    Parameter(
+        "late_proposals",
+        0,
+        "how many times a copy of an AlterPartition request may arrive after the answer to the request",
+        minimum=0,
+    ),
+    Parameter("only_stops", 0, "the only broker that may stop; 0: every broker may", minimum=0),
     Parameter("failovers", 0, "how many times the controller may be replaced (up to 2.8)", minimum=0),
     Parameter(
         "lost_confirmations",
@@ -116,6 +123,8 @@ def releases_of(parameters: dict[str, Any]) -> tuple[str, ...]:
     count: int = parameters["brokers"]
     if parameters["min_isr"] > count:
         raise ParameterError(f"--min-isr {parameters['min_isr']}: must be {count} or less, the number of brokers")
+    if parameters["only_stops"] > count:
+        raise ParameterError(f"--only-stops {parameters['only_stops']}: must be {count} or less, the number of brokers")
     if parameters["endless_lag"] and parameters["isr_shrinks"]:
         raise ParameterError("--endless-lag: no follower is ever too slow, so --isr-shrinks must be 0")
     if len(releases) not in (1, count):
@@ -125,7 +134,7 @@ def releases_of(parameters: dict[str, Any]) -> tuple[str, ...]:
 
 
 ONLY_ZOOKEEPER = ("failovers", "lost_confirmations")
-ONLY_KRAFT = ("late_registrations", "slow_registrations", "without_elr")
+ONLY_KRAFT = ("late_proposals", "late_registrations", "slow_registrations", "without_elr")
 
 
 def _check_era(releases: tuple[str, ...], parameters: dict[str, Any]) -> None:

@@ -267,6 +267,9 @@ def _handle(board: Board, proposal: ProposalId, at: Values) -> Reaction:
     step = handle_alter_partition(board.control, state, request, LATE)
     response = next(effect.message for effect in step.effects if isinstance(effect, Reply))
     assert isinstance(response, AlterPartitionResponse)
+    before: IsrAnswer = at[slots.isr_answer[proposal]]
+    if before.for_good:  # this is a copy, and the connection on which it came is lost
+        return Reaction(step.state, {slots.isr_answer[proposal]: before})
     answer = IsrAnswer(
         given=True,
         for_good=board.rules.on_isr_error(response.error) == AfterError.ROLL_BACK,
@@ -279,10 +282,9 @@ def _handle(board: Board, proposal: ProposalId, at: Values) -> Reaction:
 
 
 def _is_open(board: Board, proposal: ProposalId) -> list[Local]:
-    """Whether a proposal may be handled: at any time, and again until the leader knows that it is refused for good."""
+    """Whether a proposal may be handled: at any time, and any number of times."""
     return [
         when(lambda asked: asked.leader != NOT_PROPOSED.leader, board.slots.proposed[proposal]),
-        when(lambda answer: not answer.for_good, board.slots.isr_answer[proposal]),
         _is_created(board),
     ]
 
@@ -304,6 +306,9 @@ def _add_refusal(board: Board, proposal: ProposalId) -> None:
         "RefuseIsr",
         {"proposal": proposal},
         events=[Message("leader", CONTROLLER, "AlterPartition"), Note(CONTROLLER, "changes nothing")],
-        guards=_is_open(board, proposal),
+        guards=[
+            *_is_open(board, proposal),
+            when(lambda answer: not answer.for_good, isr_answer),
+        ],
         effects=[_undecided(board, partial(_handle, board, proposal), [isr_answer], *asked)],
     )

@@ -129,7 +129,7 @@ NOT_PROPOSED = Proposed()
 class IsrAnswer(NamedTuple):
     """The controller's answer to a proposal, while it is `given` and not yet taken.
 
-    `for_good`: the proposal was not and will not be applied, because no copy of it is still under way.
+    `for_good`: the proposal was refused for good, so no copy of it will be granted, and the leader drops it.
     """
 
     given: bool = False

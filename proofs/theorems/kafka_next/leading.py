@@ -172,8 +172,10 @@ def isr_answers(s: View, proposal: ProposalId, replica: BrokerId) -> Any:
     granted = all_of(answer.given, is_one_of(answer.error, Error.NONE))
     decided = s.decision(answer.partition_epoch)
     rolls_back = is_one_of(answer.error, Error.INELIGIBLE_REPLICA, Error.OPERATION_NOT_ATTEMPTED)
+    out_of_date = any_of(asked.leader_epoch < s.partition.leader_epoch, asked.partition_epoch < s.partition.partition_epoch)
     return all_of(
         answer.for_good == rolls_back,
+        implies(answer.for_good, out_of_date),
         implies(
             granted,
             all_of(

@@ -49,6 +49,8 @@ def consider_shrinking(broker: Broker, partition: Partition[LogT], now: int) -> 
 
 
 def _propose(broker: Broker, partition: Partition[LogT], isr: frozenset[BrokerId]) -> Handled[LogT]:
+    if not broker.protocol.may_ask(partition.request_in_flight):
+        return Step(partition)
     proposal = broker.protocol.propose(partition.isr, isr)
     request = AlterPartitionRequest(
         broker.self_id,
@@ -58,7 +60,8 @@ def _propose(broker: Broker, partition: Partition[LogT], isr: frozenset[BrokerId
         proposal.request.partition_epoch,
         members(isr, broker.self_id, broker.broker_epoch, partition.followers),
     )
-    return Step(partition._replace(isr=proposal.leader), (broker.protocol.asks_for_isr(request),))
+    asking = partition._replace(isr=proposal.leader, request_in_flight=True)
+    return Step(asking, (broker.protocol.asks_for_isr(request),))
 
 
 def handle_alter_partition_response(
@@ -66,21 +69,22 @@ def handle_alter_partition_response(
 ) -> Handled[LogT]:
     """Take the ISR that the controller has now; after an error, drop the proposal, wait for new metadata, or ask again.
 
-    An answer to a proposal that is not the pending one is ignored.
+    An answer to a proposal that is not the pending one is ignored, but it is an answer: the leader may ask again.
 
     **Kafka:** `Partition.submitAlterPartition`, `handleAlterPartitionUpdate`, `handleAlterPartitionError`.
     """
+    answered = partition._replace(request_in_flight=False)
     if not is_pending(partition.isr, _as_proposed(request)):
-        return Step(partition)
+        return Step(answered)
     if response.error == Error.NONE:
-        return _take_granted(broker, partition, response, now)
+        return _take_granted(broker, answered, response, now)
     what = broker.protocol.on_isr_error(response.error)
     if what == AfterError.ROLL_BACK:
-        return Step(partition._replace(isr=roll_back(partition.isr)))
+        return Step(answered._replace(isr=roll_back(partition.isr)))
     if what == AfterError.RETRY:
         again = request._replace(broker_epoch=broker.broker_epoch)
         return Step(partition, (broker.protocol.asks_for_isr(again),))
-    return Step(partition)
+    return Step(answered)
 
 
 def _as_proposed(request: AlterPartitionRequest) -> PartitionIsr:

@@ -107,3 +107,24 @@ def moved_away_as_new_leader(request: AlterPartitionRequest) -> Error:
 def moved_away_as_fenced(request: AlterPartitionRequest) -> Error:
     """As `moved_away_as_new_leader`, with the error code of `alterIsr`. **Kafka:** up to 3.2."""
     return Error.FENCED_LEADER_EPOCH
+
+
+def refusal_changes_nothing(error: Error) -> bool:
+    """A refused proposal leaves the partition as it is.
+
+    So a second copy of the request, handled later, may be granted: a member that was fenced may have been unfenced in
+    between. The leader has rolled the proposal back by then, and commits without the member (`roll_back_if_ineligible`).
+
+    **Kafka:** `ReplicationControlManager.alterPartition`, up to 4.4.
+    """
+    return False
+
+
+def refusal_ends_proposal(error: Error) -> bool:
+    """Whether a refusal is written to the partition, as a new partition epoch and nothing else.
+
+    It is, if the leader will take the proposal back. Any other copy of the request is then out of date.
+
+    **Kafka:** no release; the repair of `refusal_changes_nothing`.
+    """
+    return error in (Error.INELIGIBLE_REPLICA, Error.OPERATION_NOT_ATTEMPTED)

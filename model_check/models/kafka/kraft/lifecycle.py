@@ -50,11 +50,11 @@ def add_lifecycle(board: Board, most: int) -> None:
     """Add the shutdowns that the budgets allow, and the restart, which is never bounded."""
     unclean, clean = board.parameters["unclean_shutdowns"], board.parameters["clean_shutdowns"]
     for replica in board.brokers:
-        if unclean:
+        if unclean and board.may_stop(replica):
             add_power_loss(board, replica, _reads_no_more(board, replica))
-        if clean:
+        if clean and board.may_stop(replica):
             _add_clean_stop(board, replica)
-        if unclean or clean:
+        if (unclean or clean) and board.may_stop(replica):
             _add_way_back(board, replica, most)
         if unclean or clean or board.parameters["fencings"] or board.parameters["late_registrations"]:
             for successor in board.brokers:

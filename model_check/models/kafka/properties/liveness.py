@@ -26,6 +26,7 @@ HEALING = (
     weak("TakeLateAnswer", of=("follower", "leader")),
     weak("GrantIsr", of=("leader",)),
     weak("RefuseIsr", of=("leader",)),
+    weak("RefuseIsrForGood", of=("leader",)),
     weak("TakeIsrAnswer", of=("leader",)),
     weak("WriteIsr", of=("leader",)),
     weak("WriteIsrAgain", of=("leader",)),

@@ -174,7 +174,7 @@ def _isr(board: Board) -> None:
     def covers(broker: BrokerId) -> Callable[[Role, Topic, Process], bool]:
         def holds(role: Role, topic: Topic, process: Process) -> bool:
             in_office = topic.leader == broker and role.leader == broker and role.leader_epoch == topic.leader_epoch
-            return not (in_office and process.up) or topic.isr <= maximal_isr(role.isr)
+            return not (in_office and board.answers(broker, process)) or topic.isr <= maximal_isr(role.isr)
 
         return holds
 

@@ -59,12 +59,12 @@ def add_zookeeper_brokers(board: Board) -> None:
             _add_stray(board, replica)
         if board.parameters["fencings"]:
             _add_expiry(board, replica)
-        if unclean:
+        if unclean and board.may_stop(replica):
             add_power_loss(board, replica, _stops_hearing(board, replica))
             _add_expiry_when_down(board, replica)
-        if clean:
+        if clean and board.may_stop(replica):
             _add_clean_stop(board, replica)
-        if unclean or clean:
+        if (unclean or clean) and board.may_stop(replica):
             _add_start(board, replica)
 
 

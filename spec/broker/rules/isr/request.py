@@ -77,3 +77,27 @@ def ask_for_isr_by_broker_epoch(request: AlterPartitionRequest) -> IsrRequest:
     **Kafka:** version 3 (KIP-903), since 3.5.
     """
     return SendToController(request)
+
+
+# ---- how many requests at a time
+
+
+def asks_at_any_time(request_in_flight: bool) -> bool:
+    """A leader may ask for another ISR while its last request is unanswered; it has dropped that proposal since.
+
+    **Kafka:** `AlterIsrManager.clearPending`, called by `Partition.makeLeader` and `makeFollower`, in 2.7 and 2.8 (read from
+    2.7.2 and 2.8.2). **Leaves out:** that the broker still sends one request at a time. Up to 2.6 a leader holds the
+    partition's lock while it writes.
+    """
+    return True
+
+
+def asks_once_answered(request_in_flight: bool) -> bool:
+    """A leader asks for another ISR only when its last request for the partition has been answered.
+
+    Metadata may drop the leader's proposal while the request for it is under way. A new proposal is then refused without
+    being sent (`OPERATION_NOT_ATTEMPTED` from 3.1 on), and the leader is as if it had not proposed.
+
+    **Kafka:** `AlterIsrManager.submit`, `AlterPartitionManager.submit`, since 3.0 (read from 3.0.2, 3.1.2 and 4.4.0).
+    """
+    return not request_in_flight
