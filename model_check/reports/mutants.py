@@ -57,6 +57,23 @@ HUNTS: Mapping[str, Mapping[str, Any]] = {
     "epoch-lookup-by-end": OLD_BASE,
     "fenced-replica-admitted": {"elections": 0, "fencings": 1, "unclean_shutdowns": 1},
     "take-registration-of-earlier-incarnation": {"elections": 0, "unclean_shutdowns": 1, "late_registrations": 1},
+    "act-before-registration": {
+        "brokers": 2,
+        "min_isr": 1,
+        "elections": 0,
+        "isr_shrinks": 1,
+        "unclean_shutdowns": 2,
+        "slow_registrations": 1,
+        "only_stops": 2,
+    },
+    "refusal-without-trace": {
+        "brokers": 2,
+        "min_isr": 1,
+        "elections": 0,
+        "isr_shrinks": 1,
+        "fencings": 1,
+        "late_proposals": 1,
+    },
     "stale-broker-epoch-accepted": {"elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1},
     "count-fetch-of-earlier-incarnation": {"elections": 0, "unclean_shutdowns": 1, "late_fetches": 1},
     "take-answer-of-other-epoch": {"elections": 3, "late_fetches": 1},
@@ -127,6 +144,10 @@ SURVIVORS: Mapping[str, str] = {
     "join-under-min-isr": (
         "costs progress, not records (KAFKA-19996): a replica that joins and leaves again and again opens partition"
         " epochs without end, and a finite model has a last one"
+    ),
+    "open-ports-at-once": (
+        "in `next` a broker does not act before it is registered, and a registration makes it lead nothing; in 3.5 to 4.4,"
+        " which act before, it loses records: see the study of brokers that answer before they are unfenced"
     ),
     "unfenced-before-caught-up": "a broker asks to be unfenced only once it has caught up",
 }

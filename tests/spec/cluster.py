@@ -27,6 +27,7 @@ from spec.broker.protocol import BrokerProtocol
 from spec.broker.recovery import Checkpoints, after_clean_stop, after_kill, checkpoint, opened, recover
 from spec.broker.roles import apply_change
 from spec.broker.rules.fetcher import Asked
+from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.controller.protocol import ControllerProtocol
 from spec.log.algebra import LogT
 from spec.log.batch import Batch, records_of
@@ -38,7 +39,7 @@ from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, O
 from spec.messages.produce import ACKS_ALL, ProduceRequest
 from spec.metadata import EMPTY_IMAGE, MetadataImage, local_change, partition_of
 from spec.step import Reply, Send, SendToController
-from spec.values import BrokerEpoch, BrokerId, Epoch, Error, Offset, Record
+from spec.values import BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset, Record
 from tests.spec.controller_driver import PARTITION, Driver, answer_of, cluster
 
 IDS = (BrokerId(1), BrokerId(2), BrokerId(3))
@@ -153,7 +154,8 @@ class Cluster(Generic[LogT]):
         node = self.nodes[replica]
         start, known = Offset(node.metadata_end_at_start), node.image.end_offset
         fresh = takewhile(lambda image: image.end_offset > known, reversed(self.images))
-        newer = [image for image in fresh if self.protocol.acts_on_metadata(image.end_offset, start)]
+        registered = BrokerLifecycle(replica, Incarnation(1), BrokerState.RECOVERY)
+        newer = [image for image in fresh if self.protocol.acts_on_metadata(registered, image.end_offset, start)]
         if not newer:
             return
         image = newer[self.random.randrange(len(newer))]

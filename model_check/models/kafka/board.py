@@ -321,6 +321,10 @@ class Board:
         """Whether the bounds let a broker stop."""
         return self.parameters["only_stops"] in (0, broker)
 
+    def may_lead_first(self, broker: BrokerId) -> bool:
+        """Whether the bounds let a broker lead first: with `--only-stops` another one does."""
+        return self.parameters["only_stops"] != broker
+
     def answers(self, broker: BrokerId, process: Process) -> bool:
         """Whether a broker is up and answers other brokers and clients."""
         return process.up and self.rules[broker].protocol.opens_ports(process.life)

@@ -58,7 +58,7 @@ PARAMETERS = (
         "how many times a copy of an AlterPartition request may arrive after the answer to the request",
         minimum=0,
     ),
-    Parameter("only_stops", 0, "the only broker that may stop; 0: every broker may", minimum=0),
+    Parameter("only_stops", 0, "the only broker that may stop, which is not the first leader; 0: any may", minimum=0),
     Parameter("failovers", 0, "how many times the controller may be replaced (up to 2.8)", minimum=0),
     Parameter(
         "lost_confirmations",

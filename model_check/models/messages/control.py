@@ -296,7 +296,9 @@ def _add_grant(board: Board, proposal: ProposalId, partition_epoch: PartitionEpo
         {"proposal": proposal, "partition_epoch": partition_epoch, "epoch": epoch},
         events=[Message("leader", CONTROLLER, "AlterPartition"), Note(CONTROLLER, "writes the ISR")],
         guards=_is_open(board, proposal),
-        effects=[_decided(board, partition_epoch, epoch, partial(_handle, board, proposal), [isr_answer], *asked)],
+        effects=[
+            _decided(board, partition_epoch, epoch, partial(_handle, board, proposal), [isr_answer], isr_answer, *asked)
+        ],
     )
 
 
@@ -310,5 +312,5 @@ def _add_refusal(board: Board, proposal: ProposalId) -> None:
             *_is_open(board, proposal),
             when(lambda answer: not answer.for_good, isr_answer),
         ],
-        effects=[_undecided(board, partial(_handle, board, proposal), [isr_answer], *asked)],
+        effects=[_undecided(board, partial(_handle, board, proposal), [isr_answer], isr_answer, *asked)],
     )

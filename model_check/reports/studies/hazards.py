@@ -87,5 +87,12 @@ HAZARDS = (
         " eligibility outlives a reassignment: mutant `eligible-without-assignment` in [mutants.md](../mutants.md)",
     ),
     Hazard("Z30", "metadata that are not new drop a proposal made after them", "not reported"),
+    Hazard(
+        "Z31",
+        "a broker leads its old epoch again before its new incarnation is registered",
+        "none: Kafka's ports are closed",
+    ),
+    Hazard("Z32", "a fetch sent before the registration names no broker epoch", "not reported"),
+    Hazard("Z33", "a second copy of a refused proposal is granted", "not reported"),
 )
 """The hazards in the order of their numbers."""

@@ -15,10 +15,11 @@ from spec.broker.rules.isr.announcement import apply_news
 from spec.broker.rules.isr.errors import roll_back_if_ineligible
 from spec.broker.rules.isr.membership import eligible_in_its_broker_epoch
 from spec.broker.rules.isr.proposal import maximal_isr
+from spec.broker.rules.lifecycle import acts_once_registered, opens_ports_once_unfenced
 from spec.broker.rules.offsets import lags_behind_epoch_start
 from spec.broker.rules.truncation import truncation_step
 from spec.controller.rules.brokers import new_incarnation_is_clean_if_it_says_so
-from spec.controller.rules.isr_proposals import active_is_eligible, same_broker_epoch_is_eligible
+from spec.controller.rules.isr_proposals import active_is_eligible, refusal_ends_proposal, same_broker_epoch_is_eligible
 from spec.controller.rules.partition_change import with_assigned_eligible_leaders
 
 TWO_IN_ONE_DELTA: dict[str, Any] = {"elections": 1, "fencings": 1}
@@ -32,6 +33,13 @@ TWO_RECORDS: dict[str, Any] = {"values": 2, "elections": 1}
 LAST_REPLICA: dict[str, Any] = {"brokers": 2, "elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1}
 FENCED_AND_LOST: dict[str, Any] = {"brokers": 2, "min_isr": 1, "elections": 0, "fencings": 1, "unclean_shutdowns": 1}
 FOUR_EPOCHS: dict[str, Any] = {"brokers": 2, "min_isr": 1, "values": 2, "elections": 2, "fencings": 1}
+FOLLOWER_LOST_TWICE: dict[str, Any] = {
+    **TWO_BROKERS_ONE_SHRINK,
+    "unclean_shutdowns": 2,
+    "slow_registrations": 1,
+    "only_stops": 2,
+}
+SENT_TWICE: dict[str, Any] = {**TWO_BROKERS_ONE_SHRINK, "fencings": 1, "late_proposals": 1}
 ONE_POWER_LOSS: dict[str, Any] = {"brokers": 2, "elections": 0, "unclean_shutdowns": 1}
 
 KAFKA_STUDIES = (
@@ -400,6 +408,88 @@ KAFKA_STUDIES = (
             " fetching."
         ),
         repaired=Configuration("kafka", ONE_POWER_LOSS),
+    ),
+    Study(
+        name="answer-before-unfenced",
+        hazard="Z31",
+        title="A broker leads its old epoch again with a log that has lost records",
+        summary="a broker loses power, is back before its session ends, and its follower truncates to it",
+        reference="KIP-631; `BrokerServer.startup`",
+        setup=(
+            "Two replicas, min.insync.replicas=2, Kafka 4.4 with one rule weakened: a starting broker answers requests as"
+            " soon as it acts on metadata. Since 3.5 it acts before it is registered. The controller refuses the"
+            " registration of a new incarnation while the session of the one before is valid."
+        ),
+        failing=Configuration(
+            "kafka", {"release": "4.4", "mutant": "open-ports-at-once", **ONE_POWER_LOSS, "slow_registrations": 1}
+        ),
+        invariant="AcknowledgedOnNextLeader",
+        outcome=(
+            "A record is committed on both and acknowledged. The leader loses power and the record. It starts again at"
+            " once, and the metadata still name it as the leader of epoch 0, so it leads epoch 0 again, with an empty log."
+            " The follower, in the same epoch, fetches, is told that the logs diverge, and truncates. The record is on no"
+            " replica. There was one loss of power and no election."
+        ),
+        rules=(opens_ports_once_unfenced,),
+        repair=(
+            "A starting broker opens its ports only after it has been unfenced, and so after it was registered. The"
+            " registration takes the leadership away. Up to 3.4 brokers waited for the registration before they acted at"
+            " all."
+        ),
+        repaired=Configuration("kafka", {"release": "4.4", **ONE_POWER_LOSS, "slow_registrations": 1}),
+    ),
+    Study(
+        name="fetch-before-registration",
+        hazard="Z32",
+        title="A replica joins the ISR by the fetch of an incarnation that was never registered",
+        summary="a broker fetches before it is registered, without a broker epoch, and KIP-903's check lets it pass",
+        reference="not reported; KIP-903",
+        setup=(
+            "Two replicas, min.insync.replicas=1, the repaired version with one rule weakened: a starting broker acts on"
+            " metadata before it is registered, as in Kafka 3.5 to 4.4. Only the follower stops, twice."
+        ),
+        failing=Configuration("kafka", {"mutant": "act-before-registration", **FOLLOWER_LOST_TWICE}),
+        invariant="CommittedOnNextLeader",
+        outcome=(
+            "The follower is out of the ISR, and loses power. Its next incarnation fetches before it is registered, so its"
+            " fetches carry broker epoch -1. It catches up, and the leader asks to admit it, with broker epoch -1. The"
+            " follower loses power again, and its records. The incarnation after that is registered and unfenced. Then the"
+            " controller handles the leader's request: a member without a broker epoch is not checked, so the replica is"
+            " in the ISR without the record that the leader has committed."
+        ),
+        rules=(acts_once_registered,),
+        repair=(
+            "A starting broker does not act on metadata before its registration is acknowledged, as up to 3.4. So every"
+            " fetch of a broker since 3.5 names the broker epoch of its incarnation, and a proposal by a fetch of an"
+            " earlier incarnation is refused."
+        ),
+        repaired=Configuration("kafka", FOLLOWER_LOST_TWICE),
+    ),
+    Study(
+        name="second-copy-of-a-proposal",
+        hazard="Z33",
+        title="A proposal that was refused and taken back is granted after all",
+        summary="AlterPartition is sent twice, the second copy is refused, the leader rolls back, the first one is granted",
+        reference="not reported; KIP-841",
+        setup=(
+            "Two replicas, min.insync.replicas=1, the repaired version with one rule weakened: a refusal changes nothing,"
+            " as in Kafka 3.3 to 4.4. A request to the controller may be sent again on another connection."
+        ),
+        failing=Configuration("kafka", {"mutant": "refusal-without-trace", **SENT_TWICE}),
+        invariant="CommittedOnNextLeader",
+        outcome=(
+            "The leader asks to admit the follower. The connection is lost while the request is under way, and it is sent"
+            " again. The follower is fenced for a moment: the second copy is refused (INELIGIBLE_REPLICA), and the leader"
+            " takes its proposal back. The follower is unfenced. Then the first copy is handled. The partition has not"
+            " changed since, so it is granted: the follower is in the ISR, and the leader commits without it. No broker"
+            " has stopped."
+        ),
+        rules=(refusal_ends_proposal,),
+        repair=(
+            "A refusal after which the leader takes its proposal back is written to the partition, as a new partition"
+            " epoch. Every other copy of the request is then out of date."
+        ),
+        repaired=Configuration("kafka", SENT_TWICE),
     ),
 )
 """The studies in the order in which Kafka met the failures."""

@@ -8,7 +8,7 @@ from spec.controller.protocol import ControllerProtocol, ControllerSettings
 from spec.messages.alter_partition import IsrMember
 from spec.metadata import NOBODY, LeaderRecoveryState, broker_of, is_unfenced
 from spec.releases.kraft import KRAFT_3_2, KRAFT_3_3, KRAFT_3_5, KRAFT_4_0, KRAFT_4_3, KRAFT_NEXT
-from spec.values import NO_LEADER, BrokerId, Error
+from spec.values import NO_LEADER, BrokerId, Error, next_partition_epoch
 from tests.spec.controller_driver import Driver, answer_of, by_version, cluster, ids, named, order, records_of, state_of
 
 # ---- AlterPartition
@@ -81,6 +81,31 @@ def test_a_fenced_replica_is_not_admitted(rules: ControllerProtocol, error: Erro
     driver.expire(3)
     proposal = driver.proposal(1, 2, 3)._replace(understands_ineligible_replica=False)
     assert answer_of(driver.alter(proposal)).error == error
+
+
+@pytest.mark.parametrize(
+    ("rules", "error"), [(KRAFT_4_0, Error.NONE), (KRAFT_NEXT, Error.INVALID_UPDATE_VERSION)], ids=named
+)
+def test_a_second_copy_of_a_refused_proposal(rules: ControllerProtocol, error: Error) -> None:
+    """Broker 3 is fenced when the first copy arrives, and unfenced when the second does."""
+    driver = cluster(rules)
+    driver.alter(driver.proposal(1, 2))
+    proposal = driver.proposal(1, 2, 3)
+    driver.expire(3)
+    assert answer_of(driver.alter(proposal)).error == Error.INELIGIBLE_REPLICA
+    driver.heartbeat(3)
+    assert answer_of(driver.alter(proposal)).error == error
+
+
+def test_a_refusal_for_good_changes_the_partition_epoch_alone() -> None:
+    driver = cluster(KRAFT_NEXT)
+    driver.alter(driver.proposal(1, 2))
+    driver.expire(3)
+    before = driver.partition
+    driver.alter(driver.proposal(1, 2, 3))
+    assert driver.partition == before._replace(partition_epoch=next_partition_epoch(before.partition_epoch))
+    driver.alter(driver.proposal(1, 2, 3)._replace(broker=BrokerId(2)))
+    assert driver.partition.partition_epoch == before.partition_epoch + 1, "other refusals write nothing"
 
 
 def test_recovery_ends_by_a_proposal() -> None:

@@ -10,8 +10,7 @@ from spec.broker.rules.fetcher import FetchState, FetchStatus
 from spec.broker.rules.followers import UNKNOWN_FOLLOWER
 from spec.broker.rules.isr.proposal import LeaderIsr
 from spec.broker.rules.isr.request import IsrWriter, WriteIsr
-from spec.broker.rules.leadership import acts_on_any_metadata
-from spec.broker.rules.lifecycle import BrokerLifecycle
+from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState, acts_on_any_metadata
 from spec.log.record_log import EMPTY_LOG
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
 from spec.messages.broker_registration import BrokerRegistrationResponse
@@ -75,18 +74,18 @@ def test_what_the_rules_that_never_were_allow() -> None:
     run, response = BrokerLifecycle(BrokerId(1), Incarnation(2)), BrokerRegistrationResponse(Error.NONE, Incarnation(1))
     assert takes_any_registration(run, response)
     assert not BROKER_NEXT.takes_registration(run, response)
-    assert (one_is_enough(2, 3), acts_on_any_metadata(Offset(0), Offset(9))) == (1, True)
+    assert (one_is_enough(2, 3), acts_on_any_metadata(run, Offset(0), Offset(9))) == (1, True)
     fetch = UNKNOWN_FOLLOWER, 0, Offset(2), Offset(0), Offset(9), BrokerEpoch(1)
     assert (count_what_is_sent(*fetch).end_offset, BROKER_NEXT.notes_fetch(*fetch).end_offset) == (9, 2)
 
 
 def test_what_was_repaired_is_not_undone_later() -> None:
-    """Except in 2.7, 2.8 and 3.6, which brought bugs with them that the next release took back, and in 4.0.0, which is older
-    than 3.9.1."""
+    """Except in 2.7, 2.8, 3.5 and 3.6, which brought bugs with them that a later release (or `next`) took back, and in 4.0.0,
+    which is older than 3.9.1."""
     for rule in RULES:
         rules = [getattr(version, rule) for version in BROKER_RELEASES if version.name != "3.9.1"]
         distinct = [after for before, after in pairwise([None, *rules]) if after != before]
-        back_again = {"counts_fetch", "high_watermark_when_diverging", "last_epoch"}
+        back_again = {"acts_on_metadata", "counts_fetch", "high_watermark_when_diverging", "last_epoch"}
         assert len(set(distinct)) == len(distinct) - (rule in back_again), rule
 
 
@@ -118,7 +117,11 @@ def what_rules_come_to(protocol: BrokerProtocol) -> dict[str, object]:
     return {
         "isr_writer": IsrWriter.LEADER if writes else IsrWriter.CONTROLLER,
         "acts_on_old_metadata": any(
-            protocol.acts_on_metadata(read, known) for read in offsets for known in offsets if read < known
+            protocol.acts_on_metadata(BrokerLifecycle(BrokerId(1), Incarnation(1), state), read, known)
+            for state in (BrokerState.STARTING, BrokerState.RECOVERY)
+            for read in offsets
+            for known in offsets
+            if read < known
         ),
         "truncates_at_once": any(
             protocol.start_following(log, offset).kept_end < log.end_offset for log in LOGS for offset in offsets

@@ -26,7 +26,8 @@ from spec.values import NO_LEADER, BrokerId, Offset
 def add_control(board: Board) -> None:
     """Add creation, elections, reassignments and fencing."""
     for replica in board.brokers:
-        _add_creation(board, replica)
+        if board.may_lead_first(replica):
+            _add_creation(board, replica)
         if board.parameters["elections"]:
             _add_election(board, replica)
         if board.parameters["unclean"]:

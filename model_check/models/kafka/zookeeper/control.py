@@ -33,7 +33,8 @@ Decides = Callable[[ZkCluster], ZkDecision | None]
 def add_zookeeper_control(board: Board) -> None:
     """Add the controller's own decisions."""
     for leader in board.brokers:
-        _add(board, "CreatePartition", {"leader": leader}, "creates the partition", _creates(board, leader))
+        if board.may_lead_first(leader):
+            _add(board, "CreatePartition", {"leader": leader}, "creates the partition", _creates(board, leader))
         if board.parameters["elections"]:
             election = _elects(board, leader)
             _add(board, "ElectPreferred", {"leader": leader}, "elects the preferred leader", election, spends="elections")

@@ -5,6 +5,7 @@ import pytest
 from spec.broker.leader.fetch import handle_fetch
 from spec.broker.leader.isr import consider_joining, consider_shrinking, handle_alter_partition_response
 from spec.broker.partition import Broker, Partition
+from spec.broker.roles import leave
 from spec.broker.rules.followers import NEVER_FETCHED, Follower
 from spec.broker.rules.isr.errors import (
     AfterError,
@@ -14,11 +15,11 @@ from spec.broker.rules.isr.errors import (
     roll_back_if_ineligible,
     roll_back_if_not_attempted,
 )
-from spec.broker.rules.isr.proposal import LeaderIsr, maximal_isr, nothing_pending
+from spec.broker.rules.isr.proposal import LeaderIsr, maximal_isr, nothing_pending, roll_back
 from spec.broker.rules.isr.request import WriteIsr, ask_for_isr_by_broker_epoch, members
 from spec.log.record_log import RecordLog
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from spec.releases.broker import BROKER_2_0, BROKER_2_7, BROKER_3_2, BROKER_3_3, BROKER_4_0, BROKER_NEXT
+from spec.releases.broker import BROKER_2_0, BROKER_2_7, BROKER_3_2, BROKER_3_3, BROKER_4_0, BROKER_NEXT, BROKER_RELEASES
 from spec.step import SendToController
 from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, Error, PartitionEpoch, PartitionId
 from tests.spec.broker_driver import (
@@ -154,7 +155,8 @@ def test_a_grant_makes_the_isr_as_the_controller_says_and_the_high_watermark_may
 def test_a_grant_of_another_epoch_or_an_older_state_is_ignored(leader_epoch: int, partition_epoch: int) -> None:
     partition, request = pending_leader()
     response = granted(leader_epoch, partition_epoch)
-    assert handle_alter_partition_response(broker(), partition, request, response, NOW) == (partition, ())
+    answered = partition._replace(request_in_flight=False)
+    assert handle_alter_partition_response(broker(), partition, request, response, NOW) == (answered, ())
 
 
 def test_the_same_partition_epoch_is_taken() -> None:
@@ -167,7 +169,8 @@ def test_an_answer_to_another_proposal_is_ignored() -> None:
     partition, request = pending_leader()
     other = request._replace(partition_epoch=PartitionEpoch(6))
     refused = AlterPartitionResponse(Error.INELIGIBLE_REPLICA, PartitionId(0))
-    assert handle_alter_partition_response(broker(), partition, other, refused, NOW) == (partition, ())
+    answered = partition._replace(request_in_flight=False)
+    assert handle_alter_partition_response(broker(), partition, other, refused, NOW) == (answered, ())
     assert handle_alter_partition_response(broker(), outsider(), request, granted(), NOW) == (outsider(), ())
 
 
@@ -203,7 +206,7 @@ def test_the_three_outcomes_of_an_error() -> None:
         return handle_alter_partition_response(each, partition, request, AlterPartitionResponse(error, PartitionId(0)), NOW)
 
     assert after_error(Error.INELIGIBLE_REPLICA) == (outsider_after_fetch(), ())
-    assert after_error(Error.FENCED_LEADER_EPOCH) == (partition, ())
+    assert after_error(Error.FENCED_LEADER_EPOCH) == (partition._replace(request_in_flight=False), ())
     again = request._replace(broker_epoch=BrokerEpoch(77))
     restarted = broker(broker_epoch=BrokerEpoch(77))
     assert after_error(Error.STALE_BROKER_EPOCH, restarted) == (partition, (SendToController(again),))
@@ -212,4 +215,25 @@ def test_the_three_outcomes_of_an_error() -> None:
 def outsider_after_fetch() -> Partition[RecordLog]:
     """As `outsider`, once the fetch has counted and the proposal is taken back."""
     partition, _ = pending_leader()
-    return partition._replace(isr=outsider().isr)
+    return partition._replace(isr=outsider().isr, request_in_flight=False)
+
+
+@pytest.mark.parametrize(("release", "asks"), [("2.8", True), ("3.0", False), ("next", False)])
+def test_one_request_in_flight_for_a_partition(release: str, asks: bool) -> None:
+    """Metadata drop the proposal while its request is under way; the follower fetches again (since 3.0 nothing is sent)."""
+    rules = next(known for known in BROKER_RELEASES if known.name == release)
+    partition, request = pending_leader()
+    dropped = partition._replace(isr=roll_back(partition.isr))
+    own = broker()._replace(protocol=rules)
+    step = handle_fetch(own, dropped, fetch_of(THIRD, 2), NOW)
+    assert any(isinstance(effect, SendToController) for effect in step.effects) == asks
+    assert nothing_pending(step.state.isr) == (not asks)
+    late = AlterPartitionResponse(Error.INVALID_UPDATE_VERSION, PartitionId(0))
+    free = handle_alter_partition_response(own, dropped, request, late, NOW).state
+    again = handle_fetch(own, free, fetch_of(THIRD, 2), NOW)
+    assert any(isinstance(effect, SendToController) for effect in again.effects)
+
+
+def test_a_request_stays_in_flight_when_the_replica_is_removed() -> None:
+    partition, _ = pending_leader()
+    assert leave(broker(), partition).state.request_in_flight

@@ -1,9 +1,8 @@
-"""Who leads, becoming leader, and when a started broker acts on its metadata."""
+"""Who leads, and becoming leader."""
 
-import pytest
 from hypothesis import given
 
-from spec.broker.rules.leadership import has_caught_up, is_leader, start_leading, start_leading_with_epoch_entry
+from spec.broker.rules.leadership import is_leader, start_leading, start_leading_with_epoch_entry
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
 from tests.spec.strategies import epochs, record_logs
@@ -34,8 +33,3 @@ def test_a_new_leader_notes_where_its_epoch_starts() -> None:
 
 def test_a_new_leader_of_an_empty_log_notes_it_too() -> None:
     assert start_leading_with_epoch_entry(EMPTY_LOG, Epoch(0)).end_offset_for_epoch(Epoch(0)) == (0, Offset(0))
-
-
-@pytest.mark.parametrize(("read", "acts"), [(8, False), (9, True), (10, True)])
-def test_a_starting_broker_acts_once_it_knows_what_was_committed(read: int, acts: bool) -> None:
-    assert has_caught_up(Offset(read), Offset(9)) == acts
