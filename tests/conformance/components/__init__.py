@@ -28,3 +28,33 @@ class Anything:
 
     def __hash__(self) -> int:
         return 0
+
+
+class Unordered(list[int]):
+    """Broker ids in any order: Kafka keeps some sets as lists, whose order decides nothing."""
+
+    __hash__ = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, list) and sorted(self) == sorted(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
+class ById(dict[str, Any]):
+    """States by id, where an id that is not there has no state: a vector expects null of it."""
+
+
+class Records(int):
+    """A number of records, which a vector may also call "empty" or "nonempty"."""
+
+    __hash__ = int.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            return other == ("nonempty" if self > 0 else "empty")
+        return int(self) == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other

@@ -1,0 +1,250 @@
+"""The words of vectors: other names of operations, arguments, fields and errors, and other forms of their values.
+
+A component has one name for each thing. A vector may use another that Kafka has for it (`log_end_offset` for `leo`,
+`replicaId` for `replica`), a number as text, an error by its code or its exception. What is neither is unsupported.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from inspect import Parameter, signature
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from spec.values import Error
+from tests.conformance.outcomes import UnsupportedError
+
+OTHER_NAMES: dict[str, tuple[str, ...]] = {
+    # epochs
+    "epoch": ("leader_epoch", "partition_leader_epoch"),
+    "leader_epoch": ("epoch", "partition_leader_epoch", "requested_epoch", "requested_leader_epoch", "asked_epoch"),
+    "current_leader_epoch": ("leader_epoch", "epoch"),
+    "last_fetched_epoch": ("fetched_epoch", "last_epoch"),
+    "partition_epoch": ("version", "zk_version"),
+    "new_partition_epoch": ("partition_epoch", "new_version"),
+    "broker_epoch": ("replica_epoch",),
+    "producer_epoch": ("epoch",),
+    # offsets
+    "start_offset": ("offset", "base_offset"),
+    "offset": (
+        "target",
+        "to",
+        "target_offset",
+        "end_offset",
+        "start_offset",
+        "new_offset",
+        "log_start",
+        "new_log_start",
+        "new_log_start_offset",
+        "high_watermark",
+        "hw",
+        "new_hw",
+        "new_high_watermark",
+    ),
+    "log_end_offset": ("leo", "end_offset"),
+    "base_offset": ("first_offset", "offset", "start_offset"),
+    "fetch_offset": ("offset", "follower_fetch_offset", "follower_offset"),
+    "init_offset": ("initial_offset", "fetch_offset", "offset"),
+    "log_start": ("log_start_offset", "follower_log_start", "follower_start_offset", "start_offset"),
+    "follower_log_start": ("follower_log_start_offset", "follower_start_offset", "log_start_offset", "log_start"),
+    "leader_end_offset": ("leader_log_end_offset", "leader_leo", "log_end_offset", "leo"),
+    "hw": ("high_watermark",),
+    "checkpointed_hw": (
+        "checkpointed_high_watermark",
+        "checkpoint_hw",
+        "checkpoint_high_watermark",
+        "hw_checkpoint",
+        "high_watermark_checkpoint",
+        "hw_from_checkpoint",
+        "offset_checkpoint",
+        "checkpointed_offset",
+        "checkpoint_offset",
+        "checkpoint",
+        "initial_hw",
+        "initial_high_watermark",
+    ),
+    # how many
+    "count": ("records", "num_records", "record_count", "messages", "num_messages"),
+    "records": ("count", "num_records", "record_count"),
+    "times": ("repeat", "iterations", "count"),
+    "max_iterations": ("iterations", "times"),
+    "batches": ("entries", "log", "records"),
+    "log": ("batches", "records", "entries"),
+    # who and when
+    "replica": ("replica_id", "follower", "follower_id", "broker", "broker_id"),
+    "broker": ("broker_id", "replica", "replica_id", "id"),
+    "local_broker": ("local_broker_id", "broker_id", "broker"),
+    "leader": ("leader_id",),
+    "replicas": ("assignment", "assigned", "assigned_replicas"),
+    "adding": ("adding_replicas",),
+    "removing": ("removing_replicas",),
+    "leader_recovery": ("leader_recovery_state", "recovery"),
+    "time": ("time_ms", "now", "now_ms", "at", "fetch_time", "fetch_time_ms"),
+    "ms": ("time", "millis", "duration", "duration_ms", "time_ms"),
+    "max_lag_ms": ("max_lag", "replica_lag_time_max_ms"),
+    "replica_lag_time_max_ms": ("max_lag_ms", "replica_max_lag_ms", "max_lag"),
+    "min_insync_replicas": ("min_isr", "min_in_sync_replicas"),
+    "kraft_metadata": ("kraft",),
+    # requests
+    "only_leader": ("leader_only", "fetch_only_from_leader", "fetch_only_leader", "only_from_leader"),
+    "client_metadata": ("has_client_metadata",),
+    "isolation": ("isolation_level", "fetch_isolation"),
+    "acks": ("required_acks",),
+    "producer_id": ("pid",),
+    "first_seq": ("first_sequence", "base_sequence", "base_seq", "sequence", "seq"),
+    "timestamp": ("target_timestamp", "time"),
+    "error": ("error_code", "code", "errors"),
+    "is_new_leader": ("new_leader",),
+    "in_isr": ("is_in_sync", "in_sync", "is_follower_in_sync"),
+    # the fetcher
+    "api": ("request", "rpc", "step", "during", "phase", "what", "when", "event", "call"),
+    "latest_epoch_available": ("epochs_available", "has_epochs", "supports_epochs"),
+    "offset_for_leader_epoch_supported": (
+        "supports_offset_for_leader_epoch",
+        "is_offset_for_leader_epoch_supported",
+        "leader_epoch_request_supported",
+        "epoch_request_supported",
+        "offsets_for_leader_epoch_supported",
+    ),
+    "role": ("host_role", "kind"),
+}
+"""Parameters of operations, and how else a vector may call them; an earlier name is tried first."""
+
+OTHER_FIELDS: dict[str, tuple[str, ...]] = {
+    "leo": ("log_end_offset", "end_offset"),
+    "hw": ("high_watermark",),
+    "lso": ("last_stable_offset",),
+    "log_start": ("log_start_offset", "start_offset"),
+    "base_offset": ("first_offset",),
+    "epoch_entries": ("entries", "epochs", "epoch_cache"),
+    "entries": ("epoch_entries",),
+    "latest_epoch_entry": ("latest_entry",),
+    "epoch_entry_count": ("entry_count",),
+    "maximal_isr": ("max_isr",),
+    "leader_epoch_start": ("leader_epoch_start_offset", "epoch_start"),
+    "last_caught_up": ("last_caught_up_time", "last_caught_up_time_ms"),
+    "last_fetch_time": ("last_fetch_time_ms",),
+    "last_fetch_leader_leo": ("last_fetch_leader_log_end_offset", "last_fetch_leader_end_offset"),
+    "fetch_state": ("state",),
+    "current_leader_epoch": ("leader_epoch",),
+    "last_seq": ("last_sequence",),
+    "first_seq": ("first_sequence",),
+    "diverging_epoch": ("diverging", "divergence", "epoch_end_offset"),
+    "epoch": ("leader_epoch",),
+    "leader_epoch": ("epoch",),
+    "offset": ("end_offset",),
+    "leader": ("node", "leader_id", "broker"),
+    "leader_recovery": ("leader_recovery_state", "recovery"),
+    "adding": ("adding_replicas",),
+    "removing": ("removing_replicas",),
+    "last_known_elr": ("last_known_eligible_leader_replicas",),
+    "elr": ("eligible_leader_replicas",),
+    "assigned_replicas": ("assigned",),
+    "new_epoch": ("is_new_epoch", "new_leader_epoch", "is_new_leader_epoch"),
+    "is_new_leader": ("new_leader", "is_new"),
+    "count": ("record_count", "size"),
+}
+"""Fields of answers and states, and how else a vector may call them."""
+
+SAYS_NOTHING = {"notes", "note", "comment", "description", "topic_id", "controller_epoch"}
+"""Arguments that change nothing in what a component does."""
+
+OTHER_ERRORS = {
+    None: "NONE",
+    "OK": "NONE",
+    "SUCCESS": "NONE",
+    "OUT_OF_ORDER_SEQUENCE": "OUT_OF_ORDER_SEQUENCE_NUMBER",
+    "KAFKA_STORAGE": "KAFKA_STORAGE_ERROR",
+    "STORAGE_ERROR": "KAFKA_STORAGE_ERROR",
+    "IO": "KAFKA_STORAGE_ERROR",
+    "NOT_LEADER_FOR_PARTITION": "NOT_LEADER_OR_FOLLOWER",
+    "UNKNOWN_SERVER": "UNKNOWN_SERVER_ERROR",
+    "NETWORK": "NETWORK_EXCEPTION",
+}
+
+
+def in_snake_case(name: str) -> str:
+    """`replicaId` as `replica_id`, which is how Python and the reference vectors write names."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def error_name(error: object) -> str:
+    """Kafka's name of an error that is given by its name, its code or its exception."""
+    if isinstance(error, int) and not isinstance(error, bool):
+        codes = [known.name for known in Error if known.value == error]
+        if not codes:
+            raise UnsupportedError(f"error code {error}")
+        return codes[0]
+    if not isinstance(error, str | None):
+        raise UnsupportedError(f"error {error}")
+    name = error
+    if name is not None and name.endswith("Exception"):
+        name = in_snake_case(name.removesuffix("Exception"))
+    name = name if name is None else name.upper()
+    return OTHER_ERRORS.get(name) or str(name)
+
+
+def is_error_name(word: object) -> bool:
+    """Whether a word can only be an error."""
+    return isinstance(word, str) and (word.endswith("Exception") or error_name(word) in Error.__members__)
+
+
+def field_of(state: Iterable[str], name: str) -> str | None:
+    """The name under which a state or an answer has what a vector calls `name`."""
+    fields = set(state)
+    if name in fields:
+        return name
+    plain = in_snake_case(name)
+    named = (field for field in sorted(fields) if field == plain or plain in OTHER_FIELDS.get(field, ()))
+    return next(named, None)
+
+
+def bind(method: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an operation under the names and in the form that a component's method has.
+
+    Raises `UnsupportedError` for a name that the method does not know, a value of another form, or a missing argument.
+    """
+    parameters, hints = signature(method).parameters, get_type_hints(method)
+    takes_any = any(parameter.kind == Parameter.VAR_KEYWORD for parameter in parameters.values())
+    known = [name for name, parameter in parameters.items() if parameter.kind != Parameter.VAR_KEYWORD]
+    wanted = {in_snake_case(name): value for name, value in arguments.items()}
+    bound = {name: value for name, value in wanted.items() if name in known}
+    for name in [name for name in wanted if name not in known]:
+        others = [parameter for parameter in known if parameter not in bound and name in OTHER_NAMES.get(parameter, ())]
+        best = min(others, key=lambda parameter: OTHER_NAMES[parameter].index(name), default=None)
+        if best is not None:
+            bound[best] = wanted[name]
+        elif takes_any:
+            bound[name] = wanted[name]
+        elif name not in SAYS_NOTHING:
+            raise UnsupportedError(f"argument {name}")
+    missing = [name for name in known if name not in bound and parameters[name].default is Parameter.empty]
+    if missing:
+        raise UnsupportedError(f"no argument {', '.join(missing)}")
+    return {name: read_as(hints.get(name, Any), value, name) for name, value in bound.items()}
+
+
+def read_as(hint: Any, value: Any, what: str) -> Any:
+    """A value as a parameter with this type takes it: a number may be given as text, a set of pairs as an object."""
+    for alternative in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
+        fits, read = _read_as(alternative, value)
+        if fits:
+            return read
+    raise UnsupportedError(f"{what} {value!r}")
+
+
+def _read_as(hint: Any, value: Any) -> tuple[bool, Any]:
+    if hint is Any:
+        return True, value
+    if hint is NoneType:
+        return value is None, None
+    if hint is int and isinstance(value, str) and re.fullmatch(r"-?\d+", value):
+        return True, int(value)
+    if hint in (int, str, bool):
+        return type(value) is hint, value
+    if get_origin(hint) is list and isinstance(value, list):
+        parts = [_read_as(get_args(hint)[0], part) for part in value]
+        return all(fits for fits, _ in parts), [part for _, part in parts]
+    if get_origin(hint) is dict and isinstance(value, dict):
+        parts = [_read_as(get_args(hint)[1], part) for part in value.values()]
+        return all(fits for fits, _ in parts), dict(zip(value, (part for _, part in parts), strict=True))
+    return False, value
