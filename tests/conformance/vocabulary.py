@@ -106,6 +106,10 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
         "offsets_for_leader_epoch_supported",
     ),
     "role": ("host_role", "kind"),
+    # the controller
+    "registration": ("partition", "partition_registration"),
+    "acceptable": ("acceptable_leaders", "is_acceptable_leader", "alive", "live", "active", "valid_leaders"),
+    "election": ("election_type",),
 }
 """Parameters of operations, and how else a vector may call them; an earlier name is tried first."""
 
@@ -138,6 +142,19 @@ OTHER_FIELDS: dict[str, tuple[str, ...]] = {
     "removing": ("removing_replicas",),
     "last_known_elr": ("last_known_eligible_leader_replicas",),
     "elr": ("eligible_leader_replicas",),
+    "target_recovery": ("target_leader_recovery", "target_leader_recovery_state"),
+    "target_adding": ("target_adding_replicas",),
+    "target_removing": ("target_removing_replicas",),
+    "target_elr": ("target_eligible_leader_replicas",),
+    "unclean_shutdown": ("unclean_shutdown_replicas", "unclean_replicas"),
+    "elr_enabled": ("eligible_leader_replicas_enabled", "is_elr_enabled", "elr"),
+    "use_last_known_leader": (
+        "use_last_known_leader_in_balanced_recovery",
+        "last_known_leader_enabled",
+        "last_known_leader",
+    ),
+    "min_isr": ("min_insync_replicas", "min_in_sync_replicas"),
+    "record_version": ("version", "partition_change_record_version"),
     "assigned_replicas": ("assigned",),
     "new_epoch": ("is_new_epoch", "new_leader_epoch", "is_new_leader_epoch"),
     "is_new_leader": ("new_leader", "is_new"),

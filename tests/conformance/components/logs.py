@@ -14,7 +14,7 @@ from spec.broker.rules.followers import (
 )
 from spec.broker.rules.high_watermark import leader_high_watermark
 from spec.broker.rules.reading import visible_end
-from spec.log.batch import Batch, Batches, count_records
+from spec.log.batch import Batches, count_records
 from spec.log.checkpoint_files import (
     OffsetEntry,
     Offsets,
@@ -37,6 +37,7 @@ from spec.log.local_log import (
     truncate,
 )
 from spec.log.producers import (
+    LAST_SEQUENCE,
     ProducerBatch,
     Producers,
     append_unchecked,
@@ -60,6 +61,7 @@ from spec.values import (
     ProducerId,
 )
 from tests.conformance.components import Answer, ById, Records, refused
+from tests.conformance.components.batches import LIMIT, at_most, batch_of
 from tests.conformance.outcomes import UnsupportedError
 
 
@@ -72,22 +74,6 @@ def entries_of(history: EpochHistory) -> dict[str, Any]:
         "latest_epoch_entry": entries[-1] if entries else None,
         "latest_epoch": entries[-1][0] if entries else None,
     }
-
-
-LIMIT = 100_000
-"""Kafka's tests have no longer loops or logs."""
-
-
-def at_most(limit: int, number: int) -> int:
-    if number > limit:
-        raise UnsupportedError(f"{number} of something, of which Kafka's tests have at most {limit}")
-    return number
-
-
-def batch_of(count: int, leader_epoch: int) -> Batch:
-    if count < 1:
-        raise UnsupportedError(f"a batch of {count} records")
-    return Batch(count, Epoch(leader_epoch))
 
 
 def appended_at(base_offset: Offset, count: int, error: Error = Error.NONE) -> Answer:
@@ -273,15 +259,17 @@ class ProducerState:
         origin: str = "client",
         skip_duplicate_check: bool = False,
         base_offset: int | None = None,
+        last_seq: int | None = None,
         times: int = 1,
     ) -> Answer:
         """Append a batch, or several in a row; only a client's is compared with earlier ones."""
         answer, first = Answer(), first_seq
+        size = batch_of(count if last_seq is None else (last_seq - first_seq) % (LAST_SEQUENCE + 1) + 1, 0).record_count
         for _ in range(at_most(LIMIT, times)):
-            batch = ProducerBatch(ProducerId(producer_id), ProducerEpoch(producer_epoch), first, batch_of(count, 0).record_count)
+            batch = ProducerBatch(ProducerId(producer_id), ProducerEpoch(producer_epoch), first, size)
             end = self.end_offset if base_offset is None else Offset(base_offset)
             answer = self._append(batch._replace(base_offset=end), origin.lower(), skip_duplicate_check)
-            first += count
+            first += size
         return answer
 
     def _append(self, wanted: ProducerBatch, origin: str, skip_duplicate_check: bool) -> Answer:
