@@ -29,8 +29,8 @@ def at_most(limit: int, number: int) -> int:
 
 
 def batch_of(count: int, leader_epoch: int) -> Batch:
-    if count < 1:
-        raise UnsupportedError(f"a batch of {count} records")
+    if count < 1 or leader_epoch < 0:
+        raise UnsupportedError(f"a batch of {count} records in epoch {leader_epoch}")
     return Batch(at_most(LIMIT, count), Epoch(leader_epoch))
 
 
