@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 from tests.conformance.components import Answer, ById
+from tests.conformance.components.cluster import Cluster
 from tests.conformance.components.epochs import EpochCache, OffsetForLeaderEpochApi
 from tests.conformance.components.fetcher import Fetcher
 from tests.conformance.components.leader_partition import LeaderPartition
 from tests.conformance.components.logs import CheckpointFile, Log, ProducerState, ReplicaState
 from tests.conformance.controller_vectors import CONTROLLER_COMPONENTS
 from tests.conformance.outcomes import MismatchError, UnsupportedError
-from tests.conformance.vocabulary import bind, error_name, field_of, in_snake_case, is_error_name
+from tests.conformance.vocabulary import bind, error_name, field_of, in_snake_case, is_error_name, operation_of
 
 Vector = dict[str, Any]
 
@@ -49,6 +50,7 @@ COMPONENTS: dict[str, type[Component]] = {
     "checkpoint_file": CheckpointFile,
     "leader_partition": LeaderPartition,
     "fetcher": Fetcher,
+    "cluster": Cluster,
     **CONTROLLER_COMPONENTS,
 }
 
@@ -99,9 +101,7 @@ def _listed(values: Any) -> list[Any]:
 
 def _replay(vector: Vector) -> Outcome:
     try:
-        if vector["component"] not in COMPONENTS:
-            raise UnsupportedError(f"component {vector['component']}")
-        component = COMPONENTS[vector["component"]]()
+        component = _component_of(vector["component"])()
         for number, operation in enumerate(vector["setup"], start=1):
             _carry_out(component, operation, f"operation {number}, {operation['op']}")
         _compare_state("final", vector.get("expect") or {}, component.final_state())
@@ -114,6 +114,14 @@ def _replay(vector: Vector) -> Outcome:
     return Outcome(_id_of(vector), "pass")
 
 
+def _component_of(name: str) -> type[Component]:
+    """The component of this name; whatever runs on a cluster runs on the same one."""
+    known = COMPONENTS.get("cluster" if str(name).startswith("cluster") else name)
+    if known is None:
+        raise UnsupportedError(f"component {name}")
+    return known
+
+
 def _id_of(vector: Vector) -> str:
     return str(vector.get("id", "a vector without id")) if isinstance(vector, dict) else "a vector of another form"
 
@@ -122,12 +130,11 @@ def _carry_out(component: Component, operation: dict[str, Any], which: str) -> N
     """Carry out one operation, and compare its error, its answer, and whatever else the vector expects of it by name."""
     arguments = {name: value for name, value in operation.items() if name != "op" and not name.startswith("expect")}
     expected = {in_snake_case(name): value for name, value in operation.items() if name.startswith("expect")}
-    name = in_snake_case(operation["op"])
-    if name == "state" and not hasattr(component, name):
+    if operation["op"] == "state":
         _compare_state(which, (expected.get("expect") or {}) | arguments, component.final_state())
         return
-    method = None if name.startswith("_") or name == "final_state" else getattr(component, name, None)
-    if not callable(method):
+    method = operation_of(component, operation["op"])
+    if method is None:
         raise UnsupportedError(which)
     try:
         answered = method(**bind(method, arguments))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from inspect import Parameter, signature
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from spec.values import Error
 from tests.conformance.outcomes import UnsupportedError
@@ -71,10 +71,15 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "log": ("batches", "records", "entries"),
     # who and when
     "replica": ("replica_id", "follower", "follower_id", "broker", "broker_id"),
-    "broker": ("broker_id", "replica", "replica_id", "id"),
+    "broker": ("broker_id", "replica", "replica_id", "id", "to", "node", "leader"),
     "local_broker": ("local_broker_id", "broker_id", "broker"),
     "leader": ("leader_id",),
     "replicas": ("assignment", "assigned", "assigned_replicas"),
+    "assignment": ("partitions", "assignments", "replica_assignment"),
+    "topic": ("name", "topic_name"),
+    "partition": ("partition_id", "partition_index", "index"),
+    "brokers": ("ids", "broker_ids"),
+    "clean": ("clean_shutdown", "cleanly"),
     "adding": ("adding_replicas",),
     "removing": ("removing_replicas",),
     "leader_recovery": ("leader_recovery_state", "recovery"),
@@ -112,6 +117,43 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "election": ("election_type",),
 }
 """Parameters of operations, and how else a vector may call them; an earlier name is tried first."""
+
+OTHER_OPERATIONS: dict[str, tuple[str, ...]] = {
+    "assign": ("assign_epoch", "append"),
+    "truncate_from_end": ("truncate_from_end_async_flush", "clear_and_flush_latest"),
+    "truncate_from_start": ("truncate_from_start_async_flush", "clear_and_flush_earliest"),
+    "clear": ("clear_and_flush",),
+    "reload_from_checkpoint": ("reload", "reopen", "recreate"),
+    "end_offset_for": ("epoch_end_offset", "offset_for_leader_epoch", "end_offset_for_epoch"),
+    "next_epoch": ("find_next_epoch",),
+    "previous_epoch": ("find_previous_epoch",),
+    "previous_entry": ("find_previous_entry",),
+    "append_leader": ("append_as_leader", "append"),
+    "append_follower": ("append_as_follower", "append_records_to_follower"),
+    "update_hw": ("update_high_watermark", "set_hw", "set_high_watermark"),
+    "maybe_update_hw": ("maybe_update_high_watermark",),
+    "maybe_increment_hw": ("maybe_increment_high_watermark", "increment_hw", "increment_high_watermark"),
+    "increment_log_start": ("maybe_increment_log_start_offset", "increment_log_start_offset", "maybe_increment_log_start"),
+    "truncate_to": ("truncate",),
+    "truncate_fully": ("truncate_fully_and_start_at", "truncate_fully_at"),
+    "assign_epoch": ("maybe_assign_epoch_start_offset", "assign", "assign_epoch_start_offset", "open_epoch"),
+    "delete_old_segments": ("delete_segments", "delete_segments_before"),
+    "offset_for_leader_epoch": ("offsets_for_leader_epoch", "last_offset_for_leader_epoch", "leader_epoch_end_offset"),
+    "list_offsets": ("fetch_offset_for_timestamp",),
+    "offset_snapshot": ("fetch_offset_snapshot",),
+    "maybe_shrink_isr": ("shrink_isr",),
+    "alter_partition_complete": ("complete_alter_partition", "complete_isr_update"),
+    "alter_partition_fail": ("fail_alter_partition", "fail_isr_update"),
+    "checkpointed_hw": ("checkpoint_hw", "hw_checkpoint", "checkpoint", "set_checkpoint", "offset_checkpoint"),
+    "bounce_broker": ("restart_broker", "bounce_leader", "restart_leader", "bounce"),
+    "stop_broker": ("shutdown_broker", "shut_down_broker"),
+    "start_broker": ("startup_broker",),
+    "start_brokers": ("brokers", "create_brokers"),
+    "create_topic": ("create_topics", "create_partition"),
+    "expect_metadata_leader_epoch": ("expect_leader_epoch",),
+    "expect_leo": ("expect_log_end_offset",),
+}
+"""Operations, and how else a vector may call them."""
 
 OTHER_FIELDS: dict[str, tuple[str, ...]] = {
     "leo": ("log_end_offset", "end_offset"),
@@ -213,6 +255,17 @@ def field_of(state: Iterable[str], name: str) -> str | None:
     plain = in_snake_case(name)
     named = (field for field in sorted(fields) if field == plain or plain in OTHER_FIELDS.get(field, ()))
     return next(named, None)
+
+
+def operation_of(component: object, name: str) -> Callable[..., Any] | None:
+    """The method of a component that carries out what a vector calls `name`."""
+    plain = in_snake_case(name)
+    others = [operation for operation, names in OTHER_OPERATIONS.items() if plain in names]
+    for candidate in (plain, *others):
+        method = getattr(component, candidate, None)
+        if callable(method) and not candidate.startswith("_") and candidate != "final_state":
+            return cast(Callable[..., Any], method)
+    return None
 
 
 def bind(method: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from spec.log.epoch_history import NO_ENTRY, EpochEntry, EpochHistory
 from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
 from spec.values import NO_EPOCH, BrokerId, Epoch, LeaderAndIsr, Offset
+from tests.conformance.components import Answer
 from tests.conformance.outcomes import UnsupportedError
 
 
@@ -104,6 +105,12 @@ def _entry_or_null(entry: EpochEntry) -> list[int] | None:
     return None if entry == NO_ENTRY else [entry.leader_epoch, entry.start_offset]
 
 
+def epoch_end_of(response: OffsetForLeaderEpochResponse) -> Answer:
+    """The answer about the end of an epoch, as a pair and by name."""
+    epoch, end_offset = response.end
+    return Answer(response.error.name, [epoch, end_offset], {"epoch": epoch, "end_offset": end_offset})
+
+
 class OffsetForLeaderEpochApi:
     """`offset_for_leader_epoch_api`: one broker, asked about one partition."""
 
@@ -140,9 +147,9 @@ class OffsetForLeaderEpochApi:
             self.leader_epoch = Epoch(leader_epoch)
             self.log = self.log.open_epoch(self.leader_epoch) if role == "leader" else self.log
 
-    def offset_for_leader_epoch(self, leader_epoch: int, current_leader_epoch: int | None = None) -> dict[str, Any]:
-        response = self._response(Epoch(-1 if current_leader_epoch is None else current_leader_epoch), Epoch(leader_epoch))
-        return {"error": response.error.name, "epoch": response.end.leader_epoch, "end_offset": response.end.end_offset}
+    def offset_for_leader_epoch(self, leader_epoch: int, current_leader_epoch: int | None = None) -> Answer:
+        claimed = NO_EPOCH if current_leader_epoch is None else Epoch(current_leader_epoch)
+        return epoch_end_of(self._response(claimed, Epoch(leader_epoch)))
 
     def _response(self, claimed: Epoch, asked: Epoch) -> OffsetForLeaderEpochResponse:
         if self.host_role not in self.WITH_LOG:

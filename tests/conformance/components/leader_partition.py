@@ -67,6 +67,7 @@ from spec.values import (
 )
 from tests.conformance.components import Answer, ById, Unordered, refused
 from tests.conformance.components.batches import batch_of, batches_of
+from tests.conformance.components.epochs import epoch_end_of
 from tests.conformance.components.logs import appended_at, entries_of, follower_json, read_from
 from tests.conformance.outcomes import UnsupportedError
 from tests.conformance.vocabulary import error_name
@@ -437,8 +438,7 @@ class LeaderPartition:
         response = self._run(
             handle_offset_for_leader_epoch(self.broker, self.partition, request._replace(leader_only=only_leader), self.now)
         )
-        epoch, end_offset = response.end
-        return Answer(response.error.name, [epoch, end_offset], {"epoch": epoch, "end_offset": end_offset})
+        return epoch_end_of(response)
 
     def offset_snapshot(self, current_leader_epoch: int | str | None = None, only_leader: bool = True) -> Answer:
         claimed = self._epoch(current_leader_epoch)
