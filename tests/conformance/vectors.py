@@ -215,7 +215,7 @@ def _compare(what: str, expected: Any, actual: Any) -> None:
             raise MismatchError(f"{what}: expected {json.dumps(expected)}, got {json.dumps(actual)}")
         return
     if isinstance(expected, dict) and isinstance(actual, list) and len(expected) == len(actual):
-        expected = [value for _, value in sorted(expected.items(), key=lambda part: "epoch" not in part[0])]
+        expected = [value for _, value in sorted(expected.items(), key=lambda part: "epoch" not in part[0].lower())]
     if actual != expected and not (actual in UNDEFINED and expected in UNDEFINED):
         raise MismatchError(f"{what}: expected {json.dumps(expected)}, got {json.dumps(actual, default=repr)}")
 

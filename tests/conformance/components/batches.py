@@ -53,9 +53,9 @@ def batches_of(given: Any, end: int) -> list[Placed]:
     readings: list[Callable[[list[int]], list[Any]]] = [lambda row: [None, *row], lambda row: [None, *reversed(row)]]
     read = [[reading(row) for row in rows] for reading in readings]
     possible = [batches for batches in read if _is_log(batches)]
-    if len(possible) != 1 and read[0] != read[1]:
+    if not possible or (len(possible) > 1 and read[0] != read[1]):
         raise UnsupportedError(f"batches {given!r}: pairs of count and epoch in an order that cannot be told")
-    return _placed(read[0] if read[0] == read[1] else possible[0], end)
+    return _placed(possible[0], end)
 
 
 def _fields(batch: dict[str, Any]) -> list[Any]:
