@@ -30,7 +30,7 @@ def test_kafka(vector: Vector) -> None:
 def test_every_component_has_vectors() -> None:
     assert {vector["component"] for vector in VECTORS} == set(COMPONENTS) - set(CONTROLLER_COMPONENTS) - {"cluster"}
     assert {vector["component"] for vector in MORE_VECTORS} == set(COMPONENTS)
-    assert len({vector["id"] for vector in VECTORS + MORE_VECTORS}) == len(VECTORS) + len(MORE_VECTORS) == 200
+    assert len({vector["id"] for vector in VECTORS + MORE_VECTORS}) == len(VECTORS) + len(MORE_VECTORS) == 217
 
 
 def changed(**changes: object) -> Vector:
@@ -154,7 +154,7 @@ def test_without_a_file_the_usage_is_shown(capsys: pytest.CaptureFixture[str]) -
         ({"component": "log", "setup": [{"op": "append_leader", "count": None}]}, "operation 1, append_leader, count None"),
         ({"component": ["log"]}, "not in the vocabulary: TypeError"),
         ({"component": "log", "setup": [{"op": "append_leader", "times": 10**9}]}, "operation 1"),
-        ({"expect": {"entries": {"4": 2}}, "setup": [{"op": "clear", "expect_entries": []}]}, "operation 1, clear, expect"),
+        ({"setup": [{"op": "clear", "expect_entries": [], "expect_age": 3}]}, "operation 1, clear, expect_age"),
     ],
 )
 def test_arguments_of_another_form_are_unsupported_and_no_exception(changes: dict[str, object], reason: str) -> None:

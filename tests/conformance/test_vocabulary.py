@@ -134,6 +134,26 @@ def test_any_error_does_not_mean_none() -> None:
     assert replay({"id": "x", "component": "log", "setup": [step]}).verdict == "fail"
 
 
+@pytest.mark.parametrize(
+    ("expected", "verdict"),
+    [
+        ({"expect_duplicate": True, "expect_first_offset": 0, "expect_leo": 2}, "pass"),
+        ({"expect_duplicate_of": [0, 1]}, "pass"),
+        ({"expect_duplicate_of": 0}, "pass"),
+        ({"expect_duplicate": False}, "fail"),
+        ({"expect_duplicate_of": None}, "fail"),
+        ({"expect_duplicate_of": [2, 3]}, "fail"),
+        ({"expect_duplicate_of": 1}, "fail"),
+        ({"expect_last_offset": 1, "expect_last_seq": 2}, "fail"),
+    ],
+)
+def test_a_duplicate_has_the_offsets_of_the_first_append(expected: dict[str, Any], verdict: str) -> None:
+    step = {"op": "append", "producer_id": 1, "producer_epoch": 0, "first_seq": 0, "count": 2}
+    assert replay({"id": "x", "component": "producer_state", "setup": [step, step | expected]}).verdict == verdict
+    fresh = {"expect_duplicate": False, "expect_duplicate_of": None, "expect_appended": True}
+    assert replay({"id": "x", "component": "producer_state", "setup": [step | fresh]}).verdict == "pass"
+
+
 # ---- batches
 
 

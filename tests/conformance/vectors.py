@@ -18,7 +18,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from tests.conformance.components import Answer, ById
+from tests.conformance.components import UNDEFINED, Answer, ById, in_pairs
 from tests.conformance.components.cluster import Cluster
 from tests.conformance.components.epochs import EpochCache, OffsetForLeaderEpochApi
 from tests.conformance.components.fetcher import Fetcher
@@ -127,7 +127,10 @@ def _id_of(vector: Vector) -> str:
 
 
 def _carry_out(component: Component, operation: dict[str, Any], which: str) -> None:
-    """Carry out one operation, and compare its error, its answer, and whatever else the vector expects of it by name."""
+    """Carry out one operation, and compare its error, its answer, and whatever else the vector expects by name.
+
+    What the answer does not have under that name is looked up in the state after the operation.
+    """
     arguments = {name: value for name, value in operation.items() if name != "op" and not name.startswith("expect")}
     expected = {in_snake_case(name): value for name, value in operation.items() if name.startswith("expect")}
     if operation["op"] == "state":
@@ -145,7 +148,9 @@ def _carry_out(component: Component, operation: dict[str, Any], which: str) -> N
     if "expect" in expected:
         _compare_answer(which, expected.pop("expect"), answer)
     for field, value in expected.items():
-        _compare_named(which, field.removeprefix("expect_"), value, answer.named)
+        name = field.removeprefix("expect_")
+        there = answer.named if field_of(answer.named, name) is not None else component.final_state()
+        _compare_named(which, name, value, there)
 
 
 ERROR_FIELDS = ("error", "status", "exception", "throws", "error_code", "error_name")
@@ -201,10 +206,6 @@ def _compare_state(what: str, expected: dict[str, Any], state: dict[str, Any]) -
             _compare(f"{what} {name}", value, actual)
 
 
-UNDEFINED: tuple[Any, ...] = (None, -1, [-1, -1])
-"""An epoch, an offset, or a pair of both that is not there."""
-
-
 def _compare(what: str, expected: Any, actual: Any) -> None:
     """Compare two values; a pair may be written as an object, in which the epoch comes first.
 
@@ -215,7 +216,7 @@ def _compare(what: str, expected: Any, actual: Any) -> None:
             raise MismatchError(f"{what}: expected {json.dumps(expected)}, got {json.dumps(actual)}")
         return
     if isinstance(expected, dict) and isinstance(actual, list) and len(expected) == len(actual):
-        expected = [value for _, value in sorted(expected.items(), key=lambda part: "epoch" not in part[0].lower())]
+        expected = in_pairs(expected)
     if actual != expected and not (actual in UNDEFINED and expected in UNDEFINED):
         raise MismatchError(f"{what}: expected {json.dumps(expected)}, got {json.dumps(actual, default=repr)}")
 

@@ -79,6 +79,7 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "topic": ("name", "topic_name"),
     "partition": ("partition_id", "partition_index", "index"),
     "brokers": ("ids", "broker_ids"),
+    "shutting_down": ("in_controlled_shutdown", "is_shutting_down"),
     "clean": ("clean_shutdown", "cleanly"),
     "adding": ("adding_replicas",),
     "removing": ("removing_replicas",),
@@ -108,6 +109,8 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
         "is_offset_for_leader_epoch_supported",
         "leader_epoch_request_supported",
         "epoch_request_supported",
+        "offset_for_leader_epoch",
+        "leader_epoch_request",
         "offsets_for_leader_epoch_supported",
     ),
     "role": ("host_role", "kind"),
@@ -145,6 +148,17 @@ OTHER_OPERATIONS: dict[str, tuple[str, ...]] = {
     "alter_partition_complete": ("complete_alter_partition", "complete_isr_update"),
     "alter_partition_fail": ("fail_alter_partition", "fail_isr_update"),
     "checkpointed_hw": ("checkpoint_hw", "hw_checkpoint", "checkpoint", "set_checkpoint", "offset_checkpoint"),
+    "remove_partition_during_truncate_to_high_watermark": (
+        "remove_partition_during_truncate_to_hw",
+        "remove_partition_during_truncation",
+        "remove_partition_during_hw_truncation",
+    ),
+    "remove_partition_during_offset_for_leader_epoch": (
+        "remove_partition_during_fetch_epochs",
+        "remove_partition_during_epoch_request",
+        "remove_partition_during_truncate_to_epoch_end_offsets",
+        "remove_partition_during_fetch_epoch_end_offsets",
+    ),
     "bounce_broker": ("restart_broker", "bounce_leader", "restart_leader", "bounce"),
     "stop_broker": ("shutdown_broker", "shut_down_broker"),
     "start_broker": ("startup_broker",),
@@ -174,7 +188,7 @@ OTHER_FIELDS: dict[str, tuple[str, ...]] = {
     "current_leader_epoch": ("leader_epoch",),
     "last_seq": ("last_sequence",),
     "first_seq": ("first_sequence",),
-    "diverging_epoch": ("diverging", "divergence", "epoch_end_offset"),
+    "diverging_epoch": ("diverging", "divergence", "diverges", "epoch_end_offset"),
     "epoch": ("leader_epoch",),
     "leader_epoch": ("epoch",),
     "offset": ("end_offset",),
@@ -201,6 +215,8 @@ OTHER_FIELDS: dict[str, tuple[str, ...]] = {
     "new_epoch": ("is_new_epoch", "new_leader_epoch", "is_new_leader_epoch"),
     "is_new_leader": ("new_leader", "is_new"),
     "count": ("record_count", "size"),
+    "duplicate": ("is_duplicate",),
+    "duplicate_of": ("duplicate_of_offsets", "first_append"),
 }
 """Fields of answers and states, and how else a vector may call them."""
 

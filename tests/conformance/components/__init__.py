@@ -58,3 +58,23 @@ class Records(int):
 
     def __ne__(self, other: object) -> bool:
         return not self == other
+
+
+class Found(list[int]):
+    """A pair, or none: a vector has the pair, its first number, or only whether there is one."""
+
+    def matches(self, expected: Any) -> bool:
+        if isinstance(expected, bool) or expected in UNDEFINED:
+            return bool(self) == (expected is True)
+        return in_pairs(expected) == list(self) or [expected] == self[:1]
+
+
+UNDEFINED: tuple[Any, ...] = (None, -1, [-1, -1])
+"""An epoch, an offset, or a pair of both that is not there."""
+
+
+def in_pairs(expected: Any) -> Any:
+    """A pair that is written as an object: the epoch comes first."""
+    if not isinstance(expected, dict):
+        return expected
+    return [value for _, value in sorted(expected.items(), key=lambda part: "epoch" not in part[0].lower())]

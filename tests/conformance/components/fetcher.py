@@ -55,10 +55,17 @@ APIS = ("fetch", "offset_for_leader_epoch", "list_offsets_latest", "list_offsets
 STEPS = {
     "any": (),
     "fetch": ("fetch_records", "process_fetch_request"),
-    "offset_for_leader_epoch": ("offsets_for_leader_epoch", "fetch_epoch_end_offsets", "truncate_to_epoch_end_offsets"),
+    "offset_for_leader_epoch": (
+        "offsets_for_leader_epoch",
+        "fetch_epoch_end_offsets",
+        "truncate_to_epoch_end_offsets",
+        "fetch_epochs",
+        "fetch_epochs_from_leader",
+        "epoch_request",
+    ),
     "list_offsets_latest": ("fetch_latest_offset", "latest"),
     "list_offsets_earliest": ("fetch_earliest_offset", "earliest"),
-    "truncate_to_high_watermark": ("truncate_to_hw", "truncation_to_high_watermark", "hw_truncation", "truncation"),
+    "truncate_to_high_watermark": ("truncate_to_hw", "truncation_to_high_watermark", "hw_truncation", "truncate"),
 }
 """The steps of the thread during which something else may happen, and other names of them."""
 
@@ -214,6 +221,12 @@ class Fetcher:
         step = self._step_of(api)
         self.asks_without_epoch |= step == "offset_for_leader_epoch"
         self.meanwhile.setdefault(step, []).append(meanwhile)
+
+    def remove_partition_during_truncate_to_high_watermark(self) -> None:
+        self.remove_partition_during("truncate_to_high_watermark")
+
+    def remove_partition_during_offset_for_leader_epoch(self, replace_follower: dict[str, Any] | None = None) -> None:
+        self.remove_partition_during("offset_for_leader_epoch", replace_follower)
 
     def _step_of(self, name: str) -> str:
         """The name here of a step of the thread; a request's or a method's name of Kafka is known as well."""

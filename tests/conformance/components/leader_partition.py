@@ -41,7 +41,7 @@ from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionR
 from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse, Isolation
 from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, Wanted
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from spec.messages.produce import ProduceRequest
+from spec.messages.produce import ProduceRequest, ProduceResponse
 from spec.metadata import BrokerRegistration, PartitionRegistration
 from spec.releases.broker import BROKER_3_9
 from spec.step import Reply, SendToController
@@ -65,7 +65,7 @@ from spec.values import (
     ProducerEpoch,
     ProducerId,
 )
-from tests.conformance.components import Answer, ById, Unordered, refused
+from tests.conformance.components import Answer, ById, Found, Unordered, refused
 from tests.conformance.components.batches import batch_of, batches_of
 from tests.conformance.components.epochs import epoch_end_of
 from tests.conformance.components.logs import appended_at, entries_of, follower_json, read_from
@@ -145,6 +145,8 @@ class LeaderPartition:
         self.timestamps: dict[int, int] = {}
         self.epoch_race: tuple[BrokerId, BrokerEpoch] | None = None
         self.requests = 0
+        self.answers: dict[int, ProduceResponse] = {}
+        self.closed: set[int] = set()
         self.sent = 0
         self.isr_changes = Counter[str]()
         self.announced: PartitionRegistration | None = None
@@ -310,6 +312,10 @@ class LeaderPartition:
                     self.last_proposal, self.sent = message, self.sent + 1
                 case Reply(message):
                     answer = message
+                case AnswerProducer(number, response):
+                    self.answers[number] = response
+                case CloseConnection(number):
+                    self.closed.add(number)
         return answer
 
     # ---- requests
@@ -336,13 +342,18 @@ class LeaderPartition:
             self.timestamps |= {base_offset + position: time for position, time in enumerate(times)}
             if transactional and self.partition.first_unstable_offset == UNKNOWN_OFFSET:
                 self.partition = self.partition._replace(first_unstable_offset=base_offset)
-        for effect in step.effects:
-            match effect:
-                case AnswerProducer(self.requests, response):
-                    return Answer(response.error.name, named={"base_offset": response.base_offset})
-                case CloseConnection():
-                    return Answer("CONNECTION_CLOSED")
-        return Answer(named={"base_offset": base_offset})
+        return self.produce_answer(pending=base_offset)
+
+    def produce_answer(self, request: int | None = None, pending: int | None = None) -> Answer:
+        """The answer to a produce request, by default the last; `pending` is what a request without one may tell."""
+        number = self.requests if request is None else request
+        waiting = [asked.appended.base_offset for asked in self.partition.waiting if asked.request == number]
+        answer = self.answers.get(number)
+        if answer is not None:
+            return Answer(answer.error.name, "answered", {"base_offset": answer.base_offset, "answered": True})
+        if number in self.closed:
+            return Answer("CONNECTION_CLOSED", "answered", {"answered": True})
+        return Answer(value="waiting", named={"base_offset": next(iter(waiting), pending), "answered": False})
 
     def fetch_follower(
         self,
@@ -553,10 +564,8 @@ class LeaderPartition:
 
 def _fetched(answer: FetchResponse, fetch_offset: int, leader_end: Offset) -> Answer:
     """What a fetch answers, by name; `leo` is the leader's log end when it read."""
-    diverging = None if answer.diverging.leader_epoch == NO_EPOCH else list(answer.diverging)
     named = {
-        "diverging_epoch": diverging,
-        "diverges": diverging is not None,
+        "diverging_epoch": Found([] if answer.diverging.leader_epoch == NO_EPOCH else answer.diverging),
         "hw": answer.high_watermark,
         "leo": leader_end if answer.error == Error.NONE else UNKNOWN_OFFSET,
         "log_start": answer.log_start_offset,

@@ -60,7 +60,7 @@ from spec.values import (
     ProducerEpoch,
     ProducerId,
 )
-from tests.conformance.components import Answer, ById, Records, refused
+from tests.conformance.components import Answer, ById, Found, Records, refused
 from tests.conformance.components.batches import LIMIT, at_most, batch_of
 from tests.conformance.outcomes import UnsupportedError
 
@@ -290,9 +290,9 @@ class ProducerState:
 
 def _append_info(batch: ProducerBatch, error: Error, duplicate: bool) -> Answer:
     ends = [batch.base_offset, batch.last_offset]
-    named = {"base_offset": ends[0], "last_offset": ends[1], "offsets": ends, "duplicate": duplicate}
-    of = {"duplicate_of": ends if duplicate else None, "appended": not duplicate and error == Error.NONE}
-    return Answer(error.name, ends, named | of)
+    first = Found(ends if duplicate else [])
+    named = {"base_offset": ends[0], "last_offset": ends[1], "offsets": ends, "duplicate": first, "duplicate_of": first}
+    return Answer(error.name, ends, named | {"appended": not duplicate and error == Error.NONE})
 
 
 class CheckpointFile:
