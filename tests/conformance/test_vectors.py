@@ -144,6 +144,19 @@ def test_without_a_file_the_usage_is_shown(capsys: pytest.CaptureFixture[str]) -
     assert "usage" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", [None, "", "{}", "[1", '"vectors"'])
+def test_what_is_no_file_of_vectors_gets_one_line(
+    text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "vectors.json"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    assert main([str(file)]) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, len(printed.err.splitlines())) == ("", 1)
+    assert "no file of vectors, which is a JSON list" in printed.err
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

@@ -67,7 +67,10 @@ class Outcome(NamedTuple):
 
 
 def load(file: Path) -> list[Vector]:
+    """The vectors of a file. Raises `ValueError` if it is no JSON list, `OSError` if it cannot be read."""
     vectors: list[Vector] = json.loads(file.read_text(encoding="utf-8"))
+    if not isinstance(vectors, list):
+        raise ValueError("not a list of vectors")
     return vectors
 
 
@@ -225,7 +228,12 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 1:
         print("usage: python -m tests.conformance.vectors FILE", file=sys.stderr)
         return 2
-    outcomes = [replay(vector) for vector in load(Path(arguments[0]))]
+    try:
+        vectors = load(Path(arguments[0]))
+    except (OSError, ValueError) as wrong:
+        print(f"{arguments[0]}: no file of vectors, which is a JSON list: {wrong}", file=sys.stderr)
+        return 2
+    outcomes = [replay(vector) for vector in vectors]
     for outcome in outcomes:
         print(outcome)
     counts = Counter(outcome.verdict for outcome in outcomes)
