@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from tests.conformance.components import UNDEFINED, Answer, ById, in_pairs
 from tests.conformance.components.cluster import Cluster
+from tests.conformance.components.controller import Controller
 from tests.conformance.components.epochs import EpochCache, OffsetForLeaderEpochApi
 from tests.conformance.components.fetcher import Fetcher
 from tests.conformance.components.leader_partition import LeaderPartition
@@ -51,6 +52,7 @@ COMPONENTS: dict[str, type[Component]] = {
     "leader_partition": LeaderPartition,
     "fetcher": Fetcher,
     "cluster": Cluster,
+    "controller": Controller,
     **CONTROLLER_COMPONENTS,
 }
 
