@@ -2,7 +2,9 @@
 
 import copy
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,8 +29,52 @@ def test_kafka(vector: Vector) -> None:
     assert replay(vector) == Outcome(vector["id"], "pass")
 
 
+def other_than(expected: Any) -> Any:
+    """A value of the same kind that no vector expects."""
+    match expected:
+        case bool():
+            return not expected
+        case int():
+            return expected + 777
+        case list():
+            return [*expected, 777]
+        case str():
+            return "nonempty" if expected == "empty" else "INVALID_PRODUCER_EPOCH_OF_NOBODY"
+    return 777
+
+
+def part_of(vector: Any, path: tuple[Any, ...]) -> Any:
+    for name in path:
+        vector = vector[name]
+    return vector
+
+
+def leaves(expected: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Where the values of an expectation are; an object that expects nothing has none."""
+    if isinstance(expected, dict):
+        for name, part in expected.items():
+            yield from leaves(part, (*path, name))
+    else:
+        yield path
+
+
+@pytest.mark.parametrize("vector", VECTORS + MORE_VECTORS, ids=lambda vector: str(vector["id"]))
+def test_every_expectation_counts(vector: Vector) -> None:
+    """With any one value of its expectations changed, no vector passes."""
+    steps = enumerate(vector["setup"])
+    asked = [("setup", number, name) for number, step in steps for name in step if name.startswith("expect")]
+    roots: list[tuple[Any, ...]] = [("expect",), *asked]
+    for root in roots:
+        for path in leaves(part_of(vector, root), root):
+            wrong = copy.deepcopy(vector)
+            holder = part_of(wrong, path[:-1])
+            holder[path[-1]] = other_than(holder[path[-1]])
+            assert replay(wrong).verdict != "pass", path
+
+
 def test_every_component_has_vectors() -> None:
-    assert {vector["component"] for vector in VECTORS} == set(COMPONENTS) - set(CONTROLLER_COMPONENTS) - {"cluster", "controller"}
+    elsewhere = {*CONTROLLER_COMPONENTS, "cluster", "controller"}
+    assert {vector["component"] for vector in VECTORS} == set(COMPONENTS) - elsewhere
     assert {vector["component"] for vector in MORE_VECTORS} == set(COMPONENTS)
     assert len({vector["id"] for vector in VECTORS + MORE_VECTORS}) == len(VECTORS) + len(MORE_VECTORS) == 236
 
