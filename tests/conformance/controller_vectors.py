@@ -40,7 +40,11 @@ class Fields(dict[str, Any]):
             return not self
         if not isinstance(expected, dict):
             return False
-        return dict(self) == {_field(name): value for name, value in expected.items() if value not in NO_CHANGE}
+        named = {_field(name): value for name, value in expected.items() if value not in NO_CHANGE}
+        recovery = named.get("leader_recovery")
+        if type(recovery) is int:
+            named["leader_recovery"] = _recovery(recovery).name
+        return dict(self) == named
 
 
 class ElectionAnswer(dict[str, Any]):

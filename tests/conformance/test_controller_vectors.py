@@ -59,6 +59,7 @@ def test_a_wrong_election_fails(expect: Any) -> None:
         ({"target_isr": [3], "election": "UNCLEAN"}, {"isr": [2], "leader": 2, "recovery": "RECOVERING"}),
         ({"target_isr": [3], "election": "UNCLEAN", "metadata_version": "3.1"}, {"isr": [2], "leader": 2}),
         ({"target_recovery": "RECOVERING"}, {"leader_recovery": "RECOVERING"}),
+        ({"target_recovery": 1}, {"leaderRecoveryState": 1}),
     ],
 )
 def test_changes(given: dict[str, Any], expect: Any) -> None:

@@ -16,7 +16,14 @@ from tests.conformance.outcomes import UnsupportedError
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     # epochs
     "epoch": ("leader_epoch", "partition_leader_epoch"),
-    "leader_epoch": ("epoch", "partition_leader_epoch", "requested_epoch", "requested_leader_epoch", "asked_epoch"),
+    "leader_epoch": (
+        "epoch",
+        "partition_leader_epoch",
+        "requested_epoch",
+        "requested_leader_epoch",
+        "asked_epoch",
+        "current_leader_epoch",
+    ),
     "current_leader_epoch": ("leader_epoch", "epoch"),
     "last_fetched_epoch": ("fetched_epoch", "last_epoch"),
     "partition_epoch": ("version", "zk_version"),
@@ -77,8 +84,9 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "replicas": ("assignment", "assigned", "assigned_replicas"),
     "assignment": ("partitions", "assignments", "replica_assignment"),
     "topic": ("name", "topic_name"),
-    "partition": ("partition_id", "partition_index", "index"),
+    "partition": ("partition_id", "partition_index", "index", "topic_partition", "tp"),
     "brokers": ("ids", "broker_ids"),
+    "remove_partition": ("remove", "removes_partition"),
     "shutting_down": ("in_controlled_shutdown", "is_shutting_down"),
     "clean": ("clean_shutdown", "cleanly"),
     "adding": ("adding_replicas",),
@@ -103,7 +111,7 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "is_new_leader": ("new_leader",),
     "in_isr": ("is_in_sync", "in_sync", "is_follower_in_sync"),
     # the fetcher
-    "api": ("request", "rpc", "step", "during", "phase", "what", "when", "event", "call"),
+    "api": ("request", "rpc", "step", "during", "phase", "what", "when", "event", "call", "method", "point"),
     "latest_epoch_available": ("epochs_available", "has_epochs", "supports_epochs"),
     "offset_for_leader_epoch_supported": (
         "supports_offset_for_leader_epoch",

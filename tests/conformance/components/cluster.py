@@ -149,8 +149,9 @@ class Cluster:
         driver = self.controller
         driver.take(handle_create_topics(driver.controller, driver.state, request, driver.now_ms))
 
-    def _named(self, topic: str | None, partition: int | None) -> list[PartitionId]:
+    def _named(self, topic: str | None, partition: int | str | None) -> list[PartitionId]:
         """All partitions, or those of a topic, or one of them."""
+        topic, partition = _topic_and_number(topic, partition)
         found = [
             partition_id
             for (name, index), partition_id in self.partitions.items()
@@ -167,7 +168,9 @@ class Cluster:
 
     # ---- clients
 
-    def produce(self, count: int = 1, topic: str | None = None, partition: int | None = None, times: int = 1) -> Answer:
+    def produce(
+        self, count: int = 1, topic: str | None = None, partition: int | str | None = None, times: int = 1
+    ) -> Answer:
         """Produce a batch to each of the partitions named, and wait until it is on all in-sync replicas."""
         error = Error.NONE
         for _ in range(at_most(LIMIT, times)):
@@ -192,15 +195,21 @@ class Cluster:
         leader_epoch: int,
         broker: int | None = None,
         topic: str | None = None,
-        partition: int | None = None,
+        partition: int | str | None = None,
         current_leader_epoch: int | None = None,
     ) -> Answer:
         """Ask a broker, by default the leader, where an epoch ends in its log of one partition."""
         return epoch_end_of(self._epoch_end(leader_epoch, broker, topic, partition, current_leader_epoch))
 
     def _epoch_end(
-        self, leader_epoch: int, broker: int | None, topic: str | None, partition: int | None, current: int | None
+        self,
+        leader_epoch: int,
+        broker: int | None,
+        topic: str | None,
+        partition: int | str | None,
+        current: int | None,
     ) -> OffsetForLeaderEpochResponse:
+        topic, partition = _topic_and_number(topic, partition)
         if topic is not None and (topic, partition or 0) not in self.partitions:
             return offset_for_leader_epoch_without_log(False)
         named = self._named(topic, 0 if partition is None and topic is not None else partition)
@@ -218,7 +227,7 @@ class Cluster:
     # ---- what must hold
 
     def expect_record_epochs(
-        self, offsets: list[int], epoch: int, topic: str | None = None, partition: int | None = None
+        self, offsets: list[int], epoch: int, topic: str | None = None, partition: int | str | None = None
     ) -> None:
         """The records from the first of two offsets to the second have this epoch, in the logs of all replicas."""
         first, last = offsets[0], offsets[-1]
@@ -230,7 +239,7 @@ class Cluster:
                     raise MismatchError(f"broker {replica}: expected epoch {epoch}, got {sorted(epochs)}")
 
     def expect_leo(
-        self, offset: int, broker: int | None = None, topic: str | None = None, partition: int | None = None
+        self, offset: int, broker: int | None = None, topic: str | None = None, partition: int | str | None = None
     ) -> None:
         for partition_id in self._named(topic, partition):
             host = self._registration(partition_id).leader if broker is None else self._known(broker)
@@ -239,7 +248,7 @@ class Cluster:
             if end != offset:
                 raise MismatchError(f"broker {host}: expected log end offset {offset}, got {end}")
 
-    def expect_metadata_leader_epoch(self, epoch: int, topic: str | None = None, partition: int | None = None) -> None:
+    def expect_metadata_leader_epoch(self, epoch: int, topic: str | None = None, partition: int | str | None = None) -> None:
         for partition_id in self._named(topic, partition):
             found = self._registration(partition_id).leader_epoch
             if found != epoch:
@@ -350,6 +359,16 @@ class Cluster:
                 self._run(follower, partition_id, step)
             case ListOffsetsResponse():
                 self._run(follower, partition_id, handle_list_offsets_response(here, replica, asked, answer, now))
+
+
+def _topic_and_number(topic: str | None, partition: int | str | None) -> tuple[str | None, int | None]:
+    """A partition by its topic and its number; `foo-0` is partition 0 of topic foo."""
+    if not isinstance(partition, str):
+        return topic, partition
+    name, _, number = partition.rpartition("-")
+    if not number.isdecimal() or topic not in (None, name):
+        raise UnsupportedError(f"partition {partition} of topic {topic}")
+    return name, int(number)
 
 
 def _without_times(nodes: list[tuple[MetadataImage, dict[PartitionId, Partition[EpochLog]]]]) -> list[Any]:

@@ -332,6 +332,8 @@ class LeaderPartition:
     ) -> Answer:
         """Produce a batch; a transactional one opens a transaction, which no operation ends."""
         times = timestamps if timestamps is not None else [-1] * (1 if count is None else count)
+        if producer_id != NO_PRODUCER_ID and first_seq == NO_SEQUENCE:
+            raise UnsupportedError("a batch of an idempotent producer without its sequence number")
         producer = ProducerId(producer_id), ProducerEpoch(producer_epoch), first_seq
         self.requests += 1
         request = ProduceRequest(self.requests, acks, Batch(len(times), NO_EPOCH, NO_VALUE, *producer))
