@@ -58,7 +58,7 @@ class EpochLog(NamedTuple):
         )
         history, end = self.epoch_history, base_offset
         for batch in batches:
-            if batch.leader_epoch != history.latest_epoch:
+            if batch.leader_epoch != NO_EPOCH or history.entries:
                 history = history.assign(batch.leader_epoch, end)
             end = Offset(end + batch.record_count)
         return EpochLog(history, self.start_offset, end)

@@ -29,7 +29,12 @@ class ProducerBatch(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of the last record. **Kafka:** `DefaultRecordBatch.incrementSequence`."""
+        """The sequence number of the last record, `NO_SEQUENCE` if the batch has none.
+
+        A group coordinator writes such batches in transactions. **Kafka:** `DefaultRecordBatch.lastSequence`.
+        """
+        if self.first_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
         return (self.first_sequence + self.record_count - 1) % (LAST_SEQUENCE + 1)
 
     @property

@@ -20,55 +20,51 @@ from spec.metadata import (
     PartitionRegistration,
 )
 from spec.releases.kraft import KRAFT_4_0
-from spec.values import BrokerId, Epoch, PartitionEpoch, PartitionId
+from spec.values import NO_LEADER, BrokerId, Epoch, PartitionEpoch, PartitionId
+from tests.conformance.components import Answer, Unordered
 from tests.conformance.outcomes import UnsupportedError
+from tests.conformance.vocabulary import field_of
 
 Json = dict[str, Any]
 
 PARTITION = PartitionId(0)
-ALIASES = {"recovery": "leader_recovery", "leader_recovery_state": "leader_recovery", "node": "leader"}
-
-
-class Unordered(list[int]):
-    """Broker ids in any order: Kafka keeps some sets as lists, whose order decides nothing."""
-
-    __hash__ = None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, list) and sorted(self) == sorted(other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
+NO_CHANGE = (None, NO_LEADER_CHANGE, "NO_CHANGE")
+"""How a vector may say that a field of the record stays as it is."""
 
 
 class Fields(dict[str, Any]):
-    """An answer by name, whichever of several names an expectation uses."""
+    """The fields of a record that change something; an expectation has all of them, under any of their names."""
 
-    __hash__ = None
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, dict):
+    def matches(self, expected: Any) -> bool:
+        if expected is None:
+            return not self
+        if not isinstance(expected, dict):
             return False
-        renamed = {ALIASES.get(name, name): value for name, value in other.items()}
-        return dict.__eq__(self, renamed)
+        named = {_field(name): value for name, value in expected.items() if value not in NO_CHANGE}
+        recovery = named.get("leader_recovery")
+        if type(recovery) is int:
+            named["leader_recovery"] = _recovery(recovery).name
+        return dict(self) == named
 
-    def __ne__(self, other: object) -> bool:
-        return not self == other
 
-
-class ElectionAnswer(Fields):
+class ElectionAnswer(dict[str, Any]):
     """Who would lead, and whether uncleanly: by name, as a pair, or the leader alone."""
 
-    __hash__ = None
+    def matches(self, expected: Any) -> bool:
+        if isinstance(expected, dict):
+            named = {_field(name): value for name, value in expected.items()}
+            return named != {} and named.items() <= self.items()
+        return expected in ([self["leader"], self["unclean"]], self["leader"])
 
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, dict):
-            renamed = {ALIASES.get(name, name): value for name, value in other.items()}
-            return renamed != {} and renamed.items() <= self.items()
-        return other in ([self["leader"], self["unclean"]], self["leader"])
 
-    def __ne__(self, other: object) -> bool:
-        return not self == other
+FIELDS = ("isr", "leader", "replicas", "leader_recovery", "elr", "last_known_elr", "adding", "removing", "unclean")
+
+
+def _field(name: str) -> str:
+    field = field_of(FIELDS, name)
+    if field is None:
+        raise UnsupportedError(f"expected {name}")
+    return field
 
 
 class PartitionChange:
@@ -81,31 +77,53 @@ class PartitionChange:
         return {}
 
     def elect_leader(
-        self, registration: Json, acceptable: list[int], election: str = "ONLINE", **given: Any
-    ) -> ElectionAnswer:
+        self,
+        registration: Json,
+        acceptable: list[int] | str | None = None,
+        election: str = "ONLINE",
+        **given: Any,
+    ) -> Answer:
         """Who would lead, and whether that is unclean; nothing is written down."""
-        rules, settings = _rules(given), _settings(given)
+        asked = _known(given)
+        rules, settings = _rules(asked), _settings(asked)
         partition = _registration(registration)
-        target = _target(partition, given)
+        target, alive = _target(partition, asked), _acceptable(acceptable, partition, asked)
         remembers = rules.elr_enabled(settings) and settings.last_known_leader
-        last_known = rules.last_known_leader(partition, target, _brokers(acceptable), remembers)
-        elected = rules.elect(partition, target, _brokers(acceptable), _election(election), last_known)
-        return ElectionAnswer(leader=elected.leader, unclean=elected.unclean)
+        last_known = rules.last_known_leader(partition, target, alive, remembers)
+        elected = rules.elect(partition, target, alive, _election(election), last_known)
+        answer = ElectionAnswer(leader=elected.leader, unclean=elected.unclean)
+        return Answer(value=answer, named=dict(answer))
 
     def build_change(
-        self, registration: Json, acceptable: list[int], election: str = "ONLINE", **given: Any
-    ) -> Fields | None:
-        """The fields of the record, `None` if there is none."""
+        self,
+        registration: Json,
+        acceptable: list[int] | str | None = None,
+        election: str = "ONLINE",
+        **given: Any,
+    ) -> Answer:
+        """The fields of the record; none if there is no record."""
+        asked = _known(given)
         partition = _registration(registration)
         record = change_partition(
-            Controller(_rules(given), _settings(given)),
+            Controller(_rules(asked), _settings(asked)),
             PartitionRecord(PARTITION, partition),
-            _target(partition, given),
-            _brokers(acceptable),
+            _target(partition, asked),
+            _acceptable(acceptable, partition, asked),
             _election(election),
-            _brokers(given.get("unclean_shutdown", [])),
+            _brokers(asked.get("unclean_shutdown", [])),
         )
-        return None if record is None else _fields(record)
+        fields = Fields() if record is None else _fields(record)
+        return Answer(value=fields, named=dict.fromkeys(FIELDS) | fields)
+
+
+def _acceptable(given: list[int] | str | None, partition: PartitionRegistration, asked: Json) -> frozenset[BrokerId]:
+    """Who may lead; all replicas unless the operation says otherwise."""
+    if isinstance(given, str) and given not in ("all", "none"):
+        raise UnsupportedError(f"acceptable {given}")
+    if isinstance(given, list):
+        return _brokers(given)
+    everybody = frozenset(partition.replicas) | frozenset(_target(partition, asked).replicas)
+    return frozenset() if given == "none" else everybody
 
 
 def _brokers(ids: list[int]) -> frozenset[BrokerId]:
@@ -117,44 +135,65 @@ def _replicas(ids: list[int]) -> tuple[BrokerId, ...]:
 
 
 def _election(name: str) -> Election:
-    if name.upper() not in Election.__members__:
+    plain = name.upper().removeprefix("ELECTION.")
+    if plain not in Election.__members__:
         raise UnsupportedError(f"election {name}")
-    return Election[name.upper()]
+    return Election[plain]
 
 
-def _rules(given: Json) -> ControllerProtocol:
-    """The rules for what an operation gives; complains about what it gives and nobody reads."""
-    unread = sorted(set(given) - KNOWN)
+def _known(given: Json) -> Json:
+    """What an operation asks for, by the names here; complains about what it gives and nobody reads."""
+    asked = {field_of(KNOWN, name) or name: value for name, value in given.items()}
+    unread = sorted(set(asked) - KNOWN)
     if unread:
         raise UnsupportedError(f"argument {', '.join(unread)}")
-    major, minor = (int(part) for part in given.get("metadata_version", "4.0").split("-")[0].split(".")[:2])
+    return asked
+
+
+def _rules(asked: Json) -> ControllerProtocol:
+    """The rules for the version of the metadata, or of the record, that an operation names."""
+    version = RECORD_VERSIONS[asked["record_version"]] if "record_version" in asked else "4.0"
+    major, minor = (int(part) for part in str(asked.get("metadata_version", version)).split("-")[0].split(".")[:2])
     rules = KRAFT_4_0
     if (major, minor) < (3, 6):
         rules = replace(rules, opens_epoch=removes_replica_or_shrinks_isr)
     return rules if (major, minor) >= (3, 2) else replace(rules, marks_recovering=never_recovering)
 
 
-def _settings(given: Json) -> ControllerSettings:
+RECORD_VERSIONS = {0: "3.7-IV0", 1: "3.7-IV2", 2: "4.0-IV1"}
+"""The first version of the metadata that writes a version of the record. Kafka: `MetadataVersion`."""
+
+
+def _settings(asked: Json) -> ControllerSettings:
     return ControllerSettings(
-        min_isr=given.get("min_isr", 1),
-        eligible_leader_replicas=given.get("elr_enabled", False),
-        last_known_leader=given.get("use_last_known_leader", True),
+        min_isr=asked.get("min_isr", 1),
+        eligible_leader_replicas=asked.get("elr_enabled", False),
+        last_known_leader=asked.get("use_last_known_leader", True),
     )
 
 
 def _registration(given: Json) -> PartitionRegistration:
+    """A partition as the controller knows it; what is not given has the value of a partition without it."""
+    names = {*PartitionRegistration._fields, "leader_recovery", "directories"} - {"recovery"}
+    known = {field_of(names, name) or name: value for name, value in given.items()}
+    if unread := sorted(set(known) - names):
+        raise UnsupportedError(f"registration's {', '.join(unread)}")
     return PartitionRegistration(
-        replicas=_replicas(given["replicas"]),
-        isr=_brokers(given["isr"]),
-        leader=BrokerId(given["leader"]),
-        leader_epoch=Epoch(given["leader_epoch"]),
-        partition_epoch=PartitionEpoch(given["partition_epoch"]),
-        recovery=LeaderRecoveryState[given.get("leader_recovery", "RECOVERED")],
-        elr=_brokers(given.get("elr", [])),
-        last_known_elr=_brokers(given.get("last_known_elr", [])),
-        adding=_brokers(given.get("adding", [])),
-        removing=_brokers(given.get("removing", [])),
+        replicas=_replicas(known["replicas"]),
+        isr=_brokers(known.get("isr", [])),
+        leader=BrokerId(NO_LEADER if known.get("leader") is None else known["leader"]),
+        leader_epoch=Epoch(known.get("leader_epoch", 0)),
+        partition_epoch=PartitionEpoch(known.get("partition_epoch", 0)),
+        recovery=_recovery(known.get("leader_recovery", "RECOVERED")),
+        elr=_brokers(known.get("elr") or []),
+        last_known_elr=_brokers(known.get("last_known_elr") or []),
+        adding=_brokers(known.get("adding") or []),
+        removing=_brokers(known.get("removing") or []),
     )
+
+
+def _recovery(state: str | int) -> LeaderRecoveryState:
+    return LeaderRecoveryState(state) if isinstance(state, int) else LeaderRecoveryState[state.upper()]
 
 
 def _target(partition: PartitionRegistration, given: Json) -> Target:
@@ -168,9 +207,8 @@ def _target(partition: PartitionRegistration, given: Json) -> Target:
         if f"target_{name}" in given
     }
     target = target._replace(**sets)
-    for argument in ("target_recovery", "target_leader_recovery"):
-        if argument in given:
-            target = target._replace(recovery=LeaderRecoveryState[given[argument]])
+    if "target_recovery" in given:
+        target = target._replace(recovery=_recovery(given["target_recovery"]))
     return target
 
 
@@ -195,8 +233,8 @@ KNOWN = {
     "use_last_known_leader",
     "unclean_shutdown",
     "metadata_version",
+    "record_version",
     "target_recovery",
-    "target_leader_recovery",
     *(f"target_{name}" for name in ("replicas", "isr", "adding", "removing", "elr", "last_known_elr")),
 }
 

@@ -59,6 +59,7 @@ def test_a_wrong_election_fails(expect: Any) -> None:
         ({"target_isr": [3], "election": "UNCLEAN"}, {"isr": [2], "leader": 2, "recovery": "RECOVERING"}),
         ({"target_isr": [3], "election": "UNCLEAN", "metadata_version": "3.1"}, {"isr": [2], "leader": 2}),
         ({"target_recovery": "RECOVERING"}, {"leader_recovery": "RECOVERING"}),
+        ({"target_recovery": 1}, {"leaderRecoveryState": 1}),
     ],
 )
 def test_changes(given: dict[str, Any], expect: Any) -> None:
@@ -70,6 +71,32 @@ def test_a_wrong_change_fails(expect: Any) -> None:
     assert outcome("build_change", expect, target_isr=[2, 1]).verdict == "fail"
 
 
-def test_what_nobody_reads_is_unsupported() -> None:
-    assert outcome("build_change", None, rack="a") == Outcome("example", "unsupported", "argument rack")
-    assert outcome("elect_leader", None, election="DESIGNATED") == Outcome("example", "unsupported", "election DESIGNATED")
+@pytest.mark.parametrize(
+    ("op", "given", "reason"),
+    [
+        ("build_change", {"rack": "a"}, "argument rack"),
+        ("elect_leader", {"election": "DESIGNATED"}, "election DESIGNATED"),
+        ("elect_leader", {"acceptable": "some"}, "acceptable some"),
+        ("build_change", {"expect": {"directories": []}}, "expected directories"),
+        ("build_change", {"registration": REGISTRATION | {"racks": []}}, "registration's racks"),
+    ],
+)
+def test_what_nobody_reads_is_unsupported(op: str, given: dict[str, Any], reason: str) -> None:
+    found = outcome(op, **({"expect": None} | given))
+    assert (found.verdict, found.reason.removeprefix(f"operation 1, {op}, ")) == ("unsupported", reason)
+
+
+@pytest.mark.parametrize(
+    "registration",
+    [
+        {"replicas": [2, 1, 3], "isr": [2, 1, 3], "leader": 1},
+        {"replicas": [2, 1, 3], "isr": [2, 1, 3], "leader": 1, "leaderRecoveryState": 0, "directories": ["x"], "elr": None},
+    ],
+)
+def test_a_registration_needs_only_what_matters(registration: dict[str, Any]) -> None:
+    unchanged = {"expect": {"leader": -2, "leader_recovery_state": "NO_CHANGE", "isr": None}}
+    assert outcome("build_change", **unchanged, registration=registration).verdict == "pass"
+    shrunk = {"targetIsr": [2, 1], "expect_isr": [1, 2], "expect_leader": None, "acceptable": "all"}
+    assert outcome("build_change", {"isr": [2, 1]}, registration=registration, **shrunk).verdict == "pass"
+    nobody = {"acceptable": "none", "expect_node": -1, "expect_unclean": False}
+    assert outcome("elect_leader", -1, registration=registration, **nobody).verdict == "pass"

@@ -2,14 +2,17 @@
 
 import copy
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conformance.controller_vectors import CONTROLLER_COMPONENTS
-from tests.conformance.vectors import COMPONENTS, KAFKA_VECTORS, Outcome, Vector, load, main, replay
+from tests.conformance.vectors import COMPONENTS, DATA, KAFKA_VECTORS, Outcome, Vector, load, main, replay
 
 VECTORS = load(KAFKA_VECTORS)
+MORE_VECTORS = load(DATA / "kafka-more-vectors.json")
 ASSIGN: Vector = {
     "id": "example",
     "component": "epoch_cache",
@@ -21,14 +24,59 @@ ASSIGN: Vector = {
 }
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=[vector["id"] for vector in VECTORS])
+@pytest.mark.parametrize("vector", VECTORS + MORE_VECTORS, ids=lambda vector: str(vector["id"]))
 def test_kafka(vector: Vector) -> None:
     assert replay(vector) == Outcome(vector["id"], "pass")
 
 
+def other_than(expected: Any) -> Any:
+    """A value of the same kind that no vector expects."""
+    match expected:
+        case bool():
+            return not expected
+        case int():
+            return expected + 777
+        case list():
+            return [*expected, 777]
+        case str():
+            return "nonempty" if expected == "empty" else "INVALID_PRODUCER_EPOCH_OF_NOBODY"
+    return 777
+
+
+def part_of(vector: Any, path: tuple[Any, ...]) -> Any:
+    for name in path:
+        vector = vector[name]
+    return vector
+
+
+def leaves(expected: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Where the values of an expectation are; an object that expects nothing has none."""
+    if isinstance(expected, dict):
+        for name, part in expected.items():
+            yield from leaves(part, (*path, name))
+    else:
+        yield path
+
+
+@pytest.mark.parametrize("vector", VECTORS + MORE_VECTORS, ids=lambda vector: str(vector["id"]))
+def test_every_expectation_counts(vector: Vector) -> None:
+    """With any one value of its expectations changed, no vector passes."""
+    steps = enumerate(vector["setup"])
+    asked = [("setup", number, name) for number, step in steps for name in step if name.startswith("expect")]
+    roots: list[tuple[Any, ...]] = [("expect",), *asked]
+    for root in roots:
+        for path in leaves(part_of(vector, root), root):
+            wrong = copy.deepcopy(vector)
+            holder = part_of(wrong, path[:-1])
+            holder[path[-1]] = other_than(holder[path[-1]])
+            assert replay(wrong).verdict != "pass", path
+
+
 def test_every_component_has_vectors() -> None:
-    assert {vector["component"] for vector in VECTORS} == set(COMPONENTS) - set(CONTROLLER_COMPONENTS)
-    assert len({vector["id"] for vector in VECTORS}) == len(VECTORS) == 110
+    elsewhere = {*CONTROLLER_COMPONENTS, "cluster", "controller"}
+    assert {vector["component"] for vector in VECTORS} == set(COMPONENTS) - elsewhere
+    assert {vector["component"] for vector in MORE_VECTORS} == set(COMPONENTS)
+    assert len({vector["id"] for vector in VECTORS + MORE_VECTORS}) == len(VECTORS) + len(MORE_VECTORS) == 236
 
 
 def changed(**changes: object) -> Vector:
@@ -56,14 +104,24 @@ def test_a_wrong_final_state_fails() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"component": "cluster"}, "component cluster"),
+        ({"component": "quorum"}, "component quorum"),
         ({"setup": [{"op": "compact"}]}, "operation 1, compact"),
-        ({"setup": [{"op": "clear", "at": 3}]}, "operation 1, clear"),
+        ({"setup": [{"op": "clear", "at": 3}]}, "operation 1, clear, argument at"),
+        ({"setup": [{"op": "truncate_to"}]}, "operation 1, truncate_to"),
+        ({"setup": [{"op": "truncate_from_end"}]}, "operation 1, truncate_from_end, no argument offset"),
+        ({"setup": [{"op": "__init__"}]}, "operation 1, __init__"),
+        ({"setup": [{"op": "final_state"}]}, "operation 1, final_state"),
         ({"setup": [{"op": "latest_epoch", "expect": None, "expect_age": 3}]}, "operation 1, latest_epoch, expect_age"),
         ({"setup": [{"op": "state", "expect": {"flushed": True}}]}, "operation 1, state flushed"),
         ({"expect": {"flushed": True}}, "final flushed"),
-        ({"component": "fetcher", "setup": [{"op": "leader_error", "api": "ping", "error": "NONE"}]}, "error NONE of ping"),
-        ({"component": "log", "setup": [{"op": "read", "offset": 0, "isolation": "dirty"}]}, "isolation dirty"),
+        (
+            {"component": "fetcher", "setup": [{"op": "leader_error", "api": "ping", "error": "NONE"}]},
+            "operation 1, leader_error, step ping",
+        ),
+        (
+            {"component": "log", "setup": [{"op": "read", "offset": 0, "isolation": "dirty"}]},
+            "operation 1, read, isolation dirty",
+        ),
     ],
 )
 def test_what_no_component_does_is_unsupported(changes: dict[str, object], reason: str) -> None:
@@ -112,7 +170,7 @@ def test_every_mode_has_to_pass() -> None:
     ("vectors", "status", "last_line"),
     [
         ([ASSIGN], 0, "1 vectors: 1 pass, 0 fail, 0 unsupported"),
-        ([ASSIGN, changed(component="cluster")], 0, "2 vectors: 1 pass, 0 fail, 1 unsupported"),
+        ([ASSIGN, changed(component="quorum")], 0, "2 vectors: 1 pass, 0 fail, 1 unsupported"),
         ([changed(expect={"entries": []}), ASSIGN], 1, "2 vectors: 1 pass, 1 fail, 0 unsupported"),
     ],
 )
@@ -132,23 +190,36 @@ def test_without_a_file_the_usage_is_shown(capsys: pytest.CaptureFixture[str]) -
     assert "usage" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", [None, "", "{}", "[1", '"vectors"'])
+def test_what_is_no_file_of_vectors_gets_one_line(
+    text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "vectors.json"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    assert main([str(file)]) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, len(printed.err.splitlines())) == ("", 1)
+    assert "no file of vectors, which is a JSON list" in printed.err
+
+
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "reason"),
     [
-        {"component": "leader_partition", "setup": [{"op": "seed_batches", "batches": [[3, 0]]}]},
-        {"setup": [{"op": "assign", "epoch": "two", "start_offset": [1]}]},
-        {"setup": [{"epoch": 2}]},
-        {"component": "log", "setup": [{"op": "append_leader", "count": None, "leader_epoch": {}}]},
-        {"component": ["log"]},
+        ({"component": "leader_partition", "setup": [{"op": "seed_batches", "batches": [[1, 2, 3, 4]]}]}, "operation 1"),
+        ({"setup": [{"op": "assign", "epoch": "two", "start_offset": [1]}]}, "operation 1, assign, epoch 'two'"),
+        ({"setup": [{"epoch": 2}]}, "not in the vocabulary: KeyError"),
+        ({"setup": {"op": "clear"}}, "not in the vocabulary: AttributeError"),
+        ({"component": "log", "setup": [{"op": "append_leader", "count": None}]}, "operation 1, append_leader, count None"),
+        ({"component": ["log"]}, "not in the vocabulary: TypeError"),
+        ({"component": "log", "setup": [{"op": "append_leader", "times": 10**9}]}, "operation 1"),
+        ({"setup": [{"op": "clear", "expect_entries": [], "expect_age": 3}]}, "operation 1, clear, expect_age"),
     ],
-    ids=str,
 )
-def test_arguments_of_another_form_are_unsupported_and_no_exception(changes: dict[str, object]) -> None:
+def test_arguments_of_another_form_are_unsupported_and_no_exception(changes: dict[str, object], reason: str) -> None:
     outcome = replay(changed(**changes))
-    assert (outcome.verdict, outcome.reason[:22]) in (
-        ("unsupported", "not in the vocabulary:"),
-        ("unsupported", "component ['log']"),
-    )
+    assert outcome.verdict == "unsupported"
+    assert outcome.reason.startswith(reason)
 
 
 def test_what_no_broker_can_be_in_fails_and_does_not_end_the_run() -> None:
@@ -184,4 +255,4 @@ def test_whoever_is_asked_for_an_epochs_end_checks_the_epoch_of_the_request(
 
 def test_a_role_that_is_not_known_is_unsupported() -> None:
     vector = changed(component="offset_for_leader_epoch_api", setup=[{"op": "host", "role": "observer"}], expect={})
-    assert replay(vector) == Outcome("example", "unsupported", "role observer")
+    assert replay(vector) == Outcome("example", "unsupported", "operation 1, host, role observer")

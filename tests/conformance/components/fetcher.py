@@ -33,7 +33,7 @@ from spec.broker.rules.fetcher import (
 from spec.broker.rules.followers import Follower
 from spec.broker.rules.truncation import truncation_step
 from spec.log.algebra import Log, LogT
-from spec.log.batch import Batch, Batches
+from spec.log.batch import Batches
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.fetch import FetchRequest, FetchResponse
@@ -43,11 +43,31 @@ from spec.releases.broker import BROKER_2_7, BROKER_3_9
 from spec.step import Reply
 from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, BrokerId, Epoch, EpochEndOffset, Error, Offset, PartitionId
 from tests.conformance.components import Anything
+from tests.conformance.components.batches import LIMIT, at_most, batch_of, batches_of
 from tests.conformance.outcomes import UnsupportedError
+from tests.conformance.vocabulary import bind, error_name, in_snake_case
 
 FOLLOWER, LEADER = BrokerId(0), BrokerId(1)
 NOW = 1
 ThreadStep = Callable[[], None]
+
+APIS = ("fetch", "offset_for_leader_epoch", "list_offsets_latest", "list_offsets_earliest")
+STEPS = {
+    "any": (),
+    "fetch": ("fetch_records", "process_fetch_request"),
+    "offset_for_leader_epoch": (
+        "offsets_for_leader_epoch",
+        "fetch_epoch_end_offsets",
+        "truncate_to_epoch_end_offsets",
+        "fetch_epochs",
+        "fetch_epochs_from_leader",
+        "epoch_request",
+    ),
+    "list_offsets_latest": ("fetch_latest_offset", "latest"),
+    "list_offsets_earliest": ("fetch_earliest_offset", "earliest"),
+    "truncate_to_high_watermark": ("truncate_to_hw", "truncation_to_high_watermark", "hw_truncation", "truncate"),
+}
+"""The steps of the thread during which something else may happen, and other names of them."""
 
 TRUNCATING_FIRST = replace(
     BROKER_3_9,
@@ -66,15 +86,19 @@ class OldFormatLog(RecordLog):
         return NO_EPOCH
 
 
-def records_of(batches: list[list[int]]) -> RecordLog:
+def records_of(batches: Any, log_start: int | None = None) -> RecordLog:
     """A log of batches; a record's value is the offset of its batch, so that batches can be told apart."""
-    log = EMPTY_LOG.restart_at(Offset(batches[0][0])) if batches else EMPTY_LOG
-    for base_offset, count, epoch in batches:
-        log = log.append_at(Offset(base_offset), (Batch(count, Epoch(epoch), base_offset),))
+    placed = batches_of(batches, log_start or 0) if batches else []
+    start = placed[0][0] if placed and log_start is None else log_start
+    log = EMPTY_LOG.restart_at(Offset(start or 0))
+    for base_offset, count, epoch in placed:
+        gap = at_most(LIMIT, base_offset - log.end_offset)
+        batch = batch_of(count, epoch)._replace(payload=base_offset)
+        log = log.append_at(Offset(log.end_offset + gap), (batch,))
     return log
 
 
-def batches_of(log: RecordLog) -> list[list[int]]:
+def batches_in(log: RecordLog) -> list[list[int]]:
     return [[base, len(list(members)), epoch] for (base, epoch), members in groupby(log.records)]
 
 
@@ -129,12 +153,12 @@ class Fetcher:
     def _open_truncation(self) -> bool:
         return bool(self.truncations) and self.truncations[-1]["offset"] is None
 
-    def follower(self, log: list[list[int]], leader_epoch: int, hw: int) -> None:
-        local = LocalLog(records_of(log), Offset(hw))
+    def follower(self, leader_epoch: int = 0, log: Any = None, hw: int = 0, log_start: int | None = None) -> None:
+        local = LocalLog(records_of(log, log_start), Offset(hw))
         self.partition = self.partition._replace(local=local, leader_epoch=Epoch(leader_epoch))
 
-    def leader(self, log: list[list[int]], leader_epoch: int, hw: int) -> None:
-        epoch, records = Epoch(leader_epoch), records_of(log)
+    def leader(self, leader_epoch: int = 0, log: Any = None, hw: int = 0, log_start: int | None = None) -> None:
+        epoch, records = Epoch(leader_epoch), records_of(log, log_start)
         opened = records.open_epoch(epoch) if epoch > records.latest_epoch else records
         self.leader_partition = Partition(
             PartitionId(0), LocalLog(opened, Offset(hw)), LEADER, epoch, followers=(Follower(FOLLOWER),)
@@ -144,38 +168,83 @@ class Fetcher:
         if self.leader_partition is not None:
             self.leader_partition = self.leader_partition._replace(leader_epoch=Epoch(epoch))
 
-    def leader_error(self, api: str, error: str, times: int = 10**6) -> None:
-        apis = ("fetch", "offset_for_leader_epoch", "list_offsets_latest", "list_offsets_earliest")
-        if api not in apis or error not in Error.__members__:
+    def leader_error(self, api: str, error: int | str, times: int = 10**6) -> None:
+        name = error_name(error)
+        if self._step_of(api) not in APIS or name not in Error.__members__:
             raise UnsupportedError(f"error {error} of {api}")
-        self.leader_errors[api] = [Error[error]] * min(times, 1000)
+        self.leader_errors[self._step_of(api)] = [Error[name]] * min(times, 1000)
 
     def corrupt_next_fetch(self, times: int = 1) -> None:
         self.corrupt_fetches = times
 
-    def capability(self, latest_epoch_available: bool = True, offset_for_leader_epoch_supported: bool = True) -> None:
+    def capability(
+        self,
+        latest_epoch_available: bool = True,
+        offset_for_leader_epoch_supported: bool = True,
+        truncate_on_fetch: bool = True,
+    ) -> None:
+        """What Kafka's test switches off. Whoever cannot ask about epochs is too old to truncate by a fetch's answer."""
         self.asks_for_epochs = offset_for_leader_epoch_supported
+        if not (offset_for_leader_epoch_supported and truncate_on_fetch):
+            self.mode(truncate_on_fetch=False)
         if not latest_epoch_available:
             old = OldFormatLog(*self.partition.local.log)
             self.partition = self.partition._replace(local=self.partition.local._replace(log=old))
 
     def during_offset_for_leader_epoch(
-        self, replace_follower: dict[str, Any] | None = None, re_add: dict[str, Any] | None = None
+        self,
+        replace_follower: dict[str, Any] | None = None,
+        re_add: dict[str, Any] | None = None,
+        remove_partition: bool = False,
     ) -> None:
-        def meanwhile() -> None:
-            if replace_follower is not None:
-                self.follower(**replace_follower)
-            if re_add is not None:
-                self.add_partition(**re_add)
+        """What happens before the answer about an epoch arrives. Such a thread asks even if its log has no epoch."""
 
+        def meanwhile() -> None:
+            if remove_partition:
+                self.remove_partition()
+            if replace_follower is not None:
+                self.follower(**bind(self.follower, replace_follower))
+            if re_add is not None:
+                self.add_partition(**bind(self.add_partition, re_add))
+
+        self.asks_without_epoch = True
         self.meanwhile.setdefault("offset_for_leader_epoch", []).append(meanwhile)
 
-    def remove_partition_during(self, api: str = "fetch") -> None:
-        self.meanwhile.setdefault(api, []).append(self.remove_partition)
+    def remove_partition_during(self, api: str = "any", replace_follower: dict[str, Any] | None = None) -> None:
+        """The partition is removed before the answer to a request arrives, or just before a truncation without one."""
+
+        def meanwhile() -> None:
+            self.remove_partition()
+            if replace_follower is not None:
+                self.follower(**bind(self.follower, replace_follower))
+
+        step = self._step_of(api)
+        self.asks_without_epoch |= step == "offset_for_leader_epoch"
+        self.meanwhile.setdefault(step, []).append(meanwhile)
+
+    def remove_partition_during_truncate_to_high_watermark(self) -> None:
+        self.remove_partition_during("truncate_to_high_watermark")
+
+    def remove_partition_during_offset_for_leader_epoch(self, replace_follower: dict[str, Any] | None = None) -> None:
+        self.remove_partition_during("offset_for_leader_epoch", replace_follower)
+
+    def _step_of(self, name: str) -> str:
+        """The name here of a step of the thread; a request's or a method's name of Kafka is known as well."""
+        plain = in_snake_case(name)
+        for step, names in STEPS.items():
+            if plain == step or plain in names:
+                return step
+        raise UnsupportedError(f"step {name}")
+
+    def _passes(self, *steps: str) -> None:
+        """Whatever is to happen during one of these steps of the thread happens, once."""
+        for step in (*steps, "any"):
+            for happens in self.meanwhile.pop(step, []):
+                happens()
 
     # ---- the partition in the fetcher
 
-    def add_partition(self, init_offset: int, leader_epoch: int, force_truncation: bool = False) -> None:
+    def add_partition(self, init_offset: int = 0, leader_epoch: int = 0, force_truncation: bool = False) -> None:
         local = self.partition.local
         start = self.protocol.start_following(local.log, local.high_watermark)._replace(fetch_offset=Offset(init_offset))
         if force_truncation:
@@ -193,7 +262,7 @@ class Fetcher:
     # ---- the thread
 
     def do_work(self, times: int = 1) -> None:
-        for _ in range(times):
+        for _ in range(at_most(LIMIT, times)):
             if self.partition.fetcher.status == FetchStatus.TRUNCATING:
                 self._truncate()
             self.partition = self.partition._replace(fetcher=awake(self.partition.fetcher, NOW))
@@ -205,17 +274,18 @@ class Fetcher:
     def do_work_by_mode(self, truncate_on_fetch: int, otherwise: int) -> None:
         self.do_work(truncate_on_fetch if self.truncates_on_fetch else otherwise)
 
-    def do_work_until_logs_equal(self, max_iterations: int) -> None:
+    def do_work_until_logs_equal(self, max_iterations: int = 20) -> None:
         leader = self.leader_partition
-        for _ in range(max_iterations):
+        for _ in range(at_most(LIMIT, max_iterations)):
             self.do_work()
-            if leader is not None and batches_of(self.partition.local.log) == batches_of(leader.local.log):
+            if leader is not None and batches_in(self.partition.local.log) == batches_in(leader.local.log):
                 return
 
     def _truncate(self) -> None:
         """Ask, or truncate without asking. Kafka's test can make a thread ask about an undefined epoch."""
         fetcher = self.partition.fetcher
         if not self.asks_for_epochs or (not self.asks_without_epoch and needs_no_answer(fetcher, self.partition.local.log)):
+            self._passes("truncate_to_high_watermark")
             old = OldFormatLog(*self.partition.local.log)
             local = self.partition.local._replace(log=old)
             self._run(fetch_or_truncate(self.broker, self.partition._replace(local=local), NOW))
@@ -228,8 +298,7 @@ class Fetcher:
         request = next_request(self.broker, self.partition)
         api = _api(request)
         answer = self._leaders_answer(request, api)
-        for step in self.meanwhile.pop(api, []):
-            step()
+        self._passes(api, *(("offset_for_leader_epoch",) if _names_an_epoch(request) else ()))
         broker, partition = self.broker, self.partition
         match answer:
             case FetchResponse() if self.corrupt_fetches > 0:
@@ -279,7 +348,7 @@ class Fetcher:
             "leo": local.log.end_offset,
             "hw": local.high_watermark,
             "log_start": local.log.start_offset,
-            "log": batches_of(local.log),
+            "log": batches_in(local.log),
             "fetch_state": status if there else None,
             "failed": fetcher.status == FetchStatus.FAILED,
             "fetch_offset": fetcher.fetch_offset if there else None,
@@ -306,6 +375,11 @@ def _api(request: FollowerRequest) -> str:
         case ListOffsetsRequest(wanted=Wanted.LATEST):
             return "list_offsets_latest"
     return "list_offsets_earliest"
+
+
+def _names_an_epoch(request: FollowerRequest) -> bool:
+    """A fetch with the epoch of the follower's last record: Kafka's mock leader then looks up where that ends."""
+    return isinstance(request, FetchRequest) and request.fetch.last_fetched_epoch != NO_EPOCH
 
 
 def _rest_of_batch(log: RecordLog, offset: Offset) -> int:

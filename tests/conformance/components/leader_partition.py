@@ -1,5 +1,6 @@
 """`leader_partition`: a partition on one broker, with the handlers that a broker calls. Kafka: `Partition`."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,21 +10,38 @@ from spec.broker.leader.fetch import after_noted_fetch, handle_fetch, note_fetch
 from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
 from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import Broker, BrokerSettings, Handled, Partition, is_under_min_isr, leads, min_isr_of, role_of
+from spec.broker.partition import (
+    Broker,
+    BrokerSettings,
+    Handled,
+    Partition,
+    is_under_min_isr,
+    last_stable_offset_of,
+    leads,
+    min_isr_of,
+    role_of,
+)
 from spec.broker.roles import become_follower, become_leader
 from spec.broker.rules.fencing import accept_any_replica_epoch
 from spec.broker.rules.isr.membership import any_replica_is_eligible, out_of_sync
 from spec.broker.rules.isr.proposal import maximal_isr, nothing_pending
 from spec.broker.rules.isr.request import ask_for_eligible_isr
 from spec.broker.rules.offsets import low_watermark
-from spec.log.batch import Batch, count_records
+from spec.log.batch import Batch
 from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
-from spec.log.local_log import LocalLog, append_fetched, move_start, restart, set_high_watermark
+from spec.log.local_log import (
+    LocalLog,
+    append_fetched,
+    high_watermark_from_checkpoint,
+    move_start,
+    restart,
+    set_high_watermark,
+)
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse, Isolation
 from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, Wanted
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from spec.messages.produce import ProduceRequest
+from spec.messages.produce import ProduceRequest, ProduceResponse
 from spec.metadata import BrokerRegistration, PartitionRegistration
 from spec.releases.broker import BROKER_3_9
 from spec.step import Reply, SendToController
@@ -47,9 +65,12 @@ from spec.values import (
     ProducerEpoch,
     ProducerId,
 )
-from tests.conformance.components import Answer, refused
-from tests.conformance.components.logs import entries_of, follower_json
+from tests.conformance.components import Answer, ById, Found, Unordered, refused
+from tests.conformance.components.batches import batch_of, batches_of
+from tests.conformance.components.epochs import epoch_end_of
+from tests.conformance.components.logs import appended_at, entries_of, follower_json, read_from
 from tests.conformance.outcomes import UnsupportedError
+from tests.conformance.vocabulary import error_name
 
 WITHOUT_METADATA = replace(
     BROKER_3_9,
@@ -66,9 +87,46 @@ DEFAULT_BROKER_EPOCH = 1000
 
 ISOLATION = {
     None: Isolation.LOG_END,
+    "none": Isolation.LOG_END,
+    "log_end": Isolation.LOG_END,
     "read_uncommitted": Isolation.HIGH_WATERMARK,
+    "high_watermark": Isolation.HIGH_WATERMARK,
     "read_committed": Isolation.COMMITTED_TRANSACTIONS,
+    "txn_committed": Isolation.COMMITTED_TRANSACTIONS,
 }
+
+WITHOUT_TOPIC_IDS = {
+    "UNKNOWN_TOPIC_ID": Error.UNKNOWN_TOPIC_OR_PARTITION,
+    "INCONSISTENT_TOPIC_ID": Error.UNKNOWN_TOPIC_OR_PARTITION,
+}
+"""A leader's reaction to a refused ISR is the same to both. Topics have no ids here."""
+
+OF_OTHER_LAYERS = {
+    "UNKNOWN_SERVER_ERROR",
+    "NETWORK_EXCEPTION",
+    "COORDINATOR_NOT_AVAILABLE",
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "UNSUPPORTED_VERSION",
+    "INVALID_TOPIC_EXCEPTION",
+    "BROKER_NOT_AVAILABLE",
+    "DISCONNECTED",
+}
+"""Errors that no rule of replication names; to a leader that asked for an ISR all of them are any other error."""
+
+
+WANTED: dict[int | str, Wanted] = {
+    "latest": Wanted.LATEST,
+    -1: Wanted.LATEST,
+    "earliest": Wanted.EARLIEST,
+    -2: Wanted.EARLIEST,
+    "earliest_local": Wanted.EARLIEST,
+    -4: Wanted.EARLIEST,
+}
+"""What a ListOffsets request asks for, by name or by the timestamp that stands for it."""
+
+
+def ids_of(brokers: list[int]) -> frozenset[BrokerId]:
+    return frozenset(map(BrokerId, brokers))
 
 
 def epoch_or_none(epoch: int | None) -> Epoch:
@@ -82,12 +140,17 @@ class LeaderPartition:
         self.now = START_OF_TIME
         self.broker = Broker(BrokerId(101), WITHOUT_METADATA)
         self.partition: Partition[EpochLog] = Partition(PartitionId(0), LocalLog(EMPTY_EPOCH_LOG))
-        self.replicas: tuple[BrokerId, ...] = ()
         self.proposals: list[AlterPartitionRequest] = []
         self.last_proposal: AlterPartitionRequest | None = None
         self.timestamps: dict[int, int] = {}
         self.epoch_race: tuple[BrokerId, BrokerEpoch] | None = None
         self.requests = 0
+        self.answers: dict[int, ProduceResponse] = {}
+        self.closed: set[int] = set()
+        self.sent = 0
+        self.isr_changes = Counter[str]()
+        self.announced: PartitionRegistration | None = None
+        self.checkpointed: Offset | None = None
 
     # ---- surroundings
 
@@ -98,13 +161,19 @@ class LeaderPartition:
         min_insync_replicas: int = 1,
         kraft_metadata: bool = False,
         delete_enabled: bool = True,
+        checkpointed_hw: int | None = None,
     ) -> None:
         settings = BrokerSettings(min_insync_replicas, replica_lag_time_max_ms, deletes_records=delete_enabled)
         protocol = BROKER_3_9 if kraft_metadata else WITHOUT_METADATA
         self.broker = Broker(BrokerId(local_broker), protocol, settings=settings)
+        self.checkpointed_hw(checkpointed_hw)
 
-    def broker_epochs(self, epochs: dict[str, int]) -> None:
-        for broker, epoch in epochs.items():
+    def checkpointed_hw(self, offset: int | None) -> None:
+        """The high watermark in the checkpoint, which counts when the partition opens its log."""
+        self.checkpointed = None if offset is None else Offset(offset)
+
+    def broker_epochs(self, epochs: dict[str, int] | list[list[int]]) -> None:
+        for broker, epoch in epochs.items() if isinstance(epochs, dict) else epochs:
             self._register(BrokerId(int(broker)), broker_epoch=BrokerEpoch(epoch))
 
     def broker_state(self, broker: int, fenced: bool | None = None, shutting_down: bool | None = None) -> None:
@@ -124,16 +193,21 @@ class LeaderPartition:
     def sleep(self, ms: int) -> None:
         self.now += ms
 
-    def seed_log(self, records: int, leader_epoch: int, batch_size: int = 1) -> None:
-        self._seed(records, leader_epoch)
+    def seed_log(self, records: int, leader_epoch: int = 0, batch_size: int = 1) -> None:
+        self._seed([(self._end, records, leader_epoch)])
 
-    def seed_batches(self, batches: list[list[int]]) -> None:
+    def seed_batches(self, batches: Any) -> None:
+        """Batches that the log already has, in any of the forms that `batches_of` reads."""
+        self._seed(batches_of(batches, self._end))
+
+    def _seed(self, batches: list[tuple[int, int, int]]) -> None:
         for base_offset, count, epoch in batches:
-            log = self.partition.local.log.append_at(Offset(base_offset), (Batch(count, Epoch(epoch)),))
+            log = self.partition.local.log.append_at(Offset(base_offset), (batch_of(count, epoch),))
             self.partition = self.partition._replace(local=self.partition.local._replace(log=log))
 
-    def _seed(self, count: int, leader_epoch: int) -> None:
-        self.seed_batches([[self.partition.local.log.end_offset, count, leader_epoch]])
+    @property
+    def _end(self) -> Offset:
+        return self.partition.local.log.end_offset
 
     def update_hw(self, offset: int) -> None:
         self.partition = self.partition._replace(local=set_high_watermark(self.partition.local, Offset(offset)))
@@ -146,20 +220,34 @@ class LeaderPartition:
     def truncate_fully(self, offset: int) -> None:
         self.partition = self.partition._replace(local=restart(self.partition.local, Offset(offset)))
 
-    def append_follower(self, base_offset: int, count: int, leader_epoch: int) -> Answer:
-        appended = append_fetched(self.partition.local, Offset(base_offset), (Batch(count, Epoch(leader_epoch)),))
+    def append_follower(self, base_offset: int | None = None, count: int = 1, leader_epoch: int = 0) -> Answer:
+        """Append at an offset, or at the end; in Kafka's test a batch of no epoch has epoch 0."""
+        base = self._end if base_offset is None else Offset(base_offset)
+        appended = append_fetched(self.partition.local, base, (batch_of(count, leader_epoch),))
         self.partition = self.partition._replace(local=appended.local)
-        return refused(appended.error)
+        return appended_at(base, count, appended.error)
 
     # ---- roles
 
     def make_leader(
-        self, leader_epoch: int, isr: list[int], replicas: list[int], partition_epoch: int, is_new: bool = False
+        self,
+        leader_epoch: int,
+        isr: list[int],
+        replicas: list[int],
+        partition_epoch: int = 1,
+        is_new: bool = False,
+        leader: int | None = None,
+        adding: list[int] | None = None,
+        removing: list[int] | None = None,
+        checkpointed_hw: int | None = None,
     ) -> Answer:
+        if leader not in (None, self.broker.self_id):
+            raise UnsupportedError(f"leader {leader} on broker {self.broker.self_id}")
         led = leads(self.broker, self.partition)
-        announced = self._announced(self.broker.self_id, leader_epoch, isr, replicas, partition_epoch)
+        announced = self._announced(self.broker.self_id, leader_epoch, isr, replicas, partition_epoch, adding, removing)
+        self._open_log(checkpointed_hw)
         taken = self._take(announced, lambda: become_leader(self.broker, self.partition, announced, self.now))
-        return Answer(named={"is_new_leader": taken and not led})
+        return Answer(value=taken and not led, named={"is_new_leader": taken and not led})
 
     def make_follower(
         self,
@@ -167,20 +255,40 @@ class LeaderPartition:
         leader: int,
         isr: list[int],
         replicas: list[int],
-        partition_epoch: int,
+        partition_epoch: int = 1,
         is_new: bool = False,
+        adding: list[int] | None = None,
+        removing: list[int] | None = None,
+        checkpointed_hw: int | None = None,
     ) -> Answer:
         epoch_before = self.partition.leader_epoch
-        announced = self._announced(BrokerId(leader), leader_epoch, isr, replicas, partition_epoch)
+        announced = self._announced(BrokerId(leader), leader_epoch, isr, replicas, partition_epoch, adding, removing)
+        self._open_log(checkpointed_hw)
         taken = self._take(announced, lambda: become_follower(self.broker, self.partition, announced))
-        return Answer(named={"new_epoch": taken and leader_epoch > epoch_before})
+        new_epoch = taken and leader_epoch > epoch_before
+        return Answer(value=new_epoch, named={"new_epoch": new_epoch})
+
+    def _open_log(self, checkpointed_hw: int | None) -> None:
+        """The partition opens its log when it first has a role; the high watermark is then the checkpointed one."""
+        offset = self.checkpointed if checkpointed_hw is None else Offset(checkpointed_hw)
+        if self.announced is None and offset is not None:
+            log = self.partition.local.log
+            local = LocalLog(log, high_watermark_from_checkpoint(log, offset))
+            self.partition = self.partition._replace(local=local)
 
     def _announced(
-        self, leader: BrokerId, leader_epoch: int, isr: list[int], replicas: list[int], partition_epoch: int
+        self,
+        leader: BrokerId,
+        leader_epoch: int,
+        isr: list[int],
+        replicas: list[int],
+        partition_epoch: int,
+        adding: list[int] | None,
+        removing: list[int] | None,
     ) -> PartitionRegistration:
-        members = frozenset(BrokerId(replica) for replica in isr)
-        assigned = tuple(BrokerId(replica) for replica in replicas)
-        return PartitionRegistration(assigned, members, leader, Epoch(leader_epoch), PartitionEpoch(partition_epoch))
+        epochs = Epoch(leader_epoch), PartitionEpoch(partition_epoch)
+        announced = PartitionRegistration(tuple(map(BrokerId, replicas)), ids_of(isr), leader, *epochs)
+        return announced._replace(adding=ids_of(adding or []), removing=ids_of(removing or []))
 
     def _take(self, announced: PartitionRegistration, handle: Callable[[], Handled[EpochLog]]) -> bool:
         before = self.partition
@@ -188,7 +296,7 @@ class LeaderPartition:
         epochs = announced.leader_epoch, announced.partition_epoch
         taken = takes(before.leader_epoch, before.isr, *epochs)
         self._run(handle())
-        self.replicas = announced.replicas if taken else self.replicas
+        self.announced = announced if taken else self.announced
         return taken
 
     def _run(self, step: Handled[EpochLog]) -> Any:
@@ -198,10 +306,16 @@ class LeaderPartition:
         for effect in step.effects:
             match effect:
                 case SendToController(message):
+                    if self.proposals:
+                        raise UnsupportedError("a second ISR proposal while the first is under way")
                     self.proposals.append(message)
-                    self.last_proposal = message
+                    self.last_proposal, self.sent = message, self.sent + 1
                 case Reply(message):
                     answer = message
+                case AnswerProducer(number, response):
+                    self.answers[number] = response
+                case CloseConnection(number):
+                    self.closed.add(number)
         return answer
 
     # ---- requests
@@ -214,8 +328,12 @@ class LeaderPartition:
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
         first_seq: int = NO_SEQUENCE,
+        transactional: bool = False,
     ) -> Answer:
+        """Produce a batch; a transactional one opens a transaction, which no operation ends."""
         times = timestamps if timestamps is not None else [-1] * (1 if count is None else count)
+        if producer_id != NO_PRODUCER_ID and first_seq == NO_SEQUENCE:
+            raise UnsupportedError("a batch of an idempotent producer without its sequence number")
         producer = ProducerId(producer_id), ProducerEpoch(producer_epoch), first_seq
         self.requests += 1
         request = ProduceRequest(self.requests, acks, Batch(len(times), NO_EPOCH, NO_VALUE, *producer))
@@ -224,30 +342,39 @@ class LeaderPartition:
         self._run(step)
         if self.partition.local.log.end_offset > base_offset:
             self.timestamps |= {base_offset + position: time for position, time in enumerate(times)}
-        for effect in step.effects:
-            match effect:
-                case AnswerProducer(self.requests, response):
-                    return Answer(response.error.name, named={"base_offset": response.base_offset})
-                case CloseConnection():
-                    return Answer("CONNECTION_CLOSED")
-        return Answer(named={"base_offset": base_offset})
+            if transactional and self.partition.first_unstable_offset == UNKNOWN_OFFSET:
+                self.partition = self.partition._replace(first_unstable_offset=base_offset)
+        return self.produce_answer(pending=base_offset)
+
+    def produce_answer(self, request: int | None = None, pending: int | None = None) -> Answer:
+        """The answer to a produce request, by default the last; `pending` is what a request without one may tell."""
+        number = self.requests if request is None else request
+        waiting = [asked.appended.base_offset for asked in self.partition.waiting if asked.request == number]
+        answer = self.answers.get(number)
+        if answer is not None:
+            return Answer(answer.error.name, "answered", {"base_offset": answer.base_offset, "answered": True})
+        if number in self.closed:
+            return Answer("CONNECTION_CLOSED", "answered", {"answered": True})
+        return Answer(value="waiting", named={"base_offset": next(iter(waiting), pending), "answered": False})
 
     def fetch_follower(
         self,
         replica: int,
         fetch_offset: int,
-        current_leader_epoch: int | None = None,
+        current_leader_epoch: int | str | None = None,
         last_fetched_epoch: int | None = None,
         log_start: int = 0,
         broker_epoch: int | None = None,
     ) -> Answer:
         run = BrokerEpoch(replica + DEFAULT_BROKER_EPOCH if broker_epoch is None else broker_epoch)
-        epochs = epoch_or_none(current_leader_epoch), epoch_or_none(last_fetched_epoch)
-        fetch = FetchPosition(epochs[0], Offset(fetch_offset), epochs[1])
+        fetch = FetchPosition(self._epoch(current_leader_epoch), Offset(fetch_offset), epoch_or_none(last_fetched_epoch))
         request = FetchRequest(BrokerId(replica), fetch, run, Offset(log_start))
+        leader_end = self._end
         if self.epoch_race is not None:
-            return _fetched(self._fetch_during_race(request, *self.epoch_race))
-        return _fetched(self._run(handle_fetch(self.broker, self.partition, request, self.now)))
+            answer = self._fetch_during_race(request, *self.epoch_race)
+        else:
+            answer = self._run(handle_fetch(self.broker, self.partition, request, self.now))
+        return _fetched(answer, fetch_offset, leader_end)
 
     def _fetch_during_race(self, request: FetchRequest, broker: BrokerId, epoch: BrokerEpoch) -> FetchResponse:
         """The parts of a fetch one by one, with other metadata between what is noted and what follows from it."""
@@ -261,33 +388,35 @@ class LeaderPartition:
     def fetch_consumer(
         self,
         fetch_offset: int,
-        current_leader_epoch: int | None = None,
+        current_leader_epoch: int | str | None = None,
         client_metadata: bool = False,
         isolation: str = "read_uncommitted",
         last_fetched_epoch: int | None = None,
     ) -> Answer:
-        epochs = epoch_or_none(current_leader_epoch), epoch_or_none(last_fetched_epoch)
+        reads = ISOLATION.get(isolation.lower(), Isolation.LOG_END)
+        if reads == Isolation.LOG_END:
+            raise UnsupportedError(f"isolation {isolation} of a consumer")
         request = FetchRequest(
             CONSUMER,
-            FetchPosition(epochs[0], Offset(fetch_offset), epochs[1]),
-            read_committed=isolation == "read_committed",
+            FetchPosition(self._epoch(current_leader_epoch), Offset(fetch_offset), epoch_or_none(last_fetched_epoch)),
+            read_committed=reads == Isolation.COMMITTED_TRANSACTIONS,
             has_client_metadata=client_metadata,
         )
-        return _fetched(self._run(handle_fetch(self.broker, self.partition, request, self.now)))
+        leader_end = self._end
+        return _fetched(self._run(handle_fetch(self.broker, self.partition, request, self.now)), fetch_offset, leader_end)
 
     def list_offsets(
         self,
-        timestamp: str | int = 0,
+        timestamp: int | str = 0,
         isolation: str | None = None,
         current_leader_epoch: int | str | None = None,
         only_leader: bool = True,
     ) -> Answer:
-        if isolation not in ISOLATION:
+        name = None if isolation is None else isolation.lower()
+        if name not in ISOLATION:
             raise UnsupportedError(f"isolation {isolation}")
-        wanted = {"latest": Wanted.LATEST, "earliest": Wanted.EARLIEST, "earliest_local": Wanted.EARLIEST}
-        local_epoch = current_leader_epoch == "local"
-        epoch = self.partition.leader_epoch if local_epoch else epoch_or_none(_number(current_leader_epoch))
-        request = ListOffsetsRequest(wanted.get(str(timestamp), Wanted.BY_TIMESTAMP), epoch, ISOLATION[isolation])
+        wanted = WANTED.get(timestamp.lower() if isinstance(timestamp, str) else timestamp, Wanted.BY_TIMESTAMP)
+        request = ListOffsetsRequest(wanted, self._epoch(current_leader_epoch), ISOLATION[name])
         found = self._found(timestamp) if request.wanted == Wanted.BY_TIMESTAMP else NOT_FOUND
         listed = self._run(
             handle_list_offsets(self.broker, self.partition, request._replace(leader_only=only_leader), self.now, found)
@@ -300,9 +429,15 @@ class LeaderPartition:
         }
         return Answer(listed.error.name, offset, named)
 
-    def _found(self, timestamp: str | int) -> ListOffsetsResponse:
+    def _epoch(self, epoch: int | str | None) -> Epoch:
+        """The epoch of a request: a number, none, or the partition's own."""
+        if isinstance(epoch, str) and epoch not in ("local", "current"):
+            raise UnsupportedError(f"epoch {epoch}")
+        return self.partition.leader_epoch if isinstance(epoch, str) else epoch_or_none(epoch)
+
+    def _found(self, timestamp: int | str) -> ListOffsetsResponse:
         """The first record with at least this timestamp."""
-        if isinstance(timestamp, str):
+        if isinstance(timestamp, str) or timestamp < 0:
             raise UnsupportedError(f"timestamp {timestamp}")
         offsets = [offset for offset, time in sorted(self.timestamps.items()) if time >= timestamp]
         if not offsets:
@@ -310,22 +445,21 @@ class LeaderPartition:
         return ListOffsetsResponse(Error.NONE, Offset(offsets[0]), self.partition.local.log.epoch_at(Offset(offsets[0])))
 
     def offset_for_leader_epoch(
-        self, leader_epoch: int, current_leader_epoch: int | None = None, only_leader: bool = True
+        self, leader_epoch: int = 0, current_leader_epoch: int | str | None = None, only_leader: bool = True
     ) -> Answer:
-        request = OffsetForLeaderEpochRequest(epoch_or_none(current_leader_epoch), Epoch(leader_epoch))
+        request = OffsetForLeaderEpochRequest(self._epoch(current_leader_epoch), Epoch(leader_epoch))
         response = self._run(
             handle_offset_for_leader_epoch(self.broker, self.partition, request._replace(leader_only=only_leader), self.now)
         )
-        epoch, end_offset = response.end
-        return Answer(response.error.name, [epoch, end_offset], {"epoch": epoch, "end_offset": end_offset})
+        return epoch_end_of(response)
 
-    def offset_snapshot(self, current_leader_epoch: int | None = None, only_leader: bool = True) -> Answer:
-        claimed = epoch_or_none(current_leader_epoch)
+    def offset_snapshot(self, current_leader_epoch: int | str | None = None, only_leader: bool = True) -> Answer:
+        claimed = self._epoch(current_leader_epoch)
         serves = self.broker.protocol.serves
         error = serves(self.broker.self_id, role_of(self.partition), claimed, only_leader)
         local = self.partition.local
         offsets = {"log_start": local.log.start_offset, "leo": local.log.end_offset, "hw": local.high_watermark}
-        return Answer(error.name, named=offsets)
+        return Answer(error.name, named=offsets | {"lso": last_stable_offset_of(self.partition)})
 
     # ---- ISR
 
@@ -333,15 +467,21 @@ class LeaderPartition:
         self._run(consider_shrinking(self.broker, self.partition, self.now))
 
     def alter_partition_complete(self, new_partition_epoch: int, isr: list[int] | None = None) -> None:
-        request = self._next_proposal()
-        members = [member.broker for member in request.isr] if isr is None else [BrokerId(replica) for replica in isr]
-        epochs = request.leader_epoch, frozenset(members), PartitionEpoch(new_partition_epoch)
+        request, before = self._next_proposal(), self.partition.isr.isr
+        members = ids_of([member.broker for member in request.isr] if isr is None else isr)
+        epochs = request.leader_epoch, members, PartitionEpoch(new_partition_epoch)
         self._answer(request, AlterPartitionResponse(Error.NONE, request.partition_id, self.broker.self_id, *epochs))
+        self.isr_changes["expands"] += before < self.partition.isr.isr
+        self.isr_changes["shrinks"] += before > self.partition.isr.isr
 
-    def alter_partition_fail(self, error: str) -> None:
+    def alter_partition_fail(self, error: int | str) -> None:
+        name = error_name(error)
+        known = WITHOUT_TOPIC_IDS.get(name) or Error.__members__.get(name)
+        if known is None and name not in OF_OTHER_LAYERS:
+            raise UnsupportedError(f"error {name}")
         request = self._next_proposal()
-        known = Error.__members__.get(error, Error.KAFKA_STORAGE_ERROR)
-        self._answer(request, AlterPartitionResponse(known, request.partition_id))
+        self._answer(request, AlterPartitionResponse(known or Error.KAFKA_STORAGE_ERROR, request.partition_id))
+        self.isr_changes["failures"] += 1
 
     def _next_proposal(self) -> AlterPartitionRequest:
         if not self.proposals:
@@ -359,7 +499,7 @@ class LeaderPartition:
             "hw": partition.local.high_watermark,
             "leo": log.end_offset,
             "log_start": log.start_offset,
-            "lso": partition.local.high_watermark,
+            "lso": last_stable_offset_of(partition),
             "leader": None if partition.leader == NO_LEADER else partition.leader,
             "leader_epoch": partition.leader_epoch,
             "partition_epoch": partition.isr.partition_epoch,
@@ -368,7 +508,20 @@ class LeaderPartition:
             "low_watermark": low_watermark(log.start_offset, partition.followers, self.broker.brokers),
             **entries_of(log.epoch_history),
             **self._isr_state(),
+            **self._assignment(),
             **self._replica_state(),
+        }
+
+    def _assignment(self) -> dict[str, Any]:
+        announced = self.announced
+        if announced is None:
+            return {"assigned_replicas": [], "adding": Unordered(), "removing": Unordered(), "assignment": None}
+        ongoing = bool(announced.adding or announced.removing)
+        return {
+            "assigned_replicas": Unordered(announced.replicas),
+            "adding": Unordered(announced.adding),
+            "removing": Unordered(announced.removing),
+            "assignment": "OngoingReassignmentState" if ongoing else "SimpleAssignmentState",
         }
 
     def _isr_state(self) -> dict[str, Any]:
@@ -377,18 +530,22 @@ class LeaderPartition:
         kind = "PendingShrinkIsr" if isr.pending_isr < isr.isr else "PendingExpandIsr"
         leading, size = leads(self.broker, self.partition), len(isr.isr)
         return {
-            "isr": sorted(isr.isr),
-            "maximal_isr": sorted(maximal_isr(isr)),
+            "isr": Unordered(sorted(isr.isr)),
+            "maximal_isr": Unordered(sorted(maximal_isr(isr))),
             "inflight": not nothing_pending(isr),
             "pending": "CommittedPartitionState" if nothing_pending(isr) else kind,
             "pending_alter": len(self.proposals),
-            "sent_isr": None if sent is None else sorted(member.broker for member in sent.isr),
+            "sent_requests": self.sent,
+            "expands": self.isr_changes["expands"],
+            "shrinks": self.isr_changes["shrinks"],
+            "failures": self.isr_changes["failures"],
+            "sent_isr": None if sent is None else Unordered(sorted(member.broker for member in sent.isr)),
             "sent_broker_epochs": None
             if sent is None
             else {str(member.broker): member.broker_epoch for member in sorted(sent.isr)},
             "at_min_isr": leading and size == min_isr_of(self.broker, self.partition),
             "under_min_isr": is_under_min_isr(self.broker, self.partition),
-            "under_replicated": leading and len(self.replicas) > size,
+            "under_replicated": leading and len(self.partition.followers) + 1 > size,
         }
 
     def _replica_state(self) -> dict[str, Any]:
@@ -401,27 +558,20 @@ class LeaderPartition:
             state["last_caught_up_rel"] = state["last_caught_up"] - START_OF_TIME
             state["last_fetch_time_rel"] = state["last_fetch_time"] - START_OF_TIME
         return {
-            "replicas": states,
-            "remote_replicas": sorted(follower.broker for follower in followers),
-            "out_of_sync": sorted(fallen_behind) if nothing_pending(isr) else [],
+            "replicas": ById(states),
+            "remote_replicas": Unordered(sorted(follower.broker for follower in followers)),
+            "out_of_sync": Unordered(sorted(fallen_behind)) if nothing_pending(isr) else [],
         }
 
 
-def _number(epoch: int | str | None) -> int | None:
-    if isinstance(epoch, str):
-        raise UnsupportedError(f"epoch {epoch}")
-    return epoch
-
-
-def _fetched(answer: FetchResponse) -> Answer:
-    diverging = None if answer.diverging.leader_epoch == NO_EPOCH else list(answer.diverging)
+def _fetched(answer: FetchResponse, fetch_offset: int, leader_end: Offset) -> Answer:
+    """What a fetch answers, by name; `leo` is the leader's log end when it read."""
     named = {
-        "diverging_epoch": diverging,
-        "diverging": diverging,
-        "records": count_records(answer.records),
-        "count": count_records(answer.records),
+        "diverging_epoch": Found([] if answer.diverging.leader_epoch == NO_EPOCH else answer.diverging),
         "hw": answer.high_watermark,
+        "leo": leader_end if answer.error == Error.NONE else UNKNOWN_OFFSET,
         "log_start": answer.log_start_offset,
         "lso": answer.last_stable_offset,
+        **read_from(fetch_offset, answer.records),
     }
     return Answer(answer.error.name, "nonempty" if answer.records else "empty", named)

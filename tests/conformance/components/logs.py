@@ -13,7 +13,8 @@ from spec.broker.rules.followers import (
     reset_follower,
 )
 from spec.broker.rules.high_watermark import leader_high_watermark
-from spec.log.batch import Batch, count_records
+from spec.broker.rules.reading import visible_end
+from spec.log.batch import Batches, count_records
 from spec.log.checkpoint_files import (
     OffsetEntry,
     Offsets,
@@ -31,11 +32,22 @@ from spec.log.local_log import (
     raise_high_watermark,
     read,
     restart,
+    retention_offset,
     set_high_watermark,
     truncate,
 )
-from spec.log.producers import ProducerBatch, Producers, check_batch, duplicate_of, entry_of, remember
-from spec.messages.fetch import NO_LIMIT
+from spec.log.producers import (
+    LAST_SEQUENCE,
+    ProducerBatch,
+    Producers,
+    append_unchecked,
+    check_batch,
+    check_producer_epoch,
+    duplicate_of,
+    entry_of,
+    remember,
+)
+from spec.messages.fetch import NO_LIMIT, Isolation
 from spec.metadata import BrokerRegistration
 from spec.values import (
     NO_PRODUCER_EPOCH,
@@ -48,7 +60,8 @@ from spec.values import (
     ProducerEpoch,
     ProducerId,
 )
-from tests.conformance.components import Answer, refused
+from tests.conformance.components import Answer, ById, Found, Records, refused
+from tests.conformance.components.batches import LIMIT, at_most, batch_of
 from tests.conformance.outcomes import UnsupportedError
 
 
@@ -57,9 +70,36 @@ def entries_of(history: EpochHistory) -> dict[str, Any]:
     return {
         "epoch_entries": entries,
         "epoch_entry_count": len(entries),
+        "earliest_epoch_entry": entries[0] if entries else None,
         "latest_epoch_entry": entries[-1] if entries else None,
         "latest_epoch": entries[-1][0] if entries else None,
     }
+
+
+def appended_at(base_offset: Offset, count: int, error: Error = Error.NONE) -> Answer:
+    named = {"base_offset": base_offset, "last_offset": base_offset + count - 1}
+    return Answer(error.name, [base_offset, base_offset + count - 1], named)
+
+
+def read_from(offset: int, records: Batches) -> dict[str, Any]:
+    """What a vector may ask of a read, by name."""
+    count = count_records(records)
+    epochs = [batch.leader_epoch for batch in records]
+    return {
+        "records": Records(count),
+        "count": Records(count),
+        "base_offset": offset if count else None,
+        "last_offset": offset + count - 1 if count else None,
+        "epochs": epochs,
+        "epoch": epochs[0] if len(epochs) == 1 else None,
+    }
+
+
+OTHER_ISOLATIONS = {
+    "read_uncommitted": Isolation.HIGH_WATERMARK,
+    "txn_committed": Isolation.COMMITTED_TRANSACTIONS,
+    "read_committed": Isolation.COMMITTED_TRANSACTIONS,
+}
 
 
 class Log:
@@ -70,17 +110,21 @@ class Log:
 
     def final_state(self) -> dict[str, Any]:
         log = self.local.log
-        offsets = {"leo": log.end_offset, "hw": self.local.high_watermark, "log_start": log.start_offset}
-        return offsets | entries_of(log.epoch_history)
+        hw = self.local.high_watermark
+        return {"leo": log.end_offset, "hw": hw, "lso": hw, "log_start": log.start_offset} | entries_of(log.epoch_history)
 
-    def append_leader(self, count: int, leader_epoch: int, times: int = 1) -> None:
-        for _ in range(times):
-            self.local = self.local._replace(log=self.local.log.append((Batch(count, Epoch(leader_epoch)),)))
+    def append_leader(self, count: int = 1, leader_epoch: int = 0, times: int = 1) -> Answer:
+        base_offset = self.local.log.end_offset
+        for _ in range(at_most(LIMIT, times)):
+            self.local = self.local._replace(log=self.local.log.append((batch_of(count, leader_epoch),)))
+        return appended_at(base_offset, count * times)
 
-    def append_follower(self, base_offset: int, count: int, leader_epoch: int) -> Answer:
-        appended = append_in_order(self.local, Offset(base_offset), (Batch(count, Epoch(leader_epoch)),))
+    def append_follower(self, base_offset: int | None = None, count: int = 1, leader_epoch: int = 0) -> Answer:
+        """Append at an offset, or at the end; in Kafka's test a batch of no epoch has epoch 0."""
+        base = self.local.log.end_offset if base_offset is None else Offset(base_offset)
+        appended = append_in_order(self.local, base, (batch_of(count, leader_epoch),))
         self.local = appended.local
-        return refused(appended.error)
+        return appended_at(base, count, appended.error)
 
     def update_hw(self, offset: int) -> int:
         self.local = set_high_watermark(self.local, Offset(offset))
@@ -112,17 +156,28 @@ class Log:
         restarted = restart(self.local, Offset(start))
         self.local = restarted._replace(log=restarted.log.append_at(Offset(offset), ()))
 
-    def assign_epoch(self, epoch: int) -> None:
-        self.local = self.local._replace(log=self.local.log.open_epoch(Epoch(epoch)))
+    def assign_epoch(self, epoch: int, start_offset: int | None = None) -> None:
+        """Open an epoch at the log's end, or anywhere: tests write to the cache of a log as well."""
+        start = self.local.log.end_offset if start_offset is None else Offset(start_offset)
+        log = self.local.log._replace(epoch_history=self.local.log.epoch_history.assign(Epoch(epoch), start))
+        self.local = self.local._replace(log=log)
 
-    def read(self, offset: int, isolation: str = "log_end") -> Answer:
-        ends = {"log_end": self.local.log.end_offset, "high_watermark": self.local.high_watermark}
-        ends["txn_committed"] = self.local.high_watermark
-        if isolation not in ends:
+    def delete_old_segments(self, offset: int) -> None:
+        """Delete what lies before an offset, as far as it is committed."""
+        self.local = move_start(self.local, retention_offset(self.local, Offset(offset))).local
+
+    def read(self, offset: int, isolation: str | None = "log_end", count: int = NO_LIMIT) -> Answer:
+        name = isolation.lower() if isolation is not None else "log_end"
+        isolations = {known.name.lower(): known for known in Isolation} | OTHER_ISOLATIONS
+        if name not in isolations:
             raise UnsupportedError(f"isolation {isolation}")
-        found = read(self.local.log, Offset(offset), ends[isolation], NO_LIMIT)
-        count = {"records": count_records(found.records), "count": count_records(found.records)}
-        return Answer(found.error.name, "nonempty" if found.records else "empty", count)
+        log, high_watermark = self.local
+        end = visible_end(isolations[name], log.end_offset, high_watermark, high_watermark)
+        found = read(log, Offset(offset), end, count)
+        return Answer(found.error.name, "nonempty" if found.records else "empty", read_from(offset, found.records))
+
+    def end_offset_for(self, epoch: int) -> list[int]:
+        return list(self.local.log.end_offset_for_epoch(Epoch(epoch)))
 
 
 class ReplicaState:
@@ -153,7 +208,7 @@ class ReplicaState:
     def reset(self, time: int, leader_end_offset: int, is_new_leader: bool, in_isr: bool) -> None:
         self.follower = reset_follower(self.follower, time, in_isr, Offset(leader_end_offset), not is_new_leader)
 
-    def is_caught_up(self, time: int, leader_end_offset: int, max_lag_ms: int) -> bool:
+    def is_caught_up(self, time: int, leader_end_offset: int, max_lag_ms: int = 30_000) -> bool:
         return is_caught_up(self.follower, Offset(leader_end_offset), time, max_lag_ms)
 
 
@@ -168,6 +223,9 @@ def follower_json(follower: FollowerState) -> dict[str, Any]:
     }
 
 
+ORIGINS = ("client", "replication", "coordinator", "raft_leader")
+
+
 class ProducerState:
     """`producer_state`: Kafka's `ProducerStateManager` with the duplicate check of `UnifiedLog` before it."""
 
@@ -177,45 +235,68 @@ class ProducerState:
         self.last_producer = ProducerId(0)
 
     def final_state(self) -> dict[str, Any]:
-        entry = entry_of(self.producers, self.last_producer)
+        """The state of each producer, and that of the last one that appended."""
+        by_id = ById({str(entry.producer_id): self._entry(entry.producer_id) for entry in self.producers})
+        return {"leo": self.end_offset, "producers": by_id} | self._entry(self.last_producer)
+
+    def _entry(self, producer_id: ProducerId) -> dict[str, Any]:
+        entry = entry_of(self.producers, producer_id)
         unknown = entry.producer_epoch == NO_PRODUCER_EPOCH
         return {
-            "leo": self.end_offset,
             "last_seq": entry.last_sequence,
             "first_seq": entry.batches[0].first_sequence if entry.batches else -1,
             "producer_epoch": None if unknown else entry.producer_epoch,
             "batch_count": len(entry.batches),
+            "last_offset": entry.batches[-1].last_offset if entry.batches else -1,
         }
 
     def append(
         self,
         producer_id: int,
-        producer_epoch: int,
-        first_seq: int,
-        count: int,
+        producer_epoch: int = 0,
+        first_seq: int = 0,
+        count: int = 1,
         origin: str = "client",
         skip_duplicate_check: bool = False,
+        base_offset: int | None = None,
+        last_seq: int | None = None,
+        times: int = 1,
     ) -> Answer:
-        if origin not in ("client", "replication"):
+        """Append a batch, or several in a row; only a client's is compared with earlier ones."""
+        answer, first = Answer(), first_seq
+        size = batch_of(count if last_seq is None else (last_seq - first_seq) % (LAST_SEQUENCE + 1) + 1, 0).record_count
+        for _ in range(at_most(LIMIT, times)):
+            batch = ProducerBatch(ProducerId(producer_id), ProducerEpoch(producer_epoch), first, size)
+            end = self.end_offset if base_offset is None else Offset(base_offset)
+            answer = self._append(batch._replace(base_offset=end), origin.lower(), skip_duplicate_check)
+            first += size
+        return answer
+
+    def _append(self, wanted: ProducerBatch, origin: str, skip_duplicate_check: bool) -> Answer:
+        if origin not in ORIGINS:
             raise UnsupportedError(f"origin {origin}")
-        self.last_producer = ProducerId(producer_id)
-        wanted = ProducerBatch(self.last_producer, ProducerEpoch(producer_epoch), first_seq, count, self.end_offset)
+        self.last_producer = wanted.producer_id
         entry = entry_of(self.producers, wanted.producer_id)
         known = duplicate_of(entry, wanted) if origin == "client" and not skip_duplicate_check else None
         if known is not None:
-            return Answer(named={"base_offset": known.base_offset, "last_offset": known.last_offset, "duplicate": True})
-        error = check_batch(entry, wanted) if origin == "client" else Error.NONE
+            return _append_info(known, Error.NONE, duplicate=True)
+        check = {"client": check_batch, "replication": append_unchecked}.get(origin, check_producer_epoch)
+        error = check(entry, wanted)
         if error == Error.NONE:
             self.producers = remember(self.producers, wanted)
-            self.end_offset = Offset(self.end_offset + count)
-        ends = {"base_offset": wanted.base_offset, "last_offset": wanted.last_offset, "duplicate": False}
-        return Answer(error.name, named=ends)
+            self.end_offset = Offset(wanted.last_offset + 1)
+        return _append_info(wanted, error, duplicate=False)
+
+
+def _append_info(batch: ProducerBatch, error: Error, duplicate: bool) -> Answer:
+    ends = [batch.base_offset, batch.last_offset]
+    first = Found(ends if duplicate else [])
+    named = {"base_offset": ends[0], "last_offset": ends[1], "offsets": ends, "duplicate": first, "duplicate_of": first}
+    return Answer(error.name, ends, named | {"appended": not duplicate and error == Error.NONE})
 
 
 class CheckpointFile:
     """`checkpoint_file`: the text of the files, and what is read from it."""
-
-    STORAGE_ERROR = "STORAGE_ERROR"
 
     def __init__(self) -> None:
         self.text = ""
@@ -250,13 +331,13 @@ class CheckpointFile:
         try:
             fields = json.loads(text)
         except json.JSONDecodeError:
-            return Answer(self.STORAGE_ERROR)
+            return Answer(Error.KAFKA_STORAGE_ERROR.name)
         known = isinstance(fields, dict) and fields.get("version") == 0
-        return Answer(value=fields.get("brokerEpoch")) if known else Answer(self.STORAGE_ERROR)
+        return Answer(value=fields.get("brokerEpoch")) if known else Answer(Error.KAFKA_STORAGE_ERROR.name)
 
     def _written(self, text: str) -> Answer:
         self.text = text
         return Answer(named={"text": text})
 
     def _found(self, error: Error, entries: list[list[Any]]) -> Answer:
-        return Answer(value=entries) if error == Error.NONE else Answer(self.STORAGE_ERROR)
+        return Answer(value=entries) if error == Error.NONE else Answer(Error.KAFKA_STORAGE_ERROR.name)

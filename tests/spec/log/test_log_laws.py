@@ -225,6 +225,16 @@ def test_a_read_below_the_first_epoch_gives_a_batch_without_epoch() -> None:
     assert log.read(Offset(0), 99) == (Batch(2, NO_EPOCH), Batch(2, Epoch(1)))
 
 
+def test_batches_without_an_epoch_leave_no_history() -> None:
+    assert EMPTY_EPOCH_LOG.append((Batch(2), Batch(1))) == EpochLog(end_offset=Offset(3))
+
+
+def test_an_epoch_that_was_noted_beyond_the_end_starts_with_its_first_batch() -> None:
+    """Kafka's test assigns it there; a broker does not."""
+    noted = EMPTY_EPOCH_LOG._replace(epoch_history=EMPTY_EPOCH_LOG.epoch_history.assign(Epoch(7), Offset(5)))
+    assert noted.append((Batch(1, Epoch(7)),)).epoch_history.pairs == ((7, 0),)
+
+
 def test_no_operation_of_a_broker_costs_more_for_more_records() -> None:
     """A step for each record would take longer than anybody waits."""
     many = 2**60

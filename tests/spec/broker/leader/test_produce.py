@@ -13,7 +13,17 @@ from spec.log.producers import LAST_SEQUENCE, ProducerBatch, append_unchecked, r
 from spec.log.record_log import RecordLog
 from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE, ProduceRequest, ProduceResponse
 from spec.releases.broker import BROKER_0_10, BROKER_3_6
-from spec.values import NO_EPOCH, UNKNOWN_OFFSET, BrokerId, Error, Offset, PartitionEpoch, ProducerEpoch, ProducerId
+from spec.values import (
+    NO_EPOCH,
+    NO_SEQUENCE,
+    UNKNOWN_OFFSET,
+    BrokerId,
+    Error,
+    Offset,
+    PartitionEpoch,
+    ProducerEpoch,
+    ProducerId,
+)
 from tests.spec.broker_driver import (
     EPOCH,
     EVERYBODY,
@@ -215,3 +225,8 @@ def test_the_state_is_the_fold_of_the_batches_in_the_log() -> None:
     assert rebuilt_from((ProducerBatch(ProducerId(-1), ProducerEpoch(-1), -1, 1),)) == ()
     other = ProducerBatch(ProducerId(2), ProducerEpoch(0), 0, 1)
     assert [entry.producer_id for entry in rebuilt_from((*batches, other))] == [2, 4]
+
+
+def test_a_batch_without_sequence_numbers_has_no_last_one() -> None:
+    """As a group coordinator writes offsets in a transaction."""
+    assert ProducerBatch(ProducerId(4), ProducerEpoch(0), NO_SEQUENCE, 3).last_sequence == NO_SEQUENCE
