@@ -323,7 +323,7 @@ class Board:
 
     def may_lead_first(self, broker: BrokerId) -> bool:
         """Whether the bounds let a broker lead first: with `--only-stops` another one does."""
-        return self.parameters["only_stops"] != broker
+        return broker != BrokerId(self.parameters["only_stops"])
 
     def answers(self, broker: BrokerId, process: Process) -> bool:
         """Whether a broker is up and answers other brokers and clients."""

@@ -80,7 +80,7 @@ def test_what_the_rules_that_never_were_allow() -> None:
 
 
 def test_what_was_repaired_is_not_undone_later() -> None:
-    """Except in 2.7, 2.8, 3.5 and 3.6, which brought bugs with them that a later release (or `next`) took back, and in 4.0.0,
+    """Except in 2.7, 2.8, 3.5 and 3.6, which brought bugs with them that a later release or `next` took back, and in 4.0.0,
     which is older than 3.9.1."""
     for rule in RULES:
         rules = [getattr(version, rule) for version in BROKER_RELEASES if version.name != "3.9.1"]
