@@ -35,13 +35,14 @@ def test_a_mutant_dies(name: str) -> None:
 
 def test_every_mutant_that_is_hunted_is_known_to_die() -> None:
     assert set(DIES) == set(mutants.HUNTS)
-    assert set(mutants.BESIDE) <= set(mutants.HUNTS)
+    assert set(mutants.BESIDE) <= {*mutants.HUNTS, *mutants.PROMISES}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "other"), mutants.BESIDE.items())
 def test_a_mutant_beside_which_another_dies_does_no_harm_alone(name: str, other: str) -> None:
-    found = explored(kafka(**mutants.HUNTS[name], mutant=other))
+    bounds = mutants.HUNTS[name] if name in mutants.HUNTS else mutants.PROMISES[name].bounds
+    found = explored(kafka(**bounds, mutant=other))
     assert found.complete
     assert not found.violated
 
@@ -72,6 +73,8 @@ def test_an_answer_kills_because_it_is_late() -> None:
         {"elections": 1, "late_fetches": 1},
         {"elections": 1, "values": 2, "retries": 1},
         {"elections": 0, "unclean_shutdowns": 1, "late_registrations": 1},
+        mutants.HUNTS["act-before-registration"],
+        mutants.HUNTS["refusal-without-trace"],
     ],
     ids=str,
 )

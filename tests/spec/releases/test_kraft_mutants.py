@@ -46,6 +46,17 @@ def a_proposal_is_taken_once(rules: ControllerProtocol) -> bool:
     return refused == Error.INVALID_UPDATE_VERSION
 
 
+def a_refused_proposal_stays_refused(rules: ControllerProtocol) -> bool:
+    driver = cluster(rules)
+    driver.alter(driver.proposal(1, 2))
+    proposal = driver.proposal(1, 2, 3)
+    driver.expire(3)
+    driver.alter(proposal)
+    driver.heartbeat(3)
+    driver.alter(proposal)
+    return driver.partition.isr == ids(1, 2)
+
+
 def a_new_incarnation_inherits_nothing(rules: ControllerProtocol) -> bool:
     driver = cluster(rules)
     driver.now_ms += TIMEOUT_MS + 1
@@ -106,6 +117,7 @@ STORIES: dict[str, Story] = {
     "stale-broker-epoch-accepted": an_old_run_does_not_join,
     "fenced-replica-admitted": who_is_fenced_does_not_join,
     "stale-partition-epoch-accepted": a_proposal_is_taken_once,
+    "refusal-without-trace": a_refused_proposal_stays_refused,
     "unclean-replica-keeps-its-place": a_new_incarnation_inherits_nothing,
     "election-outside-isr-and-elr": only_replicas_with_all_records_are_elected,
     "last-known-leader-while-down": a_leader_is_up,
