@@ -61,11 +61,11 @@ def handle_incremental_alter_configs(
 ) -> Decision[AlterConfigsResponse]:
     """Change settings of resources, and leave the others; each resource succeeds or fails as a whole.
 
-    Errors, the first that applies: `INVALID_REQUEST` (a resource or a setting twice, a resource that has no settings, a
-    broker that is no number), `INVALID_TOPIC_EXCEPTION`, `INVALID_CONFIG`, `UNKNOWN_TOPIC_OR_PARTITION`,
+    Errors, the first that applies: `INVALID_REQUEST` (a resource or a setting twice, no value, a resource that has no
+    settings, a broker that is no number), `INVALID_TOPIC_EXCEPTION`, `INVALID_CONFIG`, `UNKNOWN_TOPIC_OR_PARTITION`,
     `BROKER_ID_NOT_REGISTERED`.
 
-    **Kafka:** `ControllerApis.handleIncrementalAlterConfigs`, `ConfigurationControlManager.incrementalAlterConfigs`.
+    **Kafka:** `ConfigAdminManager.preprocess`, `ControllerApis`, `ConfigurationControlManager.incrementalAlterConfigs`.
     **Leaves out:** groups, client metrics, loggers; checks of a broker's values.
     """
     times = Counter(altered.resource for altered in request.resources)
@@ -127,7 +127,7 @@ def _changes(
         if [one.name for one in configs].count(change.name) > 1:
             return (), (Error.INVALID_REQUEST, f"the request has {change.name} more than once")
         if change.value is None and change.operation != AlterOperation.DELETE:
-            return (), (Error.INVALID_CONFIG, f"no value is given for {change.name}")
+            return (), (Error.INVALID_REQUEST, f"no value is given for {change.name}")
         value, wrong = _value_after(resource, change, current.get(change.name))
         wrong = wrong or _wrong_with_min_isr(settings, resource, change.name, value)
         if wrong is not None:

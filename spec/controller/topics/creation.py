@@ -51,7 +51,7 @@ def handle_create_topics(
     """
     wanted = sum(_partitions_wanted(settings, topic) for topic in request.topics)
     if wanted > MOST_PARTITIONS:
-        refusal = (Error.POLICY_VIOLATION, f"one request may create {MOST_PARTITIONS} partitions, and this one has {wanted}")
+        refusal = _too_many(wanted)
         return Decision((), CreateTopicsResponse(tuple(_refused(topic, refusal) for topic in request.topics)))
     times = Counter(topic.name for topic in request.topics)
     records: list[TopicsRecord] = []
@@ -73,6 +73,10 @@ def handle_create_topics(
 
 def _refused(topic: NewTopic, refusal: Refusal) -> CreatedTopic:
     return CreatedTopic(topic.name, *refusal)
+
+
+def _too_many(wanted: int) -> Refusal:
+    return Error.POLICY_VIOLATION, f"one request may create {MOST_PARTITIONS} partitions, and this one has {wanted}"
 
 
 def _partitions_wanted(settings: TopicSettings, topic: NewTopic) -> int:
@@ -222,10 +226,7 @@ def handle_create_partitions(
         added: tuple[TopicPartitionRecord, ...] = ()
         refusal: Refusal | None = None
         if wanted > MOST_PARTITIONS:
-            refusal = (
-                Error.POLICY_VIOLATION,
-                f"one request may create {MOST_PARTITIONS} partitions, and this one has {wanted}",
-            )
+            refusal = _too_many(wanted)
         elif times[topic.name] > 1:
             refusal = Error.INVALID_REQUEST, f"the request has topic {topic.name} more than once"
         elif before is None:

@@ -21,7 +21,7 @@ def handle_allocate_producer_ids(
 ) -> Decision[AllocateProducerIdsResponse]:
     """Give a broker the next block of producer ids. No id is given twice, also after the controller has changed.
 
-    Errors: `BROKER_ID_NOT_REGISTERED`, `STALE_BROKER_EPOCH`, `UNKNOWN_SERVER_ERROR` (no ids are left).
+    Errors: `STALE_BROKER_EPOCH` (also of a broker that is not registered), `UNKNOWN_SERVER_ERROR` (no ids are left).
 
     **Kafka:** `ProducerIdControlManager.generateNextProducerId`, `ClusterControlManager.checkBrokerEpoch`.
     """
