@@ -5,9 +5,9 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from spec.coordinator.effects import GroupEffect
-from spec.coordinator.hashing import in_java_order
 from spec.coordinator.records import OffsetCommitRecord
-from spec.coordinator.subscription import subscribed_topics
+from spec.coordinator.rules.hashing import in_java_order
+from spec.coordinator.rules.subscription import subscribed_topics
 from spec.messages.groups.join_group import GroupProtocol
 from spec.step import Step
 from spec.values import Error, Generation, GroupId, MemberId, ProducerId
