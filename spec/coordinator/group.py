@@ -169,10 +169,11 @@ def with_member(group: Group, changed: Member) -> Group:
 
 def touched(group: Group, member_id: MemberId, now: int) -> Group:
     """The group after a sign of life of a member. **Kafka:** `rescheduleClassicGroupMemberHeartbeat`."""
-    member = member_of(group, member_id)
-    if member is None:
-        return group
-    return with_member(group, member._replace(session_deadline_ms=now + member.session_timeout_ms))
+    members = (
+        member._replace(session_deadline_ms=now + member.session_timeout_ms) if member.member_id == member_id else member
+        for member in group.members
+    )
+    return group._replace(members=tuple(members))
 
 
 def without(group: Group, gone: frozenset[MemberId]) -> Group:

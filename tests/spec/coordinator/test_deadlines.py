@@ -7,6 +7,12 @@ from spec.values import Error
 from tests.spec.coordinator_driver import DELAY_MS, REBALANCE_MS, SESSION_MS, Driver
 
 
+def jump(driver: Driver, milliseconds: int) -> None:
+    """Look at the time only after so long."""
+    driver.now += milliseconds
+    driver.carry_out(on_deadline(driver.coordinator, driver.group, driver.now))
+
+
 def test_a_group_without_members_has_no_deadline() -> None:
     driver = Driver()
     assert next_deadline(driver.group) is None
@@ -103,6 +109,35 @@ def test_deadlines_that_have_passed_together_happen_in_their_order() -> None:
     driver.now += SESSION_MS * 10
     driver.carry_out(on_deadline(driver.coordinator, driver.group, driver.now))
     assert (driver.state, driver.group.members) == (GroupState.EMPTY, ())
+
+
+def test_a_deadline_that_another_one_has_made_void_does_nothing() -> None:
+    driver = Driver()
+    leader, _ = driver.stable(None, None)
+    waiting = driver.join(leader)
+    jump(driver, REBALANCE_MS * 2)  # the other's session, then the end of the joining
+    assert driver.joined(waiting).generation == driver.group.generation == 2
+    jump(driver, SESSION_MS)  # the leader's session; the time to ask for assignments ends later
+    assert (driver.state, driver.group.generation) == (GroupState.EMPTY, 3)
+
+
+def test_who_is_out_for_not_asking_is_not_out_again_when_its_session_ends() -> None:
+    driver = Driver()
+    driver.join(session_timeout_ms=REBALANCE_MS * 2)
+    driver.pass_time(DELAY_MS)
+    jump(driver, REBALANCE_MS * 3)
+    assert (driver.state, driver.group.generation, driver.group.members) == (GroupState.EMPTY, 2, ())
+
+
+def test_the_end_of_syncing_is_void_once_a_member_is_out() -> None:
+    driver = Driver()
+    driver.join(rebalance_timeout_ms=REBALANCE_MS)
+    driver.join(rebalance_timeout_ms=REBALANCE_MS)
+    driver.pass_time(DELAY_MS * 2)
+    waiting = driver.sync("m2")
+    jump(driver, REBALANCE_MS * 2)
+    assert driver.synced(waiting).error == Error.REBALANCE_IN_PROGRESS
+    assert [member.member_id for member in driver.group.members] == ["m2"]
 
 
 # ---- a coordinator begins and ends

@@ -1,5 +1,7 @@
 """SyncGroup, Heartbeat and LeaveGroup. Facts from Apache Kafka's `GroupMetadataManagerTest`."""
 
+from typing import Any
+
 import pytest
 
 from spec.coordinator.group import GroupState
@@ -71,7 +73,7 @@ def test_a_follower_of_a_stable_group_gets_its_assignment_at_once() -> None:
         ("m1", {"protocol_type": "consumer", "protocol_name": "range"}, Error.NONE),
     ],
 )
-def test_who_may_ask_for_an_assignment(member: str, changes: dict[str, object], error: Error) -> None:
+def test_who_may_ask_for_an_assignment(member: str, changes: dict[str, Any], error: Error) -> None:
     driver = awaiting_assignment()
     assert driver.synced(driver.sync(member, **changes)).error == error
 

@@ -73,10 +73,10 @@ def test_a_member_commits_while_others_join_but_not_while_the_assignment_is_awai
     driver = Driver()
     (member,) = driver.stable()
     driver.join()
-    assert driver.state == GroupState.PREPARING_REBALANCE
+    assert driver.describe().group_state == "PreparingRebalance"
     assert driver.commit(member_id=member, generation=1) == [Error.NONE]
     driver.join(member)
-    assert driver.state == GroupState.COMPLETING_REBALANCE
+    assert driver.describe().group_state == "CompletingRebalance"
     assert driver.commit(member_id=member, generation=2) == [Error.REBALANCE_IN_PROGRESS]
 
 
@@ -157,6 +157,17 @@ def test_an_offset_of_an_open_transaction_is_unstable() -> None:
     driver.group = replay_end_of_transaction(open_still, PRODUCER, committed=False)
     assert driver.fetch(asked, require_stable=True).partitions[0].offset == 5
     assert replay_end_of_transaction(open_still, ProducerId(8), committed=True) == open_still
+
+
+def test_offsets_of_several_open_transactions_are_kept_apart() -> None:
+    driver = Driver()
+    commits = [OffsetCommitRecord(GROUP, "topic", 0, Offset(offset)) for offset in (1, 2, 3)]
+    for commit, producer in zip(commits, (7, 8, 7), strict=True):
+        driver.group = replay(driver.group, commit, ProducerId(producer))
+    assert [(one.producer_id, one.commit.offset) for one in driver.group.pending_offsets] == [(8, 2), (7, 3)]
+    driver.group = replay_end_of_transaction(driver.group, PRODUCER, committed=True)
+    assert offsets_of(driver) == {("topic", 0): 3}
+    assert len(driver.group.pending_offsets) == 1
 
 
 # ---- delete
@@ -252,9 +263,9 @@ def test_a_retention_that_the_client_named_holds() -> None:
     driver = Driver(offsets_retention_ms=DAY_MS)
     driver.commit(at("topic", 0, 1), retention_ms=100)
     expire(driver, 99)
-    assert len(driver.group.offsets) == 1
+    assert offsets_of(driver) == {("topic", 0): 1}
     expire(driver, 100)
-    assert driver.group.offsets == ()
+    assert offsets_of(driver) == {}
 
 
 def test_an_offset_of_an_open_transaction_does_not_expire_nor_does_its_group() -> None:
