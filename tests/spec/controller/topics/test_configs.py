@@ -142,6 +142,8 @@ def test_lists_grow_and_shrink() -> None:
         (of_topic(""), [], Error.INVALID_REQUEST),
         (of_topic("bad name"), [], Error.INVALID_TOPIC_EXCEPTION),
         (of_topic("nowhere"), [], Error.UNKNOWN_TOPIC_OR_PARTITION),
+        (of_topic("nowhere"), [AlterConfig("nonsense", SET, "1")], Error.INVALID_CONFIG),
+        (of_broker(), [AlterConfig("log.cleanup.policy", APPEND, "compact")], Error.NONE),
         (of_broker("x"), [], Error.INVALID_REQUEST),
         (of_broker("9"), [], Error.BROKER_ID_NOT_REGISTERED),
         (of_broker("1"), [AlterConfig("log.cleaner.threads", SET, "2")], Error.NONE),
