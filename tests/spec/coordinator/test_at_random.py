@@ -64,7 +64,7 @@ class Machine(RuleBasedStateMachine):
         instance, waiting = self._of(member)
         group = self.driver.group
         generation = group.generation if current else group.generation - 1
-        assignments = {one.member_id: f"{generation}/{one.member_id}".encode() for one in group.members}
+        assignments: dict[str, bytes] = {one.member_id: f"{generation}/{one.member_id}".encode() for one in group.members}
         leads = group.leader == member
         if leads and group.state == GroupState.COMPLETING_REBALANCE and current:
             self.given |= {(generation, one): data for one, data in assignments.items()}
