@@ -212,12 +212,15 @@ def metadata_for(member: Member, protocol_name: str | None) -> bytes:
 def supports(group: Group, protocol_type: str, protocols: tuple[GroupProtocol, ...]) -> bool:
     """Whether a member with these protocols can be in the group: one of them is every member's.
 
+    A group whose members have all left while they joined keeps its type until the joining ends.
+
     **Kafka:** `ClassicGroup.supportsProtocols`.
     """
     if group.state == GroupState.EMPTY:
         return protocol_type != "" and len(protocols) > 0
     common = _common_protocols(group)
-    return group.protocol_type == protocol_type and any(offered.name in common for offered in protocols)
+    legal = any(not group.members or offered.name in common for offered in protocols)
+    return group.protocol_type == protocol_type and legal
 
 
 def select_protocol(group: Group) -> str | None:

@@ -1,10 +1,15 @@
 """What happens without a message. Facts from Apache Kafka's `GroupMetadataManagerTest`."""
 
 from spec.coordinator.deadlines import next_deadline, on_activation, on_deadline, on_resignation
-from spec.coordinator.group import GroupState
+from spec.coordinator.effects import AnswerMember, PersistRecords
+from spec.coordinator.group import GroupState, GroupStep, absent
 from spec.coordinator.loading import load
+from spec.coordinator.rebalance import then
+from spec.coordinator.records import OffsetTombstone
+from spec.messages.groups.sync_group import SyncGroupResponse
+from spec.step import Step
 from spec.values import Error
-from tests.spec.coordinator_driver import DELAY_MS, REBALANCE_MS, SESSION_MS, Driver
+from tests.spec.coordinator_driver import DELAY_MS, GROUP, REBALANCE_MS, SESSION_MS, Driver
 
 
 def jump(driver: Driver, milliseconds: int) -> None:
@@ -138,6 +143,15 @@ def test_the_end_of_syncing_is_void_once_a_member_is_out() -> None:
     jump(driver, REBALANCE_MS * 2)
     assert driver.synced(waiting).error == Error.REBALANCE_IN_PROGRESS
     assert [member.member_id for member in driver.group.members] == ["m2"]
+
+
+def test_what_two_steps_store_comes_first_in_its_order() -> None:
+    tombstones = [OffsetTombstone(GROUP, "topic", partition) for partition in range(2)]
+    answer = AnswerMember(1, SyncGroupResponse(Error.NONE))
+    first: GroupStep = Step(absent(GROUP), (PersistRecords((tombstones[0],)), answer))
+    second: GroupStep = Step(absent(GROUP), (PersistRecords((tombstones[1],)), answer))
+    assert then(first, lambda _: second).effects == (PersistRecords(tuple(tombstones)), answer, answer)
+    assert then(Step(absent(GROUP)), lambda _: first) == first
 
 
 # ---- a coordinator begins and ends

@@ -229,6 +229,18 @@ def test_the_leader_of_a_stable_group_asks_for_a_rebalance_by_joining() -> None:
     assert driver.group.generation == 2
 
 
+def test_the_first_to_join_after_all_others_have_left_is_taken() -> None:
+    driver = Driver()
+    driver.join()
+    driver.leave("m1")
+    assert (driver.state, driver.group.members) == (GroupState.PREPARING_REBALANCE, ())
+    assert error_of(driver, driver.join(protocol_type="connect")) == Error.INCONSISTENT_GROUP_PROTOCOL
+    assert error_of(driver, driver.join(protocols=())) == Error.INCONSISTENT_GROUP_PROTOCOL
+    number = driver.join(protocols=offers("sticky"))
+    driver.pass_time(DELAY_MS * 2)
+    assert driver.joined(number).protocol_name == "sticky"
+
+
 # ---- limits
 
 
@@ -328,6 +340,13 @@ def test_an_instance_id_that_nobody_has_is_unknown() -> None:
     (member,) = driver.stable("a")
     assert error_of(driver, driver.join(member, instance_id="b")) == Error.UNKNOWN_MEMBER_ID
     assert error_of(driver, driver.join("stranger", instance_id="a")) == Error.FENCED_INSTANCE_ID
+
+
+def test_an_id_that_was_given_to_a_dynamic_member_is_no_static_ones() -> None:
+    driver = Driver()
+    driver.join(requires_member_id=True)
+    assert error_of(driver, driver.join("m1", instance_id="a")) == Error.UNKNOWN_SERVER_ERROR
+    assert driver.state == GroupState.EMPTY
 
 
 def test_a_dynamic_leader_that_rejoins_first_keeps_leading() -> None:
