@@ -1,0 +1,1 @@
+"""A broker: the rules of `spec/` behind Kafka's wire protocol, with durable logs."""
