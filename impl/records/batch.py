@@ -57,7 +57,7 @@ class BatchHeader(NamedTuple):
     producer_id: ProducerId
     producer_epoch: ProducerEpoch
     base_sequence: int
-    count: int
+    record_count: int
     position: int
 
     @property
@@ -135,6 +135,11 @@ def is_intact(buffer: Buffer, header: BatchHeader) -> bool:
         return False
     view = memoryview(buffer)[header.position + CRC_START : header.position + header.size]
     return crc32c.crc32c(view) == header.crc
+
+
+def packed_header(header: BatchHeader) -> bytes:
+    """The bytes of a header, as its fields say."""
+    return _HEADER.pack(*header[:-1])
 
 
 def first_fields(base_offset: Offset, length: int, leader_epoch: Epoch) -> bytes:

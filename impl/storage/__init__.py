@@ -1,7 +1,8 @@
 """A broker's log directory: Kafka's own files, written in an order that a loss of power may cut anywhere.
 
-`LogDirectory` is the folder of a broker, `PartitionFiles` that of a partition in it. Nothing here decides about the protocol:
-`spec/` does, and hands over `Persist` effects. All calls return when the work is done; the caller says what time it is.
+`LogDirectory` is the folder of a broker, `PartitionFiles` that of a partition in it. Nothing here decides about the
+protocol: `spec/` does, and hands over `Persist` effects. All calls return when the work is done; the caller says what time
+it is.
 """
 
 from impl.storage.config import LogConfig

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from impl.storage.disk import StorageError
 
@@ -47,9 +48,32 @@ class LogConfig:
         return "delete" in self.cleanup_policy.split(",")
 
 
-def log_config(properties: Mapping[str, str], defaults: LogConfig = LogConfig()) -> LogConfig:  # noqa: B008, frozen
-    """The settings that a topic's properties say; those that are not about a log are left alone.
+DEFAULTS = LogConfig()
 
-    Raises: `StorageError` for a value that is no number, or not of the property's values.
+POLICIES = ("delete", "compact", "compact,delete", "delete,compact", "")
+
+
+def log_config(properties: Mapping[str, str], defaults: LogConfig = DEFAULTS) -> LogConfig:
+    """The settings that a topic's properties say; properties that are not about a log are left alone.
+
+    Raises: `StorageError` for a value that is no number, or not one of the property's values.
     """
-    raise NotImplementedError
+    changed: dict[str, Any] = {}
+    for field in fields(LogConfig):
+        name = field.name.replace("_", ".")
+        if name in properties:
+            changed[field.name] = _value(name, properties[name].strip(), type(getattr(defaults, field.name)))
+    return replace(defaults, **changed)
+
+
+def _value(name: str, text: str, kind: type) -> Any:
+    if kind is str:
+        wanted = {"cleanup.policy": POLICIES, "message.timestamp.type": ("CreateTime", "LogAppendTime")}.get(name)
+        if wanted is not None and text not in wanted:
+            raise StorageError(f"{name} is one of {', '.join(filter(None, wanted))}, not {text!r}")
+        return text
+    try:
+        number: int | float = kind(text)
+        return number
+    except ValueError:
+        raise StorageError(f"{name} is a number, not {text!r}") from None

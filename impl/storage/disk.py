@@ -19,6 +19,9 @@ class Handle(Protocol):
     def read(self, position: int, length: int) -> bytes:
         """The bytes from a position on, fewer at the end of the file."""
 
+    def sync(self) -> None:
+        """Return when the content is on the disk. Another thread may call it."""
+
 
 class File(Protocol):
     """A file that is appended to. Its path stays; its handle may be closed in between, when too many files are open."""
@@ -43,9 +46,6 @@ class File(Protocol):
     def truncate(self, size: int) -> None:
         """Cut the file."""
 
-    def sync(self) -> None:
-        """Return when the content is on the disk. **Kafka:** `FileChannel.force(true)`."""
-
     def close(self) -> None:
         """Forget the open file. It may be used again."""
 
@@ -59,7 +59,7 @@ class Disk(Protocol):
     def read_file(self, path: str) -> bytes:
         """The whole content of a small file."""
 
-    def write_file(self, path: str, content: bytes) -> None:
+    def write_file(self, path: str, content: bytes, sync: bool = True) -> None:
         """Create or overwrite a small file, and sync its content. Its name is safe only after `sync_folder`."""
 
     def rename(self, old: str, new: str) -> None:
@@ -79,6 +79,9 @@ class Disk(Protocol):
 
     def size(self, path: str) -> int:
         """The length of a file in bytes."""
+
+    def modified_ms(self, path: str) -> int:
+        """When a file was last written, in ms."""
 
     def make_folder(self, path: str) -> None:
         """Create a folder, and those above it; none of them needs to be new."""
