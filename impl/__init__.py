@@ -1,1 +1,1 @@
-"""A broker: the rules of `spec/` behind Kafka's wire protocol, with durable logs."""
+"""A broker that Kafka's clients talk to: the rules of `spec/` behind sockets, files and timers."""
