@@ -300,6 +300,8 @@ class PartitionFiles:
         due = now_ms + self.config.file_delete_delay_ms
         for segment in self.segments[:gone]:
             self._deletions += [(due, path) for path in self._folder.mark_deleted(segment)]
+        if gone:
+            self._folder.disk.sync_folder(self.folder)
         del self.segments[:gone]
         self._folder.unlink_snapshots(
             base for base in self._folder.offsets_of(".snapshot") if base >= self.segments[0].base_offset
