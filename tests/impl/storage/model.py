@@ -7,7 +7,7 @@ from impl.records.record import new_batch, records_of
 from impl.storage.partition import PartitionFiles
 from spec.log.batch import Batch
 from spec.log.epoch_history import EpochHistory
-from spec.log.epoch_log import EpochLog
+from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
 from spec.log.producers import ProducerBatch, Producers, rebuilt_from
 from spec.values import Epoch, Offset, ProducerEpoch, ProducerId
 
@@ -48,7 +48,7 @@ class Model:
     """Batches in order, and the log as `spec` sees it."""
 
     batches: list[Stored] = field(default_factory=list)
-    log: EpochLog = EpochLog()
+    log: EpochLog = EMPTY_EPOCH_LOG
 
     def append(self, base_offset: int, epoch: int, batches: list[bytes]) -> None:
         self.log = self.log.append_at(Offset(base_offset), ())

@@ -11,8 +11,9 @@ import pytest
 
 from impl.storage import LogConfig, LogDirectory, PartitionFiles
 from impl.storage.simulated_disk import PowerLossError, SimulatedDisk, Survives
+from spec.log.epoch_log import EpochLog
 from spec.values import BrokerEpoch, Epoch, Offset
-from tests.impl.storage.model import Model, history_of, made, read_all
+from tests.impl.storage.model import Model, Stored, history_of, made, read_all
 
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=100, flush_messages=1, file_delete_delay_ms=0)
 UNFLUSHED = replace(CONFIG, flush_messages=1 << 60)
@@ -105,20 +106,38 @@ APPENDS = [append(2, 3, epoch=0), append(4, epoch=0), append(5, epoch=1), append
 RUNS: dict[str, list[Operation]] = {
     "appends": [*APPENDS, CHECKPOINT, append(4, epoch=2), append(1, 1, epoch=3), CHECKPOINT],
     "truncations": [
-        *APPENDS, CHECKPOINT, truncate(20), append(2, epoch=3), truncate(5), append(4, epoch=4), append(4, 4, epoch=4), CHECKPOINT,
-        append(9, epoch=4), truncate(0), append(2, epoch=5),
+        *[*APPENDS, CHECKPOINT, truncate(20), append(2, epoch=3), truncate(5), append(4, epoch=4), append(4, 4, epoch=4)],
+        *[CHECKPOINT, append(9, epoch=4), truncate(0), append(2, epoch=5)],
     ],
     "a leader without records": [open_epoch(1), open_epoch(2), *[append(3, epoch=2)] * 3, open_epoch(4), truncate(6)],
-    "a new start": [*APPENDS, CHECKPOINT, start_at(7), CLEAN_UP, CHECKPOINT, start_at(20), CLEAN_UP, append(7, epoch=3), CHECKPOINT],
+    "a new start": [
+        *[*APPENDS, CHECKPOINT, start_at(7), CLEAN_UP, CHECKPOINT, start_at(20), CLEAN_UP, append(7, epoch=3), CHECKPOINT],
+    ],
     "everything deleted": [*APPENDS, start_at(26), CHECKPOINT, CLEAN_UP, append(3, epoch=2), CHECKPOINT],
-    "restarts": [*APPENDS, CHECKPOINT, restart(40), append(3, epoch=3), append(8, epoch=3), CHECKPOINT, restart(10), append(1, epoch=4)],
-    "stops": [*APPENDS, restart_broker(3), append(4, epoch=3), restart_broker(None), append(4, epoch=4), truncate(23), restart_broker(4)],
-}  # fmt: skip
+    "restarts": [
+        *[*APPENDS, CHECKPOINT, restart(40), append(3, epoch=3), append(8, epoch=3), CHECKPOINT, restart(10)],
+        append(1, epoch=4),
+    ],
+    "stops": [
+        *[*APPENDS, restart_broker(3), append(4, epoch=3), restart_broker(None), append(4, epoch=4), truncate(23)],
+        restart_broker(4),
+    ],
+}
 
-KEPT = [(Survives.NOTHING, None), (Survives.ALL, None), (Survives.HALF, 1), (Survives.ZEROS, 2), (Survives.ALL, 0), (Survives.NOTHING, 99)]  # fmt: skip
+KEPT = [
+    (Survives.NOTHING, None),
+    (Survives.ALL, None),
+    (Survives.HALF, 1),
+    (Survives.ZEROS, 2),
+    (Survives.ALL, 0),
+    (Survives.NOTHING, 99),
+]
+
+State = tuple[list[Stored], EpochLog]
+"""The batches, and the log as `spec` sees it."""
 
 
-def models(operations: list[Operation]) -> list[tuple[list, object]]:  # type: ignore[type-arg]
+def models(operations: list[Operation]) -> list[State]:
     """The batches and the log before the first operation and after each."""
     model = Model()
     states = [(list(model.batches), model.log)]
@@ -151,10 +170,11 @@ def steps_of(config: LogConfig, operations: list[Operation]) -> int:
 
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("config", [CONFIG, UNFLUSHED], ids=["flushed", "unflushed"])
-def test_power_is_lost_at_every_step(name: str, config: LogConfig) -> None:
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 11], ids=["each step", "some steps"])
+def test_power_is_lost(name: str, config: LogConfig, every: int) -> None:
     operations = RUNS[name]
     states = models(operations)
-    for stop_at in range(steps_of(config, operations)):
+    for stop_at in range(0, steps_of(config, operations), every):
         disk, done = run_until_power_loss(config, operations, stop_at)
         before, after = states[max(done, 0)], states[max(done, 0) + 1]
         for survives, kept in KEPT:
@@ -165,7 +185,7 @@ def test_power_is_lost_at_every_step(name: str, config: LogConfig) -> None:
             check_goes_on(again, where)
 
 
-def check(files: PartitionFiles, before, after, earlier, where: str) -> None:  # type: ignore[no-untyped-def]
+def check(files: PartitionFiles, before: State, after: State, earlier: list[State], where: str) -> None:
     """The log is the one before the operation, the one after it, or one between; without flushes an earlier one, too."""
     found = read_all(files)
     expected = [visible_in(state, files.log.start_offset) for state in (before, after, *earlier)]
@@ -185,11 +205,11 @@ def check(files: PartitionFiles, before, after, earlier, where: str) -> None:  #
     assert [e.batches[-1:] for e in files.producers()][: len(producers)] == [e.batches[-1:] for e in producers], where
 
 
-def visible_in(state, start: int):  # type: ignore[no-untyped-def]
+def visible_in(state: State, start: int) -> list[Stored]:
     return [one for one in state[0] if one.next_offset > start]
 
 
-def common(one: list, other: list) -> list:  # type: ignore[type-arg]
+def common(one: list[Stored], other: list[Stored]) -> list[Stored]:
     count = 0
     while count < min(len(one), len(other)) and one[count] == other[count]:
         count += 1
@@ -212,7 +232,7 @@ def check_goes_on(run: Run, where: str) -> None:
 def test_power_is_lost_again_while_recovering(name: str) -> None:
     operations = RUNS[name]
     states = models(operations)
-    for stop_at in range(0, steps_of(CONFIG, operations), 3):
+    for stop_at in range(0, steps_of(CONFIG, operations), 10):
         disk, done = run_until_power_loss(CONFIG, operations, stop_at)
         before, after = states[max(done, 0)], states[max(done, 0) + 1]
         first = disk.after_power_loss(Survives.HALF)

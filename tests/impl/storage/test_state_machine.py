@@ -8,8 +8,8 @@ from impl.storage import LogConfig, LogDirectory, PartitionFiles
 from impl.storage.simulated_disk import SimulatedDisk, Survives
 from spec.broker.effects import BatchesAppended, EpochOpened, LogRestarted, LogStartMoved, LogTruncated
 from spec.log.batch import Batch
-from spec.values import Epoch, Offset
-from tests.impl.storage.model import Model, Stored, history_of, made, read_all
+from spec.values import BrokerEpoch, Epoch, Offset
+from tests.impl.storage.model import Model, history_of, made, read_all, stored_in
 
 CONFIG = LogConfig(segment_bytes=1_500, index_interval_bytes=200, file_delete_delay_ms=5)
 COUNTS = st.integers(1, 4)
@@ -68,8 +68,8 @@ class PartitionMachine(RuleBasedStateMachine):
         """What another log holds, as a follower gets it: one buffer, with gaps and epochs."""
         other = SimulatedDisk()
         leader = PartitionFiles.create(other, "/other/topic-0", "B" * 22, LogConfig(), 0)
-        base, epoch = self.model.log.end_offset, self.epoch
-        leader.restart_at(base, 0)
+        base, epoch = int(self.model.log.end_offset), self.epoch
+        leader.restart_at(Offset(base), 0)
         for count, gap in zip(counts, gaps, strict=False):
             base, epoch = base + gap, epoch + gap
             batch = made(count)
@@ -136,8 +136,6 @@ class PartitionMachine(RuleBasedStateMachine):
 
     @rule()
     def stop_cleanly_with_a_note(self) -> None:
-        from spec.values import BrokerEpoch
-
         self.directory.close({}, BrokerEpoch(4))
         self._check_close(clean=True)
         assert self.directory.previous_broker_epoch == 4
@@ -196,7 +194,7 @@ class PartitionMachine(RuleBasedStateMachine):
         offset = data.draw(st.integers(start, end))
         max_offset = data.draw(st.integers(offset, end))
         part = self.files.read(Offset(offset), Offset(max_offset), max_bytes, at_least_one)
-        found, expected = stored(part.bytes()), self.model.read(offset, max_offset, max_bytes, at_least_one)
+        found, expected = stored_in(part.bytes()), self.model.read(offset, max_offset, max_bytes, at_least_one)
         assert found == expected[: len(found)]
         if expected and not found:
             raise AssertionError((expected, offset, max_offset))
@@ -221,12 +219,6 @@ class PartitionMachine(RuleBasedStateMachine):
     def _starts_within_a_batch(self) -> bool:
         """Then the newest record may lie before the start, in a batch or segment that is still there, as in Kafka."""
         return self.model.batches[:1] != [] and self.model.batches[0].base_offset < self.model.log.start_offset
-
-
-def stored(data: bytes) -> list[Stored]:
-    from tests.impl.storage.model import stored_in
-
-    return stored_in(data)
 
 
 PartitionMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
