@@ -307,7 +307,7 @@ class PartitionFiles:
         gone = self._count_deletable(self.log.end_offset, Retention(-1, -1, deletes=False), now_ms)
         if offset == self.log.end_offset and gone == len(self.segments) - 1 and self._active.base_offset < offset:
             self.roll(offset, now_ms)
-            gone += 1
+            gone = len(self.segments) - 1
         due = now_ms + self.config.file_delete_delay_ms
         for segment in self.segments[:gone]:
             self._deletions += [(due, path) for path in self._folder.mark_deleted(segment)]
@@ -412,7 +412,7 @@ class PartitionFiles:
             segment.finish()
         if self.start_moved:
             self._save_epochs(self.log.epoch_history)
-        self._folder.write_snapshot(self.log.end_offset, self._states.by_id.values(), sync=True)
+        self._folder.write_snapshot(self._active.next_offset, self._states.by_id.values(), sync=True)
         job = self.flush_job()
         job.run()
         for handle in self._active.handles(with_indexes=True):
@@ -487,7 +487,7 @@ class PartitionFiles:
         for segment in self.segments[number:]:
             first = segment.find(start)
             for header in segment.headers(first.position) if first else ():
-                if header.producer_id != NO_PRODUCER_ID and header.base_offset >= start:
+                if header.producer_id != NO_PRODUCER_ID:
                     self._states.remember(header)
                     if not header.control:
                         batches = last.setdefault(header.producer_id, deque(maxlen=BATCHES_REMEMBERED))

@@ -144,6 +144,9 @@ class PartitionMachine(RuleBasedStateMachine):
         opened = self.model.log.truncate_to(self._end_of_batches())
         self._open(self.disk)
         assert self.directory.clean == clean
+        if not clean and opened.start_offset == opened.end_offset:
+            opened = opened._replace(epoch_history=self.files.log.epoch_history)
+            assert all(entry.leader_epoch <= self.latest for entry in opened.epoch_history.entries)
         assert self.files.log == opened
         self.model.log = opened
         self.flushed = self.model.log.end_offset
@@ -218,7 +221,7 @@ class PartitionMachine(RuleBasedStateMachine):
 
     def _starts_within_a_batch(self) -> bool:
         """Then the newest record may lie before the start, in a batch or segment that is still there, as in Kafka."""
-        return self.model.batches[:1] != [] and self.model.batches[0].base_offset < self.model.log.start_offset
+        return self.files.segments[0].base_offset < self.model.log.start_offset
 
 
 PartitionMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
