@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from impl.storage.cleaner import compact
 from impl.storage.config import LogConfig
 from impl.storage.disk import Disk, Lock, StorageError
 from impl.storage.partition import PartitionFiles
 from impl.storage.small_files import (
     CLEAN_SHUTDOWN,
+    CLEANED_OFFSETS,
     HIGH_WATERMARKS,
     LOCK,
     LOG_STARTS,
@@ -25,7 +27,7 @@ from impl.storage.small_files import (
 )
 from spec.broker.recovery import Checkpoints, is_checkpointed
 from spec.log.checkpoint_files import OffsetEntry
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, Offset
+from spec.values import NO_BROKER_EPOCH, UNKNOWN_OFFSET, BrokerEpoch, Offset
 
 DELETE = "-delete"
 
@@ -59,6 +61,7 @@ class LogDirectory:
         self._high_watermarks = read_offsets(disk, path, HIGH_WATERMARKS)
         self._recovery_points = _ignoring_damage(disk, path, RECOVERY_POINTS)
         self._log_starts = _ignoring_damage(disk, path, LOG_STARTS)
+        self._cleaned = _ignoring_damage(disk, path, CLEANED_OFFSETS)
         self.found: dict[TopicPartition, str] = {}
         self._deletions: list[tuple[int, str]] = []
         for name in disk.listdir(path):
@@ -140,7 +143,7 @@ class LogDirectory:
         self._deletions.append((now_ms + files.config.file_delete_delay_ms, files.folder))
         self.partitions.pop(key, None)
         self.found.pop(key, None)
-        for known in (self._high_watermarks, self._recovery_points, self._log_starts):
+        for known in (self._high_watermarks, self._recovery_points, self._log_starts, self._cleaned):
             known.pop(key, None)
 
     # ---- checkpoints
@@ -171,6 +174,19 @@ class LogDirectory:
         write_offsets(self._disk, self.path, name, entries)
 
     # ---- from time to time
+
+    def compact(self, files: PartitionFiles, high_watermark: Offset, now_ms: int) -> bool:
+        """Compact a partition with cleanup.policy=compact if it is worth it; whether it was.
+
+        **Kafka:** `LogCleaner`, `LogCleanerManager.updateCheckpoints`.
+        """
+        key = TopicPartition(files.topic, files.partition)
+        cleaned = compact(files, Offset(self._cleaned.get(key, UNKNOWN_OFFSET)), high_watermark, now_ms)
+        if cleaned is None:
+            return False
+        self._cleaned[key] = cleaned
+        self._write(CLEANED_OFFSETS, self._cleaned)
+        return True
 
     def clean_up(self, now_ms: int) -> None:
         """Remove what was deleted file.delete.delay.ms ago."""

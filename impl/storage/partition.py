@@ -11,7 +11,7 @@ from impl.records.batch import BatchHeader, Buffer, header_at, headers, placed
 from impl.records.record import first_record
 from impl.storage.config import LogConfig
 from impl.storage.disk import Disk, Handle
-from impl.storage.files import Folder
+from impl.storage.files import CLEANED, SWAP, Folder
 from impl.storage.loading import load, restarted
 from impl.storage.producer_state import ProducerStates
 from impl.storage.segment import FileSlice, Segment
@@ -37,7 +37,7 @@ from spec.log.epoch_history import EpochHistory
 from spec.log.epoch_log import EpochLog
 from spec.log.producers import BATCHES_REMEMBERED, ProducerBatch, Producers, rebuilt_from
 from spec.log.segments import Incoming, Retention, deletable_segments, must_roll, new_segment_base
-from spec.values import NO_PRODUCER_ID, Epoch, Offset
+from spec.values import NO_PRODUCER_ID, Epoch, Offset, ProducerId
 
 
 class TimestampAndOffset(NamedTuple):
@@ -348,6 +348,42 @@ class PartitionFiles:
         self.segments, self._deletions, self._deleted = [], [], True
         if self.keeper:
             self.keeper.forget(self, now_ms)
+
+    # ---- compaction
+
+    @property
+    def last_offsets(self) -> dict[ProducerId, Offset]:
+        """The last offset of each producer's last batch. **Kafka:** `UnifiedLog.lastRecordsOfActiveProducers`."""
+        return {state.producer_id: state.last_offset for state in self._states.by_id.values()}
+
+    def new_cleaned(self, base_offset: Offset, now_ms: int) -> Segment:
+        """A segment to write compacted batches to: its files end in `.cleaned`."""
+        self._folder.unlink(name + CLEANED for name in self._folder.names_of_segment(base_offset))
+        return self._folder.segment(base_offset, self.config, now_ms, create=True, suffix=CLEANED)
+
+    def replace(self, old: Sequence[Segment], cleaned: Segment, now_ms: int) -> None:
+        """Put a compacted segment in the place of those it was made from.
+
+        Its files are synced, and renamed to `.swap`; from there on a start goes on with it. Then the old ones are deleted,
+        and the new ones get their names. **Kafka:** `LocalLog.replaceSegments`.
+        """
+        cleaned.finish()
+        for handle in cleaned.handles(with_indexes=True):
+            handle.sync()
+        cleaned.forget()
+        disk, base = self._folder.disk, cleaned.base_offset
+        stems = [path.removesuffix(CLEANED) for path in reversed(cleaned.paths)]
+        for stem in stems:
+            disk.rename(stem + CLEANED, stem + SWAP)
+        disk.sync_folder(self.folder)
+        due = now_ms + self.config.file_delete_delay_ms
+        for segment in old:
+            self._deletions += [(due, path) for path in self._folder.mark_deleted(segment)]
+        for stem in reversed(stems):
+            disk.rename(stem + SWAP, stem)
+        disk.sync_folder(self.folder)
+        first = self.segments.index(old[0])
+        self.segments[first : first + len(old)] = [self._folder.segment(base, self.config, now_ms)]
 
     # ---- flushing
 
