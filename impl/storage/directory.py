@@ -73,7 +73,7 @@ class LogDirectory:
                 continue
             named = split_folder_name(name)
             if named is not None:
-                self.found[TopicPartition(*named)] = read_partition_metadata(disk, folder)
+                self.found[TopicPartition(*named)] = read_partition_metadata(disk, folder, self.clean)
         if self.clean:
             disk.unlink(f"{path}/{CLEAN_SHUTDOWN}")
             disk.sync_folder(path)
@@ -111,12 +111,11 @@ class LogDirectory:
         return f"{self.path}/{topic}-{partition}"
 
     def create_partition(self, topic: str, partition: int, topic_id: str, config: LogConfig, now_ms: int) -> PartitionFiles:
-        """A new partition. Raises: `StorageError`, if its folder is there already."""
+        """A new partition, which is on the disk after its first flush. Raises: `StorageError`, if its folder is there."""
         key, folder = TopicPartition(topic, partition), self.folder_of(topic, partition)
         if key in self.found or self._disk.exists(folder):
             raise StorageError(f"{folder} exists already: a new partition needs a new folder")
         files = PartitionFiles.create(self._disk, folder, topic_id, config, now_ms)
-        self._disk.sync_folder(self.path)
         self.found[key] = topic_id
         return self._add(files)
 

@@ -16,6 +16,7 @@ from impl.storage.loading import load, restarted
 from impl.storage.producer_state import ProducerStates
 from impl.storage.segment import FileSlice, Segment
 from impl.storage.small_files import (
+    PARTITION_METADATA,
     read_epochs,
     read_partition_metadata,
     split_folder_name,
@@ -54,18 +55,18 @@ class FlushJob:
 
     disk: Disk
     handles: tuple[Handle, ...]
-    folder: str
-    new_names: bool
+    folders: tuple[str, ...]
     up_to: Offset
     active: Offset
     generation: int
 
     def run(self) -> None:
-        """Sync the files, and the folder if it has new ones."""
+        """Sync the files, and the folders if they have new ones."""
         for handle in self.handles:
             handle.sync()
-        if self.new_names and self.disk.exists(self.folder):
-            self.disk.sync_folder(self.folder)
+        for folder in self.folders:
+            if self.disk.exists(folder):
+                self.disk.sync_folder(folder)
 
 
 class Keeper(Protocol):
@@ -105,6 +106,7 @@ class PartitionFiles:
         self._at_start: tuple[ProducerBatch, ...] = ()
         self._generation = 0
         self._new_names = False
+        self._is_new = False
         self._deletions: list[tuple[int, str]] = []
         self._deleted = False
 
@@ -113,7 +115,9 @@ class PartitionFiles:
         """A new, empty partition. The folder is named TOPIC-PARTITION. `topic_id` is 22 characters of URL-safe base64."""
         disk.make_folder(folder)
         write_partition_metadata(disk, folder, topic_id)
-        return cls.open(disk, folder, config, Checkpoints(), True, now_ms)
+        files = cls.open(disk, folder, config, Checkpoints(), True, now_ms)
+        files._is_new = True
+        return files
 
     @classmethod
     def open(
@@ -126,7 +130,7 @@ class PartitionFiles:
         inside = Folder(disk, folder)
         epochs = read_epochs(disk, folder)
         loaded = load(inside, config, checkpoints, clean, epochs, now_ms)
-        files = cls(inside, read_partition_metadata(disk, folder), config, loaded.segments, now_ms)
+        files = cls(inside, read_partition_metadata(disk, folder, clean), config, loaded.segments, now_ms)
         files.recovered = loaded.recovered
         files.log = loaded.recovered.local.log
         files.recovery_point = loaded.recovered.recovery_point
@@ -404,16 +408,14 @@ class PartitionFiles:
             for segment in self.segments[first:]
             for handle in segment.handles(with_indexes=segment is not self._active)
         ]
-        job = FlushJob(
-            self._folder.disk,
-            tuple(handles),
-            self.folder,
-            self._new_names,
-            self.log.end_offset,
-            self._active.base_offset,
-            self._generation,
-        )
-        self._new_names = False
+        folders = [self.folder] if self._new_names or self._is_new else []
+        disk = self._folder.disk
+        if self._is_new:
+            handles.append(disk.open(f"{self.folder}/{PARTITION_METADATA}").handle())
+            folders.append(self.folder.rpartition("/")[0])
+        active = self._active.base_offset
+        job = FlushJob(disk, tuple(handles), tuple(folders), self.log.end_offset, active, self._generation)
+        self._new_names = self._is_new = False
         return job
 
     def flushed(self, job: FlushJob, now_ms: int) -> None:
