@@ -114,6 +114,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "impl.wire": ("spec.*",),
     "impl.records": ("spec.*",),
     "impl.storage": ("spec.*", "impl.records"),
+    "impl.dump": ("impl.records", "impl.storage"),
     "impl": ("spec.*", "impl.*"),
     "conformance": ("spec.*", "spec", "model_check.*", "impl.wire"),
     # The command line puts everything together.

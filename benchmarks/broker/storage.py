@@ -1,4 +1,4 @@
-"""What storage costs: `python -m benchmarks.storage --folder DIR`.
+"""What storage costs: `python -m benchmarks.broker.storage --folder DIR`.
 
 One process, in a new folder within DIR, which is removed at the end. Records are random bytes, so that no disk compresses
 them. Reading is timed through the page cache, and as bytes; a broker sends from the file.
