@@ -415,7 +415,7 @@ class PartitionFiles:
             folders.append(self.folder.rpartition("/")[0])
         active = self._active.base_offset
         job = FlushJob(disk, tuple(handles), tuple(folders), self.log.end_offset, active, self._generation)
-        self._new_names = self._is_new = False
+        self._new_names = False
         return job
 
     def flushed(self, job: FlushJob, now_ms: int) -> None:
@@ -427,6 +427,7 @@ class PartitionFiles:
             up_to = job.up_to if job.up_to != self._active.base_offset else job.active
             self.recovery_point = max(self.recovery_point, up_to)
             self._last_flush = now_ms
+            self._is_new = False
         else:
             self._new_names = True
 
