@@ -115,6 +115,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     # A broker takes nothing but the rules; what holds it against the models takes its wire format besides.
     "impl.wire": ("spec.*",),
     "impl.coordinator": ("spec.*",),
+    "impl.records": ("spec.*",),
+    "impl.storage": ("spec.*", "impl.records"),
+    "impl.dump": ("impl.records", "impl.storage"),
     "impl": ("spec.*", "impl.*"),
     "conformance": ("spec.*", "spec", "model_check.*", "impl.wire"),
     # The command line puts everything together.
