@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from model_check.core.model import Model
 from model_check.core.parameters import Parameter, resolve
-from model_check.models import kafka, messages, published
+from model_check.models import controller, kafka, messages, published
 from model_check.models import words as words  # makes traces know the words of values
 from model_check.models.kafka.settings import PARAMETERS as KAFKA_PARAMETERS
 from model_check.models.kafka.settings import default_bounds
@@ -83,6 +83,13 @@ MODELS = {
             MESSAGES_PARAMETERS,
             {},
             partial(messages.build, "messages"),
+        ),
+        ModelEntry(
+            "controller",
+            "the KRaft controller alone, 3.0 to 4.4 and repaired, with more brokers than replicas",
+            controller.PARAMETERS,
+            {},
+            partial(controller.build, "controller"),
         ),
     )
 }

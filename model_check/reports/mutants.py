@@ -92,12 +92,14 @@ HUNTS: Mapping[str, Mapping[str, Any]] = {
 
 BESIDE: Mapping[str, str] = {
     "forget-last-epoch": "take-answer-of-other-epoch",
+    "act-on-old-metadata": "open-ports-at-once",
     "admit-anybody": "refusal-without-trace",
 }
 """Mutants that are killed only together with another, which alone violates nothing within the bounds; releases had both.
 
-A leader that proposes replicas which are down is refused again and again. If each refusal is written, as in `next`, the
-partition epochs have no end, and neither has the model.
+A broker that acts on old metadata is not heard while its ports are closed. A leader that proposes replicas which are down is
+refused again and again. If each refusal is written, as in `next`, the partition epochs have no end, and neither has the
+model.
 """
 
 
