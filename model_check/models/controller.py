@@ -9,6 +9,7 @@ More brokers fit in here than in the model `kafka`, where a reassignment with sp
 """
 
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -41,7 +42,7 @@ PARAMETERS = (
     Parameter("brokers", 5, "brokers, ids 1 to N", minimum=2),
     Parameter("replicas", 3, "the replication factor, also of every reassignment", minimum=1),
     Parameter("min_isr", 2, "min.insync.replicas", minimum=1),
-    Parameter("reassignments", 2, "how many times a reassignment may begin or be cancelled", minimum=0),
+    Parameter("reassignments", 3, "how many times a reassignment may begin or be cancelled", minimum=0),
     Parameter("fencings", 3, "how many times a broker may be fenced", minimum=0),
     Parameter("without_elr", False, "no eligible leader replicas (4.0 and later)"),
     Parameter(
@@ -85,8 +86,13 @@ class _Board:
         sets = [frozenset(some) for some in combinations(self.brokers, self.parameters["replicas"])]
         return [in_order(replicas, first) for replicas in sets for first in sorted(replicas)]
 
-    def add(self, name: str, args: dict[str, Any], what: str, decide: Decide, spends: str = "") -> None:
-        """Add a decision of the controller, with what it means for the replicas."""
+    def add(
+        self, name: str, args: dict[str, Any], what: str, decide: Decide, *, spends: str = "", fills: bool = False
+    ) -> None:
+        """Add a decision of the controller, with what it means for the replicas.
+
+        It may spend a budget. After one that `fills`, whoever is in the ISR holds a full replica.
+        """
 
         def decided(cluster: Cluster) -> Cluster | None:
             step = decide(cluster)
@@ -95,7 +101,7 @@ class _Board:
         after = self.model.view(f"{name} {args}", decided, self.cluster)
         effects = [
             then(self.cluster, lambda decision: REFUSED if decision is None else decision, after),
-            then(self.holders, _holders_after, self.holders, after),
+            then(self.holders, partial(_holders_after, fills), self.holders, after),
         ]
         if spends:
             left = self.left[spends]
@@ -110,9 +116,11 @@ def _without_epochs(cluster: Cluster) -> Cluster:
     return cluster._replace(topic=cluster.topic if cluster.topic == NO_TOPIC else topic)
 
 
-def _holders_after(holders: frozenset[BrokerId], after: Cluster | None) -> object:
-    """The brokers that hold a full replica: those in sync, and of the others those that did and are still assigned."""
-    return REFUSED if after is None else after.topic.isr | (holders & after.topic.replicas)
+def _holders_after(fills: bool, holders: frozenset[BrokerId], after: Cluster | None) -> object:
+    """The brokers that hold a full replica: those that did and are still assigned, and who joins the ISR by fetching."""
+    if after is None:
+        return REFUSED
+    return (holders & after.topic.replicas) | (after.topic.isr if fills else NOBODY)
 
 
 def build(name: str, parameters: dict[str, Any]) -> Model:
@@ -142,7 +150,7 @@ def _add_creation(board: _Board, replicas: tuple[BrokerId, ...]) -> None:
             return None
         return handle_create_topics(board.control, controller_state(cluster), CreateTopicsRequest(PARTITION, replicas), NOW)
 
-    board.add("CreatePartition", {"replicas": replicas}, "creates the partition", create)
+    board.add("CreatePartition", {"replicas": replicas}, "creates the partition", create, fills=True)
 
 
 def _add_reassignment(board: _Board, replicas: tuple[BrokerId, ...]) -> None:
@@ -152,7 +160,7 @@ def _add_reassignment(board: _Board, replicas: tuple[BrokerId, ...]) -> None:
         request = AlterPartitionReassignmentsRequest(PARTITION, replicas)
         return handle_alter_partition_reassignments(board.control, controller_state(cluster), request, NOW)
 
-    board.add("Reassign", {"replicas": replicas}, "begins a reassignment", reassign, "reassignments")
+    board.add("Reassign", {"replicas": replicas}, "begins a reassignment", reassign, spends="reassignments")
 
 
 def _add_cancellation(board: _Board, first: BrokerId) -> None:
@@ -162,7 +170,7 @@ def _add_cancellation(board: _Board, first: BrokerId) -> None:
         request = AlterPartitionReassignmentsRequest(PARTITION, None)
         return handle_alter_partition_reassignments(board.control, controller_state(cluster, first), request, NOW)
 
-    board.add("CancelReassignment", {"preferred": first}, "cancels the reassignment", cancel, "reassignments")
+    board.add("CancelReassignment", {"preferred": first}, "cancels the reassignment", cancel, spends="reassignments")
 
 
 def _add_fencing(board: _Board, broker: BrokerId, successor: BrokerId) -> None:
@@ -172,7 +180,7 @@ def _add_fencing(board: _Board, broker: BrokerId, successor: BrokerId) -> None:
         step = on_session_check(board.control, controller_state(cluster, successor, silent=broker), NOW)
         return step if is_the_choice(cluster, cluster_of(step.state), successor, broker) else None
 
-    board.add("Fence", {"broker": broker, "successor": successor}, f"fences {broker}", fence, "fencings")
+    board.add("Fence", {"broker": broker, "successor": successor}, f"fences {broker}", fence, spends="fencings")
 
 
 def _add_unfencing(board: _Board, broker: BrokerId, successor: BrokerId) -> None:
@@ -201,7 +209,7 @@ def _add_proposal(board: _Board, member: BrokerId, first: BrokerId) -> None:
         changes = after.topic.isr != topic.isr
         return step if changes and is_the_choice(cluster, after, first, topic.leader) else None
 
-    board.add("AlterIsr", {"member": member, "successor": first}, "takes the leader's proposal", decide)
+    board.add("AlterIsr", {"member": member, "successor": first}, "takes the leader's proposal", decide, fills=True)
 
 
 def _add_properties(board: _Board) -> None:
