@@ -60,20 +60,20 @@ class Brokers(Acting):
 
     # ---- metadata
 
-    def publish(self, node: Node) -> None:
+    def publish(self, node: Node) -> bool:
         """The broker takes some of the metadata that it lacks, merged, however much that is."""
         if not node.up or not (node.registered or self.setup.switches.acts_before_registered):
-            return
+            return False
         missing = len(self.images) - node.next_image
         if missing <= 0:
-            return
+            return False
         newest = self.pick(100) < self.setup.newest_image
         chosen = len(self.images) - 1 if newest else node.next_image + self.pick(missing)
         start = Offset(node.end_at_start)
         if not node.protocol.acts_on_metadata(self.images[chosen].end_offset, start):
             chosen = len(self.images) - 1
             if not node.protocol.acts_on_metadata(self.images[chosen].end_offset, start):
-                return
+                return False
         image = self.images[chosen]
         change = local_change(partition_of(node.image, PARTITION), partition_of(image, PARTITION), node.id)
         node.image, node.next_image = image, chosen + 1
@@ -87,6 +87,7 @@ class Brokers(Acting):
         self.carry_out(node, self.seen(apply_change(node.as_broker(), node.partition, change, node.now)))
         if node.partition.leader == node.id and node.partition.leader_epoch > epoch:
             self.check_leader_begins(node, node.partition.leader_epoch)
+        return True
 
     def look_at(self, name: str, node: Node, *request: Any) -> None:
         """A place for oracles: what is about to be handled."""
@@ -97,22 +98,25 @@ class Brokers(Acting):
 
     # ---- fetching
 
-    def ask(self, node: Node) -> None:
+    def ask(self, node: Node) -> bool:
         """The follower's next request, unless one to the same leader is unanswered."""
         if not node.up or not (node.registered or self.setup.switches.acts_before_registered):
-            return
+            return False
         fetcher = node.partition.fetcher
         if fetcher.leader in node.channels:
-            return
+            return False
         if fetcher.delayed_until > node.now and self.pick(2):
             node.now = fetcher.delayed_until
         self.look_at("ask", node)
-        self.carry_out(node, self.seen(fetch_or_truncate(node.as_broker(), node.partition, node.now)))
+        before = node.partition
+        step = self.seen(fetch_or_truncate(node.as_broker(), before, node.now))
+        self.carry_out(node, step)
+        return bool(step.effects) or step.state is not before
 
-    def deliver(self, node: Node) -> None:
+    def deliver(self, node: Node) -> bool:
         """A message arrives: the oldest, or any other."""
         if not self.flight:
-            return
+            return False
         overtakes = self.pick(100) < self.setup.reordered
         message = self.flight.pop(self.pick(len(self.flight)) if overtakes else 0)
         if self.say:
@@ -125,6 +129,7 @@ class Brokers(Acting):
             self._take_answer(message)
         if len(self.flight) > MOST_IN_FLIGHT:
             self.lose(self.flight[self.pick(len(self.flight))])
+        return True
 
     def _serve(self, message: Message) -> None:
         leader, sender = self.node(message.channel), self.node(message.source)
@@ -207,21 +212,24 @@ class Brokers(Acting):
 
     # ---- registration, heartbeats, AlterPartition
 
-    def communicate(self, node: Node) -> None:
+    def communicate(self, node: Node) -> bool:
         """The broker's next registration or heartbeat, unless one is unanswered."""
         if not node.up or LIFECYCLE in node.channels:
-            return
+            return False
         step = next_communication(node.life, Offset(node.image.end_offset - 1))
         self.look_at("communicate", node)
         self.seen(step)
         for effect in step.effects:
             assert isinstance(effect, SendToController)
             self.send(node, LIFECYCLE, effect.message)
+        return True
 
-    def propose(self, node: Node) -> None:
+    def propose(self, node: Node) -> bool:
         """The broker's oldest proposal is sent, unless one is unanswered. One that breaks off is sent again."""
-        if node.up and node.proposals and node.registered and ISR not in node.channels:
-            self.send(node, ISR, node.proposals[0])
+        if not node.up or not node.proposals or not node.registered or ISR in node.channels:
+            return False
+        self.send(node, ISR, node.proposals[0])
+        return True
 
     def _deliver_control(self, message: Message) -> None:
         if message.answer is None:
@@ -293,10 +301,10 @@ class Brokers(Acting):
 
     # ---- losses
 
-    def break_connection(self, node: Node) -> None:
+    def break_connection(self, node: Node) -> bool:
         """A connection of the broker breaks: what it waits for on it does not come. The request may still arrive."""
         if not node.up or not node.channels:
-            return
+            return False
         channel = sorted(node.channels)[self.pick(len(node.channels))]
         number = node.channels.pop(channel)
         if self.say:
@@ -309,6 +317,7 @@ class Brokers(Acting):
         ]
         if channel > 0:
             self.no_answer(node)
+        return True
 
     def lose(self, message: Message) -> None:
         """A message is lost, and its connection with it."""
@@ -327,10 +336,10 @@ class Brokers(Acting):
 
     # ---- time
 
-    def pass_time(self, node: Node) -> None:
+    def pass_time(self, node: Node) -> bool:
         """Time passes for one broker: it writes its checkpoints, and looks for followers that have fallen behind."""
         if not node.up:
-            return
+            return False
         node.now += (1, 1000, 15_000, 15_000, 40_000)[self.pick(5)]
         if self.pick(2):
             if self.pick(2):
@@ -339,9 +348,12 @@ class Brokers(Acting):
         if node.registered:
             self.look_at("shrink", node)
             self.carry_out(node, self.seen(consider_shrinking(node.as_broker(), node.partition, node.now)))
+        return True
 
-    def time_out(self, node: Node) -> None:
+    def time_out(self, node: Node) -> bool:
         """Producers whose time is over are told so."""
-        if node.up:
-            self.look_at("time out", node)
-            self.carry_out(node, self.seen(expire_waiting(node.partition, node.now)))
+        if not node.up or not node.partition.waiting:
+            return False
+        self.look_at("time out", node)
+        self.carry_out(node, self.seen(expire_waiting(node.partition, node.now)))
+        return True

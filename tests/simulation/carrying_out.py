@@ -3,7 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
-from spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, LogDeleted, Persist, RebuildProducers
+from spec.broker.effects import (
+    AnswerProducer,
+    BatchesAppended,
+    CloseConnection,
+    LogDeleted,
+    LogRestarted,
+    LogTruncated,
+    Persist,
+    RebuildProducers,
+)
 from spec.broker.partition import Handled
 from spec.broker.roles import producers_rebuilt
 from spec.controller.state import AppendRecords, ControllerStep, check_append
@@ -75,7 +84,7 @@ class Acting(State):
             return
         if isinstance(change, LogDeleted):
             node.sequences = {}
-        elif len(node.disk.records) + node.disk.start < base or node.disk.end != base:
+        elif isinstance(change, LogTruncated | LogRestarted):
             self.learn_producers(node)
             self.reached["truncations"] += 1
 

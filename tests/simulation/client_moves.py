@@ -41,16 +41,16 @@ class Clients(Brokers):
 
     # ---- producing
 
-    def produce(self, node: Node) -> None:
+    def produce(self, node: Node) -> bool:
         """A producer sends a batch: a new one, or one of its last ones again."""
         if not node.up or not node.registered and not self.setup.switches.acts_before_registered:
-            return
+            return False
         if node.partition.leader != node.id and self.pick(10):
-            return
+            return False
         batch = self._batch()
         full = node.partition.local.log.end_offset >= self.setup.longest_log
         if full and batch not in self.batches:
-            return
+            return False
         acks = -1 if self.setup.only_acks_all else ACKS[self.pick(len(ACKS))]
         deadline = -1 if self.pick(4) else node.now + 1000
         self.messages += 1
@@ -64,6 +64,7 @@ class Clients(Brokers):
             self.say(f"{node.id} is sent {request}")
         self.look_at("produce", node, request)
         self.carry_out(node, self.seen(handle_produce(node.as_broker(), node.partition, request, node.now)))
+        return True
 
     def _batch(self) -> Sent:
         count = (1, 1, 2)[self.pick(3)]
@@ -89,10 +90,10 @@ class Clients(Brokers):
 
     # ---- reading
 
-    def consume(self, node: Node) -> None:
+    def consume(self, node: Node) -> bool:
         """A consumer fetches from any broker."""
         if not self._answers(node):
-            return
+            return False
         fetch = FetchPosition(self._some_epoch(node), self._some_offset(node), NO_EPOCH)
         request = FetchRequest(
             CONSUMER,
@@ -109,11 +110,12 @@ class Clients(Brokers):
             if offset >= len(self.committed) or self.committed[offset] != record:
                 name = "ConsistentRead" if offset < len(self.committed) else "ReadableIsFinal"
                 raise Violation(name, f"broker {node.id} shows {record} at {offset}")
+        return True
 
-    def list_offsets(self, node: Node) -> None:
+    def list_offsets(self, node: Node) -> bool:
         """A client asks where the log starts or ends."""
         if not self._answers(node):
-            return
+            return False
         isolation = (Isolation.HIGH_WATERMARK, Isolation.COMMITTED_TRANSACTIONS, Isolation.LOG_END)[self.pick(3)]
         wanted = (Wanted.LATEST, Wanted.LATEST, Wanted.EARLIEST)[self.pick(3)]
         request = ListOffsetsRequest(wanted, self._some_epoch(node), isolation, leader_only=self.pick(5) > 0)
@@ -122,15 +124,18 @@ class Clients(Brokers):
         if wanted == Wanted.LATEST and answer.error == Error.NONE and self.is_in_office(node):
             if node.protocol.promises_latest_offset and answer.offset < len(self.committed):
                 raise Violation("LatestOffset", f"broker {node.id} says {answer}, and {len(self.committed)} are committed")
+        return True
 
-    def find_epoch(self, node: Node) -> None:
+    def find_epoch(self, node: Node) -> bool:
         """A client asks where an epoch ends."""
-        if self._answers(node):
-            asked = self._some_epoch(node)
-            request = OffsetForLeaderEpochRequest(self._some_epoch(node), asked, leader_only=self.pick(5) > 0)
-            self.look_at("find epoch", node, request)
-            step = handle_offset_for_leader_epoch(node.as_broker(), node.partition, request, node.now)
-            self.carry_out(node, self.seen(step))
+        if not self._answers(node):
+            return False
+        asked = self._some_epoch(node)
+        request = OffsetForLeaderEpochRequest(self._some_epoch(node), asked, leader_only=self.pick(5) > 0)
+        self.look_at("find epoch", node, request)
+        step = handle_offset_for_leader_epoch(node.as_broker(), node.partition, request, node.now)
+        self.carry_out(node, self.seen(step))
+        return True
 
     def _answers(self, node: Node) -> bool:
         return node.up and (node.registered or self.setup.switches.acts_before_registered)
@@ -145,17 +150,17 @@ class Clients(Brokers):
 
     # ---- deleting
 
-    def delete_records(self, node: Node) -> None:
+    def delete_records(self, node: Node) -> bool:
         """A client deletes records by request; it is told once no live replica has them any more."""
         if not self.setup.deletes or not self._answers(node):
-            return
+            return False
         log, high_watermark = node.partition.local
         wanted = (TO_HIGH_WATERMARK, high_watermark, log.start_offset, log.end_offset, high_watermark + 1)[self.pick(5)]
         request = DeleteRecordsRequest(Offset(wanted))
         self.look_at("delete", node, request)
         answer = self.carry_out(node, self.seen(handle_delete_records(node.as_broker(), node.partition, request, node.now)))
         if answer.error != Error.NONE or not self.is_in_office(node) or not is_deleted(answer, answer.low_watermark):
-            return
+            return True
         for other in self.nodes:
             assigned = self.topic is not None and other.id in self.topic.replicas
             known = broker_of(node.image.brokers, other.id)
@@ -163,11 +168,14 @@ class Clients(Brokers):
             assigned = assigned and other.id in [one.broker for one in node.partition.followers]
             if assigned and live and other.up and other.disk.records and other.disk.start < answer.offset:
                 raise Violation("LowWatermark", f"broker {other.id} holds {other.disk.as_log()}, told is {answer}")
+        return True
 
-    def retain(self, node: Node) -> None:
+    def retain(self, node: Node) -> bool:
         """Old records are deleted by size or time, on any replica."""
-        if self.setup.deletes and node.up:
-            log = node.partition.local.log
-            wanted = Offset(log.start_offset - 1 + self.pick(len(log.records) + 3))
-            self.look_at("retain", node, wanted)
-            self.carry_out(node, self.seen(apply_retention(node.partition, wanted)))
+        if not self.setup.deletes or not node.up:
+            return False
+        log = node.partition.local.log
+        wanted = Offset(log.start_offset - 1 + self.pick(len(log.records) + 3))
+        self.look_at("retain", node, wanted)
+        self.carry_out(node, self.seen(apply_retention(node.partition, wanted)))
+        return True

@@ -9,16 +9,16 @@ from spec.releases.broker import BROKER_NEXT
 from spec.releases.kraft import KRAFT_NEXT
 
 MOVES = {
-    "publish": 12.0,
+    "publish": 9.0,
     "ask": 16.0,
-    "deliver": 46.0,
-    "produce": 6.0,
-    "propose": 8.0,
-    "communicate": 7.0,
+    "deliver": 24.0,
+    "produce": 7.0,
+    "propose": 5.0,
+    "communicate": 5.0,
     "pass_time": 3.0,
     "break_connection": 1.5,
     "start": 3.0,
-    "expire": 1.0,
+    "expire": 0.5,
     "check_sessions": 0.5,
     "kill": 0.3,
     "lose_power": 0.4,
@@ -39,7 +39,7 @@ MOVES = {
 }
 """Every move, and how often it is drawn beside the others."""
 
-NEEDED = ("publish", "ask", "deliver", "communicate")
+NEEDED = ("publish", "ask", "deliver", "communicate", "propose", "start", "produce", "pass_time")
 """Without these moves nothing happens."""
 
 
@@ -109,7 +109,7 @@ def setup_of(seed: int, base: Setup | None = None) -> Setup:
         for name, weight in MOVES.items()
     }
     for name in NEEDED:
-        weights[name] = max(weights[name], 4.0)
+        weights[name] = max(weights[name], MOVES[name] / 3)
     unclean = base.unclean_elections
     if unclean:
         weights["elect_uncleanly"] = 1.0
@@ -121,7 +121,7 @@ def setup_of(seed: int, base: Setup | None = None) -> Setup:
         power_losses=unclean or base.unlimited_losses or (eligible and min_isr > 1),
         reassigns=random.random() < 0.5,
         max_lag=random.choice((0, 1000, 30_000, 10**8)),
-        longest_log=random.choice((6, 14, 14, 30)),
+        longest_log=random.choice((8, 20, 20, 40)),
         only_acks_all=random.random() < 0.5,
         idempotent=random.random() < 0.6,
         deletes=random.random() < 0.3,

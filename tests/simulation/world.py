@@ -64,24 +64,30 @@ class World(Clients):
         shift = self.pick(len(self.nodes))
         order = [node.id for node in (*self.nodes[shift:], *self.nodes[:shift])][: max(2, min(3, len(self.nodes)))]
         self.decide(handle_create_topics, CreateTopicsRequest(PARTITION, tuple(order)))
+        for node in self.nodes:
+            self.publish(node)
 
     def take(self, move: Move) -> None:
-        """Make one move, and look at everything."""
+        """Make one move by a broker that can, and look at everything; if none can, it counts for nothing."""
         name, self.drawn = move
-        self.moves += 1
-        node = self.nodes[self.pick(len(self.nodes))]
+        happens, nodes = getattr(self, name), self.nodes
+        first, left = self.pick(len(nodes)), self.drawn
         try:
-            getattr(self, name)(node)
+            for turn in range(len(nodes)):
+                self.drawn = left
+                if happens(nodes[first - turn]):
+                    self.moves += 1
+                    check_cluster(self)
+                    return
         except AssertionError as wrong:
             raise Violation("OwnAssertion", str(wrong)) from wrong
-        check_cluster(self)
 
     # ---- life and death
 
-    def start(self, node: Node) -> None:
+    def start(self, node: Node) -> bool:
         """The broker starts: it has opened its log, and knows nothing else."""
         if node.up:
-            return
+            return False
         node.life = start_again(node.life, node.previous_epoch)
         node.previous_epoch = NO_BROKER_EPOCH
         node.up, node.is_new = True, True
@@ -90,6 +96,7 @@ class World(Clients):
         node.end_at_start = self.images[-1].end_offset
         if self.say:
             self.say(f"{node.id} starts with {node.partition.local}")
+        return True
 
     def _stop(self, node: Node, survived: Survived[RecordLog], how: str) -> None:
         """What is stored is what is left; the log is opened again at once, for the next start."""
@@ -126,20 +133,21 @@ class World(Clients):
         node.disk.flushed = node.disk.end
         self._stop(node, after_clean_stop(local), "stops")
 
-    def kill(self, node: Node) -> None:
+    def kill(self, node: Node) -> bool:
         """The process is killed: what it has stored stays, its checkpoints are old."""
         if not node.up or not self._may_lose(node):
-            return
+            return False
         node.previous_epoch = previous_broker_epoch((NO_BROKER_EPOCH,))
         node.lossy = self.setup.eligible_leader_replicas
         local = LocalLog(node.disk.as_log(), node.partition.local.high_watermark)
         self.reached["unclean stops"] += 1
         self._stop(node, after_kill(local, node.disk.checkpoints), "is killed")
+        return True
 
-    def lose_power(self, node: Node) -> None:
+    def lose_power(self, node: Node) -> bool:
         """The machine loses its power: what was not flushed is gone, or only a part of it is readable."""
         if not node.up or not self.setup.power_losses or not self._may_lose(node):
-            return
+            return False
         node.previous_epoch = previous_broker_epoch((NO_BROKER_EPOCH, NO_BROKER_EPOCH))
         node.lossy = True
         disk = node.disk
@@ -152,6 +160,7 @@ class World(Clients):
             survived = after_power_loss(LocalLog(log, node.partition.local.high_watermark), disk.checkpoints, end)
         disk.flushed = min(disk.flushed, end)
         self._stop(node, survived, "loses power")
+        return True
 
     def _may_lose(self, node: Node) -> bool:
         """With eligible leader replicas, fewer replicas than min ISR may lose records at a time; without them, none."""
@@ -166,15 +175,19 @@ class World(Clients):
                 one.lossy = False
         return sum(one.lossy for one in self.nodes) + (not node.lossy) < setup.min_isr
 
-    def leave(self, node: Node) -> None:
+    def leave(self, node: Node) -> bool:
         """The broker shall stop: it asks for a controlled shutdown."""
-        if self.setup.clean_stops and node.up and node.registered:
-            self._end(node, False)
+        if not self.setup.clean_stops or not node.up or not node.registered:
+            return False
+        self._end(node, False)
+        return True
 
-    def stop_cleanly(self, node: Node) -> None:
+    def stop_cleanly(self, node: Node) -> bool:
         """The broker stops without leave, because it has waited long enough."""
-        if self.setup.clean_stops and node.up and node.life.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN:
-            self._end(node, True)
+        if not self.setup.clean_stops or not node.up or node.life.state != BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            return False
+        self._end(node, True)
+        return True
 
     def _end(self, node: Node, at_once: bool) -> None:
         step = stop(node.life) if at_once else begin_controlled_shutdown(node.life)
@@ -186,7 +199,7 @@ class World(Clients):
 
     # ---- the controller and its operators
 
-    def expire(self, node: Node) -> None:
+    def expire(self, node: Node) -> bool:
         """The session of this broker is over, and no other's; the controller looks at once, or later."""
         timeout = self.party.settings.session_timeout_ms
         self.time += timeout + 1
@@ -197,28 +210,33 @@ class World(Clients):
         self.controller = self.controller._replace(sessions=tuple(sessions))
         if self.pick(2):
             self.decide(on_session_check)
+        return True
 
-    def check_sessions(self, node: Node) -> None:
+    def check_sessions(self, node: Node) -> bool:
         """Time passes for the controller."""
         self.time += (1, 1000, 4000)[self.pick(3)]
         self.decide(on_session_check)
+        return True
 
-    def prefer(self, node: Node) -> None:
+    def prefer(self, node: Node) -> bool:
         """An operator asks for the preferred leader."""
         self.decide(handle_elect_leaders, ElectLeadersRequest(PARTITION, self.setup.unclean_elections and self.pick(2) > 0))
+        return True
 
-    def balance(self, node: Node) -> None:
+    def balance(self, node: Node) -> bool:
         """The controller looks for preferred leaders that do not lead."""
         self.decide(on_balance_check)
+        return True
 
-    def elect_uncleanly(self, node: Node) -> None:
+    def elect_uncleanly(self, node: Node) -> bool:
         """The controller looks for partitions without a leader."""
         self.decide(on_unclean_election_check)
+        return True
 
-    def reassign(self, node: Node) -> None:
+    def reassign(self, node: Node) -> bool:
         """An operator moves the partition, or cancels a move."""
         if not self.setup.reassigns:
-            return
+            return False
         replicas = None
         if self.pick(5):
             fewest = min(len(self.nodes), self.setup.min_isr) if self.setup.eligible_leader_replicas else 1
@@ -226,17 +244,21 @@ class World(Clients):
             wanted = fewest + self.pick(len(left) - fewest + 1)
             replicas = tuple([left.pop(self.pick(len(left))) for _ in range(wanted)])
         self.decide(handle_alter_partition_reassignments, AlterPartitionReassignmentsRequest(PARTITION, replicas))
+        return True
 
-    def unregister(self, node: Node) -> None:
+    def unregister(self, node: Node) -> bool:
         """An operator removes a broker that is down."""
-        if not node.up:
-            self.decide(handle_unregister_broker, UnregisterBrokerRequest(node.id))
+        if node.up:
+            return False
+        self.decide(handle_unregister_broker, UnregisterBrokerRequest(node.id))
+        return True
 
-    def fail_over(self, node: Node) -> None:
+    def fail_over(self, node: Node) -> bool:
         """Another controller takes over; the old one does not know it yet."""
         self.deposed = self.controller
         self.controller = activate(Epoch(self.controller.controller_epoch + 1), self.image, self.time)
         self.look_at_failover()
+        return True
 
     def look_at_failover(self) -> None:
         """A place for oracles."""
