@@ -43,7 +43,10 @@ from tests.simulation.state import Violation
 
 MOST_IN_FLIGHT = 60
 
-CONTROLLER_HANDLERS = {BrokerRegistrationRequest: handle_broker_registration, AlterPartitionRequest: handle_alter_partition}
+CONTROLLER_HANDLERS: dict[type, Any] = {
+    BrokerRegistrationRequest: handle_broker_registration,
+    AlterPartitionRequest: handle_alter_partition,
+}
 
 
 class Brokers(Acting):
@@ -177,7 +180,7 @@ class Brokers(Acting):
         log = sender.partition.local.log
         if isinstance(first, Stored) and first.position and log.start_offset == log.end_offset == base:
             begin = base - first.position
-            if 0 <= begin and base <= len(self.committed):
+            if begin >= 0 and base <= len(self.committed):
                 before = self.committed[begin:base]
                 if [one.value for one in before] == list(range(first.value - first.position, first.value)):
                     return answer._replace(records=as_batches((*before, *records)), base_offset=Offset(begin))
@@ -273,7 +276,7 @@ class Brokers(Acting):
     def _check_exclusion(self, node: Node, message: Message) -> None:
         topic, registration = self.topic, message.answer.broker_epoch
         newest = registration == self.image.end_offset - 1
-        if not newest or topic is None or not self.setup.eligible_leader_replicas:
+        if not newest or topic is None or not self.keeps or not self.setup.eligible_leader_replicas:
             return
         unclean = message.request.previous_broker_epoch == NO_BROKER_EPOCH
         if unclean and (node.id in topic.isr or node.id in topic.elr):

@@ -202,6 +202,8 @@ class Acting(State):
 
     def check_leader_begins(self, node: Node, epoch: Epoch) -> None:
         """A leader that begins holds what leaders of earlier epochs have committed."""
+        if not self.keeps:
+            return
         log = node.partition.local.log
         end = max([end for one, end in self.commit_ends.items() if one < epoch], default=0)
         if log.start_offset < end and log.records[: end - log.start_offset] != self.committed[log.start_offset : end]:

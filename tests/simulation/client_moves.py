@@ -1,5 +1,7 @@
 """What clients and operators do in a simulation: produce, send again, read, ask for offsets, delete records."""
 
+from typing import Any
+
 from spec.broker.leader.deletion import apply_retention, handle_delete_records
 from spec.broker.leader.fetch import handle_fetch
 from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
@@ -43,7 +45,7 @@ class Clients(Brokers):
 
     def produce(self, node: Node) -> bool:
         """A producer sends a batch: a new one, or one of its last ones again."""
-        if not node.up or not node.registered and not self.setup.switches.acts_before_registered:
+        if not node.up or (not node.registered and not self.setup.switches.acts_before_registered):
             return False
         if node.partition.leader != node.id and self.pick(10):
             return False
@@ -66,7 +68,7 @@ class Clients(Brokers):
         self.carry_out(node, self.seen(handle_produce(node.as_broker(), node.partition, request, node.now)))
         return True
 
-    def _batch(self) -> Sent:
+    def _batch(self) -> Any:
         count = (1, 1, 2)[self.pick(3)]
         if not self.setup.idempotent or self.pick(3) == 0:
             self.number += 1
@@ -107,7 +109,7 @@ class Clients(Brokers):
         answer = self.carry_out(node, self.seen(handle_fetch(node.as_broker(), before, request, node.now)))
         for place, record in enumerate(answer.records):
             offset = answer.base_offset + place
-            if offset >= len(self.committed) or self.committed[offset] != record:
+            if self.keeps and (offset >= len(self.committed) or self.committed[offset] != record):
                 name = "ConsistentRead" if offset < len(self.committed) else "ReadableIsFinal"
                 raise Violation(name, f"broker {node.id} shows {record} at {offset}")
         return True
@@ -121,9 +123,9 @@ class Clients(Brokers):
         request = ListOffsetsRequest(wanted, self._some_epoch(node), isolation, leader_only=self.pick(5) > 0)
         self.look_at("list offsets", node, request)
         answer = self.carry_out(node, self.seen(handle_list_offsets(node.as_broker(), node.partition, request, node.now)))
-        if wanted == Wanted.LATEST and answer.error == Error.NONE and self.is_in_office(node):
-            if node.protocol.promises_latest_offset and answer.offset < len(self.committed):
-                raise Violation("LatestOffset", f"broker {node.id} says {answer}, and {len(self.committed)} are committed")
+        told = wanted == Wanted.LATEST and answer.error == Error.NONE and node.protocol.promises_latest_offset
+        if told and self.keeps and self.is_in_office(node) and answer.offset < len(self.committed):
+            raise Violation("LatestOffset", f"broker {node.id} says {answer}, and {len(self.committed)} are committed")
         return True
 
     def find_epoch(self, node: Node) -> bool:
@@ -159,7 +161,12 @@ class Clients(Brokers):
         request = DeleteRecordsRequest(Offset(wanted))
         self.look_at("delete", node, request)
         answer = self.carry_out(node, self.seen(handle_delete_records(node.as_broker(), node.partition, request, node.now)))
-        if answer.error != Error.NONE or not self.is_in_office(node) or not is_deleted(answer, answer.low_watermark):
+        if (
+            not self.keeps
+            or answer.error != Error.NONE
+            or not self.is_in_office(node)
+            or not is_deleted(answer, answer.low_watermark)
+        ):
             return True
         for other in self.nodes:
             assigned = self.topic is not None and other.id in self.topic.replicas

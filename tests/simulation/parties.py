@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from spec.broker.lifecycle import BrokerLifecycle
 from spec.broker.partition import Broker, BrokerSettings, Partition
 from spec.broker.protocol import BrokerProtocol
-from spec.broker.recovery import opened, recover, after_clean_stop
-from spec.broker.rules.lifecycle import BrokerState
+from spec.broker.recovery import after_clean_stop, opened, recover
+from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
 from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.alter_partition import AlterPartitionRequest

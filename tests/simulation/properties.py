@@ -1,4 +1,4 @@
-"""What must hold in every state, by the names of the models `kafka` and `messages`; and that what is stored is what is known.
+"""What must hold in every state, by the names of the models `kafka` and `messages`; and that what is stored is known.
 
 A record is committed once it is below the high watermark of a replica that believes to lead. `state.committed` has them all.
 """
@@ -7,13 +7,13 @@ from typing import Any
 
 from spec.broker.rules.isr.proposal import maximal_isr
 from spec.log.record_log import RecordLog
-from spec.metadata import PartitionRegistration, has_leader
+from spec.metadata import PartitionRegistration, broker_of, has_leader
 from spec.values import NO_EPOCH, NO_LEADER
 from tests.simulation.parties import Node
 from tests.simulation.state import State, Violation
 
 ALWAYS = {
-    "TypeOk": "a log starts at or before its high watermark, which is at or before its end; its epochs grow with its offsets",
+    "TypeOk": "log start, high watermark and log end are in this order; a log's epochs grow with its offsets",
     "PersistRebuildsLog": "the fold of all `Persist` effects of a replica is its log, values included",
     "PersistBeforeSend": "no change of the log is stored after an answer or request of the same step",
     "ProducersFollowLog": "what a replica knows of idempotent producers is what the batches in its log say",
@@ -62,7 +62,9 @@ def check_replica(state: State, node: Node, before: Any) -> None:
     leads = partition.leader == node.id
     if before.local is not partition.local:
         _check_log(state, node, log, high_watermark)
-        _note_committed(state, node, leads, log, high_watermark)
+        if state.keeps:
+            _check_records(state, node, log)
+            _note_committed(state, node, leads, log, high_watermark)
     if partition.leader_epoch < before.leader_epoch and partition.leader_epoch != NO_EPOCH:
         raise Violation("LeaderEpochGrows", f"broker {node.id} from {before.leader_epoch} to {partition.leader_epoch}")
     if leads and before.leader == node.id:
@@ -86,6 +88,10 @@ def _check_log(state: State, node: Node, log: RecordLog, high_watermark: int) ->
     epochs = [record.leader_epoch for record in records]
     if epochs != sorted(epochs) or (log.opened_epoch != NO_EPOCH and epochs and epochs[-1] >= log.opened_epoch):
         raise Violation("TypeOk", f"epochs of broker {node.id} do not grow: {log}")
+
+
+def _check_records(state: State, node: Node, log: RecordLog) -> None:
+    records: tuple[Any, ...] = log.records
     latest: dict[int, int] = {}
     for record in records:
         if record.producer_id >= 0:
@@ -137,7 +143,7 @@ def _note_committed(state: State, node: Node, leads: bool, log: RecordLog, high_
 def check_cluster(state: State) -> None:
     """What must hold between the parties, after a move that changed something."""
     topic = state.topic
-    if topic is None:
+    if topic is None or not state.keeps:
         return
     committed = state.committed
     for node in state.nodes:
@@ -166,9 +172,7 @@ def _lost(state: State, node: Node, topic: PartitionRegistration, acknowledged: 
     log = node.partition.local.log
     there = {log.start_offset + place: record for place, record in enumerate(log.records)}
     gone = [
-        offset
-        for offset in range(log.start_offset, len(state.committed))
-        if there.get(offset) != state.committed[offset]  # type: ignore[call-overload]
+        offset for offset in range(log.start_offset, len(state.committed)) if there.get(offset) != state.committed[offset]
     ]
     name = acknowledged if any(offset in state.acknowledged for offset in gone) else committed
     return Violation(name, f"broker {node.id} lacks {state.committed[gone[0]]} at {gone[0]}: {log}, {topic}")
@@ -206,6 +210,6 @@ def check_decision(state: State, before: PartitionRegistration | None, after: Pa
     if after.leader != before.leader and after.leader_epoch == before.leader_epoch:
         raise Violation("PartitionEpochGrows", f"{before}, {after}")
     if after.leader != before.leader and has_leader(after):
-        (leader,) = [one for one in state.image.brokers if one.broker == after.leader] or [None]
+        leader = broker_of(state.image.brokers, after.leader)
         if leader is None or leader.fenced or leader.in_controlled_shutdown:
             raise Violation("LeaderIsActive", f"{after}, {leader}")

@@ -63,7 +63,9 @@ class Stored(NamedTuple):
     first_sequence: int
     position: int
 
-    record_count = 1
+    @property
+    def record_count(self) -> int:
+        return 1
 
     @property
     def records(self) -> tuple["Stored", ...]:

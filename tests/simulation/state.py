@@ -47,6 +47,7 @@ class State:
         self.batches: list[Any] = []
         self.requests: dict[int, Any] = {}
         self.commit_ends: dict[int, int] = {}
+        self.keeps = not setup.unclean_elections
         self.calls = 0
         self.reached: dict[str, int] = dict.fromkeys(REACHED, 0)
         self.say: Callable[[str], None] | None = None

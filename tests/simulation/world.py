@@ -1,7 +1,7 @@
 """A simulated cluster with everything that may happen to it, and runs of it.
 
-A move is a name and a number, from which the move draws its choices. So a run is a setup and a list of moves, and any part of
-the list is a run, too: that is how a failing run is cut.
+A move is a name and a number, from which the move draws its choices. So a run is a setup and a list of moves, and any part
+of the list is a run, too: that is how a failing run is cut.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ from spec.messages.administration.create_topics import CreateTopicsRequest
 from spec.messages.administration.elect_leaders import ElectLeadersRequest
 from spec.messages.administration.unregister_broker import UnregisterBrokerRequest
 from spec.metadata import is_active
-from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Epoch, Offset
+from spec.values import NO_BROKER_EPOCH, Epoch, Offset
 from tests.simulation.client_moves import Clients
 from tests.simulation.parties import PARTITION, Node
 from tests.simulation.properties import check_cluster
@@ -114,7 +114,7 @@ class World(Clients):
             checkpoints.log_start,
         )
         batches = idempotent_batches(node.disk.records, node.disk.start)
-        node.partition = opened(PARTITION, recovered.local and recovered, batches)
+        node.partition = opened(PARTITION, recovered, batches)
         self.learn_producers(node)
         self.flight = [
             message
@@ -299,7 +299,3 @@ def run(setup: Setup, moves: Sequence[Move] | Iterator[Move], world: World | Non
     for move in moves:
         world.take(move)
     return world
-
-
-NOBODY_LEADS = NO_LEADER
-FIRST = BrokerId(1)
