@@ -5,11 +5,9 @@ import sys
 import time
 from dataclasses import replace
 
-from spec.mutation import Mutant, weaken
 from spec.releases.broker import BROKER_RELEASES
-from spec.releases.broker_mutants import BROKER_MUTANTS
 from spec.releases.kraft import KRAFT_RELEASES
-from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from tests.simulation.mutants import MUTANTS, with_mutant
 from tests.simulation.runs import Failure, Tally, cut, number_of, simulate, told
 from tests.simulation.setup import SWITCHES, Setup, setup_of
 
@@ -17,22 +15,12 @@ EVERY = 10.0
 """Seconds between two lines of progress."""
 
 
-def with_mutant(setup: Setup, name: str) -> Setup:
-    """The setup with one rule weakened."""
-    for mutant in BROKER_MUTANTS:
-        if mutant.name == name:
-            return replace(setup, broker=weaken(setup.broker, mutant))
-    (found,) = [mutant for mutant in CONTROLLER_MUTANTS if mutant.name == name]
-    return replace(setup, controller=weaken(setup.controller, found))
-
-
 def _options() -> argparse.ArgumentParser:
-    mutants: list[Mutant] = [*BROKER_MUTANTS, *CONTROLLER_MUTANTS]
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--moves", type=int, default=100_000, help="stop after so many moves (100,000)")
     parser.add_argument("--seed", type=int, default=1, help="what all choices are drawn from (1)")
     parser.add_argument("--run", type=int, default=0, help="the first run of the seed (0)")
-    parser.add_argument("--mutant", choices=[mutant.name for mutant in mutants], help="weaken one rule")
+    parser.add_argument("--mutant", choices=[mutant.name for mutant in MUTANTS], help="weaken one rule")
     parser.add_argument("--release", choices=[release.name for release in BROKER_RELEASES], help="the brokers' (next)")
     parser.add_argument("--without-oracles", action="store_true", help="look at the properties of states only")
     parser.add_argument("--unclean-elections", action="store_true", help="allow them; only the oracles are looked at")
