@@ -39,6 +39,9 @@ MOVES = {
 }
 """Every move, and how often it is drawn beside the others."""
 
+RESTLESS = {"expire": 5.0, "communicate": 2.0, "prefer": 2.0, "check_sessions": 0.2, "pass_time": 0.6, "list_offsets": 0.3}
+"""How often moves are drawn in a cluster whose brokers lose their sessions again and again."""
+
 NEEDED = ("publish", "ask", "deliver", "communicate", "propose", "start", "produce", "pass_time")
 """Without these moves nothing happens."""
 
@@ -108,6 +111,9 @@ def setup_of(seed: int, base: Setup | None = None) -> Setup:
         name: weight * random.choice((0, 0.2, 0.5, 2, 4)) if random.random() < 0.4 else weight
         for name, weight in MOVES.items()
     }
+    if random.random() < 0.6:
+        for name, often in RESTLESS.items():
+            weights[name] *= often
     for name in NEEDED:
         weights[name] = max(weights[name], MOVES[name] / 3)
     unclean = base.unclean_elections

@@ -267,8 +267,10 @@ class World(Clients):
 
     def heal(self) -> None:
         """Everybody is up and nothing is lost any more; then all must come to hold the same."""
+        self.deposed = None
         for _ in range(60):
-            self.time += 100
+            self.time += 2000
+            self.decide(on_session_check)
             for node in self.nodes:
                 self.drawn = 99
                 self.start(node)
