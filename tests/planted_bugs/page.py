@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.planted_bugs.bugs import BUGS
 from tests.planted_bugs.reasons import REASONS
-from tests.planted_bugs.simulated import MOVES, SEED
+from tests.planted_bugs.simulated import BUSY_MOVES, MOVES, SEED
 from tests.simulation.properties import ALWAYS
 
 
@@ -27,10 +27,10 @@ def page(found: Mapping[str, Mapping[str, Any]]) -> str:
         [
             "# Planted bugs",
             "",
-            "Small bugs in the rules of broker and controller, one at a time: a comparison that is off by one, a condition or",
-            "an effect that is missing, an effect in the wrong place, another error. Written by `python -m tests.planted_bugs`,",
-            f"which simulates {MOVES:,} moves of seed {SEED} for each ([simulated cluster](simulated-cluster.md)), and runs the unit tests of",
-            "the rules.",
+            "Small bugs in the rules of broker and controller, one at a time: a comparison that is off by one, a condition",
+            "or an effect that is missing, an effect in the wrong place, another error. Written by",
+            f"`python -m tests.planted_bugs`, which simulates {MOVES:,} moves of seed {SEED} for each, and {BUSY_MOVES:,} in a busy",
+            "cluster where nothing was noticed ([simulated cluster](simulated-cluster.md)), and runs the rules' unit tests.",
             "",
             f"Of {len(BUGS)} bugs, {noticed} are noticed: {kinds['property']} by a property of states and effects,",
             f"{kinds['oracle']} by a property or an oracle, {kinds['test']} by a unit test. The second column of the simulation",

@@ -8,12 +8,16 @@ from tests.simulation.setup import Setup
 
 SEED = 1
 MOVES = 6_000
-"""Moves after which a bug counts as unnoticed."""
+"""Moves that are made in each setup."""
+
+BUSY_MOVES = 20_000
+"""Moves that are made in a busy cluster, if nothing has noticed the bug so far."""
 
 SETUPS = {
     "property": Setup(oracles=False),
     "oracle": Setup(),
     "oracle, unclean elections": Setup(unclean_elections=True),
+    "oracle, busy": Setup(busy=True),
 }
 """How the bug is looked for, in this order."""
 
@@ -33,6 +37,7 @@ def simulated(bug: PlantedBug) -> dict[str, Any]:
     found: dict[str, Any] = {}
     by_property = found_by(bug, "property")
     by_oracle = found_by(bug, "oracle") or found_by(bug, "oracle, unclean elections")
+    by_oracle = by_oracle or found_by(bug, "oracle, busy", BUSY_MOVES)
     if by_property:
         found["property"] = by_property
     if by_oracle:

@@ -1,1 +1,1 @@
-"""Brokers and controller driven message by message, at random, and looked at after every move: see docs/simulated-cluster.md."""
+"""Brokers and controller driven message by message, at random, and looked at after each move: docs/simulated-cluster.md."""

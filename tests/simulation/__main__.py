@@ -24,6 +24,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--release", choices=[release.name for release in BROKER_RELEASES], help="the brokers' (next)")
     parser.add_argument("--without-oracles", action="store_true", help="look at the properties of states only")
     parser.add_argument("--unclean-elections", action="store_true", help="allow them; only the oracles are looked at")
+    parser.add_argument("--busy", action="store_true", help="let happen often what is rare")
     parser.add_argument("--switch", action="append", default=[], choices=sorted(vars(SWITCHES)), help="let this in, too")
     return parser
 
@@ -33,6 +34,7 @@ def setup_from(arguments: argparse.Namespace) -> Setup:
     setup = Setup(
         oracles=not arguments.without_oracles,
         unclean_elections=arguments.unclean_elections,
+        busy=arguments.busy,
         switches=replace(SWITCHES, **dict.fromkeys(arguments.switch, True)),
     )
     for release in BROKER_RELEASES:

@@ -13,6 +13,7 @@ from tests.simulation.parties import Node
 from tests.simulation.state import State, Violation
 
 ALWAYS = {
+    "ClusterForms": "a broker that starts is registered and unfenced, and a partition can be created",
     "TypeOk": "log start, high watermark and log end are in this order; a log's epochs grow with its offsets",
     "PersistRebuildsLog": "the fold of all `Persist` effects of a replica is its log, values included",
     "PersistBeforeSend": "no change of the log is stored after an answer or request of the same step",

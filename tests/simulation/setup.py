@@ -42,6 +42,20 @@ MOVES = {
 RESTLESS = {"expire": 5.0, "communicate": 2.0, "prefer": 2.0, "check_sessions": 0.2, "pass_time": 0.6, "list_offsets": 0.3}
 """How often moves are drawn in a cluster whose brokers lose their sessions again and again."""
 
+BUSY = {
+    "reassign": 5.0,
+    "delete_records": 5.0,
+    "retain": 8.0,
+    "kill": 2.0,
+    "leave": 3.0,
+    "start": 2.0,
+    "expire": 4.0,
+    "fail_over": 3.0,
+    "break_connection": 2.0,
+    "communicate": 2.0,
+}
+"""The same for a cluster that is busy."""
+
 NEEDED = ("publish", "ask", "deliver", "communicate", "propose", "start", "produce", "pass_time")
 """Without these moves nothing happens."""
 
@@ -86,6 +100,8 @@ class Setup:
     controller: ControllerProtocol = KRAFT_NEXT
     switches: Switches = field(default_factory=lambda: SWITCHES)
     weights: tuple[tuple[str, float], ...] = tuple(MOVES.items())
+    busy: bool = False
+    """Whether what is rare happens often: moves of the partition, deletion of records, brokers that stop and start."""
     oracles: bool = True
     """Whether answers and effects are compared with what the rules' texts ask for, beside the properties of states."""
 
@@ -116,6 +132,9 @@ def setup_of(seed: int, base: Setup | None = None) -> Setup:
             weights[name] *= often
     for name in NEEDED:
         weights[name] = max(weights[name], MOVES[name] / 3)
+    if base.busy:
+        for name, often in BUSY.items():
+            weights[name] = MOVES[name] * often
     unclean = base.unclean_elections
     if unclean:
         weights["elect_uncleanly"] = 1.0
@@ -125,12 +144,12 @@ def setup_of(seed: int, base: Setup | None = None) -> Setup:
         min_isr=min_isr,
         eligible_leader_replicas=eligible,
         power_losses=unclean or base.unlimited_losses or (eligible and min_isr > 1),
-        reassigns=random.random() < 0.5,
+        reassigns=random.random() < 0.5 or base.busy,
         max_lag=random.choice((0, 1000, 30_000, 10**8)),
         longest_log=random.choice((8, 20, 20, 40)),
         only_acks_all=random.random() < 0.5,
         idempotent=random.random() < 0.6,
-        deletes=random.random() < 0.3,
+        deletes=random.random() < 0.3 or base.busy,
         clean_stops=random.random() < 0.6,
         reordered=random.choice((0, 20, 60, 100)),
         newest_image=random.choice((0, 30, 80, 100)),

@@ -46,6 +46,9 @@ from tests.simulation.state import Violation
 
 Move: TypeAlias = tuple[str, int]
 
+MOST_ROUNDS = 20
+"""Requests and answers after which a broker that starts must be unfenced, where nothing is lost."""
+
 
 class World(Clients):
     """The whole: brokers, clients, operators, failures."""
@@ -56,7 +59,11 @@ class World(Clients):
         self.drawn = first
         for node in self.nodes:
             self.start(node)
+            rounds = 0
             while not is_active(self.image.brokers, node.id):
+                rounds += 1
+                if rounds > MOST_ROUNDS:
+                    raise Violation("ClusterForms", f"broker {node.id} is not unfenced: {self.image}")
                 self.communicate(node)
                 while self.flight:
                     self.deliver(node)
@@ -64,6 +71,8 @@ class World(Clients):
         shift = self.pick(len(self.nodes))
         order = [node.id for node in (*self.nodes[shift:], *self.nodes[:shift])][: max(2, min(3, len(self.nodes)))]
         self.decide(handle_create_topics, CreateTopicsRequest(PARTITION, tuple(order)))
+        if self.topic is None:
+            raise Violation("ClusterForms", f"there is no partition: {self.image}")
         for node in self.nodes:
             self.publish(node)
 
