@@ -34,13 +34,10 @@ def main() -> int:
     by_test = {} if arguments.simulation else {bug.name: test for bug, test in noticed(tuple(chosen))}
     found: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     for name, seen in by_simulation.items():
-        test = found.get(name, {}).get("test")
-        found[name] = {**seen, **({"test": test} if test else {})}
+        before = found.get(name, {})
+        found[name] = {**seen, **({"test": before["test"]} if "test" in before else {})}
     for name, test in by_test.items():
-        entry = found.setdefault(name, {})
-        entry.pop("test", None)
-        if test:
-            entry["test"] = test
+        found.setdefault(name, {})["test"] = test
     kept = {bug.name: found[bug.name] for bug in BUGS if bug.name in found}
     FILE.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(page(kept), encoding="utf-8")

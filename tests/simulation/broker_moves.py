@@ -37,9 +37,9 @@ from spec.step import SendToController
 from spec.values import NO_BROKER_EPOCH, Error, Offset
 from tests.simulation.carrying_out import Acting
 from tests.simulation.parties import ISR, LIFECYCLE, PARTITION, Message, Node
-from tests.simulation.records import Stored, as_batches
 from tests.simulation.setup import Setup
 from tests.simulation.state import Violation
+from tests.simulation.storage.records import Stored, as_batches
 
 MOST_IN_FLIGHT = 60
 

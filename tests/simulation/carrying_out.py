@@ -20,11 +20,11 @@ from spec.log.record_log import RecordLog
 from spec.metadata import partition_of, replay_all
 from spec.step import Reply, Send, SendToController
 from spec.values import NO_PRODUCER_ID, Epoch, Error
-from tests.simulation.disk import StoredWronglyError
 from tests.simulation.parties import PARTITION, Message, Node
 from tests.simulation.properties import check_decision, check_replica
-from tests.simulation.records import idempotent_batches
 from tests.simulation.state import State, Violation
+from tests.simulation.storage.disk import StoredWronglyError
+from tests.simulation.storage.records import idempotent_batches
 
 REMEMBERED = 5
 

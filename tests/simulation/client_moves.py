@@ -16,9 +16,9 @@ from spec.metadata import broker_of
 from spec.values import NO_EPOCH, NO_PRODUCER_ID, Epoch, Error, Offset, ProducerEpoch, ProducerId
 from tests.simulation.broker_moves import Brokers
 from tests.simulation.parties import Node
-from tests.simulation.records import Sent
 from tests.simulation.setup import Setup
 from tests.simulation.state import Violation
+from tests.simulation.storage.records import Sent
 
 ACKS = (-1, -1, -1, -1, -1, 1, 1, 0, 2)
 

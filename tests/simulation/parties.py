@@ -11,7 +11,7 @@ from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.alter_partition import AlterPartitionRequest
 from spec.metadata import EMPTY_IMAGE, MetadataImage
 from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Incarnation, PartitionId
-from tests.simulation.disk import Disk
+from tests.simulation.storage.disk import Disk
 
 PARTITION = PartitionId(0)
 

@@ -10,14 +10,14 @@ import pytest
 from spec.broker.effects import BatchesAppended, EpochOpened, LogStartMoved, LogTruncated
 from spec.values import Epoch, Offset
 from tests.simulation import broker_moves, carrying_out, client_moves, properties, world
-from tests.simulation.disk import Disk, StoredWronglyError
 from tests.simulation.mutants import with_mutant
 from tests.simulation.oracle.world import ORACLES
 from tests.simulation.properties import ALWAYS
-from tests.simulation.records import Sent, as_batches
 from tests.simulation.runs import cut, fails, number_of, simulate, told, world_of
 from tests.simulation.setup import MOVES, SWITCHES, Setup, Switches, setup_of
 from tests.simulation.state import Violation
+from tests.simulation.storage.disk import Disk, StoredWronglyError
+from tests.simulation.storage.records import Sent, as_batches
 from tests.simulation.world import World, moves_of, run
 
 

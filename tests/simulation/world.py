@@ -40,9 +40,9 @@ from spec.values import NO_BROKER_EPOCH, Epoch, Offset
 from tests.simulation.client_moves import Clients
 from tests.simulation.parties import PARTITION, Node
 from tests.simulation.properties import check_cluster
-from tests.simulation.records import idempotent_batches
 from tests.simulation.setup import Setup
 from tests.simulation.state import Violation
+from tests.simulation.storage.records import idempotent_batches
 
 Move: TypeAlias = tuple[str, int]
 

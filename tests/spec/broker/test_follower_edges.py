@@ -27,7 +27,9 @@ def test_what_is_stored_ends_before_a_later_epoch() -> None:
 def test_a_follower_whose_log_does_not_end_at_its_fetch_offset_fails() -> None:
     partition = follower(log_of(4, 4))
     elsewhere = partition._replace(fetcher=partition.fetcher._replace(fetch_offset=Offset(5)))
-    step = handle_fetch_response(broker(BROKER_NEXT), elsewhere, Asked(EPOCH, Offset(5)), answer_at(5, Record(7, EPOCH)), NOW)
+    step = handle_fetch_response(
+        broker(BROKER_NEXT), elsewhere, Asked(EPOCH, Offset(5)), answer_at(5, Record(7, EPOCH)), NOW
+    )
     assert step.state.fetcher.status == FetchStatus.FAILED
     assert (step.state.local, step.effects) == (elsewhere.local, ())
 
