@@ -7,6 +7,6 @@ REASONS: dict[str, str] = {
     "cut-by-leaders-end": "costs a round trip at most: the next fetch shows what is left of the divergence",
     "new-leader-keeps-followers": "nothing changes: whoever has not led knows no followers",
     "min-isr-above-assigned": "not reached: an assignment smaller than min.insync.replicas, with eligible leader replicas",
-    "reverted-keeps-added-in-isr": "not reached: a move is taken back while an added replica is in sync and an old one is not",
+    "reverted-keeps-added-in-isr": "not reached: a move is taken back while only some replicas are in sync",
 }
 """By the bug's name. "Not reached" means that neither the simulation, within its moves, nor a unit test has the case."""
