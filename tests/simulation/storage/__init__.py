@@ -1,0 +1,1 @@
+"""What a simulated replica stores, and the records that it stores."""
