@@ -43,6 +43,10 @@ class Note(NamedTuple):
 Event = Message | Note
 
 
+class ModelError(ValueError):
+    """A model that no engine can explore: what a rule gives is not what a model may hold. The message is one line."""
+
+
 class Refusal(Enum):
     """Why an effect is not taken although all guards hold."""
 
@@ -104,18 +108,31 @@ def _bound_view(view: View) -> Callable[[State], Any]:
     """A view as a function that computes its value once for each state, however many rules read it."""
     compute, values = view.function, itemgetter(*[slot.position for slot in view.reads])
     if len(view.reads) == 1:
-        return lambda state: compute(values(state))
+
+        def look_at_one(state: State) -> Any:
+            return _whole(view, compute(values(state)))
+
+        return look_at_one
     seen: State | None = None
     result: Any = None
 
     def look(state: State) -> Any:
         nonlocal seen, result
         if state is not seen:
-            result = compute(*values(state))
+            result = _whole(view, compute(*values(state)))
             seen = state
         return result
 
     return look
+
+
+def _whole(view: View, result: Any) -> Any:
+    """The view's value, which all its readers must find the same."""
+    if hasattr(result, "__next__"):
+        raise ModelError(
+            f"view {view.name} gives a {type(result).__qualname__}, which only its first reader would find whole"
+        )
+    return result
 
 
 class Local(NamedTuple):
@@ -164,6 +181,10 @@ class Effect(NamedTuple):
     local: Local
     writes: tuple[Slot, ...]
 
+    def fits(self, values: Any) -> bool:
+        """Whether these are values for the slots, as far as that can be seen from their number."""
+        return len(self.writes) == 1 or (isinstance(values, tuple) and len(values) == len(self.writes))
+
 
 def when(function: Callable[..., bool], *reads: Slot | View) -> Local:
     """A guard, or a term of a property: `function` must hold for these slots and views."""
@@ -204,26 +225,35 @@ class Action:
     def label(self) -> str:
         return f"{self.name}({', '.join(f'{name}={value}' for name, value in self.args.items())})"
 
+    def misfit(self, effect: Effect, values: Any) -> ModelError:
+        """Says that an effect gives something else than a tuple with a value for each of its slots."""
+        got = f"a tuple of {len(values)}" if isinstance(values, tuple) else f"a {type(values).__qualname__}"
+        slots = ", ".join(slot.label for slot in effect.writes)
+        wanted = f"a tuple of {len(effect.writes)} values, one for each slot"
+        return ModelError(f"action {self.label}: its effect on {slots} gives {got}; it must give {wanted}")
+
     def bind(self, skip: int = 0) -> Callable[[State], State | None]:
         """The action as a function from a state to its successor, `None` where it is not enabled.
 
         The first `skip` guards are not evaluated: the caller knows that they hold.
         """
         guards = [guard.bind() for guard in self.guards[skip:]]
-        effects = [(effect.local.bind(), [slot.position for slot in effect.writes]) for effect in self.effects]
+        effects = [(effect.local.bind(), [slot.position for slot in effect.writes], effect) for effect in self.effects]
 
         def fire(state: State) -> State | None:
             for guard in guards:
                 if not guard(state):
                     return None
             successor = list(state)
-            for compute, writes in effects:
+            for compute, writes, effect in effects:
                 values = compute(state)
                 if values is REFUSED:
                     return None
                 if len(writes) == 1:
                     successor[writes[0]] = values
                 else:
+                    if not effect.fits(values):
+                        raise self.misfit(effect, values)
                     for index, value in zip(writes, values, strict=True):
                         successor[index] = value
             return tuple(successor)

@@ -14,6 +14,7 @@ from model_check.core.exploration import (
 )
 from model_check.core.model import ALWAYS, Action, Local, Model, Property, State
 from model_check.core.symmetry import Symmetry
+from model_check.core.values import KnownValues
 
 Origins = dict[State, tuple[State, Action] | None]
 """How each state was first reached: its predecessor and the action; `None` for the initial state."""
@@ -29,7 +30,7 @@ def explore(model: Model, properties: list[Property], limits: Limits, symmetry: 
         model, "reference", [Verdict(prop) for prop in properties], limits.deadlock_is_violation, symmetry is not None
     )
     clock = Clock(limits)
-    canonical = symmetry.canonical if symmetry else None
+    canonical, values = symmetry.canonical if symmetry else None, KnownValues(model)
     origins: Origins = {model.initial: None}
 
     def check(state: State, holds_in: list[Callable[[State], bool]], kept: State) -> None:
@@ -40,7 +41,7 @@ def explore(model: Model, properties: list[Property], limits: Limits, symmetry: 
 
     groups: dict[Local, list[tuple[Action, Callable[[State], State | None], list[Callable[[State], bool]]]]] = {}
     for action in model.actions:
-        entry = action, action.bind(skip=1), [prop.bind(action.writes) for prop in properties]
+        entry = action, values.watched(action, skip=1), [prop.bind(action.writes) for prop in properties]
         groups.setdefault(next(iter(action.guards), ALWAYS), []).append(entry)
     actions = [(guard.bind(), group) for guard, group in groups.items()]
     constraint = [term.bind() for term in model.constraint]
