@@ -6,6 +6,7 @@ what a step depends on and what it changes. All protocol logic in those function
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -200,9 +201,11 @@ def then(writes: Slot | Sequence[Slot], function: Callable[..., Any], *reads: Sl
 class Action:
     """One step that the system may take, with its arguments fixed.
 
-    It is enabled when all guards hold and no effect refuses. All effects read the state before the action, and no two
-    write the same slot. `events` describe which party sends what to which. `answer` is the error (`spec.values.Error`)
-    in the response, `NONE` if the receiver does what it is asked; an action without a response has no `answer`.
+    It is enabled when all guards hold and no effect refuses. A guard or effect need not be defined where another one rules
+    the action out: an error that it raises there does not count, in whatever order they are listed. All effects read the
+    state before the action, and no two write the same slot. `events` describe which party sends what to which. `answer` is
+    the error (`spec.values.Error`) in the response, `NONE` if the receiver does what it is asked; an action without a
+    response has no `answer`.
     """
 
     name: str
@@ -225,6 +228,18 @@ class Action:
     def label(self) -> str:
         return f"{self.name}({', '.join(f'{name}={value}' for name, value in self.args.items())})"
 
+    def ruled_out(self, state: State) -> bool:
+        """Whether some guard does not hold in this state, or some effect refuses, whatever errors the others raise."""
+        for guard in self.guards:
+            with suppress(Exception):
+                if not guard.bind()(state):
+                    return True
+        for effect in self.effects:
+            with suppress(Exception):
+                if effect.local.bind()(state) is REFUSED:
+                    return True
+        return False
+
     def misfit(self, effect: Effect, values: Any) -> ModelError:
         """Says that an effect gives something else than a tuple with a value for each of its slots."""
         got = f"a tuple of {len(values)}" if isinstance(values, tuple) else f"a {type(values).__qualname__}"
@@ -241,21 +256,26 @@ class Action:
         effects = [(effect.local.bind(), [slot.position for slot in effect.writes], effect) for effect in self.effects]
 
         def fire(state: State) -> State | None:
-            for guard in guards:
-                if not guard(state):
+            try:
+                for guard in guards:
+                    if not guard(state):
+                        return None
+                successor = list(state)
+                for compute, writes, effect in effects:
+                    values = compute(state)
+                    if values is REFUSED:
+                        return None
+                    if len(writes) == 1:
+                        successor[writes[0]] = values
+                    else:
+                        if not effect.fits(values):
+                            raise self.misfit(effect, values)
+                        for index, value in zip(writes, values, strict=True):
+                            successor[index] = value
+            except Exception:
+                if self.ruled_out(state):
                     return None
-            successor = list(state)
-            for compute, writes, effect in effects:
-                values = compute(state)
-                if values is REFUSED:
-                    return None
-                if len(writes) == 1:
-                    successor[writes[0]] = values
-                else:
-                    if not effect.fits(values):
-                        raise self.misfit(effect, values)
-                    for index, value in zip(writes, values, strict=True):
-                        successor[index] = value
+                raise
             return tuple(successor)
 
         return fire

@@ -71,21 +71,16 @@ def unlike(where: str, one: Any, other: Any) -> ModelError:
 
 def check_value(where: str, value: Any) -> None:
     """Refuse, with `ModelError`, a value that can never be found again because it is equal to nothing but itself."""
-    for part in _parts(value):
-        if isinstance(part, Iterator):
-            raise ModelError(
-                f"{where} holds {_short(part)}, which is used up when it is read; let the rule return a tuple of its members"
-            )
-        if part != part:  # noqa: PLR0124 (nan)
-            raise ModelError(f"{where} holds {part!r}, which is not equal to itself: a state with it is never found again")
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    """A value, and what tuples and sets hold."""
-    yield value
     if isinstance(value, tuple | frozenset):
         for member in value:
-            yield from _parts(member)
+            if type(member) not in _PLAIN:
+                check_value(where, member)
+    elif isinstance(value, Iterator):
+        raise ModelError(
+            f"{where} holds {_short(value)}, which is used up when it is read; let the rule return a tuple of its members"
+        )
+    elif value != value:  # noqa: PLR0124 (nan)
+        raise ModelError(f"{where} holds {value!r}, which is not equal to itself: a state with it is never found again")
 
 
 def not_hashable(where: str, value: Any) -> ModelError:

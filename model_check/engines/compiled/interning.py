@@ -4,7 +4,7 @@ A number stands for one value of one type. Values that are equal though their ty
 refused in slots, as by every engine (`core.values`). In views they have numbers of their own: rules may tell them apart.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from model_check.core.model import Model
@@ -61,9 +61,16 @@ class Domain:
         """The number of a value that is equal to the value of this number, though its type differs."""
         raise unlike(self.name, self.values[number], value)
 
-    def number_all(self, values: Iterable[Any]) -> list[int]:
-        number = self.number
-        return [number(value) for value in values]
+    def number_all(self, values: Sequence[Any]) -> list[int]:
+        # The same object comes up again and again, and to find it by its identity costs less than by its value.
+        known: dict[int, int] = {}
+        numbers = []
+        for value in values:
+            number = known.get(id(value))
+            if number is None:
+                number = known[id(value)] = self.number(value)
+            numbers.append(number)
+        return numbers
 
     def renumber(self, first: Sequence[Any]) -> list[int] | None:
         """Give these values the first numbers, in order. Returns new numbers by old ones, `None` if no number changes."""

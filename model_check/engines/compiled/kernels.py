@@ -376,7 +376,6 @@ def expand(
                             continue
                         elif code == _RAISED:
                             raised = True
-                            break
                         else:
                             enabled = False
                             if code == _MISSING:

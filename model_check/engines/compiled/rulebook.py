@@ -68,10 +68,7 @@ class RuleBook:
         self.initial = [domain.number(value) for domain, value in zip(self.domains, model.initial, strict=False)]
         self._action_tables = [self._tables_of(action) for action in model.actions]
         self._bound_tables = [self._bound_table(term) for term in model.constraint]
-        self._raised: set[Local] = set()
-        self._first_raised: dict[int, int] = {}
-        self._to_order: dict[int, int] = {}
-        self._ordered: dict[tuple[int, int], Table] = {}
+        self._alone: set[Local] = set()
         self._term_tables: list[Table] = []
         self._derived: dict[int, Table] = {}
         self.masks = ActionMasks(model, self)
@@ -108,50 +105,20 @@ class RuleBook:
     def _action_table(
         self, action: Action, columns: tuple[int, ...], guards: Sequence[Local], effects: Sequence[Effect]
     ) -> ActionTable:
-        table = ActionTable(len(self.tables), columns, self.columns, action, guards, effects, self.rows, self.note_raised)
+        table = ActionTable(len(self.tables), columns, self.columns, action, guards, effects, self.rows)
         self.tables.append(table)
         return table
 
-    # ---- rules that raise errors
-
-    def note_raised(self, rule: Local) -> None:
-        """Note that a guard or effect has raised an error for some values: its actions' rules must be asked in order."""
-        if rule in self._raised:
+    def guard_alone(self, guard: Local, actions: int) -> None:
+        """Also look this small guard up like big ones: it raised an error, which counts where an action is enabled."""
+        if guard in self._alone:
             return
-        self._raised.add(rule)
-        for number, action in enumerate(self.model.actions):
-            rules = [*action.guards, *(effect.local for effect in action.effects)]
-            if rule in rules:
-                first = min(rules.index(rule), self._first_raised.get(number, len(rules)))
-                self._first_raised[number] = self._to_order[number] = first
-
-    def put_in_order(self) -> bool:
-        """Look up the rules of an action one after the other, as the model lists them, from the first that raised on.
-
-        An error then counts exactly where all rules before it let the action pass. Returns whether anything changed.
-        """
-        to_order, self._to_order = self._to_order, {}
-        for number, first in to_order.items():
-            action = self.model.actions[number]
-            self._action_tables[number] = [
-                self._table_in_order(number, place)
-                for place in range(len(action.guards) + len(action.effects))
-                if place >= first or not 1 <= len(set(action.guards[place].reads)) <= SMALL
-            ]
-            self.masks.withdraw(number, action.guards[:first])
-            self.pool.stale = True
-        return bool(to_order)
-
-    def _table_in_order(self, number: int, place: int) -> Table:
-        """The table of one guard or effect, by its place in the action, and of nothing else."""
-        if (number, place) not in self._ordered:
-            action = self.model.actions[number]
-            guards, effects = list(action.guards[place : place + 1]), []
-            if not guards:
-                effects = [action.effects[place - len(action.guards)]]
-            local = guards[0] if guards else effects[0].local
-            self._ordered[number, place] = self._action_table(action, self.columns.of_all(local.reads), guards, effects)
-        return self._ordered[number, place]
+        self._alone.add(guard)
+        concerned = [number for number in range(len(self._action_tables)) if actions >> number & 1]
+        table = self._action_table(self.model.actions[concerned[0]], self.columns.of_all(guard.reads), [guard], [])
+        for number in concerned:
+            self._action_tables[number].insert(0, table)
+        self.pool.stale = True
 
     def decided(self, state: State, numbers: Sequence[int]) -> int:
         """Which of these properties a state decides, as bits, evaluated in order: what raises an error there raises it."""
@@ -361,7 +328,7 @@ class ActionMasks:
         self.ruled_out: dict[int, int] = {0: 0}
         self.tables = []
         for columns, guards in pairs.items():
-            table = GuardTable(len(book.tables), columns, book.columns, guards, self.ruled_out, book.note_raised)
+            table = GuardTable(len(book.tables), columns, book.columns, guards, self.ruled_out, book.guard_alone)
             book.tables.append(table)
             self.tables.append(table)
         self.bits: dict[int, bytearray] = {slot: bytearray() for slot in self.guards}
@@ -371,15 +338,12 @@ class ActionMasks:
 
     def extend(self) -> None:
         """Evaluate the guards for new values."""
-        changed = self.book.put_in_order()
-        while True:
-            for slot, guards in self.guards.items():
-                values, bits = self.book.domains[slot].values, self.bits[slot]
-                for value in values[len(bits) // (self.words * 8) :]:
-                    bits += self._bytes(self.mask_of(guards, value))
-                    changed = True
-            if not self.book.put_in_order():
-                break
+        changed = False
+        for slot, guards in self.guards.items():
+            values, bits = self.book.domains[slot].values, self.bits[slot]
+            for value in values[len(bits) // (self.words * 8) :]:
+                bits += self._bytes(self.mask_of(guards, value))
+                changed = True
         if changed or self.arrays is None or self._rows_written != len(self.ruled_out):
             self._write()
 
@@ -389,27 +353,10 @@ class ActionMasks:
         for guard, actions in guards.items():
             holds = result_of(guard.function, [value] * len(guard.reads))
             if type(holds) is Raised:
-                self.book.note_raised(guard)
+                self.book.guard_alone(guard, actions)
             elif not holds:
                 mask &= ~actions
         return mask
-
-    def withdraw(self, number: int, kept: Sequence[Local]) -> None:
-        """Let no guard of this action rule it out but those that are kept."""
-        for column, guards in self.guards.items():
-            if self._withdrawn(guards, number, kept):
-                self.bits[column] = bytearray()
-        for table in self.tables:
-            if self._withdrawn(table.guards, number, kept):
-                self.book.pool.forget(table)
-
-    @staticmethod
-    def _withdrawn(guards: dict[Local, int], number: int, kept: Sequence[Local]) -> bool:
-        """Remove the action from the guards that are not kept; returns whether it was among theirs."""
-        concerned = [guard for guard, actions in guards.items() if actions >> number & 1 and guard not in kept]
-        for guard in concerned:
-            guards[guard] &= ~(1 << number)
-        return bool(concerned)
 
     def forget(self, columns: Iterable[int]) -> None:
         """Forget the masks of these columns, whose values have new numbers: their guards are evaluated again."""
@@ -490,12 +437,6 @@ class Pool:
     def _note_room(self, table: Table) -> None:
         for column, room in zip(table.columns, table.room, strict=True):
             self._room[column] = min(room, self._room.get(column, room))
-
-    def forget(self, table: Table) -> None:
-        """Forget the entries of a table."""
-        self.allocate()
-        table.forget()
-        self._store(table)
 
     def store_again(self) -> None:
         """Put every table into an emptied pool, because keys and rows have changed."""

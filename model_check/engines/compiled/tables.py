@@ -24,10 +24,6 @@ DENSE_BITS = 18
 """A table whose keys have at most this many bits is an array indexed by key."""
 
 
-Noted = Callable[[Local], None]
-"""Is called with a function that has raised an error."""
-
-
 class Combination:
     """A virtual slot: the combinations of two columns, numbered, for tables whose key would be too long."""
 
@@ -204,8 +200,7 @@ class Table:
             rest = [column for place, column in enumerate(self.columns) if place not in (first, second)]
             self.columns = (combination.column, *rest)
             self.bits = [bits_for(self.space.count(column) + 1) for column in self.columns]
-            self.forget()
-            old = []
+            self.keys, self.codes, old = np.empty(0, np.uint64), np.empty(0, np.uint64), []
         self.shifts = [sum(self.bits[:place]) for place in range(len(self.bits))]
         self.room = [1 << bits for bits in self.bits]
         if old and self.keys.size:
@@ -214,10 +209,6 @@ class Table:
                 mask = np.uint64((1 << bits) - 1)
                 keys |= ((self.keys >> np.uint64(shift)) & mask) << np.uint64(new_shift)
             self.keys = keys
-
-    def forget(self) -> None:
-        """Forget all entries: they are evaluated again."""
-        self.keys, self.codes = np.empty(0, np.uint64), np.empty(0, np.uint64)
 
     def renumber(self, moved: Mapping[int, NDArray[np.uint64]]) -> None:
         """Translate the keys of learned entries to the new value numbers of these columns."""
@@ -261,10 +252,9 @@ class ActionTable(Table):
         guards: Sequence[Local],
         effects: Sequence[Effect],
         rows: Rows,
-        noted: Noted,
     ) -> None:
         super().__init__(number, columns, space)
-        self.action, self.guards, self.effects, self.rows, self.noted = action, guards, effects, rows, noted
+        self.action, self.guards, self.effects, self.rows = action, guards, effects, rows
         self.writes = tuple(slot.position for effect in effects for slot in effect.writes)
 
     def codes_for(self, asked: "_Asked") -> list[int]:
@@ -272,11 +262,11 @@ class ActionTable(Table):
         alive = list(range(asked.size))
         for guard in self.guards:
             going_on = []
-            for place, answer in zip(alive, asked.results(guard, alive, self.noted), strict=True):
-                if type(answer) is Raised:
-                    codes[place] = RAISED
-                elif answer:
+            for place, answer in zip(alive, asked.results(guard, alive), strict=True):
+                if answer:
                     going_on.append(place)
+                    if type(answer) is Raised:
+                        codes[place] = RAISED
                 else:
                     codes[place] = DISABLED
             alive = going_on
@@ -286,11 +276,11 @@ class ActionTable(Table):
         results = [self._results(effect, asked, alive) for effect in self.effects]
         taken = []
         for turn, place in enumerate(alive):
-            if any(type(result[turn]) is Raised for result in results):
-                codes[place] = RAISED
-            elif any(result[turn] is REFUSED for result in results):
+            if any(result[turn] is REFUSED for result in results):
                 codes[place] = DISABLED
-            else:
+            elif any(type(result[turn]) is Raised for result in results):
+                codes[place] = RAISED
+            elif codes[place] != RAISED:
                 taken.append(turn)
         for effect, result in zip(self.effects, results, strict=True):
             values = result if len(taken) == len(result) else [result[turn] for turn in taken]
@@ -304,16 +294,13 @@ class ActionTable(Table):
 
     def _results(self, effect: Effect, asked: "_Asked", places: list[int]) -> list[Any]:
         """What an effect gives at these places."""
-        results, size = asked.results(effect.local, places, self.noted), len(effect.writes)
+        results, size = asked.results(effect.local, places), len(effect.writes)
         if size == 1:
             return results
-        fitting = [
+        return [
             value if value is REFUSED or (isinstance(value, tuple) and len(value) == size) else self._misfit(effect, value)
             for value in results
         ]
-        if Raised in map(type, fitting):
-            self.noted(effect.local)
-        return fitting
 
     def _misfit(self, effect: Effect, value: Any) -> Raised:
         return value if type(value) is Raised else Raised(self.action.misfit(effect, value))
@@ -329,24 +316,22 @@ class GuardTable(Table):
         space: Columns,
         guards: dict[Local, int],
         masks: dict[int, int],
-        noted: Noted,
+        alone: Callable[[Local, int], None],
     ) -> None:
         super().__init__(number, columns, space)
-        self.guards, self.masks, self.noted = guards, masks, noted
-
-    @property
-    def actions(self) -> int:
-        """The actions that these guards may rule out."""
-        together = 0
-        for actions in self.guards.values():
-            together |= actions
-        return together
+        self.guards, self.masks, self.alone = guards, masks, alone
+        self.actions = 0
+        for actions in guards.values():
+            self.actions |= actions
 
     def codes_for(self, asked: "_Asked") -> list[int]:
         ruled_out = [0] * asked.size
         everything = list(range(asked.size))
         for guard, actions in self.guards.items():
-            for place, answer in enumerate(asked.results(guard, everything, self.noted)):
+            answers = asked.results(guard, everything)
+            if Raised in map(type, answers):
+                self.alone(guard, actions)
+            for place, answer in enumerate(answers):
                 if not answer:
                     ruled_out[place] |= actions
         masks = self.masks
@@ -449,25 +434,19 @@ class _Asked:
             column: list(map(self.domains[column].values.__getitem__, those)) for column, those in numbers.items()
         }
 
-    def results(self, local: Local, places: list[int], noted: Noted | None = None) -> list[Any]:
-        """A function's results at these places of the batch, `Raised` where it raises. Then `noted` is called."""
+    def results(self, local: Local, places: list[int]) -> list[Any]:
+        """A function's results at these places of the batch, `Raised` where it raises."""
         reads = [self.space.of(read) for read in local.reads]
         distinct = len(set(reads))
         if distinct == len(self.numbers) or not distinct:
-            results = self._call(local.function, reads, places)
-        else:
-            known = self.memo.results.setdefault(local, {})
-            whole = len(places) == self.size
-            columns = [
-                self.numbers[column] if whole else [self.numbers[column][place] for place in places] for column in reads
-            ]
-            keys = list(zip(*columns, strict=True))
-            fresh = {key: place for key, place in zip(keys, places, strict=True) if key not in known}
-            known.update(zip(fresh, self._call(local.function, reads, list(fresh.values())), strict=True))
-            results = [known[key] for key in keys]
-        if noted and Raised in map(type, results):
-            noted(local)
-        return results
+            return self._call(local.function, reads, places)
+        known = self.memo.results.setdefault(local, {})
+        whole = len(places) == self.size
+        columns = [self.numbers[column] if whole else [self.numbers[column][place] for place in places] for column in reads]
+        keys = list(zip(*columns, strict=True))
+        fresh = {key: place for key, place in zip(keys, places, strict=True) if key not in known}
+        known.update(zip(fresh, self._call(local.function, reads, list(fresh.values())), strict=True))
+        return [known[key] for key in keys]
 
     def _call(self, function: Callable[..., Any], reads: list[int], places: list[int]) -> list[Any]:
         whole = len(places) == self.size
