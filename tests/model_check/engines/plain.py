@@ -1,7 +1,7 @@
 """Small models drawn at random, and an independent search of them: a few lines that use no engine and no `bind`.
 
-A rule is a table: a checksum of the arguments' `repr`, which tells `1`, `True` and `1.0` apart, chooses among its outcomes. It
-may also raise an error, or give what no effect may give.
+A rule is a table: a checksum of the arguments' `repr`, which tells `1`, `True` and `1.0` apart, chooses among its outcomes.
+It may also raise an error, or give what no effect may give.
 """
 
 from binascii import crc32
@@ -149,7 +149,7 @@ def _given(local: Local, state: State) -> Any:
 
 
 def search(model: Model) -> Plain:
-    """Visit every state; `repr` tells them apart. `UndefinedError`: a rule that is asked raises; `RefusedError`: no model."""
+    """Visit every state, told apart by `repr`. `UndefinedError`: a rule that is asked raises. `RefusedError`: no model."""
     known, level = {repr(model.initial)}, [model.initial]
     kinds: dict[Any, str] = {}
     levels, fired, deadlocks, either = list[int](), Counter[str](), 0, False
