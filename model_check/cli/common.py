@@ -1,7 +1,7 @@
 """What the commands of `kspec` have in common: models from options, files to write, progress, exit statuses."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -11,6 +11,7 @@ import click
 
 from model_check.core.parameters import Parameter, ParameterError
 from model_check.models import MODELS, ModelEntry
+from model_check.models.own import is_own, own_entry
 
 ALL_HOLD, VIOLATED, BAD_USAGE, STOPPED = 0, 1, 2, 3
 """Exit statuses."""
@@ -25,6 +26,9 @@ def _union_of_parameters() -> list[Parameter]:
             union[parameter.name] = known._replace(choices=choices)
     return list(union.values())
 
+
+PARAMETER_NAMES = [parameter.name for parameter in _union_of_parameters()]
+"""The parameters of all models that are known: commands get their options together."""
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -74,9 +78,26 @@ def model_options(command: Command) -> Command:
 
     Building a model checks which of them it takes.
     """
-    parameters = _union_of_parameters()
-    names = [parameter.name for parameter in parameters]
-    return together("parameters", names, dict, [_option_of(parameter) for parameter in parameters])(command)
+    options = [_option_of(parameter) for parameter in _union_of_parameters()]
+    return together("parameters", PARAMETER_NAMES, dict, options)(command)
+
+
+def know_parameters(commands: Iterable[click.Command], entry: ModelEntry) -> None:
+    """Let the commands that take a model have options for the parameters of this one, which is not in `MODELS`."""
+    added: dict[str, Option] = {parameter.name: _option_of(parameter) for parameter in entry.parameters}
+    for command in commands:
+        names = {option.name for option in command.params}
+        if "model" not in names:
+            continue
+        if taken := added.keys() & names - set(PARAMETER_NAMES):
+            option = min(taken).replace("_", "-")
+            raise click.UsageError(
+                f"model {entry.name}: its parameter {option} is an option of kspec {command.name} already"
+            )
+        command.params = [option for option in command.params if option.name not in added]
+        for decorate in added.values():
+            decorate(command)
+    PARAMETER_NAMES.extend(name for name in added if name not in PARAMETER_NAMES)
 
 
 def _option_of(parameter: Parameter) -> Option:
@@ -93,6 +114,8 @@ def _option_of(parameter: Parameter) -> Option:
 
 
 def _entry(name: str) -> ModelEntry:
+    if is_own(name):
+        return own_entry(name)
     if name not in MODELS:
         raise click.UsageError(f"there is no model {name!r}; models: {', '.join(MODELS)}")
     return MODELS[name]

@@ -386,6 +386,8 @@ class Model:
     views: list[View] = field(default_factory=list)
     known_as: Mapping[str, str] = field(default_factory=dict)
     """The common name of an action in a family of models, by its name in this model; other actions have one name in all."""
+    files: tuple[str, ...] = ()
+    """Files outside of the packages that the rules are in: a checkpoint is of this content, and other processes get them."""
     _initial: list[Any] = field(default_factory=list)
 
     @property
@@ -450,6 +452,13 @@ class Model:
     @property
     def action_names(self) -> list[str]:
         return list(dict.fromkeys(action.name for action in self.actions))
+
+    def slot_named(self, label: str) -> Slot:
+        """The slot with this label, such as `log[1]`; `KeyError` names those that there are."""
+        labels = {slot.label: slot for slot in self.slots}
+        if label not in labels:
+            raise KeyError(f"model {self.name} has no slot {label!r}; it has {', '.join(labels)}")
+        return labels[label]
 
     def property_named(self, name: str) -> Property | None:
         return next((prop for prop in self.properties if prop.name == name), None)

@@ -38,7 +38,7 @@ from model_check.engines.compiled.rulebook import raise_again
 from model_check.engines.compiled.search import spare_bits
 from model_check.engines.spark.checkpoint import Checkpoint
 from model_check.engines.spark.head import Head, Met, number_values_ahead
-from model_check.engines.spark.session import SparkError, SparkSettings, collected, is_local, spark_context
+from model_check.engines.spark.session import SparkError, SparkSettings, collected, is_local, send_files, spark_context
 from model_check.engines.spark.shuffles import LevelWork, Shuffles, SparkExploration
 from model_check.engines.spark.worker.core import Numbering, Numbers, RuleError, pack
 from model_check.engines.spark.worker.kernels import home_of
@@ -140,6 +140,7 @@ class SparkSearch:
     ) -> None:
         from pyspark import cloudpickle  # noqa: PLC0415 (an extra)
 
+        send_files(context, model)
         self.model, self.properties, self.limits, self.symmetry = model, properties, limits, symmetry
         self.context, self.folder, self.checkpoint = context, folder, checkpoint
         self.clock = Clock(limits)
