@@ -1,7 +1,7 @@
 """What the commands of `kspec` have in common: models from options, files to write, progress, exit statuses."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -82,21 +82,18 @@ def model_options(command: Command) -> Command:
     return together("parameters", PARAMETER_NAMES, dict, options)(command)
 
 
-def know_parameters(commands: Iterable[click.Command], entry: ModelEntry) -> None:
-    """Let the commands that take a model have options for the parameters of this one, which is not in `MODELS`."""
-    added: dict[str, Option] = {parameter.name: _option_of(parameter) for parameter in entry.parameters}
-    for command in commands:
-        names = {option.name for option in command.params}
-        if "model" not in names:
-            continue
-        if taken := added.keys() & names - set(PARAMETER_NAMES):
-            option = min(taken).replace("_", "-")
-            raise click.UsageError(
-                f"model {entry.name}: its parameter {option} is an option of kspec {command.name} already"
-            )
-        command.params = [option for option in command.params if option.name not in added]
-        for decorate in added.values():
-            decorate(command)
+def know_parameters(command: click.Command, entry: ModelEntry) -> None:
+    """Give a command that takes a model options for the parameters of this one, which is not in `MODELS`."""
+    added = {parameter.name: _option_of(parameter) for parameter in entry.parameters}
+    names = {option.name for option in command.params}
+    if "model" not in names:
+        return
+    if taken := added.keys() & names - set(PARAMETER_NAMES):
+        option = min(taken).replace("_", "-")
+        raise click.UsageError(f"model {entry.name}: --{option} is an option of kspec {command.name}, and no parameter")
+    command.params = [option for option in command.params if option.name not in added]
+    for decorate in added.values():
+        decorate(command)
     PARAMETER_NAMES.extend(name for name in added if name not in PARAMETER_NAMES)
 
 

@@ -39,7 +39,7 @@ def main() -> NoReturn:
         signal.signal(signal.SIGTERM, _interrupt)
     try:
         for argument in [argument for argument in sys.argv[1:] if ".py:" in argument]:
-            know_parameters(cli.commands.values(), own_entry(argument))
+            know_parameters(cli.commands.get(sys.argv[1], cli), own_entry(argument))
         status = cli.main(standalone_mode=False)
     except click.exceptions.Abort:
         click.echo("kspec: interrupted", err=True)

@@ -33,7 +33,7 @@ def own_entry(text: str) -> ModelEntry:
     models = [known for known, value in vars(module).items() if isinstance(value, ModelEntry | Model)]
     has = f"; it has {', '.join(models)}" if models else ""
     if not name:
-        raise OwnModelError(f"{text}: say which model of the file: {text}:{models[0] if models else 'NAME'}{has}")
+        raise OwnModelError(f"{text}: say which model of the file: {path}:{models[0] if models else 'NAME'}{has}")
     if name not in vars(module):
         raise OwnModelError(f"{path} has no {name!r}{has}")
     found = vars(module)[name]
