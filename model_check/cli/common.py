@@ -40,7 +40,7 @@ def together(argument: str, names: Sequence[str], record: Callable[..., Any], op
     def decorate(command: Command) -> Command:
         @wraps(command)
         def called(**given: Any) -> Any:
-            taken = {name: given.pop(name) for name in names}
+            taken = {name: given.pop(name) for name in names if name in given}
             return command(**given, **{argument: record(**taken)})
 
         decorated: Command = called
