@@ -31,6 +31,9 @@ def _difference(one: Any, other: Any) -> tuple[Any, Any] | None:
     if issubclass(kind, tuple):
         pairs: Any = zip(one, other, strict=True)
     elif issubclass(kind, frozenset):
+        kinds = set(map(type, one))
+        if len(kinds) < 2 and kinds <= _PLAIN and kinds == set(map(type, other)):  # nearly always
+            return None
         members = {member: member for member in other}
         pairs = [(member, members[member]) for member in one]
     elif is_dataclass(kind):
