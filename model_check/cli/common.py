@@ -11,6 +11,7 @@ import click
 
 from model_check.core.parameters import Parameter, ParameterError
 from model_check.models import MODELS, ModelEntry
+from model_check.models.own import is_own, own_entry
 
 ALL_HOLD, VIOLATED, BAD_USAGE, STOPPED = 0, 1, 2, 3
 """Exit statuses."""
@@ -26,6 +27,9 @@ def _union_of_parameters() -> list[Parameter]:
     return list(union.values())
 
 
+PARAMETER_NAMES = [parameter.name for parameter in _union_of_parameters()]
+"""The parameters of all models that are known: commands get their options together."""
+
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 
@@ -36,7 +40,7 @@ def together(argument: str, names: Sequence[str], record: Callable[..., Any], op
     def decorate(command: Command) -> Command:
         @wraps(command)
         def called(**given: Any) -> Any:
-            taken = {name: given.pop(name) for name in names}
+            taken = {name: given.pop(name) for name in names if name in given}
             return command(**given, **{argument: record(**taken)})
 
         decorated: Command = called
@@ -74,9 +78,23 @@ def model_options(command: Command) -> Command:
 
     Building a model checks which of them it takes.
     """
-    parameters = _union_of_parameters()
-    names = [parameter.name for parameter in parameters]
-    return together("parameters", names, dict, [_option_of(parameter) for parameter in parameters])(command)
+    options = [_option_of(parameter) for parameter in _union_of_parameters()]
+    return together("parameters", PARAMETER_NAMES, dict, options)(command)
+
+
+def know_parameters(command: click.Command, entry: ModelEntry) -> None:
+    """Give a command that takes a model options for the parameters of this one, which is not in `MODELS`."""
+    added = {parameter.name: _option_of(parameter) for parameter in entry.parameters}
+    names = {option.name for option in command.params}
+    if "model" not in names:
+        return
+    if taken := added.keys() & names - set(PARAMETER_NAMES):
+        option = min(taken).replace("_", "-")
+        raise click.UsageError(f"model {entry.name}: --{option} is an option of kspec {command.name}, and no parameter")
+    command.params = [option for option in command.params if option.name not in added]
+    for decorate in added.values():
+        decorate(command)
+    PARAMETER_NAMES.extend(name for name in added if name not in PARAMETER_NAMES)
 
 
 def _option_of(parameter: Parameter) -> Option:
@@ -93,6 +111,8 @@ def _option_of(parameter: Parameter) -> Option:
 
 
 def _entry(name: str) -> ModelEntry:
+    if is_own(name):
+        return own_entry(name)
     if name not in MODELS:
         raise click.UsageError(f"there is no model {name!r}; models: {', '.join(MODELS)}")
     return MODELS[name]

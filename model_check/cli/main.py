@@ -3,6 +3,7 @@
 import json
 import signal
 import sys
+import traceback
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -10,14 +11,26 @@ from typing import Any, NoReturn
 import click
 
 from model_check.cli.check import check
-from model_check.cli.common import ALL_HOLD, BAD_USAGE, STOPPED, VIOLATED, StoppedError, build, model_options, progress
+from model_check.cli.common import (
+    ALL_HOLD,
+    BAD_USAGE,
+    STOPPED,
+    VIOLATED,
+    StoppedError,
+    build,
+    know_parameters,
+    model_options,
+    progress,
+)
 from model_check.cli.dump_log import dump_log
 from model_check.cli.graphs import graph, liveness, stats
 from model_check.cli.mutants import matrix, mutants
 from model_check.cli.prove import prove
 from model_check.cli.simulate import simulate
 from model_check.cli.spark import cover
+from model_check.core.model import ModelError
 from model_check.models import MODELS
+from model_check.models.own import own_entry
 from model_check.version import VERSION
 
 
@@ -26,6 +39,8 @@ def main() -> NoReturn:
     if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _interrupt)
     try:
+        for argument in [argument for argument in sys.argv[1:] if ".py:" in argument]:
+            know_parameters(cli.commands.get(sys.argv[1], cli), own_entry(argument))
         status = cli.main(standalone_mode=False)
     except click.exceptions.Abort:
         click.echo("kspec: interrupted", err=True)
@@ -33,12 +48,18 @@ def main() -> NoReturn:
     except click.ClickException as error:
         click.echo(f"kspec: {' '.join(error.format_message().split())}", err=True)
         sys.exit(error.exit_code if isinstance(error, StoppedError) else BAD_USAGE)
+    except ModelError as error:
+        click.echo(f"kspec: {error}", err=True)
+        sys.exit(BAD_USAGE)
     except MemoryError as error:
         click.echo(f"kspec: out of memory{f': {error}' if str(error) else ''}", err=True)
         sys.exit(STOPPED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(ALL_HOLD)
+    except Exception:  # a rule's, or our own: status 1 would say that a property is violated
+        traceback.print_exc()
+        sys.exit(STOPPED)
     sys.exit(status or ALL_HOLD)
 
 

@@ -108,7 +108,10 @@ def _find_unused_reads(
             missing = [slot for slot in local.slots if slot not in outcomes[local]]
             if not missing:
                 break
-            result = evaluate(state)
+            try:
+                result = evaluate(state)
+            except Exception:  # not defined here: another rule forbids the action
+                continue
             for slot in missing:
                 for value in domains[slot][:40]:
                     report.evaluations += 1
@@ -126,7 +129,7 @@ def _find_unused_reads(
 def _differs(result: Any, evaluate: Any, state: State) -> bool:
     try:
         other = evaluate(state)
-    except (IndexError, KeyError, ValueError):  # the slots' values contradict each other: no reachable state has them
+    except Exception:  # the slots' values contradict each other, or another rule forbids the action
         return True
     return bool(other != result) if REFUSED not in (other, result) else other is not result
 

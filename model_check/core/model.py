@@ -6,6 +6,7 @@ what a step depends on and what it changes. All protocol logic in those function
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -41,6 +42,10 @@ class Note(NamedTuple):
 
 
 Event = Message | Note
+
+
+class ModelError(ValueError):
+    """A model that no engine can explore: what a rule gives is not what a model may hold. The message is one line."""
 
 
 class Refusal(Enum):
@@ -104,18 +109,31 @@ def _bound_view(view: View) -> Callable[[State], Any]:
     """A view as a function that computes its value once for each state, however many rules read it."""
     compute, values = view.function, itemgetter(*[slot.position for slot in view.reads])
     if len(view.reads) == 1:
-        return lambda state: compute(values(state))
+
+        def look_at_one(state: State) -> Any:
+            return _whole(view, compute(values(state)))
+
+        return look_at_one
     seen: State | None = None
     result: Any = None
 
     def look(state: State) -> Any:
         nonlocal seen, result
         if state is not seen:
-            result = compute(*values(state))
+            result = _whole(view, compute(*values(state)))
             seen = state
         return result
 
     return look
+
+
+def _whole(view: View, result: Any) -> Any:
+    """The view's value, which all its readers must find the same."""
+    if hasattr(result, "__next__"):
+        raise ModelError(
+            f"view {view.name} gives a {type(result).__qualname__}, which only its first reader would find whole"
+        )
+    return result
 
 
 class Local(NamedTuple):
@@ -164,6 +182,10 @@ class Effect(NamedTuple):
     local: Local
     writes: tuple[Slot, ...]
 
+    def fits(self, values: Any) -> bool:
+        """Whether these are values for the slots, as far as that can be seen from their number."""
+        return len(self.writes) == 1 or (isinstance(values, tuple) and len(values) == len(self.writes))
+
 
 def when(function: Callable[..., bool], *reads: Slot | View) -> Local:
     """A guard, or a term of a property: `function` must hold for these slots and views."""
@@ -179,9 +201,11 @@ def then(writes: Slot | Sequence[Slot], function: Callable[..., Any], *reads: Sl
 class Action:
     """One step that the system may take, with its arguments fixed.
 
-    It is enabled when all guards hold and no effect refuses. All effects read the state before the action, and no two
-    write the same slot. `events` describe which party sends what to which. `answer` is the error (`spec.values.Error`)
-    in the response, `NONE` if the receiver does what it is asked; an action without a response has no `answer`.
+    It is enabled when all guards hold and no effect refuses. A guard or effect need not be defined where another one rules
+    the action out: an error that it raises there does not count, in whatever order they are listed. All effects read the
+    state before the action, and no two write the same slot. `events` describe which party sends what to which. `answer` is
+    the error (`spec.values.Error`) in the response, `NONE` if the receiver does what it is asked; an action without a
+    response has no `answer`.
     """
 
     name: str
@@ -204,28 +228,54 @@ class Action:
     def label(self) -> str:
         return f"{self.name}({', '.join(f'{name}={value}' for name, value in self.args.items())})"
 
+    def ruled_out(self, state: State) -> bool:
+        """Whether some guard does not hold in this state, or some effect refuses, whatever errors the others raise."""
+        for guard in self.guards:
+            with suppress(Exception):
+                if not guard.bind()(state):
+                    return True
+        for effect in self.effects:
+            with suppress(Exception):
+                if effect.local.bind()(state) is REFUSED:
+                    return True
+        return False
+
+    def misfit(self, effect: Effect, values: Any) -> ModelError:
+        """Says that an effect gives something else than a tuple with a value for each of its slots."""
+        got = f"a tuple of {len(values)}" if isinstance(values, tuple) else f"a {type(values).__qualname__}"
+        slots = ", ".join(slot.label for slot in effect.writes)
+        wanted = f"a tuple of {len(effect.writes)} values, one for each slot"
+        return ModelError(f"action {self.label}: its effect on {slots} gives {got}; it must give {wanted}")
+
     def bind(self, skip: int = 0) -> Callable[[State], State | None]:
         """The action as a function from a state to its successor, `None` where it is not enabled.
 
         The first `skip` guards are not evaluated: the caller knows that they hold.
         """
         guards = [guard.bind() for guard in self.guards[skip:]]
-        effects = [(effect.local.bind(), [slot.position for slot in effect.writes]) for effect in self.effects]
+        effects = [(effect.local.bind(), [slot.position for slot in effect.writes], effect) for effect in self.effects]
 
         def fire(state: State) -> State | None:
-            for guard in guards:
-                if not guard(state):
+            try:
+                for guard in guards:
+                    if not guard(state):
+                        return None
+                successor = list(state)
+                for compute, writes, effect in effects:
+                    values = compute(state)
+                    if values is REFUSED:
+                        return None
+                    if len(writes) == 1:
+                        successor[writes[0]] = values
+                    else:
+                        if not effect.fits(values):
+                            raise self.misfit(effect, values)
+                        for index, value in zip(writes, values, strict=True):
+                            successor[index] = value
+            except Exception:
+                if self.ruled_out(state):
                     return None
-            successor = list(state)
-            for compute, writes in effects:
-                values = compute(state)
-                if values is REFUSED:
-                    return None
-                if len(writes) == 1:
-                    successor[writes[0]] = values
-                else:
-                    for index, value in zip(writes, values, strict=True):
-                        successor[index] = value
+                raise
             return tuple(successor)
 
         return fire
@@ -336,6 +386,8 @@ class Model:
     views: list[View] = field(default_factory=list)
     known_as: Mapping[str, str] = field(default_factory=dict)
     """The common name of an action in a family of models, by its name in this model; other actions have one name in all."""
+    files: tuple[str, ...] = ()
+    """Files outside of the packages that the rules are in: a checkpoint is of this content, and other processes get them."""
     _initial: list[Any] = field(default_factory=list)
 
     @property
@@ -400,6 +452,13 @@ class Model:
     @property
     def action_names(self) -> list[str]:
         return list(dict.fromkeys(action.name for action in self.actions))
+
+    def slot_named(self, label: str) -> Slot:
+        """The slot with this label, such as `log[1]`; `KeyError` names those that there are."""
+        labels = {slot.label: slot for slot in self.slots}
+        if label not in labels:
+            raise KeyError(f"model {self.name} has no slot {label!r}; it has {', '.join(labels)}")
+        return labels[label]
 
     def property_named(self, name: str) -> Property | None:
         return next((prop for prop in self.properties if prop.name == name), None)

@@ -1,6 +1,7 @@
 """The reference engine: breadth-first search over plain states. It is short because it is the oracle for the others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from model_check.core.exploration import (
     Clock,
@@ -14,9 +15,20 @@ from model_check.core.exploration import (
 )
 from model_check.core.model import ALWAYS, Action, Local, Model, Property, State
 from model_check.core.symmetry import Symmetry
+from model_check.core.values import KnownValues
 
 Origins = dict[State, tuple[State, Action] | None]
 """How each state was first reached: its predecessor and the action; `None` for the initial state."""
+
+Fire = Callable[[State], Any]
+
+
+class Entry(NamedTuple):
+    """An action as a function of states, and the properties as far as it may decide them."""
+
+    action: Action
+    fire: Fire
+    holds_in: list[Callable[[State], bool]]
 
 
 @without_garbage_collection()
@@ -29,7 +41,7 @@ def explore(model: Model, properties: list[Property], limits: Limits, symmetry: 
         model, "reference", [Verdict(prop) for prop in properties], limits.deadlock_is_violation, symmetry is not None
     )
     clock = Clock(limits)
-    canonical = symmetry.canonical if symmetry else None
+    canonical, values = symmetry.canonical if symmetry else None, KnownValues(model)
     origins: Origins = {model.initial: None}
 
     def check(state: State, holds_in: list[Callable[[State], bool]], kept: State) -> None:
@@ -38,11 +50,12 @@ def explore(model: Model, properties: list[Property], limits: Limits, symmetry: 
             if verdict.holds is None and holds(state) != always:
                 verdict.holds, verdict.trace = not always, trace_to(kept, origins)
 
-    groups: dict[Local, list[tuple[Action, Callable[[State], State | None], list[Callable[[State], bool]]]]] = {}
+    groups: dict[Local, list[Entry]] = {}
     for action in model.actions:
-        entry = action, action.bind(skip=1), [prop.bind(action.writes) for prop in properties]
+        entry = Entry(action, values.watched(action, skip=1), [prop.bind(action.writes) for prop in properties])
         groups.setdefault(next(iter(action.guards), ALWAYS), []).append(entry)
     actions = [(guard.bind(), group) for guard, group in groups.items()]
+    alone = [entry._replace(fire=values.watched(entry.action)) for _, group in actions for entry in group]
     constraint = [term.bind() for term in model.constraint]
     frontier, following = [model.initial], list[State]()
     try:
@@ -58,7 +71,7 @@ def explore(model: Model, properties: list[Property], limits: Limits, symmetry: 
                 if result.stopped_because:
                     break
                 stuck = True
-                for action, fire, holds_in in [entry for guard, group in actions if guard(state) for entry in group]:
+                for action, fire, holds_in in possible(state, actions, alone):
                     successor = fire(state)
                     if successor is None:
                         continue
@@ -82,6 +95,14 @@ def explore(model: Model, properties: list[Property], limits: Limits, symmetry: 
     if symmetry:
         result.represented = sum(len(set(symmetry.images(state))) for state in origins)
     return result.finish(clock, (lambda trace: symmetry.real_trace([step.state for step in trace])) if symmetry else None)
+
+
+def possible(state: State, actions: Sequence[tuple[Fire, list[Entry]]], alone: list[Entry]) -> list[Entry]:
+    """The actions whose first guards hold; if one of these raises an error, all actions, which then ask all their guards."""
+    try:
+        return [entry for guard, group in actions if guard(state) for entry in group]
+    except Exception:
+        return alone
 
 
 def trace_to(state: State, origins: Origins) -> Trace:

@@ -3,14 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model_check.core.exploration import Trace, TraceStep
-from model_check.core.model import Case, Condition, Fairness, LivenessProperty, Local, Slot
+from model_check.core.model import Case, Condition, Fairness, LivenessProperty, Local, Slot, View
 from model_check.core.temporal import assumed, groups_of
+from model_check.engines.compiled.interning import Raised
+from model_check.engines.compiled.tables import result_of
 from model_check.graphs.fair_cycles import Circuit, Constraint, Flags, Paths
 from model_check.graphs.graph import StateGraph
 
@@ -75,6 +77,19 @@ def check_liveness(
     return result
 
 
+def _values_of(view: View, known: dict[Slot, list[Any]]) -> list[Any]:
+    """The view's value for each combination of the slots' values, `Raised` where it is not defined."""
+    return [result_of(view.function, values) for values in zip(*[known[slot] for slot in view.reads], strict=True)]
+
+
+class _Where(NamedTuple):
+    """The states in which a term holds, those in which it raises an error, and the first such error."""
+
+    holds: Flags
+    raises: Flags
+    error: Exception | None
+
+
 class _Judge:
     def __init__(self, graph: StateGraph) -> None:
         self.graph = graph
@@ -104,20 +119,27 @@ class _Judge:
         return verdict
 
     def holds(self, condition: Condition) -> Flags:
-        """The states in which a condition holds."""
+        """The states in which a condition holds.
+
+        A term need not be defined where an earlier term of its group fails, or an earlier group holds.
+        """
         answer = np.zeros(self.graph.states, np.bool_)
         for group in condition:
             together = np.ones(self.graph.states, np.bool_)
             for term in group:
-                together &= self.terms(term)
+                where = self.terms(term)
+                if where.error is not None and (where.raises & together & ~answer).any():
+                    raise where.error
+                together &= where.holds
             answer |= together
         return answer
 
-    def _where(self, term: Local) -> Flags:
+    def _where(self, term: Local) -> "_Where":
         """The states in which a term holds. It is evaluated once for each combination of the values that it depends on."""
         columns = {slot: self.graph.values_of(slot.position) for slot in term.slots}
         if not columns:
-            return np.full(self.graph.states, bool(term.function()), np.bool_)
+            nowhere = np.zeros(self.graph.states, np.bool_)
+            return _Where(nowhere | bool(term.function()), nowhere, None)
         key: NDArray[np.int64] = np.zeros(self.graph.states, np.int64)
         width = 1
         for values in columns.values():
@@ -130,14 +152,13 @@ class _Judge:
         known: dict[Slot, list[Any]] = {
             slot: [values.known[number] for number in values.numbers[examples].tolist()] for slot, values in columns.items()
         }
-        reads = [
-            known[read]
-            if isinstance(read, Slot)
-            else [read.function(*arguments) for arguments in zip(*[known[slot] for slot in read.reads], strict=True)]
-            for read in term.reads
-        ]
-        answers = np.array([bool(term.function(*arguments)) for arguments in zip(*reads, strict=True)], np.bool_)
-        return np.asarray(answers[which.reshape(-1)])
+        reads = [known[read] if isinstance(read, Slot) else _values_of(read, known) for read in term.reads]
+        answers = [result_of(term.function, arguments) for arguments in zip(*reads, strict=True)]
+        raised = [type(answer) is Raised for answer in answers]
+        holds = [not failed and bool(answer) for answer, failed in zip(answers, raised, strict=True)]
+        places = which.reshape(-1)
+        error = answers[raised.index(True)].error if any(raised) else None
+        return _Where(np.array(holds, np.bool_)[places], np.array(raised, np.bool_)[places], error)
 
     def _constraints(self, fairness: Fairness) -> list[Constraint]:
         groups = groups_of(fairness, self.graph.model.actions)

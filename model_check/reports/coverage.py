@@ -69,7 +69,10 @@ def model_of(url: str) -> Model:
         for name, value in json.loads(described[b"kspec.parameters"]).items()
         if value is not None
     }
-    return MODELS[described[b"kspec.model"].decode()].build(given)
+    name = described[b"kspec.model"].decode()
+    if name not in MODELS:
+        raise SparkError(f"{url} is of {name}, a model of somebody's own; traces are chosen for {', '.join(MODELS)}")
+    return MODELS[name].build(given)
 
 
 def covering_traces(context: Any, url: str, kind: str, compared: int = MOST_COMPARED) -> list[Covering]:

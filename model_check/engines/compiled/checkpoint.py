@@ -69,19 +69,21 @@ def identity(exploration: Exploration) -> dict[str, Any]:
         "properties": [verdict.prop.name for verdict in exploration.verdicts],
         "symmetry": exploration.symmetry,
         "version": VERSION,
-        "sources": sources_digest(),
+        "sources": sources_digest(exploration.model.files),
         "byte order": sys.byteorder,
     }
 
 
-def sources_digest() -> str:
-    """A fingerprint of everything that decides what is explored: the rules, the models and the engine."""
+def sources_digest(files: Sequence[str] = ()) -> str:
+    """A fingerprint of everything that decides what is explored: the rules, the models, these files, and the engine."""
     digest = hashlib.sha256()
     for package in (spec, model_check):
         root = Path(package.__path__[0])
         for file in sorted(root.rglob("*.py")):
             digest.update(f"{package.__name__}/{file.relative_to(root).as_posix()}\0".encode())
             digest.update(hashlib.sha256(file.read_bytes()).digest())
+    for own in files:
+        digest.update(hashlib.sha256(Path(own).read_bytes()).digest())
     return digest.hexdigest()
 
 

@@ -55,6 +55,9 @@ _MIX_2 = np.uint64(0xD6E8FEB86659FD93)
 _ZERO, _ONE, _TWO, _SIX, _EIGHT = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(6), np.uint64(8)
 _MISSING, _DISABLED, _HOLDS, _RAISED = np.uint64(MISSING), np.uint64(DISABLED), np.uint64(HOLDS), np.uint64(RAISED)
 _FIRST_ROW = np.uint64(FIRST_ROW)
+ASK = np.uint64(1 << 63)
+"""Stands for a property in a decision: a term raised an error, so the properties must be evaluated in order."""
+
 NO_TARGET = np.uint64(0xFFFFFFFFFFFFFFFF)
 """Used in place of a column for a table that does not number one."""
 _NUMBER_SHIFT = np.uint64(22)
@@ -417,8 +420,10 @@ def expand(
                                 break
                             if target[table] != NO_TARGET:
                                 successor_ids[target[table]] = code - _FIRST_ROW
-                            elif code == _DISABLED:
+                            elif code != _HOLDS:
                                 inside = False
+                                if code == _RAISED:
+                                    error_at, error_action = position, np.int64(action)
                                 break
                         if not inside:
                             continue
@@ -608,7 +613,8 @@ def check(
 
     A listed state is its number in its shard, the shard and the action in one integer. `counts` receives the numbers of
     misses, states to test again, and decisions. A decision is a set of properties, a shard and a number. Once a state
-    decides a property, the other states are not tested for it, unless `each_state` is set.
+    decides a property, the other states are not tested for it, unless `each_state` is set. Where a term raised an error, the
+    decision has the bit `ASK`.
     """
     field_word, field_shift, field_mask = layout.word, layout.shift, layout.mask
     first_read, read_slot, read_shift = tables.first_read, tables.read_slot, tables.read_shift
@@ -679,7 +685,7 @@ def check(
                     news = decisions[code - _FIRST_ROW] & undecided[0]
                     decided_here |= news
                     if not each_state:
-                        undecided[0] &= ~news
+                        undecided[0] &= ~news | ASK
             if decided_here != _ZERO:
                 decided[decided_count * 3] = np.int64(decided_here)
                 decided[decided_count * 3 + 1] = shard

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_check.core.model import Action, Effect, Local, Model, Property, State
-from model_check.engines.compiled.interning import distinct, domains_of
+from model_check.engines.compiled.interning import Raised, distinct, domains_of
 from model_check.engines.compiled.kernels import (
     CODE_BITS,
     FIRST_ROW,
@@ -32,6 +32,7 @@ from model_check.engines.compiled.tables import (
     Table,
     TermTable,
     ViewTable,
+    result_of,
 )
 
 SMALL = 2
@@ -97,22 +98,32 @@ class RuleBook:
             chosen = [parts[member] for member in members]
             own_guards = [part for part in chosen if isinstance(part, Local)]
             own_effects = [part for part in chosen if isinstance(part, Effect)]
-            table = ActionTable(len(self.tables), columns, self.columns, own_guards, own_effects, self.rows)
-            self.tables.append(table)
+            table = self._action_table(action, columns, own_guards, own_effects)
             tables.append((not own_guards, len(columns), table))
         return [table for _, _, table in sorted(tables, key=lambda entry: entry[:2])]
+
+    def _action_table(
+        self, action: Action, columns: tuple[int, ...], guards: Sequence[Local], effects: Sequence[Effect]
+    ) -> ActionTable:
+        table = ActionTable(len(self.tables), columns, self.columns, action, guards, effects, self.rows)
+        self.tables.append(table)
+        return table
 
     def guard_alone(self, guard: Local, actions: int) -> None:
         """Also look this small guard up like big ones: it raised an error, which counts where an action is enabled."""
         if guard in self._alone:
             return
         self._alone.add(guard)
-        table = ActionTable(len(self.tables), self.columns.of_all(guard.reads), self.columns, [guard], [], self.rows)
-        self.tables.append(table)
-        for number, tables in enumerate(self._action_tables):
-            if actions >> number & 1:
-                tables.insert(0, table)
+        concerned = [number for number in range(len(self._action_tables)) if actions >> number & 1]
+        table = self._action_table(self.model.actions[concerned[0]], self.columns.of_all(guard.reads), [guard], [])
+        for number in concerned:
+            self._action_tables[number].insert(0, table)
         self.pool.stale = True
+
+    def decided(self, state: State, numbers: Sequence[int]) -> int:
+        """Which of these properties a state decides, as bits, evaluated in order: what raises an error there raises it."""
+        wanted = [(number, self.properties[number]) for number in numbers]
+        return sum(1 << number for number, prop in wanted if prop.bind()(state) != (prop.kind == "always"))
 
     def _bound_table(self, term: Local) -> Table:
         table = BoundTable(len(self.tables), self.columns.of_all(term.reads), self.columns, term)
@@ -262,6 +273,15 @@ class RuleBook:
         self.pool.refit()
 
 
+def raise_again(model: Model, state: State, number: int) -> None:
+    """Raise the error that a rule, or a bound, raised when this action was taken in this state."""
+    action = model.actions[number]
+    successor = action.bind()(state)
+    if successor is not None:
+        all(bound.bind()(successor) for bound in model.constraint)
+    raise AssertionError(f"{action.label} raised an error once, and not again")
+
+
 def _grouped(reads: Sequence[tuple[int, ...]]) -> list[tuple[tuple[int, ...], list[int]]]:
     """Group parts that one table can serve: a part joins another of like size that has all of its slots."""
     groups: list[tuple[tuple[int, ...], list[int]]] = []
@@ -331,12 +351,10 @@ class ActionMasks:
         """The actions that these guards do not rule out for this value, as bits."""
         mask = self.all_actions
         for guard, actions in guards.items():
-            try:
-                holds = guard.function(*[value] * len(guard.reads))
-            except Exception:  # evaluated in advance: the error counts only if no other guard rules the action out
-                holds = True
+            holds = result_of(guard.function, [value] * len(guard.reads))
+            if type(holds) is Raised:
                 self.book.guard_alone(guard, actions)
-            if not holds:
+            elif not holds:
                 mask &= ~actions
         return mask
 

@@ -33,10 +33,10 @@ from model_check.core.symmetry import Symmetry
 from model_check.engines.compiled import kernels
 from model_check.engines.compiled.checkpoint import Checkpoint, Moment, Where, identity
 from model_check.engines.compiled.interning import Domain
-from model_check.engines.compiled.kernels import SHARDS
+from model_check.engines.compiled.kernels import ASK, SHARDS
 from model_check.engines.compiled.layout import Fields, compact_fields, wide_fields
 from model_check.engines.compiled.orbits import OrbitBook, canonical_numbers, canonicalize, represented
-from model_check.engines.compiled.rulebook import RuleBook
+from model_check.engines.compiled.rulebook import RuleBook, raise_again
 from model_check.engines.compiled.store import FIRST_INDEX_SIZE, Store, available_memory, physical_memory
 
 CHUNK = 8192
@@ -160,7 +160,7 @@ class Search:
         self.arrays: Any = None
         self._to_check = _NOTHING
         self._check_misses = _NOT_MISSED
-        self.undecided = np.array([(1 << len(properties)) - 1], np.uint64)
+        self.undecided = np.array([(1 << len(properties)) - 1 | int(ASK)], np.uint64)
         self.each_state = False
         """Whether every state that decides a property is wanted, not only the first."""
         self.checkpoint = Checkpoint(checkpointing, identity(self.result)) if checkpointing else None
@@ -466,8 +466,20 @@ class Search:
 
     def take_decisions(self, decisions: NDArray[np.int64], level: int) -> None:
         """Note which states of this level decide properties. A decision is a set of properties, a shard and a number."""
+        to_ask = [Place(shard, number) for decided, shard, number in decisions.tolist() if decided < 0]
         for decided, shard, number in decisions.tolist():
-            self._decide(decided, Place(shard, number), level)
+            if decided > 0:
+                self._decide(decided, Place(shard, number), level)
+        for place in to_ask:
+            self._decide(self._decided(self._state(place)), place, level)
+
+    def _decided(self, state: State) -> int:
+        """Which open properties a state decides, if a term has raised an error there."""
+        still_open = [number for number, verdict in enumerate(self.result.verdicts) if verdict.holds is None]
+        try:
+            return self.book.decided(state, still_open)
+        except Exception:  # it does not count if another state of this level decides the property
+            return self.book.decided(state, [number for number in still_open if number not in self.found])
 
     def do_all(self, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
         """Do the tasks on all workers; returns their results in order."""
@@ -544,7 +556,7 @@ class Search:
             if number in self.found:
                 verdict = self.result.verdicts[number]
                 verdict.holds = verdict.prop.kind == "sometimes"
-        self.undecided[0] = np.uint64(sum(1 << number for number in still_open))
+        self.undecided[0] = np.uint64(sum(1 << number for number in still_open)) | ASK
         self.book.undecided(still_open)
         if self.arrays is not None:
             self.refresh()
@@ -687,9 +699,7 @@ class Search:
 
     def raise_again(self, start: NDArray[np.int64], prefix: NDArray[np.int64], position: int, action: int) -> None:
         """Raise again the error that a rule raised where the action is otherwise enabled."""
-        state = self._state(self._place(start, prefix, position))
-        self.model.actions[action].bind()(state)
-        raise AssertionError(f"{self.model.actions[action].label} raised an error once, and not again")
+        raise_again(self.model, self._state(self._place(start, prefix, position)), action)
 
 
 def spare_bits(states: int) -> int | None:

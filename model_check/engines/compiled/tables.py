@@ -5,15 +5,16 @@ does not hold; from then on the kernels read it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.model import REFUSED, Effect, Local, Refusal, Slot, View
-from model_check.engines.compiled.interning import Domain
-from model_check.engines.compiled.kernels import DISABLED, FIRST_ROW, HOLDS, NO_TARGET, RAISED
+from model_check.core.model import REFUSED, Action, Effect, Local, Slot, View
+from model_check.engines.compiled.interning import Domain, Raised
+from model_check.engines.compiled.kernels import ASK, DISABLED, FIRST_ROW, HOLDS, NO_TARGET, RAISED
 from model_check.engines.compiled.layout import bits_for
 
 KEY_BITS = 40
@@ -21,8 +22,6 @@ KEY_BITS = 40
 
 DENSE_BITS = 18
 """A table whose keys have at most this many bits is an array indexed by key."""
-
-_RAISED = Refusal  # any object that is true and that no rule returns
 
 
 class Combination:
@@ -249,50 +248,62 @@ class ActionTable(Table):
         number: int,
         columns: tuple[int, ...],
         space: Columns,
+        action: Action,
         guards: Sequence[Local],
         effects: Sequence[Effect],
         rows: Rows,
     ) -> None:
         super().__init__(number, columns, space)
-        self.guards, self.effects, self.rows = guards, effects, rows
+        self.action, self.guards, self.effects, self.rows = action, guards, effects, rows
         self.writes = tuple(slot.position for effect in effects for slot in effect.writes)
 
     def codes_for(self, asked: "_Asked") -> list[int]:
         codes = [HOLDS] * asked.size
         alive = list(range(asked.size))
         for guard in self.guards:
-            answers = asked.results(guard, alive, speculative=True)
             going_on = []
-            for place, answer in zip(alive, answers, strict=True):
-                if answer is _RAISED:
-                    codes[place] = RAISED
-                elif answer:
+            for place, answer in zip(alive, asked.results(guard, alive), strict=True):
+                if answer:
                     going_on.append(place)
+                    if type(answer) is Raised:
+                        codes[place] = RAISED
                 else:
                     codes[place] = DISABLED
             alive = going_on
-        columns: list[list[int]] = []
-        results: list[list[Any]] = []
-        for effect in self.effects:
-            results.append(asked.results(effect.local, alive, speculative=True))
-        taken = []
-        for turn, place in enumerate(alive):
-            if any(result[turn] is _RAISED for result in results):
-                codes[place] = RAISED
-            elif any(result[turn] is REFUSED for result in results):
-                codes[place] = DISABLED
-            else:
-                taken.append(turn)
         if not self.effects:
             return codes
+        columns: list[list[int]] = []
+        results = [self._results(effect, asked, alive) for effect in self.effects]
+        taken = []
+        for turn, place in enumerate(alive):
+            if any(result[turn] is REFUSED for result in results):
+                codes[place] = DISABLED
+            elif any(type(result[turn]) is Raised for result in results):
+                codes[place] = RAISED
+            elif codes[place] != RAISED:
+                taken.append(turn)
         for effect, result in zip(self.effects, results, strict=True):
             values = result if len(taken) == len(result) else [result[turn] for turn in taken]
             for place, slot in enumerate(effect.writes):
                 column = values if len(effect.writes) == 1 else [value[place] for value in values]
                 columns.append(asked.domains[slot.position].number_all(column))
-        for turn, row in zip(taken, self.rows.numbers_of(self.writes, list(zip(*columns, strict=True))), strict=True):
+        outcomes = list(zip(*columns, strict=True)) if columns else [()] * len(taken)
+        for turn, row in zip(taken, self.rows.numbers_of(self.writes, outcomes), strict=True):
             codes[alive[turn]] = FIRST_ROW + row
         return codes
+
+    def _results(self, effect: Effect, asked: "_Asked", places: list[int]) -> list[Any]:
+        """What an effect gives at these places."""
+        results, size = asked.results(effect.local, places), len(effect.writes)
+        if size == 1:
+            return results
+        return [
+            value if value is REFUSED or (isinstance(value, tuple) and len(value) == size) else self._misfit(effect, value)
+            for value in results
+        ]
+
+    def _misfit(self, effect: Effect, value: Any) -> Raised:
+        return value if type(value) is Raised else Raised(self.action.misfit(effect, value))
 
 
 class GuardTable(Table):
@@ -317,8 +328,8 @@ class GuardTable(Table):
         ruled_out = [0] * asked.size
         everything = list(range(asked.size))
         for guard, actions in self.guards.items():
-            answers = asked.results(guard, everything, speculative=True)
-            if any(answer is _RAISED for answer in answers):
+            answers = asked.results(guard, everything)
+            if Raised in map(type, answers):
                 self.alone(guard, actions)
             for place, answer in enumerate(answers):
                 if not answer:
@@ -328,7 +339,10 @@ class GuardTable(Table):
 
 
 class TermTable(Table):
-    """Terms of properties over some slots. A row says which properties a state with these values decides."""
+    """Terms of properties over some slots. A row says which properties a state with these values decides.
+
+    Where a term raises an error it says `ASK` besides.
+    """
 
     def __init__(
         self,
@@ -346,8 +360,10 @@ class TermTable(Table):
         decided = [0] * asked.size
         everything = list(range(asked.size))
         for bit, always, term in self.terms:
-            for place, answer in enumerate(asked.results(term, everything, speculative=False)):
-                if bool(answer) != always:
+            for place, answer in enumerate(asked.results(term, everything)):
+                if type(answer) is Raised:
+                    decided[place] |= int(ASK)
+                elif bool(answer) != always:
                     decided[place] |= 1 << bit
         decisions = self.decisions
         return [FIRST_ROW + decisions.setdefault(some, len(decisions)) if some else HOLDS for some in decided]
@@ -361,8 +377,8 @@ class BoundTable(Table):
         self.term = term
 
     def codes_for(self, asked: "_Asked") -> list[int]:
-        answers = asked.results(self.term, list(range(asked.size)), speculative=False)
-        return [HOLDS if answer else DISABLED for answer in answers]
+        answers = asked.results(self.term, list(range(asked.size)))
+        return [RAISED if type(answer) is Raised else HOLDS if answer else DISABLED for answer in answers]
 
 
 class ViewTable(Table):
@@ -377,7 +393,7 @@ class ViewTable(Table):
         return self.space.of(self.view)
 
     def codes_for(self, asked: "_Asked") -> list[int]:
-        values = asked.results(Local(self.view.function, self.view.reads), list(range(asked.size)), speculative=False)
+        values = asked.results(Local(self.view.function, self.view.reads), list(range(asked.size)))
         return [FIRST_ROW + number for number in self.space.domains[self.target].number_all(values)]
 
 
@@ -418,35 +434,38 @@ class _Asked:
             column: list(map(self.domains[column].values.__getitem__, those)) for column, those in numbers.items()
         }
 
-    def results(self, local: Local, places: list[int], speculative: bool) -> list[Any]:
-        """A function's results at these places of the batch; `_RAISED` where it raises and is only evaluated in advance."""
+    def results(self, local: Local, places: list[int]) -> list[Any]:
+        """A function's results at these places of the batch, `Raised` where it raises."""
         reads = [self.space.of(read) for read in local.reads]
         distinct = len(set(reads))
         if distinct == len(self.numbers) or not distinct:
-            return self._call(local.function, reads, places, speculative)
+            return self._call(local.function, reads, places)
         known = self.memo.results.setdefault(local, {})
         whole = len(places) == self.size
         columns = [self.numbers[column] if whole else [self.numbers[column][place] for place in places] for column in reads]
         keys = list(zip(*columns, strict=True))
         fresh = {key: place for key, place in zip(keys, places, strict=True) if key not in known}
-        known.update(zip(fresh, self._call(local.function, reads, list(fresh.values()), speculative), strict=True))
+        known.update(zip(fresh, self._call(local.function, reads, list(fresh.values())), strict=True))
         return [known[key] for key in keys]
 
-    def _call(self, function: Callable[..., Any], reads: list[int], places: list[int], speculative: bool) -> list[Any]:
+    def _call(self, function: Callable[..., Any], reads: list[int], places: list[int]) -> list[Any]:
         whole = len(places) == self.size
         columns = [self.values[column] if whole else [self.values[column][place] for place in places] for column in reads]
-        try:
-            return list(map(function, *columns)) if columns else [function() for _ in places]
-        except Exception:
-            if not speculative:
-                raise
+        if not any(self.domains[column].raised for column in reads):
+            with suppress(Exception):
+                results = list(map(function, *columns)) if columns else [function() for _ in places]
+                if len(results) == len(places):  # `map` takes a function's StopIteration for the end
+                    return results
         argument_lists = zip(*columns, strict=True) if columns else repeat((), len(places))
-        return [_guarded(function, arguments) for arguments in argument_lists]
+        return [result_of(function, arguments) for arguments in argument_lists]
 
 
-def _guarded(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """The function's result, or `_RAISED`: a guard need not be defined where other guards rule the action out."""
+def result_of(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """What the function returns; `Raised` where it raises an error, or where the value of a view that it reads is that."""
+    for argument in arguments:
+        if type(argument) is Raised:
+            return argument
     try:
         return function(*arguments)
-    except Exception:  # whatever it is, it is raised again if the action turns out to be enabled
-        return _RAISED
+    except Exception as error:
+        return Raised(error)

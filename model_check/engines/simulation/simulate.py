@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from model_check.core.exploration import Limits, Trace, without_garbage_collection
 from model_check.core.model import Model, Property
-from model_check.engines.compiled.kernels import SHARDS
+from model_check.engines.compiled.kernels import ASK, SHARDS
 from model_check.engines.compiled.layout import Fields, padded, wide_fields
 from model_check.engines.compiled.search import CHUNK, Search, deferred_interrupt
 from model_check.engines.compiled.store import Store
@@ -307,6 +307,9 @@ class Fleet(Search):
 
     def take_decisions(self, decisions: _Numbers, level: int) -> None:
         bits, walkers = decisions[:, 0].astype(np.uint64), decisions[:, 2]
+        for place in np.flatnonzero(bits & ASK).tolist():
+            state = self.book.state_of(self.store.numbers_at(0, int(walkers[place])))
+            bits[place] = self.book.decided(state, range(len(self.book.properties)))
         self.violated[walkers] |= bits & self.always
         self.reached[walkers] |= bits & ~self.always
 

@@ -28,18 +28,19 @@ from model_check.core.exploration import (
     TraceStep,
     Verdict,
 )
-from model_check.core.model import Model, Property, State
+from model_check.core.model import Model, ModelError, Property, State
 from model_check.core.symmetry import Symmetry
 from model_check.engines.compiled.checkpoint import identity
 from model_check.engines.compiled.interning import Domain, distinct, domains_of
 from model_check.engines.compiled.layout import Fields, compact_fields, wide_fields
 from model_check.engines.compiled.orbits import OrbitBook, canonical_numbers
+from model_check.engines.compiled.rulebook import raise_again
 from model_check.engines.compiled.search import spare_bits
 from model_check.engines.spark.checkpoint import Checkpoint
 from model_check.engines.spark.head import Head, Met, number_values_ahead
-from model_check.engines.spark.session import SparkError, SparkSettings, collected, is_local, spark_context
+from model_check.engines.spark.session import SparkError, SparkSettings, collected, is_local, send_files, spark_context
 from model_check.engines.spark.shuffles import LevelWork, Shuffles, SparkExploration
-from model_check.engines.spark.worker.core import Numbering, Numbers, pack
+from model_check.engines.spark.worker.core import Numbering, Numbers, RuleError, pack
 from model_check.engines.spark.worker.kernels import home_of
 from model_check.engines.spark.worker.runs import Folder, FolderError, Piece, Run, pieces_of, slice_of
 from model_check.engines.spark.worker.tables import Tables
@@ -139,6 +140,7 @@ class SparkSearch:
     ) -> None:
         from pyspark import cloudpickle  # noqa: PLC0415 (an extra)
 
+        send_files(context, model)
         self.model, self.properties, self.limits, self.symmetry = model, properties, limits, symmetry
         self.context, self.folder, self.checkpoint = context, folder, checkpoint
         self.clock = Clock(limits)
@@ -340,7 +342,7 @@ class SparkSearch:
         outcomes: list[Merged] = sorted(self._collected(merged), key=lambda outcome: outcome.partition)
         for outcome in outcomes:
             if outcome.report.error is not None:
-                self._raise_again(outcome.report.error.state, outcome.report.error.action)
+                self._raise_again(outcome.report.error)
         for outcome in outcomes:
             self._take(outcome, level)
         self.folder.remove([piece.file for own in pieces for piece in own if piece.file.startswith("waiting/")])
@@ -512,10 +514,16 @@ class SparkSearch:
     def _state(self, numbers: Numbers) -> State:
         return tuple(domain.values[number] for domain, number in zip(self.domains, numbers, strict=True))
 
-    def _raise_again(self, numbers: Numbers, action: int) -> None:
-        """Raise again the error that a rule raised where the action is otherwise enabled."""
-        self.model.actions[action].bind()(self._state(numbers))
-        raise AssertionError(f"{self.model.actions[action].label} raised an error once, and not again")
+    def _raise_again(self, error: RuleError | str) -> None:
+        """Raise again the error that a rule raised in a task."""
+        if isinstance(error, str):
+            raise ModelError(error)
+        state = self._state(error.state)
+        if error.action is None:
+            for prop in self.properties:
+                prop.bind()(state)
+            raise AssertionError("a property raised an error once, and not again")
+        raise_again(self.model, state, error.action)
 
 
 def _found(where: Any) -> Found:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from model_check.core.model import Model
 from model_check.extras import need
 
 LOOPBACK = "127.0.0.1"
@@ -156,6 +157,12 @@ def _prepare_java() -> None:
             os.environ["JAVA_HOME"] = before
 
     atexit.register(restore)
+
+
+def send_files(context: Any, model: Model) -> None:
+    """Let the worker processes have the files that the model's rules are in."""
+    for file in model.files:
+        context.addPyFile(file)
 
 
 def collected(tasks: Any) -> list[Any]:

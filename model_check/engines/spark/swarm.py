@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from model_check.core.model import Model, Property
 from model_check.engines.simulation.simulate import Finding, Plan, Simulation, find_traces, take_walks
 from model_check.engines.simulation.walks import End
-from model_check.engines.spark.session import SparkSettings, collected, spark_context
+from model_check.engines.spark.session import SparkSettings, collected, send_files, spark_context
 
 
 class _Taken(NamedTuple):
@@ -39,6 +39,7 @@ def simulate_on(
     """`simulate`, with an existing context."""
     from pyspark import cloudpickle  # noqa: PLC0415 (an extra)
 
+    send_files(context, model)
     started = time.monotonic()
     tasks = min(tasks or context.defaultParallelism, plan.traces)
     bounds = [plan.traces * task // tasks for task in range(tasks + 1)]

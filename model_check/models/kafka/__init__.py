@@ -1,12 +1,17 @@
 """The model `kafka`: brokers, controller and network over the handlers of `spec`. See docs/kafka-model.md."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from model_check.core.model import Model
+from spec.broker.protocol import BrokerProtocol
 
 
-def build(name: str, parameters: dict[str, Any]) -> Model:
-    """The model within the bounds and with the settings of `parameters`. What only this model needs is loaded here."""
+def build(name: str, parameters: dict[str, Any], own: Mapping[str, BrokerProtocol] | None = None) -> Model:
+    """The model within the bounds and with the settings of `parameters`. What only this model needs is loaded here.
+
+    `own` are rules of brokers in place of those of the releases with these names.
+    """
     from model_check.models.kafka.board import Board
     from model_check.models.kafka.isr_changes import add_isr_changes
     from model_check.models.kafka.kraft.control import add_control
@@ -21,7 +26,7 @@ def build(name: str, parameters: dict[str, Any]) -> Model:
     from model_check.models.kafka.zookeeper.control import add_zookeeper_control
 
     releases = releases_of(parameters)
-    board = Board(name, rules_of(releases, parameters), controller_of(releases, parameters), parameters)
+    board = Board(name, rules_of(releases, parameters, own), controller_of(releases, parameters), parameters)
     if board.has_zookeeper:
         add_zookeeper_control(board)
         add_replication(board)

@@ -8,6 +8,7 @@ from typing import Any
 from model_check.core.parameters import Parameter, ParameterError
 from model_check.models.kafka.party import Rules
 from model_check.models.kafka.reductions import Reduction
+from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.isr.request import IsrWriter
 from spec.controller.protocol import Controller, ControllerSettings
 from spec.mutation import Mutant, weaken
@@ -158,8 +159,10 @@ def _check_era(releases: tuple[str, ...], parameters: dict[str, Any]) -> None:
         )
 
 
-def rules_of(releases: tuple[str, ...], parameters: dict[str, Any]) -> dict[int, Rules]:
-    """Each broker's rules and settings.
+def rules_of(
+    releases: tuple[str, ...], parameters: dict[str, Any], own: Mapping[str, BrokerProtocol] | None = None
+) -> dict[int, Rules]:
+    """Each broker's rules and settings. `own` are rules in place of those of the releases with these names.
 
     Up to 2.8 all brokers of a cluster change an ISR as its oldest release does (`inter.broker.protocol.version`).
     """
@@ -167,10 +170,10 @@ def rules_of(releases: tuple[str, ...], parameters: dict[str, Any]) -> dict[int,
     oldest = BROKER_RELEASES[min(_position(release) for release in releases)]
     known = {}
     for release in BROKER_RELEASES:
-        released = release
+        released = (own or {}).get(release.name, release)
         if has_zookeeper(releases):
             released = replace(
-                release,
+                released,
                 asks_for_isr=oldest.asks_for_isr,
                 isr_writer=oldest.isr_writer,
                 on_isr_error=oldest.on_isr_error,

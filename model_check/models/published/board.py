@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from model_check.core.model import Model, Slot, View, when
 from model_check.models.published.exchange import committed, following, leading
-from model_check.models.published.settings import NAMES
+from model_check.models.published.settings import NAMES, ActionNames
 from spec.broker.rules.isr.announcement import is_later_leader_epoch
 from spec.broker.rules.leadership import is_leader
 from spec.broker.rules.produce import min_isr_within_replicas
@@ -63,7 +63,7 @@ class Board:
     ) -> None:
         self.model = Model(name, parameters)
         self.rules = rules
-        self.names = NAMES[name]
+        self.names = NAMES.get(name, ActionNames())
         self.model.known_as = {own: common for common, own in self.names._asdict().items()}
         self.parameters = parameters
         self.repairs = parameters["repair"]

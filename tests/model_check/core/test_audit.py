@@ -2,7 +2,7 @@
 
 import pytest
 
-from model_check.core.audit import audit, reachable_states
+from model_check.core.audit import AuditReport, audit, reachable_states
 from model_check.core.model import Effect, Local, Model, then, when
 from model_check.models import MODELS
 from tests.model_check.toy import counters
@@ -77,3 +77,11 @@ def test_the_sample_is_reachable_and_reproducible() -> None:
     assert states == reachable_states(model, 15, seed=3)
     assert len(set(states)) == 15
     assert all(0 <= second <= first <= 5 for first, second in states)
+
+
+def test_rules_need_not_be_defined_where_another_one_forbids_the_action() -> None:
+    model = Model("partial", {})
+    slot = model.slot("x", 0)
+    guards = [when(lambda x: 6 // (2 - x) > 0, slot), when(lambda x: x < 2, slot)]
+    model.action("Step", {}, guards, [then(slot, lambda x: x + 6 // (2 - x) // 3, slot)])
+    assert audit(model) == AuditReport(3, audit(model).evaluations)

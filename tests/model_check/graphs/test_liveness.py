@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,21 @@ def test_leads_to_begins_where_its_premise_holds() -> None:
     assert judged(counting(2, "leads-to", premise=2), weak("CountSecond")) == {}
     assert judged(counting(2, "leads-to", premise=1), weak("CountSecond")) == {"Counted": (3, 0)}
     assert judged(counting(2, "leads-to", premise=4)) == {}
+
+
+def test_a_term_need_not_be_defined_where_an_earlier_one_fails() -> None:
+    model = counters(limit=2)
+    model.fairness += [Fairness("CountFirst", strong=False), Fairness("CountSecond", strong=False)]
+    first, second = model.slots
+    positive = when(lambda count: count > 0, first)
+    all_counted = when(lambda a, b: 2 // a == 1 and b == a, first, second)
+    goal = ((positive, all_counted), (when(lambda count: count < 0, first),))
+    model.liveness.append(LivenessProperty("Counted", "eventually", (Case("", ((),), goal),), "…"))
+    (verdict,) = check_liveness(state_graph(model, 1), model.liveness).verdicts
+    assert verdict.holds
+    model.liveness[0] = replace(model.liveness[0], cases=(Case("", ((),), ((all_counted, positive),)),))
+    with pytest.raises(ZeroDivisionError):
+        check_liveness(state_graph(model, 1), model.liveness)
 
 
 def test_a_property_about_nothing_is_told_from_one_that_holds() -> None:

@@ -53,10 +53,10 @@ class Numbering(NamedTuple):
 
 
 class RuleError(NamedTuple):
-    """A rule raised an error where its action is enabled otherwise."""
+    """A rule raised an error in a state, when this action was taken; no action: a term of a property did."""
 
     state: Numbers
-    action: int
+    action: int | None
 
 
 class Expanded(NamedTuple):
@@ -217,7 +217,7 @@ class Core:
     def test(self, packed: Packed, states: int, each_state: bool = False) -> list[tuple[int, int]]:
         """Pairs of properties (as bits) and the state that decides them: the first such state for each property, or all."""
         layout = self.wire.arrays
-        undecided = np.array([sum(1 << number for number in self.open)], np.uint64)
+        undecided = np.array([sum(1 << number for number in self.open) | int(kernels.ASK)], np.uint64)
         found: list[tuple[int, int]] = []
         for low in range(0, states, 8 * CHUNK):
             listed = np.arange(low, min(states, low + 8 * CHUNK), dtype=np.int64) << 22
@@ -241,10 +241,19 @@ class Core:
                     decided,
                     counts,
                 )
-                found += [(bits, number) for bits, _, number in decided[: counts[2] * 3].reshape(-1, 3).tolist()]
+                for bits, _, number in decided[: counts[2] * 3].reshape(-1, 3).tolist():
+                    found.append((self._decided(packed, number) if bits < 0 else bits, number))
                 self._learn(misses[: counts[0]])
                 listed = again[: counts[1]]
         return found
+
+    def _decided(self, packed: Packed, number: int) -> int:
+        """Which open properties a state decides, if a term has raised an error there."""
+        numbers = self.numbers_at(packed, number)
+        try:
+            return self.book.decided(self.book.state_of(numbers), self.open)
+        except Exception as error:
+            raise RaisedError(RuleError(numbers, None)) from error
 
     def represented(self, packed: Packed, states: int) -> int:
         """How many states these stand for."""

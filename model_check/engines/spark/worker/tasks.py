@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from model_check.core.model import Model, Property
+from model_check.core.model import Model, ModelError, Property
 from model_check.engines.compiled.kernels import HASH_MASK, hash_of
 from model_check.engines.compiled.layout import Fields
 from model_check.engines.spark.worker.core import (
@@ -69,14 +69,17 @@ class Plan(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What an expansion found besides successors. `seconds` are processor time; `successors` includes those left out."""
+    """What an expansion found besides successors. `seconds` are processor time; `successors` includes those left out.
+
+    `error` is that of a rule, or says what no model may do.
+    """
 
     fired: list[int]
     deadlocks: int
     first_deadlock: Numbers | None
     new_values: list[list[Any]]
     set_aside: Piece | None
-    error: RuleError | None
+    error: RuleError | str | None
     seconds: float
     successors: int
     tables: list[str]
@@ -163,7 +166,7 @@ def _expand_partition(job: Job, partition: int, plan: Plan) -> Iterator[tuple[in
     core.deadlocks, core.first_deadlock = 0, None
     found, successors = Distinct(core.wire), 0
     set_aside: list[Packed] = []
-    error: RuleError | None = None
+    error: RuleError | str | None = None
 
     rows = _TransitionRows(tables, core.wire, job.level - 1, partition) if tables else None
 
@@ -185,6 +188,8 @@ def _expand_partition(job: Job, partition: int, plan: Plan) -> Iterator[tuple[in
                 set_aside.append(states[aside].reshape(-1))
     except RaisedError as raised:
         error = raised.error
+    except ModelError as refusal:
+        error = str(refusal)
     kept_aside = None
     if set_aside:
         waiting = np.concatenate(set_aside)
@@ -246,7 +251,11 @@ def _merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any
             if place >= rewritten:
                 old.append(packed[: count * size])
     packed, fresh = candidates.remaining()
-    deciding = core.test(packed, fresh, each_state=tables is not None) if job.undecided else []
+    deciding: list[tuple[int, int]] = []
+    try:
+        deciding = core.test(packed, fresh, each_state=tables is not None) if job.undecided else []
+    except RaisedError as raised:
+        report = report._replace(error=raised.error)
     if tables and fresh:
         tables.write_states(core.wire, packed, fresh, job.level, deciding, partition)
     decided = [(bits, core.numbers_at(packed, number)) for bits, number in _first_for_each(deciding)]

@@ -20,11 +20,12 @@ import pyarrow.parquet
 from model_check.core.exploration import Exploration, Limits, Trace
 from model_check.core.model import Model, State
 from model_check.engines.spark import engine
-from model_check.engines.spark.session import SparkSettings
+from model_check.engines.spark.session import SparkError, SparkSettings
 from model_check.models import MODELS
-from model_check.reports.coverage import covering_traces, mutants_of
+from model_check.reports.coverage import covering_traces, model_of, mutants_of
 from tests.model_check.commands import Command
 from tests.model_check.engines.spark.in_process import Context
+from tests.model_check.toy import counters
 
 pytestmark = pytest.mark.slow
 MODEL = MODELS["kip-320"].build({"replicas": 2, "log_size": 1, "max_records": 1, "max_epoch": 1})
@@ -170,3 +171,12 @@ def _differs(mutant: Model, trace: Trace) -> bool:
     last = trace[-1].state
     pairs = zip(MODEL.actions, mutant.actions, strict=True)
     return any(own.bind()(last) is None and theirs.bind()(last) is not None for own, theirs in pairs)
+
+
+def test_no_traces_are_chosen_for_a_model_of_somebodys_own(tmp_path: Path) -> None:
+    model = counters(2)
+    settings, context = SparkSettings(partitions=2, tables=str(tmp_path)), Context()
+    with engine.states_folder(settings, context) as states:
+        engine.SparkSearch(model, model.properties, Limits(stop_at_first=False), settings, None, context, states).run()
+    with pytest.raises(SparkError, match=r"is of counters, a model of somebody's own; traces are chosen for .*kip-320"):
+        model_of(str(tmp_path))
