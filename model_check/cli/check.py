@@ -11,7 +11,6 @@ from model_check.cli.common import (
     ALL_HOLD,
     STOPPED,
     VIOLATED,
-    Output,
     Shown,
     build,
     chosen_properties,
@@ -21,6 +20,7 @@ from model_check.cli.common import (
     together,
 )
 from model_check.cli.spark import SparkOptions, spark_errors, spark_options, spark_settings
+from model_check.cli.terminal.output import Output
 from model_check.engines.explorer import DEFAULT_ENGINE, EngineError, explorer
 
 

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -113,32 +112,13 @@ class StoppedError(click.ClickException):
     exit_code = STOPPED
 
 
-class Output:
-    """A file to write when the work is done. Whether it can be written is checked before the work starts."""
-
-    def __init__(self, path: str | None) -> None:
-        self.path = path
-        if path and path != "-":
-            try:
-                with Path(path).open("a", encoding="utf-8"):
-                    pass
-            except OSError as error:
-                raise click.UsageError(f"cannot write {path}: {error.strerror}") from error
-
-    def write(self, text: str) -> None:
-        if self.path == "-":
-            click.echo(text, nl=not text.endswith("\n"))
-        elif self.path:
-            Path(self.path).write_text(text, encoding="utf-8")
-
-
 @contextmanager
 def progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
     """Progress on stderr: a rewritten line on a terminal, a line now and then elsewhere, nothing if it is not shown."""
     if not shown:
         yield None
         return
-    from model_check.cli.progress import ProgressLine
+    from model_check.cli.terminal.progress import ProgressLine
 
     line = ProgressLine(sys.stderr)
     try:

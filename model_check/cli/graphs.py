@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from model_check.cli.common import ALL_HOLD, VIOLATED, Output, StoppedError, build, model_options, progress
+from model_check.cli.common import ALL_HOLD, VIOLATED, StoppedError, build, model_options, progress
+from model_check.cli.terminal.output import Output, OutputFolder
 
 
 def _graph_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,18 +112,16 @@ def stats(
     with _extra(*libraries, purpose="kspec stats --plots" if plots else "kspec stats"):
         from model_check.graphs.stats import stats_as_json, stats_as_text, stats_of
 
-        if plots:
-            try:
-                Path(plots).mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise click.UsageError(f"cannot write to {plots}: {error.strerror}") from error
+        folder = OutputFolder(plots) if plots else None
         found = stats_of(_graph(built, workers, max_states, quiet))
     click.echo(json.dumps(stats_as_json(found)) if as_json else stats_as_text(found))
-    if plots:
+    if folder is not None:
         from model_check.graphs.plots import write_plots
 
-        for path in write_plots(found, Path(plots), plot_format):
-            click.echo(f"kspec: {path}", err=True)
+        with folder.filled() as unfinished:
+            drawn = write_plots(found, unfinished, plot_format)
+        for path in drawn:
+            click.echo(f"kspec: {folder.path / path.name}", err=True)
     return ALL_HOLD
 
 

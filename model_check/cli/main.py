@@ -16,6 +16,8 @@ from model_check.cli.mutants import matrix, mutants
 from model_check.cli.prove import prove
 from model_check.cli.simulate import simulate
 from model_check.cli.spark import cover
+from model_check.cli.terminal.output import OutputFolder
+from model_check.cli.terminal.streams import Commands, end
 from model_check.models import MODELS
 from model_check.version import VERSION
 
@@ -25,19 +27,13 @@ def main() -> NoReturn:
     if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _interrupt)
     try:
-        status = cli.main(standalone_mode=False)
-    except click.exceptions.Abort:
-        click.echo("kspec: interrupted", err=True)
-        sys.exit(STOPPED)
+        status = cli.main(prog_name="kspec", standalone_mode=False)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        end("interrupted", STOPPED)
     except click.ClickException as error:
-        click.echo(f"kspec: {' '.join(error.format_message().split())}", err=True)
-        sys.exit(error.exit_code if isinstance(error, StoppedError) else BAD_USAGE)
+        end(error.format_message(), error.exit_code if isinstance(error, StoppedError) else BAD_USAGE)
     except MemoryError as error:
-        click.echo(f"kspec: out of memory{f': {error}' if str(error) else ''}", err=True)
-        sys.exit(STOPPED)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(ALL_HOLD)
+        end(f"out of memory{f': {error}' if str(error) else ''}", STOPPED)
     sys.exit(status or ALL_HOLD)
 
 
@@ -49,7 +45,7 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
     at_ctrl_c(signal.SIGINT, frame)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(VERSION, prog_name="kspec")
 def cli() -> None:
     """Kafka's replication protocol, stated once and checked exhaustively.
@@ -131,12 +127,10 @@ def study(name: str | None, markdown: bool, folder: str | None, quiet: bool) -> 
     if name is not None and name not in known:
         raise click.UsageError(f"there is no study {name!r}; studies: {', '.join(known)}")
     if folder is not None:
-        with progress(not quiet) as report:
-            try:
-                for page in write_pages(Path(folder), report):
-                    click.echo(page)
-            except OSError as error:
-                raise click.UsageError(f"cannot write {folder}: {error.strerror}") from error
+        with progress(not quiet) as report, OutputFolder(folder).filled() as unfinished:
+            pages = list(write_pages(unfinished, report))
+        for page in pages:
+            click.echo(Path(folder) / page.name)
     elif name is None:
         width = max(map(len, known))
         for entry in STUDIES:

@@ -1,13 +1,13 @@
 """`kspec mutants` and `kspec matrix`."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
-from model_check.cli.common import ALL_HOLD, VIOLATED, Output, progress
+from model_check.cli.common import ALL_HOLD, VIOLATED, progress
 from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
+from model_check.cli.terminal.output import Output, OutputFolder
 from model_check.extras import MissingExtraError
 
 
@@ -84,6 +84,7 @@ def matrix(releases: tuple[str, ...], time_limit: float, as_json: bool, folder: 
     unknown = [name for name in releases if name not in verdicts.ROWS]
     if unknown:
         raise click.UsageError(f"there is no release {unknown[0]!r}; releases: {', '.join(verdicts.ROWS)}")
+    pages = OutputFolder(folder) if folder is not None else None
     rows: list[Any] = []
     with progress(not quiet) as report:
         for row in verdicts.rows(releases or verdicts.ROWS, time_limit, report):
@@ -92,10 +93,9 @@ def matrix(releases: tuple[str, ...], time_limit: float, as_json: bool, folder: 
                 click.echo(verdicts.line(row))
     if as_json:
         click.echo(json.dumps(verdicts.as_json(rows)))
-    if folder is not None:
-        try:
-            for path in write_pages(Path(folder), rows):
-                click.echo(path)
-        except OSError as error:
-            raise click.UsageError(f"cannot write {folder}: {error.strerror}") from error
+    if pages is not None:
+        with pages.filled() as unfinished:
+            written = list(write_pages(unfinished, rows))
+        for path in written:
+            click.echo(pages.path / path.name)
     return ALL_HOLD

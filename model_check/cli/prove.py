@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +12,7 @@ from typing import Any, Literal
 import click
 
 from model_check.cli.common import ALL_HOLD, STOPPED, VIOLATED
+from model_check.cli.terminal.output import OutputFolder
 from model_check.extras import MissingExtraError, need
 
 MOST_REPLICAS = 16
@@ -97,7 +98,7 @@ def prove(
 
     names = _chosen(theorems, mutant) if runs_from is None else _refutable(theorems, replicas, mutant)
     chosen = jobs(names, replicas, mutant, runs_from)
-    folder = _folder(export)
+    folder = OutputFolder(export) if export is not None else None
     outcomes: list[Outcome] = []
     with _words(not quiet) as show:
         for name, size in chosen:
@@ -110,11 +111,11 @@ def prove(
 
             units = default_effort(name, runs_from) if effort is None else max(int(effort * 1_000_000), 1)
             seconds = default_time_limit(name, runs_from) if time_limit is None else time_limit
-            target = _subfolder(folder, f"{name}-{size}", len(chosen))
-            settings = ProofSettings(name, size, mutant, units, seconds, seed, target, runs_from)
+            settings = ProofSettings(name, size, mutant, units, seconds, seed, None, runs_from)
             if no_search:
                 settings = replace(settings, search=0)
-            outcomes.append(run(settings, workers or os.cpu_count() or 1, told))
+            with _target(folder, f"{name}-{size}", len(chosen)) as target:
+                outcomes.append(run(replace(settings, export=target), workers or os.cpu_count() or 1, told))
             if not as_json:
                 click.echo(outcomes[-1].as_text())
     if as_json:
@@ -130,7 +131,7 @@ def _words(shown: bool) -> Iterator[Callable[[str], None]]:
     if not shown:
         yield lambda text: None
         return
-    from model_check.cli.progress import ProgressLine
+    from model_check.cli.terminal.progress import ProgressLine
 
     line = ProgressLine(sys.stderr)
     try:
@@ -193,19 +194,8 @@ def _refutable(theorems: tuple[str, ...], replicas: int | Literal["any"] | None,
     return theorems or tuple(REFUTABLE)
 
 
-def _folder(path: str | None) -> Path | None:
-    """A folder to write into; it is made if it is not there."""
-    if path is None:
-        return None
-    try:
-        Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise click.UsageError(f"cannot make the folder {path}: {error.strerror}") from error
-    if not os.access(path, os.W_OK):
-        raise click.UsageError(f"cannot write into the folder {path}")
-    return Path(path)
-
-
-def _subfolder(folder: Path | None, name: str, several: int) -> Path | None:
-    """A folder for each theorem and number of replicas, if there are several."""
-    return folder if folder is None or several == 1 else _folder(str(folder / name))
+def _target(folder: OutputFolder | None, name: str, several: int) -> AbstractContextManager[Path | None]:
+    """Where obligations are written: a folder for each theorem and number of replicas, if there are several."""
+    if folder is None:
+        return nullcontext()
+    return (folder if several == 1 else OutputFolder(str(folder.path / name))).opened()

@@ -12,7 +12,6 @@ from model_check.cli.common import (
     ALL_HOLD,
     STOPPED,
     VIOLATED,
-    Output,
     Shown,
     build,
     chosen_properties,
@@ -20,6 +19,7 @@ from model_check.cli.common import (
     shown_options,
 )
 from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
+from model_check.cli.terminal.output import Output
 
 MOST_STEPS = 1_000_000
 MOST_WEIGHT = 1_000_000
@@ -142,7 +142,7 @@ def _progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
     if not shown:
         yield None
         return
-    from model_check.cli.progress import ProgressLine
+    from model_check.cli.terminal.progress import ProgressLine
 
     line = ProgressLine(sys.stderr)
 

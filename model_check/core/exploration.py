@@ -43,6 +43,10 @@ class Limits:
     report_every: float = 0.5
 
 
+INTERRUPTED = "interrupted"
+"""Why an exploration stopped that Ctrl-C stopped."""
+
+
 class CheckpointError(ValueError):
     """A folder that cannot hold this exploration's checkpoints, or whose checkpoint cannot be resumed."""
 
@@ -142,6 +146,13 @@ class Exploration:
     @property
     def violated(self) -> bool:
         return any(verdict.violated for verdict in self.verdicts) or (self.deadlock_is_violation and self.deadlocks > 0)
+
+
+def uninterrupted(result: Exploration) -> Exploration:
+    """The result, unless Ctrl-C has stopped the exploration: then `KeyboardInterrupt`, so that nothing follows."""
+    if result.stopped_because == INTERRUPTED:
+        raise KeyboardInterrupt
+    return result
 
 
 @contextmanager

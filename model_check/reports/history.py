@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from model_check.core.exploration import Exploration, Limits, Progress
+from model_check.core.exploration import Exploration, Limits, Progress, uninterrupted
 from model_check.engines.explorer import explorer
 from model_check.models import MODELS
 from model_check.reports.report import exploration_as_json, violations
@@ -39,7 +39,7 @@ def run_history(report: Callable[[Progress], None] | None = None) -> list[Chapte
         model = MODELS[name].build({})
         question = model.property_named(QUESTION)
         assert question is not None
-        chapters.append(Chapter(name, kafka, explore(model, [question], Limits(report=report))))
+        chapters.append(Chapter(name, kafka, uninterrupted(explore(model, [question], Limits(report=report)))))
     return chapters
 
 

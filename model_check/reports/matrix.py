@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from model_check.core.exploration import Limits, Progress, Trace
+from model_check.core.exploration import Limits, Progress, Trace, uninterrupted
 from model_check.core.model import Model
 from model_check.core.symmetry import Symmetry
 from model_check.engines.explorer import explorer
@@ -168,7 +168,7 @@ def _explored(name: str, before: Row | None, time_limit: float, report: Callable
         properties = [prop for prop in model.properties if prop.kind == "always" and prop.by_default]
         symmetry = Symmetry(model) if model.interchangeable else None
         limits = Limits(stop_at_first=False, max_seconds=time_limit, report=report)
-        result = explorer(symmetry=symmetry)(model, properties, limits)
+        result = uninterrupted(explorer(symmetry=symmetry)(model, properties, limits))
         explored[configuration] = Explored(result.distinct_states, result.depth, result.complete)
         found = {}
         for verdict in result.verdicts:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from model_check.core.exploration import Exploration, Limits, Progress
+from model_check.core.exploration import Exploration, Limits, Progress, uninterrupted
 from model_check.core.symmetry import Symmetry
 from model_check.engines.explorer import explorer
 from model_check.extras import need
@@ -223,7 +223,7 @@ def explore_mutant(
     names = [other for other in (BESIDE.get(name), name) if other]
     model = MODELS["kafka"].build({**bounds, "mutant": ",".join(names)})
     properties = [prop for prop in model.properties if prop.by_default and prop.kind == "always"]
-    return explorer(workers=workers, symmetry=Symmetry(model))(model, properties, Limits(report=report))
+    return uninterrupted(explorer(workers=workers, symmetry=Symmetry(model))(model, properties, Limits(report=report)))
 
 
 def hunts(names: tuple[str, ...], report: Callable[[Progress], None] | None = None) -> Iterator[Hunt]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import z3
 
-from model_check.core.exploration import Limits, Trace
+from model_check.core.exploration import Limits, Trace, uninterrupted
 from model_check.core.model import Model, Property, when
 from model_check.engines.explorer import explorer
 from model_check.traces.encode import trace_as_json
@@ -200,7 +200,7 @@ def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
 
     wanted = Property("Witness", "sometimes", (when(shown, *read),), "the theorem speaks of something")
     engine = "compiled" if theorem.witness.reads else "reference"
-    found = explorer(engine)(model, [wanted], Limits(True, MOST_STATES_TO_WITNESS))
+    found = uninterrupted(explorer(engine)(model, [wanted], Limits(True, MOST_STATES_TO_WITNESS)))
     (verdict,) = found.verdicts
     return (model, verdict.trace) if verdict.trace is not None else None
 

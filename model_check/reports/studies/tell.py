@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from model_check.core.exploration import Exploration, Limits, Progress, Trace, Verdict
+from model_check.core.exploration import Exploration, Limits, Progress, Trace, Verdict, uninterrupted
 from model_check.core.model import Model
 from model_check.core.symmetry import Symmetry
 from model_check.engines.explorer import Explore, explorer
@@ -92,7 +92,7 @@ def _check(
     assert prop is not None, f"{model.name} has no property {invariant}"
     twin = model.property_named(prop.twin) if with_twin and prop.twin else None
     explore = explore or explorer(symmetry=Symmetry(model) if configuration.symmetry else None)
-    return explore(model, [prop] if twin is None else [prop, twin], Limits(report=report))
+    return uninterrupted(explore(model, [prop] if twin is None else [prop, twin], Limits(report=report)))
 
 
 def replay(trace: Trace, model: Model, repaired: Model, invariant: str) -> str:
