@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from model_check.cli.common import ALL_HOLD, VIOLATED, StoppedError, build, model_options, progress
+from model_check.cli.common import ALL_HOLD, MOST_WORKERS, VIOLATED, StoppedError, build, model_options, progress, unknown
 from model_check.cli.terminal.output import Output, OutputFolder
 
 
@@ -20,7 +20,7 @@ def _graph_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--max-states", type=click.IntRange(1), metavar="N", help="Give up, with exit status 3, beyond about N states."
         ),
-        click.option("--workers", type=click.IntRange(1), metavar="N", help="Threads (all cores by default)."),
+        click.option("--workers", type=click.IntRange(1, MOST_WORKERS), metavar="N", help="Threads (all cores by default)."),
     ):
         command = option(command)
     return command
@@ -69,7 +69,7 @@ def graph(
     from model_check.graphs.files import GraphFileError, format_of, most_states, prepare, too_large, write_graph
     from model_check.graphs.graph import GraphError
 
-    built, path = build(model, parameters), Path(out)
+    built, path = build(model, parameters, not quiet), Path(out)
     try:
         chosen = format_of(path, name)
         with _extra(purpose="kspec graph"):
@@ -107,7 +107,7 @@ def stats(
 
     Exit status: 0 described, 2 bad usage, 3 the exploration did not come to an end.
     """
-    built = build(model, parameters)
+    built = build(model, parameters, not quiet)
     libraries = ("scipy", "matplotlib") if plots else ("scipy",)
     with _extra(*libraries, purpose="kspec stats --plots" if plots else "kspec stats"):
         from model_check.graphs.stats import stats_as_json, stats_as_text, stats_of
@@ -159,7 +159,7 @@ def liveness(
     Each property is checked under the fairness that the model declares and its own, unless --weak, --strong or --without
     say otherwise. Exit status: 0 all hold, 1 one is violated, 2 bad usage, 3 the exploration did not come to an end.
     """
-    built = build(model, parameters)
+    built = build(model, parameters, not quiet)
     properties = _chosen_liveness(built, names)
     assumptions = _assumptions(built, weak, strong, without)
     itf_file = Output(itf)
@@ -187,7 +187,8 @@ def _chosen_liveness(model: Any, names: tuple[str, ...]) -> list[Any]:
         raise click.UsageError(f"model {model.name} states no liveness properties")
     for name in names:
         if name not in known:
-            raise click.UsageError(f"model {model.name} has no liveness property {name!r}; it has {', '.join(known)}")
+            complaint = f"model {model.name} has no liveness property {name!r}"
+            raise unknown(complaint, name, known, f"kspec models {model.name}")
     return [prop for prop in model.liveness if not names or prop.name in names]
 
 
@@ -212,7 +213,8 @@ def _assumptions(
     named = [fairness.action for fairness in asked] + [action for action in without if action != "all"]
     for action in named:
         if action not in model.action_names:
-            raise click.UsageError(f"model {model.name} has no action {action!r}; it has {', '.join(model.action_names)}")
+            complaint = f"model {model.name} has no action {action!r}"
+            raise unknown(complaint, action, model.action_names, f"kspec models {model.name}")
         if named.count(action) > 1:
             raise click.UsageError(f"action {action} is named twice by --weak, --strong and --without")
     dropped = {*without, *(model.action_names if "all" in without else ())}

@@ -10,7 +10,17 @@ from typing import Any, NoReturn
 import click
 
 from model_check.cli.check import check
-from model_check.cli.common import ALL_HOLD, BAD_USAGE, STOPPED, VIOLATED, StoppedError, build, model_options, progress
+from model_check.cli.common import (
+    ALL_HOLD,
+    BAD_USAGE,
+    STOPPED,
+    VIOLATED,
+    StoppedError,
+    build,
+    model_options,
+    progress,
+    unknown,
+)
 from model_check.cli.graphs import graph, liveness, stats
 from model_check.cli.mutants import matrix, mutants
 from model_check.cli.prove import prove
@@ -103,7 +113,7 @@ def audit(model: str, states: int, seed: int, parameters: dict[str, Any]) -> int
     """
     from model_check.core.audit import audit as run_audit
 
-    report = run_audit(build(model, parameters), states, seed)
+    report = run_audit(build(model, parameters, shown=True), states, seed)
     click.echo(f"{model}: {report.states:,} reachable states, {report.evaluations:,} evaluations")
     for finding in report.findings:
         click.echo(f"  WRONG  {finding}")
@@ -125,7 +135,7 @@ def study(name: str | None, markdown: bool, folder: str | None, quiet: bool) -> 
 
     known = {study.name: study for study in STUDIES}
     if name is not None and name not in known:
-        raise click.UsageError(f"there is no study {name!r}; studies: {', '.join(known)}")
+        raise unknown(f"there is no study {name!r}", name, known, "kspec study")
     if folder is not None:
         with progress(not quiet) as report, OutputFolder(folder).filled() as unfinished:
             pages = list(write_pages(unfinished, report))

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from model_check.cli.common import ALL_HOLD, VIOLATED, progress
+from model_check.cli.common import ALL_HOLD, VIOLATED, Seconds, progress, unknown
 from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
 from model_check.cli.terminal.output import Output, OutputFolder
 from model_check.extras import MissingExtraError
@@ -33,9 +33,9 @@ def mutants(
     """
     from model_check.reports import mutants as found
 
-    unknown = [name for name in names if name not in found.ALL_MUTANTS]
-    if unknown:
-        raise click.UsageError(f"there is no mutant {unknown[0]!r}; mutants: {', '.join(found.ALL_MUTANTS)}")
+    for name in names:
+        if name not in found.ALL_MUTANTS:
+            raise unknown(f"there is no mutant {name!r}", name, found.ALL_MUTANTS, "kspec models kafka")
     unlisted = [name for name in names or found.ALL_MUTANTS if not found.is_listed(name)]
     if unlisted:
         raise click.UsageError(
@@ -69,7 +69,7 @@ def _hunts_on_spark(names: tuple[str, ...], settings: Any) -> list[Any]:
 
 @click.command()
 @click.option("--release", "releases", multiple=True, metavar="NAME", help="Only this release; may be repeated.")
-@click.option("--time-limit", default=60.0, type=click.FloatRange(0, min_open=True), metavar="S", show_default=True)
+@click.option("--time-limit", default=60.0, type=Seconds(0, min_open=True), metavar="S", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--write", "folder", metavar="DIR", help="Write the matrix, and a page for each release, into this folder.")
 @click.option("--quiet", is_flag=True, help="No progress on standard error.")
@@ -81,9 +81,9 @@ def matrix(releases: tuple[str, ...], time_limit: float, as_json: bool, folder: 
     from model_check.reports import matrix as verdicts
     from model_check.reports.matrix_pages import write_pages
 
-    unknown = [name for name in releases if name not in verdicts.ROWS]
-    if unknown:
-        raise click.UsageError(f"there is no release {unknown[0]!r}; releases: {', '.join(verdicts.ROWS)}")
+    for name in releases:
+        if name not in verdicts.ROWS:
+            raise unknown(f"there is no release {name!r}", name, verdicts.ROWS, "kspec models kafka")
     pages = OutputFolder(folder) if folder is not None else None
     rows: list[Any] = []
     with progress(not quiet) as report:

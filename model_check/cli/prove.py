@@ -11,11 +11,14 @@ from typing import Any, Literal
 
 import click
 
-from model_check.cli.common import ALL_HOLD, STOPPED, VIOLATED
+from model_check.cli.common import ALL_HOLD, MOST_WORKERS, STOPPED, VIOLATED, Seconds, unknown
 from model_check.cli.terminal.output import OutputFolder
+from model_check.cli.terminal.text import filled
 from model_check.extras import MissingExtraError, need
 
 MOST_REPLICAS = 16
+
+LIST = "kspec prove --list"
 
 
 class NumberOfReplicas(click.IntRange):
@@ -38,18 +41,18 @@ class NumberOfReplicas(click.IntRange):
     help="Replicas, 1 to N, or `any` for however many there are.  [default: 3, and any where that is proved; for a"
     " refutation as few as it takes]",
 )
-@click.option("--workers", type=click.IntRange(1, 256), metavar="W", help="Processes (all cores by default).")
+@click.option("--workers", type=click.IntRange(1, MOST_WORKERS), metavar="W", help="Processes (all cores by default).")
 @click.option("--export", metavar="DIR", help="Write each obligation into this folder as SMT-LIB 2.")
 @click.option(
     "--effort",
-    type=click.FloatRange(0, min_open=True),
+    type=Seconds(0, min_open=True),
     metavar="N",
     help="How much Z3 may do for one obligation: N million of its own units, some three of which take a second."
     "  [default: 60; for one that is proved outcome by outcome 240; for runs of one length that refute 4000]",
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(0, min_open=True),
+    type=Seconds(0, min_open=True),
     metavar="S",
     help="Emergency stop: after S seconds the clock stops one question to Z3, and that is reported as no answer."
     "  [default: 600; for runs of one length that refute 7200]",
@@ -64,6 +67,7 @@ class NumberOfReplicas(click.IntRange):
     metavar="N",
     help="Refute by runs from the initial state, of N states or more, and not by where induction fails.",
 )
+@click.option("--list", "listing", is_flag=True, help="Only list the theorems and their mutants.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--quiet", is_flag=True, help="No progress on standard error, no line for each obligation.")
 def prove(
@@ -77,6 +81,7 @@ def prove(
     seed: int,
     mutant: str | None,
     runs_from: int | None,
+    listing: bool,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -96,6 +101,9 @@ def prove(
     from proofs.settings import ProofSettings
     from proofs.theorems import default_effort, default_time_limit
 
+    if listing:
+        _list()
+        return ALL_HOLD
     names = _chosen(theorems, mutant) if runs_from is None else _refutable(theorems, replicas, mutant)
     chosen = jobs(names, replicas, mutant, runs_from)
     folder = OutputFolder(export) if export is not None else None
@@ -140,25 +148,37 @@ def _words(shown: bool) -> Iterator[Callable[[str], None]]:
         line.close()
 
 
+def _list() -> None:
+    """Each theorem, what it says, and its mutants; then the versions that a run refutes."""
+    from proofs.theorems import REFUTABLE, THEOREMS
+
+    for name, theorem in THEOREMS.items():
+        mutants = f"mutants: {', '.join(theorem.mutants) or 'none'}"
+        click.echo("\n".join([name, *filled(theorem.summary, "  "), *filled(mutants, "  ")]))
+    for name, refutable in REFUTABLE.items():
+        if name not in THEOREMS:
+            click.echo("\n".join([name, *filled(f"{refutable.prop}, which a run refutes", "  ")]))
+
+
 def _chosen(theorems: tuple[str, ...], mutant: str | None) -> tuple[str, ...]:
     """The theorems with these names. Without names, all that have the mutant."""
     from proofs.theorems import HOLDING, NAMES, THEOREMS
 
     for name in theorems:
         if name not in NAMES:
-            raise click.UsageError(f"there is no theorem {name!r}; theorems: {', '.join(NAMES)}")
+            raise unknown(f"there is no theorem {name!r}", name, NAMES, LIST)
     if mutant is None:
         return theorems or HOLDING
     for name in theorems:
         known_mutants = tuple(THEOREMS[name].mutants if name in THEOREMS else ())
         if mutant not in known_mutants:
-            raise click.UsageError(f"theorem {name} has no mutant {mutant!r}; it has {', '.join(known_mutants) or 'none'}")
+            raise unknown(f"theorem {name} has no mutant {mutant!r}", mutant, known_mutants, LIST)
     if theorems:
         return theorems
     having = tuple(name for name, known in THEOREMS.items() if mutant in known.mutants and not known.by_outcome)
     if not having:
         names = dict.fromkeys(mutant for known in THEOREMS.values() for mutant in known.mutants)
-        raise click.UsageError(f"no theorem has a mutant {mutant!r}; mutants: {', '.join(names)}")
+        raise unknown(f"no theorem has a mutant {mutant!r}", mutant, names, LIST)
     return having
 
 

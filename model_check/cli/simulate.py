@@ -10,6 +10,7 @@ import click
 
 from model_check.cli.common import (
     ALL_HOLD,
+    MOST_WORKERS,
     STOPPED,
     VIOLATED,
     Shown,
@@ -17,9 +18,11 @@ from model_check.cli.common import (
     chosen_properties,
     model_options,
     shown_options,
+    unknown,
 )
 from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
 from model_check.cli.terminal.output import Output
+from model_check.core.preparation import watched
 
 MOST_STEPS = 1_000_000
 MOST_WEIGHT = 1_000_000
@@ -33,8 +36,8 @@ def _weights(model: Any, given: tuple[str, ...]) -> dict[str, int]:
         if not equals or not (number.isascii() and number.isdigit()) or int(number) > MOST_WEIGHT:
             raise click.UsageError(f"--weight {text}: expected ACTION=W, W a whole number from 0 to {MOST_WEIGHT:,}")
         if name not in model.action_names:
-            names = ", ".join(model.action_names)
-            raise click.UsageError(f"model {model.name} has no action {name!r}; it has {names}")
+            command = f"kspec models {model.name}"
+            raise unknown(f"model {model.name} has no action {name!r}", name, model.action_names, command)
         weights[name] = int(number)
     return weights
 
@@ -61,7 +64,7 @@ def _weights(model: Any, given: tuple[str, ...]) -> dict[str, int]:
     help="Most steps of a walk.",
 )
 @click.option("--engine", type=SWARM_ENGINES, default="compiled", show_default=True, help="Where walks are taken.")
-@click.option("--workers", type=click.IntRange(1, 1024), metavar="W", help="Threads; by default one for each core.")
+@click.option("--workers", type=click.IntRange(1, MOST_WORKERS), metavar="W", help="Threads; by default one for each core.")
 @click.option("--partitions", type=click.IntRange(1), metavar="P", help="Engine spark: tasks (one for each core).")
 @session_options
 @click.option(
@@ -96,7 +99,7 @@ def simulate(
     The same seed gives the same walks, whatever the number of workers, and on Spark too. Exit status: 0 no violation was
     found, 1 a property is violated, 2 bad usage, 3 stopped by Ctrl-C before all walks were taken.
     """
-    built = build(model, parameters)
+    built = build(model, parameters, not shown.quiet)
     properties = chosen_properties(built, names, everything=False)
     weights = _weights(built, given_weights)
     itf_file, mermaid_file = Output(shown.itf), Output(shown.mermaid)
@@ -151,6 +154,7 @@ def _progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
         line.show(f"{progress.walks:,} walks, {progress.steps:,} steps, {rate:,.0f} steps/s")
 
     try:
-        yield report
+        with watched(line.prepare):
+            yield report
     finally:
         line.close()

@@ -7,6 +7,8 @@ from numba import njit
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
 
+from model_check.core.preparation import at_work
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -21,9 +23,12 @@ class _LoadedAlone(FunctionCache):
         """The compiled code of one signature, or None if it is not on disk."""
         rtsys.initialize(target_context)
         load: Any = self._load_overload
+        loaded = None  # and so after a file system error: the function is compiled again
         with self._guard_against_spurious_io_errors():
-            return load(sig, target_context)
-        return None  # a file system error: the function is compiled again
+            loaded = load(sig, target_context)
+        if loaded is None:
+            at_work("compiling the engine's loops, which is kept for the next time")
+        return loaded
 
 
 def kernel(function: Function) -> Function:
