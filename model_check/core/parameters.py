@@ -31,26 +31,26 @@ class Parameter(NamedTuple):
     def option(self) -> str:
         return "--" + self.name.replace("_", "-")
 
-    def checked(self, value: Any) -> Any:
+    def checked(self, value: Any, model: str) -> Any:
         """The value in the form that the model gets; `ParameterError` says what is wrong and what would be right."""
         if self.many:
             values = tuple(value)
             unknown = [choice for choice in values if choice not in (*self.choices, "all")]
             if unknown:
-                raise ParameterError(self._not_among((*self.choices, "all"), unknown[0]))
+                raise ParameterError(self._not_among((*self.choices, "all"), unknown[0], model))
             return self.choices if "all" in values else tuple(choice for choice in self.choices if choice in values)
         if self.listed and value is not None:
             chosen = str(value).split(",")
             unknown = [choice for choice in chosen if choice not in self.choices]
             if unknown:
-                raise ParameterError(self._not_among(self.choices, unknown[0]))
+                raise ParameterError(self._not_among(self.choices, unknown[0], model))
             again = [choice for number, choice in enumerate(chosen) if choice in chosen[:number]]
             if again and not self.repeated:
                 raise ParameterError(f"{self.option} {value}: {again[0]} is named twice")
             return value
         if self.choices:
             if value is not None and value not in self.choices:
-                raise ParameterError(self._not_among(self.choices, value))
+                raise ParameterError(self._not_among(self.choices, value, model))
             return value
         if self.minimum is None:
             return bool(value)
@@ -63,8 +63,8 @@ class Parameter(NamedTuple):
         if self.minimum is not None and value > self.maximum:
             raise ParameterError(f"{self.option} {value}: too large, must be {self.maximum:,} or less")
 
-    def _not_among(self, choices: tuple[str, ...], value: str) -> str:
-        return f"{self.option} {value}: {instead_of(value, choices, '`kspec models MODEL` tells all of them')}"
+    def _not_among(self, choices: tuple[str, ...], value: str, model: str) -> str:
+        return f"{self.option} {value}: {instead_of(value, choices, f'`kspec models {model}` tells all of them')}"
 
     def as_json(self) -> dict[str, Any]:
         kind = "choices" if self.many else "choice" if self.choices else "switch" if self.minimum is None else "integer"
@@ -86,4 +86,4 @@ def resolve(model: str, parameters: tuple[Parameter, ...], given: Mapping[str, A
             option = f"--{name.replace('_', '-')}"
             others = instead_of(option, options, f"`kspec models {model}` tells all of them")
             raise ParameterError(f"model {model} has no parameter {option}; {others}")
-    return {name: parameter.checked(given.get(name, parameter.default)) for name, parameter in known.items()}
+    return {name: parameter.checked(given.get(name, parameter.default), model) for name, parameter in known.items()}

@@ -153,7 +153,8 @@ class Search:
         self.deadlocks = 0
         self.interrupted = False
         self.underway = False
-        """Whether loops are compiled and tables are made, which may take long. Until then Ctrl-C interrupts at once."""
+        """Not so while tables are made and loops are compiled, which may take long: Ctrl-C then interrupts at once."""
+        self._compiled = False
         self._spare = spare_bits(0)
         self._sparse = True
         self._lock = threading.Lock()
@@ -232,6 +233,7 @@ class Search:
 
     def expand_level(self, start: NDArray[np.int64], end: NDArray[np.int64], position: int) -> None:
         """Expand the states of a level from this position on."""
+        self.underway = True
         prefix = np.concatenate([[0], np.cumsum(end - start)]).astype(np.int64)
         total = int(prefix[-1])
         while position < total:
@@ -270,6 +272,7 @@ class Search:
 
     def _expand_block(self, start: NDArray[np.int64], prefix: NDArray[np.int64], begin: int, end: int) -> None:
         """Expand the states at these positions of the level; repeat for those that had to wait for a rule's answer."""
+        self.underway = self._compiled
         listed, use_list = np.empty(0, np.int64), False
         while begin < end:
             chunks = [(low, min(end, low + CHUNK)) for low in range(begin, end, CHUNK)]
@@ -296,7 +299,7 @@ class Search:
             listed, use_list = np.concatenate(waiting), True
             begin, end = 0, listed.size
         self.finish_tests()
-        self.underway = True
+        self.underway = self._compiled = True
         if self._spare != spare_bits(self.store.states):
             self._spare = spare_bits(self.store.states)
             self.change_layout(self.fitting_fields())
@@ -568,7 +571,7 @@ class Search:
         result = self.result
         if self.symmetry is not None and self.orbits is None:  # no two brokers are interchangeable
             result.represented = self.store.states
-        if self.orbits is not None and self.underway:
+        if self.orbits is not None and self._compiled:
             result.represented = sum(self.do_all([partial(self._represented, shard) for shard in range(SHARDS)]))
         totals = [int(level.sum()) for level in self.levels] or [0]
         if self.store.states > totals[-1]:

@@ -190,3 +190,22 @@ def test_ctrl_c_in_a_command_with_several_explorations_ends_it(
     done = command(*arguments, "--quiet")
     assert (done.status, done.stdout, done.stderr) == (3, "", "kspec: interrupted\n")
     assert len(explored) == 1
+
+
+@pytest.mark.parametrize(
+    ("master", "complaint"),
+    [
+        ("nowhere", "--master nowhere: expected local, local[N], local[*], spark://HOST:PORT, k8s://URL or yarn"),
+        ("yarn", "--master yarn: set HADOOP_CONF_DIR or YARN_CONF_DIR to the folder of the cluster's configuration"),
+        ("spark://somewhere:7077", "master spark://somewhere:7077 needs --spill DIR"),
+    ],
+)
+def test_a_wrong_master_of_spark_is_one_line(master: str, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the trace of Java, which is not even started."""
+    pytest.importorskip("pyspark")
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("YARN_CONF_DIR", raising=False)
+    process = started("check", "kip-320", *SMALL, "--engine", "spark", "--master", master, "--quiet")
+    told = told_by(process)
+    assert (process.returncode, told.count("\n")) == (2, 1)
+    assert told.startswith(f"kspec: {complaint}")

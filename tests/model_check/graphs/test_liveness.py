@@ -295,11 +295,11 @@ def test_json_has_the_lasso(command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (("--weak", "Fetch"), "has no action 'Fetch'; it has ControllerElectLeader, "),
+        (("--weak", "Fetch"), "has no action 'Fetch'; did you mean FencedFollowerFetch"),
         (("--weak", f"{FETCH}:all"), "write ACTION or ACTION:each"),
         (("--weak", f"{FETCH}:follower,door"), "ACTION:each, or ACTION:ARGUMENT with any of follower, leader"),
         (("--weak", FETCH, "--without", FETCH), "is named twice"),
-        (("--property", "Progress"), "has no liveness property 'Progress'; it has AnnouncedEpochIsApplied, "),
+        (("--property", "Progress"), "has no liveness property 'Progress'; choose from AnnouncedEpochIsApplied, "),
     ],
 )
 def test_mistakes_are_told_in_a_line(command: Command, arguments: tuple[str, ...], part: str) -> None:
