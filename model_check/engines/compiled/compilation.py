@@ -39,8 +39,9 @@ class _LoadedAlone(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep the compiled code, unless the disk is full: it is compiled again then."""
+        save: Any = super().save_overload
         with suppress(OSError):
-            super().save_overload(sig, data)
+            save(sig, data)
 
 
 def _cache_of(function: Callable[..., Any]) -> Any:
