@@ -23,6 +23,7 @@ from model_check.cli.common import (
     together,
 )
 from model_check.cli.spark import SparkOptions, spark_errors, spark_options, spark_settings
+from model_check.cli.terminal.help import ModelCommand, examples
 from model_check.cli.terminal.output import Output
 from model_check.engines.explorer import DEFAULT_ENGINE, EngineError, explorer
 
@@ -61,7 +62,14 @@ CHECKPOINTS = (
 )
 
 
-@click.command()
+@click.command(
+    cls=ModelCommand,
+    **examples(
+        ("kspec check kip-101 --replicas 2", "Which property fails, and after how many steps"),
+        ("kspec check kip-279 --invariant StrongIsr --itf trace.itf.json", "One property; its counterexample as a file"),
+        ("kspec check kafka --release 4.4 --fencings 1 --symmetry", "Brokers and controller of a release"),
+    ),
+)
 @click.argument("model", metavar="MODEL")
 @click.option("--invariant", "names", multiple=True, metavar="NAME", help="Check this property; may be repeated.")
 @click.option(

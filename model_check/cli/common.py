@@ -116,7 +116,8 @@ def unknown(complaint: str, name: str, known: Collection[str], command: str) -> 
     return click.UsageError(f"{complaint}; {instead_of(name, known, f'`{command}` tells all of them')}")
 
 
-def _entry(name: str) -> ModelEntry:
+def entry_named(name: str) -> ModelEntry:
+    """The model with this name; an unknown name is bad usage."""
     if name not in MODELS:
         raise unknown(f"there is no model {name!r}", name, MODELS, "kspec models")
     return MODELS[name]
@@ -130,7 +131,7 @@ def build(name: str, parameters: dict[str, Any], shown: bool, deadline: "Deadlin
     given = {option: value for option, value in parameters.items() if value not in (None, ())}
     try:
         with progress(shown, deadline):
-            return _entry(name).build(given)
+            return entry_named(name).build(given)
     except ParameterError as error:
         raise click.UsageError(str(error)) from error
     except ModelSizeError as error:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from model_check.cli.common import ALL_HOLD, MOST_WORKERS, VIOLATED, StoppedError, build, model_options, progress, unknown
+from model_check.cli.terminal.help import ModelCommand
 from model_check.cli.terminal.output import Output, OutputFolder
 
 
@@ -48,7 +49,7 @@ def _graph(model: Any, workers: int | None, max_states: int | None, quiet: bool)
         return state_graph(model, workers, max_states, report)
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", metavar="MODEL")
 @click.option("--out", required=True, metavar="FILE", help="FILE.parquet (a folder), FILE.graphml or FILE.dot.")
 @click.option("--format", "name", metavar="NAME", help="parquet, graphml or dot, whatever FILE ends with.")
@@ -87,7 +88,7 @@ def graph(
     return ALL_HOLD
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", metavar="MODEL")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--plots", metavar="DIR", help="Draw plots into this folder.")
@@ -125,7 +126,7 @@ def stats(
     return ALL_HOLD
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", metavar="MODEL")
 @click.option("--property", "names", multiple=True, metavar="NAME", help="Check this property; may be repeated.")
 @click.option(

@@ -22,13 +22,14 @@ from model_check.cli.common import (
     unknown,
 )
 from model_check.cli.graphs import graph, liveness, stats
+from model_check.cli.models import models
 from model_check.cli.mutants import matrix, mutants
 from model_check.cli.prove import prove
 from model_check.cli.simulate import simulate
 from model_check.cli.spark import cover
+from model_check.cli.terminal.help import ModelCommand
 from model_check.cli.terminal.output import OutputFolder
 from model_check.cli.terminal.streams import Commands, end
-from model_check.models import MODELS
 from model_check.version import VERSION
 
 
@@ -64,42 +65,7 @@ def cli() -> None:
     """
 
 
-@cli.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def models(as_json: bool) -> None:
-    """List the models, their parameters with defaults, and the quirks that --repair repairs."""
-    if as_json:
-        described = [
-            {
-                "name": entry.name,
-                "summary": entry.summary,
-                "parameters": [parameter.as_json() for parameter in entry.parameters],
-                "properties": [
-                    {"name": prop.name, "kind": prop.kind, "meaning": prop.meaning, "by_default": prop.by_default}
-                    for prop in entry.build({}).properties
-                ],
-                "fairness": [fairness._asdict() for fairness in entry.build({}).fairness],
-                "liveness": [
-                    {"name": prop.name, "kind": prop.kind, "meaning": prop.meaning} for prop in entry.build({}).liveness
-                ],
-                "quirks": dict(entry.quirks),
-            }
-            for entry in MODELS.values()
-        ]
-        click.echo(json.dumps({"version": VERSION, "models": described}))
-        return
-    for entry in MODELS.values():
-        click.echo(f"{entry.name}\n  {entry.summary}")
-        for parameter in entry.parameters:
-            default = " ".join(parameter.default) if parameter.many else parameter.default
-            shown = f"[{default}]" if default not in (None, False, "") else ""
-            click.echo(f"    {parameter.option:<14} {shown:<12} {parameter.meaning}")
-            for choice in parameter.choices if parameter.many else ():
-                click.echo(f"{'':31}{choice}: {entry.quirks[choice]}")
-        click.echo()
-
-
-@cli.command()
+@cli.command(cls=ModelCommand)
 @click.argument("model", metavar="MODEL")
 @click.option(
     "--states", default=300, type=click.IntRange(1), show_default=True, metavar="N", help="Reachable states to try."
@@ -165,5 +131,5 @@ def history(traces: bool, as_json: bool, quiet: bool) -> None:
     click.echo(json.dumps(history_as_json(chapters)) if as_json else history_as_text(chapters, traces))
 
 
-for command in (check, simulate, graph, stats, liveness, cover, mutants, matrix, prove):
+for command in (models, check, simulate, graph, stats, liveness, cover, mutants, matrix, prove):
     cli.add_command(command)

@@ -13,8 +13,8 @@ import click
 
 from model_check.cli.common import ALL_HOLD, MOST_WORKERS, STOPPED, VIOLATED, Seconds, unknown
 from model_check.cli.terminal.output import OutputFolder
-from model_check.cli.terminal.text import filled
 from model_check.extras import MissingExtraError, need
+from model_check.traces.text import filled
 
 MOST_REPLICAS = 16
 

@@ -21,6 +21,7 @@ from model_check.cli.common import (
     unknown,
 )
 from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
+from model_check.cli.terminal.help import ModelCommand
 from model_check.cli.terminal.output import Output
 from model_check.core.preparation import watched
 
@@ -42,7 +43,7 @@ def _weights(model: Any, given: tuple[str, ...]) -> dict[str, int]:
     return weights
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", metavar="MODEL")
 @click.option(
     "--seed", default=1, show_default=True, type=click.IntRange(0, (1 << 64) - 1), metavar="S", help="Of the random choices."

@@ -10,6 +10,9 @@ from contextvars import ContextVar
 Watch = Callable[[str], None]
 """Called with what is being done. It may raise an exception to end the work."""
 
+COMPILING = "compiling the engine's loops, once for all"
+"""The one kind of work that takes long without being called again."""
+
 _watch: ContextVar[Watch | None] = ContextVar("_watch", default=None)
 
 

@@ -18,7 +18,7 @@ from model_check.core.exploration import Limits, Trace, uninterrupted
 from model_check.core.model import Model, Property, when
 from model_check.engines.explorer import explorer
 from model_check.traces.encode import trace_as_json
-from model_check.traces.render import trace_table
+from model_check.traces.render import length_in_words, trace_table
 from proofs.commands.choice import obligations_of, proof_of
 from proofs.induction.claims import Obligation, Status, gravest
 from proofs.induction.invariant import Theorem
@@ -122,7 +122,7 @@ class Outcome:
             lines.append(f"  {THEOREMS[self.settings.theorem].summary}")
         if self.witness is not None:
             _, trace = self.witness
-            lines.append(f"  witness: a run of {len(trace)} states; what it ends in is what the theorem speaks of")
+            lines.append(f"  witness: a run of {length_in_words(trace)}; what it ends in is what the theorem speaks of")
         first = next((o for o in self.obligations if o.status == "refuted"), None)
         if self.counterexample is not None and first is not None:
             shown = f"{first.action}: {self.counterexample.broken} breaks; {self.reachability}"

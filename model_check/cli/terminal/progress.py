@@ -6,6 +6,7 @@ from typing import TextIO
 from rich.console import Console
 
 from model_check.core.exploration import Progress
+from model_check.core.preparation import COMPILING
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -19,7 +20,8 @@ class ProgressLine:
     def __init__(self, stream: TextIO) -> None:
         self.console = Console(file=stream)
         self.status = self.console.status("starting") if self.console.is_terminal else None
-        self.began = self.last_line = self._told = time.monotonic()
+        self.last_line = self._since = self._told = time.monotonic()
+        self._doing = ""
         self._before: Progress | None = None
 
     def report(self, progress: Progress) -> None:
@@ -37,9 +39,13 @@ class ProgressLine:
     def prepare(self, doing: str) -> None:
         """Show what is done before anything can be explored. It may be called often."""
         now = time.monotonic()
-        if now - self._told >= SECONDS_UNTIL_TOLD:
+        if doing != self._doing:
+            self._doing, self._since = doing, now
+        if doing == COMPILING:
+            self.show(doing)
+        elif now - max(self._told, self._since) >= SECONDS_UNTIL_TOLD:
             self._told = now
-            self.show(f"{doing} ({now - self.began:.0f} s)")
+            self.show(f"{doing} ({now - self._since:.0f} s)")
 
     def show(self, text: str) -> None:
         """Show a line, if it is time for one."""

@@ -14,7 +14,7 @@ from numba import config, njit
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
 
-from model_check.core.preparation import at_work
+from model_check.core.preparation import COMPILING, at_work
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -34,7 +34,7 @@ class _LoadedAlone(FunctionCache):
         with self._guard_against_spurious_io_errors():
             loaded = load(sig, target_context)
         if loaded is None:
-            at_work("compiling the engine's loops, which is kept for the next time")
+            at_work(COMPILING)
         return loaded
 
     def save_overload(self, sig: Any, data: Any) -> None:

@@ -42,7 +42,7 @@ def test_a_model_that_holds_ends_with_0_and_says_so() -> None:
 def test_a_violation_ends_with_1_and_shows_the_shortest_run() -> None:
     done = kspec("check", "truncate-to-hw", *SMALL, "--invariant", "StrongIsr")
     assert done.returncode == 1
-    assert "Shortest run that violates StrongIsr (10 states)" in done.stdout
+    assert "Shortest run that violates StrongIsr (9 steps)" in done.stdout
     assert "high watermark  0 -> 1" in done.stdout
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from numba.core import caching, config
 
-from model_check.core.preparation import watched
+from model_check.core.preparation import COMPILING, watched
 from model_check.engines.compiled.compilation import kernel
 
 
@@ -33,7 +33,7 @@ def test_without_a_folder_of_its_own_compiled_code_is_kept_in_a_temporary_one(no
     (folder,) = no_folder.iterdir()
     assert folder.stat().st_mode & 0o777 == 0o700
     assert list(folder.rglob("*.nbc"))
-    assert doing == ["compiling the engine's loops, which is kept for the next time"]
+    assert doing == [COMPILING]
     with watched(doing.append):
         assert kernel(double)(21) == 42
     assert len(doing) == 1, "what was compiled is loaded"
