@@ -18,6 +18,7 @@ from model_check.cli.common import (
     build,
     chosen_properties,
     model_options,
+    only_one_on_standard_output,
     progress,
     shown_options,
     together,
@@ -104,6 +105,7 @@ def check(
     from model_check.traces.itf import as_itf
     from model_check.traces.mermaid import sequence_diagram
 
+    only_one_on_standard_output(shown.as_json, itf=shown.itf, mermaid=shown.mermaid)
     deadline = Deadline(extent.time_limit)
     built = build(model, parameters, not shown.quiet, deadline)
     properties = chosen_properties(built, names, extent.everything)

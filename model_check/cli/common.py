@@ -139,6 +139,13 @@ def build(name: str, parameters: dict[str, Any], shown: bool, deadline: "Deadlin
         raise click.UsageError(f"{error}; choose less than {', '.join(raised)}") from error
 
 
+def only_one_on_standard_output(as_json: bool, **files: str | None) -> None:
+    """Refuse two outputs that would both go to standard output, where nobody could tell them apart."""
+    chosen = ["--json"] * as_json + [f"--{name} -" for name, file in files.items() if file == "-"]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{chosen[0]} and {chosen[1]} both write to standard output; leave one of them out")
+
+
 class Deadline:
     """The end of a command's time limit. The limit begins here, so that building a model counts as well."""
 

@@ -8,7 +8,17 @@ from typing import Any
 
 import click
 
-from model_check.cli.common import ALL_HOLD, MOST_WORKERS, VIOLATED, StoppedError, build, model_options, progress, unknown
+from model_check.cli.common import (
+    ALL_HOLD,
+    MOST_WORKERS,
+    VIOLATED,
+    StoppedError,
+    build,
+    model_options,
+    only_one_on_standard_output,
+    progress,
+    unknown,
+)
 from model_check.cli.terminal.help import ModelCommand
 from model_check.cli.terminal.output import Output, OutputFolder
 
@@ -160,6 +170,7 @@ def liveness(
     Each property is checked under the fairness that the model declares and its own, unless --weak, --strong or --without
     say otherwise. Exit status: 0 all hold, 1 one is violated, 2 bad usage, 3 the exploration did not come to an end.
     """
+    only_one_on_standard_output(as_json, itf=itf)
     built = build(model, parameters, not quiet)
     properties = _chosen_liveness(built, names)
     assumptions = _assumptions(built, weak, strong, without)

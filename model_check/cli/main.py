@@ -30,6 +30,7 @@ from model_check.cli.spark import cover
 from model_check.cli.terminal.help import ModelCommand
 from model_check.cli.terminal.output import OutputFolder
 from model_check.cli.terminal.streams import Commands, end
+from model_check.traces.text import filled, row
 from model_check.version import VERSION
 
 
@@ -82,9 +83,9 @@ def audit(model: str, states: int, seed: int, parameters: dict[str, Any]) -> int
     report = run_audit(build(model, parameters, shown=True), states, seed)
     click.echo(f"{model}: {report.states:,} reachable states, {report.evaluations:,} evaluations")
     for finding in report.findings:
-        click.echo(f"  WRONG  {finding}")
+        click.echo("\n".join(filled(f"WRONG  {finding}", " " * 9, "  ")))
     for note in report.unused_reads:
-        click.echo(f"  unused {note}")
+        click.echo("\n".join(filled(f"unused {note}", " " * 9, "  ")))
     click.echo("  every action reads and writes what it declares" if not report.findings else "")
     return VIOLATED if report.findings else ALL_HOLD
 
@@ -110,7 +111,7 @@ def study(name: str | None, markdown: bool, folder: str | None, quiet: bool) -> 
     elif name is None:
         width = max(map(len, known))
         for entry in STUDIES:
-            click.echo(f"{entry.name:<{width}}  {entry.summary} ({entry.reference})")
+            click.echo("\n".join(row(entry.name, f"{entry.summary} ({entry.reference})", width + 2)))
         click.echo("\n`kspec study NAME` tells one.")
     else:
         with progress(not quiet) as report:

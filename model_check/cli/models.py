@@ -73,7 +73,7 @@ def _told(entry: ModelEntry) -> Iterator[str]:
     built = entry.build({})
     yield entry.name
     yield from filled(entry.summary, "  ")
-    yield from _table("Parameters", {one.option: explained(one, (entry.name,)) for one in entry.parameters})
+    yield from _table("Parameters", dict(_parameters(entry)))
     yield from _table("Quirks, which --repair repairs", entry.quirks)
     yield from _table("Actions", {name: ", ".join(arguments) for name, arguments in _actions(built).items()})
     yield from _table(
@@ -82,6 +82,14 @@ def _told(entry: ModelEntry) -> Iterator[str]:
     )
     yield from _table("Liveness properties, for `kspec liveness`", {prop.name: prop.meaning for prop in built.liveness})
     yield from _table("Mutants, for --mutant", _mutants(entry))
+
+
+def _parameters(entry: ModelEntry) -> Iterator[tuple[str, str]]:
+    """Each parameter with all its choices; mutants have a table of their own."""
+    for one in entry.parameters:
+        of_its_own = one.name in ("mutant", "repair") and len(one.choices) > 1
+        known = one._replace(choices=()) if of_its_own else one
+        yield one.option, f"{explained(known, (entry.name,), len(one.choices) + 1)}{'; see below' if of_its_own else ''}"
 
 
 def _table(title: str, rows: Any) -> Iterator[str]:

@@ -27,9 +27,9 @@ def mutants(
     conf: tuple[str, ...],
     quiet: bool,
 ) -> int:
-    """Weaken each rule of broker and controller, or those NAMED, and see which property of model kafka dies of it.
+    """Weaken each rule of broker and controller, or those NAMED, and see which property of model kafka catches it.
 
-    Exit status: 0 if every mutant dies that is not known to survive, 1 if not.
+    Exit status: 0 if every mutant is caught that is not known to get through, 1 if not.
     """
     from model_check.reports import mutants as found
 
@@ -39,7 +39,7 @@ def mutants(
     unlisted = [name for name in names or found.ALL_MUTANTS if not found.is_listed(name)]
     if unlisted:
         raise click.UsageError(
-            f"nothing says where mutant {unlisted[0]!r} dies: add it to HUNTS, PROMISES or SURVIVORS"
+            f"nothing says where mutant {unlisted[0]!r} is caught: add it to HUNTS, PROMISES or SURVIVORS"
             " in model_check/reports/mutants.py"
         )
     page = Output(file)
@@ -56,7 +56,7 @@ def mutants(
     if as_json:
         click.echo(json.dumps(found.as_json(done)))
     else:
-        click.echo(f"  {sum(entry.killed for entry in done)} of {len(done)} die")
+        click.echo(f"  {sum(entry.killed for entry in done)} of {len(done)} are caught")
     page.write(found.as_markdown(done))
     return ALL_HOLD if all(entry.killed or entry.survives_because for entry in done) else VIOLATED
 

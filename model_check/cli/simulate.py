@@ -17,6 +17,7 @@ from model_check.cli.common import (
     build,
     chosen_properties,
     model_options,
+    only_one_on_standard_output,
     shown_options,
     unknown,
 )
@@ -100,6 +101,7 @@ def simulate(
     The same seed gives the same walks, whatever the number of workers, and on Spark too. Exit status: 0 no violation was
     found, 1 a property is violated, 2 bad usage, 3 stopped by Ctrl-C before all walks were taken.
     """
+    only_one_on_standard_output(shown.as_json, itf=shown.itf, mermaid=shown.mermaid)
     built = build(model, parameters, not shown.quiet)
     properties = chosen_properties(built, names, everything=False)
     weights = _weights(built, given_weights)

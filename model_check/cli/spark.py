@@ -14,7 +14,10 @@ from model_check.cli.terminal.output import OutputFolder
 def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Where Spark runs."""
     conf = click.option(
-        "--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark by its own name; may be repeated."
+        "--conf",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Engine spark: a setting of Spark by its own name; may be repeated.",
     )
     return click.option("--master", metavar="URL", help="Engine spark: Spark's master.  [default: local[*]]")(conf(command))
 

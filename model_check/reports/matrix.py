@@ -16,6 +16,7 @@ from model_check.engines.explorer import explorer
 from model_check.models import MODELS
 from model_check.models.kafka.settings import controller_of, releases_of
 from model_check.traces.retrace import retrace
+from model_check.traces.text import row
 from spec.mutation import names_of_rules
 from spec.releases.broker import BROKER_RELEASES
 
@@ -221,14 +222,14 @@ def explored_in_words(explored: Explored) -> str:
 
 
 def line(entry: Row) -> str:
-    """A release in one line: what is violated."""
+    """A release in one line, or a few if the terminal is narrow: what is violated, and after how many steps."""
     if entry.same_as:
         return f"  {entry.name:<18} as {entry.same_as}: no rule differs"
     verdicts = {name: entry.verdict(name) for name in entry.properties}
     broken = [f"{name} ({cell.run.steps})" for name, cell in verdicts.items() if cell and cell.run is not None]
     still_open = [name for name, cell in verdicts.items() if cell and cell.holds is None]
     told = ", ".join(broken) or ("nothing found" if still_open else "all hold")
-    return f"  {entry.name:<18} {told}{'; the rest is open' if still_open else ''}"
+    return "\n".join(row(f"  {entry.name}", f"{told}{'; the rest is open' if still_open else ''}", 21))
 
 
 def as_json(done: list[Row]) -> dict[str, Any]:

@@ -30,14 +30,14 @@ def kinds() -> list[Kind]:
     ]
 
 
-def explained(parameter: Parameter, models: tuple[str, ...]) -> str:
-    """What a parameter means, its choices, its default, and who has it if not all models do."""
+def explained(parameter: Parameter, models: tuple[str, ...], few: int = FEW) -> str:
+    """What a parameter means, its choices if they are few, its default, and who has it if not all models do."""
     having = [name for name in models if parameter.name in {one.name for one in MODELS[name].parameters}]
     words = parameter.meaning
     choices = (*parameter.choices, "all") if parameter.many else parameter.choices
     if choices:
-        many = f"one of {len(choices)}, see `kspec models {models[0]}`"
-        words += f": {', '.join(choices)}" if len(choices) <= FEW else f": {many}"
+        many = f"one of {len(choices)} that `kspec models {models[0]}` lists"
+        words += f": {', '.join(choices)}" if len(choices) <= few else f": {many}"
     remarks = [] if len(having) == len(models) else [f"only {', '.join(having)}"]
     defaults = {str(one.default): name for name in having for one in MODELS[name].parameters if one.name == parameter.name}
     shown = [default for default in defaults if default not in ("None", "False", "()")]
@@ -52,19 +52,25 @@ class ModelCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options, then those of each kind of model."""
         names = {parameter.name for kind in kinds() for parameter in kind.parameters}
-        own = [param for param in self.get_params(ctx) if param.name not in names]
-        spark = [param for param in own if (getattr(param, "help", "") or "").startswith(SPARK)]
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        own = [param for param in options if param.name not in names]
+        spark = [param for param in own if (param.help or "").startswith(SPARK)]
         for title, params in (("Options", [param for param in own if param not in spark]), ("Engine spark", spark)):
             records = [record for param in params if (record := param.get_help_record(ctx)) is not None]
             if records:
                 with formatter.section(title):
-                    formatter.write_dl([(option, words.removeprefix(SPARK)) for option, words in records])
+                    formatter.write_dl([(option, _without_prefix(words)) for option, words in records])
         for kind in kinds():
             with formatter.section(f"Parameters of {', '.join(kind.models)}"):
                 formatter.write_dl([(_option(one), explained(one, kind.models)) for one in kind.parameters])
 
 
 SPARK = "Engine spark: "
+
+
+def _without_prefix(words: str) -> str:
+    rest = words.removeprefix(SPARK)
+    return rest[0].upper() + rest[1:]
 
 
 def _option(parameter: Parameter) -> str:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,10 +13,13 @@ from typing import Any
 import itf_py
 import pytest
 
+from model_check import extras
 from model_check.cli.common import Deadline
+from model_check.extras import MEGABYTES, install
 from model_check.models import MODELS
 from spec.published.mutants import ISR_MUTANTS, MUTANTS
 from tests.model_check.commands import Command
+from tests.places import REPOSITORY
 
 EMERGENCY_S = 900.0
 """When a process that should have ended long ago is given up, and the test fails."""
@@ -176,8 +181,17 @@ def test_a_library_that_is_missing_is_named_in_one_line(arguments: str, needs: s
     lacking = "import sys; sys.modules.update(dict.fromkeys(['pyarrow', 'pyspark', 'scipy', 'z3']))"
     command = [sys.executable, "-c", f"{lacking}; from model_check.cli.main import main; main()", *arguments.split()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=EMERGENCY_S, check=False, cwd=tmp_path)
-    sentence = f"kspec: {needs}; install it with: pip install 'kafka-replication-spec[{extra}]'\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(f"kspec: {needs}; install it ({MEGABYTES[extra]} MB) with: ")
+    assert done.stderr.endswith(f"{sys.executable} -m pip install -e {shlex.quote(f'{REPOSITORY}[{extra}]')}\n")
+
+
+def test_the_command_for_an_extra_works_in_the_folder_that_the_user_is_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setattr(sys, "executable", str(REPOSITORY / ".venv" / "bin" / "python"))
+    assert install("graph") == ".venv/bin/python -m pip install -e '.[graph]'"
+    monkeypatch.setattr(extras, "__file__", "/usr/lib/python3/site-packages/model_check/extras.py")
+    assert install("graph") == ".venv/bin/python -m pip install 'kafka-replication-spec[graph]'"
 
 
 def test_deadlock_counts_as_violation_on_request() -> None:
@@ -231,6 +245,11 @@ def test_deadlock_counts_as_violation_on_request() -> None:
         (["check", "kafka", "--mutant", "admit-anybody,admit-anybody"], "admit-anybody is named twice"),
         (["matrix", "--time-limit", "nan"], "nan is not a number that time can reach"),
         (["prove", "--effort", "nan"], "nan is not a number that time can reach"),
+        (["check", "kip-320", "--json", "--itf", "-"], "--json and --itf - both write to standard output; leave one"),
+        (["check", "kip-320", "--mermaid", "-", "--itf", "-"], "--itf - and --mermaid - both write to standard output"),
+        (["simulate", "kip-320", "--json", "--mermaid", "-"], "--json and --mermaid - both write to standard output"),
+        (["liveness", "kip-320", "--json", "--itf", "-"], "--json and --itf - both write to standard output"),
+        (["models", "kip-32"], "there is no model 'kip-32'; did you mean kip-320"),
         (["check", "kip-320", "--speed", "9"], "No such option '--speed'"),
         (["check"], "Missing argument 'MODEL'"),
         (["prove-it"], "No such command 'prove-it'"),
@@ -317,7 +336,60 @@ def test_models_lists_parameters_and_defaults() -> None:
     assert parameters["max-epoch"] == 2
     assert {prop["name"] for prop in listed[4]["properties"]} >= {"TypeOk", "WeakIsr", "StrongIsr", "CommittedOnNextLeader"}
     text = kspec("models").stdout
-    assert all(f"\n  {model['summary']}\n" in text for model in listed)
+    assert all(f"{model['name']} {model['summary']}" in " ".join(text.split()) for model in listed)
+
+
+def test_models_tells_all_of_one_model(command: Command) -> None:
+    entry = MODELS["kafka"]
+    told = command("models", "kafka").stdout
+    (described,) = kspec_json("models", "kafka")["models"]
+    names = {parameter.option for parameter in entry.parameters} | set(described["actions"]) | set(described["mutants"])
+    names |= {prop["name"] for prop in (*described["properties"], *described["liveness"])}
+    assert {name for name in names if f"\n  {name}" not in told} == set()
+    mutant = next(parameter for parameter in entry.parameters if parameter.name == "mutant")
+    assert tuple(described["mutants"]) == mutant.choices
+    assert "4.4" in told, "all releases are told"
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("model", ["kip-279", "kafka"])
+def test_tables_fit_the_terminal(columns: int, model: str, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    small = ("--replicas", "2", "--max-epoch", "1") if model == "kip-279" else ("--brokers", "2", "--elections", "0")
+    for arguments in (
+        ("models",),
+        ("models", model),
+        ("check", model, *small, "--all", "--quiet"),
+        ("study",),
+        ("check", "-h"),
+    ):
+        printed = command(*arguments).stdout
+        assert max(map(len, printed.splitlines())) <= columns, arguments
+
+
+def test_help_lists_parameters_by_kind_of_model_with_their_defaults(command: Command) -> None:
+    told = command("check", "--help").stdout
+    kinds = [line for line in told.splitlines() if line.startswith("Parameters of ")]
+    assert kinds == [
+        "Parameters of truncate-to-hw, kip-101, kip-279, kip-320-first-try, kip-320:",
+        "Parameters of async-isr:",
+        "Parameters of kafka:",
+        "Parameters of messages:",
+    ]
+    for name, entry in MODELS.items():
+        (section,) = [part for part in told.split("\nParameters of ") if name in part.split(":")[0].split(", ")]
+        assert {one.option for one in entry.parameters} <= set(re.findall(r"^  (--[\w-]+)", section, re.MULTILINE))
+    assert "[default: 3]" in told
+    assert "Engine spark:" in told
+
+
+def test_the_examples_of_the_help_run(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = command("check", "--help").stdout
+    examples = re.findall(r"^ +kspec (check .*)$", told, re.MULTILINE)
+    assert len(examples) == 3
+    monkeypatch.chdir(tmp_path)
+    for example in examples:
+        assert command(*example.split(), "--quiet", "--max-states", "2000").status in (0, 1, 3), example
 
 
 def test_itf_trace_loads_with_the_formats_own_library(tmp_path: Path) -> None:
