@@ -90,8 +90,7 @@ def told_by(command: str) -> tuple[str, int]:
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [sys.executable, "-c", RUN, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
             check=False,
             cwd=folder,
