@@ -165,7 +165,7 @@ def liveness(
     quiet: bool,
     parameters: dict[str, Any],
 ) -> int:
-    """Check what MODEL promises for runs without end, if some actions are fair.
+    """Check the liveness properties of MODEL: what happens eventually in infinite runs, if some actions are fair.
 
     Each property is checked under the fairness that the model declares and its own, unless --weak, --strong or --without
     say otherwise. Exit status: 0 all hold, 1 one is violated, 2 bad usage, 3 the exploration did not come to an end.

@@ -50,7 +50,7 @@ PARAMETERS = (
     ),
     Parameter("isr_shrinks", 0, "how many times a leader may find a follower too slow", minimum=0),
     Parameter("fencings", 0, "how many times the session of a running broker may end", minimum=0),
-    Parameter("clean_shutdowns", 0, "how many times a broker may be stopped cleanly", minimum=0),
+    Parameter("clean_shutdowns", 0, "how many times a broker may shut down cleanly", minimum=0),
     Parameter(
         "unclean_shutdowns",
         0,
@@ -67,7 +67,10 @@ PARAMETERS = (
         minimum=0,
     ),
     Parameter(
-        "late_fetches", 0, "how many fetches may be late: their sender or leader changes while they are under way", minimum=0
+        "late_fetches",
+        0,
+        "how many fetches may be delayed: their sender or leader changes while they are under way",
+        minimum=0,
     ),
     Parameter("retries", 0, "how many times an idempotent producer's request may arrive again", minimum=0),
     Parameter("unclean", False, "unclean.leader.election.enable"),
