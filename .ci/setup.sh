@@ -43,7 +43,9 @@ set_up() { # $1: what to install, "." with or without extras
     if [ ! -f "$stamp" ] || [ pyproject.toml -nt "$stamp" ]; then
         say "Installing $1 ..."
         if ! .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable "$1" >.venv/pip.log 2>&1; then
-            say "Cannot install $1: $(grep '^ERROR' .venv/pip.log | tail -n 1 | cut -c 1-200) (all that pip says is in .venv/pip.log)"
+            why=$(grep '^ *ERROR' .venv/pip.log | tail -n 1) # pip indents what its own pip says
+            say "Cannot install $1: $(printf '%s' "${why:-$(tail -n 1 .venv/pip.log)}" | sed 's/^ *//' | cut -c 1-200)" \
+                "(all that pip says is in .venv/pip.log)"
             exit 2
         fi
         touch "$stamp"

@@ -5,12 +5,15 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
+
 from tests.places import REPOSITORY
 
 
 def set_up(folder: Path, *path: Path) -> subprocess.CompletedProcess[str]:
     """What `./run` does first, in this folder. Programs in the folders `path` are found first."""
-    (folder / "pyproject.toml").touch()
+    if not (folder / "pyproject.toml").exists():  # a newer one is installed again
+        (folder / "pyproject.toml").touch()
     script = f". {REPOSITORY}/.ci/setup.sh; set_up ."
     environment = {**os.environ, "PATH": ":".join([*map(str, path), os.environ["PATH"]]), "PYTHON": ""}
     return subprocess.run(["sh", "-euc", script], cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -22,8 +25,11 @@ def program(path: Path, script: str) -> None:
     path.chmod(0o755)
 
 
-def test_a_failure_of_pip_is_one_line(tmp_path: Path) -> None:
-    told = "echo Looking; echo 'WARNING: Retrying' >&2; echo 'ERROR: No matching distribution found for numba' >&2; exit 1"
+@pytest.mark.parametrize("indent", ["", "      "])
+def test_a_failure_of_pip_is_one_line(indent: str, tmp_path: Path) -> None:
+    """Also one of the pip that pip starts, whose lines are indented."""
+    error = f"{indent}ERROR: No matching distribution found for numba"
+    told = f"echo Looking; echo 'WARNING: Retrying' >&2; echo '{error}' >&2; echo 'note: this is pip' >&2; exit 1"
     program(tmp_path / ".venv" / "bin" / "python", told)
     done = set_up(tmp_path)
     installing, complaint = done.stderr.splitlines()
@@ -33,6 +39,11 @@ def test_a_failure_of_pip_is_one_line(tmp_path: Path) -> None:
     )
     assert "Retrying" in (tmp_path / ".venv" / "pip.log").read_text()
     assert set_up(tmp_path).returncode == 2, "what is not installed is installed by the next call"
+
+
+def test_a_failure_of_pip_without_an_error_is_told_by_its_last_line(tmp_path: Path) -> None:
+    program(tmp_path / ".venv" / "bin" / "python", "echo Killed; exit 137")
+    assert "Cannot install .: Killed (all" in set_up(tmp_path).stderr
 
 
 def test_what_is_installed_is_not_installed_again(tmp_path: Path) -> None:
