@@ -30,6 +30,10 @@ make_venv() { # a bare Debian or Ubuntu has python3 without the part of it that 
 }
 
 set_up() { # $1: what to install, "." with or without extras
+    if [ ! -w . ] && [ ! -x .venv/bin/kspec ]; then
+        say "Cannot write into $PWD, where .venv is made: copy the repository to a folder of yours, or install it with pip"
+        exit 2
+    fi
     stamp=.venv/.installed-$(printf '%s' "$1" | tr -c 'a-z\n' '_')
     if [ ! -x .venv/bin/python ]; then
         python=$(find_python) || exit 2
@@ -38,7 +42,12 @@ set_up() { # $1: what to install, "." with or without extras
     fi
     if [ ! -f "$stamp" ] || [ pyproject.toml -nt "$stamp" ]; then
         say "Installing $1 ..."
-        .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable "$1" >&2
+        if ! .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable "$1" >.venv/pip.log 2>&1; then
+            why=$(grep '^ *ERROR' .venv/pip.log | tail -n 1) # pip indents what its own pip says
+            say "Cannot install $1: $(printf '%s' "${why:-$(tail -n 1 .venv/pip.log)}" | sed 's/^ *//' | cut -c 1-200)" \
+                "(all that pip says is in .venv/pip.log)"
+            exit 2
+        fi
         touch "$stamp"
     fi
 }

@@ -1,6 +1,13 @@
 """Libraries that only some commands need: they come with an extra of the distribution."""
 
+import shlex
+import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
+from pathlib import Path
+
+MEGABYTES: Mapping[str, int] = {"graph": 400, "prove": 110, "spark": 770}
+"""What the libraries of an extra take on disk, about."""
 
 
 class MissingExtraError(RuntimeError):
@@ -12,5 +19,21 @@ def need(libraries: tuple[str, ...], purpose: str, extra: str = "graph") -> None
     missing = [library for library in libraries if find_spec(library) is None]
     if missing:
         raise MissingExtraError(
-            f"{purpose} needs {' and '.join(missing)}; install it with: pip install 'kafka-replication-spec[{extra}]'"
+            f"{purpose} needs {' and '.join(missing)}; install it ({MEGABYTES[extra]} MB) with: {install(extra)}"
         )
+
+
+def install(extra: str) -> str:
+    """The command that installs an extra, as it works in the folder that the user is in."""
+    python, repository = shlex.quote(_from_here(Path(sys.executable))), Path(__file__).parents[1]
+    if (repository / "pyproject.toml").exists():
+        return f"{python} -m pip install -e {shlex.quote(f'{_from_here(repository)}[{extra}]')}"
+    return f"{python} -m pip install {shlex.quote(f'kafka-replication-spec[{extra}]')}"
+
+
+def _from_here(path: Path) -> str:
+    """The path from the current folder on, if it lies in it."""
+    try:
+        return path.relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return str(path)

@@ -9,18 +9,23 @@ import click
 
 from model_check.cli.common import (
     ALL_HOLD,
+    MOST_WORKERS,
     STOPPED,
     VIOLATED,
-    Output,
+    Deadline,
+    Seconds,
     Shown,
     build,
     chosen_properties,
     model_options,
+    only_one_on_standard_output,
     progress,
     shown_options,
     together,
 )
 from model_check.cli.spark import SparkOptions, spark_errors, spark_options, spark_settings
+from model_check.cli.terminal.help import ModelCommand, examples
+from model_check.cli.terminal.output import Output
 from model_check.engines.explorer import DEFAULT_ENGINE, EngineError, explorer
 
 
@@ -39,7 +44,7 @@ EXTENT = (
     click.option("--symmetry", is_flag=True, help="Visit one of the states that differ only in which broker is which."),
     click.option("--deadlock", is_flag=True, help="A state without any possible action is a violation."),
     click.option("--max-states", type=click.IntRange(1), metavar="N", help="Stop after about N distinct states."),
-    click.option("--time-limit", type=click.FloatRange(0, min_open=True), metavar="S", help="Stop after S seconds."),
+    click.option("--time-limit", type=Seconds(0, min_open=True), metavar="S", help="Stop after S seconds."),
 )
 
 
@@ -54,19 +59,26 @@ class Checkpoints(NamedTuple):
 CHECKPOINTS = (
     click.option("--checkpoint", metavar="DIR", help="Keep checkpoints in this folder: now and then, and where it stops."),
     click.option("--resume", metavar="DIR", help="Go on from the checkpoint in this folder, and keep checkpoints there."),
-    click.option(
-        "--checkpoint-interval", type=click.FloatRange(0), metavar="S", help="Seconds between checkpoints.  [default: 60]"
-    ),
+    click.option("--checkpoint-interval", type=Seconds(0), metavar="S", help="Seconds between checkpoints.  [default: 60]"),
 )
 
 
-@click.command()
+@click.command(
+    cls=ModelCommand,
+    **examples(
+        ("kspec check kip-101 --replicas 2", "Which property fails, and after how many steps"),
+        ("kspec check kip-279 --invariant StrongIsr --itf trace.itf.json", "One property; its counterexample as a file"),
+        ("kspec check kafka --release 4.4 --fencings 1 --symmetry", "Brokers and controller of a release"),
+    ),
+)
 @click.argument("model", metavar="MODEL")
 @click.option("--invariant", "names", multiple=True, metavar="NAME", help="Check this property; may be repeated.")
 @click.option(
     "--engine", default=DEFAULT_ENGINE, show_default=True, metavar="NAME", help="What explores: compiled, reference, spark."
 )
-@click.option("--workers", type=click.IntRange(1), metavar="N", help="Threads of engine compiled (all cores by default).")
+@click.option(
+    "--workers", type=click.IntRange(1, MOST_WORKERS), metavar="N", help="Threads of engine compiled (all cores by default)."
+)
 @together("extent", Extent._fields, Extent, EXTENT)
 @together("checkpoints", Checkpoints._fields, Checkpoints, CHECKPOINTS)
 @spark_options
@@ -93,16 +105,19 @@ def check(
     from model_check.traces.itf import as_itf
     from model_check.traces.mermaid import sequence_diagram
 
-    built = build(model, parameters)
+    only_one_on_standard_output(shown.as_json, itf=shown.itf, mermaid=shown.mermaid)
+    deadline = Deadline(extent.time_limit)
+    built = build(model, parameters, not shown.quiet, deadline)
     properties = chosen_properties(built, names, extent.everything)
     checkpointing = _checkpointing(*checkpoints)
     settings = spark_settings(engine, quiet=shown.quiet, **spark._asdict())
-    with spark_errors(engine):
+    with progress(not shown.quiet, deadline), spark_errors(engine):
         symmetry = _symmetry(built, properties) if extent.symmetry else None
         explore = _engine(engine, workers, symmetry, checkpointing, settings)
     itf_file, mermaid_file = Output(shown.itf), Output(shown.mermaid)
-    with progress(not shown.quiet) as report:
+    with progress(not shown.quiet, deadline) as report:
         limits = Limits(not extent.everything, extent.max_states, extent.time_limit, extent.deadlock, report)
+        limits.spent = deadline.spent
         with spark_errors(engine):
             try:
                 result = explore(built, properties, limits)
@@ -132,8 +147,8 @@ def check(
 def _symmetry(model: Any, properties: list[Any]) -> Any:
     from model_check.core.symmetry import AsymmetryError, Symmetry
 
-    symmetry = Symmetry(model)
     try:
+        symmetry = Symmetry(model)
         symmetry.check(properties)
     except AsymmetryError as error:
         raise click.UsageError(str(error)) from error

@@ -1,15 +1,19 @@
 """What the commands of `kspec` have in common: models from options, files to write, progress, exit statuses."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from pathlib import Path
+from math import isfinite
 from typing import Any, NamedTuple
 
 import click
 
+from model_check.core.model import ModelSizeError
+from model_check.core.nearest import instead_of
 from model_check.core.parameters import Parameter, ParameterError
+from model_check.core.preparation import watched
 from model_check.models import MODELS, ModelEntry
 from model_check.models.own import is_own, own_entry
 
@@ -49,6 +53,21 @@ def together(argument: str, names: Sequence[str], record: Callable[..., Any], op
         return decorated
 
     return decorate
+
+
+MOST_WORKERS = 1024
+"""More threads or processes than this have no computer to run on."""
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds, or of other units, which is neither infinite nor `nan`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        number: float = super().convert(value, param, ctx)
+        if not isfinite(number):
+            self.fail(f"{value} is not a number that time can reach.", param, ctx)
+        return number
 
 
 class Shown(NamedTuple):
@@ -110,21 +129,59 @@ def _option_of(parameter: Parameter) -> Option:
     return click.option(parameter.option, parameter.name, is_flag=True, default=None, help=meaning)
 
 
-def _entry(name: str) -> ModelEntry:
+def unknown(complaint: str, name: str, known: Collection[str], command: str) -> click.UsageError:
+    """The one line for a name that does not exist; the command tells all that do."""
+    return click.UsageError(f"{complaint}; {instead_of(name, known, f'`{command}` tells all of them')}")
+
+
+def entry_named(name: str) -> ModelEntry:
+    """The model with this name; an unknown name is bad usage."""
     if is_own(name):
         return own_entry(name)
     if name not in MODELS:
-        raise click.UsageError(f"there is no model {name!r}; models: {', '.join(MODELS)}")
+        raise unknown(f"there is no model {name!r}", name, MODELS, "kspec models")
     return MODELS[name]
 
 
-def build(name: str, parameters: dict[str, Any]) -> Any:
-    """The model with this name and the given parameters; wrong parameters are bad usage."""
+def build(name: str, parameters: dict[str, Any], shown: bool, deadline: "Deadline | None" = None) -> Any:
+    """The model with this name and the given parameters; wrong parameters are bad usage.
+
+    Building takes time where bounds are large: its progress is shown if `shown`, and it stops at the deadline.
+    """
     given = {option: value for option, value in parameters.items() if value not in (None, ())}
     try:
-        return _entry(name).build(given)
+        with progress(shown, deadline):
+            return entry_named(name).build(given)
     except ParameterError as error:
         raise click.UsageError(str(error)) from error
+    except ModelSizeError as error:
+        raised = [f"--{name.replace('_', '-')} {value}" for name, value in given.items() if type(value) is int]
+        raise click.UsageError(f"{error}; choose less than {', '.join(raised)}") from error
+
+
+def only_one_on_standard_output(as_json: bool, **files: str | None) -> None:
+    """Refuse two outputs that would both go to standard output, where nobody could tell them apart."""
+    chosen = ["--json"] * as_json + [f"--{name} -" for name, file in files.items() if file == "-"]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{chosen[0]} and {chosen[1]} both write to standard output; leave one of them out")
+
+
+class Deadline:
+    """The end of a command's time limit. The limit begins here, so that building a model counts as well."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+        self.began = time.monotonic()
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the limit began."""
+        return time.monotonic() - self.began
+
+    def check(self, doing: str) -> None:
+        """Stop if no time is left for what is being done."""
+        if self.seconds is not None and self.spent >= self.seconds:
+            raise StoppedError(f"stopped early: the time limit of {self.seconds:g} s is reached while {doing}")
 
 
 class StoppedError(click.ClickException):
@@ -133,38 +190,28 @@ class StoppedError(click.ClickException):
     exit_code = STOPPED
 
 
-class Output:
-    """A file to write when the work is done. Whether it can be written is checked before the work starts."""
-
-    def __init__(self, path: str | None) -> None:
-        self.path = path
-        if path and path != "-":
-            try:
-                with Path(path).open("a", encoding="utf-8"):
-                    pass
-            except OSError as error:
-                raise click.UsageError(f"cannot write {path}: {error.strerror}") from error
-
-    def write(self, text: str) -> None:
-        if self.path == "-":
-            click.echo(text, nl=not text.endswith("\n"))
-        elif self.path:
-            Path(self.path).write_text(text, encoding="utf-8")
-
-
 @contextmanager
-def progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
-    """Progress on stderr: a rewritten line on a terminal, a line now and then elsewhere, nothing if it is not shown."""
-    if not shown:
-        yield None
-        return
-    from model_check.cli.progress import ProgressLine
+def progress(shown: bool, deadline: Deadline | None = None) -> Iterator[Callable[[Any], None] | None]:
+    """Progress on stderr: a rewritten line on a terminal, a line now and then elsewhere, nothing if it is not shown.
 
-    line = ProgressLine(sys.stderr)
+    What is prepared before the exploration is shown, too, and stops at the deadline.
+    """
+    from model_check.cli.terminal.progress import ProgressLine
+
+    line = ProgressLine(sys.stderr) if shown else None
+
+    def watch(doing: str) -> None:
+        if deadline is not None:
+            deadline.check(doing)
+        if line is not None:
+            line.prepare(doing)
+
     try:
-        yield line.report
+        with watched(watch):
+            yield None if line is None else line.report
     finally:
-        line.close()
+        if line is not None:
+            line.close()
 
 
 def chosen_properties(model: Any, names: tuple[str, ...], everything: bool) -> list[Any]:
@@ -172,7 +219,10 @@ def chosen_properties(model: Any, names: tuple[str, ...], everything: bool) -> l
     known = [prop.name for prop in model.properties]
     for name in names:
         if name not in known:
-            raise click.UsageError(f"model {model.name} has no property {name!r}; it has {', '.join(known)}")
+            raise unknown(f"model {model.name} has no property {name!r}", name, known, f"kspec models {model.name}")
+    if len(set(names)) < len(names):
+        again = next(name for number, name in enumerate(names) if name in names[:number])
+        raise click.UsageError(f"--invariant {again} is given twice")
     if names:
         return [prop for prop in model.properties if prop.name in names]
     return [prop for prop in model.properties if everything or prop.by_default]

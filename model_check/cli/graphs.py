@@ -8,7 +8,19 @@ from typing import Any
 
 import click
 
-from model_check.cli.common import ALL_HOLD, VIOLATED, Output, StoppedError, build, model_options, progress
+from model_check.cli.common import (
+    ALL_HOLD,
+    MOST_WORKERS,
+    VIOLATED,
+    StoppedError,
+    build,
+    model_options,
+    only_one_on_standard_output,
+    progress,
+    unknown,
+)
+from model_check.cli.terminal.help import ModelCommand
+from model_check.cli.terminal.output import Output, OutputFolder
 
 
 def _graph_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -19,7 +31,7 @@ def _graph_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--max-states", type=click.IntRange(1), metavar="N", help="Give up, with exit status 3, beyond about N states."
         ),
-        click.option("--workers", type=click.IntRange(1), metavar="N", help="Threads (all cores by default)."),
+        click.option("--workers", type=click.IntRange(1, MOST_WORKERS), metavar="N", help="Threads (all cores by default)."),
     ):
         command = option(command)
     return command
@@ -47,7 +59,7 @@ def _graph(model: Any, workers: int | None, max_states: int | None, quiet: bool)
         return state_graph(model, workers, max_states, report)
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", metavar="MODEL")
 @click.option("--out", required=True, metavar="FILE", help="FILE.parquet (a folder), FILE.graphml or FILE.dot.")
 @click.option("--format", "name", metavar="NAME", help="parquet, graphml or dot, whatever FILE ends with.")
@@ -68,7 +80,7 @@ def graph(
     from model_check.graphs.files import GraphFileError, format_of, most_states, prepare, too_large, write_graph
     from model_check.graphs.graph import GraphError
 
-    built, path = build(model, parameters), Path(out)
+    built, path = build(model, parameters, not quiet), Path(out)
     try:
         chosen = format_of(path, name)
         with _extra(purpose="kspec graph"):
@@ -86,7 +98,7 @@ def graph(
     return ALL_HOLD
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", metavar="MODEL")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--plots", metavar="DIR", help="Draw plots into this folder.")
@@ -106,27 +118,25 @@ def stats(
 
     Exit status: 0 described, 2 bad usage, 3 the exploration did not come to an end.
     """
-    built = build(model, parameters)
+    built = build(model, parameters, not quiet)
     libraries = ("scipy", "matplotlib") if plots else ("scipy",)
     with _extra(*libraries, purpose="kspec stats --plots" if plots else "kspec stats"):
         from model_check.graphs.stats import stats_as_json, stats_as_text, stats_of
 
-        if plots:
-            try:
-                Path(plots).mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise click.UsageError(f"cannot write to {plots}: {error.strerror}") from error
+        folder = OutputFolder(plots) if plots else None
         found = stats_of(_graph(built, workers, max_states, quiet))
     click.echo(json.dumps(stats_as_json(found)) if as_json else stats_as_text(found))
-    if plots:
+    if folder is not None:
         from model_check.graphs.plots import write_plots
 
-        for path in write_plots(found, Path(plots), plot_format):
-            click.echo(f"kspec: {path}", err=True)
+        with folder.filled() as unfinished:
+            drawn = write_plots(found, unfinished, plot_format)
+        for path in drawn:
+            click.echo(f"kspec: {folder.path / path.name}", err=True)
     return ALL_HOLD
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", metavar="MODEL")
 @click.option("--property", "names", multiple=True, metavar="NAME", help="Check this property; may be repeated.")
 @click.option(
@@ -155,12 +165,13 @@ def liveness(
     quiet: bool,
     parameters: dict[str, Any],
 ) -> int:
-    """Check what MODEL promises for runs without end, if some actions are fair.
+    """Check the liveness properties of MODEL: what happens eventually in infinite runs, if some actions are fair.
 
     Each property is checked under the fairness that the model declares and its own, unless --weak, --strong or --without
     say otherwise. Exit status: 0 all hold, 1 one is violated, 2 bad usage, 3 the exploration did not come to an end.
     """
-    built = build(model, parameters)
+    only_one_on_standard_output(as_json, itf=itf)
+    built = build(model, parameters, not quiet)
     properties = _chosen_liveness(built, names)
     assumptions = _assumptions(built, weak, strong, without)
     itf_file = Output(itf)
@@ -188,7 +199,8 @@ def _chosen_liveness(model: Any, names: tuple[str, ...]) -> list[Any]:
         raise click.UsageError(f"model {model.name} states no liveness properties")
     for name in names:
         if name not in known:
-            raise click.UsageError(f"model {model.name} has no liveness property {name!r}; it has {', '.join(known)}")
+            complaint = f"model {model.name} has no liveness property {name!r}"
+            raise unknown(complaint, name, known, f"kspec models {model.name}")
     return [prop for prop in model.liveness if not names or prop.name in names]
 
 
@@ -213,7 +225,8 @@ def _assumptions(
     named = [fairness.action for fairness in asked] + [action for action in without if action != "all"]
     for action in named:
         if action not in model.action_names:
-            raise click.UsageError(f"model {model.name} has no action {action!r}; it has {', '.join(model.action_names)}")
+            complaint = f"model {model.name} has no action {action!r}"
+            raise unknown(complaint, action, model.action_names, f"kspec models {model.name}")
         if named.count(action) > 1:
             raise click.UsageError(f"action {action} is named twice by --weak, --strong and --without")
     dropped = {*without, *(model.action_names if "all" in without else ())}

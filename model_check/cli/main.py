@@ -21,16 +21,21 @@ from model_check.cli.common import (
     know_parameters,
     model_options,
     progress,
+    unknown,
 )
 from model_check.cli.dump_log import dump_log
 from model_check.cli.graphs import graph, liveness, stats
+from model_check.cli.models import models
 from model_check.cli.mutants import matrix, mutants
 from model_check.cli.prove import prove
 from model_check.cli.simulate import simulate
 from model_check.cli.spark import cover
+from model_check.cli.terminal.help import ModelCommand
+from model_check.cli.terminal.output import OutputFolder
+from model_check.cli.terminal.streams import Commands, end
 from model_check.core.model import ModelError
-from model_check.models import MODELS
 from model_check.models.own import own_entry
+from model_check.traces.text import filled, row
 from model_check.version import VERSION
 
 
@@ -41,22 +46,15 @@ def main() -> NoReturn:
     try:
         for argument in [argument for argument in sys.argv[1:] if ".py:" in argument]:
             know_parameters(cli.commands.get(sys.argv[1], cli), own_entry(argument))
-        status = cli.main(standalone_mode=False)
-    except click.exceptions.Abort:
-        click.echo("kspec: interrupted", err=True)
-        sys.exit(STOPPED)
+        status = cli.main(prog_name="kspec", standalone_mode=False)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        end("interrupted", STOPPED)
     except click.ClickException as error:
-        click.echo(f"kspec: {' '.join(error.format_message().split())}", err=True)
-        sys.exit(error.exit_code if isinstance(error, StoppedError) else BAD_USAGE)
+        end(error.format_message(), error.exit_code if isinstance(error, StoppedError) else BAD_USAGE)
     except ModelError as error:
-        click.echo(f"kspec: {error}", err=True)
-        sys.exit(BAD_USAGE)
+        end(str(error), BAD_USAGE)
     except MemoryError as error:
-        click.echo(f"kspec: out of memory{f': {error}' if str(error) else ''}", err=True)
-        sys.exit(STOPPED)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(ALL_HOLD)
+        end(f"out of memory{f': {error}' if str(error) else ''}", STOPPED)
     except Exception:  # a rule's, or our own: status 1 would say that a property is violated
         traceback.print_exc()
         sys.exit(STOPPED)
@@ -71,7 +69,7 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
     at_ctrl_c(signal.SIGINT, frame)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(VERSION, prog_name="kspec")
 def cli() -> None:
     """Kafka's replication protocol, stated once and checked exhaustively.
@@ -80,42 +78,7 @@ def cli() -> None:
     """
 
 
-@cli.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def models(as_json: bool) -> None:
-    """List the models, their parameters with defaults, and the quirks that --repair repairs."""
-    if as_json:
-        described = [
-            {
-                "name": entry.name,
-                "summary": entry.summary,
-                "parameters": [parameter.as_json() for parameter in entry.parameters],
-                "properties": [
-                    {"name": prop.name, "kind": prop.kind, "meaning": prop.meaning, "by_default": prop.by_default}
-                    for prop in entry.build({}).properties
-                ],
-                "fairness": [fairness._asdict() for fairness in entry.build({}).fairness],
-                "liveness": [
-                    {"name": prop.name, "kind": prop.kind, "meaning": prop.meaning} for prop in entry.build({}).liveness
-                ],
-                "quirks": dict(entry.quirks),
-            }
-            for entry in MODELS.values()
-        ]
-        click.echo(json.dumps({"version": VERSION, "models": described}))
-        return
-    for entry in MODELS.values():
-        click.echo(f"{entry.name}\n  {entry.summary}")
-        for parameter in entry.parameters:
-            default = " ".join(parameter.default) if parameter.many else parameter.default
-            shown = f"[{default}]" if default not in (None, False, "") else ""
-            click.echo(f"    {parameter.option:<14} {shown:<12} {parameter.meaning}")
-            for choice in parameter.choices if parameter.many else ():
-                click.echo(f"{'':31}{choice}: {entry.quirks[choice]}")
-        click.echo()
-
-
-@cli.command()
+@cli.command(cls=ModelCommand)
 @click.argument("model", metavar="MODEL")
 @click.option(
     "--states", default=300, type=click.IntRange(1), show_default=True, metavar="N", help="Reachable states to try."
@@ -129,12 +92,12 @@ def audit(model: str, states: int, seed: int, parameters: dict[str, Any]) -> int
     """
     from model_check.core.audit import audit as run_audit
 
-    report = run_audit(build(model, parameters), states, seed)
+    report = run_audit(build(model, parameters, shown=True), states, seed)
     click.echo(f"{model}: {report.states:,} reachable states, {report.evaluations:,} evaluations")
     for finding in report.findings:
-        click.echo(f"  WRONG  {finding}")
+        click.echo("\n".join(filled(f"WRONG  {finding}", " " * 9, "  ")))
     for note in report.unused_reads:
-        click.echo(f"  unused {note}")
+        click.echo("\n".join(filled(f"unused {note}", " " * 9, "  ")))
     click.echo("  every action reads and writes what it declares" if not report.findings else "")
     return VIOLATED if report.findings else ALL_HOLD
 
@@ -151,18 +114,16 @@ def study(name: str | None, markdown: bool, folder: str | None, quiet: bool) -> 
 
     known = {study.name: study for study in STUDIES}
     if name is not None and name not in known:
-        raise click.UsageError(f"there is no study {name!r}; studies: {', '.join(known)}")
+        raise unknown(f"there is no study {name!r}", name, known, "kspec study")
     if folder is not None:
-        with progress(not quiet) as report:
-            try:
-                for page in write_pages(Path(folder), report):
-                    click.echo(page)
-            except OSError as error:
-                raise click.UsageError(f"cannot write {folder}: {error.strerror}") from error
+        with progress(not quiet) as report, OutputFolder(folder).filled() as unfinished:
+            pages = list(write_pages(unfinished, report))
+        for page in pages:
+            click.echo(Path(folder) / page.name)
     elif name is None:
         width = max(map(len, known))
         for entry in STUDIES:
-            click.echo(f"{entry.name:<{width}}  {entry.summary} ({entry.reference})")
+            click.echo("\n".join(row(entry.name, f"{entry.summary} ({entry.reference})", width + 2)))
         click.echo("\n`kspec study NAME` tells one.")
     else:
         with progress(not quiet) as report:
@@ -183,6 +144,6 @@ def history(traces: bool, as_json: bool, quiet: bool) -> None:
     click.echo(json.dumps(history_as_json(chapters)) if as_json else history_as_text(chapters, traces))
 
 
-for command in (check, simulate, graph, stats, liveness, cover, mutants, matrix, prove):
+for command in (models, check, simulate, graph, stats, liveness, cover, mutants, matrix, prove):
     cli.add_command(command)
 cli.add_command(dump_log)

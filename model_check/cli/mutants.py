@@ -1,13 +1,13 @@
 """`kspec mutants` and `kspec matrix`."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
-from model_check.cli.common import ALL_HOLD, VIOLATED, Output, progress
+from model_check.cli.common import ALL_HOLD, VIOLATED, Seconds, progress, unknown
 from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
+from model_check.cli.terminal.output import Output, OutputFolder
 from model_check.extras import MissingExtraError
 
 
@@ -27,19 +27,19 @@ def mutants(
     conf: tuple[str, ...],
     quiet: bool,
 ) -> int:
-    """Weaken each rule of broker and controller, or those NAMED, and see which property of model kafka dies of it.
+    """Weaken each rule of broker and controller, or those NAMED, and see which property of model kafka catches it.
 
-    Exit status: 0 if every mutant dies that is not known to survive, 1 if not.
+    Exit status: 0 if every mutant is caught that is not known to get through, 1 if not.
     """
     from model_check.reports import mutants as found
 
-    unknown = [name for name in names if name not in found.ALL_MUTANTS]
-    if unknown:
-        raise click.UsageError(f"there is no mutant {unknown[0]!r}; mutants: {', '.join(found.ALL_MUTANTS)}")
+    for name in names:
+        if name not in found.ALL_MUTANTS:
+            raise unknown(f"there is no mutant {name!r}", name, found.ALL_MUTANTS, "kspec models kafka")
     unlisted = [name for name in names or found.ALL_MUTANTS if not found.is_listed(name)]
     if unlisted:
         raise click.UsageError(
-            f"nothing says where mutant {unlisted[0]!r} dies: add it to HUNTS, PROMISES or SURVIVORS"
+            f"nothing says where mutant {unlisted[0]!r} is caught: add it to HUNTS, PROMISES or SURVIVORS"
             " in model_check/reports/mutants.py"
         )
     page = Output(file)
@@ -56,7 +56,7 @@ def mutants(
     if as_json:
         click.echo(json.dumps(found.as_json(done)))
     else:
-        click.echo(f"  {sum(entry.killed for entry in done)} of {len(done)} die")
+        click.echo(f"  {sum(entry.killed for entry in done)} of {len(done)} are caught")
     page.write(found.as_markdown(done))
     return ALL_HOLD if all(entry.killed or entry.survives_because for entry in done) else VIOLATED
 
@@ -69,7 +69,7 @@ def _hunts_on_spark(names: tuple[str, ...], settings: Any) -> list[Any]:
 
 @click.command()
 @click.option("--release", "releases", multiple=True, metavar="NAME", help="Only this release; may be repeated.")
-@click.option("--time-limit", default=60.0, type=click.FloatRange(0, min_open=True), metavar="S", show_default=True)
+@click.option("--time-limit", default=60.0, type=Seconds(0, min_open=True), metavar="S", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--write", "folder", metavar="DIR", help="Write the matrix, and a page for each release, into this folder.")
 @click.option("--quiet", is_flag=True, help="No progress on standard error.")
@@ -81,9 +81,10 @@ def matrix(releases: tuple[str, ...], time_limit: float, as_json: bool, folder: 
     from model_check.reports import matrix as verdicts
     from model_check.reports.matrix_pages import write_pages
 
-    unknown = [name for name in releases if name not in verdicts.ROWS]
-    if unknown:
-        raise click.UsageError(f"there is no release {unknown[0]!r}; releases: {', '.join(verdicts.ROWS)}")
+    for name in releases:
+        if name not in verdicts.ROWS:
+            raise unknown(f"there is no release {name!r}", name, verdicts.ROWS, "kspec models kafka")
+    pages = OutputFolder(folder) if folder is not None else None
     rows: list[Any] = []
     with progress(not quiet) as report:
         for row in verdicts.rows(releases or verdicts.ROWS, time_limit, report):
@@ -92,10 +93,9 @@ def matrix(releases: tuple[str, ...], time_limit: float, as_json: bool, folder: 
                 click.echo(verdicts.line(row))
     if as_json:
         click.echo(json.dumps(verdicts.as_json(rows)))
-    if folder is not None:
-        try:
-            for path in write_pages(Path(folder), rows):
-                click.echo(path)
-        except OSError as error:
-            raise click.UsageError(f"cannot write {folder}: {error.strerror}") from error
+    if pages is not None:
+        with pages.filled() as unfinished:
+            written = list(write_pages(unfinished, rows))
+        for path in written:
+            click.echo(pages.path / path.name)
     return ALL_HOLD

@@ -4,17 +4,21 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 
-from model_check.cli.common import ALL_HOLD, STOPPED, VIOLATED
+from model_check.cli.common import ALL_HOLD, MOST_WORKERS, STOPPED, VIOLATED, Seconds, unknown
+from model_check.cli.terminal.output import OutputFolder
 from model_check.extras import MissingExtraError, need
+from model_check.traces.text import filled
 
 MOST_REPLICAS = 16
+
+LIST = "kspec prove --list"
 
 
 class NumberOfReplicas(click.IntRange):
@@ -37,18 +41,18 @@ class NumberOfReplicas(click.IntRange):
     help="Replicas, 1 to N, or `any` for however many there are.  [default: 3, and any where that is proved; for a"
     " refutation as few as it takes]",
 )
-@click.option("--workers", type=click.IntRange(1, 256), metavar="W", help="Processes (all cores by default).")
+@click.option("--workers", type=click.IntRange(1, MOST_WORKERS), metavar="W", help="Processes (all cores by default).")
 @click.option("--export", metavar="DIR", help="Write each obligation into this folder as SMT-LIB 2.")
 @click.option(
     "--effort",
-    type=click.FloatRange(0, min_open=True),
+    type=Seconds(0, min_open=True),
     metavar="N",
     help="How much Z3 may do for one obligation: N million of its own units, some three of which take a second."
     "  [default: 60; for one that is proved outcome by outcome 240; for runs of one length that refute 4000]",
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(0, min_open=True),
+    type=Seconds(0, min_open=True),
     metavar="S",
     help="Emergency stop: after S seconds the clock stops one question to Z3, and that is reported as no answer."
     "  [default: 600; for runs of one length that refute 7200]",
@@ -63,6 +67,7 @@ class NumberOfReplicas(click.IntRange):
     metavar="N",
     help="Refute by runs from the initial state, of N states or more, and not by where induction fails.",
 )
+@click.option("--list", "listing", is_flag=True, help="Only list the theorems and their mutants.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--quiet", is_flag=True, help="No progress on standard error, no line for each obligation.")
 def prove(
@@ -76,6 +81,7 @@ def prove(
     seed: int,
     mutant: str | None,
     runs_from: int | None,
+    listing: bool,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -95,9 +101,12 @@ def prove(
     from proofs.settings import ProofSettings
     from proofs.theorems import default_effort, default_time_limit
 
+    if listing:
+        _list()
+        return ALL_HOLD
     names = _chosen(theorems, mutant) if runs_from is None else _refutable(theorems, replicas, mutant)
     chosen = jobs(names, replicas, mutant, runs_from)
-    folder = _folder(export)
+    folder = OutputFolder(export) if export is not None else None
     outcomes: list[Outcome] = []
     with _words(not quiet) as show:
         for name, size in chosen:
@@ -110,11 +119,11 @@ def prove(
 
             units = default_effort(name, runs_from) if effort is None else max(int(effort * 1_000_000), 1)
             seconds = default_time_limit(name, runs_from) if time_limit is None else time_limit
-            target = _subfolder(folder, f"{name}-{size}", len(chosen))
-            settings = ProofSettings(name, size, mutant, units, seconds, seed, target, runs_from)
+            settings = ProofSettings(name, size, mutant, units, seconds, seed, None, runs_from)
             if no_search:
                 settings = replace(settings, search=0)
-            outcomes.append(run(settings, workers or os.cpu_count() or 1, told))
+            with _target(folder, f"{name}-{size}", len(chosen)) as target:
+                outcomes.append(run(replace(settings, export=target), workers or os.cpu_count() or 1, told))
             if not as_json:
                 click.echo(outcomes[-1].as_text())
     if as_json:
@@ -130,7 +139,7 @@ def _words(shown: bool) -> Iterator[Callable[[str], None]]:
     if not shown:
         yield lambda text: None
         return
-    from model_check.cli.progress import ProgressLine
+    from model_check.cli.terminal.progress import ProgressLine
 
     line = ProgressLine(sys.stderr)
     try:
@@ -139,25 +148,37 @@ def _words(shown: bool) -> Iterator[Callable[[str], None]]:
         line.close()
 
 
+def _list() -> None:
+    """Each theorem, what it says, and its mutants; then the versions that a run refutes."""
+    from proofs.theorems import REFUTABLE, THEOREMS
+
+    for name, theorem in THEOREMS.items():
+        mutants = f"mutants: {', '.join(theorem.mutants) or 'none'}"
+        click.echo("\n".join([name, *filled(theorem.summary, "  "), *filled(mutants, "  ")]))
+    for name, refutable in REFUTABLE.items():
+        if name not in THEOREMS:
+            click.echo("\n".join([name, *filled(f"{refutable.prop}, which a run refutes", "  ")]))
+
+
 def _chosen(theorems: tuple[str, ...], mutant: str | None) -> tuple[str, ...]:
     """The theorems with these names. Without names, all that have the mutant."""
     from proofs.theorems import HOLDING, NAMES, THEOREMS
 
     for name in theorems:
         if name not in NAMES:
-            raise click.UsageError(f"there is no theorem {name!r}; theorems: {', '.join(NAMES)}")
+            raise unknown(f"there is no theorem {name!r}", name, NAMES, LIST)
     if mutant is None:
         return theorems or HOLDING
     for name in theorems:
         known_mutants = tuple(THEOREMS[name].mutants if name in THEOREMS else ())
         if mutant not in known_mutants:
-            raise click.UsageError(f"theorem {name} has no mutant {mutant!r}; it has {', '.join(known_mutants) or 'none'}")
+            raise unknown(f"theorem {name} has no mutant {mutant!r}", mutant, known_mutants, LIST)
     if theorems:
         return theorems
     having = tuple(name for name, known in THEOREMS.items() if mutant in known.mutants and not known.by_outcome)
     if not having:
         names = dict.fromkeys(mutant for known in THEOREMS.values() for mutant in known.mutants)
-        raise click.UsageError(f"no theorem has a mutant {mutant!r}; mutants: {', '.join(names)}")
+        raise unknown(f"no theorem has a mutant {mutant!r}", mutant, names, LIST)
     return having
 
 
@@ -193,19 +214,8 @@ def _refutable(theorems: tuple[str, ...], replicas: int | Literal["any"] | None,
     return theorems or tuple(REFUTABLE)
 
 
-def _folder(path: str | None) -> Path | None:
-    """A folder to write into; it is made if it is not there."""
-    if path is None:
-        return None
-    try:
-        Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise click.UsageError(f"cannot make the folder {path}: {error.strerror}") from error
-    if not os.access(path, os.W_OK):
-        raise click.UsageError(f"cannot write into the folder {path}")
-    return Path(path)
-
-
-def _subfolder(folder: Path | None, name: str, several: int) -> Path | None:
-    """A folder for each theorem and number of replicas, if there are several."""
-    return folder if folder is None or several == 1 else _folder(str(folder / name))
+def _target(folder: OutputFolder | None, name: str, several: int) -> AbstractContextManager[Path | None]:
+    """Where obligations are written: a folder for each theorem and number of replicas, if there are several."""
+    if folder is None:
+        return nullcontext()
+    return (folder if several == 1 else OutputFolder(str(folder.path / name))).opened()

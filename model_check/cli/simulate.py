@@ -10,16 +10,21 @@ import click
 
 from model_check.cli.common import (
     ALL_HOLD,
+    MOST_WORKERS,
     STOPPED,
     VIOLATED,
-    Output,
     Shown,
     build,
     chosen_properties,
     model_options,
+    only_one_on_standard_output,
     shown_options,
+    unknown,
 )
 from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
+from model_check.cli.terminal.help import ModelCommand
+from model_check.cli.terminal.output import Output
+from model_check.core.preparation import watched
 
 MOST_STEPS = 1_000_000
 MOST_WEIGHT = 1_000_000
@@ -33,13 +38,13 @@ def _weights(model: Any, given: tuple[str, ...]) -> dict[str, int]:
         if not equals or not (number.isascii() and number.isdigit()) or int(number) > MOST_WEIGHT:
             raise click.UsageError(f"--weight {text}: expected ACTION=W, W a whole number from 0 to {MOST_WEIGHT:,}")
         if name not in model.action_names:
-            names = ", ".join(model.action_names)
-            raise click.UsageError(f"model {model.name} has no action {name!r}; it has {names}")
+            command = f"kspec models {model.name}"
+            raise unknown(f"model {model.name} has no action {name!r}", name, model.action_names, command)
         weights[name] = int(number)
     return weights
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @click.argument("model", metavar="MODEL")
 @click.option(
     "--seed", default=1, show_default=True, type=click.IntRange(0, (1 << 64) - 1), metavar="S", help="Of the random choices."
@@ -61,7 +66,7 @@ def _weights(model: Any, given: tuple[str, ...]) -> dict[str, int]:
     help="Most steps of a walk.",
 )
 @click.option("--engine", type=SWARM_ENGINES, default="compiled", show_default=True, help="Where walks are taken.")
-@click.option("--workers", type=click.IntRange(1, 1024), metavar="W", help="Threads; by default one for each core.")
+@click.option("--workers", type=click.IntRange(1, MOST_WORKERS), metavar="W", help="Threads; by default one for each core.")
 @click.option("--partitions", type=click.IntRange(1), metavar="P", help="Engine spark: tasks (one for each core).")
 @session_options
 @click.option(
@@ -96,7 +101,8 @@ def simulate(
     The same seed gives the same walks, whatever the number of workers, and on Spark too. Exit status: 0 no violation was
     found, 1 a property is violated, 2 bad usage, 3 stopped by Ctrl-C before all walks were taken.
     """
-    built = build(model, parameters)
+    only_one_on_standard_output(shown.as_json, itf=shown.itf, mermaid=shown.mermaid)
+    built = build(model, parameters, not shown.quiet)
     properties = chosen_properties(built, names, everything=False)
     weights = _weights(built, given_weights)
     itf_file, mermaid_file = Output(shown.itf), Output(shown.mermaid)
@@ -142,7 +148,7 @@ def _progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
     if not shown:
         yield None
         return
-    from model_check.cli.progress import ProgressLine
+    from model_check.cli.terminal.progress import ProgressLine
 
     line = ProgressLine(sys.stderr)
 
@@ -151,6 +157,7 @@ def _progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
         line.show(f"{progress.walks:,} walks, {progress.steps:,} steps, {rate:,.0f} steps/s")
 
     try:
-        yield report
+        with watched(line.prepare):
+            yield report
     finally:
         line.close()

@@ -3,18 +3,21 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
 from model_check.cli.common import ALL_HOLD, together
+from model_check.cli.terminal.output import OutputFolder
 
 
 def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Where Spark runs."""
     conf = click.option(
-        "--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark by its own name; may be repeated."
+        "--conf",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Engine spark: a setting of Spark by its own name; may be repeated.",
     )
     return click.option("--master", metavar="URL", help="Engine spark: Spark's master.  [default: local[*]]")(conf(command))
 
@@ -130,11 +133,7 @@ def cover(
     if compare is not None and goals != "mutants":
         raise click.UsageError("--compare goes with --goals mutants")
     settings = spark_settings("spark", master, conf, quiet)
-    folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise click.UsageError(f"cannot write to {out}: {error.strerror}") from error
+    folder = OutputFolder(out)
     with spark_errors("spark"):
         from model_check.engines.spark.session import spark_context
 
@@ -145,9 +144,11 @@ def cover(
     from model_check.traces.itf import as_itf
 
     model = model_of(tables)
-    for number, (trace, covered, remark) in enumerate(chosen, 1):
-        ending = f". {remark}" if remark else ""
-        document = as_itf(model, trace, f"{model.name}: covers {'; '.join(covered)}{ending}")
-        (folder / f"{goals}-{number:04d}.itf.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    with folder.filled() as unfinished:
+        for number, (trace, covered, remark) in enumerate(chosen, 1):
+            ending = f". {remark}" if remark else ""
+            document = as_itf(model, trace, f"{model.name}: covers {'; '.join(covered)}{ending}")
+            file = unfinished / f"{goals}-{number:04d}.itf.json"
+            file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     click.echo(f"{out}: {len(chosen):,} traces cover {sum(len(covered) for _, covered, _ in chosen):,} {goals}")
     return ALL_HOLD

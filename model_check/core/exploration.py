@@ -41,6 +41,12 @@ class Limits:
     deadlock_is_violation: bool = False
     report: Callable[[Progress], None] | None = None
     report_every: float = 0.5
+    spent: float = 0.0
+    """Seconds of `max_seconds` that have passed before the exploration begins."""
+
+
+INTERRUPTED = "interrupted"
+"""Why an exploration stopped that Ctrl-C stopped."""
 
 
 class CheckpointError(ValueError):
@@ -144,6 +150,13 @@ class Exploration:
         return any(verdict.violated for verdict in self.verdicts) or (self.deadlock_is_violation and self.deadlocks > 0)
 
 
+def uninterrupted(result: Exploration) -> Exploration:
+    """The result, unless Ctrl-C has stopped the exploration: then `KeyboardInterrupt`, so that nothing follows."""
+    if result.stopped_because == INTERRUPTED:
+        raise KeyboardInterrupt
+    return result
+
+
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
     """States hold no reference cycles, so searching millions of tuples for cycles only costs time."""
@@ -186,6 +199,6 @@ class Clock:
             self.limits.report(progress._replace(seconds=self.elapsed))
         if self.limits.max_states is not None and progress.distinct_states >= self.limits.max_states:
             return f"the limit of {self.limits.max_states:,} states is reached"
-        if self.limits.max_seconds is not None and now - self.started >= self.limits.max_seconds:
+        if self.limits.max_seconds is not None and now - self.started + self.limits.spent >= self.limits.max_seconds:
             return self.out_of_time
         return None

@@ -13,6 +13,16 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
+from model_check.core.preparation import at_work
+
+MOST_ACTIONS = (1 << 16) - 1
+"""The most actions, each with its arguments, that a model may have: no engine explores more."""
+
+
+class ModelSizeError(ValueError):
+    """Bounds so large that the model has too many actions."""
+
+
 State = tuple[Any, ...]
 """One value for each slot, in the order of the slots. Values are hashable and compare by content."""
 
@@ -172,6 +182,8 @@ class Local(NamedTuple):
         return lambda state: function(*values(state))
 
 
+BUILDING = "building the model"
+
 ALWAYS = Local(lambda: True, ())
 """The guard of an action that is always possible."""
 
@@ -189,6 +201,7 @@ class Effect(NamedTuple):
 
 def when(function: Callable[..., bool], *reads: Slot | View) -> Local:
     """A guard, or a term of a property: `function` must hold for these slots and views."""
+    at_work(BUILDING)
     return Local(function, reads)
 
 
@@ -441,6 +454,8 @@ class Model:
         action = Action(name, dict(args), tuple(guards), tuple(effects), tuple(events), answer)
         written = [slot for effect in effects for slot in effect.writes]
         assert len(written) == len(set(written)), f"{action.label} writes a slot twice"
+        if len(self.actions) == MOST_ACTIONS:
+            raise ModelSizeError(f"model {self.name} has more than {MOST_ACTIONS:,} actions within these bounds")
         self.actions.append(action)
 
     def always(self, name: str, terms: Sequence[Local], meaning: str, twin: str | None, by_default: bool = True) -> None:

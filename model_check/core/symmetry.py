@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from model_check.core.audit import reachable_states
 from model_check.core.exploration import Trace, TraceStep
 from model_check.core.model import Model, Property, Slot, State
+from model_check.core.preparation import at_work
 from spec.values import BrokerId
 
 Renaming: TypeAlias = Mapping[int, int]
@@ -25,8 +26,12 @@ Rename: TypeAlias = Callable[[Any, Renaming], Any]
 STATES_TO_TRY = 200
 
 
+MOST_BROKERS = 6
+"""Of more brokers there are so many orders that renaming costs more than symmetry saves."""
+
+
 class AsymmetryError(ValueError):
-    """A model or a property that tells interchangeable brokers apart."""
+    """A model or a property that tells interchangeable brokers apart, or a model with too many of these brokers."""
 
 
 class UnknownTypeError(TypeError):
@@ -142,6 +147,10 @@ class Symmetry:
     def __init__(self, model: Model) -> None:
         self.model = model
         brokers = model.interchangeable
+        if len(brokers) > MOST_BROKERS:
+            raise AsymmetryError(
+                f"symmetry is for {MOST_BROKERS} interchangeable brokers at most: {len(brokers)} have too many orders"
+            )
         self.renamings = [dict(zip(brokers, images, strict=True)) for images in permutations(brokers)]
         self.generating = sorted(
             {self.renamings.index(dict(zip(brokers, order, strict=True))) for order in _generators(brokers)}
@@ -183,6 +192,7 @@ class Symmetry:
         actions = [action.bind() for action in self.model.actions]
         bound = [(prop, prop.bind()) for prop in properties]
         for state in reachable_states(self.model, STATES_TO_TRY, seed=1):
+            at_work("checking that no broker differs from another")
             images = self.images(state)
             tried = [images[number] for number in self.generating]
             for prop, holds_in in bound:

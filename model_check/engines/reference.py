@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from model_check.core.exploration import (
+    INTERRUPTED,
     Clock,
     Exploration,
     Limits,
@@ -89,7 +90,7 @@ def explore(model: Model, properties: list[Property], limits: Limits, symmetry: 
                     result.deadlock_trace = result.deadlock_trace or trace_to(state, origins)
             frontier, following = following, []
     except KeyboardInterrupt:
-        result.stopped_because = "interrupted"
+        result.stopped_because = INTERRUPTED
     if result.stopped_because and len(origins) > sum(result.levels):
         result.levels.append(len(origins) - sum(result.levels))
     if symmetry:

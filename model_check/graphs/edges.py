@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.exploration import Limits
+from model_check.core.exploration import Limits, uninterrupted
 from model_check.core.model import Model
 from model_check.engines.compiled import search
 from model_check.engines.compiled.compilation import kernel
@@ -254,7 +254,7 @@ def state_graph(
     """
     workers = workers or os.cpu_count() or 1
     search = _GraphSearch(model, [], Limits(max_states=max_states, report=report), workers, memory)
-    result = search.run()
+    result = uninterrupted(search.run())
     if not result.complete:
         raise GraphError(f"there is no whole graph: the exploration stopped early, {result.stopped_because}")
     if workers == 1:

@@ -35,7 +35,10 @@ class ModelEntry(NamedTuple):
 
     def build(self, given: Mapping[str, Any]) -> Model:
         """The model with these parameters, and defaults for the rest. `ParameterError` for invalid ones."""
-        return self.builder(resolve(self.name, self.parameters, {**self.defaults(given), **given}))
+        parameters = resolve(self.name, self.parameters, {**self.defaults(given), **given})
+        for parameter in self.parameters:
+            parameter.check_size(parameters[parameter.name])
+        return self.builder(parameters)
 
 
 def _replication(protocol: Protocol, summary: str, truncation: str | None = None) -> ModelEntry:

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from model_check.core.exploration import Exploration, Limits, Progress
+from model_check.core.exploration import Exploration, Limits, Progress, uninterrupted
 from model_check.engines.explorer import explorer
 from model_check.models import MODELS
 from model_check.reports.report import exploration_as_json, violations
 from model_check.traces.parameters import parameters_in_words
-from model_check.traces.render import trace_table
+from model_check.traces.render import length_in_words, trace_table
+from model_check.traces.text import filled
 
 QUESTION = "CommittedOnNextLeader"
 
@@ -39,7 +40,7 @@ def run_history(report: Callable[[Progress], None] | None = None) -> list[Chapte
         model = MODELS[name].build({})
         question = model.property_named(QUESTION)
         assert question is not None
-        chapters.append(Chapter(name, kafka, explore(model, [question], Limits(report=report))))
+        chapters.append(Chapter(name, kafka, uninterrupted(explore(model, [question], Limits(report=report)))))
     return chapters
 
 
@@ -54,21 +55,19 @@ def history_as_json(chapters: list[Chapter]) -> dict[str, Any]:
 def history_as_text(chapters: list[Chapter], traces: bool) -> str:
     """The verdict table, then the shortest counterexample of each version that has one."""
     meaning = chapters[0].result.verdicts[0].prop.meaning
-    lines = [f"Is it true that {meaning}?", ""]
-    lines.append(f"  {'Kafka':<20} {'model':<18} {'answer':<42} {'explored':>24}")
+    lines = [*filled(f"Is it true that {meaning}?"), ""]
+    lines.append(f"  {'Kafka':<20} {'model':<18} answer")
     for chapter in chapters:
         result = chapter.result
         found = violations(result)
-        answer = f"NO: lost in a run of {len(found[0][1])} states" if found else "yes, in every reachable state"
-        explored = f"{result.distinct_states:,} states in {result.duration_s:.1f} s"
-        lines.append(f"  {chapter.kafka:<20} {chapter.model:<18} {answer:<42} {explored:>24}")
-    lines += [
-        "",
-        *(f"  {chapter.model}: {parameters_in_words(chapter.result.model)}" for chapter in (chapters[0], chapters[-1])),
-    ]
+        answer = f"NO: lost after {length_in_words(found[0][1])}" if found else "yes, in every reachable state"
+        lines.append(f"  {chapter.kafka:<20} {chapter.model:<18} {answer}")
+    lines.append("")
+    for chapter in (chapters[0], chapters[-1]):
+        lines += filled(f"{chapter.model}: {parameters_in_words(chapter.result.model)}", "    ", "  ")
     lines += ["", "`kspec study` tells what went wrong in each, and which rule repairs it."]
     for chapter in chapters if traces else ():
         for _, trace in violations(chapter.result):
-            lines += ["", f"{chapter.model}: the shortest run that loses a committed record ({len(trace)} states)", ""]
-            lines.append(trace_table(chapter.result.model, trace))
+            lines += ["", f"{chapter.model}: the shortest run that loses a committed record ({length_in_words(trace)})", ""]
+            lines.append(trace_table(chapter.result.model, trace, fit=True))
     return "\n".join(lines)

@@ -7,24 +7,28 @@ from model_check.graphs.liveness import Lasso, LivenessResult, LivenessVerdict
 from model_check.traces.encode import as_json, trace_as_json
 from model_check.traces.itf import as_itf
 from model_check.traces.parameters import model_as_json, parameters_in_words
-from model_check.traces.render import action_in_words, state_in_lines, step_in_lines, steps
+from model_check.traces.render import action_in_words, length_in_words, state_in_lines, step_in_lines, steps
+from model_check.traces.text import filled, row
 
 
 def lasso_as_text(model: Model, lasso: Lasso, full: bool = False) -> str:
     """A lasso step by step: the way to the loop, the loop, and why the run is fair."""
-    lines = ["1  initial state", *state_in_lines(model, lasso.steps[0].state)]
+    lines = ["1  initial state", *state_in_lines(model, lasso.steps[0].state, fit=True)]
     lines += _remarks(lasso, 0)
     for number, before, after in steps(lasso.steps):
         assert after.action is not None
-        lines += [f"{number}  {action_in_words(after.action)}", *step_in_lines(model, before.state, after.state, full)]
+        lines += filled(f"{number}  {action_in_words(after.action)}", " " * 5, "")
+        lines += step_in_lines(model, before.state, after.state, full, fit=True)
         lines += _remarks(lasso, number - 1)
     if lasso.closing:
         assert lasso.closing.action is not None
         last = lasso.steps[-1].state
         lines += [f"{lasso.loop_start + 1}  {action_in_words(lasso.closing.action)}"]
-        lines += [*step_in_lines(model, last, lasso.closing.state, full), f"   and so on, from {lasso.loop_start + 1}"]
+        lines += step_in_lines(model, last, lasso.closing.state, full, fit=True)
+        lines.append(f"   and so on, from {lasso.loop_start + 1}")
     if not full:
-        lines += ["", f"   in state {lasso.loop_start + 1}", *state_in_lines(model, lasso.steps[lasso.loop_start].state)]
+        lines += ["", f"   in state {lasso.loop_start + 1}"]
+        lines += state_in_lines(model, lasso.steps[lasso.loop_start].state, fit=True)
     width = max((len(label) for label, _ in lasso.why), default=0)
     lines += ["", "   why this run is fair" if lasso.why else "   nothing is assumed to be fair, so a run may stop anywhere"]
     return "\n".join([*lines, *(f"     {label:<{width}}  {reason}" for label, reason in _in_short(lasso.why))])
@@ -52,26 +56,27 @@ def result_as_text(result: LivenessResult, full: bool = False) -> str:
     graph = result.graph
     common = _common(result.verdicts)
     lines = [
-        f"{graph.model.name}: {parameters_in_words(graph.model)}",
+        *filled(f"{graph.model.name}: {parameters_in_words(graph.model)}", "  ", ""),
         f"{graph.states:,} states, {len(graph.transitions):,} transitions",
-        f"assumed: {_listed(common)}",
+        *filled(f"assumed: {_listed(common)}", "  ", ""),
         "",
     ]
     width = max((len(verdict.prop.name) for verdict in result.verdicts), default=0)
     for verdict in result.verdicts:
-        lines.append(f"  {verdict.prop.name:<{width}}  {_in_words(verdict):<8}  {verdict.prop.meaning}")
+        lines += row(f"  {verdict.prop.name:<{width}}  {_in_words(verdict)}", verdict.prop.meaning, width + 14)
         own = [fairness for fairness in verdict.fairness if fairness not in common]
         if own:
-            lines.append(f"  {'':<{width}}            also assumed: {_listed(own)}")
+            lines += filled(f"also assumed: {_listed(own)}", " " * 8, " " * 6)
     for verdict in result.verdicts:
         if verdict.holds and not verdict.met:
             lines.append(f"  warning: {verdict.prop.name} holds, but nothing is ever left to be done: it says little here")
     for verdict in result.verdicts:
         if lasso := verdict.lasso:
             turns = len(lasso.steps) - lasso.loop_start
-            ends = f"then round and round through {turns} states" if lasso.closing else "where it stays for ever"
-            title = f"A fair run that violates {verdict.prop.name}: {lasso.loop_start + 1} states, {ends}"
-            lines += ["", title, "", lasso_as_text(graph.model, lasso, full)]
+            way = lasso.steps[: lasso.loop_start + 1]
+            ends = f"then the same {turns} again and again" if lasso.closing else "where it stays for ever"
+            title = f"A fair run that violates {verdict.prop.name}: {length_in_words(way)}, {ends}"
+            lines += ["", *filled(title), "", lasso_as_text(graph.model, lasso, full)]
     return "\n".join(lines)
 
 

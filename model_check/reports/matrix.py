@@ -9,13 +9,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from model_check.core.exploration import Limits, Progress, Trace
+from model_check.core.exploration import Limits, Progress, Trace, uninterrupted
 from model_check.core.model import Model
 from model_check.core.symmetry import Symmetry
 from model_check.engines.explorer import explorer
 from model_check.models import MODELS
 from model_check.models.kafka.settings import controller_of, releases_of
 from model_check.traces.retrace import retrace
+from model_check.traces.text import row
 from spec.mutation import names_of_rules
 from spec.releases.broker import BROKER_RELEASES
 
@@ -168,7 +169,7 @@ def _explored(name: str, before: Row | None, time_limit: float, report: Callable
         properties = [prop for prop in model.properties if prop.kind == "always" and prop.by_default]
         symmetry = Symmetry(model) if model.interchangeable else None
         limits = Limits(stop_at_first=False, max_seconds=time_limit, report=report)
-        result = explorer(symmetry=symmetry)(model, properties, limits)
+        result = uninterrupted(explorer(symmetry=symmetry)(model, properties, limits))
         explored[configuration] = Explored(result.distinct_states, result.depth, result.complete)
         found = {}
         for verdict in result.verdicts:
@@ -221,14 +222,14 @@ def explored_in_words(explored: Explored) -> str:
 
 
 def line(entry: Row) -> str:
-    """A release in one line: what is violated."""
+    """A release in one line, or a few if the terminal is narrow: what is violated, and after how many steps."""
     if entry.same_as:
         return f"  {entry.name:<18} as {entry.same_as}: no rule differs"
     verdicts = {name: entry.verdict(name) for name in entry.properties}
     broken = [f"{name} ({cell.run.steps})" for name, cell in verdicts.items() if cell and cell.run is not None]
     still_open = [name for name, cell in verdicts.items() if cell and cell.holds is None]
     told = ", ".join(broken) or ("nothing found" if still_open else "all hold")
-    return f"  {entry.name:<18} {told}{'; the rest is open' if still_open else ''}"
+    return "\n".join(row(f"  {entry.name}", f"{told}{'; the rest is open' if still_open else ''}", 21))
 
 
 def as_json(done: list[Row]) -> dict[str, Any]:

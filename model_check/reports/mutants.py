@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from model_check.core.exploration import Exploration, Limits, Progress
+from model_check.core.exploration import Exploration, Limits, Progress, uninterrupted
 from model_check.core.symmetry import Symmetry
 from model_check.engines.explorer import explorer
 from model_check.extras import need
 from model_check.models import MODELS
+from model_check.traces.text import row
 from spec.mutation import Mutant
 from spec.releases.broker_mutants import BROKER_MUTANTS
 from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
@@ -264,7 +265,7 @@ def explore_mutant(
     names = [other for other in (BESIDE.get(name), name) if other]
     model = MODELS["kafka"].build({**bounds, "mutant": ",".join(names)})
     properties = [prop for prop in model.properties if prop.by_default and prop.kind == "always"]
-    return explorer(workers=workers, symmetry=Symmetry(model))(model, properties, Limits(report=report))
+    return uninterrupted(explorer(workers=workers, symmetry=Symmetry(model))(model, properties, Limits(report=report)))
 
 
 def hunts(names: tuple[str, ...], report: Callable[[Progress], None] | None = None) -> Iterator[Hunt]:
@@ -298,12 +299,16 @@ def as_json(done: list[Hunt]) -> dict[str, Any]:
 
 
 def line(entry: Hunt) -> str:
-    """One hunt in one line."""
+    """One hunt in one line, or a few if the terminal is narrow."""
+    return "\n".join(row(f"  {entry.mutant.name}", _in_words(entry), 39))
+
+
+def _in_words(entry: Hunt) -> str:
     if not entry.killed:
-        return f"  {entry.mutant.name:<36} survives: {entry.survives_because or 'nothing fails within its bounds'}"
+        return f"is not caught: {entry.survives_because or 'nothing fails within its bounds'}"
     name, steps = next(iter(entry.killed_by.items()))
-    how = "fails after" if entry.loop is None else "is never kept in a run of"
-    return f"  {entry.mutant.name:<36} {name} {how} {steps} steps ({entry.states:,} states, {entry.seconds:.1f} s)"
+    how = "fails after" if entry.loop is None else "fails in an infinite run of"
+    return f"{name} {how} {steps} steps ({entry.states:,} states, {entry.seconds:.1f} s)"
 
 
 def options(bounds: Mapping[str, Any]) -> list[str]:
@@ -321,27 +326,28 @@ def as_markdown(done: list[Hunt]) -> str:
         "Each rule of broker and controller weakened by itself, in the model `kafka`.",
         "Written by `kspec mutants --write docs/mutants.md`.",
         "",
-        f"{len(killed)} of {len(done)} die. `kspec check kafka --symmetry --mutant NAME` with the bounds shows the run,",
-        "`--mutant OTHER,NAME` if a mutant dies only beside another one, which alone does no harm within the bounds.",
-        "Where a promise breaks, `kspec liveness kafka --mutant NAME` with the bounds shows a lasso. Its steps are those of",
-        "the way to the loop and of the loop; `--without` names what need not be fair ([liveness](liveness.md)).",
+        f"{len(killed)} of {len(done)} are caught."
+        " `kspec check kafka --symmetry --mutant NAME` and the bounds show the run,",
+        "`--mutant OTHER,NAME` if a mutant is caught only beside another one, which alone does no harm there.",
+        "Where a liveness property fails, `kspec liveness kafka --mutant NAME` shows an infinite run. Its steps are",
+        "those of the way to the loop and of the loop; `--without` names what need not be fair ([liveness](liveness.md)).",
         "",
-        "| mutant | rule | what it means | bounds | dies of | steps |",
+        "| mutant | rule | what it means | bounds | caught by | steps |",
         "|---|---|---|---|---|---|",
     ]
     for entry in killed:
         without = [f"--without {action}" for action in entry.without]
         beside = f" beside `{entry.beside}`" if entry.beside else ""
         bounds = f"`{' '.join([*options(entry.bounds), *without])}`{beside}"
-        properties = ", ".join(entry.killed_by) if entry.loop is None else f"promise {', '.join(entry.killed_by)}"
+        properties = ", ".join(entry.killed_by) if entry.loop is None else f"liveness property {', '.join(entry.killed_by)}"
         steps = min(entry.killed_by.values())
         mutant = entry.mutant
         lines.append(f"| `{mutant.name}` | `{mutant.field}` | {mutant.summary} | {bounds} | {properties} | {steps} |")
     lines += [
         "",
-        "## Survivors",
+        "## Not caught",
         "",
-        "| mutant | rule | what it means | why the model does not kill it |",
+        "| mutant | rule | what it means | why the model does not catch it |",
         "|---|---|---|---|",
     ]
     for entry in done:

@@ -6,7 +6,8 @@ from model_check.core.exploration import Exploration, Trace, Verdict
 from model_check.core.model import State
 from model_check.traces.encode import trace_as_json
 from model_check.traces.parameters import model_as_json, parameters_in_words
-from model_check.traces.render import trace_table
+from model_check.traces.render import length_in_words, trace_table
+from model_check.traces.text import filled, row
 
 
 def exploration_as_json(result: Exploration) -> dict[str, Any]:
@@ -46,13 +47,13 @@ def _verdict_as_json(result: Exploration, verdict: Verdict) -> dict[str, Any]:
 
 
 def verdict_in_words(verdict: Verdict) -> str:
-    """`holds`, `VIOLATED in 9 states`, `reached in 7 states`, `NEVER REACHED`, `not decided`."""
-    states = f"{len(verdict.trace)} state{'s' if len(verdict.trace) > 1 else ''}" if verdict.trace else ""
+    """`holds`, `VIOLATED after 8 steps`, `reached after 6 steps`, `NEVER REACHED`, `not decided`."""
+    steps = length_in_words(verdict.trace) if verdict.trace else ""
     if verdict.holds is None:
         return "not decided"
     if verdict.prop.kind == "always":
-        return "holds" if verdict.holds else f"VIOLATED in {states}"
-    return f"reached in {states}" if verdict.holds else "NEVER REACHED"
+        return "holds" if verdict.holds else f"VIOLATED after {steps}"
+    return f"reached after {steps}" if verdict.holds else "NEVER REACHED"
 
 
 def vacuous(result: Exploration) -> list[str]:
@@ -73,29 +74,31 @@ def exploration_as_text(result: Exploration, full: bool = False) -> str:
     states = "states up to renaming of brokers" if result.symmetry else "states"
     states += f", which stand for {result.represented:,}" if result.represented is not None else ""
     lines = [
-        f"{result.model.name}: {parameters_in_words(result.model)}",
-        f"{result.distinct_states:,} distinct {states}, {result.transitions:,} transitions, depth {result.depth},"
-        f" {result.duration_s:.1f} s ({rate:,.0f} states/s, engine {result.engine})",
+        *filled(f"{result.model.name}: {parameters_in_words(result.model)}", "  ", ""),
+        *filled(
+            f"{result.distinct_states:,} distinct {states}, {result.transitions:,} transitions, depth {result.depth},"
+            f" {result.duration_s:.1f} s ({rate:,.0f} states/s, engine {result.engine})"
+        ),
         "every reachable state was explored" if result.complete else f"stopped early: {result.stopped_because}",
         "",
     ]
     width = max((len(verdict.prop.name) for verdict in result.verdicts), default=0)
     for verdict in result.verdicts:
-        words = verdict_in_words(verdict)
-        lines.append(f"  {verdict.prop.kind:<9} {verdict.prop.name:<{width}}  {words:<22} {verdict.prop.meaning}")
-    lines += [f"  warning: {warning}" for warning in vacuous(result)]
+        start = f"  {verdict.prop.kind:<9} {verdict.prop.name:<{width}}  {verdict_in_words(verdict)}"
+        lines += row(start, verdict.prop.meaning, width + 39)
+    lines += [line for warning in vacuous(result) for line in filled(f"warning: {warning}", "    ", "  ")]
     lines += ["", "  action taken" + " " * 27 + "times"]
     lines += [f"  {name:<36} {times:>10,}{'' if times else '   never enabled'}" for name, times in result.actions.items()]
     if result.deadlocks:
-        length = len(result.deadlock_trace) if result.deadlock_trace else 0
+        length = length_in_words(result.deadlock_trace) if result.deadlock_trace else "some steps"
         kind = "DEADLOCK" if result.deadlock_is_violation else "no action is possible"
-        lines += ["", f"  {kind} in {result.deadlocks:,} states, the nearest {length} states from the start"]
+        lines += ["", f"  {kind} in {result.deadlocks:,} states, the nearest after {length}"]
     by_run: dict[tuple[State, ...], tuple[Trace, list[str]]] = {}
     for name, trace in violations(result):
         by_run.setdefault(tuple(step.state for step in trace), (trace, []))[1].append(name)
     for trace, names in by_run.values():
-        title = f"Shortest run that violates {', '.join(names)} ({len(trace)} states)"
-        lines += ["", title, "", trace_table(result.model, trace, full)]
+        title = f"Shortest run that violates {', '.join(names)} ({length_in_words(trace)})"
+        lines += ["", *filled(title), "", trace_table(result.model, trace, full, fit=True)]
     return "\n".join(lines)
 
 

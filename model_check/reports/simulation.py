@@ -11,7 +11,8 @@ from model_check.engines.simulation.simulate import Finding, Simulation
 from model_check.engines.simulation.walks import End
 from model_check.traces.encode import trace_as_json
 from model_check.traces.parameters import model_as_json
-from model_check.traces.render import trace_table
+from model_check.traces.render import length_in_words, trace_table
+from model_check.traces.text import filled, row
 
 ENDS = {
     End.DEPTH: "ended at the depth",
@@ -115,23 +116,23 @@ def simulation_as_text(result: Simulation, found: list[Violation], full: bool = 
     width = max((len(finding.prop.name) for finding in result.findings), default=0)
     for finding in result.findings:
         prop = finding.prop
-        lines.append(f"  {prop.kind:<9} {prop.name:<{width}}  {finding_in_words(finding):<24} {prop.meaning}")
+        lines += row(f"  {prop.kind:<9} {prop.name:<{width}}  {finding_in_words(finding)}", prop.meaning, width + 39)
     lines += ["", "  action taken" + " " * 27 + "times"]
     for name, times in result.actions.items():
         remark = "" if times else "   forbidden" if plan.weights.get(name) == 0 else "   never taken"
         lines.append(f"  {name:<36} {times:>10,}{remark}")
     for violation in found:
-        lines += ["", _title(violation), "", trace_table(result.model, violation.trace, full)]
+        lines += ["", *filled(_title(violation)), "", trace_table(result.model, violation.trace, full, fit=True)]
     return "\n".join(lines)
 
 
 def _title(violation: Violation) -> str:
     finding, shrunk = violation.finding, violation.shrunk
-    title = f"Run that violates {finding.prop.name} ({len(violation.trace)} states)"
-    origin = f"walk {finding.walk} took {len(violation.original)} states to it"
+    title = f"Run that violates {finding.prop.name} ({length_in_words(violation.trace)})"
+    origin = f"walk {finding.walk} took {length_in_words(violation.original)} to it"
     if shrunk is None:
         return f"{title}: {origin}"
-    how = f"{len(shrunk.dropped)} are left after dropping actions"
+    how = f"{len(shrunk.dropped) - 1} are left after dropping actions"
     if shrunk.trace is not shrunk.dropped:
-        how += f", {len(shrunk.trace)} after a search among those that are left"
+        how += f", {len(shrunk.trace) - 1} after a search among those that are left"
     return f"{title}: {origin}, {how}"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from model_check.core.exploration import Trace, TraceStep
 from model_check.core.model import CONTROLLER, PRODUCER, Action, Event, Message, Model, Note, Party, Slot, State
 from model_check.traces.encode import in_words
+from model_check.traces.text import filled, row
 
 NOTHING = "none"
 """The result of `in_words` for a slot that holds nothing."""
@@ -61,47 +62,56 @@ def owner(slot: Slot) -> Party:
 
 
 def steps(trace: Trace) -> Iterator[tuple[int, TraceStep, TraceStep]]:
-    """Each step of a trace with the one before it. Numbers are TLC's: the initial state is 1."""
+    """Each step of a trace with the one before it. Numbers are those of states, as TLC has them: the initial one is 1."""
     for number, (before, after) in enumerate(pairwise(trace), start=2):
         yield number, before, after
 
 
-def trace_table(model: Model, trace: Trace, full: bool = False) -> str:
+def length_in_words(trace: Trace) -> str:
+    """How long a run is: `11 steps`. Every report says it so; see docs/GLOSSARY.md."""
+    return f"{len(trace) - 1} step{'' if len(trace) == 2 else 's'}"
+
+
+def trace_table(model: Model, trace: Trace, full: bool = False, fit: bool = False) -> str:
     """A trace step by step: the action, and what it changed at which party; with `full`, every slot after each step.
 
-    The initial state and the last one are always shown whole.
+    The initial state and the last one are always shown whole. With `fit`, lines are as long as the terminal is wide.
     """
-    lines = ["1  initial state", *state_in_lines(model, trace[0].state)]
+    lines = ["1  initial state", *state_in_lines(model, trace[0].state, fit)]
     for number, before, after in steps(trace):
         assert after.action is not None
-        lines += [f"{number}  {action_in_words(after.action)}", *step_in_lines(model, before.state, after.state, full)]
+        action = f"{number}  {action_in_words(after.action)}"
+        lines += filled(action, " " * 5, "") if fit else [action]
+        lines += step_in_lines(model, before.state, after.state, full, fit)
     if len(trace) > 1 and not full:
-        lines += ["   in the end", *state_in_lines(model, trace[-1].state)]
+        lines += ["   in the end", *state_in_lines(model, trace[-1].state, fit)]
     return "\n".join(lines)
 
 
-def step_in_lines(model: Model, before: State, after: State, full: bool = False) -> list[str]:
+def step_in_lines(model: Model, before: State, after: State, full: bool = False, fit: bool = False) -> list[str]:
     """What a step changed at which party, or the whole state after it."""
     if full:
-        return state_in_lines(model, after)
+        return state_in_lines(model, after, fit)
     rows = [
         (party_name(owner(slot)), field_name(slot), f"{old} -> {new}") for slot, old, new in changes(model, before, after)
     ]
-    return _aligned(rows)
+    return _aligned(rows, fit)
 
 
-def state_in_lines(model: Model, state: State) -> list[str]:
+def state_in_lines(model: Model, state: State, fit: bool = False) -> list[str]:
     """What each party holds in a state; slots that hold nothing are left out."""
     rows = [
         (party_name(owner(slot)), field_name(slot), words)
         for slot, value in zip(model.slots, state, strict=True)
         if not slot.bookkeeping and (words := slot_in_words(slot, value)) != NOTHING
     ]
-    return _aligned(sorted(rows, key=lambda row: row[0]))
+    return _aligned(sorted(rows, key=lambda row: row[0]), fit)
 
 
-def _aligned(rows: list[tuple[str, str, str]]) -> list[str]:
-    return [f"     {party:<11} {name:<15} {text}" for party, name, text in rows]
+def _aligned(rows: list[tuple[str, str, str]], fit: bool) -> list[str]:
+    if not fit:
+        return [f"     {party:<11} {name:<15} {text}" for party, name, text in rows]
+    return [line for party, name, text in rows for line in row(f"     {party:<11} {name:<15}", text, 33)]
 
 
 def parties(model: Model, trace: Trace) -> list[Party]:

@@ -14,11 +14,11 @@ from typing import Any
 
 import z3
 
-from model_check.core.exploration import Limits, Trace
+from model_check.core.exploration import Limits, Trace, uninterrupted
 from model_check.core.model import Model, Property, when
 from model_check.engines.explorer import explorer
 from model_check.traces.encode import trace_as_json
-from model_check.traces.render import trace_table
+from model_check.traces.render import length_in_words, trace_table
 from proofs.commands.choice import obligations_of, proof_of
 from proofs.induction.claims import Obligation, Status, gravest
 from proofs.induction.invariant import Theorem
@@ -122,7 +122,7 @@ class Outcome:
             lines.append(f"  {THEOREMS[self.settings.theorem].summary}")
         if self.witness is not None:
             _, trace = self.witness
-            lines.append(f"  witness: a run of {len(trace)} states; what it ends in is what the theorem speaks of")
+            lines.append(f"  witness: a run of {length_in_words(trace)}; what it ends in is what the theorem speaks of")
         first = next((o for o in self.obligations if o.status == "refuted"), None)
         if self.counterexample is not None and first is not None:
             shown = f"{first.action}: {self.counterexample.broken} breaks; {self.reachability}"
@@ -200,7 +200,7 @@ def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
 
     wanted = Property("Witness", "sometimes", (when(shown, *read),), "the theorem speaks of something")
     engine = "compiled" if theorem.witness.reads else "reference"
-    found = explorer(engine)(model, [wanted], Limits(True, MOST_STATES_TO_WITNESS))
+    found = uninterrupted(explorer(engine)(model, [wanted], Limits(True, MOST_STATES_TO_WITNESS)))
     (verdict,) = found.verdicts
     return (model, verdict.trace) if verdict.trace is not None else None
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import z3
 
 from model_check.core.exploration import Trace, TraceStep
+from model_check.core.files import write_whole
 from model_check.core.model import Model, Property, Slot
 from model_check.models import MODELS
 from proofs.effort import EMERGENCY_OF_RUNS_S, Effort, StoppedByClockError
@@ -140,7 +141,7 @@ class BoundedExecution:
             if export is not None:
                 header = f"; {self.model.name}: no run of {states} states violates {self.prop.name}, if unsat\n"
                 text = header + "(set-logic QF_BV)\n" + solver.to_smt2()
-                (export / f"runs-of-{states}.smt2").write_text(text, encoding="utf-8")
+                write_whole(export / f"runs-of-{states}.smt2", text)
             stopped = False
             try:
                 answer = Effort(effort, time_limit).ask(solver)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import z3
 from z3 import z3util
 
-from model_check.core.exploration import Limits, Trace, TraceStep
+from model_check.core.exploration import Limits, Trace, TraceStep, uninterrupted
 from model_check.core.model import Action, Model, Property, Slot, State, when
 from model_check.traces.render import action_in_words, field_name, owner, party_name, slot_in_words
 from proofs.effort import Effort
@@ -350,7 +350,7 @@ def reachable(counterexample: Counterexample, theorem: Theorem, mutant: str | No
     found = Explored(counterexample.model, counterexample.trace[0].state)
     start = tuple(found.at(slot.name, slot.key) for slot in model.slots)
     elsewhere = Property("Elsewhere", "always", (when(lambda *state: state != start, *model.slots),), "not this state")
-    result = explorer("reference")(model, [elsewhere], Limits(True, most_states))
+    result = uninterrupted(explorer("reference")(model, [elsewhere], Limits(True, most_states)))
     (verdict,) = result.verdicts
     bounds = f"with logs and epochs up to {counterexample.size}"
     if verdict.trace is not None:

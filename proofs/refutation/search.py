@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from model_check.core.exploration import Limits
+from model_check.core.exploration import Limits, uninterrupted
 from model_check.core.model import Property, when
 from model_check.engines.explorer import explorer
 from proofs.induction.invariant import Conjunct, Theorem, holds_in
@@ -65,7 +65,7 @@ def _hold_in_reachable_states(theorem: Theorem, candidates: Sequence[Conjunct], 
         return True
 
     looked = Property("Looked", "always", (when(look, *model.slots),), "every state is looked at")
-    result = explorer("reference")(model, [looked], Limits(False))
+    result = uninterrupted(explorer("reference")(model, [looked], Limits(False)))
     return left, result.distinct_states
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_check.core.model import Action, Effect, Local, Model, Property, State
+from model_check.core.preparation import at_work
 from model_check.engines.compiled.interning import Raised, distinct, domains_of
 from model_check.engines.compiled.kernels import (
     CODE_BITS,
@@ -41,8 +42,9 @@ SMALL = 2
 _Indices = NDArray[np.uint64]
 _Shape = tuple[_Indices, _Indices, _Indices, _Indices, _Indices, _Indices]
 
-MOST_ACTIONS = 1 << 16
 MOST_PROPERTIES = 63
+
+PREPARING = "preparing the engine's tables"
 
 FIRST_POOL = 1 << 24
 """The number of entries that fit at first. The system gives zeroed memory only where it is touched, so this costs nothing;
@@ -54,8 +56,8 @@ class RuleBook:
 
     def __init__(self, model: Model, properties: Sequence[Property], moving: bool = False) -> None:
         """With `moving`, an action may also change slots that it does not write, because brokers are renamed."""
-        if len(model.actions) >= MOST_ACTIONS or len(properties) > MOST_PROPERTIES:
-            raise ValueError(f"at most {MOST_ACTIONS:,} actions and {MOST_PROPERTIES} properties can be explored at once")
+        if len(properties) > MOST_PROPERTIES:
+            raise ValueError(f"at most {MOST_PROPERTIES} properties can be explored at once")
         self.model = model
         self.properties = properties
         self.moving = moving
@@ -90,6 +92,7 @@ class RuleBook:
 
     def _tables_of(self, action: Action) -> list[Table]:
         """The tables of an action's effects and guards of several slots; those that read the same slots share a table."""
+        at_work(PREPARING)
         guards = [guard for guard in action.guards if not 1 <= len(set(guard.reads)) <= SMALL]
         parts: list[Local | Effect] = [*guards, *action.effects]
         reads = [part.reads if isinstance(part, Local) else part.local.reads for part in parts]
@@ -152,6 +155,7 @@ class RuleBook:
 
         Tables in `before` are not looked up again.
         """
+        at_work(PREPARING)
         program = list(before)
 
         def add(table: Table) -> None:

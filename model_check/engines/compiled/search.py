@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_check.core.exploration import (
+    INTERRUPTED,
     Checkpointing,
     Clock,
     Exploration,
@@ -151,6 +152,9 @@ class Search:
         self.first_deadlock: Found | None = None
         self.deadlocks = 0
         self.interrupted = False
+        self.underway = False
+        """Not so while tables are made and loops are compiled, which may take long: Ctrl-C then interrupts at once."""
+        self._compiled = False
         self._spare = spare_bits(0)
         self._sparse = True
         self._lock = threading.Lock()
@@ -182,7 +186,7 @@ class Search:
             try:
                 self._search()
             except KeyboardInterrupt:
-                self.result.stopped_because = "interrupted"
+                self.result.stopped_because = INTERRUPTED
             self.conclude()
         return self.result.finish(self.clock)
 
@@ -229,6 +233,7 @@ class Search:
 
     def expand_level(self, start: NDArray[np.int64], end: NDArray[np.int64], position: int) -> None:
         """Expand the states of a level from this position on."""
+        self.underway = True
         prefix = np.concatenate([[0], np.cumsum(end - start)]).astype(np.int64)
         total = int(prefix[-1])
         while position < total:
@@ -253,7 +258,7 @@ class Search:
         if self.result.violated and self.limits.stop_at_first:
             return "a property is violated"
         if self.interrupted:
-            return "interrupted"
+            return INTERRUPTED
         progress = Progress(len(self.levels) - 1, self.store.states, int(self.fired.sum()), queue)
         reason = self.clock.tick(progress)
         if reason:
@@ -267,6 +272,7 @@ class Search:
 
     def _expand_block(self, start: NDArray[np.int64], prefix: NDArray[np.int64], begin: int, end: int) -> None:
         """Expand the states at these positions of the level; repeat for those that had to wait for a rule's answer."""
+        self.underway = self._compiled
         listed, use_list = np.empty(0, np.int64), False
         while begin < end:
             chunks = [(low, min(end, low + CHUNK)) for low in range(begin, end, CHUNK)]
@@ -293,6 +299,7 @@ class Search:
             listed, use_list = np.concatenate(waiting), True
             begin, end = 0, listed.size
         self.finish_tests()
+        self.underway = self._compiled = True
         if self._spare != spare_bits(self.store.states):
             self._spare = spare_bits(self.store.states)
             self.change_layout(self.fitting_fields())
@@ -576,9 +583,9 @@ class Search:
         result = self.result
         if self.symmetry is not None and self.orbits is None:  # no two brokers are interchangeable
             result.represented = self.store.states
-        if self.orbits is not None:
+        if self.orbits is not None and self._compiled:
             result.represented = sum(self.do_all([partial(self._represented, shard) for shard in range(SHARDS)]))
-        totals = [int(level.sum()) for level in self.levels]
+        totals = [int(level.sum()) for level in self.levels] or [0]
         if self.store.states > totals[-1]:
             totals.append(self.store.states)
         result.levels[:] = [after - before for before, after in pairwise(totals)]
@@ -723,13 +730,15 @@ class _Checked:
 
 @contextmanager
 def deferred_interrupt(search: Search) -> Iterator[None]:
-    """Let Ctrl-C stop the search between blocks, where its counts are consistent."""
+    """Let Ctrl-C stop the search between blocks, where its counts are consistent, once it is under way."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def note(signum: int, frame: Any) -> None:
         search.interrupted = True
+        if not search.underway:
+            raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGINT, note)
     try:

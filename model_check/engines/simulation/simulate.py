@@ -244,6 +244,7 @@ class Fleet(Search):
             self._begin_walks(active)
             while active.size and not self.interrupted:
                 ended = self._ended(active, self._step(active))
+                self.underway = True
                 note(ended)
                 # A walker whose walk has ended takes the next one, as long as there are any.
                 again = ended.walkers[: self.plan.traces - begun]

@@ -38,7 +38,15 @@ from model_check.engines.compiled.rulebook import raise_again
 from model_check.engines.compiled.search import spare_bits
 from model_check.engines.spark.checkpoint import Checkpoint
 from model_check.engines.spark.head import Head, Met, number_values_ahead
-from model_check.engines.spark.session import SparkError, SparkSettings, collected, is_local, send_files, spark_context
+from model_check.engines.spark.session import (
+    SparkError,
+    SparkSettings,
+    check_master,
+    collected,
+    is_local,
+    send_files,
+    spark_context,
+)
 from model_check.engines.spark.shuffles import LevelWork, Shuffles, SparkExploration
 from model_check.engines.spark.worker.core import Numbering, Numbers, RuleError, pack
 from model_check.engines.spark.worker.kernels import home_of
@@ -91,10 +99,22 @@ def explore(
         raise SparkError("tables are of one undisturbed exploration: leave --checkpoint and --resume out, or --tables")
     if symmetry is not None and settings.tables is not None:
         raise SparkError("tables are of all states: leave --symmetry out, or --tables")
+    if settings.master is not None:
+        check_master(settings.master)
+        if settings.spill is None and checkpointing is None:
+            _check_folder(settings.master)
     asked = Exploration(model, "spark", [Verdict(prop) for prop in properties], symmetry=symmetry is not None)
     checkpoint = Checkpoint(checkpointing, identity(asked)) if checkpointing else None
     with spark_context(settings) as context, states_folder(settings, context, checkpoint) as folder:
         return SparkSearch(model, properties, limits, settings, symmetry, context, folder, checkpoint).run()
+
+
+def _check_folder(master: str) -> None:
+    """Refuse a master whose executors do not reach this machine's files, where no folder is given."""
+    if not is_local(master):
+        raise SparkError(
+            f"master {master} needs --spill DIR: a folder that driver and executors all reach, such as hdfs://… or s3://…"
+        )
 
 
 @contextmanager
@@ -107,11 +127,7 @@ def states_folder(settings: SparkSettings, context: Any, checkpoint: Checkpoint 
     try:
         with ExitStack() as stack:
             if settings.spill is None:
-                if not is_local(context.master):
-                    raise SparkError(
-                        f"master {context.master} needs --spill DIR: a folder that driver and executors all reach, such as"
-                        " hdfs://… or s3://…"
-                    )
+                _check_folder(context.master)
                 local = tempfile.mkdtemp(prefix="kspec-spark-")
                 stack.callback(shutil.rmtree, local, ignore_errors=True)
                 folder = Folder(local)

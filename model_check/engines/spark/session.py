@@ -24,6 +24,7 @@ MOST_IN_A_LEVEL = 1 << 14
 """The driver itself explores a level of up to this many states faster than a Spark job does."""
 
 _LOCAL = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?$")
+_MASTER = re.compile(r"local(-cluster)?(\[.*\])?|spark://[^/:\s]+:\d+(,[^/:\s]+:\d+)*|k8s://\S+|yarn")
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """With a local master, Java only passes bytes on for a short time: its own optimization would take cores from the tasks."""
@@ -54,6 +55,14 @@ class SparkSettings:
 def is_local(master: str) -> bool:
     """Whether driver and workers are on this machine, and share its files."""
     return master.startswith("local")
+
+
+def check_master(master: str) -> None:
+    """Refuse what is no master of Spark, `SparkError`: Java would answer with a trace, after some seconds."""
+    if _MASTER.fullmatch(master) is None:
+        raise SparkError(f"--master {master}: expected local, local[N], local[*], spark://HOST:PORT, k8s://URL or yarn")
+    if master == "yarn" and not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys():
+        raise SparkError("--master yarn: set HADOOP_CONF_DIR or YARN_CONF_DIR to the folder of the cluster's configuration")
 
 
 @contextmanager
@@ -87,13 +96,16 @@ def _start(settings: SparkSettings) -> Any:
 
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     master = settings.master or (None if submitted else "local[*]")
+    configuration = _configuration(settings, master)
+    if "spark.master" in configuration:
+        check_master(configuration["spark.master"])
     if not submitted:
         _prepare_java()
     if master is not None and is_local(master):
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK  # Spark's pages listen on this address
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf()
-    for name, value in _configuration(settings, master).items():
+    for name, value in configuration.items():
         conf.set(name, value)
     try:
         return SparkContext(conf=conf)

@@ -28,8 +28,21 @@ FIRST_PROPOSING = [release.isr_writer for release in BROKER_RELEASES].index(IsrW
 """From this release on leaders ask the controller for an ISR; before, they write it to ZooKeeper themselves."""
 
 PARAMETERS = (
-    Parameter("release", "next", "Kafka's release, or one for each broker, with commas", choices=RELEASES, listed=True),
-    Parameter("brokers", 3, "brokers, ids 1 to N, each with a replica of the one partition (2 with 0.11 to 1.1)", minimum=1),
+    Parameter(
+        "release",
+        "next",
+        "Kafka's release, or one for each broker, with commas",
+        choices=RELEASES,
+        listed=True,
+        repeated=True,
+    ),
+    Parameter(
+        "brokers",
+        3,
+        "brokers, ids 1 to N, each with a replica of the one partition (2 with 0.11 to 1.1)",
+        minimum=1,
+        maximum=12,
+    ),
     Parameter("values", 1, "most records ever produced (3 with 0.11 to 1.1)", minimum=0),
     Parameter("min_isr", 2, "min.insync.replicas", minimum=1),
     Parameter("acks", "all", "the acknowledgement that producers require", choices=("1", "all")),
@@ -38,7 +51,7 @@ PARAMETERS = (
     ),
     Parameter("isr_shrinks", 0, "how many times a leader may find a follower too slow", minimum=0),
     Parameter("fencings", 0, "how many times the session of a running broker may end", minimum=0),
-    Parameter("clean_shutdowns", 0, "how many times a broker may be stopped cleanly", minimum=0),
+    Parameter("clean_shutdowns", 0, "how many times a broker may shut down cleanly", minimum=0),
     Parameter(
         "unclean_shutdowns",
         0,
@@ -68,7 +81,10 @@ PARAMETERS = (
         minimum=0,
     ),
     Parameter(
-        "late_fetches", 0, "how many fetches may be late: their sender or leader changes while they are under way", minimum=0
+        "late_fetches",
+        0,
+        "how many fetches may be delayed: their sender or leader changes while they are under way",
+        minimum=0,
     ),
     Parameter("retries", 0, "how many times an idempotent producer's request may arrive again", minimum=0),
     Parameter("unclean", False, "unclean.leader.election.enable"),
@@ -134,6 +150,13 @@ def releases_of(parameters: dict[str, Any]) -> tuple[str, ...]:
     return releases * count if len(releases) == 1 else releases
 
 
+FIRST_WITH_ELR = next(
+    RELEASES.index(release.name)
+    for release in KRAFT_RELEASES
+    if release.elr_enabled(ControllerSettings(eligible_leader_replicas=True))
+)
+"""From this release on there are eligible leader replicas."""
+
 ONLY_ZOOKEEPER = ("failovers", "lost_confirmations")
 ONLY_KRAFT = ("late_proposals", "late_registrations", "slow_registrations", "without_elr")
 
@@ -152,6 +175,9 @@ def _check_era(releases: tuple[str, ...], parameters: dict[str, Any]) -> None:
             raise ParameterError(f"--{name.replace('_', '-')}: not with {given}, whose controller {kind}")
     if parameters["lost_confirmations"] and min(positions) >= FIRST_PROPOSING:
         raise ParameterError(f"--lost-confirmations: not with {given}, whose leaders do not write the ISR themselves")
+    if parameters["without_elr"] and min(positions) < FIRST_WITH_ELR:
+        first = RELEASES[FIRST_WITH_ELR]
+        raise ParameterError(f"--without-elr: {given} has no eligible leader replicas anyhow; {first} has, and later ones")
     weakened = _chosen(CONTROLLER_MUTANTS, parameters)
     if has_zookeeper(releases) and weakened:
         raise ParameterError(

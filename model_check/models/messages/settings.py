@@ -7,7 +7,7 @@ from spec.releases.broker_mutants import BROKER_MUTANTS
 from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 
 PARAMETERS = (
-    Parameter("brokers", 2, "brokers, ids 1 to N, each with a replica of the one partition", minimum=2),
+    Parameter("brokers", 2, "brokers, ids 1 to N, each with a replica of the one partition", minimum=2, maximum=12),
     Parameter("values", 1, "most records ever produced", minimum=0),
     Parameter("min_isr", 1, "min.insync.replicas; from 2 on, a broker that stops may lose records", minimum=1),
     Parameter("unclean_shutdowns", 0, "how many times a broker may stop without warning", minimum=0),

@@ -41,6 +41,9 @@ def build(
 
     if parameters["min_isr"] > 1 and parameters["acks"] != "all":
         raise ParameterError(f"--min-isr {parameters['min_isr']}: only --acks all looks at it")
+    if parameters["min_isr"] > parameters["replicas"]:
+        most = parameters["replicas"]
+        raise ParameterError(f"--min-isr {parameters['min_isr']}: must be {most} or less, the number of replicas")
     mutant = next((mutant for mutant in MUTANTS if mutant.name == parameters["mutant"]), None)
     rules = protocol if mutant is None else weaken(protocol, mutant)
     board = Board(name, repaired(rules, parameters["repair"]), parameters, epochs, replicas)

@@ -49,7 +49,7 @@ QUIRKS = {
 }
 
 PARAMETERS = (
-    Parameter("replicas", 3, "replicas of the partition, ids 1 to N; 1 leads throughout", minimum=1),
+    Parameter("replicas", 3, "replicas of the partition, ids 1 to N; 1 leads throughout", minimum=1, maximum=12),
     Parameter("max_offset", 2, "highest log end offset", minimum=1),
     Parameter("max_partition_epoch", 3, "highest partition epoch (the published module calls it version)", minimum=0),
     Parameter("repair", (), "quirks of the published model to repair", choices=tuple(QUIRKS), many=True),

@@ -24,13 +24,13 @@ QUIRKS = {
 }
 
 PARAMETERS = (
-    Parameter("replicas", 3, "replicas of the partition, ids 1 to N", minimum=1),
+    Parameter("replicas", 3, "replicas of the partition, ids 1 to N", minimum=1, maximum=12),
     Parameter("log_size", 2, "most records in a log", minimum=0),
     Parameter("max_records", 2, "most records ever written", minimum=0),
     Parameter("max_epoch", 2, "highest leader epoch (the first is 0)", minimum=0),
     Parameter("unclean", False, "the controller may elect an out-of-sync replica when there is no leader"),
     Parameter("restarts", 0, "how many times a broker other than the leader may restart", minimum=0),
-    Parameter("power_losses", 0, "how many such restarts may lose records that were not flushed", minimum=0),
+    Parameter("power_losses", 0, "how many more times it may restart, without records that were not flushed", minimum=0),
     Parameter("acks", None, "track acknowledged records, with acks 1 or all", choices=("1", "all")),
     Parameter("min_isr", 1, "min.insync.replicas, for acks=all", minimum=1),
     Parameter("repair", (), "quirks of the published model to repair", choices=tuple(QUIRKS), many=True),

@@ -7,6 +7,7 @@ from model_check.core.exploration import Progress
 from model_check.reports.studies.catalogue import STUDIES
 from model_check.reports.studies.hazards import HAZARDS, Hazard
 from model_check.reports.studies.tell import Telling, as_markdown, tell
+from model_check.traces.render import length_in_words
 
 INDEX = "README.md"
 
@@ -40,7 +41,7 @@ def index(tellings: list[Telling]) -> str:
     for telling in tellings:
         study = telling.study
         lines.append(
-            f"| [{study.name}]({study.name}.md) | {study.summary} | {study.reference} | {len(telling.trace)} states"
+            f"| [{study.name}]({study.name}.md) | {study.summary} | {study.reference} | {length_in_words(telling.trace)}"
             f" | holds in {telling.repaired.distinct_states:,} states |"
         )
     lines += ["", "## Hazards", "", "The failures by number, as the tests and other pages name them.", ""]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from model_check.core.exploration import Exploration, Limits, Progress, Trace, Verdict
+from model_check.core.exploration import Exploration, Limits, Progress, Trace, Verdict, uninterrupted
 from model_check.core.model import Model
 from model_check.core.symmetry import Symmetry
 from model_check.engines.explorer import Explore, explorer
@@ -14,10 +14,9 @@ from model_check.models import MODELS
 from model_check.reports.report import vacuous
 from model_check.reports.studies.study import Configuration, Study
 from model_check.traces.mermaid import sequence_diagram
-from model_check.traces.render import sequence_text, trace_table
+from model_check.traces.render import length_in_words, sequence_text, trace_table
 from model_check.traces.retrace import retrace
-
-WIDTH = 100
+from model_check.traces.text import filled
 
 
 class UnfinishedError(Exception):
@@ -92,7 +91,7 @@ def _check(
     assert prop is not None, f"{model.name} has no property {invariant}"
     twin = model.property_named(prop.twin) if with_twin and prop.twin else None
     explore = explore or explorer(symmetry=Symmetry(model) if configuration.symmetry else None)
-    return explore(model, [prop] if twin is None else [prop, twin], Limits(report=report))
+    return uninterrupted(explore(model, [prop] if twin is None else [prop, twin], Limits(report=report)))
 
 
 def replay(trace: Trace, model: Model, repaired: Model, invariant: str) -> str:
@@ -145,8 +144,8 @@ def _outcome_of_repair(telling: Telling) -> str:
 
 def _found(telling: Telling) -> str:
     return (
-        f"The shortest run that violates {telling.study.invariant} has {len(telling.trace)} states; found among"
-        f" {telling.failing.distinct_states:,}{' up to renaming of brokers' if telling.failing.symmetry else ''}."
+        f"The shortest run that violates {telling.study.invariant} has {length_in_words(telling.trace)}; found among"
+        f" {telling.failing.distinct_states:,} states{' up to renaming of brokers' if telling.failing.symmetry else ''}."
     )
 
 
@@ -157,22 +156,18 @@ def as_text(telling: Telling) -> str:
     def heading(words: str) -> list[str]:
         return ["", words, "-" * len(words), ""]
 
-    lines = [study.title, "=" * len(study.title), "", *_filled(study.reference), *heading("Set-up"), *_filled(study.setup)]
-    lines += ["", *_filled(_meaning(telling)), "", f"  $ {study.failing.command(study.invariant)}"]
-    lines += [*heading("The failing run"), *_filled(_found(telling)), ""]
-    lines += [trace_table(model, telling.trace), "", sequence_text(model, telling.trace)]
-    lines += [*heading("What went wrong"), *_filled(study.outcome), *heading("The repair"), *_filled(study.repair)]
+    lines = [study.title, "=" * len(study.title), "", *filled(study.reference), *heading("Set-up"), *filled(study.setup)]
+    lines += ["", *filled(_meaning(telling)), "", f"  $ {study.failing.command(study.invariant)}"]
+    lines += [*heading("The failing run"), *filled(_found(telling)), ""]
+    lines += [trace_table(model, telling.trace, fit=True), "", sequence_text(model, telling.trace)]
+    lines += [*heading("What went wrong"), *filled(study.outcome), *heading("The repair"), *filled(study.repair)]
     for rule in _rules(study):
-        lines += ["", f"  {rule.place}", *_filled(rule.meaning, "    "), *_filled(f"Kafka: {rule.kafka}", "    ")]
-    lines += ["", *_filled(f"The failing run under the repaired rules: {telling.replay}")]
+        lines += ["", f"  {rule.place}", *filled(rule.meaning, "    "), *filled(f"Kafka: {rule.kafka}", "    ")]
+    lines += ["", *filled(f"The failing run under the repaired rules: {telling.replay}")]
     lines += [*heading("The check of the repair"), f"  $ {study.repaired.command(study.invariant)}", ""]
-    lines += [*_filled(_outcome_of_repair(telling)), "", f"  failing check   {_numbers(telling.failing)}"]
+    lines += [*filled(_outcome_of_repair(telling)), "", f"  failing check   {_numbers(telling.failing)}"]
     lines += [f"  repaired check  {_numbers(telling.repaired)}"]
     return "\n".join(lines) + "\n"
-
-
-def _filled(words: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(words, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def as_markdown(telling: Telling) -> str:

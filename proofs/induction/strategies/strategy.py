@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import z3
 
+from model_check.core.files import write_whole
 from proofs.effort import Effort
 from proofs.induction.claims import Claim, Status
 from proofs.induction.obligations import Obligations
@@ -43,4 +44,4 @@ def export(settings: ProofSettings, claim: Claim, solver: z3.Solver, part: int |
     name = name if part is None else f"{name}-{part}"
     header = f"; {settings.theorem}, {settings.replicas_in_words}: {claim.action} keeps {claim.conjunct} if unsat\n"
     text = header + "(set-logic ALL)\n" + solver.to_smt2()
-    (settings.export / f"{name}.smt2").write_text(text, encoding="utf-8")
+    write_whole(settings.export / f"{name}.smt2", text)

@@ -1,6 +1,9 @@
 """`kspec` as a user or a script meets it: output, files, exit status, and one line for each mistake."""
 
 import json
+import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,8 +13,13 @@ from typing import Any
 import itf_py
 import pytest
 
+from model_check import extras
+from model_check.cli.common import Deadline
+from model_check.extras import MEGABYTES, install
 from model_check.models import MODELS
 from spec.published.mutants import ISR_MUTANTS, MUTANTS
+from tests.model_check.commands import Command
+from tests.places import REPOSITORY
 
 EMERGENCY_S = 900.0
 """When a process that should have ended long ago is given up, and the test fails."""
@@ -39,7 +47,7 @@ def test_a_model_that_holds_ends_with_0_and_says_so() -> None:
 def test_a_violation_ends_with_1_and_shows_the_shortest_run() -> None:
     done = kspec("check", "truncate-to-hw", *SMALL, "--invariant", "StrongIsr")
     assert done.returncode == 1
-    assert "Shortest run that violates StrongIsr (10 states)" in done.stdout
+    assert "Shortest run that violates StrongIsr (9 steps)" in done.stdout
     assert "high watermark  0 -> 1" in done.stdout
 
 
@@ -173,8 +181,17 @@ def test_a_library_that_is_missing_is_named_in_one_line(arguments: str, needs: s
     lacking = "import sys; sys.modules.update(dict.fromkeys(['pyarrow', 'pyspark', 'scipy', 'z3']))"
     command = [sys.executable, "-c", f"{lacking}; from model_check.cli.main import main; main()", *arguments.split()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=EMERGENCY_S, check=False, cwd=tmp_path)
-    sentence = f"kspec: {needs}; install it with: pip install 'kafka-replication-spec[{extra}]'\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(f"kspec: {needs}; install it ({MEGABYTES[extra]} MB) with: ")
+    assert done.stderr.endswith(f"{sys.executable} -m pip install -e {shlex.quote(f'{REPOSITORY}[{extra}]')}\n")
+
+
+def test_the_command_for_an_extra_works_in_the_folder_that_the_user_is_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setattr(sys, "executable", str(REPOSITORY / ".venv" / "bin" / "python"))
+    assert install("graph") == ".venv/bin/python -m pip install -e '.[graph]'"
+    monkeypatch.setattr(extras, "__file__", "/usr/lib/python3/site-packages/model_check/extras.py")
+    assert install("graph") == ".venv/bin/python -m pip install 'kafka-replication-spec[graph]'"
 
 
 def test_deadlock_counts_as_violation_on_request() -> None:
@@ -184,35 +201,131 @@ def test_deadlock_counts_as_violation_on_request() -> None:
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
-        (["check", "kip-999"], "there is no model 'kip-999'; models: truncate-to-hw, kip-101"),
+        (
+            ["check", "kip-999"],
+            "there is no model 'kip-999'; did you mean kip-279, kip-101 or kip-320? `kspec models` tells",
+        ),
+        (["check", "zookeeper"], "there is no model 'zookeeper'; `kspec models` tells all of them"),
         (["check", "kip-320", "--replicas", "0"], "--replicas 0: must be 1 or more"),
         (["check", "kip-320", "--log-size", "-1"], "--log-size -1: must be 0 or more"),
         (["check", "kip-320", "--replicas", "three"], "'three' is not a valid integer"),
         (
             ["check", "kip-320", "--max-partition-epoch", "3"],
-            "model kip-320 has no parameter --max-partition-epoch; it has --replicas",
+            "model kip-320 has no parameter --max-partition-epoch; did you mean --max-epoch",
         ),
-        (["check", "async-isr", "--max-epoch", "3"], "model async-isr has no parameter --max-epoch; it has --replicas"),
+        (["check", "async-isr", "--max-epoch", "3"], "model async-isr has no parameter --max-epoch; choose from --replicas"),
         (["check", "kip-101", "--truncation", "exchange"], "model kip-101 has no parameter --truncation"),
         (["check", "kip-320", "--truncation", "guess"], "--truncation guess: choose from exchange, agreement"),
         (["check", "kip-320", "--repair", "everything"], "--repair everything: choose from leaderless-followers"),
         (["check", "kip-320", "--mutant", "none"], "--mutant none: choose from unfenced-truncation"),
         (["check", "kip-320", "--min-isr", "2"], "--min-isr 2: only --acks all looks at it"),
-        (["check", "kip-320", "--invariant", "Strong"], "model kip-320 has no property 'Strong'; it has TypeOk"),
+        (["check", "kip-320", "--invariant", "Strong"], "model kip-320 has no property 'Strong'; did you mean StrongIsr?"),
         (["check", "kip-320", "--engine", "steam"], "there is no engine 'steam'; engines: "),
         (["check", "kip-320", "--itf", "missing/folder/trace.json"], "cannot write missing/folder/trace.json"),
+        (["check", "kip-320", "--invariant", "weakisr", "--quiet"], "did you mean WeakIsr"),
+        (["check", "kip-320", "--invariant", "WeakIsr", "--invariant", "WeakIsr"], "--invariant WeakIsr is given twice"),
+        (["check", "kafka", "--mutant", "unfenced-request"], "--mutant unfenced-request: did you mean unfenced-requests"),
+        (["mutants", "unfenced-request"], "there is no mutant 'unfenced-request'; did you mean unfenced-requests"),
+        (["check", "kip-320", "--replicas", "64"], "--replicas 64: too large, must be 12 or less"),
+        (["check", "kip-320", "--log-size", "100000000"], "--log-size 100000000: too large, must be 200 or less"),
+        (["check", "kip-320", "--max-records", str(2**63)], f"--max-records {2**63}: too large, must be 200 or less"),
+        (["check", "kafka", "--brokers", "64"], "--brokers 64: too large, must be 12 or less"),
+        (["check", "messages", "--fetches", "1000000"], "--fetches 1000000: too large, must be 200 or less"),
+        (["check", "async-isr", "--max-offset", "1000000"], "--max-offset 1000000: too large, must be 200 or less"),
+        (["check", "kip-320", "--replicas", "7", "--symmetry"], "symmetry is for 6 interchangeable brokers at most"),
+        (["check", "kip-320", "--acks", "all", "--min-isr", "5"], "--min-isr 5: must be 3 or less, the number of replicas"),
+        (["check", "kip-320", "--time-limit", "nan"], "nan is not a number that time can reach"),
+        (["check", "kip-320", "--time-limit", "inf"], "inf is not a number that time can reach"),
+        (["check", "kip-320", "--workers", "100000"], "100000 is not in the range 1<=x<=1024"),
+        (["stats", "kip-320", "--workers", "100000"], "100000 is not in the range 1<=x<=1024"),
+        (
+            ["check", "kafka", "--release", "3.9", "--without-elr"],
+            "--without-elr: --release 3.9 has no eligible leader repl",
+        ),
+        (["check", "kafka", "--mutant", "admit-anybody,admit-anybody"], "admit-anybody is named twice"),
+        (["matrix", "--time-limit", "nan"], "nan is not a number that time can reach"),
+        (["prove", "--effort", "nan"], "nan is not a number that time can reach"),
+        (["check", "kip-320", "--json", "--itf", "-"], "--json and --itf - both write to standard output; leave one"),
+        (["check", "kip-320", "--mermaid", "-", "--itf", "-"], "--itf - and --mermaid - both write to standard output"),
+        (["simulate", "kip-320", "--json", "--mermaid", "-"], "--json and --mermaid - both write to standard output"),
+        (["liveness", "kip-320", "--json", "--itf", "-"], "--json and --itf - both write to standard output"),
+        (["models", "kip-32"], "there is no model 'kip-32'; did you mean kip-320"),
         (["check", "kip-320", "--speed", "9"], "No such option '--speed'"),
         (["check"], "Missing argument 'MODEL'"),
         (["prove-it"], "No such command 'prove-it'"),
     ],
 )
-def test_a_mistake_gets_one_line_and_exit_status_2(args: list[str], complaint: str, tmp_path: Path) -> None:
-    done = kspec(*args, cwd=tmp_path)
-    assert done.returncode == 2
+def test_a_mistake_gets_one_line_and_exit_status_2(
+    args: list[str], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = command(*args)
+    assert done.mistake == (2, 1)
     assert done.stdout == ""
     assert complaint in done.stderr
     assert done.stderr.startswith("kspec: ")
-    assert done.stderr.count("\n") == 1
+
+
+def test_bounds_that_are_too_large_together_are_refused() -> None:
+    """Each by itself is not; building a model that large is given up where it has more actions than any engine takes."""
+    done = kspec("check", "async-isr", "--replicas", "12", "--max-partition-epoch", "200", "--quiet")
+    complaint = "kspec: model async-isr has more than 65,535 actions within these bounds; choose less than "
+    assert (done.returncode, done.stderr) == (2, f"{complaint}--replicas 12, --max-partition-epoch 200\n")
+
+
+LARGE = ("--replicas", "12", "--log-size", "200")
+
+
+def test_a_time_limit_ends_the_building_of_a_model() -> None:
+    done = kspec("check", "kip-320", *LARGE, "--time-limit", "0.01")
+    stopped = "kspec: stopped early: the time limit of 0.01 s is reached while building the model\n"
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", stopped)
+
+
+def test_time_spent_on_building_counts(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exploration gets what is left of the limit."""
+    monkeypatch.setattr(Deadline, "spent", 59.5)
+    monkeypatch.setattr("model_check.core.exploration.Clock.out_of_time", "no time is left")
+    done = command("check", "kip-320", "--replicas", "4", "--time-limit", "60", "--engine", "reference", "--quiet")
+    assert done.status == 3
+    assert "stopped early: no time is left" in done.stdout
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_ctrl_c_ends_what_comes_before_the_exploration(engine: str) -> None:
+    begins = "from model_check.core import model\nfrom model_check.engines.compiled import rulebook as book\n"
+    begins += "from model_check.cli.main import main\n"
+    begins += "def working(doing): print(doing, flush=True); [time.sleep(60) for _ in iter(int, 1)]\n"
+    begins += f"{'book' if engine == 'compiled' else 'model'}.at_work = working\nmain()"
+    command = [sys.executable, "-c", f"import time\n{begins}", "check", "kip-320", "--engine", engine]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("preparing" if engine == "compiled" else "building")
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=EMERGENCY_S)
+    assert (process.returncode, told) == (3, "kspec: interrupted\n")
+
+
+def test_ctrl_c_while_loops_are_compiled_stops_at_once_and_tells_what_is_known(tmp_path: Path) -> None:
+    script = "from model_check.engines.compiled import compilation\nfrom model_check.cli.main import main\n"
+    script += "import time\ndef working(doing): print(doing, flush=True); [time.sleep(60) for _ in iter(int, 1)]\n"
+    script += "compilation.at_work = working\nmain()"
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", script, "check", "kip-320", "--symmetry", "--quiet"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("compiling the engine's loops")
+        process.send_signal(signal.SIGINT)
+        out, told = process.communicate(timeout=EMERGENCY_S)
+    assert (process.returncode, told) == (3, "")
+    assert "stopped early: interrupted" in out
+
+
+def test_a_loss_of_power_needs_no_other_restart() -> None:
+    """`--power-losses` has its own count; what the help says of it once made people think otherwise."""
+    result = kspec_json("check", "truncate-to-hw", *SMALL, "--power-losses", "1", "--all")
+    assert result["actions"]["PowerLoss"] > 0
+    assert "Restart" not in result["actions"]
 
 
 def test_models_lists_parameters_and_defaults() -> None:
@@ -223,7 +336,60 @@ def test_models_lists_parameters_and_defaults() -> None:
     assert parameters["max-epoch"] == 2
     assert {prop["name"] for prop in listed[4]["properties"]} >= {"TypeOk", "WeakIsr", "StrongIsr", "CommittedOnNextLeader"}
     text = kspec("models").stdout
-    assert all(f"\n  {model['summary']}\n" in text for model in listed)
+    assert all(f"{model['name']} {model['summary']}" in " ".join(text.split()) for model in listed)
+
+
+def test_models_tells_all_of_one_model(command: Command) -> None:
+    entry = MODELS["kafka"]
+    told = command("models", "kafka").stdout
+    (described,) = kspec_json("models", "kafka")["models"]
+    names = {parameter.option for parameter in entry.parameters} | set(described["actions"]) | set(described["mutants"])
+    names |= {prop["name"] for prop in (*described["properties"], *described["liveness"])}
+    assert {name for name in names if f"\n  {name}" not in told} == set()
+    mutant = next(parameter for parameter in entry.parameters if parameter.name == "mutant")
+    assert tuple(described["mutants"]) == mutant.choices
+    assert "4.4" in told, "all releases are told"
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("model", ["kip-279", "kafka"])
+def test_tables_fit_the_terminal(columns: int, model: str, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    small = ("--replicas", "2", "--max-epoch", "1") if model == "kip-279" else ("--brokers", "2", "--elections", "0")
+    for arguments in (
+        ("models",),
+        ("models", model),
+        ("check", model, *small, "--all", "--quiet"),
+        ("study",),
+        ("check", "-h"),
+    ):
+        printed = command(*arguments).stdout
+        assert max(map(len, printed.splitlines())) <= columns, arguments
+
+
+def test_help_lists_parameters_by_kind_of_model_with_their_defaults(command: Command) -> None:
+    told = command("check", "--help").stdout
+    kinds = [line for line in told.splitlines() if line.startswith("Parameters of ")]
+    assert kinds == [
+        "Parameters of truncate-to-hw, kip-101, kip-279, kip-320-first-try, kip-320:",
+        "Parameters of async-isr:",
+        "Parameters of kafka:",
+        "Parameters of messages:",
+    ]
+    for name, entry in MODELS.items():
+        (section,) = [part for part in told.split("\nParameters of ") if name in part.split(":")[0].split(", ")]
+        assert {one.option for one in entry.parameters} <= set(re.findall(r"^  (--[\w-]+)", section, re.MULTILINE))
+    assert "[default: 3]" in told
+    assert "Engine spark:" in told
+
+
+def test_the_examples_of_the_help_run(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = command("check", "--help").stdout
+    examples = re.findall(r"^ +kspec (check .*)$", told, re.MULTILINE)
+    assert len(examples) == 3
+    monkeypatch.chdir(tmp_path)
+    for example in examples:
+        assert command(*example.split(), "--quiet", "--max-states", "2000").status in (0, 1, 3), example
 
 
 def test_itf_trace_loads_with_the_formats_own_library(tmp_path: Path) -> None:
@@ -297,7 +463,7 @@ def test_study_lists_and_tells() -> None:
     assert kspec("study", "kip-101-loss", "--markdown").stdout.startswith("# A restarted follower")
     unknown = kspec("study", "kip-102")
     assert unknown.returncode == 2
-    assert "there is no study 'kip-102'; studies: kip-101-loss" in unknown.stderr
+    assert "there is no study 'kip-102'; did you mean kip-101-loss" in unknown.stderr
 
 
 def test_symmetry_visits_one_state_of_each_orbit() -> None:

@@ -90,9 +90,9 @@ def test_what_the_clock_stops_is_reported_as_that_with_3(command: Command, monke
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["kip-9"], "kip-320, async-isr"),
+        (["kip-9"], "did you mean kip-279, kip-320 or"),
         (["kip-320", "--mutant", "nonsense"], "unfenced-fetch"),
-        (["--mutant", "nonsense"], "shrink-before-confirmation"),
+        (["--mutant", "unfenced-fetsch"], "did you mean unfenced-fetch"),
         (["--replicas", "1"], "--replicas"),
         (["--replicas", "many"], "`any`"),
         (["async-isr", "--replicas", "any"], "kip-320"),
