@@ -203,7 +203,8 @@ def _text_reader(length_of: Length, nullable: bool) -> Reader:
     def read(buffer: memoryview, position: int) -> tuple[str | None, int]:
         length, position = length_of(buffer, position)
         if length < 0:
-            return _null(nullable, "a string"), position
+            _refuse_null(nullable, "a string")
+            return None, position
         end = position + length
         if length > 32767 or end > len(buffer):
             raise DecodeError(f"a string of {length} bytes does not fit")
@@ -216,7 +217,8 @@ def _bytes_reader(length_of: Length, nullable: bool) -> Reader:
     def read(buffer: memoryview, position: int) -> tuple[memoryview | None, int]:
         length, position = length_of(buffer, position)
         if length < 0:
-            return _null(nullable, "bytes"), position
+            _refuse_null(nullable, "bytes")
+            return None, position
         end = position + length
         if end > len(buffer):
             raise DecodeError(f"bytes of length {length} do not fit")
@@ -231,7 +233,8 @@ def _array_reader(element: Reader, flexible: bool, nullable: bool) -> Reader:
     def read(buffer: memoryview, position: int) -> tuple[list[Any] | None, int]:
         length, position = length_of(buffer, position)
         if length < 0:
-            return _null(nullable, "an array"), position
+            _refuse_null(nullable, "an array")
+            return None, position
         if length > len(buffer) - position:
             raise DecodeError(f"an array of {length} elements in {len(buffer) - position} bytes")
         values = []
@@ -243,6 +246,6 @@ def _array_reader(element: Reader, flexible: bool, nullable: bool) -> Reader:
     return read
 
 
-def _null(allowed: bool, what: str) -> None:
+def _refuse_null(allowed: bool, what: str) -> None:
     if not allowed:
         raise DecodeError(f"{what} is null where it must not be")

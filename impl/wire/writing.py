@@ -120,7 +120,7 @@ def _tagged_section(owner: str, fields: list[Field], version: int) -> Callable[[
         given = [
             (tag, write, values[name])
             for name, default, tag, write in writers
-            if name in values and values[name] != default and values[name] not in ((), [], None)
+            if name in values and not _is_default(values[name], default)
         ]
         parts.tail += unsigned_varint(len(given))
         for tag, write, value in given:
@@ -132,6 +132,10 @@ def _tagged_section(owner: str, fields: list[Field], version: int) -> Callable[[
             parts.tail += written
 
     return step
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value == default or (default == () and isinstance(value, list) and not value)
 
 
 def _field_writer(owner: str, field: Field, version: int, flexible: bool) -> Writer:
