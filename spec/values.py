@@ -161,6 +161,8 @@ class Error(Enum):
     FETCH_SESSION_TOPIC_ID_ERROR = 106
     INELIGIBLE_REPLICA = 107
     NEW_LEADER_ELECTED = 108
+    MISMATCHED_ENDPOINT_TYPE = 114
+    UNSUPPORTED_ENDPOINT_TYPE = 115
     UNEXPECTED_APPEND_OFFSET = "never leaves a broker: the leader sent records that the follower has already"
     LOG_TRUNCATION = "proposed in the first draft of KIP-320, never released"
 

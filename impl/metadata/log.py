@@ -9,8 +9,7 @@ from pathlib import Path
 
 from impl.metadata.records import LogRecord, decode_record, encode_record
 from impl.records.batch import headers
-from impl.records.building import build_batch
-from impl.records.reading import records_in
+from impl.records.record import new_batch, records_of
 from impl.storage import Disk, LogConfig, PartitionFiles
 from spec.broker.recovery import Checkpoints
 from spec.values import Epoch, Offset
@@ -48,14 +47,14 @@ class MetadataLog:
             content = memoryview(piece.bytes())
             for header in headers(content):
                 batch = content[header.position : header.position + header.size]
-                found += [decode_record(memoryview(record.value or b"")) for record in records_in(batch)]
+                found += [decode_record(memoryview(record.value or b"")) for record in records_of(batch)]
             offset = piece.next_offset
         return found
 
     def append(self, records: Sequence[LogRecord]) -> None:
         """Write records as one batch, so that all of them survive or none, and return when they are on the disk."""
         now_ms = int(time.time() * 1000)
-        batch = build_batch([(None, encode_record(record)) for record in records], now_ms)
+        batch = new_batch([(now_ms, None, encode_record(record)) for record in records])
         self._files.append(self.end_offset, self.epoch, [batch], now_ms)
         self._files.flush(now_ms)
 

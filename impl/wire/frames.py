@@ -6,7 +6,7 @@ from typing import NamedTuple
 from impl.wire.apis import APIS, Api
 from impl.wire.reading import skip_tagged_fields
 from impl.wire.values import DecodeError, Message
-from impl.wire.writing import Parts, writer_of
+from impl.wire.writing import Parts, size_of, writer_of
 
 HEADER = struct.Struct(">hhih")
 LENGTH = struct.Struct(">i")
@@ -55,5 +55,5 @@ def framed(api: Api, version: int, correlation: int, message: Message) -> list[o
         parts.tail.append(0)
     writer_of(f"{api.name}Response", version)(parts, message)
     finished = parts.finish()
-    LENGTH.pack_into(finished[0], 0, sum(map(len, finished)) - LENGTH.size)
+    LENGTH.pack_into(finished[0], 0, sum(map(size_of, finished)) - LENGTH.size)
     return finished

@@ -29,8 +29,15 @@ class Parts:
 
     def finish(self) -> list[Any]:
         """All parts in order, none of them empty."""
-        return [part for part in (*self.done, self.tail) if len(part)]
+        return [part for part in (*self.done, self.tail) if size_of(part)]
 
+
+def size_of(part: Any) -> int:
+    """The bytes of a part; a piece of a file says how long it is."""
+    return len(part) if isinstance(part, MEMORY) else int(part.length)
+
+
+MEMORY = (bytes, bytearray, memoryview)
 
 Writer: TypeAlias = Callable[[Parts, Any], None]
 
@@ -221,8 +228,9 @@ def _bytes_writer(name: str, length_of: Length, nullable: bool) -> Writer:
             _refuse_null(name, nullable)
             parts.tail += length_of(-1)
             return
-        parts.tail += length_of(len(value))
-        if len(value) > COPIED or not isinstance(value, (bytes, bytearray, memoryview)):
+        size = size_of(value)
+        parts.tail += length_of(size)
+        if size > COPIED or not isinstance(value, MEMORY):
             parts.add_part(value)
         else:
             parts.tail += value

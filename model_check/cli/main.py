@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
+from model_check.cli.broker.serve import broker
 from model_check.cli.check import check
 from model_check.cli.common import ALL_HOLD, BAD_USAGE, STOPPED, VIOLATED, StoppedError, build, model_options, progress
 from model_check.cli.graphs import graph, liveness, stats
@@ -161,5 +162,5 @@ def history(traces: bool, as_json: bool, quiet: bool) -> None:
     click.echo(json.dumps(history_as_json(chapters)) if as_json else history_as_text(chapters, traces))
 
 
-for command in (check, simulate, graph, stats, liveness, cover, mutants, matrix, prove):
+for command in (check, simulate, graph, stats, liveness, cover, mutants, matrix, prove, broker):
     cli.add_command(command)

@@ -1,0 +1,44 @@
+"""Produce requests on their way: one answer for several partitions, each of which is answered by `spec` in its own time."""
+
+from dataclasses import dataclass, field
+
+from impl.broker.calls import Call, Drop, Effect, NoResponse, Respond, Then
+from impl.wire.values import Message
+from spec.messages.produce import ACKS_NONE
+
+
+@dataclass(slots=True)
+class PendingProduce:
+    """A produce request: the answers of its partitions so far, in the order in which they were named."""
+
+    call: Call
+    acks: int
+    missing: int
+    answers: dict[int, Message] = field(default_factory=dict)
+    """Each partition's answer by its place in the request."""
+    topics: list[tuple[Message, list[int]]] = field(default_factory=list)
+    """Each topic of the request with the places of its partitions."""
+    failed: bool = False
+
+    def take(self, place: int, answer: Message) -> list[Effect]:
+        """Note a partition's answer; the effects of the last one answer the request."""
+        self.answers[place] = answer
+        self.failed = self.failed or answer.error_code != 0
+        self.missing -= 1
+        return [Then(self.finish)] if self.missing == 0 else []
+
+    def fail(self, place: int, answer: Message) -> None:
+        """Replace a partition's answer: its batch was taken, and then could not be stored."""
+        self.answers[place] = answer
+        self.failed = True
+
+    def finish(self) -> list[Effect]:
+        """Answer the request. With acks=0 there is no answer, and after an error the connection is closed."""
+        if self.acks == ACKS_NONE:
+            return [Drop(self.call)] if self.failed else [NoResponse(self.call)]
+        named = "topic_id" if self.call.version >= 13 else "name"
+        responses = [
+            Message(**{named: getattr(topic, named)}, partition_responses=[self.answers[place] for place in places])
+            for topic, places in self.topics
+        ]
+        return [Respond(self.call, Message(responses=responses))]

@@ -1,0 +1,164 @@
+"""Produce: each batch is checked by its header and checksum, and then handed to `spec`."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from impl.broker.calls import Call, Effect, Store
+from impl.broker.pending import PendingProduce
+from impl.records.batch import HEADER_SIZE, LENGTH_END, BatchHeader, header_at, is_intact
+from impl.wire.values import Message
+from spec.broker.clients.batches import (
+    ReceivedBatch,
+    check_framing,
+    check_received_batch,
+    check_request_records,
+    check_timestamp,
+    check_transactional,
+)
+from spec.broker.leader.produce import handle_produce
+from spec.broker.rules.produce import check_required_acks
+from spec.log.batch import Batch
+from spec.messages.produce import ACKS_ALL, NO_DEADLINE, ProduceRequest, ProduceResponse
+from spec.values import Error
+
+if TYPE_CHECKING:
+    from impl.broker.core import Core
+    from impl.broker.replica import Replica
+
+LENGTH_AT, MAGIC_AT, FIXED = 8, 16, 17
+
+
+def produce(core: "Core", call: Call, now: int) -> list[Effect]:
+    """Append the batches of a request. **Kafka:** `KafkaApis.handleProduceRequest`."""
+    request = call.message
+    count = sum(len(topic.partition_data) for topic in request.topic_data)
+    pending = PendingProduce(call, request.acks, count)
+    effects: list[Effect] = []
+    places = iter(range(count))
+    for topic in request.topic_data:
+        numbered = [(next(places), data) for data in topic.partition_data]
+        pending.topics.append((topic, [place for place, _ in numbered]))
+        for place, data in numbered:
+            effects += _produce_one(core, pending, place, topic, data, now)
+    return effects if count else pending.finish()
+
+
+def _produce_one(
+    core: "Core", pending: PendingProduce, place: int, topic: Message, data: Message, now: int
+) -> list[Effect]:
+    call = pending.call
+    replica, error = core.find(topic.name, topic.topic_id, data.index, by_id=call.version >= 13)
+    if replica is None:
+        return pending.take(place, refusal(data.index, error))
+    records = data.records if data.records is not None else memoryview(b"")
+    error, header, received = _framed(call, records)
+    if error == Error.NONE:
+        error = check_required_acks(pending.acks)
+    if error == Error.NONE and core.is_internal(replica.place.topic):
+        error = Error.INVALID_TOPIC_EXCEPTION
+    if error == Error.NONE and received is not None and core.takes_records(replica, pending.acks):
+        error = _checked(replica, received, now)
+    if error != Error.NONE or header is None:
+        return pending.take(place, refusal(data.index, error))
+    return append(core, replica, pending, place, header, records[: header.size], now)
+
+
+def append(
+    core: "Core",
+    replica: "Replica",
+    pending: PendingProduce,
+    place: int,
+    header: BatchHeader,
+    records: memoryview,
+    now: int,
+) -> list[Effect]:
+    """Hand one checked batch to `spec`, and carry on with what it says."""
+    batch = Batch(
+        header.last_offset_delta + 1,
+        payload=0,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        first_sequence=header.base_sequence,
+    )
+    deadline = now + pending.call.message.timeout_ms if pending.acks == ACKS_ALL else NO_DEADLINE
+    number = core.expect_produce(replica, pending, place)
+    request = ProduceRequest(number, pending.acks, batch, deadline)
+    effects = core.run(handle_produce, replica, request, now, now=now, payloads=(records,)).effects
+    for effect in effects:
+        if isinstance(effect, Store):
+            effect.on_failure = partial(pending.fail, place, refusal(replica.place.index, Error.KAFKA_STORAGE_ERROR))
+    return effects + core.after_produce(number, replica, request)
+
+
+def _framed(call: Call, records: memoryview) -> tuple[Error, BatchHeader | None, ReceivedBatch | None]:
+    """The first error of a request's records before any partition is looked at; otherwise the batch."""
+    has_length = len(records) >= FIXED
+    length = int.from_bytes(records[LENGTH_AT : LENGTH_AT + 4], "big", signed=True) if has_length else None
+    magic = records[MAGIC_AT] if has_length else 0
+    whole = length is not None and len(records) >= LENGTH_END + length
+    error = check_framing(length, magic - 256 if magic > 127 else magic, whole)
+    if error != Error.NONE:
+        return error, None, None
+    if length is None or LENGTH_END + length < HEADER_SIZE:
+        return Error.CORRUPT_MESSAGE, None, None
+    header = header_at(records)
+    received = _received(header, records)
+    error = check_request_records(call.version, received)
+    if error == Error.NONE:
+        error = check_transactional(received.transactional, call.message.transactional_id is not None, False)
+    return error, header, received
+
+
+def _checked(replica: "Replica", received: ReceivedBatch, now: int) -> Error:
+    """The first error of a batch for this partition."""
+    config = replica.config
+    error = check_received_batch(received, config.max_message_bytes)
+    if error == Error.NONE and config.message_timestamp_type == "CreateTime":
+        limits = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
+        error = check_timestamp(received.max_timestamp, now, *limits)
+    return error
+
+
+def _received(header: BatchHeader, records: memoryview) -> ReceivedBatch:
+    return ReceivedBatch(
+        header.size,
+        header.magic,
+        header.base_offset,
+        header.last_offset_delta,
+        header.count,
+        header.compression,
+        header.control,
+        header.transactional,
+        header.producer_id,
+        header.base_sequence,
+        header.max_timestamp,
+        is_intact(records, header),
+        _another_follows(records, header.size),
+    )
+
+
+def _another_follows(records: memoryview, size: int) -> bool:
+    """Whether a second whole batch lies behind the first; an incomplete one does not count."""
+    rest = len(records) - size
+    if rest < FIXED:
+        return False
+    length = int.from_bytes(records[size + LENGTH_AT : size + LENGTH_AT + 4], "big", signed=True)
+    return rest >= LENGTH_END + length
+
+
+def refusal(index: int, error: Error) -> Message:
+    """A partition's answer that says an error."""
+    return Message(index=index, error_code=error.value, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1)
+
+
+def answer_of(replica: "Replica", response: ProduceResponse) -> Message:
+    """A partition's answer in the words of the wire."""
+    if response.error != Error.NONE:
+        return refusal(replica.place.index, response.error)
+    return Message(
+        index=replica.place.index,
+        error_code=0,
+        base_offset=response.base_offset,
+        log_append_time_ms=-1,
+        log_start_offset=replica.partition.local.log.start_offset,
+    )

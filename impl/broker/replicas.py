@@ -1,0 +1,107 @@
+"""The partitions of this broker follow the metadata: they are opened, created, led and deleted as it says."""
+
+import base64
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from impl.broker.calls import Effect
+from impl.broker.replica import Place, Replica
+from impl.metadata.records import PartitionKey
+from impl.storage import LogDirectory, TopicPartition
+from impl.storage.config import log_config
+from spec.broker.recovery import opened
+from spec.broker.roles import apply_change
+from spec.log.epoch_log import EpochLog
+from spec.metadata import LocalRole, PartitionRegistration, local_change
+from spec.values import Offset, PartitionId
+
+if TYPE_CHECKING:
+    from impl.broker.core import Core
+
+
+def id_text(topic_id: bytes) -> str:
+    """A topic's id as Kafka writes it: 22 characters of URL-safe base64. Kafka: `Uuid.toString`."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
+
+
+def id_bytes(text: str) -> bytes:
+    """The id of a topic from its 22 characters."""
+    return base64.urlsafe_b64decode(f"{text}==")
+
+
+class Replicas:
+    """The partitions on this broker, and the directory of their files."""
+
+    def __init__(self, core: "Core", directory: LogDirectory) -> None:
+        self._core = core
+        self.directory = directory
+        self._applied: dict[PartitionId, PartitionRegistration] = {}
+        self._keys: dict[PartitionId, PartitionKey] = {}
+
+    def apply(self, now: int) -> list[Effect]:
+        """Take what the metadata log says now: `spec` tells what is to be done about each partition."""
+        cluster = self._core.cluster
+        after = cluster.registrations()
+        effects: list[Effect] = []
+        for partition_id in [known for known in self._applied if known not in after]:
+            effects += self._change(partition_id, self._applied.pop(partition_id), None, now)
+        for partition_id, registration in after.items():
+            before = self._applied.get(partition_id)
+            if before is not registration:
+                self._keys[partition_id] = cluster.image.key_of(partition_id)
+                effects += self._change(partition_id, before, registration, now)
+                self._applied[partition_id] = registration
+        return effects
+
+    def _change(
+        self,
+        partition_id: PartitionId,
+        before: PartitionRegistration | None,
+        after: PartitionRegistration | None,
+        now: int,
+    ) -> list[Effect]:
+        core, key = self._core, self._keys[partition_id]
+        change = local_change(before, after, core.cluster.self_id)
+        if change.role == LocalRole.UNCHANGED:
+            return []
+        replica = core.replicas_by_id.get(key)
+        if replica is None:
+            if change.role == LocalRole.DELETED:
+                return []
+            replica = self._open(partition_id, key, now)
+        effects = core.run(apply_change, replica, change, now, now=now).effects
+        if change.role == LocalRole.DELETED:
+            del core.replicas[replica.place], core.replicas_by_id[key], self._keys[partition_id]
+        return effects
+
+    def _open(self, partition_id: PartitionId, key: PartitionKey, now: int) -> Replica:
+        core = self._core
+        place = core.cluster.place_of(partition_id)
+        settings = core.settings_of(place.topic)
+        config = log_config(settings)
+        found = self.directory.found.get(TopicPartition(*place))
+        if found == id_text(key.topic_id):
+            files = self.directory.open_partition(*place, config, now)
+        else:
+            files = self.directory.create_partition(*place, id_text(key.topic_id), config, now)
+        partition = opened(partition_id, files.recovered)._replace(producers=files.producers())
+        replica = Replica(place, key.topic_id, partition, files, settings)
+        core.replicas[place] = core.replicas_by_id[key] = replica
+        return replica
+
+    def strays(self) -> list[TopicPartition]:
+        """Folders of partitions that the metadata log does not know, such as those of a topic that was deleted."""
+        known = {Place(name, index) for name, topic in self._core.cluster.image.topics.items() for index in range(len(topic.partitions))}
+        return [found for found in self.directory.found if Place(*found) not in known and found.topic != "__cluster_metadata"]
+
+    def high_watermarks(self) -> dict[TopicPartition, Offset]:
+        """The high watermark of each partition, for the checkpoint."""
+        return {
+            TopicPartition(*place): replica.partition.local.high_watermark
+            for place, replica in self._core.replicas.items()
+        }
+
+
+def logs_of(replicas: Iterable[Replica]) -> list[EpochLog]:
+    """The logs of partitions as `spec` knows them."""
+    return [replica.partition.local.log for replica in replicas]
