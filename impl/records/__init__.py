@@ -1,0 +1,1 @@
+"""Record batches as bytes: their headers, checksums, compression and the records in them."""

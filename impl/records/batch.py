@@ -1,0 +1,161 @@
+"""The header of a record batch (magic 2), read from bytes without decoding the records.
+
+The base offset and the partition leader epoch are set by the broker that appends the batch. Both lie before the bytes that
+the checksum covers, so a batch is stored as its producer sent it.
+"""
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+import crc32c
+
+from spec.values import Epoch, Offset, ProducerEpoch, ProducerId
+
+Buffer = bytes | bytearray | memoryview
+
+HEADER_SIZE = 61
+"""Bytes before the records. Kafka: `DefaultRecordBatch.RECORD_BATCH_OVERHEAD`."""
+
+LENGTH_END = 12
+"""Bytes before those that the field `length` counts. Kafka: `Records.LOG_OVERHEAD`."""
+
+CRC_START = 21
+"""The checksum covers the batch from its attributes on."""
+
+MAGIC = 2
+
+_HEADER = Struct(">qiibIhiqqqhii")
+_LENGTH = Struct(">i")
+_FIRST_FIELDS = Struct(">qii")
+
+
+class InvalidBatchError(Exception):
+    """Bytes that are no batch: `position` is where it would begin."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(f"no valid batch at byte {position}: {reason}")
+        self.position = position
+        self.reason = reason
+
+
+class BatchHeader(NamedTuple):
+    """The fields of a record batch in their order, and the place of its first byte in the buffer or file it was read from.
+
+    `length` counts the bytes after itself; times are in ms. Kafka: `DefaultRecordBatch`.
+    """
+
+    base_offset: Offset
+    length: int
+    leader_epoch: Epoch
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    base_sequence: int
+    record_count: int
+    position: int
+
+    @property
+    def size(self) -> int:
+        """The size of the whole batch in bytes."""
+        return LENGTH_END + self.length
+
+    @property
+    def last_offset(self) -> Offset:
+        """The offset of the last record, of those that the batch was appended with."""
+        return Offset(self.base_offset + self.last_offset_delta)
+
+    @property
+    def next_offset(self) -> Offset:
+        """The offset after the last record."""
+        return Offset(self.base_offset + self.last_offset_delta + 1)
+
+    @property
+    def compression(self) -> int:
+        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd. Kafka: `CompressionType`."""
+        return self.attributes & 0x07
+
+    @property
+    def log_append_time(self) -> bool:
+        """Whether all records have the time of their append, which is then `max_timestamp`."""
+        return bool(self.attributes & 0x08)
+
+    @property
+    def transactional(self) -> bool:
+        """Whether the batch belongs to a transaction."""
+        return bool(self.attributes & 0x10)
+
+    @property
+    def control(self) -> bool:
+        """Whether the batch holds a marker that ends a transaction, and no data."""
+        return bool(self.attributes & 0x20)
+
+    @property
+    def delete_horizon(self) -> int | None:
+        """When tombstones of a compacted batch may go, in ms: it is kept in place of the base timestamp."""
+        return self.base_timestamp if self.attributes & 0x40 else None
+
+
+def header_at(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The header of the batch that begins at a byte of a buffer. The records themselves may be missing.
+
+    Raises: `InvalidBatchError`, if fewer bytes are there than a header has.
+    """
+    if len(buffer) - position < HEADER_SIZE:
+        raise InvalidBatchError(
+            position, f"{max(len(buffer) - position, 0)} bytes are fewer than a header has ({HEADER_SIZE})"
+        )
+    return BatchHeader._make((*_HEADER.unpack_from(buffer, position), position))
+
+
+def headers(buffer: Buffer) -> Iterator[BatchHeader]:
+    """The headers of the batches that fill a buffer, one after the other.
+
+    Raises: `InvalidBatchError` for a batch that is longer than what is left, or too short to be one, or of another magic.
+    """
+    position, end = 0, len(buffer)
+    while position < end:
+        header = header_at(buffer, position)
+        if header.magic != MAGIC:
+            raise InvalidBatchError(position, f"magic {header.magic} is not {MAGIC}")
+        if header.size < HEADER_SIZE or position + header.size > end:
+            raise InvalidBatchError(position, f"a size of {header.size} bytes, where {end - position} are left")
+        yield header
+        position += header.size
+
+
+def is_intact(buffer: Buffer, header: BatchHeader) -> bool:
+    """Whether the checksum of a batch in this buffer is right. **Kafka:** `DefaultRecordBatch.isValid`."""
+    if header.size < HEADER_SIZE:
+        return False
+    view = memoryview(buffer)[header.position + CRC_START : header.position + header.size]
+    return crc32c.crc32c(view) == header.crc
+
+
+def packed_header(header: BatchHeader) -> bytes:
+    """The bytes of a header, as its fields say."""
+    return _HEADER.pack(*header[:-1])
+
+
+def first_fields(base_offset: Offset, length: int, leader_epoch: Epoch) -> bytes:
+    """The first 16 bytes of a batch: the two fields that a broker sets, and the length between them."""
+    return _FIRST_FIELDS.pack(base_offset, length, leader_epoch)
+
+
+def placed(batches: Sequence[tuple[Epoch, BatchHeader, Buffer]], base_offset: Offset) -> list[Buffer]:
+    """The bytes of batches as they are appended one after the other from `base_offset` on, each in its leader epoch.
+
+    The bytes that were given are not changed. **Kafka:** `DefaultRecordBatch.setLastOffset`, `setPartitionLeaderEpoch`.
+    """
+    parts: list[Buffer] = []
+    for leader_epoch, header, buffer in batches:
+        view = memoryview(buffer)
+        parts.append(first_fields(base_offset, header.length, leader_epoch))
+        parts.append(view[header.position + 16 : header.position + header.size])
+        base_offset = Offset(base_offset + header.last_offset_delta + 1)
+    return parts

@@ -1,0 +1,71 @@
+"""The compression of records in a batch, by the codes in its attributes. Kafka: `CompressionType`."""
+
+from struct import Struct
+
+import cramjam
+
+from impl.records.batch import Buffer
+
+NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+XERIAL = b"\x82SNAPPY\x00"
+"""Java's snappy streams begin with this, and two version numbers; then blocks, each behind its length."""
+
+_LENGTH = Struct(">i")
+
+
+class CompressionError(Exception):
+    """Compressed records that cannot be decompressed."""
+
+
+def decompress(codec: int, data: Buffer) -> bytes:
+    """The records of a batch as they were before compression.
+
+    Raises: `CompressionError`, for an unknown codec or damaged data.
+    """
+    try:
+        match codec:
+            case 0:
+                return bytes(data)
+            case 1:
+                return bytes(cramjam.gzip.decompress(data))
+            case 2:
+                return _from_snappy(data)
+            case 3:
+                return bytes(cramjam.lz4.decompress(data))
+            case 4:
+                return bytes(cramjam.zstd.decompress(data))
+    except cramjam.DecompressionError as error:
+        raise CompressionError(f"damaged {NAMES[codec]} data: {error}") from error
+    raise CompressionError(f"there is no codec {codec}")
+
+
+def _from_snappy(data: Buffer) -> bytes:
+    view = memoryview(data)
+    if bytes(view[: len(XERIAL)]) != XERIAL:
+        return bytes(cramjam.snappy.decompress_raw(view))
+    parts, position = [], len(XERIAL) + 8
+    while position < len(view):
+        if position + 4 > len(view):
+            raise CompressionError("damaged snappy data: it ends within a block's length")
+        (length,) = _LENGTH.unpack_from(view, position)
+        parts.append(bytes(cramjam.snappy.decompress_raw(view[position + 4 : position + 4 + length])))
+        position += 4 + length
+    return b"".join(parts)
+
+
+def compress(codec: int, data: bytes) -> bytes:
+    """The records of a batch in compressed form, as Kafka's clients read it."""
+    match codec:
+        case 0:
+            return data
+        case 1:
+            return bytes(cramjam.gzip.compress(data))
+        case 2:
+            block = bytes(cramjam.snappy.compress_raw(data))
+            return XERIAL + _LENGTH.pack(1) + _LENGTH.pack(1) + _LENGTH.pack(len(block)) + block
+        case 3:
+            return bytes(cramjam.lz4.compress(data))
+        case 4:
+            return bytes(cramjam.zstd.compress(data))
+    raise CompressionError(f"there is no codec {codec}")

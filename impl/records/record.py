@@ -1,0 +1,181 @@
+"""The records in a batch, read and written: for compaction, for times, and to show them. Nothing that is sent needs it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import crc32c
+
+from impl.records.batch import CRC_START, HEADER_SIZE, LENGTH_END, MAGIC, BatchHeader, Buffer, header_at, packed_header
+from impl.records.compression import compress, decompress
+from spec.values import Epoch, Offset, ProducerEpoch, ProducerId
+
+
+class RecordError(Exception):
+    """Bytes in a batch that are no records."""
+
+
+class StoredRecord(NamedTuple):
+    """A record of a batch: offset, timestamp in ms, key and value (none where absent), and headers in order.
+
+    `size` is its length as Kafka tells it, with the field of the length. Kafka: `DefaultRecord`.
+    """
+
+    offset: Offset
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    size: int = 0
+
+
+class _Reader:
+    """Reads a record's fields one after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.position = 0
+
+    def number(self) -> int:
+        """A number of variable length, zigzag encoded."""
+        value = shift = 0
+        data, position = self.data, self.position
+        while True:
+            if position >= len(data) or shift > 63:
+                raise RecordError("a number does not end")
+            byte = data[position]
+            position += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+        self.position = position
+        return (value >> 1) ^ -(value & 1)
+
+    def bytes(self) -> bytes | None:
+        """A length and that many bytes; none for a negative length."""
+        length = self.number()
+        if length < 0:
+            return None
+        end = self.position + length
+        if end > len(self.data):
+            raise RecordError(f"{length} bytes were announced, where {len(self.data) - self.position} are left")
+        found = self.data[self.position : end]
+        self.position = end
+        return found
+
+
+def records_of(batch: Buffer) -> Iterator[StoredRecord]:
+    """The records of the one batch in a buffer.
+
+    Raises: `RecordError`, `CompressionError`. **Kafka:** `DefaultRecordBatch.iterator`, `DefaultRecord.readFrom`.
+    """
+    header = header_at(batch)
+    data = decompress(header.compression, memoryview(batch)[HEADER_SIZE : header.size])
+    reader = _Reader(data)
+    for _ in range(header.record_count):
+        before = reader.position
+        length = reader.number()
+        end = reader.position + length
+        if length < 0 or end > len(data):
+            raise RecordError(f"a record of {length} bytes, where {len(data) - reader.position} are left")
+        yield _read_record(reader, header, end, before)
+    if reader.position != len(data):
+        raise RecordError(f"{len(data) - reader.position} bytes are left after the last record")
+
+
+def _read_record(reader: _Reader, header: BatchHeader, end: int, before: int) -> StoredRecord:
+    reader.position += 1
+    timestamp = header.base_timestamp + reader.number()
+    offset = Offset(header.base_offset + reader.number())
+    key, value = reader.bytes(), reader.bytes()
+    headers = tuple(((reader.bytes() or b"").decode("utf-8", "replace"), reader.bytes()) for _ in range(reader.number()))
+    if reader.position != end:
+        raise RecordError(f"the record at offset {offset} is not as long as it says")
+    if header.log_append_time:
+        timestamp = header.max_timestamp
+    return StoredRecord(offset, timestamp, key, value, headers, end - before)
+
+
+def first_record(batch: Buffer, wanted: Callable[[StoredRecord], bool]) -> StoredRecord | None:
+    """The first record of a batch for which a condition holds."""
+    return next((record for record in records_of(batch) if wanted(record)), None)
+
+
+# ---- writing
+
+
+def _number(value: int) -> bytes:
+    value = (value << 1) ^ (value >> 63)
+    found = bytearray()
+    while value >= 0x80:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def _bytes(value: bytes | None) -> bytes:
+    return _number(-1) if value is None else _number(len(value)) + value
+
+
+def _write_record(record: StoredRecord, header: BatchHeader) -> bytes:
+    parts = [
+        b"\x00",
+        _number(record.timestamp - header.base_timestamp),
+        _number(record.offset - header.base_offset),
+        _bytes(record.key),
+        _bytes(record.value),
+        _number(len(record.headers)),
+    ]
+    for name, value in record.headers:
+        parts += [_bytes(name.encode()), _bytes(value)]
+    body = b"".join(parts)
+    return _number(len(body)) + body
+
+
+def batch_of(header: BatchHeader, records: Sequence[StoredRecord]) -> bytes:
+    """A batch with these records. Its length, count and checksum follow from them; all else is as the header says.
+
+    **Kafka:** `MemoryRecordsBuilder`.
+    """
+    body = compress(header.compression, b"".join(_write_record(record, header) for record in records))
+    length = HEADER_SIZE - LENGTH_END + len(body)
+    written = header._replace(length=length, record_count=len(records), crc=0)
+    rest = packed_header(written)[CRC_START:] + body
+    return packed_header(written._replace(crc=crc32c.crc32c(rest)))[:CRC_START] + rest
+
+
+def new_batch(
+    records: Sequence[tuple[int, bytes | None, bytes | None]],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    codec: int = 0,
+    attributes: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+) -> bytes:
+    """A batch of records given as (timestamp in ms, key, value), as a producer makes it."""
+    timestamps = [timestamp for timestamp, _, _ in records]
+    header = BatchHeader(
+        Offset(base_offset),
+        0,
+        Epoch(leader_epoch),
+        MAGIC,
+        0,
+        attributes | codec,
+        len(records) - 1,
+        timestamps[0],
+        max(timestamps),
+        ProducerId(producer_id),
+        ProducerEpoch(producer_epoch),
+        base_sequence,
+        len(records),
+        0,
+    )
+    stored = [
+        StoredRecord(Offset(base_offset + number), timestamp, key, value)
+        for number, (timestamp, key, value) in enumerate(records)
+    ]
+    return batch_of(header, stored)

@@ -1,0 +1,15 @@
+"""A broker's log directory: Kafka's own files, written in an order that a loss of power may cut anywhere.
+
+`LogDirectory` is the folder of a broker, `PartitionFiles` that of a partition in it. Nothing here decides about the
+protocol: `spec/` does, and hands over `Persist` effects. All calls return when the work is done; the caller says what time
+it is.
+"""
+
+from impl.storage.config import LogConfig
+from impl.storage.directory import LogDirectory, TopicPartition
+from impl.storage.disk import Disk, StorageError
+from impl.storage.partition import PartitionFiles
+from impl.storage.real_disk import RealDisk
+from impl.storage.segment import FileSlice
+
+__all__ = ["Disk", "FileSlice", "LogConfig", "LogDirectory", "PartitionFiles", "RealDisk", "StorageError", "TopicPartition"]

@@ -1,0 +1,206 @@
+"""A broker's log directory: the lock, the files of the whole directory, and the folders of partitions."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from impl.storage.config import LogConfig
+from impl.storage.disk import Disk, Lock, StorageError
+from impl.storage.partition import PartitionFiles
+from impl.storage.small_files import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARKS,
+    LOCK,
+    LOG_STARTS,
+    META_PROPERTIES,
+    RECOVERY_POINTS,
+    new_uuid,
+    read_clean_shutdown,
+    read_meta,
+    read_offsets,
+    read_partition_metadata,
+    split_folder_name,
+    write_clean_shutdown,
+    write_meta,
+    write_offsets,
+)
+from spec.broker.recovery import Checkpoints, is_checkpointed
+from spec.log.checkpoint_files import OffsetEntry
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, Offset
+
+DELETE = "-delete"
+
+
+class TopicPartition(NamedTuple):
+    """A partition by its topic's name and its number."""
+
+    topic: str
+    partition: int
+
+
+class LogDirectory:
+    """A log directory that this process has locked.
+
+    `directory_id`: 22 characters of URL-safe base64, made when the directory was formatted. `clean`: whether the broker
+    before stopped cleanly, and `previous_broker_epoch` what it noted. `found`: the topic id of each partition's folder.
+    `partitions`: those that are open.
+    """
+
+    def __init__(self, path: str, disk: Disk, lock: Lock, meta: Mapping[str, str]) -> None:
+        self.path = path
+        self.cluster_id = meta["cluster.id"]
+        self.node_id = int(meta["node.id"])
+        self.directory_id = meta.get("directory.id", "")
+        self.partitions: dict[TopicPartition, PartitionFiles] = {}
+        self._disk = disk
+        self._lock = lock
+        noted = read_clean_shutdown(disk, path)
+        self.clean = noted is not None
+        self.previous_broker_epoch = NO_BROKER_EPOCH if noted is None else noted
+        self._high_watermarks = read_offsets(disk, path, HIGH_WATERMARKS)
+        self._recovery_points = _ignoring_damage(disk, path, RECOVERY_POINTS)
+        self._log_starts = _ignoring_damage(disk, path, LOG_STARTS)
+        self.found: dict[TopicPartition, str] = {}
+        self._deletions: list[tuple[int, str]] = []
+        for name in disk.listdir(path):
+            folder = f"{path}/{name}"
+            if not disk.is_folder(folder):
+                continue
+            if name.endswith(DELETE):
+                self._deletions.append((0, folder))
+                continue
+            named = split_folder_name(name)
+            if named is not None:
+                self.found[TopicPartition(*named)] = read_partition_metadata(disk, folder)
+        if self.clean:
+            disk.unlink(f"{path}/{CLEAN_SHUTDOWN}")
+            disk.sync_folder(path)
+
+    @classmethod
+    def open(cls, path: str, disk: Disk, cluster_id: str, node_id: int) -> "LogDirectory":
+        """Lock a directory, and format it if it is new or empty.
+
+        The note of a clean stop is read and deleted, before any log is touched.
+
+        Raises: `StorageError` if it is locked, damaged, or of another cluster or node.
+        """
+        path = path.rstrip("/")
+        disk.make_folder(path)
+        lock = disk.lock(f"{path}/{LOCK}")
+        if lock is None:
+            raise StorageError(f"{path} is in use: another process holds {LOCK}; stop it, or use another log.dirs")
+        try:
+            if not disk.exists(f"{path}/{META_PROPERTIES}"):
+                others = [name for name in disk.listdir(path) if name not in (LOCK, f"{META_PROPERTIES}.tmp")]
+                if others:
+                    raise StorageError(f"{path} has no {META_PROPERTIES}, and is not empty: it has {others[0]}")
+                write_meta(disk, path, cluster_id, node_id, new_uuid())
+            meta = read_meta(disk, path)
+            for name, wanted in (("cluster.id", cluster_id), ("node.id", str(node_id))):
+                if meta[name] != wanted:
+                    raise StorageError(f"{path} belongs to {name}={meta[name]}, not to {wanted}: see its {META_PROPERTIES}")
+            return cls(path, disk, lock, meta)
+        except BaseException:
+            lock.release()
+            raise
+
+    def folder_of(self, topic: str, partition: int) -> str:
+        """The path of a partition's folder."""
+        return f"{self.path}/{topic}-{partition}"
+
+    def create_partition(self, topic: str, partition: int, topic_id: str, config: LogConfig, now_ms: int) -> PartitionFiles:
+        """A new partition. Raises: `StorageError`, if its folder is there already."""
+        key, folder = TopicPartition(topic, partition), self.folder_of(topic, partition)
+        if key in self.found or self._disk.exists(folder):
+            raise StorageError(f"{folder} exists already: a new partition needs a new folder")
+        files = PartitionFiles.create(self._disk, folder, topic_id, config, now_ms)
+        self._disk.sync_folder(self.path)
+        self.found[key] = topic_id
+        return self._add(files)
+
+    def open_partition(self, topic: str, partition: int, config: LogConfig, now_ms: int) -> PartitionFiles:
+        """A partition that was found. Raises: `StorageError`, if its files are damaged."""
+        key = (topic, partition)
+        checkpoints = Checkpoints(
+            Offset(self._high_watermarks.get(key, 0)),
+            Offset(self._recovery_points.get(key, 0)),
+            Offset(self._log_starts.get(key, 0)),
+        )
+        return self._add(
+            PartitionFiles.open(self._disk, self.folder_of(topic, partition), config, checkpoints, self.clean, now_ms)
+        )
+
+    def _add(self, files: PartitionFiles) -> PartitionFiles:
+        self.partitions[TopicPartition(files.topic, files.partition)] = files
+        files.keeper = self
+        return files
+
+    def forget(self, files: PartitionFiles, now_ms: int) -> None:
+        """A partition was deleted. Its lines leave the checkpoints with the next write."""
+        key = TopicPartition(files.topic, files.partition)
+        self._deletions.append((now_ms + files.config.file_delete_delay_ms, files.folder))
+        self.partitions.pop(key, None)
+        self.found.pop(key, None)
+        for known in (self._high_watermarks, self._recovery_points, self._log_starts):
+            known.pop(key, None)
+
+    # ---- checkpoints
+
+    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
+        """Write `replication-offset-checkpoint`: every 5 s in Kafka. Partitions that are not named keep their line."""
+        for key, offset in high_watermarks.items():
+            self._high_watermarks[key] = offset
+        self._write(HIGH_WATERMARKS, self._high_watermarks)
+
+    def checkpoint_logs(self) -> None:
+        """Write `recovery-point-offset-checkpoint` and `log-start-offset-checkpoint`: every 60 s in Kafka.
+
+        They are written as well before a log is cut below its recovery point.
+        """
+        for key, files in self.partitions.items():
+            self._recovery_points[key] = files.recovery_point
+            self._log_starts.pop(key, None)
+            if is_checkpointed(files.log.start_offset, files.segments[0].base_offset):
+                self._log_starts[key] = files.log.start_offset
+        self._write(RECOVERY_POINTS, self._recovery_points)
+        self._write(LOG_STARTS, self._log_starts)
+
+    def _write(self, name: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        entries = tuple(OffsetEntry(topic, partition, Offset(offset)) for (topic, partition), offset in offsets.items())
+        write_offsets(self._disk, self.path, name, entries)
+
+    # ---- from time to time
+
+    def clean_up(self, now_ms: int) -> None:
+        """Remove what was deleted file.delete.delay.ms ago."""
+        for files in self.partitions.values():
+            files.clean_up(now_ms)
+        for _, folder in [entry for entry in self._deletions if entry[0] <= now_ms]:
+            for name in self._disk.listdir(folder):
+                self._disk.unlink(f"{folder}/{name}")
+            self._disk.remove_folder(folder)
+        self._deletions = [entry for entry in self._deletions if entry[0] > now_ms]
+
+    def to_flush(self, now_ms: int) -> list[PartitionFiles]:
+        """The partitions whose flush is due: run their `flush_job` in a thread, or call `flush`."""
+        return [files for files in self.partitions.values() if files.flush_is_due(now_ms)]
+
+    def close(self, high_watermarks: Mapping[TopicPartition, Offset], broker_epoch: BrokerEpoch | None) -> None:
+        """Close all partitions and unlock. With a broker epoch the stop is clean, and noted with it; else no file says so.
+
+        **Kafka:** `LogManager.shutdown`.
+        """
+        for files in self.partitions.values():
+            files.close()
+        self.checkpoint_logs()
+        self.checkpoint_high_watermarks(high_watermarks)
+        if broker_epoch is not None:
+            write_clean_shutdown(self._disk, self.path, broker_epoch)
+        self._lock.release()
+
+
+def _ignoring_damage(disk: Disk, path: str, name: str) -> dict[tuple[str, int], int]:
+    """The offsets in a file that may be ignored if it is damaged. **Kafka:** `LogManager.loadLogs`."""
+    try:
+        return read_offsets(disk, path, name)
+    except StorageError:
+        return {}

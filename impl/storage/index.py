@@ -1,0 +1,158 @@
+"""The two sparse indexes of a segment: offset to position, and timestamp to offset.
+
+Entries are kept in memory until there are many, and then appended to the file. The rest is written when the segment is
+rolled, flushed or closed: after an unclean stop the indexes of the last segments are made anew from the batches. Kafka
+preallocates and maps these files, and trims them when it closes them; it takes files that were never longer, too.
+"""
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any
+
+from impl.storage.disk import Disk, File, Handle
+from spec.values import Offset
+
+MOST_PENDING = 512
+"""Entries that are kept in memory."""
+
+
+class Index:
+    """Entries of one size in growing order. An entry is a tuple of two numbers, as in the file."""
+
+    def __init__(self, disk: Disk, path: str, entry: Struct, create: bool) -> None:
+        self.path = path
+        self._file: File = disk.open(path, create=create)
+        self._entry = entry
+        self._stored = self._file.size // entry.size
+        self._pending: list[tuple[int, int]] = []
+        self._last: tuple[int, int] | None = None
+
+    def __len__(self) -> int:
+        return self._stored + len(self._pending)
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether the file cannot be right: its length, or an order of first and last entry that is impossible."""
+        if self._file.size % self._entry.size:
+            return True
+        return len(self) > 0 and (self.last < self[0] or self.last[1] < 0 or self.last[0] < 0)
+
+    def __getitem__(self, number: int) -> tuple[int, int]:
+        if number >= self._stored:
+            return self._pending[number - self._stored]
+        found: Any = self._entry.unpack(self._file.read(number * self._entry.size, self._entry.size))
+        return found  # type: ignore[no-any-return]
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """The last entry; zeros if there is none."""
+        if self._last is None:
+            self._last = self[len(self) - 1] if len(self) else (0, 0)
+        return self._last
+
+    def add(self, entry: tuple[int, int]) -> None:
+        """Append an entry."""
+        self._pending.append(entry)
+        self._last = entry
+        if len(self._pending) >= MOST_PENDING:
+            self.write()
+
+    def write(self) -> None:
+        """Append what is in memory to the file."""
+        if self._pending:
+            self._file.append([b"".join(self._entry.pack(*entry) for entry in self._pending)])
+            self._stored += len(self._pending)
+            self._pending.clear()
+
+    def handle(self) -> Handle:
+        """The file with all entries in it, to be synced."""
+        self.write()
+        return self._file.handle()
+
+    def cut(self, entries: int) -> None:
+        """Keep only the first entries."""
+        if entries < self._stored:
+            self._pending.clear()
+            self._file.truncate(entries * self._entry.size)
+            self._stored = entries
+        else:
+            del self._pending[entries - self._stored :]
+            if self._file.size != self._stored * self._entry.size:
+                self._file.truncate(self._stored * self._entry.size)
+        self._last = None
+
+    def first_where(self, holds: Callable[[tuple[int, int]], bool]) -> int:
+        """The number of the first entry for which a condition holds that then holds for all later ones."""
+        low, high = 0, len(self)
+        if self._pending and not holds(self._pending[0]):
+            low = self._stored + 1
+        while low < high:
+            middle = (low + high) // 2
+            if holds(self[middle]):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def close(self) -> None:
+        """Write the entries and close the file."""
+        self.write()
+        self._file.close()
+
+
+class OffsetIndex(Index):
+    """Entries (last offset of a batch, counted from the segment's base; position of that batch). Kafka: `OffsetIndex`."""
+
+    def __init__(self, disk: Disk, path: str, base_offset: Offset, create: bool) -> None:
+        super().__init__(disk, path, Struct(">ii"), create)
+        self._base = base_offset
+
+    def position_for(self, offset: Offset) -> int:
+        """A position at which a batch begins, not after the batch that contains the offset. **Kafka:** `lookup`."""
+        relative = offset - self._base
+        number = self.first_where(lambda entry: entry[0] > relative)
+        return self[number - 1][1] if number else 0
+
+    def position_up_to(self, position: int) -> int:
+        """The largest known position of a batch up to this one."""
+        number = self.first_where(lambda entry: entry[1] > position)
+        return self[number - 1][1] if number else 0
+
+    def append(self, last_offset: Offset, position: int) -> None:
+        """Note a batch."""
+        self.add((last_offset - self._base, position))
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Without the entries of batches that do not end before an offset. **Kafka:** `OffsetIndex.truncateTo`."""
+        relative = offset - self._base
+        self.cut(self.first_where(lambda entry: entry[0] >= relative))
+
+
+class TimeIndex(Index):
+    """Entries (largest timestamp so far in ms; the last offset of its batch, counted from the base). Kafka: `TimeIndex`."""
+
+    def __init__(self, disk: Disk, path: str, base_offset: Offset, create: bool) -> None:
+        super().__init__(disk, path, Struct(">qi"), create)
+        self._base = base_offset
+
+    def offset_for(self, timestamp: int) -> Offset:
+        """An offset not after the first record with this timestamp or a later one. **Kafka:** `TimeIndex.lookup`."""
+        number = self.first_where(lambda entry: entry[0] > timestamp)
+        return Offset(self._base + (self[number - 1][1] if number else 0))
+
+    @property
+    def last_entry(self) -> tuple[int, Offset]:
+        """The last timestamp and its offset; -1 and the base without any."""
+        if not len(self):
+            return (-1, self._base)
+        return (self.last[0], Offset(self._base + self.last[1]))
+
+    def append(self, timestamp: int, offset: Offset) -> None:
+        """Note the largest timestamp so far, if it is larger than the one noted last. **Kafka:** `TimeIndex.maybeAppend`."""
+        if timestamp > (self.last[0] if len(self) else -1):
+            self.add((timestamp, offset - self._base))
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Without the entries of batches that do not end before an offset. **Kafka:** `TimeIndex.truncateTo`."""
+        relative = offset - self._base
+        self.cut(self.first_where(lambda entry: entry[1] >= relative))
