@@ -125,7 +125,7 @@ def _received(header: BatchHeader, records: memoryview) -> ReceivedBatch:
         header.magic,
         header.base_offset,
         header.last_offset_delta,
-        header.count,
+        header.record_count,
         header.compression,
         header.control,
         header.transactional,

@@ -51,12 +51,17 @@ class MetadataLog:
             offset = piece.next_offset
         return found
 
-    def append(self, records: Sequence[LogRecord]) -> None:
-        """Write records as one batch, so that all of them survive or none, and return when they are on the disk."""
+    def append(self, records: Sequence[LogRecord]) -> list[LogRecord]:
+        """Write records as one batch, so that all of them survive or none, and return when they are on the disk.
+
+        The records come back as they will be read: with every field.
+        """
         now_ms = int(time.time() * 1000)
-        batch = new_batch([(now_ms, None, encode_record(record)) for record in records])
+        encoded = [encode_record(record) for record in records]
+        batch = new_batch([(now_ms, None, value) for value in encoded])
         self._files.append(self.end_offset, self.epoch, [batch], now_ms)
         self._files.flush(now_ms)
+        return [decode_record(memoryview(value)) for value in encoded]
 
     def close(self) -> None:
         """Close the files."""

@@ -65,8 +65,7 @@ class Broker:
             elif isinstance(effect, Drop):
                 self._connection(effect.call).close()
             elif isinstance(effect, AppendMetadata):
-                self.metadata_log.append(effect.records)
-                self.core.cluster.stored(effect.records)
+                self.core.cluster.stored(self.metadata_log.append(effect.records))
                 self.carry_out(self.replicas.apply(now_ms()))
 
     def _store(self, effect: Store) -> None:
@@ -115,7 +114,11 @@ class Broker:
             connection.close()
             return
         call = self._call(connection, header, message)
-        self.carry_out(HANDLERS[api.name](self.core, call, call.received_ms))
+        try:
+            self.carry_out(HANDLERS[api.name](self.core, call, call.received_ms))
+        except Exception:
+            LOG.exception("closing %s:%d: %s version %d failed", connection.host, connection.port, api.name, header.version)
+            connection.close()
         self._set_timer()
 
     def _call(self, connection: Connection, header: RequestHeader, message: Message) -> Call:

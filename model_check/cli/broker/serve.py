@@ -13,7 +13,7 @@ def _rules_of(release: str, mutant: str | None) -> tuple[object, object]:
     from spec.releases.broker import BROKER_RELEASES
     from spec.releases.broker_mutants import BROKER_MUTANTS
     from spec.releases.kraft import KRAFT_NEXT, KRAFT_RELEASES
-    from spec.releases.kraft_mutants import KRAFT_MUTANTS
+    from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 
     brokers = {protocol.name: protocol for protocol in BROKER_RELEASES}
     if release not in brokers:
@@ -22,7 +22,7 @@ def _rules_of(release: str, mutant: str | None) -> tuple[object, object]:
     older = [one for one in KRAFT_RELEASES if one.name in names and names.index(one.name) <= names.index(release)]
     protocol, kraft = brokers[release], KRAFT_NEXT if release == "next" else (older or KRAFT_RELEASES)[-1 if older else 0]
     broker_mutants = {one.name: one for one in BROKER_MUTANTS}
-    kraft_mutants = {one.name: one for one in KRAFT_MUTANTS}
+    kraft_mutants = {one.name: one for one in CONTROLLER_MUTANTS}
     if mutant in broker_mutants:
         protocol = weaken(protocol, broker_mutants[mutant])
     elif mutant in kraft_mutants:

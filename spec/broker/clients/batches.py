@@ -20,7 +20,7 @@ FIRST_VERSION_WITH_ZSTD = 7
 class ReceivedBatch(NamedTuple):
     """The first batch in the records of a produce request, as its header says.
 
-    `count` and `last_offset_delta` both say how many records there are. `more`: another batch follows. Sizes are in bytes,
+    `record_count` and `last_offset_delta` both say how many records there are. `more`: another batch follows. Sizes are in bytes,
     times in ms. `intact`: its checksum is right. Kafka: `DefaultRecordBatch`.
     """
 
@@ -28,7 +28,7 @@ class ReceivedBatch(NamedTuple):
     magic: int
     base_offset: int
     last_offset_delta: int
-    count: int
+    record_count: int
     codec: int
     control: bool
     transactional: bool
@@ -90,7 +90,7 @@ def check_received_batch(batch: ReceivedBatch, max_size: int) -> Error:
         return Error.CORRUPT_MESSAGE
     if batch.codec >= CODECS:
         return Error.UNKNOWN_SERVER_ERROR
-    if batch.last_offset_delta < 0 or batch.count <= 0 or batch.count != batch.last_offset_delta + 1:
+    if batch.last_offset_delta < 0 or batch.record_count <= 0 or batch.record_count != batch.last_offset_delta + 1:
         return Error.INVALID_RECORD
     unnumbered = batch.producer_id != NO_PRODUCER_ID and batch.base_sequence < 0
     return Error.INVALID_RECORD if batch.control or unnumbered else Error.NONE
