@@ -1,0 +1,191 @@
+"""Settings of topics and brokers: changes, and what is wrong with them."""
+
+from collections import Counter
+
+from spec.controller.topics.cluster import Cluster, ConfigRecord, Decision
+from spec.controller.topics.config_types import items_of, number_of, wrong_with_value
+from spec.controller.topics.names import wrong_with_name
+from spec.controller.topics.settings import TopicSettings
+from spec.controller.topics.topic_configs import topic_config
+from spec.messages.topics.alter_configs import (
+    AlterConfig,
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    AlterOperation,
+    ConfigOutcome,
+    ConfigResource,
+    IncrementalAlterConfigsRequest,
+    ResourceType,
+)
+from spec.messages.topics.describe_configs import ConfigType
+from spec.values import Error
+
+LONGEST_VALUE = 2**15 - 1
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+
+Refusal = tuple[Error, str]
+Changes = tuple[tuple[ConfigRecord, ...], Refusal | None]
+
+
+def wrong_with_topic_configs(settings: TopicSettings, configs: tuple[tuple[str, str], ...]) -> str | None:
+    """What is wrong with all that a topic sets itself, `None` if nothing is. The broker's settings stand behind them.
+
+    **Kafka:** `LogConfig.validate`, `ControllerConfigurationValidator.validate`. **Leaves out:** tiered storage.
+    """
+    for name, value in configs:
+        key = topic_config(name)
+        if key is None:
+            return f"topics have no setting {name}"
+        wrong = wrong_with_value(key, value)
+        if wrong is not None:
+            return wrong
+        if len(value) > LONGEST_VALUE:
+            return f"a value has at most {LONGEST_VALUE} characters"
+    lags = [effective_number(settings, configs, f"{bound}.compaction.lag.ms") for bound in ("min", "max")]
+    return "min.compaction.lag.ms is above max.compaction.lag.ms" if lags[0] > lags[1] else None
+
+
+def effective_number(settings: TopicSettings, configs: tuple[tuple[str, str], ...], name: str) -> float:
+    """A topic's setting: its own, else the broker's, else the default."""
+    key = topic_config(name)
+    assert key is not None, f"{name} is no setting of topics"
+    node = dict(settings.node)
+    values = [dict(configs).get(name), *(node.get(synonym) for synonym in key.synonyms), key.default]
+    number = number_of(key.config_type, next(value for value in values if value is not None))
+    assert number is not None, f"the setting {name} is no number"
+    return number
+
+
+def handle_incremental_alter_configs(
+    settings: TopicSettings, cluster: Cluster, request: IncrementalAlterConfigsRequest, now: int
+) -> Decision[AlterConfigsResponse]:
+    """Change settings of resources, and leave the others; each resource succeeds or fails as a whole.
+
+    Errors, the first that applies: `INVALID_REQUEST` (a resource or a setting twice, no value, a resource that has no
+    settings, a broker that is no number), `INVALID_TOPIC_EXCEPTION`, `INVALID_CONFIG`, `UNKNOWN_TOPIC_OR_PARTITION`,
+    `BROKER_ID_NOT_REGISTERED`.
+
+    **Kafka:** `ConfigAdminManager.preprocess`, `ControllerApis`, `ConfigurationControlManager.incrementalAlterConfigs`.
+    **Leaves out:** groups, client metrics, loggers; checks of a broker's values.
+    """
+    times = Counter(altered.resource for altered in request.resources)
+    records: list[ConfigRecord] = []
+    outcomes: dict[ConfigResource, ConfigOutcome] = {}
+    for altered in request.resources:
+        changes, refusal = _changes(settings, cluster, altered.resource, altered.configs)
+        if times[altered.resource] > 1:
+            changes, refusal = (), (Error.INVALID_REQUEST, "the request has a resource more than once")
+        records += changes
+        outcomes[altered.resource] = ConfigOutcome(altered.resource, *(refusal or (Error.NONE, None)))
+    kept = () if request.validate_only else tuple(records)
+    return Decision(kept, AlterConfigsResponse(tuple(outcomes.values())))
+
+
+def handle_alter_configs(
+    settings: TopicSettings, cluster: Cluster, request: AlterConfigsRequest, now: int
+) -> Decision[AlterConfigsResponse]:
+    """Give resources these settings and no others: as if the others were deleted.
+
+    Errors: as for `handle_incremental_alter_configs`.
+
+    **Kafka:** `ConfigurationControlManager.legacyAlterConfigs`.
+    """
+    times = Counter(replaced.resource for replaced in request.resources)
+    records: list[ConfigRecord] = []
+    outcomes: dict[ConfigResource, ConfigOutcome] = {}
+    for replaced in request.resources:
+        wanted = dict(replaced.configs)
+        others = (name for name, _ in cluster.configs(replaced.resource) if name not in wanted)
+        changes, refusal = _changes(
+            settings,
+            cluster,
+            replaced.resource,
+            (
+                *(AlterConfig(name, AlterOperation.SET, value) for name, value in wanted.items()),
+                *(AlterConfig(name, AlterOperation.DELETE, None) for name in others),
+            ),
+        )
+        if times[replaced.resource] > 1:
+            changes, refusal = (), (Error.INVALID_REQUEST, "the request has a resource more than once")
+        records += changes
+        outcomes[replaced.resource] = ConfigOutcome(replaced.resource, *(refusal or (Error.NONE, None)))
+    kept = () if request.validate_only else tuple(records)
+    return Decision(kept, AlterConfigsResponse(tuple(outcomes.values())))
+
+
+def _changes(
+    settings: TopicSettings, cluster: Cluster, resource: ConfigResource, configs: tuple[AlterConfig, ...]
+) -> Changes:
+    """**Kafka:** `incrementalAlterConfigResource`, `validateAlterConfig`."""
+    refusal = _refusal_of_resource(cluster, resource)
+    if refusal is not None:
+        return (), refusal
+    current = dict(cluster.configs(resource))
+    after = dict(current)
+    records = []
+    for change in configs:
+        if [one.name for one in configs].count(change.name) > 1:
+            return (), (Error.INVALID_REQUEST, f"the request has {change.name} more than once")
+        if change.value is None and change.operation != AlterOperation.DELETE:
+            return (), (Error.INVALID_REQUEST, f"no value is given for {change.name}")
+        value, wrong = _value_after(resource, change, current.get(change.name))
+        wrong = wrong or _wrong_with_min_isr(settings, resource, change.name, value)
+        if wrong is not None:
+            return (), (Error.INVALID_CONFIG, wrong)
+        if value != current.get(change.name) or resource.kind == ResourceType.BROKER:
+            records.append(ConfigRecord(resource, change.name, value))
+        after = {name: old for name, old in after.items() if name != change.name}
+        after |= {} if value is None else {change.name: value}
+    if resource.kind == ResourceType.TOPIC:
+        wrong = wrong_with_topic_configs(settings, tuple(after.items()))
+        if wrong is not None:
+            return (), (Error.INVALID_CONFIG, wrong)
+    return tuple(records), None
+
+
+def _refusal_of_resource(cluster: Cluster, resource: ConfigResource) -> Refusal | None:
+    """**Kafka:** `ControllerConfigurationValidator.validate`, `QuorumController.ConfigResourceExistenceChecker`."""
+    name = resource.name
+    if resource.kind == ResourceType.TOPIC:
+        if not name:
+            return Error.INVALID_REQUEST, "the name of a topic is missing"
+        wrong = wrong_with_name(name)
+        if wrong is not None:
+            return Error.INVALID_TOPIC_EXCEPTION, wrong
+        missing = cluster.topic(name) is None
+        return (Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}") if missing else None
+    if resource.kind == ResourceType.BROKER:
+        if name and not (name.isascii() and name.isdigit()):
+            return Error.INVALID_REQUEST, f"a broker's id is a number from 0 on, not '{name}'"
+        registered = {str(one.broker) for one in cluster.brokers()}
+        strange = name != "" and str(int(name)) not in registered
+        return (Error.BROKER_ID_NOT_REGISTERED, f"broker {name} is not registered") if strange else None
+    return Error.INVALID_REQUEST, f"{resource.kind.name} has no settings that can be changed here"
+
+
+def _value_after(resource: ConfigResource, change: AlterConfig, current: str | None) -> tuple[str | None, str | None]:
+    """The value after a change, and what is wrong with the change.
+
+    **Kafka:** `ConfigurationControlManager.incrementalAlterConfigResource`, `getParts`.
+    """
+    if change.operation in (AlterOperation.SET, AlterOperation.DELETE):
+        return change.value if change.operation == AlterOperation.SET else None, None
+    key = topic_config(change.name) if resource.kind == ResourceType.TOPIC else None
+    if key is None or key.config_type != ConfigType.LIST:
+        return None, f"{change.name} is no list"
+    before = [item for item in (key.default if current is None else current).split(",") if item]
+    given = items_of(change.value or "")
+    if change.operation == AlterOperation.APPEND:
+        return ",".join(dict.fromkeys((*before, *given))), None
+    return ",".join(item for item in before if item not in given), None
+
+
+def _wrong_with_min_isr(settings: TopicSettings, resource: ConfigResource, name: str, value: str | None) -> str | None:
+    """With eligible leader replicas, `min.insync.replicas` is the cluster's or a topic's, and the cluster always has it.
+
+    **Kafka:** `isDisallowedBrokerMinIsrTransition`, `isDisallowedClusterMinIsrTransition`.
+    """
+    of_brokers = settings.eligible_leader_replicas and name == MIN_INSYNC_REPLICAS and resource.kind == ResourceType.BROKER
+    if of_brokers and (resource.name != "" or value is None):
+        return f"{name} cannot be changed of one broker, or taken away, while eligible leader replicas are in use"
+    return None

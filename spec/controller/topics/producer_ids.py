@@ -1,0 +1,66 @@
+"""Producer ids: the controller gives brokers blocks of them, and a broker gives producers one after the other."""
+
+from typing import NamedTuple
+
+from spec.controller.topics.cluster import Cluster, Decision, ProducerIdsRecord
+from spec.controller.topics.settings import TopicSettings
+from spec.messages.producers.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from spec.messages.producers.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from spec.metadata import broker_of
+from spec.step import Reply, Step
+from spec.values import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Error, ProducerEpoch, ProducerId
+
+BLOCK_SIZE = 1000
+"""Kafka: `ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`."""
+
+HIGHEST = 2**63 - 1
+
+
+def handle_allocate_producer_ids(
+    settings: TopicSettings, cluster: Cluster, request: AllocateProducerIdsRequest, now: int
+) -> Decision[AllocateProducerIdsResponse]:
+    """Give a broker the next block of producer ids. No id is given twice, also after the controller has changed.
+
+    Errors: `STALE_BROKER_EPOCH` (also of a broker that is not registered), `UNKNOWN_SERVER_ERROR` (no ids are left).
+
+    **Kafka:** `ProducerIdControlManager.generateNextProducerId`, `ClusterControlManager.checkBrokerEpoch`.
+    """
+    registration = broker_of(cluster.brokers(), request.broker)
+    if registration is None or registration.broker_epoch != request.broker_epoch:
+        return Decision((), AllocateProducerIdsResponse(Error.STALE_BROKER_EPOCH))
+    first = cluster.next_producer_id()
+    if first > HIGHEST - BLOCK_SIZE:
+        return Decision((), AllocateProducerIdsResponse(Error.UNKNOWN_SERVER_ERROR))
+    record = ProducerIdsRecord(request.broker, request.broker_epoch, ProducerId(first + BLOCK_SIZE))
+    return Decision((record,), AllocateProducerIdsResponse(Error.NONE, first, BLOCK_SIZE))
+
+
+class ProducerIds(NamedTuple):
+    """The ids that a broker has and has not given out: from `following` on, up to below `end`. Kafka: `ProducerIdsBlock`."""
+
+    following: ProducerId = ProducerId(0)
+    end: ProducerId = ProducerId(0)
+
+
+def allocated(response: AllocateProducerIdsResponse) -> ProducerIds:
+    """The block that the controller has given. **Kafka:** `RPCProducerIdManager.handleAllocateProducerIdsResponse`."""
+    return ProducerIds(response.first, ProducerId(response.first + response.size))
+
+
+def handle_init_producer_id(
+    ids: ProducerIds, request: InitProducerIdRequest, now: int
+) -> Step[ProducerIds, Reply[InitProducerIdResponse]]:
+    """Give a producer without transactions a new id, and epoch 0. The id that it had is not looked at.
+
+    Errors: `INVALID_REQUEST` (an id without an epoch, or an epoch without an id), `COORDINATOR_LOAD_IN_PROGRESS` (the broker
+    has to ask for a block first).
+
+    **Kafka:** `KafkaApis.handleInitProducerIdRequest`, `TransactionCoordinator.handleInitProducerId`,
+    `RPCProducerIdManager.generateProducerId`.
+    """
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
+        return Step(ids, (Reply(InitProducerIdResponse(Error.INVALID_REQUEST)),))
+    if ids.following >= ids.end:
+        return Step(ids, (Reply(InitProducerIdResponse(Error.COORDINATOR_LOAD_IN_PROGRESS)),))
+    answer = InitProducerIdResponse(Error.NONE, ids.following, ProducerEpoch(0))
+    return Step(ids._replace(following=ProducerId(ids.following + 1)), (Reply(answer),))

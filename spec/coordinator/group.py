@@ -1,0 +1,264 @@
+"""A group as its coordinator knows it: its members, its state, its offsets."""
+
+from collections import Counter
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from spec.coordinator.effects import GroupEffect
+from spec.coordinator.hashing import in_java_order
+from spec.coordinator.records import OffsetCommitRecord
+from spec.coordinator.subscription import subscribed_topics
+from spec.messages.groups.join_group import GroupProtocol
+from spec.step import Step
+from spec.values import Error, Generation, GroupId, MemberId, ProducerId
+
+CONSUMER = "consumer"
+"""The protocol type of consumers. Kafka: `ConsumerProtocol.PROTOCOL_TYPE`."""
+
+
+class GroupState(Enum):
+    """What a group is doing. A group that does not exist is `DEAD`. Kafka: `ClassicGroupState`."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+MAY_REBALANCE = frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY})
+"""The states from which a rebalance can start. Kafka: `ClassicGroup.canRebalance`."""
+
+
+class Member(NamedTuple):
+    """A member of a group; time-outs and deadlines are in milliseconds.
+
+    `instance_id` is that of a static member (`group.instance.id`). `protocols` are in the member's order of preference.
+    `join_request` and `sync_request` are the numbers of the requests that it waits to be answered. A member that is new has
+    not been in a generation. `session_deadline_ms`: when it counts as gone, `None` after that has been looked at in vain.
+    Kafka: `ClassicGroupMember`, and the timer of `classicGroupHeartbeatKey`.
+    """
+
+    member_id: MemberId
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[GroupProtocol, ...]
+    assignment: bytes = b""
+    join_request: int | None = None
+    sync_request: int | None = None
+    is_new: bool = False
+    session_deadline_ms: int | None = None
+
+
+class PendingMember(NamedTuple):
+    """A member that has been told its id and has yet to join with it. Kafka: `ClassicGroup.pendingJoinMembers`."""
+
+    member_id: MemberId
+    session_deadline_ms: int
+
+
+class PendingOffset(NamedTuple):
+    """An offset that is committed once its transaction is. Kafka: `OffsetMetadataManager.pendingTransactionalOffsets`."""
+
+    producer_id: ProducerId
+    commit: OffsetCommitRecord
+
+
+class InitialDelay(NamedTuple):
+    """How an empty group waits for further members: the delay under way, and what may be added, in milliseconds."""
+
+    delay_ms: int
+    remaining_ms: int
+
+
+class Group(NamedTuple):
+    """A group of consumers and its offsets. Kafka: `ClassicGroup`, and its part of `OffsetMetadataManager`.
+
+    `previous` is the state before this one. `members` are in the order in which they joined. `pending_sync` are those who
+    have not asked for their assignment. `subscribed`: the topics of all members, `None` if unknown.
+    `join_deadline_ms` and `sync_deadline_ms`: when the present step of a rebalance ends (milliseconds). `offsets` are in
+    order of topic and partition. **Leaves out:** groups of the newer protocols (KIP-848, share and streams groups).
+    """
+
+    group_id: GroupId
+    state: GroupState
+    previous: GroupState = GroupState.DEAD
+    state_since_ms: int | None = None
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    generation: Generation = Generation(0)
+    leader: MemberId | None = None
+    members: tuple[Member, ...] = ()
+    pending: tuple[PendingMember, ...] = ()
+    pending_sync: frozenset[MemberId] = frozenset()
+    subscribed: frozenset[str] | None = None
+    new_member_added: bool = False
+    initial_delay: InitialDelay | None = None
+    join_deadline_ms: int | None = None
+    sync_deadline_ms: int | None = None
+    offsets: tuple[OffsetCommitRecord, ...] = ()
+    pending_offsets: tuple[PendingOffset, ...] = ()
+
+
+GroupStep: TypeAlias = Step[Group, GroupEffect]
+
+
+def absent(group_id: GroupId) -> Group:
+    """The group of an id that no group has."""
+    return Group(group_id, GroupState.DEAD)
+
+
+def exists(group: Group) -> bool:
+    """Whether there is such a group. **Kafka:** `GroupMetadataManager.group`, which throws `GroupIdNotFoundException`."""
+    return group.state != GroupState.DEAD
+
+
+def new_group(group_id: GroupId, now: int) -> Group:
+    """A group that has just been created. **Kafka:** `GroupMetadataManager.getOrMaybeCreateClassicGroup`."""
+    return Group(group_id, GroupState.EMPTY, state_since_ms=now)
+
+
+def transition(group: Group, state: GroupState, now: int) -> Group:
+    """The group in another state from now on. **Kafka:** `ClassicGroup.transitionTo`."""
+    return group._replace(state=state, previous=group.state, state_since_ms=now)
+
+
+# ---- members
+
+
+def member_of(group: Group, member_id: MemberId) -> Member | None:
+    """The member with this id. **Kafka:** `ClassicGroup.member`."""
+    return next((member for member in group.members if member.member_id == member_id), None)
+
+
+def static_member(group: Group, instance_id: str | None) -> Member | None:
+    """The static member with this instance id. **Kafka:** `ClassicGroup.staticMemberId`."""
+    return next((member for member in group.members if instance_id is not None and member.instance_id == instance_id), None)
+
+
+def is_pending(group: Group, member_id: MemberId) -> bool:
+    """Whether the id has been given to a member that has yet to join. **Kafka:** `ClassicGroup.isPendingMember`."""
+    return any(pending.member_id == member_id for pending in group.pending)
+
+
+def check_member(group: Group, member_id: MemberId, instance_id: str | None) -> Error:
+    """Whether a request comes from a member; a static member is fenced by a later one with its instance id.
+
+    Errors: `UNKNOWN_MEMBER_ID`, `FENCED_INSTANCE_ID`.
+
+    **Kafka:** `ClassicGroup.validateMember`.
+    """
+    if instance_id is not None:
+        current = static_member(group, instance_id)
+        if current is None:
+            return Error.UNKNOWN_MEMBER_ID
+        if current.member_id != member_id:
+            return Error.FENCED_INSTANCE_ID
+    return Error.UNKNOWN_MEMBER_ID if member_of(group, member_id) is None else Error.NONE
+
+
+def with_member(group: Group, changed: Member) -> Group:
+    """The group with this member in place of the one with its id."""
+    replaced = (changed if member.member_id == changed.member_id else member for member in group.members)
+    return group._replace(members=tuple(replaced))
+
+
+def touched(group: Group, member_id: MemberId, now: int) -> Group:
+    """The group after a sign of life of a member. **Kafka:** `rescheduleClassicGroupMemberHeartbeat`."""
+    member = member_of(group, member_id)
+    if member is None:
+        return group
+    return with_member(group, member._replace(session_deadline_ms=now + member.session_timeout_ms))
+
+
+def without(group: Group, gone: frozenset[MemberId]) -> Group:
+    """The group without these members, pending ones included; if the leader is gone, the first that is left leads.
+
+    **Kafka:** `ClassicGroup.remove`. **Leaves out:** which one that is; Kafka takes the first in the order of a hash table.
+    """
+    members = tuple(member for member in group.members if member.member_id not in gone)
+    first = members[0].member_id if members else None
+    return group._replace(
+        members=members,
+        leader=first if group.leader in gone else group.leader,
+        pending=tuple(pending for pending in group.pending if pending.member_id not in gone),
+        pending_sync=group.pending_sync - gone,
+    )
+
+
+def all_joined(group: Group) -> bool:
+    """Whether every member waits for the next generation, and nobody is expected. **Kafka:** `hasAllMembersJoined`."""
+    return not group.pending and all(member.join_request is not None for member in group.members)
+
+
+def rebalance_timeout_ms(group: Group) -> int:
+    """The longest of the members' time-outs (milliseconds). **Kafka:** `ClassicGroup.rebalanceTimeoutMs`."""
+    return max((member.rebalance_timeout_ms for member in group.members), default=0)
+
+
+# ---- protocols
+
+
+def metadata_for(member: Member, protocol_name: str | None) -> bytes:
+    """What a member says of itself under a protocol that it supports. **Kafka:** `ClassicGroupMember.metadata`."""
+    return next((offered.metadata for offered in member.protocols if offered.name == protocol_name), b"")
+
+
+def supports(group: Group, protocol_type: str, protocols: tuple[GroupProtocol, ...]) -> bool:
+    """Whether a member with these protocols can be in the group: one of them is every member's.
+
+    **Kafka:** `ClassicGroup.supportsProtocols`.
+    """
+    if group.state == GroupState.EMPTY:
+        return protocol_type != "" and len(protocols) > 0
+    common = _common_protocols(group)
+    return group.protocol_type == protocol_type and any(offered.name in common for offered in protocols)
+
+
+def select_protocol(group: Group) -> str | None:
+    """The protocol with the most votes: each member votes for the first that it prefers among those of all.
+
+    Of several with as many votes, the first in the order of Java's hash table is taken.
+
+    **Kafka:** `ClassicGroup.selectProtocol`, `ClassicGroupMember.vote`.
+    """
+    common = _common_protocols(group)
+    votes = Counter(
+        next(offered.name for offered in member.protocols if offered.name in common) for member in group.members if common
+    )
+    return max(in_java_order(tuple(votes)), key=lambda name: votes[name], default=None)
+
+
+def _common_protocols(group: Group) -> frozenset[str]:
+    counts = Counter(offered.name for member in group.members for offered in member.protocols)
+    return frozenset(name for name, count in counts.items() if count == len(group.members))
+
+
+def topics_of_members(group: Group) -> frozenset[str] | None:
+    """The topics that any member subscribes to; `None` for other than consumers, or if a subscription cannot be read.
+
+    **Kafka:** `ClassicGroup.computeSubscribedTopics`.
+    """
+    if group.protocol_type != CONSUMER:
+        return None
+    if not group.members:
+        return frozenset()
+    topics: frozenset[str] = frozenset()
+    for member in group.members:
+        subscribed = subscribed_topics(metadata_for(member, group.protocol_name))
+        if subscribed is None:
+            return None
+        topics |= subscribed
+    return topics
+
+
+def is_subscribed(group: Group, topic: str) -> bool:
+    """Whether a topic is in use by the group; consumers whose topics are unknown may use any.
+
+    **Kafka:** `ClassicGroup.isSubscribedToTopic`.
+    """
+    return group.protocol_type == CONSUMER if group.subscribed is None else topic in group.subscribed

@@ -1,0 +1,23 @@
+"""OffsetDelete: a group forgets how far it has read in some partitions."""
+
+from dataclasses import dataclass
+
+from spec.messages.groups.offset_commit import PartitionError
+from spec.messages.groups.offset_fetch import TopicPartition
+from spec.values import Error, GroupId
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetDeleteRequest:
+    """Delete the offsets of these partitions. Kafka: `OffsetDeleteRequestData`."""
+
+    group_id: GroupId
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetDeleteResponse:
+    """How it went for the group, and for each partition in the order asked. Kafka: `OffsetDeleteResponseData`."""
+
+    error: Error
+    partitions: tuple[PartitionError, ...] = ()

@@ -1,0 +1,54 @@
+"""OffsetFetch: how far a group has read."""
+
+from dataclasses import dataclass
+
+from spec.values import NO_EPOCH, NO_TOPIC_ID, UNKNOWN_OFFSET, Epoch, Error, GroupId, Offset, TopicId
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartition:
+    """A partition by name, and by the topic's id where the request has one (v10)."""
+
+    topic: str
+    partition: int
+    topic_id: TopicId = NO_TOPIC_ID
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFetchRequest:
+    """Ask for the offsets of some partitions, or of all (`None`). `require_stable`: not of a pending transaction.
+
+    Kafka: `OffsetFetchRequestData.OffsetFetchRequestGroup`.
+    """
+
+    group_id: GroupId
+    partitions: tuple[TopicPartition, ...] | None
+    require_stable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedOffset:
+    """The committed offset of one partition, `UNKNOWN_OFFSET` without an error if there is none.
+
+    Kafka: `OffsetFetchResponsePartitions`.
+    """
+
+    topic: str
+    partition: int
+    error: Error = Error.NONE
+    offset: Offset = UNKNOWN_OFFSET
+    leader_epoch: Epoch = NO_EPOCH
+    metadata: str | None = ""
+    topic_id: TopicId = NO_TOPIC_ID
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFetchResponse:
+    """The committed offsets, in the order asked, or of all partitions in order of name and index.
+
+    Kafka: `OffsetFetchResponseGroup`.
+    """
+
+    error: Error
+    group_id: GroupId
+    partitions: tuple[FetchedOffset, ...] = ()

@@ -1,0 +1,1 @@
+"""The APIs that give out producer ids."""
