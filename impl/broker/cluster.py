@@ -3,13 +3,15 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from impl.broker.calls import AppendMetadata
 from impl.broker.replica import Place
-from impl.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, Topic
-from impl.metadata.records import LogRecord, PartitionKey, from_spec
+from impl.broker.topics_view import TopicsView, as_logged
+from impl.metadata.image import ClusterImage, Topic
+from impl.metadata.records import LogRecord, from_spec
 from impl.wire.values import Message
 from spec.controller.protocol import Controller
 from spec.controller.state import AppendRecords, ControllerState, ControllerStep, activate
+from spec.controller.topics.cluster import Decision
+from spec.controller.topics.settings import TopicSettings
 from spec.metadata import (
     BrokerRegistration,
     PartitionChangeRecord,
@@ -31,12 +33,13 @@ class Cluster:
         self.controller = controller
         self.image = ClusterImage()
         self.endpoint = Message(name="PLAINTEXT", host="", port=0, security_protocol=0)
+        self.rack: str | None = None
+        self.view = TopicsView(self.image)
         for record in records:
             self.image.replay(record)
         self.state: ControllerState = activate(controller_epoch, self.image.spec, now)
         self._registrations: dict[PartitionId, PartitionRegistration] = {}
         self._registrations_of: object = None
-        self._new_keys: dict[PartitionId, PartitionKey] = {}
 
     # ---- what is known
 
@@ -60,15 +63,7 @@ class Cluster:
     def place_of(self, partition_id: PartitionId) -> Place:
         """A partition by its number."""
         key = self.image.key_of(partition_id)
-        return Place(self.image.topics_by_id[key.topic_id].name, key.index)
-
-    def topic_settings(self, name: str) -> dict[str, str]:
-        """What a topic sets itself."""
-        return self.image.configs.get((TOPIC_RESOURCE, name), {})
-
-    def broker_settings(self, name: str) -> dict[str, str]:
-        """What is set for a broker, or with an empty name for all, while the cluster runs."""
-        return self.image.configs.get((BROKER_RESOURCE, name), {})
+        return Place(self.image.topics_by_id[key.topic_id].name, key.partition)
 
     # ---- what changes it
 
@@ -87,15 +82,17 @@ class Cluster:
                 answer = effect.message
         return answer, records
 
-    def _as_logged(self, record: Any) -> LogRecord:
-        key = None
-        if isinstance(record, (PartitionRecord, PartitionChangeRecord)):
-            key = self._new_keys.get(record.partition_id) or self.image.key_of(record.partition_id)
-        return from_spec(record, key, self.endpoint)
+    def decide_topics(
+        self, handler: Callable[..., Decision[Any]], settings: TopicSettings, request: Any, now: int
+    ) -> tuple[Any, list[LogRecord]]:
+        """Call a handler of the controller for topics: its answer, and the records that it wants in the metadata log."""
+        decision = handler(settings, self.view, request, now)
+        return decision.answer, [as_logged(record) for record in decision.records]
 
-    def store(self, records: Iterable[LogRecord]) -> AppendMetadata:
-        """The effect of writing records to the metadata log; `stored` is to be called when it is done."""
-        return AppendMetadata(tuple(records))
+    def _as_logged(self, record: Any) -> LogRecord:
+        changed = isinstance(record, (PartitionRecord, PartitionChangeRecord))
+        key = self.image.key_of(record.partition_id) if changed else None
+        return from_spec(record, key, self.endpoint, self.rack)
 
     def stored(self, records: Iterable[LogRecord]) -> None:
         """Records are on the disk: they count from now on."""
@@ -106,9 +103,3 @@ class Cluster:
     def not_stored(self) -> None:
         """The metadata log took nothing: what was decided is forgotten."""
         self.state = self.state._replace(image=self.image.spec)
-
-    def name_new_partitions(self, keys: Iterable[PartitionKey]) -> list[PartitionId]:
-        """The numbers that new partitions will have when their records are stored, in this order."""
-        first = self.image.new_partition_id()
-        self._new_keys = {PartitionId(first + number): key for number, key in enumerate(keys)}
-        return list(self._new_keys)

@@ -1,7 +1,7 @@
 """The core: partitions, sessions and waiting requests of one broker. Requests and the time go in, effects come out."""
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -9,25 +9,36 @@ from impl.broker.calls import AppendMetadata, Effect, Store
 from impl.broker.cluster import Cluster
 from impl.broker.fetch import WaitingFetch, complete, wake
 from impl.broker.fetch_sessions import FetchSessions
-from impl.broker.pending import PendingProduce
-from impl.broker.produce import answer_of
+from impl.broker.groups import Groups
+from impl.broker.pending import Pending
+from impl.broker.produce import answer_of, append
 from impl.broker.replica import Place, Replica
-from impl.broker.topics import plan
-from impl.config.broker import BrokerConfig
+from impl.broker.topics import create, new_topic_id
+from impl.config.broker import SETTINGS, BrokerConfig
 from impl.metadata.records import LogRecord
+from impl.records.batch import BatchHeader
 from impl.wire.values import Message
 from spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, Persist, RebuildProducers
 from spec.broker.partition import Broker, expire_waiting, leads, min_isr_of, role_of
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.roles import producers_rebuilt
 from spec.broker.rules.produce import check_produce
+from spec.controller.topics.config_types import items_of
+from spec.controller.topics.description import topic_value
+from spec.controller.topics.names import INTERNAL
+from spec.controller.topics.producer_ids import ProducerIds
+from spec.controller.topics.settings import TopicSettings
+from spec.controller.topics.topic_configs import TOPIC_CONFIGS
 from spec.messages.produce import ACKS_ALL, ProduceRequest, ProduceResponse
+from spec.messages.topics.alter_configs import ConfigResource, ResourceType
+from spec.messages.topics.create_topics import NewTopic
 from spec.metadata import broker_of
 from spec.step import Reply, Step
-from spec.values import NO_BROKER_EPOCH, Error
+from spec.values import NO_BROKER_EPOCH, Error, TopicId
 
-INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Topics that clients do not write. Kafka: `Topic.INTERNAL_TOPICS`."""
+OFFSETS_TOPIC = "__consumer_offsets"
+OWN_TIMEOUT_MS = 5_000
+"""How long this broker waits for its own records to be committed. Kafka: `offsets.commit.timeout.ms`."""
 
 Note = Callable[[Any, Any, Any, Any, Any], None]
 
@@ -42,23 +53,30 @@ class Ran(NamedTuple):
 class Core:
     """One broker. All of its state is here, and in the files and the metadata log that it is built from."""
 
-    def __init__(self, config: BrokerConfig, protocol: BrokerProtocol, cluster: Cluster, defaults: Mapping[str, str]) -> None:
+    def __init__(self, config: BrokerConfig, protocol: BrokerProtocol, cluster: Cluster) -> None:
         self.config = config
         self.protocol = protocol
         self.cluster = cluster
-        self.defaults = dict(defaults)
+        self.topic_settings = TopicSettings(
+            config["num.partitions"],
+            config["default.replication.factor"],
+            node=tuple(config.given.items()),
+            node_defaults=tuple((name, one.default) for name, one in SETTINGS.items() if one.default is not None),
+            node_id=cluster.self_id,
+        )
         self.replicas: dict[Place, Replica] = {}
         self.replicas_by_id: dict[tuple[bytes, int], Replica] = {}
         self.sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"])
         self.shutting_down = False
         self.note: Note | None = None
         """Called with each step of a handler, if somebody records what happened."""
+        self.groups = Groups(self)
         self._brokers: tuple[Any, dict[Any, Broker]] = (None, {})
-        self._produces: dict[int, tuple[Replica, PendingProduce, int]] = {}
+        self._produces: dict[int, tuple[Replica, Pending, int]] = {}
         self._numbers = count(1)
         self._deadlines: list[tuple[int, int, Callable[[int], list[Effect]]]] = []
         self._collecting: list[Effect] = []
-        self._producer_ids = (0, 0)
+        self.producer_ids = ProducerIds()
         self.cluster_id = ""
         self.log_dir = ""
         self.disk_space: Callable[[], tuple[int, int]] = lambda: (-1, -1)
@@ -104,7 +122,9 @@ class Core:
     def takes_records(self, replica: Replica, acks: int) -> bool:
         """Whether a leader would look at a batch at all; otherwise `handle_produce` says why not."""
         broker, partition = self.broker(replica), replica.partition
-        return leads(broker, partition) and check_produce(role_of(partition), acks, min_isr_of(broker, partition)) == Error.NONE
+        return (
+            leads(broker, partition) and check_produce(role_of(partition), acks, min_isr_of(broker, partition)) == Error.NONE
+        )
 
     def leaders_elsewhere(self, replicas: Iterable[Replica | None]) -> list[Message]:
         """Where the leaders of these partitions are reached."""
@@ -135,7 +155,8 @@ class Core:
     def take(self, replica: Replica, step: Step[Any, Any], now: int, payloads: tuple[Any, ...] = ()) -> Ran:
         """Take a partition's new state, and turn what its handler asks for into effects."""
         before, replica.partition = replica.partition, step.state
-        reply, effects = None, []
+        reply: Any = None
+        effects: list[Effect] = []
         for effect in step.effects:
             if isinstance(effect, Persist):
                 given = payloads if isinstance(effect.change, BatchesAppended) else ()
@@ -176,7 +197,7 @@ class Core:
 
     # ---- waiting producers
 
-    def expect_produce(self, replica: Replica, pending: PendingProduce, place: int) -> int:
+    def expect_produce(self, replica: Replica, pending: Pending, place: int) -> int:
         """A number under which `spec` will answer this partition of a produce request."""
         number = next(self._numbers)
         self._produces[number] = (replica, pending, place)
@@ -232,7 +253,23 @@ class Core:
 
     def settings_of(self, topic: str) -> dict[str, str]:
         """A topic's settings, with the broker's for those that it does not set."""
-        return {**self.defaults, **self.cluster.topic_settings(topic)}
+        own = dict(self.cluster.view.configs(ConfigResource(ResourceType.TOPIC, topic)))
+        found = {**self.default_topic_settings(), **own}
+        found["cleanup.policy"] = ",".join(items_of(found["cleanup.policy"]))
+        return found
+
+    def default_topic_settings(self) -> dict[str, str]:
+        """The settings of a topic that sets none itself."""
+        return {key.name: topic_value(self.topic_settings, self.cluster.view, key) for key in TOPIC_CONFIGS}
+
+    def configure_replicas(self) -> None:
+        """Take the topics' settings as they are now."""
+        settings: dict[str, dict[str, str]] = {}
+        for place, replica in self.replicas.items():
+            if place.topic not in settings:
+                settings[place.topic] = self.settings_of(place.topic)
+            if settings[place.topic] != replica.topic_config:
+                replica.configure(settings[place.topic])
 
     def change_metadata(self, records: list[LogRecord]) -> list[Effect]:
         """Write records to the metadata log, and then act on them."""
@@ -240,17 +277,25 @@ class Core:
 
     def create_missing_topics(self, names: list[str], now: int) -> list[Effect]:
         """Create topics that a client has asked for, with the broker's defaults."""
-        records = [record for name in names for record in plan(self, name, self.config["num.partitions"], {}, now)]
-        return self.change_metadata(records)
+        if OFFSETS_TOPIC in names:
+            return self.groups.create_offsets_topic(now)
+        return create(self, [NewTopic(name, new_topic_id()) for name in names], False, now)[1]
 
-    def next_producer_id(self, now: int) -> tuple[list[Effect], int]:
-        """A producer id that nobody has had. Ids are taken from the metadata log in blocks."""
+    def forget_offsets_of(self, topics: list[str | None], now: int) -> list[Effect]:
+        """Forget what groups have committed for topics that are deleted."""
         effects: list[Effect] = []
-        if self._producer_ids[0] >= self._producer_ids[1]:
-            first = self.cluster.image.next_producer_id
-            self._producer_ids = (first, first + 1000)
-            record = Message(broker_id=self.cluster.self_id, broker_epoch=0, next_producer_id=first + 1000)
-            effects = self.change_metadata([LogRecord("ProducerIdsRecord", record)])
-        taken, end = self._producer_ids
-        self._producer_ids = (taken + 1, end)
-        return effects, taken
+        for name in topics:
+            known = self.cluster.image.topics.get(name or "")
+            if known is not None:
+                effects += self.groups.forget_topic(known.name, TopicId(known.topic_id), now)
+        return effects
+
+    def next_number(self) -> int:
+        """A number that no request has had."""
+        return next(self._numbers)
+
+    def append_own(
+        self, replica: Replica, pending: Pending, header: BatchHeader, records: memoryview, now: int
+    ) -> list[Effect]:
+        """Append a batch of this broker's own, with acks=all."""
+        return append(self, replica, pending, 0, header, records, now, ACKS_ALL, now + OWN_TIMEOUT_MS)

@@ -8,7 +8,7 @@ from impl.metadata.image import Topic
 from impl.wire.apis import APIS
 from impl.wire.schema import NO_UUID
 from impl.wire.values import Message
-from impl.broker.topics import check_topic_name
+from spec.controller.topics.names import wrong_with_name
 from spec.metadata import PartitionRegistration
 from spec.values import NO_LEADER, Error
 
@@ -57,9 +57,9 @@ def metadata(core: "Core", call: Call, now: int) -> list[Effect]:
             elif by_id:
                 named.append(_missing(Error.UNKNOWN_TOPIC_ID, None, bytes(one.topic_id)))
             else:
-                error = check_topic_name(one.name)
-                missing += [one.name] if error == Error.NONE else []
-                named.append(_missing(error if error != Error.NONE else Error.UNKNOWN_TOPIC_OR_PARTITION, one.name))
+                error = _error_of_missing(one.name)
+                missing += [one.name] if error == Error.UNKNOWN_TOPIC_OR_PARTITION else []
+                named.append(_missing(error, one.name))
         if missing and request.allow_auto_topic_creation and core.config["auto.create.topics.enable"]:
             effects = core.create_missing_topics(missing, now)
     fields: dict[str, Any] = {
@@ -86,6 +86,10 @@ def brokers(core: "Core") -> list[Message]:
         for registration in core.cluster.image.spec.brokers
         if not registration.fenced and registration.broker in endpoints
     ]
+
+
+def _error_of_missing(name: str) -> Error:
+    return Error.UNKNOWN_TOPIC_OR_PARTITION if wrong_with_name(name) is None else Error.INVALID_TOPIC_EXCEPTION
 
 
 def _missing(error: Error, name: str | None, topic_id: bytes = NO_UUID) -> Message:
@@ -115,7 +119,7 @@ def _partition(core: "Core", place: Place, registration: PartitionRegistration) 
     error = Error.NONE if leader != NO_LEADER else Error.LEADER_NOT_AVAILABLE
     return Message(
         error_code=error.value,
-        partition_index=place.index,
+        partition_index=place.partition,
         leader_id=leader,
         leader_epoch=registration.leader_epoch,
         replica_nodes=list(registration.replicas),
@@ -139,8 +143,7 @@ def describe_topic_partitions(core: "Core", call: Call, now: int) -> list[Effect
     for name in names:
         topic = core.cluster.image.topics.get(name)
         if topic is None:
-            error = check_topic_name(name)
-            topics.append(_missing(error if error != Error.NONE else Error.UNKNOWN_TOPIC_OR_PARTITION, name))
+            topics.append(_missing(_error_of_missing(name), name))
             continue
         if left <= 0:
             cursor = Message(topic_name=name, partition_index=0)
@@ -178,8 +181,7 @@ def describe_cluster(core: "Core", call: Call, now: int) -> list[Effect]:
         wrong = Error.MISMATCHED_ENDPOINT_TYPE if request.endpoint_type == 2 else Error.UNSUPPORTED_ENDPOINT_TYPE
         return [call.respond(error_code=wrong.value, endpoint_type=1)]
     listed = [
-        Message(broker_id=one.node_id, host=one.host, port=one.port, rack=one.rack, is_fenced=False)
-        for one in brokers(core)
+        Message(broker_id=one.node_id, host=one.host, port=one.port, rack=one.rack, is_fenced=False) for one in brokers(core)
     ]
     operations = CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS
     return [
@@ -204,7 +206,9 @@ def describe_log_dirs(core: "Core", call: Call, now: int) -> list[Effect]:
         replica = core.replicas.get(place)
         if replica is not None:
             by_topic.setdefault(place.topic, []).append(
-                Message(partition_index=place.index, partition_size=replica.files.size, offset_lag=0, is_future_key=False)
+                Message(
+                    partition_index=place.partition, partition_size=replica.files.size, offset_lag=0, is_future_key=False
+                )
             )
     topics = [Message(name=name, partitions=partitions) for name, partitions in by_topic.items()]
     total, usable = core.disk_space()

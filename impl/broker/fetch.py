@@ -85,7 +85,9 @@ def look_again(core: "Core", waiting: WaitingFetch, replica: "Replica", now: int
     if waiting.done:
         return []
     for wanted in waiting.wanted:
-        if wanted.key == replica.place or wanted.topic_id == replica.topic_id and wanted.index == replica.place.index:
+        if wanted.key == replica.place or (
+            wanted.topic_id == replica.topic_id and wanted.partition == replica.place.partition
+        ):
             read = _read_one(core, waiting.call, wanted, wanted.max_bytes, now)
             if answers_at_once(read.answer, UNLIMITED, True, False):
                 return complete(core, waiting, now)
@@ -117,7 +119,7 @@ def _read_all(core: "Core", call: Call, wanted: list[Wanted], now: int, first: b
 def _read_one(
     core: "Core", call: Call, wanted: Wanted, limit: int, now: int, at_least_one: bool = True, first: bool = False
 ) -> ReadPartition:
-    replica, error = core.find(wanted.topic, wanted.topic_id, wanted.index, by_id=call.version >= 13)
+    replica, error = core.find(wanted.topic, wanted.topic_id, wanted.partition, by_id=call.version >= 13)
     if replica is None:
         return ReadPartition(wanted, None, FetchResponse(error))
     request = _request(call, wanted)
@@ -181,7 +183,7 @@ def _wrong_leader(read: ReadPartition) -> bool:
 def _partition(call: Call, read: ReadPartition) -> Message:
     found = read.answer
     message = Message(
-        partition_index=read.wanted.index,
+        partition_index=read.wanted.partition,
         error_code=found.error.value,
         high_watermark=found.high_watermark,
         last_stable_offset=found.last_stable_offset,

@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
 
     topic: str
     topic_id: bytes
-    index: int
+    partition: int
     leader_epoch: int
     offset: int
     last_epoch: int
@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
     @property
     def key(self) -> Place:
         """The partition by name, if the request has names."""
-        return Place(self.topic, self.index)
+        return Place(self.topic, self.partition)
 
 
 Key = tuple[Any, int]
@@ -155,7 +155,7 @@ class FetchSessions:
 
 
 def _key(wanted: Wanted, uses_topic_ids: bool) -> Key:
-    return (wanted.topic_id if uses_topic_ids else wanted.topic, wanted.index)
+    return (wanted.topic_id if uses_topic_ids else wanted.topic, wanted.partition)
 
 
 def _named(request: Message) -> list[Wanted]:

@@ -99,9 +99,7 @@ def offset_for_leader_epoch(core: "Core", call: Call, now: int) -> list[Effect]:
                 error = response.error
                 if error == Error.NONE:
                     epoch, end = response.end
-            answers.append(
-                Message(error_code=error.value, partition=one.partition, leader_epoch=epoch, end_offset=end)
-            )
+            answers.append(Message(error_code=error.value, partition=one.partition, leader_epoch=epoch, end_offset=end))
         topics.append(Message(topic=topic.topic, partitions=answers))
     return [call.respond(topics=topics)]
 

@@ -1,10 +1,21 @@
 """Produce requests on their way: one answer for several partitions, each of which is answered by `spec` in its own time."""
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from impl.broker.calls import Call, Drop, Effect, NoResponse, Respond, Then
 from impl.wire.values import Message
 from spec.messages.produce import ACKS_NONE
+
+
+class Pending(Protocol):
+    """Something that waits until a batch is committed or refused."""
+
+    def take(self, place: int, answer: Message) -> list[Effect]:
+        """It is. Several partitions may be waited for, each in its place."""
+
+    def fail(self, place: int, answer: Message) -> None:
+        """It was taken, and then could not be stored."""
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from impl.broker.calls import Call, Effect, Store
-from impl.broker.pending import PendingProduce
+from impl.broker.pending import Pending, PendingProduce
 from impl.records.batch import HEADER_SIZE, LENGTH_END, BatchHeader, header_at, is_intact
 from impl.wire.values import Message
 from spec.broker.clients.batches import (
@@ -43,9 +43,7 @@ def produce(core: "Core", call: Call, now: int) -> list[Effect]:
     return effects if count else pending.finish()
 
 
-def _produce_one(
-    core: "Core", pending: PendingProduce, place: int, topic: Message, data: Message, now: int
-) -> list[Effect]:
+def _produce_one(core: "Core", pending: PendingProduce, place: int, topic: Message, data: Message, now: int) -> list[Effect]:
     call = pending.call
     replica, error = core.find(topic.name, topic.topic_id, data.index, by_id=call.version >= 13)
     if replica is None:
@@ -60,17 +58,20 @@ def _produce_one(
         error = _checked(replica, received, now)
     if error != Error.NONE or header is None:
         return pending.take(place, refusal(data.index, error))
-    return append(core, replica, pending, place, header, records[: header.size], now)
+    deadline = now + call.message.timeout_ms if pending.acks == ACKS_ALL else NO_DEADLINE
+    return append(core, replica, pending, place, header, records[: header.size], now, pending.acks, deadline)
 
 
 def append(
     core: "Core",
     replica: "Replica",
-    pending: PendingProduce,
+    pending: Pending,
     place: int,
     header: BatchHeader,
     records: memoryview,
     now: int,
+    acks: int,
+    deadline: int,
 ) -> list[Effect]:
     """Hand one checked batch to `spec`, and carry on with what it says."""
     batch = Batch(
@@ -80,13 +81,12 @@ def append(
         producer_epoch=header.producer_epoch,
         first_sequence=header.base_sequence,
     )
-    deadline = now + pending.call.message.timeout_ms if pending.acks == ACKS_ALL else NO_DEADLINE
     number = core.expect_produce(replica, pending, place)
-    request = ProduceRequest(number, pending.acks, batch, deadline)
+    request = ProduceRequest(number, acks, batch, deadline)
     effects = core.run(handle_produce, replica, request, now, now=now, payloads=(records,)).effects
     for effect in effects:
         if isinstance(effect, Store):
-            effect.on_failure = partial(pending.fail, place, refusal(replica.place.index, Error.KAFKA_STORAGE_ERROR))
+            effect.on_failure = partial(pending.fail, place, refusal(replica.place.partition, Error.KAFKA_STORAGE_ERROR))
     return effects + core.after_produce(number, replica, request)
 
 
@@ -154,9 +154,9 @@ def refusal(index: int, error: Error) -> Message:
 def answer_of(replica: "Replica", response: ProduceResponse) -> Message:
     """A partition's answer in the words of the wire."""
     if response.error != Error.NONE:
-        return refusal(replica.place.index, response.error)
+        return refusal(replica.place.partition, response.error)
     return Message(
-        index=replica.place.index,
+        index=replica.place.partition,
         error_code=0,
         base_offset=response.base_offset,
         log_append_time_ms=-1,

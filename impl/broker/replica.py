@@ -17,7 +17,7 @@ class Place(NamedTuple):
     """A partition by its topic's name and its number."""
 
     topic: str
-    index: int
+    partition: int
 
 
 class Replica:
@@ -42,9 +42,7 @@ class Replica:
         self.topic_config = dict(config)
         self.config: LogConfig = log_config(config)
         self.files.config = self.config
-        self.settings = BrokerSettings(
-            min_isr=int(config["min.insync.replicas"]), deletes_records=self.config.deletes
-        )
+        self.settings = BrokerSettings(min_isr=int(config["min.insync.replicas"]), deletes_records=self.config.deletes)
 
     @property
     def partition_id(self) -> PartitionId:

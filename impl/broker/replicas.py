@@ -91,14 +91,19 @@ class Replicas:
 
     def strays(self) -> list[TopicPartition]:
         """Folders of partitions that the metadata log does not know, such as those of a topic that was deleted."""
-        known = {Place(name, index) for name, topic in self._core.cluster.image.topics.items() for index in range(len(topic.partitions))}
-        return [found for found in self.directory.found if Place(*found) not in known and found.topic != "__cluster_metadata"]
+        known = {
+            Place(name, index)
+            for name, topic in self._core.cluster.image.topics.items()
+            for index in range(len(topic.partitions))
+        }
+        return [
+            found for found in self.directory.found if Place(*found) not in known and found.topic != "__cluster_metadata"
+        ]
 
     def high_watermarks(self) -> dict[TopicPartition, Offset]:
         """The high watermark of each partition, for the checkpoint."""
         return {
-            TopicPartition(*place): replica.partition.local.high_watermark
-            for place, replica in self._core.replicas.items()
+            TopicPartition(*place): replica.partition.local.high_watermark for place, replica in self._core.replicas.items()
         }
 
 

@@ -1,72 +1,130 @@
-"""Creating and deleting topics."""
+"""Creating, growing and deleting topics: the controller of `spec` decides, and its records are stored before the answer."""
 
-import re
+import random
 import uuid
 from typing import TYPE_CHECKING
 
-from impl.broker.calls import Call, Effect, Then
-from impl.metadata.records import LogRecord, PartitionKey
+from impl.broker.calls import Call, Effect
+from impl.wire.schema import NO_UUID
 from impl.wire.values import Message
-from spec.controller.partitions import handle_create_topics
-from spec.messages.administration.create_topics import CreateTopicsRequest
-from spec.values import BrokerId, Error
+from spec.controller.topics.creation import handle_create_partitions, handle_create_topics
+from spec.controller.topics.deletion import handle_delete_topics
+from spec.controller.topics.topic_configs import TOPIC_CONFIGS
+from spec.messages.topics.create_partitions import CreatePartitionsRequest, MorePartitions
+from spec.messages.topics.create_topics import (
+    CreatedTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    NewTopic,
+    ReplicaAssignment,
+)
+from spec.messages.topics.delete_topics import DeletedTopic, DeleteTopicsRequest, TopicName
+from spec.values import BrokerId, Error, TopicId
 
 if TYPE_CHECKING:
     from impl.broker.core import Core
 
+DEFAULT_SOURCE, TOPIC_SOURCE = 5, 1
+"""Kafka: `DescribeConfigsResponse.ConfigSource`."""
 
-def check_topic_name(name: str) -> Error:
-    ok = re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name) and name not in (".", "..")
-    return Error.NONE if ok else Error.INVALID_TOPIC_EXCEPTION
+FIRST_WITH_DELETION_ERROR = 3
 
 
-def plan(core: "Core", name: str, partitions: int, configs: dict[str, str], now: int) -> list[LogRecord]:
-    topic_id = uuid.uuid4().bytes
-    records = [LogRecord("TopicRecord", Message(name=name, topic_id=topic_id))]
-    keys = [PartitionKey(topic_id, index) for index in range(partitions)]
-    for number in core.cluster.name_new_partitions(keys):
-        request = CreateTopicsRequest(number, (BrokerId(core.cluster.self_id),))
-        _, found = core.cluster.decide(handle_create_topics, request, now)
-        records += found
-    records += [
-        LogRecord("ConfigRecord", Message(resource_type=2, resource_name=name, name=key, value=value))
-        for key, value in configs.items()
-    ]
-    return records
+def new_topic_id() -> TopicId:
+    """A topic id that nobody has. Kafka: `Uuid.randomUuid`, which has no id that begins with a dash."""
+    while True:
+        topic_id = uuid.uuid4().bytes
+        if topic_id[0] >> 2 != 62:
+            return TopicId(topic_id)
+
+
+def _seed() -> int:
+    return random.getrandbits(48)
+
+
+def create(core: "Core", topics: list[NewTopic], validate_only: bool, now: int) -> tuple[CreateTopicsResponse, list[Effect]]:
+    """Have topics created: the answer, and the effects that must come before it."""
+    request = CreateTopicsRequest(tuple(topics), validate_only, _seed())
+    answer, records = core.cluster.decide_topics(handle_create_topics, core.topic_settings, request, now)
+    return answer, core.change_metadata(records)
 
 
 def create_topics(core: "Core", call: Call, now: int) -> list[Effect]:
-    answers, effects = [], []
-    for topic in call.message.topics:
-        error = check_topic_name(topic.name)
-        if topic.name in core.cluster.image.topics:
-            error = Error.TOPIC_ALREADY_EXISTS
-        partitions = topic.num_partitions if topic.num_partitions > 0 else core.config["num.partitions"]
-        if error == Error.NONE and not call.message.validate_only:
-            records = plan(core, topic.name, partitions, {one.name: one.value for one in topic.configs}, now)
-            effects += core.change_metadata(records)
-        answers.append(
-            Message(name=topic.name, error_code=error.value, num_partitions=partitions, replication_factor=1, configs=[])
+    """Create topics. **Kafka:** `ControllerApis.handleCreateTopics`."""
+    request = call.message
+    topics = [
+        NewTopic(
+            topic.name,
+            new_topic_id(),
+            topic.num_partitions,
+            topic.replication_factor,
+            tuple(ReplicaAssignment(one.partition_index, tuple(map(BrokerId, one.broker_ids))) for one in topic.assignments),
+            tuple((one.name, one.value) for one in topic.configs),
         )
+        for topic in request.topics
+    ]
+    given = {topic.name: dict(topic.configs) for topic in topics}
+    answer, effects = create(core, topics, request.validate_only, now)
+    results = [_created(core, one, given[one.name], request.validate_only) for one in answer.topics]
+    return [*effects, call.respond(topics=results)]
 
-    def answer() -> list[Effect]:
-        for one in answers:
-            known = core.cluster.image.topics.get(one.name)
-            one.__dict__["topic_id"] = known.topic_id if known else bytes(16)
-        return [call.respond(topics=answers)]
 
-    return [*effects, Then(answer)]
+def _created(core: "Core", result: CreatedTopic, given: dict[str, str | None], validate_only: bool) -> Message:
+    if result.error != Error.NONE:
+        return Message(name=result.name, error_code=result.error.value, error_message=result.message, configs=None)
+    defaults = core.default_topic_settings()
+    configs = [
+        Message(
+            name=key.name,
+            value=given[key.name] if key.name in given else defaults[key.name],
+            read_only=False,
+            config_source=TOPIC_SOURCE if key.name in given else DEFAULT_SOURCE,
+            is_sensitive=False,
+        )
+        for key in TOPIC_CONFIGS
+    ]
+    return Message(
+        name=result.name,
+        topic_id=NO_UUID if validate_only else result.topic_id,
+        error_code=0,
+        error_message=None,
+        num_partitions=result.partitions,
+        replication_factor=result.replication_factor,
+        configs=configs,
+    )
+
+
+def create_partitions(core: "Core", call: Call, now: int) -> list[Effect]:
+    """Give topics more partitions. **Kafka:** `ControllerApis.handleCreatePartitions`."""
+    wanted = tuple(
+        MorePartitions(
+            topic.name,
+            topic.count,
+            None if topic.assignments is None else tuple(tuple(map(BrokerId, one.broker_ids)) for one in topic.assignments),
+        )
+        for topic in call.message.topics
+    )
+    request = CreatePartitionsRequest(wanted, call.message.validate_only, _seed())
+    answer, records = core.cluster.decide_topics(handle_create_partitions, core.topic_settings, request, now)
+    results = [Message(name=one.name, error_code=one.error.value, error_message=one.message) for one in answer.topics]
+    return [*core.change_metadata(records), call.respond(results=results)]
 
 
 def delete_topics(core: "Core", call: Call, now: int) -> list[Effect]:
-    answers, effects = [], []
-    names = call.message.topic_names if call.version < 6 else [topic.name for topic in call.message.topics]
-    for name in names:
-        known = core.cluster.image.topics.get(name)
-        error = Error.NONE if known else Error.UNKNOWN_TOPIC_OR_PARTITION
-        if known:
-            effects += core.change_metadata([LogRecord("RemoveTopicRecord", Message(topic_id=known.topic_id))])
-        answers.append(
-            Message(name=name, topic_id=known.topic_id if known else bytes(16), error_code=error.value)
-        )
-    return [*effects, call.respond(responses=answers)]
+    """Delete topics. **Kafka:** `ControllerApis.handleDeleteTopics`."""
+    if call.version < 6:
+        topics = [TopicName(name) for name in call.message.topic_names]
+    else:
+        topics = [TopicName(topic.name, TopicId(bytes(topic.topic_id))) for topic in call.message.topics]
+    if not core.config["delete.topic.enable"]:
+        error = Error.INVALID_REQUEST if call.version < FIRST_WITH_DELETION_ERROR else Error.TOPIC_DELETION_DISABLED
+        return [call.respond(responses=[_deleted(DeletedTopic(one.name, one.topic_id, error)) for one in topics])]
+    request = DeleteTopicsRequest(tuple(topics))
+    answer, records = core.cluster.decide_topics(handle_delete_topics, core.topic_settings, request, now)
+    gone = [one.name for one in answer.topics if one.error == Error.NONE]
+    effects = core.change_metadata(records)
+    return [*effects, *core.forget_offsets_of(gone, now), call.respond(responses=list(map(_deleted, answer.topics)))]
+
+
+def _deleted(result: DeletedTopic) -> Message:
+    return Message(name=result.name, topic_id=result.topic_id, error_code=result.error.value, error_message=result.message)

@@ -35,13 +35,14 @@ class ClusterImage:
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.features: dict[str, int] = {}
         self.endpoints: dict[int, Message] = {}
+        self.racks: dict[int, str] = {}
         self.next_producer_id = 0
         self._partitions = 0
 
     def partition_id(self, key: PartitionKey) -> PartitionId | None:
         """The number of a partition, if there is one."""
         topic = self.topics_by_id.get(key.topic_id)
-        return topic.partitions[key.index] if topic is not None and key.index < len(topic.partitions) else None
+        return topic.partitions[key.partition] if topic is not None and key.partition < len(topic.partitions) else None
 
     def key_of(self, partition_id: PartitionId) -> PartitionKey:
         """The partition with this number."""
@@ -89,6 +90,9 @@ class ClusterImage:
                 self.features[message.name] = message.feature_level
             case "RegisterBrokerRecord" if message.end_points:
                 self.endpoints[message.broker_id] = message.end_points[0]
+                self.racks.pop(message.broker_id, None)
+                if message.rack is not None:
+                    self.racks[message.broker_id] = message.rack
 
     def _remove(self, topic: Topic) -> None:
         del self.topics[topic.name]

@@ -50,7 +50,7 @@ class PartitionKey(NamedTuple):
     """A partition by its topic's id and its number, as the metadata log names it."""
 
     topic_id: bytes
-    index: int
+    partition: int
 
 
 def encode_record(record: LogRecord) -> bytes:
@@ -77,7 +77,9 @@ def decode_record(value: memoryview) -> LogRecord:
 # ---- spec's records
 
 
-def from_spec(record: MetadataRecord, key: PartitionKey | None, endpoint: Message | None = None) -> LogRecord:
+def from_spec(
+    record: MetadataRecord, key: PartitionKey | None, endpoint: Message | None = None, rack: str | None = None
+) -> LogRecord:
     """A record that `spec` has decided. `key` names its partition; `endpoint` is where a broker that registers listens."""
     match record:
         case PartitionRecord(registration=registration):
@@ -87,18 +89,16 @@ def from_spec(record: MetadataRecord, key: PartitionKey | None, endpoint: Messag
             assert key is not None
             return LogRecord("PartitionChangeRecord", _change(key, record))
         case RegisterBrokerRecord(registration=broker):
-            return LogRecord("RegisterBrokerRecord", _registration(broker, endpoint))
+            return LogRecord("RegisterBrokerRecord", _registration(broker, endpoint, rack))
         case BrokerRegistrationChangeRecord():
             return LogRecord("BrokerRegistrationChangeRecord", _registration_change(record))
         case _:
-            return LogRecord(
-                "UnregisterBrokerRecord", Message(broker_id=record.broker, broker_epoch=record.broker_epoch)
-            )
+            return LogRecord("UnregisterBrokerRecord", Message(broker_id=record.broker, broker_epoch=record.broker_epoch))
 
 
 def _partition(key: PartitionKey, registration: PartitionRegistration) -> Message:
     return Message(
-        partition_id=key.index,
+        partition_id=key.partition,
         topic_id=key.topic_id,
         replicas=list(registration.replicas),
         isr=sorted(registration.isr),
@@ -115,7 +115,7 @@ def _partition(key: PartitionKey, registration: PartitionRegistration) -> Messag
 
 
 def _change(key: PartitionKey, record: PartitionChangeRecord) -> Message:
-    message = Message(partition_id=key.index, topic_id=key.topic_id, leader=record.leader)
+    message = Message(partition_id=key.partition, topic_id=key.topic_id, leader=record.leader)
     listed = {
         "isr": record.isr,
         "removing_replicas": record.removing,
@@ -131,14 +131,14 @@ def _change(key: PartitionKey, record: PartitionChangeRecord) -> Message:
     return message
 
 
-def _registration(broker: BrokerRegistration, endpoint: Message | None) -> Message:
+def _registration(broker: BrokerRegistration, endpoint: Message | None, rack: str | None) -> Message:
     return Message(
         broker_id=broker.broker,
         incarnation_id=int(broker.incarnation).to_bytes(16, "big"),
         broker_epoch=broker.broker_epoch,
         end_points=[endpoint] if endpoint is not None else [],
         features=[],
-        rack=None,
+        rack=rack,
         fenced=broker.fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
     )

@@ -2,12 +2,8 @@
 
 import asyncio
 import logging
-import os
-import shutil
 import socket
 import time
-from pathlib import Path
-from typing import Any
 
 from impl.broker.calls import AppendMetadata, Call, Drop, Effect, NoResponse, Respond, Store, Then
 from impl.broker.core import Core
@@ -17,14 +13,11 @@ from impl.broker.replicas import Replicas
 from impl.metadata.log import MetadataLog
 from impl.server.connection import Connection, configure
 from impl.storage import StorageError
-from impl.wire.apis import APIS
 from impl.wire.frames import API_VERSIONS, RequestHeader, framed, read_header
 from impl.wire.reading import read_message
 from impl.wire.values import DecodeError, Message
 from spec.broker.clients.versions import Verdict, judge_version
 from spec.broker.effects import LogDeleted
-from spec.broker.leader.deletion import apply_retention
-from spec.values import Error
 
 LOG = logging.getLogger("kspec.broker")
 

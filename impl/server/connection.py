@@ -9,7 +9,6 @@ import errno
 import logging
 import os
 import socket
-import struct
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -237,7 +236,7 @@ class Connection:
             self._loop.remove_writer(self._fd)
 
     def _send_memory(self) -> int:
-        parts = []
+        parts: list[memoryview] = []
         for part in self._out:
             if isinstance(part, list) or len(parts) == IOV_MAX:
                 break
@@ -296,6 +295,3 @@ def configure(sock: socket.socket, send_buffer: int, receive_buffer: int) -> Non
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     if receive_buffer > 0:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-
-
-ABORT = struct.pack("ii", 1, 0)

@@ -25,6 +25,7 @@ class Housekeeping:
         self._every(config["log.flush.offset.checkpoint.interval.ms"], directory.checkpoint_logs)
         self._every(config["log.retention.check.interval.ms"], self._retain)
         self._every(1_000, self._clean_up)
+        self._every(config["offsets.retention.check.interval.ms"], self._expire_offsets)
         if config["connections.max.idle.ms"] > 0:
             self._every(min(config["connections.max.idle.ms"], 10_000), self._close_idle)
 
@@ -54,6 +55,9 @@ class Housekeeping:
             wanted = replica.files.retention_offset(local.high_watermark, now)
             if wanted > local.log.start_offset:
                 self._broker.carry_out(core.take(replica, apply_retention(replica.partition, wanted), now).effects)
+
+    def _expire_offsets(self) -> None:
+        self._broker.carry_out(self._broker.core.groups.expire_offsets(now_ms()))
 
     def _clean_up(self) -> None:
         now = now_ms()

@@ -8,7 +8,6 @@ import socket
 import sys
 import uuid
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from impl.broker.cluster import Cluster
@@ -16,7 +15,6 @@ from impl.broker.core import Core
 from impl.broker.replicas import Replicas, id_text
 from impl.config.broker import BrokerConfig, is_loopback
 from impl.config.properties import ConfigError
-from impl.config.topics import topic_defaults
 from impl.metadata.log import MetadataLog
 from impl.server.broker import Broker, now_ms
 from impl.server.housekeeping import Housekeeping
@@ -61,7 +59,7 @@ class RunningBroker:
         self.metadata_log = MetadataLog(self._disk, self._path, now)
         records = self.metadata_log.read_all()
         cluster = Cluster(rules.controller, self.metadata_log.epoch, records, config.node_id, now)
-        self.core = Core(config, rules.broker, cluster, topic_defaults(config))
+        self.core = Core(config, rules.broker, cluster)
         self.core.cluster_id = self.directory.cluster_id
         self.core.log_dir = str(self._path)
         self.core.disk_space = self._disk_space
@@ -73,13 +71,17 @@ class RunningBroker:
             previous_broker_epoch=self.directory.previous_broker_epoch,
         )
         cluster.endpoint = self._endpoint()
+        cluster.rack = config["broker.rack"]
         self._join()
+        self.broker.carry_out(self.core.groups.log.load_all(self.core.groups, now_ms()))
 
     def _open_directory(self) -> LogDirectory:
         meta = self._path / META_PROPERTIES
         cluster_id = self.config["cluster.id"]
         if cluster_id is None:
-            cluster_id = read_meta(self._disk, str(self._path))["cluster.id"] if meta.exists() else id_text(uuid.uuid4().bytes)
+            cluster_id = (
+                read_meta(self._disk, str(self._path))["cluster.id"] if meta.exists() else id_text(uuid.uuid4().bytes)
+            )
         return LogDirectory.open(str(self._path), self._disk, cluster_id, self.config.node_id)
 
     def _disk_space(self) -> tuple[int, int]:

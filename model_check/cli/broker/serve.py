@@ -60,9 +60,7 @@ def broker(
     from impl.server.startup import Rules, run, warn_about
     from impl.storage import StorageError
 
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
-    )
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
     protocol, controller = _rules_of(release, mutant)
     try:
         given = read_properties(Path(config_file)) if config_file else {}
