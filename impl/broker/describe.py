@@ -41,7 +41,10 @@ def unsupported_api_versions(call: Call) -> list[Effect]:
 
 
 def metadata(core: "Core", call: Call, now: int) -> list[Effect]:
-    """Brokers, topics and partitions; a topic that is not there may be created. **Kafka:** `KafkaApis.handleTopicMetadataRequest`."""
+    """Brokers, topics and partitions; a topic that is not there may be created.
+
+    **Kafka:** `KafkaApis.handleTopicMetadataRequest`.
+    """
     request = call.message
     effects: list[Effect] = []
     if request.topics is None or (call.version == 0 and not request.topics):

@@ -49,7 +49,10 @@ class WaitingFetch:
 
 
 def fetch(core: "Core", call: Call, now: int) -> list[Effect]:
-    """Read from the partitions that a request names, or that its session remembers. **Kafka:** `KafkaApis.handleFetchRequest`."""
+    """Read from the partitions that a request names, or that its session remembers.
+
+    **Kafka:** `KafkaApis.handleFetchRequest`.
+    """
     request = call.message
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return [_refused(call, Error.UNKNOWN_SERVER_ERROR)]

@@ -1,7 +1,6 @@
 """The partitions of this broker follow the metadata: they are opened, created, led and deleted as it says."""
 
 import base64
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from impl.broker.calls import Effect
@@ -11,7 +10,7 @@ from impl.storage import LogDirectory, TopicPartition
 from impl.storage.config import log_config
 from spec.broker.recovery import opened
 from spec.broker.roles import apply_change
-from spec.log.epoch_log import EpochLog
+from spec.controller.topics.names import CLUSTER_METADATA
 from spec.metadata import LocalRole, PartitionRegistration, local_change
 from spec.values import Offset, PartitionId
 
@@ -91,14 +90,7 @@ class Replicas:
 
     def strays(self) -> list[TopicPartition]:
         """Folders of partitions that the metadata log does not know, such as those of a topic that was deleted."""
-        known = {
-            Place(name, index)
-            for name, topic in self._core.cluster.image.topics.items()
-            for index in range(len(topic.partitions))
-        }
-        return [
-            found for found in self.directory.found if Place(*found) not in known and found.topic != "__cluster_metadata"
-        ]
+        return [found for found in self.directory.found if Place(*found) not in self._core.replicas and not is_own(found)]
 
     def high_watermarks(self) -> dict[TopicPartition, Offset]:
         """The high watermark of each partition, for the checkpoint."""
@@ -107,6 +99,6 @@ class Replicas:
         }
 
 
-def logs_of(replicas: Iterable[Replica]) -> list[EpochLog]:
-    """The logs of partitions as `spec` knows them."""
-    return [replica.partition.local.log for replica in replicas]
+def is_own(found: TopicPartition) -> bool:
+    """Whether a folder is the metadata log's."""
+    return found.topic == CLUSTER_METADATA

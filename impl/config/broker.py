@@ -36,9 +36,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("socket.listen.backlog.size", "int", "50", "Connections that wait to be accepted.", lowest=1),
         Setting("max.connections", "int", "2147483647", "Connections at a time.", lowest=0),
         Setting("max.connections.per.ip", "int", "2147483647", "Connections at a time from one address.", lowest=0),
-        Setting(
-            "connections.max.idle.ms", "long", "600000", "When an idle connection is closed (ms); -1: never.", lowest=-1
-        ),
+        Setting("connections.max.idle.ms", "long", "600000", "When idle connections are closed (ms).", lowest=-1),
         Setting("queued.max.requests", "int", "500", "Requests that wait for an answer, of all connections.", lowest=1),
         Setting("queued.max.request.bytes", "long", "268435456", "Bytes of requests in memory; -1: no limit.", lowest=-1),
         Setting("max.request.partition.size.limit", "int", "2000", "Partitions in DescribeTopicPartitions.", lowest=1),
@@ -63,16 +61,10 @@ SETTINGS: dict[str, Setting] = {
         Setting("log.index.size.max.bytes", "int", "10485760", "The largest index (bytes).", lowest=4),
         Setting("log.flush.interval.messages", "long", str(2**63 - 1), "Records between two flushes.", lowest=1),
         Setting("log.flush.interval.ms", "long", None, "Time between two flushes (ms).", lowest=0),
-        Setting(
-            "log.flush.scheduler.interval.ms", "long", str(2**63 - 1), "How often flushes are looked at (ms).", lowest=1
-        ),
-        Setting(
-            "log.flush.offset.checkpoint.interval.ms", "int", "60000", "How often recovery points are written.", lowest=0
-        ),
+        Setting("log.flush.scheduler.interval.ms", "long", str(2**63 - 1), "How often that is looked at (ms).", lowest=1),
+        Setting("log.flush.offset.checkpoint.interval.ms", "int", "60000", "How often recovery points are noted.", lowest=0),
         Setting("log.segment.delete.delay.ms", "long", "60000", "How long deleted files stay (ms).", lowest=0),
-        Setting(
-            "log.message.timestamp.type", "string", "CreateTime", "Whose time.", choices=("CreateTime", "LogAppendTime")
-        ),
+        Setting("log.message.timestamp.type", "string", "CreateTime", "Time.", choices=("CreateTime", "LogAppendTime")),
         Setting("log.message.timestamp.before.max.ms", "long", str(2**63 - 1), "How old a record may be (ms).", lowest=0),
         Setting("log.message.timestamp.after.max.ms", "long", "3600000", "How far ahead a record may be (ms).", lowest=0),
         Setting("replica.high.watermark.checkpoint.interval.ms", "long", "5000", "How often high watermarks are written."),

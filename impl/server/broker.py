@@ -1,4 +1,4 @@
-"""A broker as a process has it: the core, its files, its sockets, its timers. The one place where effects are carried out."""
+"""A broker as a process has it: the core, its files, its sockets, its timers. Effects are carried out here alone."""
 
 import asyncio
 import logging

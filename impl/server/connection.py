@@ -287,7 +287,7 @@ class Connection:
 
 
 def configure(sock: socket.socket, send_buffer: int, receive_buffer: int) -> None:
-    """Set a client's socket as Kafka does: no delay, keep-alive, and the sizes of its buffers in bytes unless they are -1."""
+    """Set a client's socket as Kafka does: no delay, keep-alive, and buffers of these sizes in bytes unless they are -1."""
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -125,7 +125,7 @@ class RunningBroker:
         """Serve from now on; the address of the broker."""
         self.housekeeping = Housekeeping(self.broker, self.directory, loop)
         self.broker.listen(loop, self._listening)
-        host, port = self._listening.getsockname()[:2]
+        host = self._listening.getsockname()[0]
         if not is_loopback(host):
             LOG.warning("listening on %s: nobody is authenticated, and everybody who reaches it may do everything", host)
         return f"{self.core.cluster.endpoint.host}:{self.core.cluster.endpoint.port}"

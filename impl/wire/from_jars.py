@@ -1,4 +1,6 @@
-"""Write `messages.json` from the schemas inside Kafka's jars: `python -m impl.wire.from_jars kafka-clients.jar kafka-metadata.jar`.
+"""Write `messages.json` from the schemas inside Kafka's jars.
+
+`python -m impl.wire.from_jars kafka-clients.jar kafka-metadata.jar`
 
 The jars carry one JSON file with comments for each message. What is kept of it are facts: name, type, versions, default.
 """

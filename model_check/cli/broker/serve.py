@@ -3,11 +3,16 @@
 import logging
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+if TYPE_CHECKING:
+    from impl.server.startup import Rules
 
-def _rules_of(release: str, mutant: str | None) -> tuple[object, object]:
+
+def _rules_of(release: str, mutant: str | None) -> "Rules":
+    from impl.server.startup import Rules
     from spec.controller.protocol import Controller
     from spec.mutation import weaken
     from spec.releases.broker import BROKER_RELEASES
@@ -30,7 +35,7 @@ def _rules_of(release: str, mutant: str | None) -> tuple[object, object]:
     elif mutant is not None:
         known = ", ".join([*broker_mutants, *kraft_mutants])
         raise click.UsageError(f"there is no mutant {mutant!r}; mutants: {known}")
-    return protocol, Controller(kraft)
+    return Rules(protocol, Controller(kraft))
 
 
 @click.command()
@@ -57,11 +62,11 @@ def broker(
 
     from impl.config.broker import BrokerConfig
     from impl.config.properties import ConfigError, parse_overrides, read_properties
-    from impl.server.startup import Rules, run, warn_about
+    from impl.server.startup import run, warn_about
     from impl.storage import StorageError
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
-    protocol, controller = _rules_of(release, mutant)
+    rules = _rules_of(release, mutant)
     try:
         given = read_properties(Path(config_file)) if config_file else {}
         given |= parse_overrides(overrides)
@@ -69,6 +74,6 @@ def broker(
             given["log.dirs"] = log_dir
         config = BrokerConfig(given)
         warn_about(config, given)
-        run(config, Rules(protocol, controller), asyncio.new_event_loop)
+        run(config, rules, asyncio.new_event_loop)
     except (ConfigError, StorageError) as error:
         raise click.UsageError(str(error)) from error

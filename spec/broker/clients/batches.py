@@ -20,8 +20,8 @@ FIRST_VERSION_WITH_ZSTD = 7
 class ReceivedBatch(NamedTuple):
     """The first batch in the records of a produce request, as its header says.
 
-    `record_count` and `last_offset_delta` both say how many records there are. `more`: another batch follows. Sizes are in bytes,
-    times in ms. `intact`: its checksum is right. Kafka: `DefaultRecordBatch`.
+    `record_count` and `last_offset_delta` both say how many records there are. `more`: another batch follows. Sizes are
+    in bytes, times in ms. `intact`: its checksum is right. Kafka: `DefaultRecordBatch`.
     """
 
     size: int

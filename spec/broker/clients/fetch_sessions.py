@@ -50,7 +50,10 @@ def check_session(known_epoch: int | None, session_epoch: int, uses_topic_ids: b
 
 
 def next_session_epoch(session_epoch: int) -> int:
-    """The epoch that the next request of a session must have; 1 follows the greatest. **Kafka:** `FetchMetadata.nextEpoch`."""
+    """The epoch that the next request of a session must have; 1 follows the greatest.
+
+    **Kafka:** `FetchMetadata.nextEpoch`.
+    """
     if session_epoch == LAST_EPOCH:
         return LAST_EPOCH
     return 1 if session_epoch == GREATEST_EPOCH else session_epoch + 1
