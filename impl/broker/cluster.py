@@ -37,7 +37,9 @@ class Cluster:
         self.view = TopicsView(self.image)
         for record in records:
             self.image.replay(record)
-        self.state: ControllerState = activate(controller_epoch, self.image.spec, now)
+        # The lock on the folder shows that no other process of this broker is alive: its session is long over.
+        long_ago = now - controller.settings.session_timeout_ms - 1
+        self.state: ControllerState = activate(controller_epoch, self.image.spec, long_ago)
         self._registrations: dict[PartitionId, PartitionRegistration] = {}
         self._registrations_of: object = None
 

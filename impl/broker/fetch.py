@@ -194,8 +194,9 @@ def _partition(call: Call, read: ReadPartition) -> Message:
         records=b"" if read.piece is None or not read.piece.length else read.piece,
     )
     values = message.__dict__
-    if found.error == Error.NONE:
-        values["aborted_transactions"] = [] if call.message.isolation_level == READ_COMMITTED else None
+    if read.replica is not None:
+        committed = found.error == Error.NONE and call.message.isolation_level == READ_COMMITTED
+        values["aborted_transactions"] = [] if committed else None
     if is_diverging(found):
         values["diverging_epoch"] = Message(epoch=found.diverging.leader_epoch, end_offset=found.diverging.end_offset)
     if call.version >= FIRST_WITH_LEADER_HINT and _wrong_leader(read) and read.replica is not None:

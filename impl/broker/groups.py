@@ -91,8 +91,7 @@ class Groups:
     def decide(self, handler: GroupHandler, request: Any, answer: Callable[[Any], list[Effect]], now: int) -> list[Effect]:
         """Call a handler for the group of a request, or refuse if this broker does not coordinate it."""
         if request.group_id and self.log.replica_of(request.group_id) is None:
-            error = Error.NOT_COORDINATOR if self.log.partitions else Error.COORDINATOR_NOT_AVAILABLE
-            return self._tell((refuse(request, error),), answer)
+            return self._tell((refuse(request, Error.NOT_COORDINATOR),), answer)
         group = self.log.group(request.group_id) if self.log.partitions else absent(request.group_id)
         step = handler(self.coordinator, group, request, now)
         if self.core.note is not None:

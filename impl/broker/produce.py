@@ -9,6 +9,7 @@ from impl.records.batch import HEADER_SIZE, LENGTH_END, BatchHeader, header_at, 
 from impl.wire.values import Message
 from spec.broker.clients.batches import (
     ReceivedBatch,
+    answered_log_start,
     check_framing,
     check_received_batch,
     check_request_records,
@@ -54,10 +55,12 @@ def _produce_one(core: "Core", pending: PendingProduce, place: int, topic: Messa
         error = check_required_acks(pending.acks)
     if error == Error.NONE and core.is_internal(replica.place.topic):
         error = Error.INVALID_TOPIC_EXCEPTION
-    if error == Error.NONE and received is not None and core.takes_records(replica, pending.acks):
-        error = _checked(replica, received, now)
-    if error != Error.NONE or header is None:
+    if error != Error.NONE or header is None or received is None:
         return pending.take(place, refusal(data.index, error))
+    if core.takes_records(replica, pending.acks):
+        error = _checked(replica, received, now)
+    if error != Error.NONE:
+        return pending.take(place, answer_of(replica, ProduceResponse(error)))
     deadline = now + call.message.timeout_ms if pending.acks == ACKS_ALL else NO_DEADLINE
     return append(core, replica, pending, place, header, records[: header.size], now, pending.acks, deadline)
 
@@ -147,18 +150,16 @@ def _another_follows(records: memoryview, size: int) -> bool:
 
 
 def refusal(index: int, error: Error) -> Message:
-    """A partition's answer that says an error."""
+    """The answer for a partition that was not asked."""
     return Message(index=index, error_code=error.value, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1)
 
 
 def answer_of(replica: "Replica", response: ProduceResponse) -> Message:
     """A partition's answer in the words of the wire."""
-    if response.error != Error.NONE:
-        return refusal(replica.place.partition, response.error)
     return Message(
         index=replica.place.partition,
-        error_code=0,
+        error_code=response.error.value,
         base_offset=response.base_offset,
         log_append_time_ms=-1,
-        log_start_offset=replica.partition.local.log.start_offset,
+        log_start_offset=answered_log_start(response.error, replica.partition.local.log.start_offset),
     )

@@ -39,6 +39,10 @@ from spec.values import BrokerId, Incarnation, Offset
 LOG = logging.getLogger("kspec.broker")
 
 
+MOST_SHUTDOWN_REQUESTS = 3
+"""The controller allows the stop when it has moved the leaders, and the broker knows: at the second request."""
+
+
 class Rules(NamedTuple):
     """The rules that a broker follows: those of its release, possibly with one weakened."""
 
@@ -136,7 +140,9 @@ class RunningBroker:
         self.broker.stop_listening()
         self.core.begin_shutdown()
         self.lifecycle = begin_controlled_shutdown(self.lifecycle).state
-        self._communicate()
+        for _ in range(MOST_SHUTDOWN_REQUESTS):
+            if self.lifecycle.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+                self._communicate()
         self.lifecycle = stop(self.lifecycle).state
         high_watermarks = self.replicas.high_watermarks()
         self.metadata_log.close()

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from spec.values import NO_PRODUCER_ID, Error, ProducerId
+from spec.values import NO_PRODUCER_ID, UNKNOWN_OFFSET, Error, Offset, ProducerId
 
 MAGIC = 2
 """The only format of batches that producers may send. Kafka: `RecordBatch.MAGIC_VALUE_V2`."""
@@ -94,6 +94,27 @@ def check_received_batch(batch: ReceivedBatch, max_size: int) -> Error:
         return Error.INVALID_RECORD
     unnumbered = batch.producer_id != NO_PRODUCER_ID and batch.base_sequence < 0
     return Error.INVALID_RECORD if batch.control or unnumbered else Error.NONE
+
+
+WITHOUT_LOG_START = frozenset(
+    {
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+        Error.UNKNOWN_TOPIC_ID,
+        Error.NOT_LEADER_OR_FOLLOWER,
+        Error.INVALID_REQUIRED_ACKS,
+        Error.MESSAGE_TOO_LARGE,
+        Error.CORRUPT_MESSAGE,
+        Error.KAFKA_STORAGE_ERROR,
+    }
+)
+
+
+def answered_log_start(error: Error, log_start: Offset) -> Offset:
+    """The log start (offset) in a producer's answer: given as well with most errors that come from the log.
+
+    **Kafka:** `ReplicaManager.appendToLocalLog`.
+    """
+    return UNKNOWN_OFFSET if error in WITHOUT_LOG_START else log_start
 
 
 def check_timestamp(timestamp: int, now: int, before_max: int, after_max: int) -> Error:
