@@ -65,7 +65,14 @@ def compress(codec: int, data: bytes) -> bytes:
             block = bytes(cramjam.snappy.compress_raw(data))
             return XERIAL + _LENGTH.pack(1) + _LENGTH.pack(1) + _LENGTH.pack(len(block)) + block
         case 3:
-            return bytes(cramjam.lz4.compress(data))
+            return _to_lz4(data)
         case 4:
             return bytes(cramjam.zstd.compress(data))
     raise CompressionError(f"there is no codec {codec}")
+
+
+def _to_lz4(data: bytes) -> bytes:
+    """A frame of independent blocks: Kafka's Java reads no others."""
+    compressor = cramjam.lz4.Compressor(block_linked=False)
+    compressor.compress(data)
+    return bytes(compressor.finish())

@@ -163,6 +163,8 @@ class LogDirectory:
                 self._log_starts[key] = files.log.start_offset
         self._write(RECOVERY_POINTS, self._recovery_points)
         self._write(LOG_STARTS, self._log_starts)
+        for files in self.partitions.values():
+            files.start_moved = False
 
     def _write(self, name: str, offsets: Mapping[tuple[str, int], int]) -> None:
         entries = tuple(OffsetEntry(topic, partition, Offset(offset)) for (topic, partition), offset in offsets.items())

@@ -62,9 +62,9 @@ class Folder:
 
     # ---- snapshots of producers
 
-    def write_snapshot(self, offset: Offset, states: Iterable[ProducerState]) -> None:
-        """Write the state of producers at an offset. It is not synced: its checksum tells if it is lost."""
-        self.disk.write_file(f"{self.path}/{file_name(offset, SNAPSHOT)}", to_bytes(states), sync=False)
+    def write_snapshot(self, offset: Offset, states: Iterable[ProducerState], sync: bool = False) -> None:
+        """Write the state of producers at an offset. If it is not synced, its checksum tells that it was lost."""
+        self.disk.write_file(f"{self.path}/{file_name(offset, SNAPSHOT)}", to_bytes(states), sync)
 
     def latest_snapshot(self, log_start: Offset, log_end: Offset) -> tuple[Offset, tuple[ProducerState, ...]] | None:
         """The last valid snapshot above the log start up to the log end, and its offset.

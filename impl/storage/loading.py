@@ -11,6 +11,7 @@ from impl.storage.segment import Segment, file_name
 from spec.broker.recovery import Checkpoints, Recovered, Survived, recover, recovered_epochs
 from spec.log.epoch_history import EpochEntry, EpochHistory
 from spec.log.epoch_log import EpochLog
+from spec.log.segments import continues
 from spec.values import NO_EPOCH, Offset
 
 
@@ -35,13 +36,15 @@ def load(
     segments = [folder.segment(base, config, now_ms) for base in folder.offsets_of(LOG)]
     first_unflushed = len(segments) if clean else segment_of(segments, checkpoints.recovery_point)
     for number, segment in enumerate(segments):
+        end_before = segments[number - 1].next_offset if number > first_unflushed else segment.base_offset
+        if not continues(end_before, segment.base_offset, config.compacts):
+            drop(folder, segments, number)
+            break
         is_damaged = segment.indexes_missing or segment.offsets.is_damaged or segment.times.is_damaged
         if number < first_unflushed and not is_damaged:
             continue
         if not check(segment, found) and number >= first_unflushed:
-            for later in reversed(segments[number + 1 :]):
-                folder.unlink_segment(later)
-            del segments[number + 1 :]
+            drop(folder, segments, number + 1)
             break
     if not segments:
         segments = [folder.segment(checkpoints.log_start, config, now_ms, create=True)]
@@ -56,6 +59,12 @@ def load(
 def segment_of(segments: list[Segment], offset: Offset) -> int:
     """The number of the segment in which an offset lies."""
     return max(sum(segment.base_offset <= offset for segment in segments) - 1, 0)
+
+
+def drop(folder: Folder, segments: list[Segment], first: int) -> None:
+    """Delete segments from a number on, the last one first."""
+    while len(segments) > first:
+        folder.unlink_segment(segments.pop())
 
 
 def check(segment: Segment, found: list[EpochEntry]) -> bool:

@@ -33,9 +33,10 @@ from spec.broker.effects import (
 )
 from spec.broker.recovery import Checkpoints, Recovered, recovery_point_after_truncation
 from spec.log.batch import Batch
+from spec.log.epoch_history import EpochHistory
 from spec.log.epoch_log import EpochLog
 from spec.log.producers import BATCHES_REMEMBERED, ProducerBatch, Producers, rebuilt_from
-from spec.log.segments import Incoming, Retention, deletable_segments, must_roll
+from spec.log.segments import Incoming, Retention, deletable_segments, must_roll, new_segment_base
 from spec.values import NO_PRODUCER_ID, Epoch, Offset
 
 
@@ -96,6 +97,8 @@ class PartitionFiles:
         self.segments = segments
         self.keeper: Keeper | None = None
         """The directory, which is told before the log is cut below its recovery point, and after it was deleted."""
+        self.start_moved = False
+        """Whether the log start has moved since the directory wrote it down."""
         self._folder = folder
         self._states = ProducerStates()
         self._last_flush = now_ms
@@ -199,7 +202,7 @@ class PartitionFiles:
         records = tuple(Batch(header.last_offset_delta + 1, header.leader_epoch) for header in stored)
         log = self.log.append_at(base_offset, records)
         if log.epoch_history != self.log.epoch_history:
-            write_epochs(self._folder.disk, self.folder, log.epoch_history)
+            self._save_epochs(log.epoch_history)
         size = sum(header.size for header in stored)
         if size > self.config.segment_bytes and len(batches) > 1:
             for header, batch in zip(stored, batches, strict=True):
@@ -219,7 +222,7 @@ class PartitionFiles:
         active, config = self._active, self.config
         segment_ms = config.segment_ms - config.segment_jitter_ms
         if must_roll(active.as_active(config.segment_index_bytes), incoming, config.segment_bytes, segment_ms, now_ms):
-            self.roll(base_offset, now_ms)
+            self.roll(new_segment_base(self.log.end_offset, incoming, base_offset), now_ms)
 
     def roll(self, base_offset: Offset, now_ms: int) -> None:
         """Begin a new segment at an offset, not before the log's end. **Kafka:** `UnifiedLog.roll`, `LocalLog.roll`."""
@@ -240,8 +243,14 @@ class PartitionFiles:
 
     def _change_log(self, log: EpochLog) -> None:
         if log.epoch_history != self.log.epoch_history:
-            write_epochs(self._folder.disk, self.folder, log.epoch_history)
+            self._save_epochs(log.epoch_history)
         self.log = log
+
+    def _save_epochs(self, history: EpochHistory) -> None:
+        """Write the epochs; before that the log start, if it has moved: the history below it is then no longer known."""
+        if self.start_moved and self.keeper:
+            self.keeper.checkpoint_logs()
+        write_epochs(self._folder.disk, self.folder, history)
 
     def truncate_to(self, offset: Offset) -> None:
         """Cut the log. Whole batches go: one that contains `offset` goes, too.
@@ -288,18 +297,22 @@ class PartitionFiles:
     def start_at(self, offset: Offset, now_ms: int) -> None:
         """Records before `offset` are no longer read; segments that have no others are deleted.
 
-        Their files are renamed, and removed after file.delete.delay.ms.
+        Their files are renamed, and removed after file.delete.delay.ms. The epoch file is written with its next change,
+        after the new log start: a start that finds the old log start still finds the old epochs.
 
         **Kafka:** `UnifiedLog.maybeIncrementLogStartOffset`, `deleteLogStartOffsetBreachedSegments`.
         """
-        self._change_log(self.log.start_at(offset))
+        self.log = self.log.start_at(offset)
+        self.start_moved = True
         gone = self._count_deletable(self.log.end_offset, Retention(-1, -1, deletes=False), now_ms)
         if offset == self.log.end_offset and gone == len(self.segments) - 1 and self._active.base_offset < offset:
             self.roll(offset, now_ms)
-            gone += 1
+            gone = len(self.segments) - 1
         due = now_ms + self.config.file_delete_delay_ms
         for segment in self.segments[:gone]:
             self._deletions += [(due, path) for path in self._folder.mark_deleted(segment)]
+        if gone:
+            self._folder.disk.sync_folder(self.folder)
         del self.segments[:gone]
         self._folder.unlink_snapshots(
             base for base in self._folder.offsets_of(".snapshot") if base >= self.segments[0].base_offset
@@ -397,12 +410,13 @@ class PartitionFiles:
             return
         for segment in self.segments:
             segment.finish()
-        self._folder.write_snapshot(self.log.end_offset, self._states.by_id.values())
+        if self.start_moved:
+            self._save_epochs(self.log.epoch_history)
+        self._folder.write_snapshot(self._active.next_offset, self._states.by_id.values(), sync=True)
         job = self.flush_job()
-        active = self._active.handles(with_indexes=True)
-        for handle in active:
-            handle.sync()
         job.run()
+        for handle in self._active.handles(with_indexes=True):
+            handle.sync()
         self._folder.disk.sync_folder(self.folder)
         self.flushed(job, self._last_flush)
         for segment in self.segments:
@@ -473,7 +487,7 @@ class PartitionFiles:
         for segment in self.segments[number:]:
             first = segment.find(start)
             for header in segment.headers(first.position) if first else ():
-                if header.producer_id != NO_PRODUCER_ID and header.base_offset >= start:
+                if header.producer_id != NO_PRODUCER_ID:
                     self._states.remember(header)
                     if not header.control:
                         batches = last.setdefault(header.producer_id, deque(maxlen=BATCHES_REMEMBERED))

@@ -12,6 +12,7 @@ import click
 from model_check.cli.broker.serve import broker
 from model_check.cli.check import check
 from model_check.cli.common import ALL_HOLD, BAD_USAGE, STOPPED, VIOLATED, StoppedError, build, model_options, progress
+from model_check.cli.dump_log import dump_log
 from model_check.cli.graphs import graph, liveness, stats
 from model_check.cli.mutants import matrix, mutants
 from model_check.cli.prove import prove
@@ -164,3 +165,4 @@ def history(traces: bool, as_json: bool, quiet: bool) -> None:
 
 for command in (check, simulate, graph, stats, liveness, cover, mutants, matrix, prove, broker):
     cli.add_command(command)
+cli.add_command(dump_log)

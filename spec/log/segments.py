@@ -52,6 +52,28 @@ def must_roll(segment: ActiveSegment, incoming: Incoming, segment_bytes: int, se
     return too_far or segment.indexes_full or since > segment_ms or segment.size > segment_bytes - incoming.size
 
 
+def new_segment_base(log_end: Offset, incoming: Incoming, first_offset: Offset) -> Offset:
+    """The base offset of the segment that begins with these batches, the first of which lies at `first_offset`.
+
+    It is the log's end, even if a gap lies before the batches; so a segment begins where the one before ended, and a start
+    can tell that a segment is missing (`continues`). Only if the gap is too long for an index it begins after it.
+
+    **Kafka:** `UnifiedLog.maybeRoll` begins it at the first offset always.
+    """
+    return log_end if incoming.last_offset - log_end <= LARGEST_RELATIVE_OFFSET else first_offset
+
+
+def continues(end_before: Offset, base_offset: Offset, compacts: bool) -> bool:
+    """Whether a segment that was not flushed follows on the one before, which has been checked up to its end.
+
+    A disk may have kept a later file and lost the end of an earlier one, just between two batches. What follows such a gap
+    is deleted. A compacted log (`compacts`) may have gaps anywhere, and is trusted.
+
+    **Kafka:** `LogLoader.recoverLog` does not look: such a gap would stay in the log.
+    """
+    return compacts or end_before == base_offset
+
+
 class StoredSegment(NamedTuple):
     """A segment as retention sees it: bytes, and its largest timestamp in ms (of its file, if no batch has one)."""
 

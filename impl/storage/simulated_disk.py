@@ -1,0 +1,286 @@
+"""A disk in memory that loses what was not synced.
+
+Names are kept as a file system with a journal keeps them: creations, renames and deletions reach the disk in their order,
+and `sync_folder` waits for all up to the last one in that folder. Syncing a file does not save its name. The content of a
+file reaches the disk by `sync`, or by itself, in part or as zeros, at any time.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from impl.records.batch import Buffer
+from impl.storage.disk import File, Handle, Lock
+
+
+class PowerLossError(Exception):
+    """The power is gone: the step at which the disk was told to stop."""
+
+
+class Survives(Enum):
+    """What is left of a change that was not synced."""
+
+    NOTHING = "nothing"
+    ALL = "all"
+    HALF = "the first half"
+    ZEROS = "its length, with zeros in place of the data"
+
+
+@dataclass(eq=False, slots=True)
+class Content:
+    """A file's bytes now, and those that are on the disk for certain."""
+
+    now: bytearray = field(default_factory=bytearray)
+    synced: bytes = b""
+
+    def left(self, survives: Survives) -> bytes:
+        """The bytes after a loss of power."""
+        common = 0
+        while common < min(len(self.now), len(self.synced)) and self.now[common] == self.synced[common]:
+            common += 1
+        match survives:
+            case Survives.NOTHING:
+                return self.synced
+            case Survives.ALL:
+                return bytes(self.now)
+            case Survives.HALF:
+                return bytes(self.now[: common + (len(self.now) - common) // 2])
+            case Survives.ZEROS:
+                return bytes(self.now[:common]) + bytes(len(self.now) - common)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names on a disk: files with their content, and folders."""
+
+    files: dict[str, Content]
+    folders: frozenset[str]
+
+
+class SimulatedHandle:
+    """Implements `Handle`."""
+
+    def __init__(self, disk: "SimulatedDisk", content: Content) -> None:
+        self._disk = disk
+        self._content = content
+
+    def fileno(self) -> int:
+        """There is none."""
+        raise OSError("a simulated file has no descriptor")
+
+    def read(self, position: int, length: int) -> bytes:
+        """The bytes from a position on."""
+        return bytes(self._content.now[position : position + length])
+
+    def sync(self) -> None:
+        """The content is on the disk from now on."""
+        self._disk.step()
+        self._content.synced = bytes(self._content.now)
+
+
+class SimulatedFile:
+    """Implements `File`."""
+
+    def __init__(self, disk: "SimulatedDisk", path: str, content: Content) -> None:
+        self.path = path
+        self._disk = disk
+        self._content = content
+
+    @property
+    def size(self) -> int:
+        """Its length."""
+        return len(self._content.now)
+
+    def handle(self) -> Handle:
+        """The open file."""
+        return SimulatedHandle(self._disk, self._content)
+
+    def read(self, position: int, length: int) -> bytes:
+        """The bytes from a position on."""
+        return bytes(self._content.now[position : position + length])
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        """Write at the end. The power may be lost within the write."""
+        data = b"".join(buffers)
+        self._disk.step(lambda: self._content.now.extend(data[: len(data) // 2]))
+        self._content.now.extend(data)
+
+    def truncate(self, size: int) -> None:
+        """Cut the file."""
+        self._disk.step()
+        del self._content.now[size:]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class SimulatedLock:
+    """Implements `Lock`."""
+
+    def __init__(self, locked: set[str], path: str) -> None:
+        self._locked = locked
+        self._path = path
+
+    def release(self) -> None:
+        """Give it back."""
+        self._locked.discard(self._path)
+
+
+class SimulatedDisk:
+    """Implements `Disk`. `steps` counts what changes the disk; at step `stop_at` the power is lost instead."""
+
+    def __init__(self, names: Names | None = None, now_ms: Callable[[], int] = lambda: 0) -> None:
+        self.steps = 0
+        self.stop_at = -1
+        names = names or Names({}, frozenset({""}))
+        self._files = dict(names.files)
+        self._folders = set(names.folders)
+        self._saved = names
+        self._journal: list[tuple[frozenset[str], Names]] = []
+        self._locked: set[str] = set()
+        self._now_ms = now_ms
+        self._modified: dict[str, int] = {}
+
+    def step(self, before: Callable[[], None] | None = None) -> None:
+        """Count a step, or lose the power: then with a part of the change done, if `before` does it."""
+        if self.steps == self.stop_at:
+            if before is not None:
+                before()
+            raise PowerLossError(f"at step {self.steps}")
+        self.steps += 1
+
+    def after_power_loss(self, survives: Survives, names_kept: int | None = None) -> "SimulatedDisk":
+        """The disk as it is when the power is back.
+
+        `names_kept`: how many of the changes of names that were not synced have reached it, at most all of them; without it
+        none, or all if the content survives.
+        """
+        if names_kept is None:
+            names_kept = 0 if survives == Survives.NOTHING else len(self._journal)
+        at = self._journal[min(names_kept, len(self._journal)) - 1][1] if names_kept > 0 and self._journal else self._saved
+        left = {id(content): Content(bytearray(data), data) for content, data in self._left(at, survives)}
+        return SimulatedDisk(Names({path: left[id(one)] for path, one in at.files.items()}, at.folders), self._now_ms)
+
+    def _left(self, names: Names, survives: Survives) -> list[tuple[Content, bytes]]:
+        return [(content, content.left(survives)) for content in names.files.values()]
+
+    @property
+    def unsynced_names(self) -> int:
+        """How many changes of names have not been synced."""
+        return len(self._journal)
+
+    def _named(self, *paths: str) -> None:
+        """A change of names has happened."""
+        folders = frozenset(path.rpartition("/")[0] for path in paths)
+        self._journal.append((folders, Names(dict(self._files), frozenset(self._folders))))
+
+    # ---- files
+
+    def open(self, path: str, create: bool = False) -> File:
+        """A file that exists, or that is created empty."""
+        if path not in self._files:
+            if not create:
+                raise FileNotFoundError(path)
+            self._create(path)
+        return SimulatedFile(self, path, self._files[path])
+
+    def _create(self, path: str) -> None:
+        if path.rpartition("/")[0] not in self._folders:
+            raise FileNotFoundError(path)
+        self.step()
+        self._files[path] = Content()
+        self._named(path)
+
+    def read_file(self, path: str) -> bytes:
+        """The whole content."""
+        return bytes(self._files[path].now)
+
+    def write_file(self, path: str, content: bytes, sync: bool = True) -> None:
+        """Create or overwrite a small file."""
+        if path not in self._files:
+            self._create(path)
+        file = self._files[path]
+        self.step(file.now.clear)
+        file.now[:] = content
+        self._modified[path] = self._now_ms()
+        if sync:
+            self.step()
+            file.synced = content
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file or folder another name."""
+        self.step()
+        if old in self._files:
+            self._files[new] = self._files.pop(old)
+        elif old in self._folders:
+            for path in [path for path in self._files if path.startswith(f"{old}/")]:
+                self._files[new + path.removeprefix(old)] = self._files.pop(path)
+            self._folders.remove(old)
+            self._folders.add(new)
+        else:
+            raise FileNotFoundError(old)
+        self._named(old, new)
+
+    def unlink(self, path: str) -> None:
+        """Delete a file."""
+        self.step()
+        del self._files[path]
+        self._named(path)
+
+    # ---- folders
+
+    def listdir(self, path: str) -> list[str]:
+        """The names in a folder, sorted."""
+        inside = (name.removeprefix(f"{path}/") for name in (*self._files, *self._folders) if name.startswith(f"{path}/"))
+        return sorted(name for name in inside if "/" not in name)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder."""
+        return path in self._files or path in self._folders
+
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder."""
+        return path in self._folders
+
+    def size(self, path: str) -> int:
+        """The length of a file."""
+        return len(self._files[path].now)
+
+    def modified_ms(self, path: str) -> int:
+        """When a file was last written."""
+        return self._modified.get(path, 0)
+
+    def make_folder(self, path: str) -> None:
+        """Create a folder, and those above it."""
+        if path in self._folders:
+            return
+        above = path.rpartition("/")[0]
+        if above:
+            self.make_folder(above)
+        self.step()
+        self._folders.add(path)
+        self._named(path)
+
+    def remove_folder(self, path: str) -> None:
+        """Delete an empty folder."""
+        assert not self.listdir(path), f"{path} is not empty"
+        self.step()
+        self._folders.remove(path)
+        self._named(path)
+
+    def sync_folder(self, path: str) -> None:
+        """The names in a folder are on the disk from now on, and all changes before them."""
+        self.step()
+        last = max((number for number, (folders, _) in enumerate(self._journal) if path in folders), default=-1)
+        if last >= 0:
+            self._saved = self._journal[last][1]
+            del self._journal[: last + 1]
+
+    def lock(self, path: str) -> Lock | None:
+        """Lock a file; none if it is locked already."""
+        if path in self._locked:
+            return None
+        if path not in self._files:
+            self._create(path)
+        self._locked.add(path)
+        return SimulatedLock(self._locked, path)

@@ -1,0 +1,247 @@
+"""The power is lost at every step of every operation of storage: nothing acknowledged is gone, and what is left agrees.
+
+With flush.messages=1 an operation that has returned is on the disk. A run of operations is cut at each write, rename, sync
+and deletion; then the directory is opened again, from what a disk may have kept.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from impl.storage import LogConfig, LogDirectory, PartitionFiles
+from impl.storage.simulated_disk import PowerLossError, SimulatedDisk, Survives
+from spec.log.epoch_log import EpochLog
+from spec.values import BrokerEpoch, Epoch, Offset
+from tests.impl.storage.model import Model, Stored, history_of, made, read_all
+
+CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=100, flush_messages=1, file_delete_delay_ms=0)
+UNFLUSHED = replace(CONFIG, flush_messages=1 << 60)
+
+
+@dataclass
+class Run:
+    """A broker's storage, and what its log must be after each operation."""
+
+    disk: SimulatedDisk
+    config: LogConfig
+    directory: LogDirectory | None = None
+    files: PartitionFiles | None = None
+    epoch: int = 0
+
+    def start(self) -> PartitionFiles:
+        self.directory = LogDirectory.open("/logs", self.disk, "cluster", 1)
+        if self.directory.found:
+            self.files = self.directory.open_partition("topic", 0, self.config, 0)
+        else:
+            self.files = self.directory.create_partition("topic", 0, "A" * 22, self.config, 0)
+        return self.files
+
+
+Operation = tuple[str, Callable[[Run], None], Callable[[Model], None]]
+"""What is done to the files, and to the model."""
+
+
+def append(*counts: int, epoch: int, size: int = 60) -> Operation:
+    batches = [made(count, size=size, producer=5, sequence=0) for count in counts]
+
+    def on_files(run: Run) -> None:
+        assert run.files
+        run.files.append(run.files.log.end_offset, Epoch(epoch), batches, 0)
+
+    def on_model(model: Model) -> None:
+        model.append(model.log.end_offset, epoch, batches)
+
+    return f"append {counts}", on_files, on_model
+
+
+def on_files(name: str, change: Callable[[PartitionFiles], None], in_model: Callable[[Model], None]) -> Operation:
+    def operate(run: Run) -> None:
+        assert run.files
+        change(run.files)
+
+    return name, operate, in_model
+
+
+def on_directory(name: str, change: Callable[[LogDirectory], None]) -> Operation:
+    def operate(run: Run) -> None:
+        assert run.directory
+        change(run.directory)
+
+    return name, operate, lambda model: None
+
+
+def truncate(offset: int) -> Operation:
+    return on_files("truncate", lambda f: f.truncate_to(Offset(offset)), lambda m: m.truncate_to(offset))
+
+
+def restart(offset: int) -> Operation:
+    return on_files("restart", lambda f: f.restart_at(Offset(offset), 0), lambda m: m.restart_at(offset))
+
+
+def start_at(offset: int) -> Operation:
+    return on_files("start at", lambda f: f.start_at(Offset(offset), 0), lambda m: m.start_at(offset))
+
+
+def open_epoch(epoch: int) -> Operation:
+    return on_files("open epoch", lambda f: f.open_epoch(Epoch(epoch)), lambda m: m.open_epoch(epoch))
+
+
+FLUSH = on_files("flush", lambda f: f.flush(0), lambda m: None)
+CHECKPOINT = on_directory("checkpoint", lambda d: d.checkpoint_logs())
+CLEAN_UP = on_directory("clean up", lambda d: d.clean_up(1))
+
+
+def restart_broker(broker_epoch: int | None) -> Operation:
+    def operate(run: Run) -> None:
+        assert run.directory
+        run.directory.close({}, None if broker_epoch is None else BrokerEpoch(broker_epoch))
+        run.start()
+
+    return "stop and start", operate, lambda model: None
+
+
+APPENDS = [append(2, 3, epoch=0), append(4, epoch=0), append(5, epoch=1), append(3, 3, epoch=1), append(6, epoch=2)]
+
+RUNS: dict[str, list[Operation]] = {
+    "appends": [*APPENDS, CHECKPOINT, append(4, epoch=2), append(1, 1, epoch=3), CHECKPOINT],
+    "truncations": [
+        *[*APPENDS, CHECKPOINT, truncate(20), append(2, epoch=3), truncate(5), append(4, epoch=4), append(4, 4, epoch=4)],
+        *[CHECKPOINT, append(9, epoch=4), truncate(0), append(2, epoch=5)],
+    ],
+    "a leader without records": [open_epoch(1), open_epoch(2), *[append(3, epoch=2)] * 3, open_epoch(4), truncate(6)],
+    "a new start": [
+        *[*APPENDS, CHECKPOINT, start_at(7), CLEAN_UP, CHECKPOINT, start_at(20), CLEAN_UP, append(7, epoch=3), CHECKPOINT],
+    ],
+    "everything deleted": [*APPENDS, start_at(26), CHECKPOINT, CLEAN_UP, append(3, epoch=2), CHECKPOINT],
+    "restarts": [
+        *[*APPENDS, CHECKPOINT, restart(40), append(3, epoch=3), append(8, epoch=3), CHECKPOINT, restart(10)],
+        append(1, epoch=4),
+    ],
+    "stops": [
+        *[*APPENDS, restart_broker(3), append(4, epoch=3), restart_broker(None), append(4, epoch=4), truncate(23)],
+        restart_broker(4),
+    ],
+}
+
+KEPT = [
+    (Survives.NOTHING, None),
+    (Survives.ALL, None),
+    (Survives.HALF, 1),
+    (Survives.ZEROS, 2),
+    (Survives.ALL, 0),
+    (Survives.NOTHING, 99),
+]
+
+State = tuple[list[Stored], EpochLog]
+"""The batches, and the log as `spec` sees it."""
+
+
+def models(operations: list[Operation]) -> list[State]:
+    """The batches and the log before the first operation and after each."""
+    model = Model()
+    states = [(list(model.batches), model.log)]
+    for _, _, change in operations:
+        change(model)
+        states.append((list(model.batches), model.log))
+    return states
+
+
+def run_until_power_loss(config: LogConfig, operations: list[Operation], stop_at: int) -> tuple[SimulatedDisk, int]:
+    """The disk, and the number of operations that had returned; -1 before the partition was there."""
+    disk = SimulatedDisk()
+    disk.stop_at = stop_at
+    run, done = Run(disk, config), -1
+    try:
+        run.start()
+        for done, (_, operate, _) in enumerate(operations):  # noqa: B007
+            operate(run)
+        done = len(operations)
+    except PowerLossError:
+        pass
+    return disk, done
+
+
+def steps_of(config: LogConfig, operations: list[Operation]) -> int:
+    disk, done = run_until_power_loss(config, operations, -1)
+    assert done == len(operations)
+    return disk.steps
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("config", [CONFIG, UNFLUSHED], ids=["flushed", "unflushed"])
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 11], ids=["each step", "some steps"])
+def test_power_is_lost(name: str, config: LogConfig, every: int) -> None:
+    operations = RUNS[name]
+    states = models(operations)
+    for stop_at in range(0, steps_of(config, operations), every):
+        disk, done = run_until_power_loss(config, operations, stop_at)
+        before, after = states[max(done, 0)], states[max(done, 0) + 1]
+        for survives, kept in KEPT:
+            again = Run(disk.after_power_loss(survives, kept), config)
+            files = again.start()
+            where = f"{name}: step {stop_at} in {operations[max(done, 0)][0]}, {survives}, {kept}"
+            check(files, before, after, states[: max(done, 0) + 1] if config is UNFLUSHED else [], where)
+            check_goes_on(again, where)
+
+
+def check(files: PartitionFiles, before: State, after: State, earlier: list[State], where: str) -> None:
+    """The log is the one before the operation, the one after it, or one between; without flushes an earlier one, too."""
+    found = read_all(files)
+    expected = [visible_in(state, files.log.start_offset) for state in (before, after, *earlier)]
+    assert any(found == one[: len(found)] for one in expected), (where, found, expected)
+    if not earlier:
+        flushed = common(visible_in(before, files.log.start_offset), visible_in(after, files.log.start_offset))
+        assert found[: len(flushed)] == flushed, (where, found, flushed)
+    for one in found:
+        offset = Offset(max(one.base_offset, files.log.start_offset))
+        assert files.log.epoch_at(offset) == one.epoch, (where, files.log)
+    assert files.log.latest_epoch <= max(before[1].latest_epoch, after[1].latest_epoch), where
+    latest = history_of(found).latest_epoch
+    if not earlier and latest >= 0:
+        assert files.log.end_offset_for_epoch(latest).leader_epoch == latest, where
+    assert files.recovery_point <= files.log.end_offset, where
+    producers = Model(found).producers()
+    assert [e.batches[-1:] for e in files.producers()][: len(producers)] == [e.batches[-1:] for e in producers], where
+
+
+def visible_in(state: State, start: int) -> list[Stored]:
+    return [one for one in state[0] if one.next_offset > start]
+
+
+def common(one: list[Stored], other: list[Stored]) -> list[Stored]:
+    count = 0
+    while count < min(len(one), len(other)) and one[count] == other[count]:
+        count += 1
+    return one[:count]
+
+
+def check_goes_on(run: Run, where: str) -> None:
+    """The log takes more, and keeps it over another start."""
+    assert run.files
+    epoch = max(run.files.log.latest_epoch, 0) + 1
+    run.files.append(run.files.log.end_offset, Epoch(epoch), [made(2)], 0)
+    expected = read_all(run.files)
+    run.files.flush(0)
+    run.disk = run.disk.after_power_loss(Survives.NOTHING)
+    assert read_all(run.start()) == expected, where
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUNS)
+def test_power_is_lost_again_while_recovering(name: str) -> None:
+    operations = RUNS[name]
+    states = models(operations)
+    for stop_at in range(0, steps_of(CONFIG, operations), 10):
+        disk, done = run_until_power_loss(CONFIG, operations, stop_at)
+        before, after = states[max(done, 0)], states[max(done, 0) + 1]
+        first = disk.after_power_loss(Survives.HALF)
+        Run(first, CONFIG).start()
+        for again_at in range(first.steps):
+            second = disk.after_power_loss(Survives.HALF)
+            second.stop_at = again_at
+            with pytest.raises(PowerLossError):
+                Run(second, CONFIG).start()
+            for survives in (Survives.NOTHING, Survives.ALL):
+                run = Run(second.after_power_loss(survives), CONFIG)
+                check(run.start(), before, after, [], f"{name}: steps {stop_at} and {again_at}, {survives}")
