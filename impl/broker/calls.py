@@ -62,6 +62,13 @@ class Store:
 
 
 @dataclass(slots=True)
+class StoreTogether:
+    """Changes of different partitions. All are complete before the next effect; their order among each other is open."""
+
+    stores: "list[Store]"
+
+
+@dataclass(slots=True)
 class Respond:
     """Send the answer of a request; its connection keeps the order of the requests."""
 
@@ -97,4 +104,4 @@ class Then:
     effects: Callable[[], "list[Effect]"]
 
 
-Effect: TypeAlias = Store | Respond | NoResponse | Drop | AppendMetadata | Then
+Effect: TypeAlias = Store | StoreTogether | Respond | NoResponse | Drop | AppendMetadata | Then

@@ -1,9 +1,10 @@
 """The partitions of this broker follow the metadata: they are opened, created, led and deleted as it says."""
 
 import base64
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from impl.broker.calls import Effect
+from impl.broker.calls import Effect, Store, StoreTogether
 from impl.broker.replica import Place, Replica
 from impl.metadata.records import PartitionKey
 from impl.storage import LogDirectory, TopicPartition
@@ -16,6 +17,9 @@ from spec.values import Offset, PartitionId
 
 if TYPE_CHECKING:
     from impl.broker.core import Core
+
+
+MOST_THREADS = 32
 
 
 def id_text(topic_id: bytes) -> str:
@@ -44,13 +48,19 @@ class Replicas:
         effects: list[Effect] = []
         for partition_id in [known for known in self._applied if known not in after]:
             effects += self._change(partition_id, self._applied.pop(partition_id), None, now)
-        for partition_id, registration in after.items():
-            before = self._applied.get(partition_id)
-            if before is not registration:
-                self._keys[partition_id] = cluster.image.key_of(partition_id)
-                effects += self._change(partition_id, before, registration, now)
-                self._applied[partition_id] = registration
-        return effects
+        changed = [one for one, registration in after.items() if self._applied.get(one) is not registration]
+        for partition_id in changed:
+            self._keys[partition_id] = cluster.image.key_of(partition_id)
+        self._open_all([one for one in changed if cluster.self_id in after[one].replicas], now)
+        together = StoreTogether([])
+        for partition_id in changed:
+            wanted = self._change(partition_id, self._applied.get(partition_id), after[partition_id], now)
+            self._applied[partition_id] = after[partition_id]
+            if len(wanted) == 1 and isinstance(wanted[0], Store):
+                together.stores.append(wanted[0])
+            else:
+                effects += wanted
+        return [*effects, together] if together.stores else effects
 
     def _change(
         self,
@@ -67,16 +77,27 @@ class Replicas:
         if replica is None:
             if change.role == LocalRole.DELETED:
                 return []
-            replica = self._open(partition_id, key, now)
+            raise AssertionError(f"partition {partition_id} is not open, and is to be {change.role}")
         effects = core.run(apply_change, replica, change, now, now=now).effects
         if change.role == LocalRole.DELETED:
             del core.replicas[replica.place], core.replicas_by_id[key], self._keys[partition_id]
         return effects
 
-    def _open(self, partition_id: PartitionId, key: PartitionKey, now: int) -> Replica:
-        core = self._core
-        place = core.cluster.place_of(partition_id)
-        settings = core.settings_of(place.topic)
+    def _open_all(self, partitions: list[PartitionId], now: int) -> None:
+        """Open or create the files of partitions, many at a time: most of the time is waiting for the disk."""
+        wanted = [one for one in partitions if self._keys[one] not in self._core.replicas_by_id]
+        topics = {self._core.cluster.place_of(one).topic for one in wanted}
+        settings = {topic: self._core.settings_of(topic) for topic in topics}
+        with ThreadPoolExecutor(min(MOST_THREADS, max(1, len(wanted)))) as threads:
+            opened_now = list(threads.map(lambda one: self._open(one, settings, now), wanted))
+        for replica in opened_now:
+            key = PartitionKey(replica.topic_id, replica.place.partition)
+            self._core.replicas[replica.place] = self._core.replicas_by_id[key] = replica
+
+    def _open(self, partition_id: PartitionId, settings_of: dict[str, dict[str, str]], now: int) -> Replica:
+        key = self._keys[partition_id]
+        place = self._core.cluster.place_of(partition_id)
+        settings = settings_of[place.topic]
         config = log_config(settings)
         found = self.directory.found.get(TopicPartition(*place))
         if found == id_text(key.topic_id):
@@ -84,9 +105,7 @@ class Replicas:
         else:
             files = self.directory.create_partition(*place, id_text(key.topic_id), config, now)
         partition = opened(partition_id, files.recovered)._replace(producers=files.producers())
-        replica = Replica(place, key.topic_id, partition, files, settings)
-        core.replicas[place] = core.replicas_by_id[key] = replica
-        return replica
+        return Replica(place, key.topic_id, partition, files, settings)
 
     def strays(self) -> list[TopicPartition]:
         """Folders of partitions that the metadata log does not know, such as those of a topic that was deleted."""

@@ -4,12 +4,13 @@ import asyncio
 import logging
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-from impl.broker.calls import AppendMetadata, Call, Drop, Effect, NoResponse, Respond, Store, Then
+from impl.broker.calls import AppendMetadata, Call, Drop, Effect, NoResponse, Respond, Store, StoreTogether, Then
 from impl.broker.core import Core
 from impl.broker.describe import unsupported_api_versions
 from impl.broker.dispatch import HANDLERS
-from impl.broker.replicas import Replicas
+from impl.broker.replicas import MOST_THREADS, Replicas
 from impl.metadata.log import MetadataLog
 from impl.server.connection import Connection, configure
 from impl.storage import StorageError
@@ -49,6 +50,9 @@ class Broker:
         for effect in effects:
             if isinstance(effect, Store):
                 self._store(effect)
+            elif isinstance(effect, StoreTogether):
+                with ThreadPoolExecutor(min(MOST_THREADS, len(effect.stores))) as threads:
+                    list(threads.map(self._store, effect.stores))
             elif isinstance(effect, Respond):
                 self._respond(effect.call, effect.message)
             elif isinstance(effect, Then):

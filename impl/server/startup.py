@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import resource
 import shutil
 import signal
 import socket
@@ -38,6 +39,8 @@ from spec.values import BrokerId, Incarnation, Offset
 
 LOG = logging.getLogger("kspec.broker")
 
+
+MOST_FILES = 100_000
 
 MOST_SHUTDOWN_REQUESTS = 3
 """The controller allows the stop when it has moved the leaders, and the broker knows: at the second request."""
@@ -167,6 +170,7 @@ def _bound(config: BrokerConfig) -> socket.socket:
 
 def run(config: BrokerConfig, rules: Rules, new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     """Run a broker until SIGTERM or SIGINT."""
+    raise_file_limit()
     running = RunningBroker(config, rules)
     loop = new_loop()
     stopped = asyncio.Event()
@@ -181,6 +185,14 @@ def run(config: BrokerConfig, rules: Rules, new_loop: Callable[[], asyncio.Abstr
     finally:
         running.stop()
         loop.close()
+
+
+def raise_file_limit() -> None:
+    """Open as many files as the system allows this process: each partition has some, and each connection one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def warn_about(config: BrokerConfig, given: Mapping[str, str]) -> None:

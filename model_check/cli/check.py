@@ -7,20 +7,9 @@ from typing import Any, NamedTuple
 
 import click
 
-from model_check.cli.common import (
-    ALL_HOLD,
-    STOPPED,
-    VIOLATED,
-    Output,
-    Shown,
-    build,
-    chosen_properties,
-    model_options,
-    progress,
-    shown_options,
-    together,
-)
+from model_check.cli.common import Output, Shown, build, chosen_properties, model_options, progress, shown_options, together
 from model_check.cli.spark import SparkOptions, spark_errors, spark_options, spark_settings
+from model_check.cli.statuses import ALL_HOLD, STOPPED, VIOLATED
 from model_check.engines.explorer import DEFAULT_ENGINE, EngineError, explorer
 
 

@@ -12,9 +12,6 @@ import click
 from model_check.core.parameters import Parameter, ParameterError
 from model_check.models import MODELS, ModelEntry
 
-ALL_HOLD, VIOLATED, BAD_USAGE, STOPPED = 0, 1, 2, 3
-"""Exit statuses."""
-
 
 def _union_of_parameters() -> list[Parameter]:
     union: dict[str, Parameter] = {}
@@ -105,12 +102,6 @@ def build(name: str, parameters: dict[str, Any]) -> Any:
         return _entry(name).build(given)
     except ParameterError as error:
         raise click.UsageError(str(error)) from error
-
-
-class StoppedError(click.ClickException):
-    """The work did not finish."""
-
-    exit_code = STOPPED
 
 
 class Output:

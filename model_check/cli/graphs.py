@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from model_check.cli.common import ALL_HOLD, VIOLATED, Output, StoppedError, build, model_options, progress
+from model_check.cli.common import Output, build, model_options, progress
+from model_check.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
 
 
 def _graph_options(command: Callable[..., Any]) -> Callable[..., Any]:

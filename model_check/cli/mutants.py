@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from model_check.cli.common import ALL_HOLD, VIOLATED, Output, progress
+from model_check.cli.common import Output, progress
 from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
+from model_check.cli.statuses import ALL_HOLD, VIOLATED
 from model_check.extras import MissingExtraError
 
 

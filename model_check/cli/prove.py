@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import click
 
-from model_check.cli.common import ALL_HOLD, STOPPED, VIOLATED
+from model_check.cli.statuses import ALL_HOLD, STOPPED, VIOLATED
 from model_check.extras import MissingExtraError, need
 
 MOST_REPLICAS = 16

@@ -8,18 +8,9 @@ from typing import Any
 
 import click
 
-from model_check.cli.common import (
-    ALL_HOLD,
-    STOPPED,
-    VIOLATED,
-    Output,
-    Shown,
-    build,
-    chosen_properties,
-    model_options,
-    shown_options,
-)
+from model_check.cli.common import Output, Shown, build, chosen_properties, model_options, shown_options
 from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
+from model_check.cli.statuses import ALL_HOLD, STOPPED, VIOLATED
 
 MOST_STEPS = 1_000_000
 MOST_WEIGHT = 1_000_000

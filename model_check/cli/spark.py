@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from model_check.cli.common import ALL_HOLD, together
+from model_check.cli.common import together
+from model_check.cli.statuses import ALL_HOLD
 
 
 def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
