@@ -2,15 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from impl.broker.replica import Replica, Waiting
 from impl.metadata.records import LogRecord
 from impl.wire.frames import RequestHeader
 from impl.wire.values import Message
 from spec.broker.effects import LogChange
-
-if TYPE_CHECKING:
-    from impl.broker.replica import Replica
 
 
 class Peer(Protocol):
@@ -28,7 +26,7 @@ class Peer(Protocol):
 class Call:
     """One request: its header, its content, where it came from. The core answers it once, now or later."""
 
-    __slots__ = ("header", "message", "peer", "place", "received_ms", "session")
+    __slots__ = ("header", "message", "peer", "place", "received_ms", "session", "waiting")
 
     def __init__(self, peer: Peer, place: int, header: RequestHeader, message: Message, received_ms: int) -> None:
         self.peer = peer
@@ -39,6 +37,8 @@ class Call:
         self.received_ms = received_ms
         self.session: Any = None
         """The fetch session that the request goes on with."""
+        self.waiting: Waiting | None = None
+        """The fetch that waits to be answered."""
 
     @property
     def version(self) -> int:
@@ -54,7 +54,7 @@ class Call:
 class Store:
     """Change a partition's files. `payloads` are the bytes of the batches, if there are any."""
 
-    replica: "Replica"
+    replica: Replica
     change: LogChange
     payloads: tuple[Any, ...] = ()
     on_failure: Callable[[], None] | None = None

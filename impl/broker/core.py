@@ -2,23 +2,21 @@
 
 import heapq
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
-from impl.broker.calls import AppendMetadata, Effect, Store
+from impl.broker.calls import AppendMetadata, Effect, Store, Then
 from impl.broker.cluster import Cluster
-from impl.broker.fetch import WaitingFetch, complete, wake
 from impl.broker.fetch_sessions import FetchSessions
-from impl.broker.groups import Groups
-from impl.broker.pending import Pending
-from impl.broker.produce import answer_of, append
-from impl.broker.replica import Place, Replica
-from impl.broker.topics import create, new_topic_id
+from impl.broker.pending import Pending, answer_of, refusal
+from impl.broker.replica import Place, Replica, Waiting
 from impl.config.broker import SETTINGS, BrokerConfig
 from impl.metadata.records import LogRecord
 from impl.records.batch import BatchHeader
 from impl.wire.values import Message
 from spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, Persist, RebuildProducers
+from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Broker, expire_waiting, leads, min_isr_of, role_of
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.roles import producers_rebuilt
@@ -29,14 +27,13 @@ from spec.controller.topics.names import INTERNAL
 from spec.controller.topics.producer_ids import ProducerIds
 from spec.controller.topics.settings import TopicSettings
 from spec.controller.topics.topic_configs import TOPIC_CONFIGS
+from spec.log.batch import Batch
 from spec.messages.produce import ACKS_ALL, ProduceRequest, ProduceResponse
 from spec.messages.topics.alter_configs import ConfigResource, ResourceType
-from spec.messages.topics.create_topics import NewTopic
 from spec.metadata import broker_of
 from spec.step import Reply, Step
 from spec.values import NO_BROKER_EPOCH, Error, TopicId
 
-OFFSETS_TOPIC = "__consumer_offsets"
 OWN_TIMEOUT_MS = 5_000
 """How long this broker waits for its own records to be committed. Kafka: `offsets.commit.timeout.ms`."""
 
@@ -70,7 +67,8 @@ class Core:
         self.shutting_down = False
         self.note: Note | None = None
         """Called with each step of a handler, if somebody records what happened."""
-        self.groups = Groups(self)
+        self.topic_deleted: list[Callable[[str, TopicId, int], list[Effect]]] = []
+        """Called when a topic is deleted, with its name, its id and the time."""
         self._brokers: tuple[Any, dict[Any, Broker]] = (None, {})
         self._produces: dict[int, tuple[Replica, Pending, int]] = {}
         self._numbers = count(1)
@@ -170,7 +168,7 @@ class Core:
             elif isinstance(effect, RebuildProducers):
                 replica.partition = producers_rebuilt(replica.partition, replica.files.producer_batches())
         if replica.waiting and before.local is not step.state.local:
-            effects.append(wake(self, replica, now))
+            effects.append(Then(lambda: self._look_again(replica, now)))
         return Ran(reply, effects)
 
     def ask(self, question: Callable[..., Any], replica: Replica, request: Any) -> Any:
@@ -221,16 +219,21 @@ class Core:
 
     # ---- waiting fetches
 
-    def wait(self, waiting: WaitingFetch) -> None:
+    def wait(self, waiting: Waiting) -> None:
         """Keep a fetch until a partition changes or its time is over."""
-        for replica in waiting.sizes:
+        for replica in waiting.replicas:
             replica.waiting.add(waiting)
-        self.at(waiting.deadline, lambda now: [] if waiting.done else complete(self, waiting, now))
+        self.at(waiting.deadline, lambda now: [] if waiting.done else waiting.complete(now))
 
-    def stop_waiting(self, waiting: WaitingFetch) -> None:
+    def stop_waiting(self, waiting: Waiting) -> None:
         """Forget a fetch that has been answered, or whose client has gone."""
-        for replica in waiting.sizes:
+        waiting.done = True
+        for replica in waiting.replicas:
             replica.waiting.discard(waiting)
+
+    def _look_again(self, replica: Replica, now: int) -> list[Effect]:
+        waiting = [one for one in replica.waiting if not one.done]
+        return [effect for one in waiting for effect in one.look_again(replica, now)]
 
     # ---- time
 
@@ -275,21 +278,6 @@ class Core:
         """Write records to the metadata log, and then act on them."""
         return [AppendMetadata(tuple(records))] if records else []
 
-    def create_missing_topics(self, names: list[str], now: int) -> list[Effect]:
-        """Create topics that a client has asked for, with the broker's defaults."""
-        if OFFSETS_TOPIC in names:
-            return self.groups.create_offsets_topic(now)
-        return create(self, [NewTopic(name, new_topic_id()) for name in names], False, now)[1]
-
-    def forget_offsets_of(self, topics: list[str | None], now: int) -> list[Effect]:
-        """Forget what groups have committed for topics that are deleted."""
-        effects: list[Effect] = []
-        for name in topics:
-            known = self.cluster.image.topics.get(name or "")
-            if known is not None:
-                effects += self.groups.forget_topic(known.name, TopicId(known.topic_id), now)
-        return effects
-
     def next_number(self) -> int:
         """A number that no request has had."""
         return next(self._numbers)
@@ -298,4 +286,32 @@ class Core:
         self, replica: Replica, pending: Pending, header: BatchHeader, records: memoryview, now: int
     ) -> list[Effect]:
         """Append a batch of this broker's own, with acks=all."""
-        return append(self, replica, pending, 0, header, records, now, ACKS_ALL, now + OWN_TIMEOUT_MS)
+        return self.append(replica, pending, 0, header, records, now, ACKS_ALL, now + OWN_TIMEOUT_MS)
+
+    def append(
+        self,
+        replica: Replica,
+        pending: Pending,
+        place: int,
+        header: BatchHeader,
+        records: memoryview,
+        now: int,
+        acks: int,
+        deadline: int,
+    ) -> list[Effect]:
+        """Hand one checked batch to `spec`, and carry on with what it says."""
+        batch = Batch(
+            header.last_offset_delta + 1,
+            payload=0,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            first_sequence=header.base_sequence,
+        )
+        number = self.expect_produce(replica, pending, place)
+        request = ProduceRequest(number, acks, batch, deadline)
+        effects = self.run(handle_produce, replica, request, now, now=now, payloads=(records,)).effects
+        for effect in effects:
+            if isinstance(effect, Store):
+                failed = refusal(replica.place.partition, Error.KAFKA_STORAGE_ERROR)
+                effect.on_failure = partial(pending.fail, place, failed)
+        return effects + self.after_produce(number, replica, request)

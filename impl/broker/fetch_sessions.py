@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from impl.broker.calls import Call
 from impl.broker.replica import Place
@@ -21,10 +21,8 @@ from spec.broker.clients.fetch_sessions import (
     next_session_epoch,
 )
 from spec.broker.rules.divergence import is_diverging
+from spec.messages.fetch import FetchResponse
 from spec.values import Error
-
-if TYPE_CHECKING:
-    from impl.broker.fetch import ReadPartition
 
 LEAST_AGE_MS = 120_000
 """Kafka: `KafkaBroker.MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS`."""
@@ -63,6 +61,25 @@ class Session:
     last_used: int
     partitions: dict[Key, Wanted]
     sent: dict[Key, SentPartition]
+
+
+class Read(Protocol):
+    """One partition's part of an answer, as far as a session looks at it."""
+
+    @property
+    def wanted(self) -> Wanted:
+        """What was asked."""
+
+    @property
+    def answer(self) -> FetchResponse:
+        """What `spec` answers."""
+
+    @property
+    def size(self) -> int:
+        """The bytes of its records."""
+
+
+ReadT = TypeVar("ReadT", bound=Read)
 
 
 class FetchSessions:
@@ -129,7 +146,7 @@ class FetchSessions:
         else:
             del self._sessions[session.session_id]
 
-    def finish(self, call: Call, reads: "list[ReadPartition]") -> tuple[int, "list[ReadPartition]"]:
+    def finish(self, call: Call, reads: list[ReadT]) -> tuple[int, list[ReadT]]:
         """The session id of the answer, and the partitions that it names."""
         session: Session | None = call.session
         if session is None:

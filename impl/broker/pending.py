@@ -4,8 +4,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from impl.broker.calls import Call, Drop, Effect, NoResponse, Respond, Then
+from impl.broker.replica import Replica
 from impl.wire.values import Message
-from spec.messages.produce import ACKS_NONE
+from spec.broker.clients.batches import answered_log_start
+from spec.messages.produce import ACKS_NONE, ProduceResponse
+from spec.values import Error
 
 
 class Pending(Protocol):
@@ -53,3 +56,19 @@ class PendingProduce:
             for topic, places in self.topics
         ]
         return [Respond(self.call, Message(responses=responses))]
+
+
+def refusal(index: int, error: Error) -> Message:
+    """The answer for a partition that was not asked."""
+    return Message(index=index, error_code=error.value, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1)
+
+
+def answer_of(replica: Replica, response: ProduceResponse) -> Message:
+    """A partition's answer in the words of the wire."""
+    return Message(
+        index=replica.place.partition,
+        error_code=response.error.value,
+        base_offset=response.base_offset,
+        log_append_time_ms=-1,
+        log_start_offset=answered_log_start(response.error, replica.partition.local.log.start_offset),
+    )

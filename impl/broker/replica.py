@@ -1,7 +1,8 @@
 """A partition on this broker: what `spec` knows of it, its files, and who waits for it."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from impl.storage import LogConfig, PartitionFiles
 from impl.storage.config import log_config
@@ -9,15 +10,25 @@ from spec.broker.partition import BrokerSettings, Partition
 from spec.log.epoch_log import EpochLog
 from spec.values import PartitionId
 
-if TYPE_CHECKING:
-    from impl.broker.fetch import WaitingFetch
-
 
 class Place(NamedTuple):
     """A partition by its topic's name and its number."""
 
     topic: str
     partition: int
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """A fetch that waits for more to read. Kafka: `DelayedFetch`."""
+
+    replicas: list["Replica"]
+    deadline: int
+    look_again: Callable[["Replica", int], list[Any]]
+    """Called when a partition has changed, with the time: the effects, which answer the fetch if there is enough now."""
+    complete: Callable[[int], list[Any]]
+    """The effects that answer the fetch with what there is."""
+    done: bool = False
 
 
 class Replica:
@@ -34,7 +45,7 @@ class Replica:
         self.files = files
         self.offline = False
         """Whether its files could not be written: it answers nothing any more."""
-        self.waiting: set[WaitingFetch] = set()
+        self.waiting: set[Waiting] = set()
         self.configure(config)
 
     def configure(self, config: Mapping[str, str]) -> None:
@@ -48,6 +59,3 @@ class Replica:
     def partition_id(self) -> PartitionId:
         """The number of the partition in the metadata."""
         return self.partition.partition_id
-
-
-Handler = Callable[..., Any]

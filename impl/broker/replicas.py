@@ -2,9 +2,9 @@
 
 import base64
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from impl.broker.calls import Effect, Store, StoreTogether
+from impl.broker.core import Core
 from impl.broker.replica import Place, Replica
 from impl.metadata.records import PartitionKey
 from impl.storage import LogDirectory, TopicPartition
@@ -14,10 +14,6 @@ from spec.broker.roles import apply_change
 from spec.controller.topics.names import CLUSTER_METADATA
 from spec.metadata import LocalRole, PartitionRegistration, local_change
 from spec.values import Offset, PartitionId
-
-if TYPE_CHECKING:
-    from impl.broker.core import Core
-
 
 MOST_THREADS = 32
 
@@ -35,7 +31,7 @@ def id_bytes(text: str) -> bytes:
 class Replicas:
     """The partitions on this broker, and the directory of their files."""
 
-    def __init__(self, core: "Core", directory: LogDirectory) -> None:
+    def __init__(self, core: Core, directory: LogDirectory) -> None:
         self._core = core
         self.directory = directory
         self._applied: dict[PartitionId, PartitionRegistration] = {}

@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from impl.broker.calls import AppendMetadata, Call, Drop, Effect, NoResponse, Respond, Store, StoreTogether, Then
 from impl.broker.core import Core
-from impl.broker.describe import unsupported_api_versions
-from impl.broker.dispatch import HANDLERS
 from impl.broker.replicas import MOST_THREADS, Replicas
 from impl.metadata.log import MetadataLog
+from impl.requests.describe import unsupported_api_versions
+from impl.requests.dispatch import handlers_of
+from impl.requests.groups import Groups
 from impl.server.connection import Connection, configure
 from impl.storage import StorageError
 from impl.wire.frames import API_VERSIONS, RequestHeader, framed, read_header
@@ -35,6 +36,8 @@ class Broker:
         self.core = core
         self.replicas = replicas
         self.metadata_log = metadata_log
+        self.groups = Groups(core)
+        self.handlers = handlers_of(core, self.groups)
         self.connections: set[Connection] = set()
         self.largest_frame: int = core.config["socket.request.max.bytes"]
         self._held_limit: int = core.config["queued.max.request.bytes"]
@@ -112,7 +115,7 @@ class Broker:
             return
         call = self._call(connection, header, message)
         try:
-            self.carry_out(HANDLERS[api.name](self.core, call, call.received_ms))
+            self.carry_out(self.handlers[api.name](call, call.received_ms))
         except Exception:
             LOG.exception("closing %s:%d: %s version %d failed", connection.host, connection.port, api.name, header.version)
             connection.close()

@@ -57,7 +57,7 @@ class Housekeeping:
                 self._broker.carry_out(core.take(replica, apply_retention(replica.partition, wanted), now).effects)
 
     def _expire_offsets(self) -> None:
-        self._broker.carry_out(self._broker.core.groups.expire_offsets(now_ms()))
+        self._broker.carry_out(self._broker.groups.expire_offsets(now_ms()))
 
     def _clean_up(self) -> None:
         now = now_ms()

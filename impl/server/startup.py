@@ -80,7 +80,7 @@ class RunningBroker:
         cluster.endpoint = self._endpoint()
         cluster.rack = config["broker.rack"]
         self._join()
-        self.broker.carry_out(self.core.groups.log.load_all(self.core.groups, now_ms()))
+        self.broker.carry_out(self.broker.groups.load(now_ms()))
 
     def _open_directory(self) -> LogDirectory:
         meta = self._path / META_PROPERTIES

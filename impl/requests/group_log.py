@@ -1,25 +1,20 @@
 """The partitions of `__consumer_offsets` that this broker leads: the groups in them, and the records that keep them."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from impl.broker.calls import Effect, Then
+from impl.broker.core import Core
 from impl.broker.replica import Place, Replica
 from impl.coordinator.records import decode, encode
 from impl.records.batch import header_at, headers
 from impl.records.record import new_batch, records_of
 from impl.wire.values import Message
 from spec.broker.partition import leads
-from spec.coordinator.deadlines import on_activation
 from spec.coordinator.group import Group, absent, exists
 from spec.coordinator.hashing import partition_for
 from spec.coordinator.loading import load
 from spec.coordinator.records import GroupRecord
 from spec.values import Error, GroupId
-
-if TYPE_CHECKING:
-    from impl.broker.core import Core
-    from impl.broker.groups import Groups
 
 TOPIC = "__consumer_offsets"
 READ_BYTES = 8 << 20
@@ -45,7 +40,7 @@ class PendingAppend:
 class GroupLog:
     """The groups of this broker, by the partition of `__consumer_offsets` that keeps them."""
 
-    def __init__(self, core: "Core") -> None:
+    def __init__(self, core: Core) -> None:
         self._core = core
         self._loaded: dict[int, dict[GroupId, Group]] = {}
 
@@ -96,13 +91,6 @@ class GroupLog:
             records = [] if replica is None else self._records(replica)
             found = self._loaded[index] = {group.group_id: group for group in load(records)}
         return found
-
-    def load_all(self, groups: "Groups", now: int) -> list[Effect]:
-        """Read every partition that this broker leads; the members of each group have their session from now on."""
-        effects: list[Effect] = []
-        for group in self.all_groups():
-            effects += groups.take(on_activation(groups.coordinator, group, now), None, now)
-        return effects
 
     def _records(self, replica: Replica) -> list[GroupRecord]:
         found = []

@@ -1,8 +1,10 @@
 """Committed offsets, and looking at groups."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from impl.broker.calls import Call, Effect
+from impl.broker.core import Core
+from impl.requests.groups import Groups
 from impl.wire.schema import NO_UUID
 from impl.wire.values import Message
 from spec.coordinator.administration import handle_delete_groups, handle_describe_groups, handle_list_groups
@@ -15,9 +17,6 @@ from spec.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDelete
 from spec.messages.groups.offset_fetch import FetchedOffset, OffsetFetchRequest, OffsetFetchResponse, TopicPartition
 from spec.values import Epoch, Error, Generation, GroupId, MemberId, Offset, TopicId
 
-if TYPE_CHECKING:
-    from impl.broker.core import Core
-
 FIRST_WITH_TOPIC_IDS = 10
 FIRST_WITH_MANY_GROUPS = 8
 FIRST_WITH_ERROR_OF_ALL = 2
@@ -27,7 +26,7 @@ GROUP_OPERATIONS = 328
 """What can be done with a group, as bits. Kafka: `AclEntry.supportedOperations`."""
 
 
-def _topic(core: "Core", topic: Message, by_id: bool) -> tuple[str, bytes, int, Error]:
+def _topic(core: Core, topic: Message, by_id: bool) -> tuple[str, bytes, int, Error]:
     """A topic's name, id and number of partitions, or the error for one that there is not."""
     known = core.cluster.topic(None if by_id else topic.name, bytes(topic.topic_id) if by_id else NO_UUID, by_id)
     if known is None:
@@ -36,7 +35,7 @@ def _topic(core: "Core", topic: Message, by_id: bool) -> tuple[str, bytes, int, 
     return known.name, known.topic_id, len(known.partitions), Error.NONE
 
 
-def offset_commit(core: "Core", call: Call, now: int) -> list[Effect]:
+def offset_commit(groups: Groups, call: Call, now: int) -> list[Effect]:
     """A group commits offsets. **Kafka:** `KafkaApis.handleOffsetCommitRequest`."""
     message = call.message
     by_id = call.version >= FIRST_WITH_TOPIC_IDS
@@ -44,7 +43,7 @@ def offset_commit(core: "Core", call: Call, now: int) -> list[Effect]:
     errors: dict[tuple[int, int], Error] = {}
     places: list[tuple[int, int]] = []
     for number, topic in enumerate(message.topics):
-        name, topic_id, count, error = _topic(core, topic, by_id)
+        name, topic_id, count, error = _topic(groups.core, topic, by_id)
         for place, one in enumerate(topic.partitions):
             if error != Error.NONE or not 0 <= one.partition_index < count:
                 errors[number, place] = error if error != Error.NONE else Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -83,30 +82,30 @@ def offset_commit(core: "Core", call: Call, now: int) -> list[Effect]:
         message.retention_time_ms,
         call.version >= FIRST_REPORTING_MISSING_GROUP,
     )
-    return core.groups.ask(handle_offset_commit, call, request, shown, now)
+    return groups.ask(handle_offset_commit, call, request, shown, now)
 
 
-def offset_fetch(core: "Core", call: Call, now: int) -> list[Effect]:
+def offset_fetch(groups: Groups, call: Call, now: int) -> list[Effect]:
     """How far groups have read. **Kafka:** `KafkaApis.handleOffsetFetchRequest`."""
     message = call.message
     many = call.version >= FIRST_WITH_MANY_GROUPS
     wanted = message.groups if many else [message]
     found: list[Message] = []
     for group in wanted:
-        _fetch_one(core, call, group, message.require_stable, found, now)
+        _fetch_one(groups, call, group, message.require_stable, found, now)
     if many:
         return [call.respond(groups=found)]
     return [call.respond(topics=found[0].topics, error_code=found[0].error_code)]
 
 
-def _fetch_one(core: "Core", call: Call, group: Message, require_stable: bool, found: list[Message], now: int) -> None:
+def _fetch_one(groups: Groups, call: Call, group: Message, require_stable: bool, found: list[Message], now: int) -> None:
     by_id = call.version >= FIRST_WITH_TOPIC_IDS
     asked: list[TopicPartition] | None = None
     unknown: list[FetchedOffset] = []
     if group.topics is not None:
         asked = []
         for topic in group.topics:
-            name, topic_id, _, error = _topic(core, topic, by_id)
+            name, topic_id, _, error = _topic(groups.core, topic, by_id)
             for index in topic.partition_indexes:
                 if by_id and error != Error.NONE:
                     unknown.append(FetchedOffset(name, index, error, metadata="", topic_id=TopicId(topic_id)))
@@ -117,15 +116,17 @@ def _fetch_one(core: "Core", call: Call, group: Message, require_stable: bool, f
         offsets = [*reply.partitions, *unknown]
         if call.version < FIRST_WITH_ERROR_OF_ALL and reply.error != Error.NONE and asked is not None:
             offsets = [FetchedOffset(one.topic, one.partition, reply.error) for one in asked]
-        found.append(Message(group_id=reply.group_id, topics=_topics(core, offsets, by_id), error_code=reply.error.value))
+        found.append(
+            Message(group_id=reply.group_id, topics=_topics(groups.core, offsets, by_id), error_code=reply.error.value)
+        )
         return []
 
     request = OffsetFetchRequest(GroupId(group.group_id), None if asked is None else tuple(asked), require_stable)
-    for effect in core.groups.decide(handle_offset_fetch, request, answer, now):
+    for effect in groups.decide(handle_offset_fetch, request, answer, now):
         raise AssertionError(f"a fetch of offsets changes nothing, and asks for {effect}")
 
 
-def _topics(core: "Core", offsets: list[FetchedOffset], by_id: bool) -> list[Message]:
+def _topics(core: Core, offsets: list[FetchedOffset], by_id: bool) -> list[Message]:
     by_topic: dict[Any, list[Message]] = {}
     for one in offsets:
         key: Any = one.topic
@@ -145,12 +146,12 @@ def _topics(core: "Core", offsets: list[FetchedOffset], by_id: bool) -> list[Mes
     return [Message(**{named: key}, partitions=partitions) for key, partitions in by_topic.items()]
 
 
-def offset_delete(core: "Core", call: Call, now: int) -> list[Effect]:
+def offset_delete(groups: Groups, call: Call, now: int) -> list[Effect]:
     """A group forgets offsets. **Kafka:** `KafkaApis.handleOffsetDeleteRequest`."""
     topics = call.message.topics
     known, errors = [], {}
     for topic in topics:
-        _, _, count, error = _topic(core, topic, False)
+        _, _, count, error = _topic(groups.core, topic, False)
         for one in topic.partitions:
             if error == Error.NONE and 0 <= one.partition_index < count:
                 known.append(TopicPartition(topic.name, one.partition_index))
@@ -174,13 +175,13 @@ def offset_delete(core: "Core", call: Call, now: int) -> list[Effect]:
         return {"error_code": 0, "topics": listed}
 
     request = OffsetDeleteRequest(GroupId(call.message.group_id), tuple(known))
-    return core.groups.ask(handle_offset_delete, call, request, shown, now)
+    return groups.ask(handle_offset_delete, call, request, shown, now)
 
 
 # ---- looking at groups
 
 
-def describe_groups(core: "Core", call: Call, now: int) -> list[Effect]:
+def describe_groups(groups: Groups, call: Call, now: int) -> list[Effect]:
     """The states and members of groups. **Kafka:** `KafkaApis.handleDescribeGroupsRequest`."""
     described: list[Message] = []
 
@@ -191,7 +192,7 @@ def describe_groups(core: "Core", call: Call, now: int) -> list[Effect]:
     effects: list[Effect] = []
     for group_id in call.message.groups:
         request = DescribeGroupsRequest(GroupId(group_id), call.version >= FIRST_DESCRIBING_MISSING_GROUP)
-        effects += core.groups.decide(handle_describe_groups, request, answer, now)
+        effects += groups.decide(handle_describe_groups, request, answer, now)
     return [*effects, call.respond(groups=described)]
 
 
@@ -221,12 +222,12 @@ def _described(call: Call, reply: DescribeGroupsResponse) -> Message:
     return message
 
 
-def list_groups(core: "Core", call: Call, now: int) -> list[Effect]:
+def list_groups(groups: Groups, call: Call, now: int) -> list[Effect]:
     """All groups of this broker. **Kafka:** `KafkaApis.handleListGroupsRequest`."""
     request = ListGroupsRequest(tuple(call.message.states_filter), tuple(call.message.types_filter))
     listed = []
-    for group in core.groups.log.all_groups():
-        for effect in handle_list_groups(core.groups.coordinator, group, request, now).effects:
+    for group in groups.log.all_groups():
+        for effect in handle_list_groups(groups.coordinator, group, request, now).effects:
             reply = getattr(effect, "message", None)
             listed += [
                 Message(
@@ -240,7 +241,7 @@ def list_groups(core: "Core", call: Call, now: int) -> list[Effect]:
     return [call.respond(error_code=0, groups=listed)]
 
 
-def delete_groups(core: "Core", call: Call, now: int) -> list[Effect]:
+def delete_groups(groups: Groups, call: Call, now: int) -> list[Effect]:
     """Forget groups. **Kafka:** `KafkaApis.handleDeleteGroupsRequest`."""
     results: dict[str, Message] = {}
 
@@ -251,5 +252,5 @@ def delete_groups(core: "Core", call: Call, now: int) -> list[Effect]:
     wanted = list(dict.fromkeys(call.message.groups_names))
     effects: list[Effect] = []
     for group_id in wanted:
-        effects += core.groups.decide(handle_delete_groups, DeleteGroupsRequest(GroupId(group_id)), answer, now)
+        effects += groups.decide(handle_delete_groups, DeleteGroupsRequest(GroupId(group_id)), answer, now)
     return effects if wanted else [call.respond(results=[])]

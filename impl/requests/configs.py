@@ -1,8 +1,9 @@
 """Settings of topics and brokers: shown, and changed while the broker runs."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from impl.broker.calls import Call, Effect, Then
+from impl.broker.core import Core
 from impl.broker.topics_view import RESOURCES
 from impl.config.broker import SETTINGS
 from impl.config.properties import ConfigError
@@ -23,9 +24,6 @@ from spec.messages.topics.alter_configs import (
 from spec.messages.topics.describe_configs import ConfigSource, ConfigType, DescribeConfigsRequest, DescribedConfig
 from spec.values import Error
 
-if TYPE_CHECKING:
-    from impl.broker.core import Core
-
 TYPES = {
     "boolean": ConfigType.BOOLEAN,
     "string": ConfigType.STRING,
@@ -37,7 +35,7 @@ TYPES = {
 }
 
 
-def describe_configs(core: "Core", call: Call, now: int) -> list[Effect]:
+def describe_configs(core: Core, call: Call, now: int) -> list[Effect]:
     """The settings of topics and brokers. **Kafka:** `ConfigHelper.describeConfigs`."""
     results = []
     for wanted in call.message.resources:
@@ -58,7 +56,7 @@ def describe_configs(core: "Core", call: Call, now: int) -> list[Effect]:
 
 
 def _described(
-    core: "Core", resource: ConfigResource, names: tuple[str, ...] | None, include_synonyms: bool
+    core: Core, resource: ConfigResource, names: tuple[str, ...] | None, include_synonyms: bool
 ) -> tuple[Error, str | None, tuple[DescribedConfig, ...]]:
     if resource.kind == ResourceType.TOPIC:
         request = DescribeConfigsRequest(resource, names, include_synonyms)
@@ -73,7 +71,7 @@ def _described(
     return Error.INVALID_REQUEST, "there is no such kind of resource", ()
 
 
-def _broker_configs(core: "Core", resource: ConfigResource, names: tuple[str, ...] | None) -> tuple[DescribedConfig, ...]:
+def _broker_configs(core: Core, resource: ConfigResource, names: tuple[str, ...] | None) -> tuple[DescribedConfig, ...]:
     """What is set for a broker, or with an empty name for all of them, and how."""
     everybody = dict(core.cluster.view.configs(ConfigResource(ResourceType.BROKER, "")))
     own = dict(core.cluster.view.configs(resource)) if resource.name else {}
@@ -106,7 +104,7 @@ def _config(one: DescribedConfig) -> Message:
     )
 
 
-def incremental_alter_configs(core: "Core", call: Call, now: int) -> list[Effect]:
+def incremental_alter_configs(core: Core, call: Call, now: int) -> list[Effect]:
     """Change settings, and leave the others. **Kafka:** `ControllerApis.handleIncrementalAlterConfigs`."""
     operations = {operation.value: operation for operation in AlterOperation}
     wrong = [
@@ -132,7 +130,7 @@ def incremental_alter_configs(core: "Core", call: Call, now: int) -> list[Effect
     return _changed(core, call, answer, core.change_metadata(records))
 
 
-def alter_configs(core: "Core", call: Call, now: int) -> list[Effect]:
+def alter_configs(core: Core, call: Call, now: int) -> list[Effect]:
     """Give resources these settings and no others. **Kafka:** `ControllerApis.handleLegacyAlterConfigs`."""
     resources = tuple(
         ReplacedResource(_resource(one), tuple((each.name, each.value) for each in one.configs))
@@ -161,7 +159,7 @@ def _resource(one: Message) -> ConfigResource:
     return ConfigResource(RESOURCES.get(one.resource_type, ResourceType.UNKNOWN), one.resource_name)
 
 
-def _changed(core: "Core", call: Call, answer: AlterConfigsResponse, effects: list[Effect]) -> list[Effect]:
+def _changed(core: Core, call: Call, answer: AlterConfigsResponse, effects: list[Effect]) -> list[Effect]:
     def apply() -> list[Effect]:
         core.configure_replicas()
         return []

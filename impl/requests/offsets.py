@@ -1,8 +1,8 @@
 """Offsets by time and by epoch, and deleting records from the start of a log."""
 
-from typing import TYPE_CHECKING
-
 from impl.broker.calls import Call, Effect
+from impl.broker.core import Core
+from impl.broker.replica import Replica
 from impl.wire.values import Message
 from spec.broker.clients.offset_requests import Question, judge_timestamp
 from spec.broker.leader.deletion import handle_delete_records
@@ -13,16 +13,12 @@ from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffset
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from spec.values import NO_EPOCH, UNKNOWN_OFFSET, Epoch, Error, Offset
 
-if TYPE_CHECKING:
-    from impl.broker.core import Core
-    from impl.broker.replica import Replica
-
 NO_TIMESTAMP = -1
 DEBUGGING_REPLICA = -2
 """Kafka: `ListOffsetsRequest.DEBUGGING_REPLICA_ID`."""
 
 
-def list_offsets(core: "Core", call: Call, now: int) -> list[Effect]:
+def list_offsets(core: Core, call: Call, now: int) -> list[Effect]:
     """Where logs start or end, or which record has a timestamp. **Kafka:** `ReplicaManager.fetchOffset`."""
     seen: set[tuple[str, int]] = set()
     topics, repeated = [], set()
@@ -43,7 +39,7 @@ def list_offsets(core: "Core", call: Call, now: int) -> list[Effect]:
     return [call.respond(topics=topics)]
 
 
-def _list_one(core: "Core", call: Call, topic: str, one: Message, now: int) -> Message:
+def _list_one(core: Core, call: Call, topic: str, one: Message, now: int) -> Message:
     replica, error = core.find(topic, b"", one.partition_index, by_id=False)
     question = judge_timestamp(one.timestamp, call.version)
     if replica is None or question == Question.UNSUPPORTED:
@@ -62,7 +58,7 @@ def _list_one(core: "Core", call: Call, topic: str, one: Message, now: int) -> M
     return _offset_answer(one, answer, timestamp if is_found else NO_TIMESTAMP)
 
 
-def _found(replica: "Replica", question: Question, timestamp: int) -> tuple[ListOffsetsResponse, int]:
+def _found(replica: Replica, question: Question, timestamp: int) -> tuple[ListOffsetsResponse, int]:
     """The record that the files hold for a timestamp, or the one with the largest."""
     if question == Question.LARGEST_TIMESTAMP:
         record = replica.files.max_timestamp()
@@ -85,7 +81,7 @@ def _offset_answer(one: Message, answer: ListOffsetsResponse, timestamp: int) ->
     )
 
 
-def offset_for_leader_epoch(core: "Core", call: Call, now: int) -> list[Effect]:
+def offset_for_leader_epoch(core: Core, call: Call, now: int) -> list[Effect]:
     """Where leader epochs end. **Kafka:** `ReplicaManager.lastOffsetForLeaderEpoch`."""
     topics = []
     for topic in call.message.topics:
@@ -104,7 +100,7 @@ def offset_for_leader_epoch(core: "Core", call: Call, now: int) -> list[Effect]:
     return [call.respond(topics=topics)]
 
 
-def delete_records(core: "Core", call: Call, now: int) -> list[Effect]:
+def delete_records(core: Core, call: Call, now: int) -> list[Effect]:
     """Delete records from the start of logs. **Kafka:** `ReplicaManager.deleteRecords`.
 
     With one replica the low watermark is there at once.

@@ -1,35 +1,27 @@
 """Produce: each batch is checked by its header and checksum, and then handed to `spec`."""
 
-from functools import partial
-from typing import TYPE_CHECKING
-
-from impl.broker.calls import Call, Effect, Store
-from impl.broker.pending import Pending, PendingProduce
+from impl.broker.calls import Call, Effect
+from impl.broker.core import Core
+from impl.broker.pending import PendingProduce, answer_of, refusal
+from impl.broker.replica import Replica
 from impl.records.batch import HEADER_SIZE, LENGTH_END, BatchHeader, header_at, is_intact
 from impl.wire.values import Message
 from spec.broker.clients.batches import (
     ReceivedBatch,
-    answered_log_start,
     check_framing,
     check_received_batch,
     check_request_records,
     check_timestamp,
     check_transactional,
 )
-from spec.broker.leader.produce import handle_produce
 from spec.broker.rules.produce import check_required_acks
-from spec.log.batch import Batch
-from spec.messages.produce import ACKS_ALL, NO_DEADLINE, ProduceRequest, ProduceResponse
+from spec.messages.produce import ACKS_ALL, NO_DEADLINE, ProduceResponse
 from spec.values import Error
-
-if TYPE_CHECKING:
-    from impl.broker.core import Core
-    from impl.broker.replica import Replica
 
 LENGTH_AT, MAGIC_AT, FIXED = 8, 16, 17
 
 
-def produce(core: "Core", call: Call, now: int) -> list[Effect]:
+def produce(core: Core, call: Call, now: int) -> list[Effect]:
     """Append the batches of a request. **Kafka:** `KafkaApis.handleProduceRequest`."""
     request = call.message
     count = sum(len(topic.partition_data) for topic in request.topic_data)
@@ -44,7 +36,7 @@ def produce(core: "Core", call: Call, now: int) -> list[Effect]:
     return effects if count else pending.finish()
 
 
-def _produce_one(core: "Core", pending: PendingProduce, place: int, topic: Message, data: Message, now: int) -> list[Effect]:
+def _produce_one(core: Core, pending: PendingProduce, place: int, topic: Message, data: Message, now: int) -> list[Effect]:
     call = pending.call
     replica, error = core.find(topic.name, topic.topic_id, data.index, by_id=call.version >= 13)
     if replica is None:
@@ -62,35 +54,7 @@ def _produce_one(core: "Core", pending: PendingProduce, place: int, topic: Messa
     if error != Error.NONE:
         return pending.take(place, answer_of(replica, ProduceResponse(error)))
     deadline = now + call.message.timeout_ms if pending.acks == ACKS_ALL else NO_DEADLINE
-    return append(core, replica, pending, place, header, records[: header.size], now, pending.acks, deadline)
-
-
-def append(
-    core: "Core",
-    replica: "Replica",
-    pending: Pending,
-    place: int,
-    header: BatchHeader,
-    records: memoryview,
-    now: int,
-    acks: int,
-    deadline: int,
-) -> list[Effect]:
-    """Hand one checked batch to `spec`, and carry on with what it says."""
-    batch = Batch(
-        header.last_offset_delta + 1,
-        payload=0,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        first_sequence=header.base_sequence,
-    )
-    number = core.expect_produce(replica, pending, place)
-    request = ProduceRequest(number, acks, batch, deadline)
-    effects = core.run(handle_produce, replica, request, now, now=now, payloads=(records,)).effects
-    for effect in effects:
-        if isinstance(effect, Store):
-            effect.on_failure = partial(pending.fail, place, refusal(replica.place.partition, Error.KAFKA_STORAGE_ERROR))
-    return effects + core.after_produce(number, replica, request)
+    return core.append(replica, pending, place, header, records[: header.size], now, pending.acks, deadline)
 
 
 def _framed(call: Call, records: memoryview) -> tuple[Error, BatchHeader | None, ReceivedBatch | None]:
@@ -112,7 +76,7 @@ def _framed(call: Call, records: memoryview) -> tuple[Error, BatchHeader | None,
     return error, header, received
 
 
-def _checked(replica: "Replica", received: ReceivedBatch, now: int) -> Error:
+def _checked(replica: Replica, received: ReceivedBatch, now: int) -> Error:
     """The first error of a batch for this partition."""
     config = replica.config
     error = check_received_batch(received, config.max_message_bytes)
@@ -147,19 +111,3 @@ def _another_follows(records: memoryview, size: int) -> bool:
         return False
     length = int.from_bytes(records[size + LENGTH_AT : size + LENGTH_AT + 4], "big", signed=True)
     return rest >= LENGTH_END + length
-
-
-def refusal(index: int, error: Error) -> Message:
-    """The answer for a partition that was not asked."""
-    return Message(index=index, error_code=error.value, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1)
-
-
-def answer_of(replica: "Replica", response: ProduceResponse) -> Message:
-    """A partition's answer in the words of the wire."""
-    return Message(
-        index=replica.place.partition,
-        error_code=response.error.value,
-        base_offset=response.base_offset,
-        log_append_time_ms=-1,
-        log_start_offset=answered_log_start(response.error, replica.partition.local.log.start_offset),
-    )

@@ -1,19 +1,15 @@
 """Ids for idempotent producers."""
 
-from typing import TYPE_CHECKING
-
 from impl.broker.calls import Call, Effect
+from impl.broker.core import Core
 from impl.wire.values import Message
 from spec.controller.topics.producer_ids import allocated, handle_allocate_producer_ids, handle_init_producer_id
 from spec.messages.producers.allocate_producer_ids import AllocateProducerIdsRequest
 from spec.messages.producers.init_producer_id import InitProducerIdRequest
 from spec.values import NO_BROKER_EPOCH, Error, ProducerEpoch, ProducerId
 
-if TYPE_CHECKING:
-    from impl.broker.core import Core
 
-
-def init_producer_id(core: "Core", call: Call, now: int) -> list[Effect]:
+def init_producer_id(core: Core, call: Call, now: int) -> list[Effect]:
     """Give a producer an id. **Kafka:** `TransactionCoordinator.handleInitProducerId`.
 
     There is no coordinator of transactions: who asks with a transactional id is told that it may not.
@@ -42,7 +38,7 @@ def _answer(call: Call, error: Error, producer_id: int, producer_epoch: int) -> 
     return call.respond(error_code=error.value, producer_id=producer_id, producer_epoch=producer_epoch)
 
 
-def describe_producers(core: "Core", call: Call, now: int) -> list[Effect]:
+def describe_producers(core: Core, call: Call, now: int) -> list[Effect]:
     """The producers that a partition remembers. **Kafka:** `UnifiedLog.activeProducers`."""
     topics = []
     for topic in call.message.topics:

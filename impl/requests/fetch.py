@@ -1,21 +1,19 @@
 """Fetch: what a follower or a consumer reads, at once or when there is enough of it."""
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from impl.broker.calls import Call, Effect, Respond, Then
+from impl.broker.calls import Call, Effect, Respond
+from impl.broker.core import Core
 from impl.broker.fetch_sessions import Wanted
+from impl.broker.replica import Replica, Waiting
+from impl.storage import FileSlice
 from impl.wire.values import Message
 from spec.broker.leader.fetch import handle_fetch, read_partition
 from spec.broker.rules.divergence import is_diverging
 from spec.broker.rules.reading import answers_at_once, isolation_of, visible_end
 from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse
 from spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Epoch, Error, Offset
-
-if TYPE_CHECKING:
-    from impl.broker.core import Core
-    from impl.broker.replica import Replica
-    from impl.storage import FileSlice
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 FIRST_WITH_LEADER_HINT = 16
@@ -26,9 +24,9 @@ class ReadPartition:
     """One partition's part of an answer: what `spec` says, and the piece of a file to be sent."""
 
     wanted: Wanted
-    replica: "Replica | None"
+    replica: Replica | None
     answer: FetchResponse
-    piece: "FileSlice | None" = None
+    piece: FileSlice | None = None
 
     @property
     def size(self) -> int:
@@ -36,19 +34,7 @@ class ReadPartition:
         return self.piece.length if self.piece is not None else 0
 
 
-@dataclass(slots=True, eq=False)
-class WaitingFetch:
-    """A fetch that waits for more to read. Kafka: `DelayedFetch`."""
-
-    call: Call
-    wanted: list[Wanted]
-    deadline: int
-    sizes: dict["Replica", int] = field(default_factory=dict)
-    """How many bytes each partition has for it, as last seen."""
-    done: bool = False
-
-
-def fetch(core: "Core", call: Call, now: int) -> list[Effect]:
+def fetch(core: Core, call: Call, now: int) -> list[Effect]:
     """Read from the partitions that a request names, or that its session remembers.
 
     **Kafka:** `KafkaApis.handleFetchRequest`.
@@ -66,7 +52,7 @@ def fetch(core: "Core", call: Call, now: int) -> list[Effect]:
     decided = any(answers_at_once(read.answer, UNLIMITED, may_wait, False) for read in reads)
     if decided or sum(read.size for read in reads) >= min(request.min_bytes, _most_bytes(core, call)) or not may_wait:
         return [*effects, answer(core, call, reads)]
-    core.wait(_waiting(call, wanted, reads, now + request.max_wait_ms))
+    _wait(core, call, wanted, reads, now)
     return effects
 
 
@@ -74,39 +60,31 @@ UNLIMITED = 2**63
 """No number of records is enough: a broker counts bytes instead."""
 
 
-def _waiting(call: Call, wanted: list[Wanted], reads: list[ReadPartition], deadline: int) -> WaitingFetch:
+def _wait(core: Core, call: Call, wanted: list[Wanted], reads: list[ReadPartition], now: int) -> None:
+    """Wait for more to read: `sizes` has how many bytes each partition has for it, as last seen."""
     sizes = {read.replica: read.size for read in reads if read.replica is not None}
-    return WaitingFetch(call, wanted, deadline, sizes)
+    places = {read.replica: read.wanted for read in reads if read.replica is not None}
+
+    def complete(now: int) -> list[Effect]:
+        core.stop_waiting(waiting)
+        return [answer(core, call, _read_all(core, call, wanted, now))]
+
+    def look_again(replica: Replica, now: int) -> list[Effect]:
+        read = _read_one(core, call, places[replica], places[replica].max_bytes, now)
+        sizes[replica] = read.size
+        enough = sum(sizes.values()) >= call.message.min_bytes
+        return complete(now) if enough or answers_at_once(read.answer, UNLIMITED, True, False) else []
+
+    waiting = Waiting(list(sizes), now + call.message.max_wait_ms, look_again, complete)
+    core.wait(waiting)
+    call.waiting = waiting
 
 
-def _most_bytes(core: "Core", call: Call) -> int:
+def _most_bytes(core: Core, call: Call) -> int:
     return int(min(call.message.max_bytes, core.config["fetch.max.bytes"]))
 
 
-def look_again(core: "Core", waiting: WaitingFetch, replica: "Replica", now: int) -> list[Effect]:
-    """A partition has changed: answer a waiting fetch if that gives it enough. **Kafka:** `DelayedFetch.tryComplete`."""
-    if waiting.done:
-        return []
-    for wanted in waiting.wanted:
-        if wanted.key == replica.place or (
-            wanted.topic_id == replica.topic_id and wanted.partition == replica.place.partition
-        ):
-            read = _read_one(core, waiting.call, wanted, wanted.max_bytes, now)
-            if answers_at_once(read.answer, UNLIMITED, True, False):
-                return complete(core, waiting, now)
-            waiting.sizes[replica] = read.size
-    enough = sum(waiting.sizes.values()) >= waiting.call.message.min_bytes
-    return complete(core, waiting, now) if enough else []
-
-
-def complete(core: "Core", waiting: WaitingFetch, now: int) -> list[Effect]:
-    """Answer a fetch that has waited, with what there is now."""
-    waiting.done = True
-    core.stop_waiting(waiting)
-    return [answer(core, waiting.call, _read_all(core, waiting.call, waiting.wanted, now))]
-
-
-def _read_all(core: "Core", call: Call, wanted: list[Wanted], now: int, first: bool = False) -> list[ReadPartition]:
+def _read_all(core: Core, call: Call, wanted: list[Wanted], now: int, first: bool = False) -> list[ReadPartition]:
     """Read partition by partition, until the answer has as many bytes as it may; the first batch is given in any case."""
     left = _most_bytes(core, call)
     reads: list[ReadPartition] = []
@@ -120,7 +98,7 @@ def _read_all(core: "Core", call: Call, wanted: list[Wanted], now: int, first: b
 
 
 def _read_one(
-    core: "Core", call: Call, wanted: Wanted, limit: int, now: int, at_least_one: bool = True, first: bool = False
+    core: Core, call: Call, wanted: Wanted, limit: int, now: int, at_least_one: bool = True, first: bool = False
 ) -> ReadPartition:
     replica, error = core.find(wanted.topic, wanted.topic_id, wanted.partition, by_id=call.version >= 13)
     if replica is None:
@@ -135,7 +113,7 @@ def _read_one(
     return ReadPartition(wanted, replica, found, piece)
 
 
-def _ask(core: "Core", replica: "Replica", request: FetchRequest, now: int, first: bool) -> FetchResponse:
+def _ask(core: Core, replica: Replica, request: FetchRequest, now: int, first: bool) -> FetchResponse:
     """What `spec` answers. Only the first look at a follower's fetch tells the leader how far the follower is."""
     if request.replica == CONSUMER or not first:
         answered: FetchResponse = core.ask(read_partition, replica, request)
@@ -164,7 +142,7 @@ def _request(call: Call, wanted: Wanted) -> FetchRequest:
 # ---- the answer
 
 
-def answer(core: "Core", call: Call, reads: list[ReadPartition]) -> Respond:
+def answer(core: Core, call: Call, reads: list[ReadPartition]) -> Respond:
     """The answer with all partitions, or in a session with those of which there is news."""
     session_id, told = core.sessions.finish(call, reads)
     by_topic: dict[Any, list[Message]] = {}
@@ -224,12 +202,3 @@ def _refused(call: Call, error: Error) -> Respond:
         for topic in call.message.topics
     ]
     return call.respond(error_code=error.value, responses=responses)
-
-
-def wake(core: "Core", replica: "Replica", now: int) -> Then:
-    """The effect of looking again at the fetches that wait for a partition."""
-
-    def effects() -> list[Effect]:
-        return [effect for waiting in list(replica.waiting) for effect in look_again(core, waiting, replica, now)]
-
-    return Then(effects)

@@ -2,14 +2,15 @@
 
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from impl.broker.calls import Call, Effect
-from impl.broker.group_log import TOPIC, GroupLog
-from impl.broker.topics import create, new_topic_id
+from impl.broker.core import Core
+from impl.requests.group_log import TOPIC, GroupLog
+from impl.requests.topics import create_offsets_topic
 from impl.wire.values import Message
 from spec.coordinator.administration import find_coordinator
-from spec.coordinator.deadlines import next_deadline, on_deadline
+from spec.coordinator.deadlines import next_deadline, on_activation, on_deadline
 from spec.coordinator.effects import AnswerMember, PersistRecords
 from spec.coordinator.group import Group, GroupStep, absent
 from spec.coordinator.joining import handle_join_group
@@ -22,12 +23,8 @@ from spec.messages.groups.heartbeat import HeartbeatRequest
 from spec.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
 from spec.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, single_error
 from spec.messages.groups.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse
-from spec.messages.topics.create_topics import NewTopic
-from spec.step import Reply, Step
+from spec.step import Reply
 from spec.values import Error, Generation, GroupId, MemberId, TopicId
-
-if TYPE_CHECKING:
-    from impl.broker.core import Core
 
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """What FindCoordinator looks for. Kafka: `FindCoordinatorRequest.CoordinatorType`."""
@@ -41,7 +38,7 @@ Shown = Callable[[Any], dict[str, Any]]
 class Groups:
     """The coordinator of this broker's groups."""
 
-    def __init__(self, core: "Core") -> None:
+    def __init__(self, core: Core) -> None:
         self.core = core
         config = core.config
         self.log = GroupLog(core)
@@ -59,21 +56,7 @@ class Groups:
         )
         self._waiting: dict[int, tuple[Call, Shown]] = {}
         self._due: dict[GroupId, int] = {}
-
-    def create_offsets_topic(self, now: int) -> list[Effect]:
-        """Create `__consumer_offsets`. **Kafka:** `AutoTopicCreationManager`, `OffsetConfig`."""
-        topic = NewTopic(
-            TOPIC,
-            new_topic_id(),
-            self.core.config["offsets.topic.num.partitions"],
-            self.core.config["offsets.topic.replication.factor"],
-            configs=(
-                ("cleanup.policy", "compact"),
-                ("compression.type", "producer"),
-                ("segment.bytes", str(self.core.config["offsets.topic.segment.bytes"])),
-            ),
-        )
-        return create(self.core, [topic], False, now)[1]
+        core.topic_deleted.append(self.forget_topic)
 
     # ---- asking `spec`
 
@@ -157,6 +140,10 @@ class Groups:
             return []
         return self.take(on_deadline(self.coordinator, group, now), None, now)
 
+    def load(self, now: int) -> list[Effect]:
+        """Read every partition that this broker leads; the members of each group have their session from now on."""
+        return self._each(lambda group: on_activation(self.coordinator, group, now), now)
+
     def expire_offsets(self, now: int) -> list[Effect]:
         """Forget the offsets of groups that have been empty for too long."""
         return self._each(lambda group: on_offsets_expiry(self.coordinator, group, now), now)
@@ -168,24 +155,22 @@ class Groups:
     def _each(self, event: Callable[[Group], GroupStep], now: int) -> list[Effect]:
         effects: list[Effect] = []
         for group in self.log.all_groups():
-            step = event(group)
-            if step != Step(group):
-                effects += self.take(step, None, now)
+            effects += self.take(event(group), None, now)
         return effects
 
 
 # ---- requests of members
 
 
-def find(core: "Core", call: Call, now: int) -> list[Effect]:
+def find(groups: Groups, call: Call, now: int) -> list[Effect]:
     """Which broker coordinates groups. **Kafka:** `KafkaApis.handleFindCoordinatorRequest`."""
     message = call.message
     many = call.version >= FIRST_WITH_MANY_KEYS
     keys = message.coordinator_keys if many else [message.key]
-    found = [_coordinator(core, key, message.key_type) for key in keys]
+    found = [_coordinator(groups.core, key, message.key_type) for key in keys]
     effects: list[Effect] = []
-    if message.key_type == GROUP_KEY and not core.groups.log.partitions:
-        effects = core.groups.create_offsets_topic(now)
+    if message.key_type == GROUP_KEY and not groups.log.partitions:
+        effects = create_offsets_topic(groups.core, now)
     if many:
         return [call.respond(coordinators=found), *effects]
     fields = dict(found[0].__dict__)
@@ -193,7 +178,7 @@ def find(core: "Core", call: Call, now: int) -> list[Effect]:
     return [call.respond(**fields), *effects]
 
 
-def _coordinator(core: "Core", key: str, key_type: int) -> Message:
+def _coordinator(core: Core, key: str, key_type: int) -> Message:
     error, node = Error.INVALID_REQUEST, -1
     if key_type == TRANSACTION_KEY:
         error = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -209,12 +194,12 @@ def _coordinator(core: "Core", key: str, key_type: int) -> Message:
     return Message(key=key, node_id=node, host=host, port=port, error_code=error.value, error_message=message)
 
 
-def join_group(core: "Core", call: Call, now: int) -> list[Effect]:
+def join_group(groups: Groups, call: Call, now: int) -> list[Effect]:
     """A member joins. **Kafka:** `KafkaApis.handleJoinGroupRequest`."""
     message = call.message
     client_id = call.header.client_id
     request = JoinGroupRequest(
-        core.next_number(),
+        groups.core.next_number(),
         GroupId(message.group_id),
         MemberId(message.member_id),
         message.group_instance_id,
@@ -245,14 +230,14 @@ def join_group(core: "Core", call: Call, now: int) -> list[Effect]:
             ],
         }
 
-    return core.groups.ask(handle_join_group, call, request, shown, now)
+    return groups.ask(handle_join_group, call, request, shown, now)
 
 
-def sync_group(core: "Core", call: Call, now: int) -> list[Effect]:
+def sync_group(groups: Groups, call: Call, now: int) -> list[Effect]:
     """A member asks for its assignment. **Kafka:** `KafkaApis.handleSyncGroupRequest`."""
     message = call.message
     request = SyncGroupRequest(
-        core.next_number(),
+        groups.core.next_number(),
         GroupId(message.group_id),
         Generation(message.generation_id),
         MemberId(message.member_id),
@@ -270,10 +255,10 @@ def sync_group(core: "Core", call: Call, now: int) -> list[Effect]:
             "assignment": answer.assignment,
         }
 
-    return core.groups.ask(handle_sync_group, call, request, shown, now)
+    return groups.ask(handle_sync_group, call, request, shown, now)
 
 
-def heartbeat(core: "Core", call: Call, now: int) -> list[Effect]:
+def heartbeat(groups: Groups, call: Call, now: int) -> list[Effect]:
     """A member is alive. **Kafka:** `KafkaApis.handleHeartbeatRequest`."""
     message = call.message
     request = HeartbeatRequest(
@@ -282,10 +267,10 @@ def heartbeat(core: "Core", call: Call, now: int) -> list[Effect]:
         MemberId(message.member_id),
         message.group_instance_id,
     )
-    return core.groups.ask(handle_heartbeat, call, request, lambda answer: {"error_code": answer.error.value}, now)
+    return groups.ask(handle_heartbeat, call, request, lambda answer: {"error_code": answer.error.value}, now)
 
 
-def leave_group(core: "Core", call: Call, now: int) -> list[Effect]:
+def leave_group(groups: Groups, call: Call, now: int) -> list[Effect]:
     """Members leave. **Kafka:** `KafkaApis.handleLeaveGroupRequest`."""
     message = call.message
     leaving: tuple[MemberIdentity, ...]
@@ -304,4 +289,4 @@ def leave_group(core: "Core", call: Call, now: int) -> list[Effect]:
         ]
         return {"error_code": answer.error.value, "members": members}
 
-    return core.groups.ask(handle_leave_group, call, request, shown, now)
+    return groups.ask(handle_leave_group, call, request, shown, now)

@@ -1,19 +1,18 @@
 """What clients ask about the broker and the cluster: versions, metadata, log directories."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from impl.broker.calls import Call, Effect
+from impl.broker.core import Core
 from impl.broker.replica import Place
 from impl.metadata.image import Topic
+from impl.requests.topics import create_missing
 from impl.wire.apis import APIS
 from impl.wire.schema import NO_UUID
 from impl.wire.values import Message
 from spec.controller.topics.names import wrong_with_name
 from spec.metadata import PartitionRegistration
 from spec.values import NO_LEADER, Error
-
-if TYPE_CHECKING:
-    from impl.broker.core import Core
 
 NO_OPERATIONS = -(2**31)
 """The client has not asked which operations are allowed. Kafka: `MetadataResponse.AUTHORIZED_OPERATIONS_OMITTED`."""
@@ -25,7 +24,7 @@ Kafka: `AclEntry.supportedOperations`.
 """
 
 
-def api_versions(core: "Core", call: Call, now: int) -> list[Effect]:
+def api_versions(core: Core, call: Call, now: int) -> list[Effect]:
     """Which requests are answered, in which versions. **Kafka:** `KafkaApis.handleApiVersionsRequest`."""
     offered = [
         Message(api_key=api.key, min_version=api.offered.first, max_version=api.offered.last) for api in APIS.values()
@@ -40,7 +39,7 @@ def unsupported_api_versions(call: Call) -> list[Effect]:
     return [call.respond(error_code=Error.UNSUPPORTED_VERSION.value, api_keys=listed)]
 
 
-def metadata(core: "Core", call: Call, now: int) -> list[Effect]:
+def metadata(core: Core, call: Call, now: int) -> list[Effect]:
     """Brokers, topics and partitions; a topic that is not there may be created.
 
     **Kafka:** `KafkaApis.handleTopicMetadataRequest`.
@@ -64,7 +63,7 @@ def metadata(core: "Core", call: Call, now: int) -> list[Effect]:
                 missing += [one.name] if error == Error.UNKNOWN_TOPIC_OR_PARTITION else []
                 named.append(_missing(error, one.name))
         if missing and request.allow_auto_topic_creation and core.config["auto.create.topics.enable"]:
-            effects = core.create_missing_topics(missing, now)
+            effects = create_missing(core, missing, now)
     fields: dict[str, Any] = {
         "brokers": brokers(core),
         "cluster_id": core.cluster_id,
@@ -76,7 +75,7 @@ def metadata(core: "Core", call: Call, now: int) -> list[Effect]:
     return [call.respond(**fields), *effects]
 
 
-def brokers(core: "Core") -> list[Message]:
+def brokers(core: Core) -> list[Message]:
     """The brokers that are alive, with their addresses."""
     endpoints = core.cluster.image.endpoints
     return [
@@ -99,7 +98,7 @@ def _missing(error: Error, name: str | None, topic_id: bytes = NO_UUID) -> Messa
     return Message(error_code=error.value, name=name, topic_id=topic_id, partitions=[])
 
 
-def _topic(core: "Core", topic: Topic, call: Call) -> Message:
+def _topic(core: Core, topic: Topic, call: Call) -> Message:
     registrations = core.cluster.registrations()
     message = Message(
         error_code=0,
@@ -116,7 +115,7 @@ def _topic(core: "Core", topic: Topic, call: Call) -> Message:
     return message
 
 
-def _partition(core: "Core", place: Place, registration: PartitionRegistration) -> Message:
+def _partition(core: Core, place: Place, registration: PartitionRegistration) -> Message:
     alive = set(core.cluster.image.endpoints)
     leader = registration.leader
     error = Error.NONE if leader != NO_LEADER else Error.LEADER_NOT_AVAILABLE
@@ -131,7 +130,7 @@ def _partition(core: "Core", place: Place, registration: PartitionRegistration) 
     )
 
 
-def describe_topic_partitions(core: "Core", call: Call, now: int) -> list[Effect]:
+def describe_topic_partitions(core: Core, call: Call, now: int) -> list[Effect]:
     """Topics with their partitions, page by page (KIP-966). **Kafka:** `DescribeTopicPartitionsRequestHandler`."""
     request = call.message
     names = sorted({topic.name for topic in request.topics} or core.cluster.image.topics)
@@ -170,14 +169,14 @@ def describe_topic_partitions(core: "Core", call: Call, now: int) -> list[Effect
     return [call.respond(topics=topics, next_cursor=cursor)]
 
 
-def _described(core: "Core", place: Place, registration: PartitionRegistration) -> Message:
+def _described(core: Core, place: Place, registration: PartitionRegistration) -> Message:
     message = _partition(core, place, registration)
     message.__dict__["eligible_leader_replicas"] = sorted(registration.elr) or None
     message.__dict__["last_known_elr"] = sorted(registration.last_known_elr) or None
     return message
 
 
-def describe_cluster(core: "Core", call: Call, now: int) -> list[Effect]:
+def describe_cluster(core: Core, call: Call, now: int) -> list[Effect]:
     """The brokers and the controller. **Kafka:** `AuthHelper.computeDescribeClusterResponse`."""
     request = call.message
     if call.version >= 1 and request.endpoint_type != 1:
@@ -197,7 +196,7 @@ def describe_cluster(core: "Core", call: Call, now: int) -> list[Effect]:
     ]
 
 
-def describe_log_dirs(core: "Core", call: Call, now: int) -> list[Effect]:
+def describe_log_dirs(core: Core, call: Call, now: int) -> list[Effect]:
     """How large the partitions are on disk. **Kafka:** `ReplicaManager.describeLogDirs`."""
     wanted = call.message.topics
     if wanted is None:

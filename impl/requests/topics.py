@@ -2,13 +2,14 @@
 
 import random
 import uuid
-from typing import TYPE_CHECKING
 
 from impl.broker.calls import Call, Effect
+from impl.broker.core import Core
 from impl.wire.schema import NO_UUID
 from impl.wire.values import Message
 from spec.controller.topics.creation import handle_create_partitions, handle_create_topics
 from spec.controller.topics.deletion import handle_delete_topics
+from spec.controller.topics.names import CONSUMER_OFFSETS
 from spec.controller.topics.topic_configs import TOPIC_CONFIGS
 from spec.messages.topics.create_partitions import CreatePartitionsRequest, MorePartitions
 from spec.messages.topics.create_topics import (
@@ -20,9 +21,6 @@ from spec.messages.topics.create_topics import (
 )
 from spec.messages.topics.delete_topics import DeletedTopic, DeleteTopicsRequest, TopicName
 from spec.values import BrokerId, Error, TopicId
-
-if TYPE_CHECKING:
-    from impl.broker.core import Core
 
 DEFAULT_SOURCE, TOPIC_SOURCE = 5, 1
 """Kafka: `DescribeConfigsResponse.ConfigSource`."""
@@ -42,14 +40,37 @@ def _seed() -> int:
     return random.getrandbits(48)
 
 
-def create(core: "Core", topics: list[NewTopic], validate_only: bool, now: int) -> tuple[CreateTopicsResponse, list[Effect]]:
+def create(core: Core, topics: list[NewTopic], validate_only: bool, now: int) -> tuple[CreateTopicsResponse, list[Effect]]:
     """Have topics created: the answer, and the effects that must come before it."""
     request = CreateTopicsRequest(tuple(topics), validate_only, _seed())
     answer, records = core.cluster.decide_topics(handle_create_topics, core.topic_settings, request, now)
     return answer, core.change_metadata(records)
 
 
-def create_topics(core: "Core", call: Call, now: int) -> list[Effect]:
+def create_offsets_topic(core: Core, now: int) -> list[Effect]:
+    """Create `__consumer_offsets`. **Kafka:** `AutoTopicCreationManager`, `OffsetConfig`."""
+    topic = NewTopic(
+        CONSUMER_OFFSETS,
+        new_topic_id(),
+        core.config["offsets.topic.num.partitions"],
+        core.config["offsets.topic.replication.factor"],
+        configs=(
+            ("cleanup.policy", "compact"),
+            ("compression.type", "producer"),
+            ("segment.bytes", str(core.config["offsets.topic.segment.bytes"])),
+        ),
+    )
+    return create(core, [topic], False, now)[1]
+
+
+def create_missing(core: Core, names: list[str], now: int) -> list[Effect]:
+    """Create topics that a client has asked for, with the broker's defaults. **Kafka:** `AutoTopicCreationManager`."""
+    effects = create_offsets_topic(core, now) if CONSUMER_OFFSETS in names else []
+    others = [NewTopic(name, new_topic_id()) for name in names if name != CONSUMER_OFFSETS]
+    return [*effects, *create(core, others, False, now)[1]] if others else effects
+
+
+def create_topics(core: Core, call: Call, now: int) -> list[Effect]:
     """Create topics. **Kafka:** `ControllerApis.handleCreateTopics`."""
     request = call.message
     topics = [
@@ -69,7 +90,7 @@ def create_topics(core: "Core", call: Call, now: int) -> list[Effect]:
     return [*effects, call.respond(topics=results)]
 
 
-def _created(core: "Core", result: CreatedTopic, given: dict[str, str | None], validate_only: bool) -> Message:
+def _created(core: Core, result: CreatedTopic, given: dict[str, str | None], validate_only: bool) -> Message:
     if result.error != Error.NONE:
         return Message(name=result.name, error_code=result.error.value, error_message=result.message, configs=None)
     defaults = core.default_topic_settings()
@@ -94,7 +115,7 @@ def _created(core: "Core", result: CreatedTopic, given: dict[str, str | None], v
     )
 
 
-def create_partitions(core: "Core", call: Call, now: int) -> list[Effect]:
+def create_partitions(core: Core, call: Call, now: int) -> list[Effect]:
     """Give topics more partitions. **Kafka:** `ControllerApis.handleCreatePartitions`."""
     wanted = tuple(
         MorePartitions(
@@ -110,7 +131,7 @@ def create_partitions(core: "Core", call: Call, now: int) -> list[Effect]:
     return [*core.change_metadata(records), call.respond(results=results)]
 
 
-def delete_topics(core: "Core", call: Call, now: int) -> list[Effect]:
+def delete_topics(core: Core, call: Call, now: int) -> list[Effect]:
     """Delete topics. **Kafka:** `ControllerApis.handleDeleteTopics`."""
     if call.version < 6:
         topics = [TopicName(name) for name in call.message.topic_names]
@@ -123,7 +144,15 @@ def delete_topics(core: "Core", call: Call, now: int) -> list[Effect]:
     answer, records = core.cluster.decide_topics(handle_delete_topics, core.topic_settings, request, now)
     gone = [one.name for one in answer.topics if one.error == Error.NONE]
     effects = core.change_metadata(records)
-    return [*effects, *core.forget_offsets_of(gone, now), call.respond(responses=list(map(_deleted, answer.topics)))]
+    forgotten = [effect for name in gone for effect in _tell_deleted(core, name, now)]
+    return [*effects, *forgotten, call.respond(responses=list(map(_deleted, answer.topics)))]
+
+
+def _tell_deleted(core: Core, name: str | None, now: int) -> list[Effect]:
+    topic = core.cluster.image.topics.get(name or "")
+    if topic is None:
+        return []
+    return [effect for told in core.topic_deleted for effect in told(topic.name, TopicId(topic.topic_id), now)]
 
 
 def _deleted(result: DeletedTopic) -> Message:
