@@ -28,6 +28,7 @@ BOXES = {
     "spec.broker": Box(110, "broker"),
     "spec.controller.rules": Box(290, "controller/rules"),
     "spec.controller": Box(290, "controller"),
+    "spec.coordinator": Box(440, "coordinator"),
     "spec.zookeeper": Box(150, "zookeeper"),
     "spec.releases": Box(300, "releases"),
     "spec.published": Box(440, "published"),

@@ -46,7 +46,7 @@ def encode(record: GroupRecord) -> tuple[bytes, bytes | None]:
             return _group_key(record.group_id), None
         case OffsetCommitRecord():
             return _offset_key(record), _offset_value(record)
-        case OffsetTombstone():
+        case _:
             return _offset_key(record), None
 
 

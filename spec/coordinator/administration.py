@@ -2,9 +2,9 @@
 
 from spec.coordinator.effects import PersistRecords
 from spec.coordinator.group import Group, GroupState, GroupStep, Member, absent, exists, metadata_for
-from spec.coordinator.hashing import partition_for
 from spec.coordinator.protocol import Coordinator
 from spec.coordinator.records import GroupRecord, GroupTombstone, OffsetTombstone
+from spec.coordinator.rules.hashing import partition_for
 from spec.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from spec.messages.groups.describe_groups import DescribedMember, DescribeGroupsRequest, DescribeGroupsResponse
 from spec.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse

@@ -5,9 +5,9 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from spec.coordinator.effects import GroupEffect
-from spec.coordinator.hashing import in_java_order
 from spec.coordinator.records import OffsetCommitRecord
-from spec.coordinator.subscription import subscribed_topics
+from spec.coordinator.rules.hashing import in_java_order
+from spec.coordinator.rules.subscription import subscribed_topics
 from spec.messages.groups.join_group import GroupProtocol
 from spec.step import Step
 from spec.values import Error, Generation, GroupId, MemberId, ProducerId
@@ -169,10 +169,11 @@ def with_member(group: Group, changed: Member) -> Group:
 
 def touched(group: Group, member_id: MemberId, now: int) -> Group:
     """The group after a sign of life of a member. **Kafka:** `rescheduleClassicGroupMemberHeartbeat`."""
-    member = member_of(group, member_id)
-    if member is None:
-        return group
-    return with_member(group, member._replace(session_deadline_ms=now + member.session_timeout_ms))
+    members = (
+        member._replace(session_deadline_ms=now + member.session_timeout_ms) if member.member_id == member_id else member
+        for member in group.members
+    )
+    return group._replace(members=tuple(members))
 
 
 def without(group: Group, gone: frozenset[MemberId]) -> Group:
@@ -211,12 +212,15 @@ def metadata_for(member: Member, protocol_name: str | None) -> bytes:
 def supports(group: Group, protocol_type: str, protocols: tuple[GroupProtocol, ...]) -> bool:
     """Whether a member with these protocols can be in the group: one of them is every member's.
 
+    A group whose members have all left while they joined keeps its type until the joining ends.
+
     **Kafka:** `ClassicGroup.supportsProtocols`.
     """
     if group.state == GroupState.EMPTY:
         return protocol_type != "" and len(protocols) > 0
     common = _common_protocols(group)
-    return group.protocol_type == protocol_type and any(offered.name in common for offered in protocols)
+    legal = any(not group.members or offered.name in common for offered in protocols)
+    return group.protocol_type == protocol_type and legal
 
 
 def select_protocol(group: Group) -> str | None:

@@ -41,7 +41,8 @@ def handle_join_group(coordinator: Coordinator, group: Group, request: JoinGroup
 
     Errors, the first that applies: `INVALID_GROUP_ID`, `INVALID_SESSION_TIMEOUT`, `UNKNOWN_MEMBER_ID` (an id in a group that
     does not exist), `GROUP_MAX_SIZE_REACHED`, `INCONSISTENT_GROUP_PROTOCOL`; for a new dynamic member `MEMBER_ID_REQUIRED`;
-    for one that has an id those of `check_member`. A group that is created here is stored, also when the answer is an error.
+    for one that has an id those of `check_member`; `UNKNOWN_SERVER_ERROR` (an id that was given to a dynamic member, with an
+    instance id). A group that is created here is stored, also when the answer is an error.
 
     **Kafka:** `GroupCoordinatorService.joinGroup`, `GroupMetadataManager.classicGroupJoinToClassicGroup`.
     """
@@ -69,6 +70,8 @@ def _join(coordinator: Coordinator, group: Group, request: JoinGroupRequest, now
     if request.member_id == NO_MEMBER_ID:
         return _join_as_new(coordinator, group, request, now)
     if is_pending(group, request.member_id):
+        if request.instance_id is not None:
+            return _refuse(group, request, Error.UNKNOWN_SERVER_ERROR, NO_MEMBER_ID)
         return _add_member(coordinator, group, request, request.member_id, now)
     error = check_member(group, request.member_id, request.instance_id)
     member = member_of(group, request.member_id)

@@ -45,7 +45,7 @@ def replay(group: Group, record: GroupRecord, producer_id: ProducerId = NO_PRODU
             pending = PendingOffset(producer_id, record)
             others = (one for one in living.pending_offsets if not _same_pending(one, pending))
             return living._replace(pending_offsets=(*others, pending))
-        case OffsetTombstone():
+        case _:
             return group._replace(
                 offsets=tuple(one for one in group.offsets if not _same(one, record)),
                 pending_offsets=tuple(one for one in group.pending_offsets if not _same(one.commit, record)),

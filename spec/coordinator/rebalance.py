@@ -6,7 +6,7 @@ last member has left.
 
 from collections.abc import Callable
 
-from spec.coordinator.effects import AnswerMember, PersistRecords
+from spec.coordinator.effects import AnswerMember, GroupEffect, PersistRecords
 from spec.coordinator.group import (
     MAY_REBALANCE,
     Group,
@@ -24,7 +24,7 @@ from spec.coordinator.group import (
     without,
 )
 from spec.coordinator.protocol import Coordinator
-from spec.coordinator.records import GroupMetadataRecord, MemberRecord
+from spec.coordinator.records import GroupMetadataRecord, GroupRecord, MemberRecord
 from spec.messages.groups.join_group import JoinedMember, JoinGroupResponse
 from spec.messages.groups.sync_group import SyncGroupResponse
 from spec.step import Step
@@ -32,12 +32,19 @@ from spec.values import NO_MEMBER_ID, Error, Generation, MemberId
 
 
 def then(before: GroupStep, following: Callable[[Group], GroupStep]) -> GroupStep:
-    """One step, and a second from where it ends. What the second stores, if it does, is stored before all answers."""
+    """One step, and a second from where it ends. What the two store is stored before all answers."""
     after = following(before.state)
-    match after.effects:
-        case (PersistRecords() as stored, *later):
-            return Step(after.state, (stored, *before.effects, *later))
-    return Step(after.state, (*before.effects, *after.effects))
+    effects = (*before.effects, *after.effects)
+    records = tuple(record for effect in effects for record in _stored_by(effect))
+    others = tuple(effect for effect in effects if not _stored_by(effect))
+    return Step(after.state, (PersistRecords(records), *others) if records else others)
+
+
+def _stored_by(effect: GroupEffect) -> tuple[GroupRecord, ...]:
+    match effect:
+        case PersistRecords(records):
+            return records
+    return ()
 
 
 # ---- answers

@@ -97,5 +97,5 @@ def refuse(request: GroupRequest, error: Error) -> AnswerMember | Reply[GroupAns
             return Reply(DescribeGroupsResponse(error, group_id))
         case ListGroupsRequest():
             return Reply(ListGroupsResponse(error))
-        case DeleteGroupsRequest(group_id=group_id):
-            return Reply(DeleteGroupsResponse(error, group_id))
+        case _:
+            return Reply(DeleteGroupsResponse(error, request.group_id))

@@ -39,7 +39,9 @@ from spec.values import (
 )
 from tests.spec.broker_values import BROKER_VALUES
 from tests.spec.controller_values import CONTROLLER_VALUES
+from tests.spec.coordinator_values import COORDINATOR_VALUES
 from tests.spec.published.test_versions import VERSIONS
+from tests.spec.topic_values import TOPIC_VALUES
 
 FOLDER = Path(spec.__path__[0])
 FILES = sorted(FOLDER.rglob("*.py"))
@@ -198,6 +200,8 @@ LEADER = LeaderIsr(ROLE.isr, PartitionEpoch(0), frozenset(), NO_PARTITION_EPOCH)
 VALUES: tuple[Any, ...] = (
     *BROKER_VALUES,
     *CONTROLLER_VALUES,
+    *COORDINATOR_VALUES,
+    *TOPIC_VALUES,
     ASYNC_ISR,
     EMPTY_LOG,
     OffsetForLeaderEpochResponse(Error.NONE, UNDEFINED_EPOCH_END),

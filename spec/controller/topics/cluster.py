@@ -166,8 +166,8 @@ def replay(image: TopicsImage, record: TopicsRecord) -> TopicsImage:
             others = [setting for setting in image.settings if setting[:2] != (resource, name)]
             changed = others if value is None else [*others, (resource, name, value)]
             return image._replace(settings=tuple(sorted(changed, key=lambda setting: setting[1])))
-        case ProducerIdsRecord(following=following):
-            return image._replace(following_producer_id=following)
+        case _:
+            return image._replace(following_producer_id=record.following)
 
 
 def _grown(topic: Topic, topic_id: TopicId, index: int, registration: PartitionRegistration) -> Topic:

@@ -6,7 +6,7 @@ from spec.controller.topics.cluster import Cluster, ConfigRecord, Decision
 from spec.controller.topics.config_types import items_of, number_of, wrong_with_value
 from spec.controller.topics.names import wrong_with_name
 from spec.controller.topics.settings import TopicSettings
-from spec.controller.topics.topic_configs import topic_config
+from spec.controller.topics.topic_configs import topic_config, topic_config_behind
 from spec.messages.topics.alter_configs import (
     AlterConfig,
     AlterConfigsRequest,
@@ -117,7 +117,7 @@ def _changes(
     settings: TopicSettings, cluster: Cluster, resource: ConfigResource, configs: tuple[AlterConfig, ...]
 ) -> Changes:
     """**Kafka:** `incrementalAlterConfigResource`, `validateAlterConfig`."""
-    refusal = _refusal_of_resource(cluster, resource)
+    refusal = _refusal_of_name(resource)
     if refusal is not None:
         return (), refusal
     current = dict(cluster.configs(resource))
@@ -140,27 +140,31 @@ def _changes(
         wrong = wrong_with_topic_configs(settings, tuple(after.items()))
         if wrong is not None:
             return (), (Error.INVALID_CONFIG, wrong)
-    return tuple(records), None
+    missing = _missing(cluster, resource)
+    return (() if missing else tuple(records)), missing
 
 
-def _refusal_of_resource(cluster: Cluster, resource: ConfigResource) -> Refusal | None:
-    """**Kafka:** `ControllerConfigurationValidator.validate`, `QuorumController.ConfigResourceExistenceChecker`."""
+def _refusal_of_name(resource: ConfigResource) -> Refusal | None:
+    """**Kafka:** `ControllerConfigurationValidator.validate`."""
     name = resource.name
     if resource.kind == ResourceType.TOPIC:
         if not name:
             return Error.INVALID_REQUEST, "the name of a topic is missing"
         wrong = wrong_with_name(name)
-        if wrong is not None:
-            return Error.INVALID_TOPIC_EXCEPTION, wrong
-        missing = cluster.topic(name) is None
-        return (Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}") if missing else None
+        return None if wrong is None else (Error.INVALID_TOPIC_EXCEPTION, wrong)
     if resource.kind == ResourceType.BROKER:
-        if name and not (name.isascii() and name.isdigit()):
-            return Error.INVALID_REQUEST, f"a broker's id is a number from 0 on, not '{name}'"
-        registered = {str(one.broker) for one in cluster.brokers()}
-        strange = name != "" and str(int(name)) not in registered
-        return (Error.BROKER_ID_NOT_REGISTERED, f"broker {name} is not registered") if strange else None
+        legal = not name or (name.isascii() and name.isdigit())
+        return None if legal else (Error.INVALID_REQUEST, f"a broker's id is a number from 0 on, not '{name}'")
     return Error.INVALID_REQUEST, f"{resource.kind.name} has no settings that can be changed here"
+
+
+def _missing(cluster: Cluster, resource: ConfigResource) -> Refusal | None:
+    """**Kafka:** `QuorumController.ConfigResourceExistenceChecker`, which is asked last."""
+    name = resource.name
+    if resource.kind == ResourceType.TOPIC:
+        return None if cluster.topic(name) is not None else (Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+    known = not name or int(name) in {one.broker for one in cluster.brokers()}
+    return None if known else (Error.BROKER_ID_NOT_REGISTERED, f"broker {name} is not registered")
 
 
 def _value_after(resource: ConfigResource, change: AlterConfig, current: str | None) -> tuple[str | None, str | None]:
@@ -170,7 +174,7 @@ def _value_after(resource: ConfigResource, change: AlterConfig, current: str | N
     """
     if change.operation in (AlterOperation.SET, AlterOperation.DELETE):
         return change.value if change.operation == AlterOperation.SET else None, None
-    key = topic_config(change.name) if resource.kind == ResourceType.TOPIC else None
+    key = topic_config(change.name) if resource.kind == ResourceType.TOPIC else topic_config_behind(change.name)
     if key is None or key.config_type != ConfigType.LIST:
         return None, f"{change.name} is no list"
     before = [item for item in (key.default if current is None else current).split(",") if item]

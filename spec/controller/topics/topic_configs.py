@@ -108,3 +108,8 @@ TOPIC_CONFIGS = (
 def topic_config(name: str) -> ConfigKey | None:
     """The setting of this name, `None` if topics have none such."""
     return next((key for key in TOPIC_CONFIGS if key.name == name), None)
+
+
+def topic_config_behind(name: str) -> ConfigKey | None:
+    """The topic's setting that a broker's setting of this name stands behind, `None` if there is none."""
+    return next((key for key in TOPIC_CONFIGS if name in key.synonyms), None)

@@ -1,0 +1,206 @@
+"""SyncGroup, Heartbeat and LeaveGroup. Facts from Apache Kafka's `GroupMetadataManagerTest`."""
+
+from typing import Any
+
+import pytest
+
+from spec.coordinator.group import GroupState
+from spec.coordinator.members import handle_heartbeat, handle_leave_group
+from spec.coordinator.records import GroupMetadataRecord
+from spec.messages.groups.heartbeat import HeartbeatRequest
+from spec.messages.groups.leave_group import LeaveGroupRequest, MemberIdentity, single_error
+from spec.values import NO_MEMBER_ID, Error, GroupId, MemberId
+from tests.spec.coordinator_driver import DELAY_MS, SESSION_MS, Driver
+
+
+def awaiting_assignment(members: int = 2) -> Driver:
+    """A group whose members have joined a generation, and none has asked for its assignment."""
+    driver = Driver()
+    for _ in range(members):
+        driver.join()
+    driver.pass_time(DELAY_MS * 2)
+    assert driver.state == GroupState.COMPLETING_REBALANCE
+    return driver
+
+
+# ---- SyncGroup
+
+
+def test_a_follower_waits_for_the_leader() -> None:
+    driver = awaiting_assignment()
+    follower = driver.sync("m2")
+    assert follower not in driver.answers
+    leader = driver.sync("m1", {"m1": b"one", "m2": b"two"})
+    assert driver.synced(leader).assignment == b"one"
+    assert driver.synced(follower).assignment == b"two"
+    assert (driver.synced(leader).protocol_type, driver.synced(leader).protocol_name) == ("consumer", "range")
+    assert driver.state == GroupState.STABLE
+
+
+def test_an_assignment_is_stored() -> None:
+    driver = awaiting_assignment()
+    driver.sync("m1", {"m1": b"one", "m2": b"two"})
+    record = driver.log[-1]
+    assert isinstance(record, GroupMetadataRecord)
+    assert (record.generation, record.leader, record.protocol_name) == (1, "m1", "range")
+    assert [member.assignment for member in record.members] == [b"one", b"two"]
+    assert record.state_since_ms == DELAY_MS * 2
+
+
+def test_a_member_that_the_leader_forgot_gets_nothing() -> None:
+    driver = awaiting_assignment()
+    driver.sync("m1", {"stranger": b"?"})
+    assert driver.synced(driver.sync("m2")).assignment == b""
+
+
+def test_a_follower_of_a_stable_group_gets_its_assignment_at_once() -> None:
+    driver = awaiting_assignment()
+    driver.sync("m1", {"m2": b"two"})
+    assert driver.group.sync_deadline_ms is not None
+    assert driver.synced(driver.sync("m2")).assignment == b"two"
+    assert driver.group.sync_deadline_ms is None
+
+
+@pytest.mark.parametrize(
+    ("member", "changes", "error"),
+    [
+        ("m1", {"group_id": GroupId("")}, Error.INVALID_GROUP_ID),
+        ("stranger", {}, Error.UNKNOWN_MEMBER_ID),
+        ("m1", {"instance_id": "a"}, Error.UNKNOWN_MEMBER_ID),
+        ("m1", {"generation": 2}, Error.ILLEGAL_GENERATION),
+        ("m1", {"protocol_type": "connect"}, Error.INCONSISTENT_GROUP_PROTOCOL),
+        ("m1", {"protocol_name": "sticky"}, Error.INCONSISTENT_GROUP_PROTOCOL),
+        ("m1", {"protocol_type": "consumer", "protocol_name": "range"}, Error.NONE),
+    ],
+)
+def test_who_may_ask_for_an_assignment(member: str, changes: dict[str, Any], error: Error) -> None:
+    driver = awaiting_assignment()
+    assert driver.synced(driver.sync(member, **changes)).error == error
+
+
+def test_there_is_no_assignment_without_a_group_or_during_a_rebalance() -> None:
+    driver = Driver()
+    assert driver.synced(driver.sync("m1")).error == Error.UNKNOWN_MEMBER_ID
+    driver = awaiting_assignment()
+    driver.join()
+    assert driver.synced(driver.sync("m1")).error == Error.REBALANCE_IN_PROGRESS
+
+
+# ---- Heartbeat
+
+
+def test_a_heartbeat_keeps_a_member() -> None:
+    driver = Driver()
+    (member,) = driver.stable()
+    for _ in range(5):
+        driver.pass_time(SESSION_MS - 1)
+        assert driver.heartbeat(member) == Error.NONE
+    driver.pass_time(SESSION_MS)
+    assert driver.group.members == ()
+
+
+def test_who_may_send_a_heartbeat() -> None:
+    driver = Driver()
+    assert driver.heartbeat("m1") == Error.UNKNOWN_MEMBER_ID
+    (member,) = driver.stable("a")
+    assert driver.heartbeat("stranger") == Error.UNKNOWN_MEMBER_ID
+    assert driver.heartbeat(member, generation=0) == Error.ILLEGAL_GENERATION
+    assert driver.heartbeat("stranger", instance_id="a") == Error.FENCED_INSTANCE_ID
+    assert driver.heartbeat(member, instance_id="b") == Error.UNKNOWN_MEMBER_ID
+    assert driver.heartbeat(member) == Error.NONE
+
+
+def test_a_heartbeat_needs_a_group() -> None:
+    driver = Driver()
+    request = HeartbeatRequest(GroupId(""), driver.group.generation, MemberId("m1"))
+    reply = driver.carry_out(handle_heartbeat(driver.coordinator, driver.group, request, 0))
+    assert reply.error == Error.INVALID_GROUP_ID
+
+
+def test_a_heartbeat_while_the_assignment_is_awaited_succeeds() -> None:
+    driver = awaiting_assignment()
+    assert driver.heartbeat("m2") == Error.NONE
+
+
+# ---- LeaveGroup
+
+
+def test_the_last_member_leaves_an_empty_group_with_a_new_generation() -> None:
+    driver = Driver()
+    (member,) = driver.stable()
+    assert single_error(driver.leave(member)) == Error.NONE
+    assert (driver.state, driver.group.generation, driver.group.leader) == (GroupState.EMPTY, 2, None)
+    record = driver.log[-1]
+    assert isinstance(record, GroupMetadataRecord)
+    assert (record.generation, record.members, record.protocol_type, record.protocol_name) == (2, (), "consumer", None)
+
+
+def test_when_one_leaves_the_others_rebalance() -> None:
+    driver = Driver()
+    leader, follower = driver.stable(None, None)
+    driver.leave(leader)
+    assert (driver.state, driver.group.leader) == (GroupState.PREPARING_REBALANCE, follower)
+    assert driver.joined(driver.join(follower)).leader == follower
+
+
+def test_strangers_do_not_leave() -> None:
+    driver = Driver()
+    assert [member.error for member in driver.leave("m1", "m2").members] == [Error.UNKNOWN_MEMBER_ID] * 2
+    driver.stable()
+    assert single_error(driver.leave("stranger")) == Error.UNKNOWN_MEMBER_ID
+    assert driver.state == GroupState.STABLE
+
+
+def test_leaving_needs_a_group() -> None:
+    driver = Driver()
+    request = LeaveGroupRequest(GroupId(""), (MemberIdentity(MemberId("m1")),))
+    reply = driver.carry_out(handle_leave_group(driver.coordinator, driver.group, request, 0))
+    assert single_error(reply) == Error.INVALID_GROUP_ID
+
+
+def test_static_members_leave_by_their_instance_ids() -> None:
+    driver = Driver()
+    driver.stable("a", "b", "c")
+    answer = driver.leave(
+        MemberIdentity(NO_MEMBER_ID, "a"),
+        MemberIdentity(NO_MEMBER_ID, "stranger"),
+        MemberIdentity(NO_MEMBER_ID),
+        MemberIdentity(MemberId("stranger"), "b"),
+        MemberIdentity(driver.group.members[2].member_id, "c"),
+    )
+    assert [member.error for member in answer.members] == [
+        Error.NONE,
+        Error.UNKNOWN_MEMBER_ID,
+        Error.UNKNOWN_MEMBER_ID,
+        Error.FENCED_INSTANCE_ID,
+        Error.NONE,
+    ]
+    assert [member.instance_id for member in driver.group.members] == ["b"]
+    assert single_error(answer) == Error.UNKNOWN_MEMBER_ID
+
+
+def test_a_pending_member_leaves() -> None:
+    driver = Driver()
+    driver.join(requires_member_id=True)
+    assert single_error(driver.leave("m1")) == Error.NONE
+    assert driver.group.pending == ()
+
+
+def test_a_rebalance_goes_on_without_the_pending_member_that_left() -> None:
+    driver = Driver()
+    (member,) = driver.stable()
+    driver.join(requires_member_id=True)
+    number = driver.join(member)
+    assert number not in driver.answers
+    driver.leave("m2")
+    assert driver.joined(number).generation == 2
+
+
+def test_what_a_leaving_member_waits_for_is_answered() -> None:
+    driver = awaiting_assignment()
+    waiting = driver.sync("m2")
+    driver.leave("m2")
+    assert driver.synced(waiting).error == Error.UNKNOWN_MEMBER_ID
+    joining = driver.join()
+    driver.leave("m3")
+    assert driver.joined(joining).error == Error.UNKNOWN_MEMBER_ID
