@@ -11,9 +11,9 @@ from impl.records.record import new_batch, records_of
 from impl.wire.values import Message
 from spec.broker.partition import leads
 from spec.coordinator.group import Group, absent, exists
-from spec.coordinator.hashing import partition_for
 from spec.coordinator.loading import load
 from spec.coordinator.records import GroupRecord
+from spec.coordinator.rules.hashing import partition_for
 from spec.values import Error, GroupId
 
 TOPIC = "__consumer_offsets"
