@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from impl.storage import FileSlice
+from spec.broker.clients.versions import check_frame_size
 
 LOG = logging.getLogger("kspec.network")
 
@@ -164,7 +165,7 @@ class Connection:
         self._scratch = b""
         while end - position >= 4 and not self.closed:
             size = int.from_bytes(view[position : position + 4], "big", signed=True)
-            if not 0 < size <= self._owner.largest_frame:
+            if not check_frame_size(size, self._owner.largest_frame):
                 LOG.warning("closing %s:%d: a frame of %d bytes", self.host, self.port, size)
                 self.close()
                 return
