@@ -28,6 +28,14 @@ COMMANDS = {
     "broker": "broker.serve",
     "replay": "broker.serve",
     "dump-log": "broker.dump_log",
+    "topics": "broker.topics",
+    "configs": "broker.topics",
+    "get-offsets": "broker.topics",
+    "delete-records": "broker.topics",
+    "console-producer": "broker.console",
+    "console-consumer": "broker.console",
+    "producer-perf-test": "broker.console",
+    "consumer-perf-test": "broker.console",
 }
 """The module of each command in this folder. It is imported when the command is used, so that a broker starts at once."""
 

@@ -10,3 +10,9 @@ class StoppedError(click.ClickException):
     """The work did not finish."""
 
     exit_code = STOPPED
+
+
+class RefusedError(StoppedError):
+    """A broker has refused, or does not answer."""
+
+    exit_code = VIOLATED
