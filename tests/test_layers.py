@@ -118,6 +118,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "impl.storage": ("spec.*", "impl.records"),
     "impl.coordinator": ("spec.*",),
     "impl.dump": ("spec.*", "impl.records", "impl.storage"),
+    "impl.trace": ("spec.*",),
     "impl.config": (),
     "impl.metadata": ("spec.*", "impl.wire", "impl.records", "impl.storage"),
     "impl.broker": ("spec.*", "impl.wire", "impl.records", "impl.storage", "impl.config", "impl.metadata"),

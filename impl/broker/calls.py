@@ -105,3 +105,6 @@ class Then:
 
 
 Effect: TypeAlias = Store | StoreTogether | Respond | NoResponse | Drop | AppendMetadata | Then
+
+Note: TypeAlias = Callable[[Any, Any, Any, tuple[Any, ...], Any], None]
+"""Told of each step: the handler, who handles, the state that it read, what it was given, what came of it."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from impl.broker.calls import Note
 from impl.broker.replica import Place
 from impl.broker.topics_view import TopicsView, as_logged
 from impl.metadata.image import ClusterImage, Topic
@@ -34,6 +35,7 @@ class Cluster:
         self.image = ClusterImage()
         self.endpoint = Message(name="PLAINTEXT", host="", port=0, security_protocol=0)
         self.rack: str | None = None
+        self.note: Note | None = None
         self.view = TopicsView(self.image)
         for record in records:
             self.image.replay(record)
@@ -74,7 +76,10 @@ class Cluster:
 
         The new state counts at once for the next decision; the image follows when the records are stored.
         """
-        step = handler(self.controller, self.state, request, now)
+        before = self.state
+        step = handler(self.controller, before, request, now)
+        if self.note is not None:
+            self.note(handler, self.controller, before, (request, now), step)
         self.state = step.state
         answer, records = None, []
         for effect in step.effects:

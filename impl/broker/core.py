@@ -6,7 +6,7 @@ from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
-from impl.broker.calls import AppendMetadata, Effect, Store, Then
+from impl.broker.calls import AppendMetadata, Effect, Note, Store, Then
 from impl.broker.cluster import Cluster
 from impl.broker.fetch_sessions import FetchSessions
 from impl.broker.pending import Pending, answer_of, refusal
@@ -36,8 +36,6 @@ from spec.values import NO_BROKER_EPOCH, Error, TopicId
 
 OWN_TIMEOUT_MS = 5_000
 """How long this broker waits for its own records to be committed. Kafka: `offsets.commit.timeout.ms`."""
-
-Note = Callable[[Any, Any, Any, Any, Any], None]
 
 
 class Ran(NamedTuple):

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from impl.broker.calls import Note
 from impl.broker.cluster import Cluster
 from impl.broker.core import Core
 from impl.broker.replicas import Replicas, id_text
@@ -21,6 +22,7 @@ from impl.server.broker import Broker, now_ms
 from impl.server.housekeeping import Housekeeping
 from impl.storage import LogDirectory, RealDisk
 from impl.storage.small_files import META_PROPERTIES, read_meta
+from impl.trace.steps import TraceWriter
 from impl.wire.values import Message
 from spec.broker.lifecycle import (
     begin_controlled_shutdown,
@@ -56,7 +58,7 @@ class Rules(NamedTuple):
 class RunningBroker:
     """A broker from its start to its stop."""
 
-    def __init__(self, config: BrokerConfig, rules: Rules) -> None:
+    def __init__(self, config: BrokerConfig, rules: Rules, note: Note | None = None) -> None:
         self.config = config
         self._path = config.log_dir
         self._disk = RealDisk()
@@ -67,6 +69,7 @@ class RunningBroker:
         records = self.metadata_log.read_all()
         cluster = Cluster(rules.controller, self.metadata_log.epoch, records, config.node_id, now)
         self.core = Core(config, rules.broker, cluster)
+        self.core.note = cluster.note = note
         self.core.cluster_id = self.directory.cluster_id
         self.core.log_dir = str(self._path)
         self.core.disk_space = self._disk_space
@@ -168,10 +171,12 @@ def _bound(config: BrokerConfig) -> socket.socket:
     return sock
 
 
-def run(config: BrokerConfig, rules: Rules, new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    """Run a broker until SIGTERM or SIGINT."""
+def run(
+    config: BrokerConfig, rules: Rules, new_loop: Callable[[], asyncio.AbstractEventLoop], trace: TraceWriter | None = None
+) -> None:
+    """Run a broker until SIGTERM or SIGINT. With a trace, each step of a rule is written."""
     raise_file_limit()
-    running = RunningBroker(config, rules)
+    running = RunningBroker(config, rules, trace.note if trace is not None else None)
     loop = new_loop()
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -185,6 +190,8 @@ def run(config: BrokerConfig, rules: Rules, new_loop: Callable[[], asyncio.Abstr
     finally:
         running.stop()
         loop.close()
+        if trace is not None:
+            trace.close()
 
 
 def raise_file_limit() -> None:

@@ -1,11 +1,14 @@
 """`kspec broker`."""
 
+import json
 import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from model_check.cli.statuses import ALL_HOLD, VIOLATED
 
 if TYPE_CHECKING:
     from impl.server.startup import Rules
@@ -64,6 +67,7 @@ def broker(
     from impl.config.properties import ConfigError, parse_overrides, read_properties
     from impl.server.startup import run, warn_about
     from impl.storage import StorageError
+    from impl.trace.steps import TraceWriter
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
     rules = _rules_of(release, mutant)
@@ -74,6 +78,33 @@ def broker(
             given["log.dirs"] = log_dir
         config = BrokerConfig(given)
         warn_about(config, given)
-        run(config, rules, asyncio.new_event_loop)
-    except (ConfigError, StorageError) as error:
+        writer = TraceWriter(Path(trace), release, mutant) if trace else None
+        run(config, rules, asyncio.new_event_loop, writer)
+    except (ConfigError, StorageError, OSError) as error:
         raise click.UsageError(str(error)) from error
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+def replay(file: Path) -> int:
+    """Run the steps that `kspec broker --trace FILE` has recorded through the rules again.
+
+    Exit status: 0 if all come out the same, 1 at the first that differs.
+    """
+    from impl.trace.steps import header_of
+    from impl.trace.steps import replay as replay_steps
+    from impl.trace.values import TraceError
+
+    try:
+        rules = _rules_of(*header_of(file))
+        steps = 0
+        for difference in replay_steps(file, rules.broker, rules.controller.protocol):
+            if difference is not None:
+                click.echo(f"{file}:{difference.line}: {difference.rule} comes out differently")
+                click.echo(f"  recorded {json.dumps(difference.recorded)}\n  now      {json.dumps(difference.outcome)}")
+                return VIOLATED
+            steps += 1
+    except TraceError as error:
+        raise click.UsageError(str(error)) from error
+    click.echo(f"{steps:,} steps, all come out as recorded")
+    return ALL_HOLD
