@@ -171,8 +171,8 @@ def describe_topic_partitions(core: Core, call: Call, now: int) -> list[Effect]:
 
 def _described(core: Core, place: Place, registration: PartitionRegistration) -> Message:
     message = _partition(core, place, registration)
-    message.__dict__["eligible_leader_replicas"] = sorted(registration.elr) or None
-    message.__dict__["last_known_elr"] = sorted(registration.last_known_elr) or None
+    message.__dict__["eligible_leader_replicas"] = sorted(registration.elr)
+    message.__dict__["last_known_elr"] = sorted(registration.last_known_elr)
     return message
 
 

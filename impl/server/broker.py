@@ -14,6 +14,7 @@ from impl.requests.describe import unsupported_api_versions
 from impl.requests.dispatch import handlers_of
 from impl.requests.groups import Groups
 from impl.server.connection import Connection, configure
+from impl.server.metrics import Metrics
 from impl.storage import StorageError
 from impl.wire.frames import API_VERSIONS, RequestHeader, framed, read_header
 from impl.wire.reading import read_message
@@ -38,6 +39,7 @@ class Broker:
         self.metadata_log = metadata_log
         self.groups = Groups(core)
         self.handlers = handlers_of(core, self.groups)
+        self.metrics = Metrics(core)
         self.connections: set[Connection] = set()
         self.largest_frame: int = core.config["socket.request.max.bytes"]
         self._held_limit: int = core.config["queued.max.request.bytes"]
@@ -114,6 +116,7 @@ class Broker:
             connection.close()
             return
         call = self._call(connection, header, message)
+        self.metrics.requests[api.name] += 1
         try:
             self.carry_out(self.handlers[api.name](call, call.received_ms))
         except Exception:
@@ -132,6 +135,9 @@ class Broker:
     def on_closed(self, connection: Connection) -> None:
         """Forget a connection."""
         self.connections.discard(connection)
+        self.metrics.connections = len(self.connections)
+        self.metrics.bytes_in += connection.bytes_in
+        self.metrics.bytes_out += connection.bytes_out
 
     # ---- time
 
@@ -183,6 +189,7 @@ class Broker:
                 sock.close()
                 continue
             self.connections.add(Connection(self._loop, sock, self, address[:2]))
+            self.metrics.connections = len(self.connections)
 
     def stop_listening(self) -> None:
         """Accept no more clients, and close the connections of those that are there."""

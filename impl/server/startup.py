@@ -143,6 +143,7 @@ class RunningBroker:
     def stop(self) -> None:
         """Stop in order: leave the cluster, close the connections, flush everything, and note that the stop was clean."""
         self.housekeeping.stop()
+        self.broker.metrics.stop()
         self.broker.stop_listening()
         self.core.begin_shutdown()
         self.lifecycle = begin_controlled_shutdown(self.lifecycle).state
@@ -181,11 +182,13 @@ def run(
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    address = running.start(loop)
-    LOG.info("broker %d of cluster %s serves on %s", config.node_id, running.core.cluster_id, address)
-    sys.stdout.write(f"ready {address}\n")
-    sys.stdout.flush()
     try:
+        address = running.start(loop)
+        if config["metrics.listener"] is not None:
+            loop.run_until_complete(running.broker.metrics.serve(config["metrics.listener"]))
+        LOG.info("broker %d of cluster %s serves on %s", config.node_id, running.core.cluster_id, address)
+        sys.stdout.write(f"ready {address}\n")
+        sys.stdout.flush()
         loop.run_until_complete(stopped.wait())
     finally:
         running.stop()

@@ -119,7 +119,7 @@ def refusal(*arguments: str) -> str:
     )
     assert ended.returncode == 2, ended.stderr
     assert "Traceback" not in ended.stderr
-    return [line for line in ended.stderr.splitlines() if line.startswith("kspec:")][0]
+    return next(line for line in ended.stderr.splitlines() if line.startswith("kspec:"))
 
 
 @pytest.mark.parametrize(
