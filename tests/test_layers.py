@@ -117,7 +117,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "impl.records": ("spec.*",),
     "impl.storage": ("spec.*", "impl.records"),
     "impl.coordinator": ("spec.*",),
-    "impl.dump": ("spec.*", "impl.records", "impl.storage"),
+    "impl.dump": ("impl.records", "impl.storage"),
     "impl.trace": ("spec.*",),
     "impl.config": (),
     "impl.metadata": ("spec.*", "impl.wire", "impl.records", "impl.storage"),

@@ -32,11 +32,15 @@ class PendingProduce:
     """Each partition's answer by its place in the request."""
     topics: list[tuple[Message, list[int]]] = field(default_factory=list)
     """Each topic of the request with the places of its partitions."""
+    append_times: dict[int, int] = field(default_factory=dict)
+    """When the batch of a place was appended (ms), where that is the time of its records."""
     failed: bool = False
 
     def take(self, place: int, answer: Message) -> list[Effect]:
         """Note a partition's answer; the effects of the last one answer the request."""
         self.answers[place] = answer
+        if place in self.append_times and answer.error_code == 0:
+            answer.__dict__["log_append_time_ms"] = self.append_times[place]
         self.failed = self.failed or answer.error_code != 0
         self.missing -= 1
         return [Then(self.finish)] if self.missing == 0 else []

@@ -4,7 +4,7 @@ from impl.broker.calls import Call, Effect
 from impl.broker.core import Core
 from impl.broker.pending import PendingProduce, answer_of, refusal
 from impl.broker.replica import Replica
-from impl.records.batch import HEADER_SIZE, LENGTH_END, BatchHeader, header_at, is_intact
+from impl.records.batch import HEADER_SIZE, LENGTH_END, BatchHeader, header_at, is_intact, stamped
 from impl.wire.values import Message
 from spec.broker.clients.batches import (
     ReceivedBatch,
@@ -53,8 +53,12 @@ def _produce_one(core: Core, pending: PendingProduce, place: int, topic: Message
         error = _checked(replica, received, now)
     if error != Error.NONE:
         return pending.take(place, answer_of(replica, ProduceResponse(error)))
+    batch = records[: header.size]
+    if replica.config.message_timestamp_type == "LogAppendTime":
+        batch = stamped(batch, header, now)
+        pending.append_times[place] = now
     deadline = now + call.message.timeout_ms if pending.acks == ACKS_ALL else NO_DEADLINE
-    return core.append(replica, pending, place, header, records[: header.size], now, pending.acks, deadline)
+    return core.append(replica, pending, place, header, batch, now, pending.acks, deadline)
 
 
 def _framed(call: Call, records: memoryview) -> tuple[Error, BatchHeader | None, ReceivedBatch | None]:

@@ -67,8 +67,16 @@ class Broker:
             elif isinstance(effect, Drop):
                 self._connection(effect.call).close()
             elif isinstance(effect, AppendMetadata):
-                self.core.cluster.stored(self.metadata_log.append(effect.records))
+                self._append_metadata(effect)
                 self.carry_out(self.replicas.apply(now_ms()))
+
+    def _append_metadata(self, effect: AppendMetadata) -> None:
+        try:
+            stored = self.metadata_log.append(effect.records)
+        except (OSError, StorageError):
+            self.core.cluster.not_stored()
+            raise
+        self.core.cluster.stored(stored)
 
     def _store(self, effect: Store) -> None:
         replica = effect.replica

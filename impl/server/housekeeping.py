@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from impl.server.broker import Broker, now_ms
-from impl.storage import LogDirectory
+from impl.storage import LogDirectory, PartitionFiles, StorageError
 from spec.broker.leader.deletion import apply_retention
 
 LOG = logging.getLogger("kspec.housekeeping")
@@ -20,11 +20,14 @@ class Housekeeping:
         self._directory = directory
         self._loop = loop
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._flushing: set[PartitionFiles] = set()
         config = broker.core.config
         self._every(config["replica.high.watermark.checkpoint.interval.ms"], self._checkpoint_high_watermarks)
         self._every(config["log.flush.offset.checkpoint.interval.ms"], directory.checkpoint_logs)
         self._every(config["log.retention.check.interval.ms"], self._retain)
         self._every(1_000, self._clean_up)
+        if config["log.cleaner.enable"]:
+            self._every(max(config["log.cleaner.backoff.ms"], 100), self._compact)
         self._every(config["offsets.retention.check.interval.ms"], self._expire_offsets)
         if config["connections.max.idle.ms"] > 0:
             self._every(min(config["connections.max.idle.ms"], 10_000), self._close_idle)
@@ -33,7 +36,7 @@ class Housekeeping:
         def go() -> None:
             try:
                 task()
-            except OSError as error:
+            except (OSError, StorageError) as error:
                 LOG.error("%s: %s", task.__name__, error)
             self._timers[task.__name__] = self._loop.call_later(interval_ms / 1000, go)
 
@@ -62,8 +65,31 @@ class Housekeeping:
     def _clean_up(self) -> None:
         now = now_ms()
         for files in self._directory.to_flush(now):
-            files.flush(now)
+            if files not in self._flushing:
+                self._flush(files)
         self._directory.clean_up(now)
+
+    def _flush(self, files: PartitionFiles) -> None:
+        """Flush in a thread: the disk may take long, and clients do not wait for it."""
+        job = files.flush_job()
+        self._flushing.add(files)
+
+        def done(future: "asyncio.Future[None]") -> None:
+            self._flushing.discard(files)
+            if future.cancelled() or future.exception() is not None:
+                LOG.error("%s-%d cannot be flushed: %s", files.topic, files.partition, future)
+            else:
+                files.flushed(job, now_ms())
+
+        self._loop.run_in_executor(None, job.run).add_done_callback(done)
+
+    def _compact(self) -> None:
+        """Compact the first log that is worth it; the others have their turn at the next times."""
+        for replica in list(self._broker.core.replicas.values()):
+            high_watermark = replica.partition.local.high_watermark
+            if replica.config.compacts and self._directory.compact(replica.files, high_watermark, now_ms()):
+                LOG.info("compacted %s-%d", *replica.place)
+                return
 
     def _close_idle(self) -> None:
         limit = self._broker.core.config["connections.max.idle.ms"] / 1000

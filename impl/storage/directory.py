@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from impl.storage.cleaner import compact
 from impl.storage.config import LogConfig
 from impl.storage.disk import Disk, Lock, StorageError
 from impl.storage.partition import PartitionFiles
 from impl.storage.small_files import (
     CLEAN_SHUTDOWN,
+    CLEANED_OFFSETS,
     HIGH_WATERMARKS,
     LOCK,
     LOG_STARTS,
@@ -26,7 +28,7 @@ from impl.storage.small_files import (
 )
 from spec.broker.recovery import Checkpoints, is_checkpointed
 from spec.log.checkpoint_files import OffsetEntry
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, Offset
+from spec.values import NO_BROKER_EPOCH, UNKNOWN_OFFSET, BrokerEpoch, Offset
 
 DELETE = "-delete"
 
@@ -64,6 +66,7 @@ class LogDirectory:
         self._high_watermarks = read_offsets(disk, path, HIGH_WATERMARKS)
         self._recovery_points = _ignoring_damage(disk, path, RECOVERY_POINTS)
         self._log_starts = _ignoring_damage(disk, path, LOG_STARTS)
+        self._cleaned = _ignoring_damage(disk, path, CLEANED_OFFSETS)
         self.found: dict[TopicPartition, str] = {}
         self._deletions: list[tuple[int, str]] = []
         for name in disk.listdir(path):
@@ -75,7 +78,7 @@ class LogDirectory:
                 continue
             named = split_folder_name(name)
             if named is not None:
-                self.found[TopicPartition(*named)] = read_partition_metadata(disk, folder)
+                self.found[TopicPartition(*named)] = read_partition_metadata(disk, folder, self.clean)
         if self.clean:
             disk.unlink(f"{path}/{CLEAN_SHUTDOWN}")
             disk.sync_folder(path)
@@ -113,12 +116,11 @@ class LogDirectory:
         return f"{self.path}/{topic}-{partition}"
 
     def create_partition(self, topic: str, partition: int, topic_id: str, config: LogConfig, now_ms: int) -> PartitionFiles:
-        """A new partition. Raises: `StorageError`, if its folder is there already."""
+        """A new partition, which is on the disk after its first flush. Raises: `StorageError`, if its folder is there."""
         key, folder = TopicPartition(topic, partition), self.folder_of(topic, partition)
         if key in self.found or self._disk.exists(folder):
             raise StorageError(f"{folder} exists already: a new partition needs a new folder")
         files = PartitionFiles.create(self._disk, folder, topic_id, config, now_ms)
-        self._disk.sync_folder(self.path)
         self.found[key] = topic_id
         return self._add(files)
 
@@ -145,7 +147,7 @@ class LogDirectory:
         self._deletions.append((now_ms + files.config.file_delete_delay_ms, files.folder))
         self.partitions.pop(key, None)
         self.found.pop(key, None)
-        for known in (self._high_watermarks, self._recovery_points, self._log_starts):
+        for known in (self._high_watermarks, self._recovery_points, self._log_starts, self._cleaned):
             known.pop(key, None)
 
     # ---- checkpoints
@@ -176,6 +178,19 @@ class LogDirectory:
         write_offsets(self._disk, self.path, name, entries)
 
     # ---- from time to time
+
+    def compact(self, files: PartitionFiles, high_watermark: Offset, now_ms: int) -> bool:
+        """Compact a partition with cleanup.policy=compact if it is worth it; whether it was.
+
+        **Kafka:** `LogCleaner`, `LogCleanerManager.updateCheckpoints`.
+        """
+        key = TopicPartition(files.topic, files.partition)
+        cleaned = compact(files, Offset(self._cleaned.get(key, UNKNOWN_OFFSET)), high_watermark, now_ms)
+        if cleaned is None:
+            return False
+        self._cleaned[key] = cleaned
+        self._write(CLEANED_OFFSETS, self._cleaned)
+        return True
 
     def clean_up(self, now_ms: int) -> None:
         """Remove what was deleted file.delete.delay.ms ago."""

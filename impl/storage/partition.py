@@ -11,11 +11,12 @@ from impl.records.batch import BatchHeader, Buffer, header_at, headers, placed
 from impl.records.record import first_record
 from impl.storage.config import LogConfig
 from impl.storage.disk import Disk, Handle
-from impl.storage.files import Folder
+from impl.storage.files import CLEANED, SWAP, Folder
 from impl.storage.loading import load, restarted
 from impl.storage.producer_state import ProducerStates
 from impl.storage.segment import FileSlice, Segment
 from impl.storage.small_files import (
+    PARTITION_METADATA,
     read_epochs,
     read_partition_metadata,
     split_folder_name,
@@ -37,7 +38,7 @@ from spec.log.epoch_history import EpochHistory
 from spec.log.epoch_log import EpochLog
 from spec.log.producers import BATCHES_REMEMBERED, ProducerBatch, Producers, rebuilt_from
 from spec.log.segments import Incoming, Retention, deletable_segments, must_roll, new_segment_base
-from spec.values import NO_PRODUCER_ID, Epoch, Offset
+from spec.values import NO_PRODUCER_ID, Epoch, Offset, ProducerId
 
 
 class TimestampAndOffset(NamedTuple):
@@ -54,18 +55,18 @@ class FlushJob:
 
     disk: Disk
     handles: tuple[Handle, ...]
-    folder: str
-    new_names: bool
+    folders: tuple[str, ...]
     up_to: Offset
     active: Offset
     generation: int
 
     def run(self) -> None:
-        """Sync the files, and the folder if it has new ones."""
+        """Sync the files, and the folders if they have new ones."""
         for handle in self.handles:
             handle.sync()
-        if self.new_names and self.disk.exists(self.folder):
-            self.disk.sync_folder(self.folder)
+        for folder in self.folders:
+            if self.disk.exists(folder):
+                self.disk.sync_folder(folder)
 
 
 class Keeper(Protocol):
@@ -105,6 +106,7 @@ class PartitionFiles:
         self._at_start: tuple[ProducerBatch, ...] = ()
         self._generation = 0
         self._new_names = False
+        self._is_new = False
         self._deletions: list[tuple[int, str]] = []
         self._deleted = False
 
@@ -113,7 +115,9 @@ class PartitionFiles:
         """A new, empty partition. The folder is named TOPIC-PARTITION. `topic_id` is 22 characters of URL-safe base64."""
         disk.make_folder(folder)
         write_partition_metadata(disk, folder, topic_id)
-        return cls.open(disk, folder, config, Checkpoints(), True, now_ms)
+        files = cls.open(disk, folder, config, Checkpoints(), True, now_ms)
+        files._is_new = True
+        return files
 
     @classmethod
     def open(
@@ -126,7 +130,7 @@ class PartitionFiles:
         inside = Folder(disk, folder)
         epochs = read_epochs(disk, folder)
         loaded = load(inside, config, checkpoints, clean, epochs, now_ms)
-        files = cls(inside, read_partition_metadata(disk, folder), config, loaded.segments, now_ms)
+        files = cls(inside, read_partition_metadata(disk, folder, clean), config, loaded.segments, now_ms)
         files.recovered = loaded.recovered
         files.log = loaded.recovered.local.log
         files.recovery_point = loaded.recovered.recovery_point
@@ -349,6 +353,42 @@ class PartitionFiles:
         if self.keeper:
             self.keeper.forget(self, now_ms)
 
+    # ---- compaction
+
+    @property
+    def last_offsets(self) -> dict[ProducerId, Offset]:
+        """The last offset of each producer's last batch. **Kafka:** `UnifiedLog.lastRecordsOfActiveProducers`."""
+        return {state.producer_id: state.last_offset for state in self._states.by_id.values()}
+
+    def new_cleaned(self, base_offset: Offset, now_ms: int) -> Segment:
+        """A segment to write compacted batches to: its files end in `.cleaned`."""
+        self._folder.unlink(name + CLEANED for name in self._folder.names_of_segment(base_offset))
+        return self._folder.segment(base_offset, self.config, now_ms, create=True, suffix=CLEANED)
+
+    def replace(self, old: Sequence[Segment], cleaned: Segment, now_ms: int) -> None:
+        """Put a compacted segment in the place of those it was made from.
+
+        Its files are synced, and renamed to `.swap`; from there on a start goes on with it. Then the old ones are deleted,
+        and the new ones get their names. **Kafka:** `LocalLog.replaceSegments`.
+        """
+        cleaned.finish()
+        for handle in cleaned.handles(with_indexes=True):
+            handle.sync()
+        cleaned.forget()
+        disk, base = self._folder.disk, cleaned.base_offset
+        stems = [path.removesuffix(CLEANED) for path in reversed(cleaned.paths)]
+        for stem in stems:
+            disk.rename(stem + CLEANED, stem + SWAP)
+        disk.sync_folder(self.folder)
+        due = now_ms + self.config.file_delete_delay_ms
+        for segment in old:
+            self._deletions += [(due, path) for path in self._folder.mark_deleted(segment)]
+        for stem in reversed(stems):
+            disk.rename(stem + SWAP, stem)
+        disk.sync_folder(self.folder)
+        first = self.segments.index(old[0])
+        self.segments[first : first + len(old)] = [self._folder.segment(base, self.config, now_ms)]
+
     # ---- flushing
 
     def flush(self, now_ms: int) -> None:
@@ -368,15 +408,13 @@ class PartitionFiles:
             for segment in self.segments[first:]
             for handle in segment.handles(with_indexes=segment is not self._active)
         ]
-        job = FlushJob(
-            self._folder.disk,
-            tuple(handles),
-            self.folder,
-            self._new_names,
-            self.log.end_offset,
-            self._active.base_offset,
-            self._generation,
-        )
+        folders = [self.folder] if self._new_names or self._is_new else []
+        disk = self._folder.disk
+        if self._is_new:
+            handles.append(disk.open(f"{self.folder}/{PARTITION_METADATA}").handle())
+            folders.append(self.folder.rpartition("/")[0])
+        active = self._active.base_offset
+        job = FlushJob(disk, tuple(handles), tuple(folders), self.log.end_offset, active, self._generation)
         self._new_names = False
         return job
 
@@ -389,6 +427,7 @@ class PartitionFiles:
             up_to = job.up_to if job.up_to != self._active.base_offset else job.active
             self.recovery_point = max(self.recovery_point, up_to)
             self._last_flush = now_ms
+            self._is_new = False
         else:
             self._new_names = True
 

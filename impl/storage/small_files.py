@@ -47,7 +47,7 @@ def read_text(disk: Disk, path: str) -> str:
     if not disk.exists(path):
         return ""
     try:
-        return disk.read_file(path).decode()
+        return disk.read_file(path).decode().strip("\0")
     except UnicodeDecodeError:
         raise StorageError(f"{path} is not a text file") from None
 
@@ -137,18 +137,23 @@ def read_clean_shutdown(disk: Disk, folder: str) -> BrokerEpoch | None:
 
 
 def write_partition_metadata(disk: Disk, folder: str, topic_id: str) -> None:
-    """Write `partition.metadata`. **Kafka:** `PartitionMetadataFile`."""
-    replace_file(disk, folder, PARTITION_METADATA, f"version: 0\ntopic_id: {topic_id}")
+    """Write `partition.metadata`, which the first flush syncs. **Kafka:** `PartitionMetadataFile`."""
+    disk.write_file(f"{folder}/{PARTITION_METADATA}", f"version: 0\ntopic_id: {topic_id}".encode(), sync=False)
 
 
-def read_partition_metadata(disk: Disk, folder: str) -> str:
-    """The topic id; none (an empty text) if the file is missing. Raises: `StorageError`, if it is damaged."""
+def read_partition_metadata(disk: Disk, folder: str, clean: bool) -> str:
+    """The topic id; none (an empty text) if the file is missing, or was lost with the power.
+
+    Raises: `StorageError`, if it is damaged after a clean stop (`clean`).
+    """
     path = f"{folder}/{PARTITION_METADATA}"
     lines = dict(line.split(": ", 1) for line in read_text(disk, path).splitlines() if ": " in line)
     if not disk.exists(path):
         return ""
     topic_id = lines.get("topic_id", "").strip()
     if lines.get("version", "").strip() != "0" or UUID.fullmatch(topic_id) is None:
+        if not clean:
+            return ""
         raise StorageError(f"{path} is damaged: it should say 'version: 0' and 'topic_id: ' with 22 characters of base64")
     return topic_id
 

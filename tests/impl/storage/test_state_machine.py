@@ -141,8 +141,9 @@ class PartitionMachine(RuleBasedStateMachine):
         assert self.directory.previous_broker_epoch == 4
 
     def _check_close(self, clean: bool) -> None:
-        opened = self.model.log.truncate_to(self._end_of_batches())
         self._open(self.disk)
+        assert self.files.log.end_offset in (self._end_of_batches(), self.model.log.end_offset)
+        opened = self.model.log.truncate_to(self.files.log.end_offset)
         assert self.directory.clean == clean
         if not clean and opened.start_offset == opened.end_offset:
             opened = opened._replace(epoch_history=self.files.log.epoch_history)
@@ -153,7 +154,7 @@ class PartitionMachine(RuleBasedStateMachine):
         self._check_producers()
 
     def _end_of_batches(self) -> Offset:
-        """A log that was cut inside a batch ends at that batch's start when it is opened again."""
+        """A log that was cut inside a batch or a gap ends before it when it is opened again."""
         if self.model.batches:
             return Offset(self.model.batches[-1].next_offset)
         return self.model.log.start_offset

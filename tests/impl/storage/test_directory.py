@@ -1,0 +1,176 @@
+"""The log directory on a real disk: whose it is, what is damaged, how it stops and starts."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from impl.storage import LogConfig, LogDirectory, RealDisk, StorageError, TopicPartition
+from impl.storage.config import log_config
+from spec.values import BrokerEpoch, Epoch, Offset
+from tests.impl.storage.model import made, read_all
+from tests.places import REPOSITORY
+
+CLUSTER, TOPIC_ID = "MkU3OEVBNTcwNTJENDM2Qk", "JJWqTbVfThig1ab_3GhqFw"
+KAFKAS = REPOSITORY / "tests/data/kafka-4.4.0"
+
+
+def opened(folder: Path) -> LogDirectory:
+    return LogDirectory.open(str(folder), RealDisk(), CLUSTER, 1)
+
+
+def test_a_folder_of_kafka_goes_on(tmp_path: Path) -> None:
+    folder = Path(copytree(KAFKAS, tmp_path / "logs"))
+    directory = opened(folder)
+    assert directory.clean
+    assert directory.previous_broker_epoch > 0
+    (key,) = directory.found
+    assert key == ("recorded", 0)
+    files = directory.open_partition("recorded", 0, LogConfig(), 0)
+    assert (files.log.start_offset, files.log.end_offset, files.recovery_point) == (0, 54, 54)
+    assert files.recovered.local.high_watermark == 54
+    assert [entry.producer_id for entry in files.producers()] == [0, 1, 2]
+    assert files.timestamp_lookup(1_700_000_000_100) == (1_700_000_000_120, 12, 0)
+    before = read_all(files)
+    assert (before[0].base_offset, before[-1].next_offset) == (0, 54)
+    files.append(Offset(54), Epoch(1), [made(2)], 0)
+    directory.close({key: Offset(56)}, None)
+    again = opened(folder)
+    assert not again.clean
+    files = again.open_partition("recorded", 0, LogConfig(), 0)
+    assert read_all(files)[:-1] == before
+    assert (files.log.end_offset, files.recovered.local.high_watermark) == (56, 56)
+    again.close({}, None)
+
+
+def test_a_new_directory_is_formatted_once(tmp_path: Path) -> None:
+    directory = opened(tmp_path / "new")
+    assert len(directory.directory_id) == 22
+    directory.close({}, BrokerEpoch(7))
+    again = opened(tmp_path / "new")
+    assert (again.directory_id, again.clean, again.previous_broker_epoch) == (directory.directory_id, True, 7)
+    again.close({}, None)
+
+
+def test_another_process_holds_the_lock(tmp_path: Path) -> None:
+    script = (
+        "import sys; from impl.storage import LogDirectory, RealDisk;"
+        f"LogDirectory.open({str(tmp_path)!r}, RealDisk(), {CLUSTER!r}, 1); print('locked', flush=True); sys.stdin.read()"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", script], cwd=REPOSITORY, stdin=pipe, stdout=pipe) as other:
+        assert other.stdout
+        assert other.stdout.readline() == b"locked\n"
+        with pytest.raises(StorageError, match=r"in use: another process holds \.lock"):
+            opened(tmp_path)
+    opened(tmp_path).close({}, None)
+
+
+def change(name: str, text: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text(text, encoding="utf-8") and None
+
+
+@pytest.mark.parametrize(
+    ("damage", "complaint"),
+    [
+        (change("meta.properties", f"version=1\ncluster.id={CLUSTER}\nnode.id=2\n"), "belongs to node.id=2, not to 1"),
+        (change("meta.properties", "version=1\ncluster.id=x\nnode.id=1\n"), "belongs to cluster.id=x"),
+        (change("meta.properties", "version=0\n"), "should say version=1, and has 0"),
+        (change("meta.properties", "version=1\nnode.id=1\n"), "has no line cluster.id="),
+        (change("meta.properties", f"version=1\ncluster.id={CLUSTER}\nnode.id=one\n"), "node.id=one, which is no number"),
+        (lambda folder: (folder / "meta.properties").unlink(), "has no meta.properties, and is not empty"),
+        (change("replication-offset-checkpoint", "1\n0\n"), "replication-offset-checkpoint is damaged"),
+        (change("recorded-0/partition.metadata", "version: 1"), "partition.metadata is damaged"),
+        (lambda folder: (folder / "replication-offset-checkpoint").write_bytes(b"\xff\xff") and None, "is not a text file"),
+    ],
+)
+def test_a_directory_that_cannot_be_used(damage: Callable[[Path], object], complaint: str, tmp_path: Path) -> None:
+    folder = Path(copytree(KAFKAS, tmp_path / "logs"))
+    damage(folder)
+    with pytest.raises(StorageError, match=complaint):
+        opened(folder)
+    with pytest.raises(StorageError, match=complaint):
+        opened(folder)
+
+
+def test_damaged_epochs_and_what_may_be_ignored(tmp_path: Path) -> None:
+    folder = Path(copytree(KAFKAS, tmp_path / "logs"))
+    (folder / "recovery-point-offset-checkpoint").write_text("nonsense", encoding="utf-8")
+    (folder / "recorded-0/leader-epoch-checkpoint").write_text("0\n2\n0 0\n", encoding="utf-8")
+    directory = opened(folder)
+    with pytest.raises(StorageError, match="leader-epoch-checkpoint is damaged"):
+        directory.open_partition("recorded", 0, LogConfig(), 0)
+
+
+def test_partitions_are_created_deleted_and_removed(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    files = directory.create_partition("topic", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=50), 0)
+    files.append(Offset(0), Epoch(0), [made(3)], 0)
+    part = files.read(Offset(0), Offset(3), 1_000)
+    with pytest.raises(StorageError, match="exists already"):
+        directory.create_partition("topic", 0, TOPIC_ID, LogConfig(), 0)
+    directory.checkpoint_high_watermarks({TopicPartition("topic", 0): Offset(3)})
+    files.delete(100)
+    assert part.bytes() == os.pread(part.handle.fileno(), part.length, part.position)
+    (name,) = (name for name in os.listdir(tmp_path) if name.startswith("topic-0."))
+    assert name.endswith("-delete")
+    directory.clean_up(149)
+    assert (tmp_path / name).exists()
+    directory.clean_up(150)
+    assert not (tmp_path / name).exists()
+    directory.create_partition("topic", 0, TOPIC_ID, LogConfig(), 200).delete(200)
+    directory.close({}, None)
+    again = opened(tmp_path)
+    assert again.found == {}
+    again.clean_up(0)
+    assert not [name for name in os.listdir(tmp_path) if name.endswith("-delete")]
+    again.close({}, None)
+
+
+def test_few_files_are_open_at_once(tmp_path: Path) -> None:
+    disk = RealDisk(max_open=4)
+    directory = LogDirectory.open(str(tmp_path), disk, CLUSTER, 1)
+    all_files = [directory.create_partition("t", number, TOPIC_ID, LogConfig(), 0) for number in range(20)]
+    for _ in range(3):
+        for files in all_files:
+            files.append(files.log.end_offset, Epoch(0), [made(1)], 0)
+    assert len(os.listdir("/proc/self/fd")) < 40
+    assert all(len(read_all(files)) == 3 for files in all_files)
+    directory.close({}, None)
+
+
+def test_retention_wants_a_log_start(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    config = LogConfig(segment_bytes=300, retention_bytes=500, retention_ms=-1, file_delete_delay_ms=0)
+    files = directory.create_partition("t", 0, TOPIC_ID, config, 0)
+    for _ in range(10):
+        files.append(files.log.end_offset, Epoch(0), [made(2)], 0)
+    assert files.retention_offset(Offset(2), 0) <= 2
+    wanted = files.retention_offset(Offset(20), 0)
+    assert 0 < wanted < 20
+    files.start_at(wanted, 0)
+    assert 500 <= files.size < 800
+    assert files.retention_offset(Offset(20), 0) == wanted
+    files.start_at(Offset(20), 0)
+    assert (files.size, len(files.segments)) == (0, 1)
+    directory.close({}, None)
+
+
+def test_settings_by_kafkas_names() -> None:
+    config = log_config(
+        {"segment.bytes": "1000", "cleanup.policy": "compact,delete", "min.cleanable.dirty.ratio": "0.1", "x": "y"}
+    )
+    assert (config.segment_bytes, config.compacts, config.deletes, config.min_cleanable_dirty_ratio) == (
+        1000,
+        True,
+        True,
+        0.1,
+    )
+    with pytest.raises(StorageError, match=r"segment\.bytes is a number, not .many."):
+        log_config({"segment.bytes": "many"})
+    with pytest.raises(StorageError, match=r"cleanup\.policy is one of"):
+        log_config({"cleanup.policy": "shred"})
