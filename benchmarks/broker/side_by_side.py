@@ -1,8 +1,8 @@
 """The broker beside Apache Kafka: `python -m benchmarks.broker.side_by_side [--kafka DIR] [--warm 90] [--runs 3]`.
 
-Both run at the same time on this machine, and take turns. DIR has the jars of Kafka (kafka_2.13 with its dependencies). Records
-of 1 KiB, random, in batches of 64 KiB, librdkafka with its default linger, three partitions. MB per CPU-second counts the broker's
-processor time alone, and is what noise touches least.
+Both run at the same time on this machine, and take turns. DIR has the jars of Kafka (kafka_2.13 with its dependencies).
+Records of 1 KiB, random, in batches of 64 KiB, librdkafka with its default linger, three partitions. MB per CPU-second counts the
+broker's processor time alone, and is what noise touches least.
 """
 
 import argparse
@@ -18,8 +18,11 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from confluent_kafka import Consumer, Producer, TopicPartition
+
 MIB = 1 << 20
 RECORD = 1024
+RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 50}
 
 
 class Server(NamedTuple):
@@ -58,7 +61,7 @@ def start_ours(folder: Path) -> Server:
     begun = time.monotonic()
     with (folder / "ours.log").open("w") as log:
         process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=log, stderr=log)
-    return Server("kspec broker", process, port, first_record(port, begun))
+    return serving("kspec broker", process, port, begun)
 
 
 def start_kafka(folder: Path, jars: Path) -> Server:
@@ -83,14 +86,21 @@ def start_kafka(folder: Path, jars: Path) -> Server:
     begun = time.monotonic()
     with (folder / "kafka.log").open("w") as log:
         process = subprocess.Popen([*java, "kafka.Kafka", str(config)], stdout=log, stderr=log)
-    return Server("Apache Kafka", process, port, first_record(port, begun))
+    return serving("Apache Kafka", process, port, begun)
+
+
+def serving(name: str, process: "subprocess.Popen[bytes]", port: int, begun: float) -> Server:
+    """The server once it has acknowledged a record; if it does not, it is ended."""
+    try:
+        return Server(name, process, port, first_record(port, begun))
+    except BaseException:
+        process.kill()
+        raise
 
 
 def first_record(port: int, begun: float) -> float:
     """Seconds until a record is acknowledged."""
-    from confluent_kafka import Producer
-
-    producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0, "reconnect.backoff.max.ms": 50})
+    producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0, **RECONNECT})
     producer.produce("first", b"record")
     if producer.flush(120):
         raise RuntimeError("no record was acknowledged within two minutes")
@@ -113,8 +123,6 @@ def measured(server: Server, work: Any) -> Rate:
 
 def produce(server: Server, seconds: float) -> int:
     """Produce for so long; the bytes of the values."""
-    from confluent_kafka import Producer
-
     settings = {"bootstrap.servers": f"127.0.0.1:{server.port}", "batch.size": 65536, "queue.buffering.max.kbytes": 131072}
     producer = Producer(settings)
     value, sent, end = os.urandom(RECORD), 0, time.monotonic() + seconds
@@ -133,13 +141,11 @@ def produce(server: Server, seconds: float) -> int:
 
 def consume(server: Server, megabytes: int) -> int:
     """Consume so much from the beginning; the bytes of the values."""
-    from confluent_kafka import Consumer, TopicPartition
-
     consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{server.port}", "group.id": "load", "enable.auto.commit": False})
     consumer.assign([TopicPartition("load", number, 0) for number in range(3)])
     found = 0
     while found < megabytes * MIB:
-        found += sum(len(message.value()) for message in consumer.consume(1000, 5.0))
+        found += sum(len(message.value() or b"") for message in consumer.consume(1000, 5.0))
     consumer.close()
     return found
 

@@ -1,5 +1,7 @@
 """Which batches of producers are refused, from their headers."""
 
+from typing import Any
+
 import pytest
 
 from spec.broker.clients.batches import (
@@ -73,7 +75,7 @@ def test_a_request_has_one_batch_and_old_ones_no_zstd() -> None:
         ({"size": 5000, "intact": False}, Error.MESSAGE_TOO_LARGE),
     ],
 )
-def test_the_first_error_of_a_batch_counts(change: dict[str, int], error: Error) -> None:
+def test_the_first_error_of_a_batch_counts(change: dict[str, Any], error: Error) -> None:
     assert check_received_batch(GOOD._replace(**change), max_size=1000) == error
 
 
