@@ -1,8 +1,8 @@
 """The broker beside Apache Kafka: `python -m benchmarks.broker.side_by_side [--kafka DIR] [--warm 90] [--runs 3]`.
 
 Both run at the same time on this machine, and take turns. DIR has the jars of Kafka (kafka_2.13 with its dependencies).
-Records of 1 KiB, random, in batches of 64 KiB, librdkafka with its default linger, three partitions. MB per CPU-second counts the
-broker's processor time alone, and is what noise touches least.
+Records of 1 KiB, random, in batches of 64 KiB, librdkafka with its default linger, three partitions. MB per CPU-second
+counts the broker's processor time alone, and is what noise touches least.
 """
 
 import argparse

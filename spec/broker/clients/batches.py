@@ -57,16 +57,16 @@ def check_framing(length: int | None, magic: int, whole: bool) -> Error:
     return Error.INVALID_RECORD if not whole or magic != MAGIC else Error.NONE
 
 
-def check_request_records(version: int, batch: ReceivedBatch) -> Error:
+def check_request_records(version_number: int, batch: ReceivedBatch) -> Error:
     """Whether a produce request of this version may carry this batch: exactly one, and zstd only since version 7.
 
     Errors: `UNSUPPORTED_COMPRESSION_TYPE`, `INVALID_RECORD`.
 
     **Kafka:** `ProduceRequest.validateRecords`.
     """
-    if version < FIRST_VERSION_WITH_ZSTD and batch.codec >= CODECS:
+    if version_number < FIRST_VERSION_WITH_ZSTD and batch.codec >= CODECS:
         return Error.UNKNOWN_SERVER_ERROR
-    if version < FIRST_VERSION_WITH_ZSTD and batch.codec == ZSTD:
+    if version_number < FIRST_VERSION_WITH_ZSTD and batch.codec == ZSTD:
         return Error.UNSUPPORTED_COMPRESSION_TYPE
     return Error.INVALID_RECORD if batch.more else Error.NONE
 

@@ -4,7 +4,7 @@ from enum import Enum
 
 LATEST, EARLIEST, LARGEST_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 
-FIRST_VERSIONS = {LARGEST_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+FIRST_VERSIONS = ((LARGEST_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9), (EARLIEST_PENDING_UPLOAD, 11))
 """The first version of the request that may ask for it."""
 
 
@@ -19,7 +19,7 @@ class Question(Enum):
     UNSUPPORTED = "not allowed in this version"
 
 
-def judge_timestamp(timestamp: int, version: int) -> Question:
+def judge_timestamp(timestamp: int, version_number: int) -> Question:
     """What a timestamp (ms, or a negative number of its own meaning) asks for in this version of the request.
 
     Without remote storage the start on this disk is the start, and nothing is in remote storage.
@@ -27,7 +27,8 @@ def judge_timestamp(timestamp: int, version: int) -> Question:
     **Kafka:** `KafkaApis.handleListOffsetRequest`, `ReplicaManager.isListOffsetsTimestampUnsupported`,
     `UnifiedLog.fetchOffsetByTimestamp`.
     """
-    if version < FIRST_VERSIONS.get(timestamp, 0):
+    first = next((number for asked, number in FIRST_VERSIONS if asked == timestamp), 0)
+    if version_number < first:
         return Question.UNSUPPORTED
     known = {
         LATEST: Question.LATEST,

@@ -11,15 +11,15 @@ class Verdict(Enum):
     CLOSE = "the connection is closed"
 
 
-def judge_version(known_api: bool, is_api_versions: bool, version: int, first: int, last: int) -> Verdict:
+def judge_version(known_api: bool, is_api_versions: bool, number: int, first: int, last: int) -> Verdict:
     """What becomes of a request: only ApiVersions may be of a version that is not offered.
 
-    Parameters: whether the API is known on this listener; whether it is ApiVersions; the version; the first and last version
+    Parameters: whether the API is known on this listener; whether it is ApiVersions; the number of the version; the first and last version
     that can be read.
 
     **Kafka:** `RequestContext.isUnsupportedApiVersionsRequest`, `SocketServer.Processor.parseRequestHeader`.
     """
-    if known_api and first <= version <= last:
+    if known_api and first <= number <= last:
         return Verdict.ANSWER
     return Verdict.ANSWER_UNSUPPORTED if known_api and is_api_versions else Verdict.CLOSE
 
