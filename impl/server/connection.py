@@ -18,7 +18,7 @@ from spec.broker.clients.versions import check_frame_size
 
 LOG = logging.getLogger("kspec.network")
 
-SCRATCH = 32 << 10
+SCRATCH = 8 << 10
 """Bytes that are received before the size of a frame is known."""
 
 READ_AT_ONCE = 2 << 20

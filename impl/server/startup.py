@@ -1,6 +1,7 @@
 """Starting and stopping a broker: its folder, its registration, its partitions, its listener."""
 
 import asyncio
+import gc
 import logging
 import resource
 import shutil
@@ -43,6 +44,9 @@ LOG = logging.getLogger("kspec.broker")
 
 
 MOST_FILES = 100_000
+
+COLLECTED_AFTER = (20_000, 20, 50)
+"""How many values are made between two looks for circles of garbage. A request makes many values, and hardly a circle."""
 
 MOST_SHUTDOWN_REQUESTS = 3
 """The controller allows the stop when it has moved the leaders, and the broker knows: at the second request."""
@@ -179,6 +183,8 @@ def run(
     raise_file_limit()
     running = RunningBroker(config, rules, trace.note if trace is not None else None)
     loop = new_loop()
+    gc.freeze()
+    gc.set_threshold(*COLLECTED_AFTER)
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
