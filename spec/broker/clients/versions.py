@@ -14,8 +14,8 @@ class Verdict(Enum):
 def judge_version(known_api: bool, is_api_versions: bool, number: int, first: int, last: int) -> Verdict:
     """What becomes of a request: only ApiVersions may be of a version that is not offered.
 
-    Parameters: whether the API is known on this listener; whether it is ApiVersions; the number of the version; the first and
-    last version that can be read.
+    Parameters: whether the API is known on this listener; whether it is ApiVersions; the number of the version; the first
+    and the last that can be read.
 
     **Kafka:** `RequestContext.isUnsupportedApiVersionsRequest`, `SocketServer.Processor.parseRequestHeader`.
     """
