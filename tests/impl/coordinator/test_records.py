@@ -1,6 +1,7 @@
 """`__consumer_offsets` in bytes, held against what Apache Kafka 4.4.0 wrote (`tests/data/consumer-offsets.json`)."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,8 +21,10 @@ from spec.coordinator.records import (
     OffsetTombstone,
 )
 from spec.coordinator.rules.subscription import subscribed_topics
+from spec.messages.groups.join_group import GroupProtocol
 from spec.values import NO_EPOCH, NO_TOPIC_ID, Epoch, Generation, GroupId, MemberId, Offset, TopicId
 from tests.places import REPOSITORY
+from tests.spec.coordinator_driver import Driver, at
 
 RECORDED: dict[str, Any] = json.loads((REPOSITORY / "tests/data/consumer-offsets.json").read_text(encoding="utf-8"))
 LOG = [(bytes.fromhex(key), None if value is None else bytes.fromhex(value)) for key, value in RECORDED["log"]]
@@ -56,6 +59,42 @@ def test_the_groups_that_kafka_left_are_loaded() -> None:
     assert (member.instance_id, member.client_id, member.session_timeout_ms) == ("one", "static", 45_000)
     assert static.leader == member.member_id
     assert static.subscribed == subscribed_topics(member.protocols[0].metadata) == frozenset({"topic"})
+
+
+def anonymous(record: GroupRecord) -> GroupRecord:
+    """The record without what differs from run to run: the times, the ids of group, members and topic."""
+    match record:
+        case GroupMetadataRecord():
+            members = tuple(replace(member, member_id=MemberId("?")) for member in record.members)
+            leader = None if record.leader is None else MemberId("?")
+            return replace(record, group_id=G, leader=leader, state_since_ms=None, members=members)
+        case OffsetCommitRecord():
+            return replace(record, group_id=G, committed_at_ms=0, topic_id=NO_TOPIC_ID)
+    return record
+
+
+def test_the_coordinator_stores_what_kafka_stored() -> None:
+    """The dynamic member's run again: it joins with its id, gets all partitions, commits and leaves."""
+    records = [record for record in (decode(key, value) for key, value in LOG) if record is not None]
+    stored = [anonymous(record) for record in records if record.group_id == "members"]
+    generation = stored[1]
+    assert isinstance(generation, GroupMetadataRecord)
+    member = generation.members[0]
+    driver = Driver(initial_rebalance_delay_ms=0)
+    known: dict[str, Any] = {
+        "protocols": (GroupProtocol("range", member.subscription), GroupProtocol("cooperative-sticky", b"")),
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "session_timeout_ms": member.session_timeout_ms,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
+    }
+    driver.join(requires_member_id=True, **known)
+    driver.join("m1", requires_member_id=True, **known)
+    driver.pass_time(0)
+    driver.sync("m1", {"m1": member.assignment})
+    driver.commit(at("topic", 1, 7), member_id="m1", generation=1)
+    driver.leave("m1")
+    assert [anonymous(record) for record in driver.log] == stored
 
 
 @pytest.mark.parametrize("version", range(5))

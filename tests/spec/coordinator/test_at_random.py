@@ -29,7 +29,8 @@ class Machine(RuleBasedStateMachine):
         self.generation = 0
         self.sent: dict[int, int] = {}  # when each request that may have to wait was sent
         self.superseded: set[int] = set()  # requests of a member that has sent another one since
-        self.told: dict[tuple[int, str], bytes] = {}  # what each member of each generation was assigned
+        self.asked_by: dict[int, MemberId] = {}
+        self.instances: dict[MemberId, str | None] = {}
         self.given: dict[tuple[int, str], bytes] = {}  # what the leader gave it
         self.seen: set[int] = set()
         self.committed: dict[tuple[str, int], int] = {}
@@ -43,11 +44,10 @@ class Machine(RuleBasedStateMachine):
         preferred=st.permutations(["range", "sticky"]),
     )
     def join_as_new(self, instance: str | None, known: bool, preferred: list[str]) -> MemberId:
-        before = {member.join_request for member in self.driver.group.members if member.instance_id == instance is not None}
         number = self.driver.join(instance_id=instance, requires_member_id=known, protocols=offers(*preferred))
-        self.superseded |= {one for one in before if one is not None and one not in self.driver.answers}
         self.sent[number] = self.driver.now
         new = MemberId(f"m{self.driver.ids}")
+        self.instances[new] = instance
         if known and number in self.driver.answers and self.driver.joined(number).error == Error.MEMBER_ID_REQUIRED:
             self.join_again(new, preferred)
         return new
@@ -69,6 +69,7 @@ class Machine(RuleBasedStateMachine):
         if leads and group.state == GroupState.COMPLETING_REBALANCE and current:
             self.given |= {(generation, one): data for one, data in assignments.items()}
         number = self.driver.sync(member, assignments if leads else {}, generation=generation, instance_id=instance)
+        self.asked_by[number] = member
         self.superseded |= {one for one in waiting if self._forgotten(one)}
         self.sent[number] = self.driver.now
 
@@ -153,6 +154,9 @@ class Machine(RuleBasedStateMachine):
             if not isinstance(answer, JoinGroupResponse) and answer.error == Error.NONE and answer.assignment:
                 generation, _, member = answer.assignment.decode().partition("/")
                 assert self.given[int(generation), member] == answer.assignment
+                asker, owner = self.asked_by[number], MemberId(member)
+                started_again = self.instances[asker] is not None and self.instances[asker] == self.instances[owner]
+                assert asker == owner or started_again
 
     @invariant()
     def offsets_never_go_away_by_a_rebalance(self) -> None:
@@ -170,6 +174,12 @@ class Machine(RuleBasedStateMachine):
         for number, sent_at in self.sent.items():
             if number not in self.driver.answers and number not in self.superseded:
                 assert self.driver.now - sent_at <= LONGEST_WAIT_MS, f"request {number} is still waiting"
+
+    @invariant()
+    def no_request_is_forgotten(self) -> None:
+        group = self.driver.group
+        waiting = {one for member in group.members for one in (member.join_request, member.sync_request)}
+        assert set(self.sent) - set(self.driver.answers) - self.superseded <= waiting
 
     @invariant()
     def who_waits_has_a_deadline(self) -> None:
