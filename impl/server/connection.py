@@ -242,7 +242,7 @@ class Connection:
             if isinstance(part, list) or len(parts) == IOV_MAX:
                 break
             parts.append(part)
-        sent = self._sock.sendmsg(parts)
+        sent = self._sock.send(parts[0]) if len(parts) == 1 else self._sock.sendmsg(parts)
         self._unsent -= sent
         left = sent
         while left:

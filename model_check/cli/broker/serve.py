@@ -1,8 +1,10 @@
 """`kspec broker`."""
 
+import asyncio
 import json
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +43,16 @@ def _rules_of(release: str, mutant: str | None) -> "Rules":
     return Rules(protocol, Controller(kraft))
 
 
+def _new_loop() -> Callable[[], asyncio.AbstractEventLoop]:
+    """The event loop: uvloop's if it is installed (extra `fast`), else that of the standard library."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return new_loop
+
+
 @click.command()
 @click.option("--config", "config_file", metavar="FILE", help="Settings by Kafka's names: a server.properties.")
 @click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting; may be given again.")
@@ -61,8 +73,6 @@ def broker(
     It prints `ready HOST:PORT` when it serves. Without any option it keeps its logs in ./kspec-broker and listens on
     127.0.0.1:9092.
     """
-    import asyncio
-
     from impl.config.broker import BrokerConfig
     from impl.config.properties import ConfigError, parse_overrides, read_properties
     from impl.server.startup import run, warn_about
@@ -79,7 +89,7 @@ def broker(
         config = BrokerConfig(given)
         warn_about(config, given)
         writer = TraceWriter(Path(trace), release, mutant) if trace else None
-        run(config, rules, asyncio.new_event_loop, writer)
+        run(config, rules, _new_loop(), writer)
     except (ConfigError, StorageError, OSError) as error:
         raise click.UsageError(str(error)) from error
 
