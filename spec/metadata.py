@@ -6,6 +6,7 @@ image, and acts on the difference of the two images. So a leader that lost its l
 learns that it had lost it.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
@@ -159,7 +160,7 @@ def broker_of(brokers: tuple[BrokerRegistration, ...], broker: BrokerId) -> Brok
 
 def partition_of(image: MetadataImage, partition_id: PartitionId) -> PartitionRegistration | None:
     """The registration of `partition`, `None` if there is none. **Kafka:** `TopicsImage.getPartition`."""
-    return next((record.registration for record in image.partitions if record.partition_id == partition_id), None)
+    return _partition_at(image.partitions, _place_of(image.partitions, partition_id), partition_id)
 
 
 def merge(partition: PartitionRegistration, record: PartitionChangeRecord) -> PartitionRegistration:
@@ -221,8 +222,22 @@ def replay_all(image: MetadataImage, records: tuple[MetadataRecord, ...]) -> Met
 
 
 def _with_partition(partitions: tuple[PartitionRecord, ...], new: PartitionRecord) -> tuple[PartitionRecord, ...]:
-    others = [record for record in partitions if record.partition_id != new.partition_id]
-    return tuple(sorted([*others, new], key=lambda record: record.partition_id))
+    place = _place_of(partitions, new.partition_id)
+    there = _partition_at(partitions, place, new.partition_id) is not None
+    return (*partitions[:place], new, *partitions[place + there :])
+
+
+def _place_of(partitions: tuple[PartitionRecord, ...], partition_id: PartitionId) -> int:
+    """Where a partition stands, or would stand."""
+    return bisect_left(partitions, partition_id, key=lambda record: record.partition_id)
+
+
+def _partition_at(
+    partitions: tuple[PartitionRecord, ...], place: int, partition_id: PartitionId
+) -> PartitionRegistration | None:
+    """The registration of a partition that stands at this place if there is one."""
+    there = partitions[place : place + 1]
+    return there[0].registration if there and there[0].partition_id == partition_id else None
 
 
 def _with_broker(brokers: tuple[BrokerRegistration, ...], new: BrokerRegistration) -> tuple[BrokerRegistration, ...]:

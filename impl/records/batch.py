@@ -159,3 +159,20 @@ def placed(batches: Sequence[tuple[Epoch, BatchHeader, Buffer]], base_offset: Of
         parts.append(view[header.position + 16 : header.position + header.size])
         base_offset = Offset(base_offset + header.last_offset_delta + 1)
     return parts
+
+
+LOG_APPEND_TIME = 0x08
+_ATTRIBUTES, _MAX_TIMESTAMP = Struct(">h"), Struct(">q")
+_CRC = Struct(">I")
+
+
+def stamped(batch: Buffer, header: BatchHeader, now: int) -> memoryview:
+    """A copy of a batch whose records have the time of their append (ms), with its checksum made anew.
+
+    **Kafka:** `DefaultRecordBatch.setMaxTimestamp`.
+    """
+    copied = bytearray(memoryview(batch)[: header.size])
+    _ATTRIBUTES.pack_into(copied, CRC_START, header.attributes | LOG_APPEND_TIME)
+    _MAX_TIMESTAMP.pack_into(copied, 35, now)
+    _CRC.pack_into(copied, 17, crc32c.crc32c(memoryview(copied)[CRC_START:]))
+    return memoryview(copied)

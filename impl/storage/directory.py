@@ -1,6 +1,7 @@
 """A broker's log directory: the lock, the files of the whole directory, and the folders of partitions."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from impl.storage.cleaner import compact
@@ -30,6 +31,10 @@ from spec.log.checkpoint_files import OffsetEntry
 from spec.values import NO_BROKER_EPOCH, UNKNOWN_OFFSET, BrokerEpoch, Offset
 
 DELETE = "-delete"
+
+
+CLOSED_AT_ONCE = 32
+"""Partitions that are closed at a time: most of it is waiting for the disk. Kafka: `num.recovery.threads.per.data.dir`."""
 
 
 class TopicPartition(NamedTuple):
@@ -206,8 +211,8 @@ class LogDirectory:
 
         **Kafka:** `LogManager.shutdown`.
         """
-        for files in self.partitions.values():
-            files.close()
+        with ThreadPoolExecutor(CLOSED_AT_ONCE) as threads:
+            list(threads.map(PartitionFiles.close, self.partitions.values()))
         self.checkpoint_logs()
         self.checkpoint_high_watermarks(high_watermarks)
         if broker_epoch is not None:

@@ -5,6 +5,7 @@ import os
 import resource
 from collections import OrderedDict
 from collections.abc import Sequence
+from threading import Lock as ThreadLock
 
 from impl.records.batch import Buffer
 from impl.storage.disk import File, Lock, StorageError
@@ -118,17 +119,20 @@ class RealDisk:
     def __init__(self, max_open: int = 0) -> None:
         self._max_open = max_open or max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2, 16)
         self._handles: OrderedDict[RealFile, RealHandle] = OrderedDict()
+        self._lock = ThreadLock()
+        """Partitions are opened and created by several threads at once, each its own."""
 
     def handle_of(self, file: RealFile) -> RealHandle:
         """The open handle of a file; the one used longest ago is dropped if there are too many."""
-        handle = self._handles.get(file)
-        if handle is not None:
-            self._handles.move_to_end(file)
+        with self._lock:
+            handle = self._handles.get(file)
+            if handle is not None:
+                self._handles.move_to_end(file)
+                return handle
+            while len(self._handles) >= self._max_open:
+                self._handles.popitem(last=False)
+            handle = self._handles[file] = RealHandle(file.path, os.O_RDWR)
             return handle
-        while len(self._handles) >= self._max_open:
-            self._handles.popitem(last=False)
-        handle = self._handles[file] = RealHandle(file.path, os.O_RDWR)
-        return handle
 
     def forget(self, file: RealFile) -> None:
         """Drop the handle of a file."""

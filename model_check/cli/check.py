@@ -8,10 +8,7 @@ from typing import Any, NamedTuple
 import click
 
 from model_check.cli.common import (
-    ALL_HOLD,
     MOST_WORKERS,
-    STOPPED,
-    VIOLATED,
     Deadline,
     Seconds,
     Shown,
@@ -24,6 +21,7 @@ from model_check.cli.common import (
     together,
 )
 from model_check.cli.spark import SparkOptions, spark_errors, spark_options, spark_settings
+from model_check.cli.statuses import ALL_HOLD, STOPPED, VIOLATED
 from model_check.cli.terminal.help import ModelCommand, examples
 from model_check.cli.terminal.output import Output
 from model_check.engines.explorer import DEFAULT_ENGINE, EngineError, explorer

@@ -10,15 +10,13 @@ from typing import Any, NamedTuple
 
 import click
 
+from model_check.cli.statuses import StoppedError
 from model_check.core.model import ModelSizeError
 from model_check.core.nearest import instead_of
 from model_check.core.parameters import Parameter, ParameterError
 from model_check.core.preparation import watched
 from model_check.models import MODELS, ModelEntry
 from model_check.models.own import is_own, own_entry
-
-ALL_HOLD, VIOLATED, BAD_USAGE, STOPPED = 0, 1, 2, 3
-"""Exit statuses."""
 
 
 def _union_of_parameters() -> list[Parameter]:
@@ -182,12 +180,6 @@ class Deadline:
         """Stop if no time is left for what is being done."""
         if self.seconds is not None and self.spent >= self.seconds:
             raise StoppedError(f"stopped early: the time limit of {self.seconds:g} s is reached while {doing}")
-
-
-class StoppedError(click.ClickException):
-    """The work did not finish."""
-
-    exit_code = STOPPED
 
 
 @contextmanager

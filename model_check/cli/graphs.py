@@ -8,17 +8,8 @@ from typing import Any
 
 import click
 
-from model_check.cli.common import (
-    ALL_HOLD,
-    MOST_WORKERS,
-    VIOLATED,
-    StoppedError,
-    build,
-    model_options,
-    only_one_on_standard_output,
-    progress,
-    unknown,
-)
+from model_check.cli.common import MOST_WORKERS, build, model_options, only_one_on_standard_output, progress, unknown
+from model_check.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
 from model_check.cli.terminal.help import ModelCommand
 from model_check.cli.terminal.output import Output, OutputFolder
 

@@ -1,42 +1,62 @@
 """The command line: `kspec`."""
 
-import json
+import importlib
 import signal
 import sys
 import traceback
-from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
-from model_check.cli.check import check
-from model_check.cli.common import (
-    ALL_HOLD,
-    BAD_USAGE,
-    STOPPED,
-    VIOLATED,
-    StoppedError,
-    build,
-    know_parameters,
-    model_options,
-    progress,
-    unknown,
-)
-from model_check.cli.dump_log import dump_log
-from model_check.cli.graphs import graph, liveness, stats
-from model_check.cli.models import models
-from model_check.cli.mutants import matrix, mutants
-from model_check.cli.prove import prove
-from model_check.cli.simulate import simulate
-from model_check.cli.spark import cover
-from model_check.cli.terminal.help import ModelCommand
-from model_check.cli.terminal.output import OutputFolder
+from model_check.cli.statuses import ALL_HOLD, BAD_USAGE, STOPPED, StoppedError
 from model_check.cli.terminal.streams import Commands, end
 from model_check.core.model import ModelError
-from model_check.models.own import own_entry
-from model_check.traces.text import filled, row
 from model_check.version import VERSION
+
+COMMANDS = {
+    "models": "models",
+    "audit": "explore",
+    "study": "explore",
+    "history": "explore",
+    "check": "check",
+    "simulate": "simulate",
+    "graph": "graphs",
+    "stats": "graphs",
+    "liveness": "graphs",
+    "cover": "spark",
+    "mutants": "mutants",
+    "matrix": "mutants",
+    "prove": "prove",
+    "broker": "broker.serve",
+    "replay": "broker.serve",
+    "dump-log": "broker.dump_log",
+    "topics": "broker.topics",
+    "configs": "broker.topics",
+    "get-offsets": "broker.topics",
+    "delete-records": "broker.topics",
+    "console-producer": "broker.console",
+    "console-consumer": "broker.console",
+    "producer-perf-test": "broker.console",
+    "consumer-perf-test": "broker.console",
+}
+"""The module of each command in this folder. It is imported when the command is used, so that a broker starts at once."""
+
+
+class CommandsWhenUsed(Commands):
+    """A group that imports a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"model_check.cli.{COMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        return command
 
 
 def main() -> NoReturn:
@@ -45,7 +65,7 @@ def main() -> NoReturn:
         signal.signal(signal.SIGTERM, _interrupt)
     try:
         for argument in [argument for argument in sys.argv[1:] if ".py:" in argument]:
-            know_parameters(cli.commands.get(sys.argv[1], cli), own_entry(argument))
+            _know(argument)
         status = cli.main(prog_name="kspec", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         end("interrupted", STOPPED)
@@ -61,6 +81,14 @@ def main() -> NoReturn:
     sys.exit(status or ALL_HOLD)
 
 
+def _know(model: str) -> None:
+    """Let the command know the parameters of a model of the user's own, which are options then."""
+    from model_check.cli.common import know_parameters
+    from model_check.models.own import own_entry
+
+    know_parameters(cli.get_command(click.Context(cli), sys.argv[1]) or cli, own_entry(model))
+
+
 def _interrupt(signum: int, frame: FrameType | None) -> None:
     """Handle SIGTERM like Ctrl-C, even where Ctrl-C is ignored, as in the background of a script."""
     at_ctrl_c = signal.getsignal(signal.SIGINT)
@@ -69,81 +97,10 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
     at_ctrl_c(signal.SIGINT, frame)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=CommandsWhenUsed, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(VERSION, prog_name="kspec")
 def cli() -> None:
     """Kafka's replication protocol, stated once and checked exhaustively.
 
     Start with `kspec history`, then `kspec study`.
     """
-
-
-@cli.command(cls=ModelCommand)
-@click.argument("model", metavar="MODEL")
-@click.option(
-    "--states", default=300, type=click.IntRange(1), show_default=True, metavar="N", help="Reachable states to try."
-)
-@click.option("--seed", default=1, show_default=True, metavar="N", help="Of the random choice of states.")
-@model_options
-def audit(model: str, states: int, seed: int, parameters: dict[str, Any]) -> int:
-    """Check that the actions of MODEL read and write only what they declare.
-
-    Exit status: 0 if they do, 1 if not.
-    """
-    from model_check.core.audit import audit as run_audit
-
-    report = run_audit(build(model, parameters, shown=True), states, seed)
-    click.echo(f"{model}: {report.states:,} reachable states, {report.evaluations:,} evaluations")
-    for finding in report.findings:
-        click.echo("\n".join(filled(f"WRONG  {finding}", " " * 9, "  ")))
-    for note in report.unused_reads:
-        click.echo("\n".join(filled(f"unused {note}", " " * 9, "  ")))
-    click.echo("  every action reads and writes what it declares" if not report.findings else "")
-    return VIOLATED if report.findings else ALL_HOLD
-
-
-@cli.command()
-@click.argument("name", metavar="[NAME]", required=False)
-@click.option("--markdown", is_flag=True, help="Print the story as Markdown, with a Mermaid diagram.")
-@click.option("--write", "folder", metavar="DIR", help="Write the pages of all studies, and an index, into this folder.")
-@click.option("--quiet", is_flag=True, help="No progress on standard error.")
-def study(name: str | None, markdown: bool, folder: str | None, quiet: bool) -> None:
-    """Tell the failure NAME: the run found by the checker, and the rule that repairs it. Without NAME, list all."""
-    from model_check.reports.studies import STUDIES, as_markdown, as_text, tell
-    from model_check.reports.studies.pages import write_pages
-
-    known = {study.name: study for study in STUDIES}
-    if name is not None and name not in known:
-        raise unknown(f"there is no study {name!r}", name, known, "kspec study")
-    if folder is not None:
-        with progress(not quiet) as report, OutputFolder(folder).filled() as unfinished:
-            pages = list(write_pages(unfinished, report))
-        for page in pages:
-            click.echo(Path(folder) / page.name)
-    elif name is None:
-        width = max(map(len, known))
-        for entry in STUDIES:
-            click.echo("\n".join(row(entry.name, f"{entry.summary} ({entry.reference})", width + 2)))
-        click.echo("\n`kspec study NAME` tells one.")
-    else:
-        with progress(not quiet) as report:
-            telling = tell(known[name], report=report)
-        click.echo((as_markdown if markdown else as_text)(telling), nl=False)
-
-
-@cli.command()
-@click.option("--traces/--no-traces", default=True, help="Show the shortest counterexample of each violated model.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--quiet", is_flag=True, help="No progress on standard error.")
-def history(traces: bool, as_json: bool, quiet: bool) -> None:
-    """Check the protocol's history, version by version, and print the verdict table."""
-    from model_check.reports.history import history_as_json, history_as_text, run_history
-
-    with progress(not quiet) as report:
-        chapters = run_history(report)
-    click.echo(json.dumps(history_as_json(chapters)) if as_json else history_as_text(chapters, traces))
-
-
-for command in (models, check, simulate, graph, stats, liveness, cover, mutants, matrix, prove):
-    cli.add_command(command)
-cli.add_command(dump_log)

@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
-from model_check.cli.common import ALL_HOLD, VIOLATED, Seconds, progress, unknown
+from model_check.cli.common import Seconds, progress, unknown
 from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
+from model_check.cli.statuses import ALL_HOLD, VIOLATED
 from model_check.cli.terminal.output import Output, OutputFolder
 from model_check.extras import MissingExtraError
 

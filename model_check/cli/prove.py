@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 import click
 
-from model_check.cli.common import ALL_HOLD, MOST_WORKERS, STOPPED, VIOLATED, Seconds, unknown
+from model_check.cli.common import MOST_WORKERS, Seconds, unknown
+from model_check.cli.statuses import ALL_HOLD, STOPPED, VIOLATED
 from model_check.cli.terminal.output import OutputFolder
 from model_check.extras import MissingExtraError, need
 from model_check.traces.text import filled

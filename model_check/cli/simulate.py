@@ -9,10 +9,7 @@ from typing import Any
 import click
 
 from model_check.cli.common import (
-    ALL_HOLD,
     MOST_WORKERS,
-    STOPPED,
-    VIOLATED,
     Shown,
     build,
     chosen_properties,
@@ -22,6 +19,7 @@ from model_check.cli.common import (
     unknown,
 )
 from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
+from model_check.cli.statuses import ALL_HOLD, STOPPED, VIOLATED
 from model_check.cli.terminal.help import ModelCommand
 from model_check.cli.terminal.output import Output
 from model_check.core.preparation import watched

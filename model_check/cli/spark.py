@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from model_check.cli.common import ALL_HOLD, together
+from model_check.cli.common import together
+from model_check.cli.statuses import ALL_HOLD
 from model_check.cli.terminal.output import OutputFolder
 
 

@@ -17,11 +17,22 @@ def check_produce(role: LeaderAndIsr, acks: int, min_isr: int) -> Error:
     **Kafka:** `ReplicaManager.appendRecords`, `Partition.appendRecordsToLeader`. **Leaves out:** that a broker which does
     not lead answers `NOT_LEADER_OR_FOLLOWER`; only a leader is asked here (`leads`).
     """
-    if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
-        return Error.INVALID_REQUIRED_ACKS
+    error = check_required_acks(acks)
+    if error != Error.NONE:
+        return error
     if acks == ACKS_ALL and len(role.isr) < min_isr:
         return Error.NOT_ENOUGH_REPLICAS
     return Error.NONE
+
+
+def check_required_acks(acks: int) -> Error:
+    """Whether there are such acks at all; a broker asks before it looks at any partition.
+
+    Errors: `INVALID_REQUIRED_ACKS`.
+
+    **Kafka:** `ReplicaManager.isValidRequiredAcks`.
+    """
+    return Error.NONE if acks in (ACKS_NONE, ACKS_LEADER, ACKS_ALL) else Error.INVALID_REQUIRED_ACKS
 
 
 def min_isr_as_configured(min_isr: int, replicas: int) -> int:

@@ -144,7 +144,7 @@ main()
 def test_sigterm_ends_with_3_also_where_ctrl_c_is_ignored(at_ctrl_c: str) -> None:
     """As it is in the background of a script."""
     explore = "def explore(*_): print('exploring', flush=True); [time.sleep(60) for _ in iter(int, 1)]"
-    imports = "import signal, sys, time\nfrom model_check.cli.main import main\n"
+    imports = "import signal, sys, time\nimport model_check.cli.check\nfrom model_check.cli.main import main\n"
     script = f"{imports}signal.signal(signal.SIGINT, {at_ctrl_c})\n{explore}\n"
     script += "sys.modules['model_check.cli.check'].explorer = lambda *_: explore\nmain()"
     command = [sys.executable, "-c", script, "check", "kip-320"]
@@ -158,7 +158,7 @@ def test_sigterm_ends_with_3_also_where_ctrl_c_is_ignored(at_ctrl_c: str) -> Non
 
 def test_lack_of_memory_is_told_in_one_line() -> None:
     full = "def full(*_): raise MemoryError('a shard of the visited set is full')"
-    script = f"import sys\nfrom model_check.cli.main import main\n{full}\n"
+    script = f"import sys\nimport model_check.cli.check\nfrom model_check.cli.main import main\n{full}\n"
     script += "sys.modules['model_check.cli.check'].explorer = lambda *_: full\nmain()"
     command = [sys.executable, "-c", script, "check", "kip-320"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=EMERGENCY_S, check=False)

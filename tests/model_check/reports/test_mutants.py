@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from model_check.cli.common import VIOLATED
+from model_check.cli.statuses import VIOLATED
 from model_check.reports import mutants
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import assert_replays

@@ -2,7 +2,7 @@
 
 import click
 
-from model_check.cli.common import ALL_HOLD
+from model_check.cli.statuses import ALL_HOLD
 
 
 @click.command("dump-log")

@@ -1,0 +1,110 @@
+"""A request that is being answered, and the effects that the core asks for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from impl.broker.replica import Replica, Waiting
+from impl.metadata.records import LogRecord
+from impl.wire.frames import RequestHeader
+from impl.wire.values import Message
+from spec.broker.effects import LogChange
+
+
+class Peer(Protocol):
+    """The connection that a request came on, as far as the core knows it."""
+
+    @property
+    def host(self) -> str:
+        """The address of the client."""
+
+    @property
+    def local_host(self) -> str:
+        """The address that the client has reached, and therefore can reach."""
+
+
+class Call:
+    """One request: its header, its content, where it came from. The core answers it once, now or later."""
+
+    __slots__ = ("header", "message", "peer", "place", "received_ms", "session", "waiting")
+
+    def __init__(self, peer: Peer, place: int, header: RequestHeader, message: Message, received_ms: int) -> None:
+        self.peer = peer
+        self.place = place
+        """The number of the answer among those of its connection."""
+        self.header = header
+        self.message = message
+        self.received_ms = received_ms
+        self.session: Any = None
+        """The fetch session that the request goes on with."""
+        self.waiting: Waiting | None = None
+        """The fetch that waits to be answered."""
+
+    @property
+    def version(self) -> int:
+        """The version of the API."""
+        return self.header.version
+
+    def respond(self, **fields: Any) -> "Respond":
+        """The effect of answering with these fields."""
+        return Respond(self, Message(**fields))
+
+
+@dataclass(slots=True)
+class Store:
+    """Change a partition's files. `payloads` are the bytes of the batches, if there are any."""
+
+    replica: Replica
+    change: LogChange
+    payloads: tuple[Any, ...] = ()
+    on_failure: Callable[[], None] | None = None
+    """Called if the files could not be written."""
+
+
+@dataclass(slots=True)
+class StoreTogether:
+    """Changes of different partitions. All are complete before the next effect; their order among each other is open."""
+
+    stores: "list[Store]"
+
+
+@dataclass(slots=True)
+class Respond:
+    """Send the answer of a request; its connection keeps the order of the requests."""
+
+    call: Call
+    message: Message
+
+
+@dataclass(slots=True)
+class NoResponse:
+    """The request gets no answer, as one with acks=0; the next one may be answered."""
+
+    call: Call
+
+
+@dataclass(slots=True)
+class Drop:
+    """Close the connection of a request."""
+
+    call: Call
+
+
+@dataclass(slots=True)
+class AppendMetadata:
+    """Write records to the metadata log, as one batch and through to the disk."""
+
+    records: tuple[LogRecord, ...]
+
+
+@dataclass(slots=True)
+class Then:
+    """Once all earlier effects are carried out, ask the core for more."""
+
+    effects: Callable[[], "list[Effect]"]
+
+
+Effect: TypeAlias = Store | StoreTogether | Respond | NoResponse | Drop | AppendMetadata | Then
+
+Note: TypeAlias = Callable[[Any, Any, Any, tuple[Any, ...], Any], None]
+"""Told of each step: the handler, who handles, the state that it read, what it was given, what came of it."""

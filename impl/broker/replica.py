@@ -1,0 +1,61 @@
+"""A partition on this broker: what `spec` knows of it, its files, and who waits for it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from impl.storage import LogConfig, PartitionFiles
+from impl.storage.config import log_config
+from spec.broker.partition import BrokerSettings, Partition
+from spec.log.epoch_log import EpochLog
+from spec.values import PartitionId
+
+
+class Place(NamedTuple):
+    """A partition by its topic's name and its number."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """A fetch that waits for more to read. Kafka: `DelayedFetch`."""
+
+    replicas: list["Replica"]
+    deadline: int
+    look_again: Callable[["Replica", int], list[Any]]
+    """Called when a partition has changed, with the time: the effects, which answer the fetch if there is enough now."""
+    complete: Callable[[int], list[Any]]
+    """The effects that answer the fetch with what there is."""
+    done: bool = False
+
+
+class Replica:
+    """One partition's state and files. `partition` is replaced by each step of a handler of `spec`."""
+
+    __slots__ = ("config", "files", "offline", "partition", "place", "settings", "topic_config", "topic_id", "waiting")
+
+    def __init__(
+        self, place: Place, topic_id: bytes, partition: Partition[EpochLog], files: PartitionFiles, config: Mapping[str, str]
+    ) -> None:
+        self.place = place
+        self.topic_id = topic_id
+        self.partition = partition
+        self.files = files
+        self.offline = False
+        """Whether its files could not be written: it answers nothing any more."""
+        self.waiting: set[Waiting] = set()
+        self.configure(config)
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Take the topic's settings, the broker's defaults included."""
+        self.topic_config = dict(config)
+        self.config: LogConfig = log_config(config)
+        self.files.config = self.config
+        self.settings = BrokerSettings(min_isr=int(config["min.insync.replicas"]), deletes_records=self.config.deletes)
+
+    @property
+    def partition_id(self) -> PartitionId:
+        """The number of the partition in the metadata."""
+        return self.partition.partition_id

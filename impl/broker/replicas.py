@@ -1,0 +1,119 @@
+"""The partitions of this broker follow the metadata: they are opened, created, led and deleted as it says."""
+
+import base64
+from concurrent.futures import ThreadPoolExecutor
+
+from impl.broker.calls import Effect, Store, StoreTogether
+from impl.broker.core import Core
+from impl.broker.replica import Place, Replica
+from impl.metadata.records import PartitionKey
+from impl.storage import LogDirectory, TopicPartition
+from impl.storage.config import log_config
+from spec.broker.recovery import opened
+from spec.broker.roles import apply_change
+from spec.controller.topics.names import CLUSTER_METADATA
+from spec.metadata import LocalRole, PartitionRegistration, local_change
+from spec.values import Offset, PartitionId
+
+MOST_THREADS = 32
+
+
+def id_text(topic_id: bytes) -> str:
+    """A topic's id as Kafka writes it: 22 characters of URL-safe base64. Kafka: `Uuid.toString`."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
+
+
+def id_bytes(text: str) -> bytes:
+    """The id of a topic from its 22 characters."""
+    return base64.urlsafe_b64decode(f"{text}==")
+
+
+class Replicas:
+    """The partitions on this broker, and the directory of their files."""
+
+    def __init__(self, core: Core, directory: LogDirectory) -> None:
+        self._core = core
+        self.directory = directory
+        self._applied: dict[PartitionId, PartitionRegistration] = {}
+        self._keys: dict[PartitionId, PartitionKey] = {}
+
+    def apply(self, now: int) -> list[Effect]:
+        """Take what the metadata log says now: `spec` tells what is to be done about each partition."""
+        cluster = self._core.cluster
+        after = cluster.registrations()
+        effects: list[Effect] = []
+        for partition_id in [known for known in self._applied if known not in after]:
+            effects += self._change(partition_id, self._applied.pop(partition_id), None, now)
+        changed = [one for one, registration in after.items() if self._applied.get(one) is not registration]
+        for partition_id in changed:
+            self._keys[partition_id] = cluster.image.key_of(partition_id)
+        self._open_all([one for one in changed if cluster.self_id in after[one].replicas], now)
+        together = StoreTogether([])
+        for partition_id in changed:
+            wanted = self._change(partition_id, self._applied.get(partition_id), after[partition_id], now)
+            self._applied[partition_id] = after[partition_id]
+            if len(wanted) == 1 and isinstance(wanted[0], Store):
+                together.stores.append(wanted[0])
+            else:
+                effects += wanted
+        return [*effects, together] if together.stores else effects
+
+    def _change(
+        self,
+        partition_id: PartitionId,
+        before: PartitionRegistration | None,
+        after: PartitionRegistration | None,
+        now: int,
+    ) -> list[Effect]:
+        core, key = self._core, self._keys[partition_id]
+        change = local_change(before, after, core.cluster.self_id)
+        if change.role == LocalRole.UNCHANGED:
+            return []
+        replica = core.replicas_by_id.get(key)
+        if replica is None:
+            if change.role == LocalRole.DELETED:
+                return []
+            raise AssertionError(f"partition {partition_id} is not open, and is to be {change.role}")
+        effects = core.run(apply_change, replica, change, now, now=now).effects
+        if change.role == LocalRole.DELETED:
+            del core.replicas[replica.place], core.replicas_by_id[key], self._keys[partition_id]
+        return effects
+
+    def _open_all(self, partitions: list[PartitionId], now: int) -> None:
+        """Open or create the files of partitions, many at a time: most of the time is waiting for the disk."""
+        wanted = [one for one in partitions if self._keys[one] not in self._core.replicas_by_id]
+        topics = {self._core.cluster.place_of(one).topic for one in wanted}
+        settings = {topic: self._core.settings_of(topic) for topic in topics}
+        with ThreadPoolExecutor(min(MOST_THREADS, max(1, len(wanted)))) as threads:
+            opened_now = list(threads.map(lambda one: self._open(one, settings, now), wanted))
+        for replica in opened_now:
+            key = PartitionKey(replica.topic_id, replica.place.partition)
+            self._core.replicas[replica.place] = self._core.replicas_by_id[key] = replica
+
+    def _open(self, partition_id: PartitionId, settings_of: dict[str, dict[str, str]], now: int) -> Replica:
+        key = self._keys[partition_id]
+        place = self._core.cluster.place_of(partition_id)
+        settings = settings_of[place.topic]
+        config = log_config(settings)
+        found = self.directory.found.get(TopicPartition(*place))
+        if found == id_text(key.topic_id):
+            files = self.directory.open_partition(*place, config, now)
+        else:
+            files = self.directory.create_partition(*place, id_text(key.topic_id), config, now)
+        partition = opened(partition_id, files.recovered)._replace(producers=files.producers())
+        return Replica(place, key.topic_id, partition, files, settings)
+
+    def strays(self) -> list[TopicPartition]:
+        """Folders of partitions that the metadata log does not know, such as those of a topic that was deleted."""
+        return [found for found in self.directory.found if Place(*found) not in self._core.replicas and not is_own(found)]
+
+    def high_watermarks(self) -> dict[TopicPartition, Offset]:
+        """The high watermark of each partition, for the checkpoint."""
+        return {
+            TopicPartition(*place): replica.partition.local.high_watermark for place, replica in self._core.replicas.items()
+        }
+
+
+def is_own(found: TopicPartition) -> bool:
+    """Whether a folder is the metadata log's."""
+    return found.topic == CLUSTER_METADATA

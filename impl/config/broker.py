@@ -1,0 +1,175 @@
+"""The settings of a broker. Kafka: `KafkaConfig` and the classes that it is put together from."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from impl.config.properties import ConfigError
+from impl.config.settings import Setting
+
+DAY_MS = 86_400_000
+
+SETTINGS: dict[str, Setting] = {
+    setting.name: setting
+    for setting in (
+        Setting("node.id", "int", "1", "The id of this broker.", lowest=0),
+        Setting("broker.id", "int", None, "As node.id.", lowest=0),
+        Setting("cluster.id", "string", None, "The cluster that a new folder is formatted for; made up if not given."),
+        Setting("listeners", "list", "PLAINTEXT://127.0.0.1:9092", "Where clients connect: NAME://HOST:PORT."),
+        Setting("advertised.listeners", "list", None, "What clients are told instead of listeners."),
+        Setting("log.dirs", "list", None, "The folder for logs."),
+        Setting("log.dir", "string", "kspec-broker", "The folder for logs, if log.dirs is not given."),
+        Setting("broker.rack", "string", None, "The rack that clients are told."),
+        Setting("num.partitions", "int", "1", "Partitions of a topic that does not say.", lowest=1),
+        Setting("default.replication.factor", "int", "1", "Replicas of a topic that does not say.", lowest=1),
+        Setting("min.insync.replicas", "int", "1", "In-sync replicas that acks=all requires.", lowest=1),
+        Setting("auto.create.topics.enable", "boolean", "true", "Whether asking for a topic creates it."),
+        Setting("delete.topic.enable", "boolean", "true", "Whether topics may be deleted."),
+        Setting("unclean.leader.election.enable", "boolean", "false", "Whether a replica out of sync may lead."),
+        Setting("broker.session.timeout.ms", "int", "9000", "When a silent broker is fenced (ms).", lowest=1),
+        Setting("replica.lag.time.max.ms", "long", "30000", "When a follower falls out of the ISR (ms).", lowest=1),
+        Setting("message.max.bytes", "int", "1048588", "The largest batch (bytes).", lowest=0, dynamic=True),
+        Setting("compression.type", "string", "producer", "Compression of stored batches.", dynamic=True),
+        Setting("socket.request.max.bytes", "int", "104857600", "The largest request (bytes).", lowest=1),
+        Setting("socket.send.buffer.bytes", "int", "102400", "SO_SNDBUF; -1: the system's.", lowest=-1),
+        Setting("socket.receive.buffer.bytes", "int", "102400", "SO_RCVBUF; -1: the system's.", lowest=-1),
+        Setting("socket.listen.backlog.size", "int", "50", "Connections that wait to be accepted.", lowest=1),
+        Setting("max.connections", "int", "2147483647", "Connections at a time.", lowest=0),
+        Setting("max.connections.per.ip", "int", "2147483647", "Connections at a time from one address.", lowest=0),
+        Setting("connections.max.idle.ms", "long", "600000", "When idle connections are closed (ms).", lowest=-1),
+        Setting("queued.max.requests", "int", "500", "Requests that wait for an answer, of all connections.", lowest=1),
+        Setting("queued.max.request.bytes", "long", "268435456", "Bytes of requests in memory; -1: no limit.", lowest=-1),
+        Setting("max.request.partition.size.limit", "int", "2000", "Partitions in DescribeTopicPartitions.", lowest=1),
+        Setting("fetch.max.bytes", "int", "57671680", "The largest answer to a fetch (bytes).", lowest=1024),
+        Setting("max.incremental.fetch.session.cache.slots", "int", "1000", "Fetch sessions at a time.", lowest=0),
+        Setting("log.segment.bytes", "int", str(1 << 30), "When a segment is full.", lowest=14),
+        Setting("log.roll.ms", "long", None, "When a segment is old enough to roll (ms).", lowest=1),
+        Setting("log.roll.hours", "int", "168", "As log.roll.ms, in hours.", lowest=1),
+        Setting("log.retention.ms", "long", None, "How long records are kept (ms); -1: for ever.", lowest=-1),
+        Setting("log.retention.minutes", "int", None, "As log.retention.ms, in minutes.", lowest=-1),
+        Setting("log.retention.hours", "int", "168", "As log.retention.ms, in hours.", lowest=-1),
+        Setting("log.retention.bytes", "long", "-1", "How many bytes of a partition are kept; -1: all.", lowest=-1),
+        Setting("log.retention.check.interval.ms", "long", "300000", "How often retention is applied (ms).", lowest=1),
+        Setting("log.cleanup.policy", "list", "delete", "What becomes of old records.", choices=("delete", "compact")),
+        Setting("log.cleaner.enable", "boolean", "true", "Whether logs are compacted."),
+        Setting("log.cleaner.backoff.ms", "long", "15000", "How often compaction looks for work (ms).", lowest=0),
+        Setting("log.cleaner.min.cleanable.ratio", "double", "0.5", "How dirty a log is compacted.", lowest=0, highest=1),
+        Setting("log.cleaner.delete.retention.ms", "long", str(DAY_MS), "How long tombstones are kept (ms).", lowest=0),
+        Setting("log.cleaner.min.compaction.lag.ms", "long", "0", "How long a record is left alone (ms).", lowest=0),
+        Setting("log.cleaner.max.compaction.lag.ms", "long", str(2**63 - 1), "When a record must be compacted.", lowest=1),
+        Setting("log.index.interval.bytes", "int", "4096", "Bytes between two entries of an index.", lowest=0),
+        Setting("log.index.size.max.bytes", "int", "10485760", "The largest index (bytes).", lowest=4),
+        Setting("log.flush.interval.messages", "long", str(2**63 - 1), "Records between two flushes.", lowest=1),
+        Setting("log.flush.interval.ms", "long", None, "Time between two flushes (ms).", lowest=0),
+        Setting("log.flush.scheduler.interval.ms", "long", str(2**63 - 1), "How often that is looked at (ms).", lowest=1),
+        Setting("log.flush.offset.checkpoint.interval.ms", "int", "60000", "How often recovery points are noted.", lowest=0),
+        Setting("log.segment.delete.delay.ms", "long", "60000", "How long deleted files stay (ms).", lowest=0),
+        Setting("log.message.timestamp.type", "string", "CreateTime", "Time.", choices=("CreateTime", "LogAppendTime")),
+        Setting("log.message.timestamp.before.max.ms", "long", str(2**63 - 1), "How old a record may be (ms).", lowest=0),
+        Setting("log.message.timestamp.after.max.ms", "long", "3600000", "How far ahead a record may be (ms).", lowest=0),
+        Setting("replica.high.watermark.checkpoint.interval.ms", "long", "5000", "How often high watermarks are written."),
+        Setting("producer.id.expiration.ms", "int", str(DAY_MS), "When a silent producer is forgotten (ms).", lowest=1),
+        Setting("offsets.topic.num.partitions", "int", "50", "Partitions of __consumer_offsets.", lowest=1),
+        Setting("offsets.topic.replication.factor", "short", "1", "Replicas of __consumer_offsets.", lowest=1),
+        Setting("offsets.topic.segment.bytes", "int", "104857600", "Segment size of __consumer_offsets.", lowest=1),
+        Setting("offsets.retention.minutes", "int", "10080", "How long offsets of an empty group are kept.", lowest=1),
+        Setting("offsets.retention.check.interval.ms", "long", "600000", "How often that is looked at (ms).", lowest=1),
+        Setting("offset.metadata.max.bytes", "int", "4096", "The largest metadata of a committed offset.", lowest=0),
+        Setting("group.initial.rebalance.delay.ms", "int", "3000", "How long a new group waits for members (ms).", lowest=0),
+        Setting("group.min.session.timeout.ms", "int", "6000", "The shortest session of a member (ms).", lowest=1),
+        Setting("group.max.session.timeout.ms", "int", "1800000", "The longest session of a member (ms).", lowest=1),
+        Setting("group.max.size", "int", str(2**31 - 1), "Members of a group at most.", lowest=1),
+        Setting("metrics.listener", "string", None, "HOST:PORT for Prometheus; nothing listens if not given."),
+        Setting("process.roles", "list", "broker,controller", "This process is both.", choices=("broker", "controller")),
+    )
+}
+"""What a broker understands. Any other name is a warning."""
+
+SILENT = (
+    "controller.quorum.voters",
+    "controller.quorum.bootstrap.servers",
+    "controller.listener.names",
+    "inter.broker.listener.name",
+    "listener.security.protocol.map",
+    "num.network.threads",
+    "num.io.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+    "transaction.state.log.replication.factor",
+    "transaction.state.log.min.isr",
+    "transaction.state.log.num.partitions",
+    "share.coordinator.state.topic.replication.factor",
+    "share.coordinator.state.topic.min.isr",
+)
+"""Names that stand in Kafka's own example files and mean nothing to one broker: no warning."""
+
+LOOPBACK = ("127.", "localhost", "::1", "[::1]")
+
+
+class Listener(NamedTuple):
+    """An address by the name of its listener."""
+
+    name: str
+    host: str
+    port: int
+
+
+class BrokerConfig:
+    """The settings of this broker: those given, and the defaults of the others."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self.given = {name: value for name, value in given.items() if name in SETTINGS}
+        self.unknown = sorted(name for name in given if name not in SETTINGS and name not in SILENT)
+        self._values: dict[str, Any] = {}
+        for name, setting in SETTINGS.items():
+            text = self.given.get(name, setting.default)
+            self._values[name] = None if text is None else setting.parse(text)
+        self.listener = _listener("listeners", self._first("listeners"))
+        advertised = self._first("advertised.listeners")
+        self.advertised = _listener("advertised.listeners", advertised) if advertised else None
+        if self["group.min.session.timeout.ms"] > self["group.max.session.timeout.ms"]:
+            raise ConfigError("group.min.session.timeout.ms must not be above group.max.session.timeout.ms")
+
+    def _first(self, name: str) -> str:
+        listed = self._values[name] or ()
+        clients = [one for one in listed if not one.startswith("CONTROLLER://")]
+        if len(clients) > 1:
+            raise ConfigError(f"{name} must name one listener for clients, not {','.join(clients)}")
+        if listed and not clients:
+            raise ConfigError(f"{name} must name a listener for clients, such as PLAINTEXT://127.0.0.1:9092")
+        return clients[0] if clients else ""
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    @property
+    def node_id(self) -> int:
+        """The id of this broker."""
+        return int(self["broker.id"]) if "broker.id" in self.given and "node.id" not in self.given else int(self["node.id"])
+
+    @property
+    def log_dir(self) -> Path:
+        """The folder for logs. Kafka takes several; one is used here."""
+        listed = self["log.dirs"] or (self["log.dir"],)
+        if len(listed) > 1:
+            raise ConfigError(f"log.dirs must name one folder, not {','.join(listed)}")
+        return Path(listed[0])
+
+    def text(self, name: str) -> str | None:
+        """A setting as it was given, or its default."""
+        return self.given.get(name, SETTINGS[name].default)
+
+
+def _listener(setting: str, text: str) -> Listener:
+    name, separator, address = text.partition("://")
+    host, colon, port = address.rpartition(":")
+    if not separator or not colon or not port.isdigit() or int(port) > 65535:
+        raise ConfigError(f"{setting} must have the form NAME://HOST:PORT with a port from 0 to 65535, not {text!r}")
+    if name.upper() in {"SSL", "SASL_PLAINTEXT", "SASL_SSL"}:
+        raise ConfigError(f"{setting} must be PLAINTEXT: there is neither TLS nor authentication, so not {text!r}")
+    return Listener(name, host.strip("[]"), int(port))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
+    return host.startswith(LOOPBACK)

@@ -1,0 +1,223 @@
+"""The records of the metadata log: Kafka's, as bytes and back, and those of `spec` among them.
+
+**Kafka:** `MetadataRecordSerde`.
+"""
+
+from typing import NamedTuple
+
+from impl.wire.reading import read_message, read_unsigned_varint
+from impl.wire.schema import names, schema
+from impl.wire.values import DecodeError, Message
+from impl.wire.writing import unsigned_varint, write_message
+from spec.metadata import (
+    BrokerRegistration,
+    BrokerRegistrationChangeRecord,
+    LeaderRecoveryState,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    PartitionRegistration,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from spec.values import BrokerEpoch, BrokerId, Epoch, Incarnation, PartitionEpoch, PartitionId
+
+FRAME_VERSION = 1
+RECORD_NAMES = {schema(name).key: name for name in names() if name.endswith("Record")}
+VERSIONS = {
+    "TopicRecord": 0,
+    "RemoveTopicRecord": 0,
+    "PartitionRecord": 2,
+    "PartitionChangeRecord": 2,
+    "RegisterBrokerRecord": 3,
+    "BrokerRegistrationChangeRecord": 2,
+    "UnregisterBrokerRecord": 0,
+    "ConfigRecord": 0,
+    "ProducerIdsRecord": 0,
+    "FeatureLevelRecord": 0,
+}
+"""The records that are written here, with the versions that are written: those of metadata.version 4.0."""
+
+
+class LogRecord(NamedTuple):
+    """A record of the metadata log: the name of its kind, and its fields."""
+
+    name: str
+    message: Message
+
+
+class PartitionKey(NamedTuple):
+    """A partition by its topic's id and its number, as the metadata log names it."""
+
+    topic_id: bytes
+    partition: int
+
+
+def encode_record(record: LogRecord) -> bytes:
+    """The value of a record in a batch."""
+    version = VERSIONS[record.name]
+    head = unsigned_varint(FRAME_VERSION) + unsigned_varint(schema(record.name).key) + unsigned_varint(version)
+    return head + write_message(record.name, version, record.message)
+
+
+def decode_record(value: memoryview) -> LogRecord:
+    """The record with this value in a batch. Raises: `DecodeError`."""
+    try:
+        frame, position = read_unsigned_varint(value, 0)
+        key, position = read_unsigned_varint(value, position)
+        version, position = read_unsigned_varint(value, position)
+    except IndexError:
+        raise DecodeError("a metadata record without a kind") from None
+    if frame != FRAME_VERSION or key not in RECORD_NAMES:
+        raise DecodeError(f"a metadata record of frame version {frame} and kind {key} is not known")
+    name = RECORD_NAMES[key]
+    return LogRecord(name, read_message(name, version, value, position)[0])
+
+
+# ---- spec's records
+
+
+def from_spec(
+    record: MetadataRecord, key: PartitionKey | None, endpoint: Message | None = None, rack: str | None = None
+) -> LogRecord:
+    """A record that `spec` has decided. `key` names its partition; `endpoint` is where a broker that registers listens."""
+    match record:
+        case PartitionRecord(registration=registration):
+            assert key is not None
+            return LogRecord("PartitionRecord", _partition(key, registration))
+        case PartitionChangeRecord():
+            assert key is not None
+            return LogRecord("PartitionChangeRecord", _change(key, record))
+        case RegisterBrokerRecord(registration=broker):
+            return LogRecord("RegisterBrokerRecord", _registration(broker, endpoint, rack))
+        case BrokerRegistrationChangeRecord():
+            return LogRecord("BrokerRegistrationChangeRecord", _registration_change(record))
+        case _:
+            return LogRecord("UnregisterBrokerRecord", Message(broker_id=record.broker, broker_epoch=record.broker_epoch))
+
+
+def _partition(key: PartitionKey, registration: PartitionRegistration) -> Message:
+    return Message(
+        partition_id=key.partition,
+        topic_id=key.topic_id,
+        replicas=list(registration.replicas),
+        isr=sorted(registration.isr),
+        removing_replicas=sorted(registration.removing),
+        adding_replicas=sorted(registration.adding),
+        leader=registration.leader,
+        leader_recovery_state=registration.recovery.value,
+        leader_epoch=registration.leader_epoch,
+        partition_epoch=registration.partition_epoch,
+        directories=[bytes(16)] * len(registration.replicas),
+        eligible_leader_replicas=sorted(registration.elr) or None,
+        last_known_elr=sorted(registration.last_known_elr) or None,
+    )
+
+
+def _change(key: PartitionKey, record: PartitionChangeRecord) -> Message:
+    message = Message(partition_id=key.partition, topic_id=key.topic_id, leader=record.leader)
+    listed = {
+        "isr": record.isr,
+        "removing_replicas": record.removing,
+        "adding_replicas": record.adding,
+        "eligible_leader_replicas": record.elr,
+        "last_known_elr": record.last_known_elr,
+    }
+    message.__dict__.update({name: sorted(members) for name, members in listed.items() if members is not None})
+    if record.replicas is not None:
+        message.__dict__["replicas"] = list(record.replicas)
+    if record.recovery is not None:
+        message.__dict__["leader_recovery_state"] = record.recovery.value
+    return message
+
+
+def _registration(broker: BrokerRegistration, endpoint: Message | None, rack: str | None) -> Message:
+    return Message(
+        broker_id=broker.broker,
+        incarnation_id=int(broker.incarnation).to_bytes(16, "big"),
+        broker_epoch=broker.broker_epoch,
+        end_points=[endpoint] if endpoint is not None else [],
+        features=[],
+        rack=rack,
+        fenced=broker.fenced,
+        in_controlled_shutdown=broker.in_controlled_shutdown,
+    )
+
+
+def _registration_change(record: BrokerRegistrationChangeRecord) -> Message:
+    words = {None: 0, True: -1, False: 1}
+    return Message(
+        broker_id=record.broker,
+        broker_epoch=record.broker_epoch,
+        fenced=words[record.fenced],
+        in_controlled_shutdown=1 if record.in_controlled_shutdown else 0,
+    )
+
+
+def to_spec(record: LogRecord, partition_id: PartitionId | None) -> MetadataRecord | None:
+    """The record as `spec` has it; none for a kind that `spec` leaves out, such as a topic's settings."""
+    message = record.message
+    match record.name:
+        case "PartitionRecord":
+            assert partition_id is not None
+            return PartitionRecord(partition_id, _spec_partition(message))
+        case "PartitionChangeRecord":
+            assert partition_id is not None
+            return _spec_change(partition_id, message)
+        case "RegisterBrokerRecord":
+            return RegisterBrokerRecord(
+                BrokerRegistration(
+                    BrokerId(message.broker_id),
+                    BrokerEpoch(message.broker_epoch),
+                    Incarnation(int.from_bytes(message.incarnation_id, "big")),
+                    message.fenced,
+                    message.in_controlled_shutdown,
+                )
+            )
+        case "BrokerRegistrationChangeRecord":
+            return BrokerRegistrationChangeRecord(
+                BrokerId(message.broker_id),
+                BrokerEpoch(message.broker_epoch),
+                {0: None, -1: True, 1: False}[message.fenced],
+                True if message.in_controlled_shutdown == 1 else None,
+            )
+        case "UnregisterBrokerRecord":
+            return UnregisterBrokerRecord(BrokerId(message.broker_id), BrokerEpoch(message.broker_epoch))
+    return None
+
+
+def _brokers(ids: list[int] | None) -> frozenset[BrokerId]:
+    return frozenset(map(BrokerId, ids or ()))
+
+
+def _spec_partition(message: Message) -> PartitionRegistration:
+    return PartitionRegistration(
+        tuple(map(BrokerId, message.replicas)),
+        _brokers(message.isr),
+        BrokerId(message.leader),
+        Epoch(message.leader_epoch),
+        PartitionEpoch(message.partition_epoch),
+        LeaderRecoveryState(message.leader_recovery_state),
+        _brokers(message.eligible_leader_replicas),
+        _brokers(message.last_known_elr),
+        _brokers(message.adding_replicas),
+        _brokers(message.removing_replicas),
+    )
+
+
+def _spec_change(partition_id: PartitionId, message: Message) -> PartitionChangeRecord:
+    def members(ids: list[int] | None) -> frozenset[BrokerId] | None:
+        return None if ids is None else _brokers(ids)
+
+    state = message.leader_recovery_state
+    return PartitionChangeRecord(
+        partition_id,
+        members(message.isr),
+        BrokerId(message.leader),
+        None if message.replicas is None else tuple(map(BrokerId, message.replicas)),
+        members(message.removing_replicas),
+        members(message.adding_replicas),
+        None if state < 0 else LeaderRecoveryState(state),
+        members(message.eligible_leader_replicas),
+        members(message.last_known_elr),
+    )

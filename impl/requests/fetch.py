@@ -1,0 +1,204 @@
+"""Fetch: what a follower or a consumer reads, at once or when there is enough of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from impl.broker.calls import Call, Effect, Respond
+from impl.broker.core import Core
+from impl.broker.fetch_sessions import Wanted
+from impl.broker.replica import Replica, Waiting
+from impl.storage import FileSlice
+from impl.wire.values import Message
+from spec.broker.leader.fetch import handle_fetch, read_partition
+from spec.broker.rules.divergence import is_diverging
+from spec.broker.rules.reading import answers_at_once, isolation_of, visible_end
+from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse
+from spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Epoch, Error, Offset
+
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+FIRST_WITH_LEADER_HINT = 16
+
+
+@dataclass(slots=True)
+class ReadPartition:
+    """One partition's part of an answer: what `spec` says, and the piece of a file to be sent."""
+
+    wanted: Wanted
+    replica: Replica | None
+    answer: FetchResponse
+    piece: FileSlice | None = None
+
+    @property
+    def size(self) -> int:
+        """How many bytes of records there are."""
+        return self.piece.length if self.piece is not None else 0
+
+
+def fetch(core: Core, call: Call, now: int) -> list[Effect]:
+    """Read from the partitions that a request names, or that its session remembers.
+
+    **Kafka:** `KafkaApis.handleFetchRequest`.
+    """
+    request = call.message
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        return [_refused(call, Error.UNKNOWN_SERVER_ERROR)]
+    error, wanted = core.sessions.begin(call, now)
+    if error != Error.NONE:
+        return [call.respond(error_code=error.value, session_id=0, responses=[])]
+    before = core.begin_collecting()
+    reads = _read_all(core, call, wanted, now, first=True)
+    effects = core.collected(before)
+    may_wait = request.max_wait_ms > 0 and bool(wanted)
+    decided = any(answers_at_once(read.answer, UNLIMITED, may_wait, False) for read in reads)
+    if decided or sum(read.size for read in reads) >= min(request.min_bytes, _most_bytes(core, call)) or not may_wait:
+        return [*effects, answer(core, call, reads)]
+    _wait(core, call, wanted, reads, now)
+    return effects
+
+
+UNLIMITED = 2**63
+"""No number of records is enough: a broker counts bytes instead."""
+
+
+def _wait(core: Core, call: Call, wanted: list[Wanted], reads: list[ReadPartition], now: int) -> None:
+    """Wait for more to read: `sizes` has how many bytes each partition has for it, as last seen."""
+    sizes = {read.replica: read.size for read in reads if read.replica is not None}
+    places = {read.replica: read.wanted for read in reads if read.replica is not None}
+
+    def complete(now: int) -> list[Effect]:
+        core.stop_waiting(waiting)
+        return [answer(core, call, _read_all(core, call, wanted, now))]
+
+    def look_again(replica: Replica, now: int) -> list[Effect]:
+        read = _read_one(core, call, places[replica], places[replica].max_bytes, now)
+        sizes[replica] = read.size
+        enough = sum(sizes.values()) >= call.message.min_bytes
+        return complete(now) if enough or answers_at_once(read.answer, UNLIMITED, True, False) else []
+
+    waiting = Waiting(list(sizes), now + call.message.max_wait_ms, look_again, complete)
+    core.wait(waiting)
+    call.waiting = waiting
+
+
+def _most_bytes(core: Core, call: Call) -> int:
+    return int(min(call.message.max_bytes, core.config["fetch.max.bytes"]))
+
+
+def _read_all(core: Core, call: Call, wanted: list[Wanted], now: int, first: bool = False) -> list[ReadPartition]:
+    """Read partition by partition, until the answer has as many bytes as it may; the first batch is given in any case."""
+    left = _most_bytes(core, call)
+    reads: list[ReadPartition] = []
+    found_any = False
+    for one in wanted:
+        read = _read_one(core, call, one, min(left, one.max_bytes), now, not found_any, first)
+        found_any = found_any or read.size > 0
+        left = max(0, left - read.size)
+        reads.append(read)
+    return reads
+
+
+def _read_one(
+    core: Core, call: Call, wanted: Wanted, limit: int, now: int, at_least_one: bool = True, first: bool = False
+) -> ReadPartition:
+    replica, error = core.find(wanted.topic, wanted.topic_id, wanted.partition, by_id=call.version >= 13)
+    if replica is None:
+        return ReadPartition(wanted, None, FetchResponse(error))
+    request = _request(call, wanted)
+    found = _ask(core, replica, request, now, first)
+    if found.error != Error.NONE or not found.records:
+        return ReadPartition(wanted, replica, found)
+    local = replica.partition.local
+    end = visible_end(isolation_of(request), local.log.end_offset, found.high_watermark, found.last_stable_offset)
+    piece = replica.files.read(found.base_offset, end, limit, at_least_one)
+    return ReadPartition(wanted, replica, found, piece)
+
+
+def _ask(core: Core, replica: Replica, request: FetchRequest, now: int, first: bool) -> FetchResponse:
+    """What `spec` answers. Only the first look at a follower's fetch tells the leader how far the follower is."""
+    if request.replica == CONSUMER or not first:
+        answered: FetchResponse = core.ask(read_partition, replica, request)
+        return answered
+    done = core.run(handle_fetch, replica, request, now, now=now)
+    core.add(done.effects)
+    reply: FetchResponse = done.reply
+    return reply
+
+
+def _request(call: Call, wanted: Wanted) -> FetchRequest:
+    message = call.message
+    replica, epoch = message.replica_id, -1
+    if call.version >= 15:
+        replica, epoch = message.replica_state.replica_id, message.replica_state.replica_epoch
+    return FetchRequest(
+        BrokerId(replica) if replica >= 0 else CONSUMER,
+        FetchPosition(Epoch(wanted.leader_epoch), Offset(wanted.offset), Epoch(wanted.last_epoch)),
+        BrokerEpoch(epoch),
+        Offset(wanted.start_offset),
+        read_committed=message.isolation_level == READ_COMMITTED,
+        has_client_metadata=call.version >= 11,
+    )
+
+
+# ---- the answer
+
+
+def answer(core: Core, call: Call, reads: list[ReadPartition]) -> Respond:
+    """The answer with all partitions, or in a session with those of which there is news."""
+    session_id, told = core.sessions.finish(call, reads)
+    by_topic: dict[Any, list[Message]] = {}
+    for read in told:
+        key = read.wanted.topic_id if call.version >= 13 else read.wanted.topic
+        by_topic.setdefault(key, []).append(_partition(call, read))
+    named = "topic_id" if call.version >= 13 else "topic"
+    responses = [Message(**{named: key}, partitions=partitions) for key, partitions in by_topic.items()]
+    fields: dict[str, Any] = {"session_id": session_id, "responses": responses}
+    if call.version >= FIRST_WITH_LEADER_HINT:
+        fields["node_endpoints"] = core.leaders_elsewhere(read.replica for read in told if _wrong_leader(read))
+    return Respond(call, Message(**fields))
+
+
+def _wrong_leader(read: ReadPartition) -> bool:
+    return read.answer.error in (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
+
+
+def _partition(call: Call, read: ReadPartition) -> Message:
+    found = read.answer
+    message = Message(
+        partition_index=read.wanted.partition,
+        error_code=found.error.value,
+        high_watermark=found.high_watermark,
+        last_stable_offset=found.last_stable_offset,
+        log_start_offset=found.log_start_offset,
+        records=b"" if read.piece is None or not read.piece.length else read.piece,
+    )
+    values = message.__dict__
+    if read.replica is not None:
+        committed = found.error == Error.NONE and call.message.isolation_level == READ_COMMITTED
+        values["aborted_transactions"] = [] if committed else None
+    if is_diverging(found):
+        values["diverging_epoch"] = Message(epoch=found.diverging.leader_epoch, end_offset=found.diverging.end_offset)
+    if call.version >= FIRST_WITH_LEADER_HINT and _wrong_leader(read) and read.replica is not None:
+        partition = read.replica.partition
+        values["current_leader"] = Message(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+    return message
+
+
+def _refused(call: Call, error: Error) -> Respond:
+    """The same error for the request and for each of its partitions."""
+    named = "topic_id" if call.version >= 13 else "topic"
+    responses = [
+        Message(
+            **{named: getattr(topic, named)},
+            partitions=[
+                Message(
+                    partition_index=partition.partition,
+                    error_code=error.value,
+                    high_watermark=UNKNOWN_OFFSET,
+                    records=b"",
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in call.message.topics
+    ]
+    return call.respond(error_code=error.value, responses=responses)

@@ -1,0 +1,1 @@
+"""Sockets, timers and the carrying out of effects around the core. Nothing here decides about the protocol."""

@@ -1,0 +1,98 @@
+"""What a broker does from time to time: checkpoints, retention, flushing, closing idle connections."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from impl.server.broker import Broker, now_ms
+from impl.storage import LogDirectory, PartitionFiles, StorageError
+from spec.broker.leader.deletion import apply_retention
+
+LOG = logging.getLogger("kspec.housekeeping")
+
+
+class Housekeeping:
+    """Timers of one broker; each calls its function again and again."""
+
+    def __init__(self, broker: Broker, directory: LogDirectory, loop: asyncio.AbstractEventLoop) -> None:
+        self._broker = broker
+        self._directory = directory
+        self._loop = loop
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._flushing: set[PartitionFiles] = set()
+        config = broker.core.config
+        self._every(config["replica.high.watermark.checkpoint.interval.ms"], self._checkpoint_high_watermarks)
+        self._every(config["log.flush.offset.checkpoint.interval.ms"], directory.checkpoint_logs)
+        self._every(config["log.retention.check.interval.ms"], self._retain)
+        self._every(1_000, self._clean_up)
+        if config["log.cleaner.enable"]:
+            self._every(max(config["log.cleaner.backoff.ms"], 100), self._compact)
+        self._every(config["offsets.retention.check.interval.ms"], self._expire_offsets)
+        if config["connections.max.idle.ms"] > 0:
+            self._every(min(config["connections.max.idle.ms"], 10_000), self._close_idle)
+
+    def _every(self, interval_ms: int, task: Callable[[], None]) -> None:
+        def go() -> None:
+            try:
+                task()
+            except (OSError, StorageError) as error:
+                LOG.error("%s: %s", task.__name__, error)
+            self._timers[task.__name__] = self._loop.call_later(interval_ms / 1000, go)
+
+        self._timers[task.__name__] = self._loop.call_later(interval_ms / 1000, go)
+
+    def stop(self) -> None:
+        """Stop all timers."""
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def _checkpoint_high_watermarks(self) -> None:
+        self._directory.checkpoint_high_watermarks(self._broker.replicas.high_watermarks())
+
+    def _retain(self) -> None:
+        """Delete old segments, as far as `spec` allows."""
+        core, now = self._broker.core, now_ms()
+        for replica in list(core.replicas.values()):
+            local = replica.partition.local
+            wanted = replica.files.retention_offset(local.high_watermark, now)
+            if wanted > local.log.start_offset:
+                self._broker.carry_out(core.take(replica, apply_retention(replica.partition, wanted), now).effects)
+
+    def _expire_offsets(self) -> None:
+        self._broker.carry_out(self._broker.groups.expire_offsets(now_ms()))
+
+    def _clean_up(self) -> None:
+        now = now_ms()
+        for files in self._directory.to_flush(now):
+            if files not in self._flushing:
+                self._flush(files)
+        self._directory.clean_up(now)
+
+    def _flush(self, files: PartitionFiles) -> None:
+        """Flush in a thread: the disk may take long, and clients do not wait for it."""
+        job = files.flush_job()
+        self._flushing.add(files)
+
+        def done(future: "asyncio.Future[None]") -> None:
+            self._flushing.discard(files)
+            if future.cancelled() or future.exception() is not None:
+                LOG.error("%s-%d cannot be flushed: %s", files.topic, files.partition, future)
+            else:
+                files.flushed(job, now_ms())
+
+        self._loop.run_in_executor(None, job.run).add_done_callback(done)
+
+    def _compact(self) -> None:
+        """Compact the first log that is worth it; the others have their turn at the next times."""
+        for replica in list(self._broker.core.replicas.values()):
+            high_watermark = replica.partition.local.high_watermark
+            if replica.config.compacts and self._directory.compact(replica.files, high_watermark, now_ms()):
+                LOG.info("compacted %s-%d", *replica.place)
+                return
+
+    def _close_idle(self) -> None:
+        limit = self._broker.core.config["connections.max.idle.ms"] / 1000
+        for connection in list(self._broker.connections):
+            if time.monotonic() - connection.last_used > limit and not connection.unanswered:
+                connection.close()

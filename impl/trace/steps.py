@@ -1,0 +1,80 @@
+"""Writing steps while a broker runs, and running them again."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from impl.trace.values import TraceError, decode, encode, name_of, named
+from spec.broker.protocol import BrokerProtocol
+from spec.controller.protocol import ControllerProtocol
+
+RULES = (BrokerProtocol, ControllerProtocol)
+
+
+class TraceWriter:
+    """Writes each step as a line: the handler, who handles, the state that it read, what it was given, what came of it."""
+
+    def __init__(self, path: Path, release: str, mutant: str | None) -> None:
+        self._file = path.open("w", encoding="utf-8", buffering=1 << 16)
+        self._write({"release": release, "mutant": mutant})
+
+    def note(self, handler: Any, party: Any, state: Any, given: tuple[Any, ...], outcome: Any) -> None:
+        """Write one step."""
+        self._write(
+            {
+                "rule": name_of(handler),
+                "self": encode(party, RULES),
+                "state": encode(state, RULES),
+                "given": encode(given, RULES),
+                "outcome": encode(outcome, RULES),
+            }
+        )
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+
+    def close(self) -> None:
+        """Write what is left, and close the file."""
+        self._file.close()
+
+
+class Difference(NamedTuple):
+    """A step that comes out differently: its line in the file, its rule, what was recorded, and what comes out now."""
+
+    line: int
+    rule: str
+    recorded: Any
+    outcome: Any
+
+
+def header_of(path: Path) -> tuple[str, str | None]:
+    """The release and the mutant by whose rules a trace was written. Raises: `TraceError`."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            header = json.loads(file.readline())
+        return header["release"], header["mutant"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TraceError(f"{path} is no trace: {error}") from error
+
+
+def replay(path: Path, broker: BrokerProtocol, controller: ControllerProtocol) -> Iterator[Difference | None]:
+    """Run each step again: none where it comes out the same. A last line that is cut off, as by a kill, is left out.
+
+    Raises: `TraceError`.
+    """
+    rules: dict[type, Any] = {BrokerProtocol: broker, ControllerProtocol: controller}
+    with path.open(encoding="utf-8") as file:
+        file.readline()
+        for number, text in enumerate(file, start=2):
+            if not text.endswith("\n"):
+                return
+            try:
+                line = json.loads(text)
+                handler = named(line["rule"])
+                given = decode(line["given"], rules)
+                outcome = handler(decode(line["self"], rules), decode(line["state"], rules), *given)
+            except (ValueError, KeyError, TypeError) as error:
+                raise TraceError(f"{path}:{number} is no step: {error}") from error
+            words = encode(outcome, RULES)
+            yield None if words == line["outcome"] else Difference(number, line["rule"], line["outcome"], words)

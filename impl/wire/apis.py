@@ -1,0 +1,71 @@
+"""Which requests there are: their keys, and the versions that are answered."""
+
+from typing import NamedTuple
+
+from impl.wire.schema import Versions, schema
+
+OFFERED = (
+    "Produce",
+    "Fetch",
+    "ListOffsets",
+    "Metadata",
+    "OffsetCommit",
+    "OffsetFetch",
+    "FindCoordinator",
+    "JoinGroup",
+    "Heartbeat",
+    "LeaveGroup",
+    "SyncGroup",
+    "DescribeGroups",
+    "ListGroups",
+    "ApiVersions",
+    "CreateTopics",
+    "DeleteTopics",
+    "DeleteRecords",
+    "InitProducerId",
+    "OffsetForLeaderEpoch",
+    "DescribeAcls",
+    "DescribeConfigs",
+    "AlterConfigs",
+    "DescribeLogDirs",
+    "CreatePartitions",
+    "DeleteGroups",
+    "ElectLeaders",
+    "IncrementalAlterConfigs",
+    "AlterPartitionReassignments",
+    "ListPartitionReassignments",
+    "OffsetDelete",
+    "DescribeClientQuotas",
+    "DescribeCluster",
+    "DescribeProducers",
+    "ListTransactions",
+    "DescribeTopicPartitions",
+)
+"""The APIs that a broker answers."""
+
+LAST_STABLE = {"InitProducerId": 5, "OffsetFetch": 10}
+"""Versions above these are in the table, and Kafka does not offer them yet."""
+
+FIRST_OFFERED = {"Produce": 0}
+"""Kafka says that it takes these, for old clients that look at nothing else, and closes the connection that uses them."""
+
+
+class Api(NamedTuple):
+    """One API: its name, key, and the versions that are offered, decoded, and have compact lengths."""
+
+    name: str
+    key: int
+    offered: Versions
+    known: Versions
+    flexible: Versions
+
+
+def _api(name: str) -> Api:
+    request, response = schema(f"{name}Request"), schema(f"{name}Response")
+    first, last = request.versions
+    last = LAST_STABLE.get(name, last)
+    return Api(name, request.key, Versions(FIRST_OFFERED.get(name, first), last), Versions(first, last), response.flexible)
+
+
+APIS: dict[int, Api] = {api.key: api for api in map(_api, OFFERED)}
+"""The offered APIs by their keys."""

@@ -1,0 +1,59 @@
+"""The header of a request, and the frame around an answer."""
+
+import struct
+from typing import NamedTuple
+
+from impl.wire.apis import APIS, Api
+from impl.wire.reading import skip_tagged_fields
+from impl.wire.values import DecodeError, Message
+from impl.wire.writing import Parts, size_of, writer_of
+
+HEADER = struct.Struct(">hhih")
+LENGTH = struct.Struct(">i")
+CORRELATION = struct.Struct(">ii")
+API_VERSIONS = 18
+
+
+class RequestHeader(NamedTuple):
+    """The header of a request; `api` is none for a key that is not known. `body` is where the request itself begins."""
+
+    key: int
+    version: int
+    correlation: int
+    client_id: str
+    api: Api | None
+    body: int
+
+
+def read_header(frame: memoryview) -> RequestHeader:
+    """The header of the request in a frame. Raises: `DecodeError`.
+
+    An ApiVersions request of a version that is not known has its header read as the first flexible one, and no body.
+    """
+    try:
+        key, version, correlation, length = HEADER.unpack_from(frame)
+    except struct.error:
+        raise DecodeError(f"a request of {len(frame)} bytes has no header") from None
+    api = APIS.get(key)
+    end = HEADER.size + max(length, 0)
+    if end > len(frame):
+        raise DecodeError(f"a client id of {length} bytes in a request of {len(frame)}")
+    client_id = str(frame[HEADER.size : end], "utf-8", "replace")
+    if api is not None and version in api.known and version in api.flexible:
+        try:
+            end = skip_tagged_fields(frame, end)
+        except IndexError:
+            raise DecodeError("the header of a request is truncated") from None
+    return RequestHeader(key, version, correlation, client_id, api, end)
+
+
+def framed(api: Api, version: int, correlation: int, message: Message) -> list[object]:
+    """An answer with its length before it, as parts to be sent one after the other."""
+    parts = Parts()
+    parts.tail += CORRELATION.pack(0, correlation)
+    if version in api.flexible and api.key != API_VERSIONS:
+        parts.tail.append(0)
+    writer_of(f"{api.name}Response", version)(parts, message)
+    finished = parts.finish()
+    LENGTH.pack_into(finished[0], 0, sum(map(size_of, finished)) - LENGTH.size)
+    return finished

@@ -1,0 +1,32 @@
+"""A message as Python has it: fields by name."""
+
+from typing import TYPE_CHECKING, Any
+
+
+class Message:
+    """A request, a response, or a part of one: its fields are attributes.
+
+    A decoded message has every field of its schema, those that its version lacks with their defaults. To encode, give the
+    fields that differ from their defaults; a field that no version has is an error.
+    """
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
+        return f"Message({inside})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The fields are known when the program runs."""
+
+
+class DecodeError(Exception):
+    """Bytes that are no message of the wanted kind: truncated, a negative length, a null where none may be."""

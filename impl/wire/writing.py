@@ -1,0 +1,253 @@
+"""Messages to bytes: a writer for each message and version, put together once from the table of fields.
+
+Records are not copied into the message: they stand in the list of parts as they came, as bytes or as a piece of a file.
+"""
+
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeAlias
+
+from impl.wire.reading import FORMATS
+from impl.wire.schema import Field, schema
+from impl.wire.values import Message
+
+
+class Parts:
+    """A message under construction: the bytes so far, and before them the parts that are finished."""
+
+    __slots__ = ("done", "tail")
+
+    def __init__(self) -> None:
+        self.done: list[Any] = []
+        self.tail = bytearray()
+
+    def add_part(self, part: Any) -> None:
+        """Put bytes, or a piece of a file, behind what is there without copying them."""
+        self.done += (self.tail, part)
+        self.tail = bytearray()
+
+    def finish(self) -> list[Any]:
+        """All parts in order, none of them empty."""
+        return [part for part in (*self.done, self.tail) if size_of(part)]
+
+
+def size_of(part: Any) -> int:
+    """The bytes of a part; a piece of a file says how long it is."""
+    return len(part) if isinstance(part, MEMORY) else int(part.length)
+
+
+MEMORY = (bytes, bytearray, memoryview)
+
+Writer: TypeAlias = Callable[[Parts, Any], None]
+
+COPIED = 2048
+"""Records up to this many bytes are copied into the message: a part of their own would cost more."""
+
+
+@cache
+def writer_of(name: str, version: int) -> Writer:
+    """The writer of a message of this version."""
+    facts = schema(name)
+    return _struct_writer(name, facts.fields, version, version in facts.flexible)
+
+
+def write_message(name: str, version: int, message: Message) -> bytes:
+    """The bytes of a message."""
+    parts = Parts()
+    writer_of(name, version)(parts, message)
+    return b"".join(bytes(part) for part in parts.finish())
+
+
+def unsigned_varint(value: int) -> bytes:
+    """A length or tag of the compact formats."""
+    if value < 0x80:
+        return bytes((value,))
+    written = bytearray()
+    while value >= 0x80:
+        written.append(value & 0x7F | 0x80)
+        value >>= 7
+    written.append(value)
+    return bytes(written)
+
+
+def _struct_writer(owner: str, fields: tuple[Field, ...], version: int, flexible: bool) -> Writer:
+    present = [field for field in fields if version in field.versions]
+    known = {field.name for field in fields}
+    steps: list[Callable[[Parts, dict[str, Any]], None]] = []
+    run: list[Field] = []
+    for field in (*[one for one in present if version not in one.tagged], None):
+        if field is not None and field.kind in FORMATS and not field.is_array:
+            run.append(field)
+            continue
+        if run:
+            steps.append(_numbers(run))
+            run = []
+        if field is not None:
+            steps.append(_one(field, _field_writer(owner, field, version, flexible)))
+    if flexible:
+        steps.append(_tagged_section(owner, [field for field in present if version in field.tagged], version))
+
+    def write(parts: Parts, message: Any) -> None:
+        values = message.__dict__
+        if not values.keys() <= known:
+            raise TypeError(f"{owner} has no field {', '.join(sorted(values.keys() - known))}")
+        for step in steps:
+            step(parts, values)
+
+    return write
+
+
+def _numbers(run: list[Field]) -> Callable[[Parts, dict[str, Any]], None]:
+    pack = struct.Struct(">" + "".join(FORMATS[field.kind] for field in run)).pack
+    defaults = [(field.name, field.default) for field in run]
+
+    def step(parts: Parts, values: dict[str, Any]) -> None:
+        parts.tail += pack(*[values.get(name, default) for name, default in defaults])
+
+    return step
+
+
+def _one(field: Field, write: Writer) -> Callable[[Parts, dict[str, Any]], None]:
+    name, default = field.name, field.default
+
+    def step(parts: Parts, values: dict[str, Any]) -> None:
+        write(parts, values.get(name, default))
+
+    return step
+
+
+def _tagged_section(owner: str, fields: list[Field], version: int) -> Callable[[Parts, dict[str, Any]], None]:
+    writers = [
+        (field.name, field.default, unsigned_varint(field.tag), _field_writer(owner, field, version, True))
+        for field in sorted(fields, key=lambda field: field.tag)
+    ]
+
+    def step(parts: Parts, values: dict[str, Any]) -> None:
+        given = [
+            (tag, write, values[name])
+            for name, default, tag, write in writers
+            if name in values and not _is_default(values[name], default)
+        ]
+        parts.tail += unsigned_varint(len(given))
+        for tag, write, value in given:
+            inner = Parts()
+            write(inner, value)
+            written = b"".join(bytes(part) for part in inner.finish())
+            parts.tail += tag
+            parts.tail += unsigned_varint(len(written))
+            parts.tail += written
+
+    return step
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value == default or (default == () and isinstance(value, list) and not value)
+
+
+def _field_writer(owner: str, field: Field, version: int, flexible: bool) -> Writer:
+    if field.flexible is not None:
+        flexible = flexible and version in field.flexible
+    name = f"{owner}.{field.name}"
+    nullable = version in field.nullable
+    if field.is_array:
+        element = _element_writer(name, field, version, flexible, False)
+        return _array_writer(name, element, flexible, nullable)
+    if field.kind == "struct" and nullable:
+        return _nullable_struct(_struct_writer(name, field.fields, version, flexible))
+    if field.kind == "struct":
+        return _struct_or_defaults(_struct_writer(name, field.fields, version, flexible))
+    return _element_writer(name, field, version, flexible, nullable)
+
+
+def _element_writer(name: str, field: Field, version: int, flexible: bool, nullable: bool) -> Writer:
+    if field.kind == "struct":
+        return _struct_writer(name, field.fields, version, flexible)
+    if field.kind in FORMATS:
+        pack = struct.Struct(f">{FORMATS[field.kind]}").pack
+
+        def write(parts: Parts, value: Any) -> None:
+            parts.tail += pack(value)
+
+        return write
+    length = _compact_length if flexible else (_int16_length if field.kind == "string" else _int32_length)
+    if field.kind == "string":
+        return _text_writer(name, length, nullable)
+    return _bytes_writer(name, length, nullable or field.kind == "records")
+
+
+def _nullable_struct(inner: Writer) -> Writer:
+    def write(parts: Parts, value: Any) -> None:
+        if value is None:
+            parts.tail += b"\xff"
+        else:
+            parts.tail += b"\x01"
+            inner(parts, value)
+
+    return write
+
+
+def _struct_or_defaults(inner: Writer) -> Writer:
+    def write(parts: Parts, value: Any) -> None:
+        inner(parts, Message() if value is None else value)
+
+    return write
+
+
+def _compact_length(length: int) -> bytes:
+    return unsigned_varint(length + 1)
+
+
+_int16_length = struct.Struct(">h").pack
+_int32_length = struct.Struct(">i").pack
+
+Length: TypeAlias = Callable[[int], bytes]
+
+
+def _refuse_null(name: str, nullable: bool) -> None:
+    if not nullable:
+        raise TypeError(f"{name} must not be null")
+
+
+def _text_writer(name: str, length_of: Length, nullable: bool) -> Writer:
+    def write(parts: Parts, value: str | None) -> None:
+        if value is None:
+            _refuse_null(name, nullable)
+            parts.tail += length_of(-1)
+            return
+        encoded = value.encode()
+        parts.tail += length_of(len(encoded))
+        parts.tail += encoded
+
+    return write
+
+
+def _bytes_writer(name: str, length_of: Length, nullable: bool) -> Writer:
+    def write(parts: Parts, value: Any) -> None:
+        if value is None:
+            _refuse_null(name, nullable)
+            parts.tail += length_of(-1)
+            return
+        size = size_of(value)
+        parts.tail += length_of(size)
+        if size > COPIED or not isinstance(value, MEMORY):
+            parts.add_part(value)
+        else:
+            parts.tail += value
+
+    return write
+
+
+def _array_writer(name: str, element: Writer, flexible: bool, nullable: bool) -> Writer:
+    length_of = _compact_length if flexible else _int32_length
+
+    def write(parts: Parts, value: Any) -> None:
+        if value is None:
+            _refuse_null(name, nullable)
+            parts.tail += length_of(-1)
+            return
+        parts.tail += length_of(len(value))
+        for one in value:
+            element(parts, one)
+
+    return write

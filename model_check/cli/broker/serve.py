@@ -1,0 +1,120 @@
+"""`kspec broker`."""
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from model_check.cli.statuses import ALL_HOLD, VIOLATED
+
+if TYPE_CHECKING:
+    from impl.server.startup import Rules
+
+
+def _rules_of(release: str, mutant: str | None) -> "Rules":
+    from impl.server.startup import Rules
+    from spec.controller.protocol import Controller
+    from spec.mutation import weaken
+    from spec.releases.broker import BROKER_RELEASES
+    from spec.releases.broker_mutants import BROKER_MUTANTS
+    from spec.releases.kraft import KRAFT_NEXT, KRAFT_RELEASES
+    from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+
+    brokers = {protocol.name: protocol for protocol in BROKER_RELEASES}
+    if release not in brokers:
+        raise click.UsageError(f"there is no release {release!r}; releases: {', '.join(brokers)}")
+    names = list(brokers)
+    older = [one for one in KRAFT_RELEASES if one.name in names and names.index(one.name) <= names.index(release)]
+    protocol, kraft = brokers[release], KRAFT_NEXT if release == "next" else (older or KRAFT_RELEASES)[-1 if older else 0]
+    broker_mutants = {one.name: one for one in BROKER_MUTANTS}
+    kraft_mutants = {one.name: one for one in CONTROLLER_MUTANTS}
+    if mutant in broker_mutants:
+        protocol = weaken(protocol, broker_mutants[mutant])
+    elif mutant in kraft_mutants:
+        kraft = weaken(kraft, kraft_mutants[mutant])
+    elif mutant is not None:
+        known = ", ".join([*broker_mutants, *kraft_mutants])
+        raise click.UsageError(f"there is no mutant {mutant!r}; mutants: {known}")
+    return Rules(protocol, Controller(kraft))
+
+
+def _new_loop() -> Callable[[], asyncio.AbstractEventLoop]:
+    """The event loop: uvloop's if it is installed (extra `fast`), else that of the standard library."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return new_loop
+
+
+@click.command()
+@click.option("--config", "config_file", metavar="FILE", help="Settings by Kafka's names: a server.properties.")
+@click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting; may be given again.")
+@click.option("--log-dir", metavar="DIR", help="The folder for logs; the same as --override log.dirs=DIR.")
+@click.option("--release", default="next", show_default=True, metavar="R", help="Follow the rules of this release of Kafka.")
+@click.option("--mutant", metavar="NAME", help="Weaken one rule, to see what it is good for.")
+@click.option("--trace", metavar="FILE", help="Write each step as a line of JSON, for `kspec replay`.")
+def broker(
+    config_file: str | None,
+    overrides: tuple[str, ...],
+    log_dir: str | None,
+    release: str,
+    mutant: str | None,
+    trace: str | None,
+) -> None:
+    """Run a broker that Kafka's clients can talk to, until SIGTERM or Ctrl-C.
+
+    It prints `ready HOST:PORT` when it serves. Without any option it keeps its logs in ./kspec-broker and listens on
+    127.0.0.1:9092.
+    """
+    from impl.config.broker import BrokerConfig
+    from impl.config.properties import ConfigError, parse_overrides, read_properties
+    from impl.server.startup import run, warn_about
+    from impl.storage import StorageError
+    from impl.trace.steps import TraceWriter
+
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
+    rules = _rules_of(release, mutant)
+    try:
+        given = read_properties(Path(config_file)) if config_file else {}
+        given |= parse_overrides(overrides)
+        if log_dir:
+            given["log.dirs"] = log_dir
+        config = BrokerConfig(given)
+        warn_about(config, given)
+        writer = TraceWriter(Path(trace), release, mutant) if trace else None
+        run(config, rules, _new_loop(), writer)
+    except (ConfigError, StorageError, OSError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+def replay(file: Path) -> int:
+    """Run the steps that `kspec broker --trace FILE` has recorded through the rules again.
+
+    Exit status: 0 if all come out the same, 1 at the first that differs.
+    """
+    from impl.trace.steps import header_of
+    from impl.trace.steps import replay as replay_steps
+    from impl.trace.values import TraceError
+
+    try:
+        rules = _rules_of(*header_of(file))
+        steps = 0
+        for difference in replay_steps(file, rules.broker, rules.controller.protocol):
+            if difference is not None:
+                click.echo(f"{file}:{difference.line}: {difference.rule} comes out differently")
+                click.echo(f"  recorded {json.dumps(difference.recorded)}\n  now      {json.dumps(difference.outcome)}")
+                return VIOLATED
+            steps += 1
+    except TraceError as error:
+        raise click.UsageError(str(error)) from error
+    click.echo(f"{steps:,} steps, all come out as recorded")
+    return ALL_HOLD

@@ -1,0 +1,181 @@
+"""A broker as a process of its own, started by the tests, and a client that speaks the wire format field by field."""
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from impl.wire.apis import APIS
+from impl.wire.reading import read_message
+from impl.wire.values import Message
+from impl.wire.writing import write_message
+
+KEYS = {api.name: api for api in APIS.values()}
+COMMAND = "import sys; from model_check.cli.main import main; sys.exit(main())"
+
+
+class BrokerProcess:
+    """`kspec broker` on a free port of the loopback."""
+
+    def __init__(self, folder: Path, *options: str, overrides: Sequence[str] = ()) -> None:
+        self.folder = folder
+        self._options = options
+        self._overrides = ["listeners=PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms=0", *overrides]
+        self.process: subprocess.Popen[str] | None = None
+        self.port = 0
+        self.log = folder.parent / f"{folder.name}.log"
+
+    @property
+    def address(self) -> str:
+        """Where clients connect."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> "BrokerProcess":
+        """Start it, and wait until it serves. After the first time it has the same port."""
+        given = [part for override in self._overrides for part in ("--override", override)]
+        if self.port:
+            given += ["--override", f"listeners=PLAINTEXT://127.0.0.1:{self.port}"]
+        with self.log.open("a", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", COMMAND, "broker", "--log-dir", str(self.folder), *given, *self._options],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("ready 127.0.0.1:"), f"{line!r}\n{self.log.read_text(encoding='utf-8')}"
+        self.port = int(line.rpartition(":")[2])
+        return self
+
+    def stop(self) -> int:
+        """Stop it in order; the exit status."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=30)
+
+    def kill(self) -> None:
+        """End it as by kill -9."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def restart(self) -> None:
+        """Stop it, and start it on the same folder and port."""
+        assert self.stop() == 0
+        self.start()
+
+    def memory(self) -> int:
+        """Its resident memory in bytes."""
+        assert self.process is not None
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def __enter__(self) -> "BrokerProcess":
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+
+
+class Client:
+    """A connection to a broker: requests as fields, answers as fields."""
+
+    def __init__(self, port: int, timeout: float = 10) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
+        self.socket.settimeout(timeout)
+        self._correlation = 0
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.socket.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def send(self, name: str, version: int, message: Message, client_id: str = "probe") -> int:
+        """Send a request; its number."""
+        self._correlation += 1
+        api = KEYS[name]
+        head = struct.pack(">hhih", api.key, version, self._correlation, len(client_id)) + client_id.encode()
+        body = head + (b"\0" if version in api.flexible else b"") + write_message(f"{name}Request", version, message)
+        self.send_frame(body)
+        return self._correlation
+
+    def send_frame(self, frame: bytes) -> None:
+        """Send any bytes as a frame."""
+        self.socket.sendall(struct.pack(">i", len(frame)) + frame)
+
+    def receive_frame(self) -> bytes:
+        """The next frame. Raises: `ConnectionError`, if the broker has closed the connection."""
+        return self._exactly(struct.unpack(">i", self._exactly(4))[0])
+
+    def _exactly(self, count: int) -> bytes:
+        found = b""
+        while len(found) < count:
+            more = self.socket.recv(count - len(found))
+            if not more:
+                raise ConnectionError("the broker has closed the connection")
+            found += more
+        return found
+
+    def receive(self, name: str, version: int) -> Message:
+        """The answer to the oldest request that has none."""
+        frame = memoryview(self.receive_frame())
+        start = 5 if version in KEYS[name].flexible and name != "ApiVersions" else 4
+        message, end = read_message(f"{name}Response", version, frame, start)
+        assert end == len(frame), f"{len(frame) - end} bytes behind the answer"
+        return message
+
+    def call(self, name: str, version: int, **fields: Any) -> Message:
+        """Send a request, and wait for its answer."""
+        self.send(name, version, Message(**fields))
+        return self.receive(name, version)
+
+    def create(self, topic: str, partitions: int = 1, **configs: str) -> Message:
+        """Create a topic; settings have `_` in place of `.`."""
+        given = [Message(name=name.replace("_", "."), value=value) for name, value in configs.items()]
+        wanted = Message(name=topic, num_partitions=partitions, replication_factor=1, assignments=[], configs=given)
+        answer = self.call("CreateTopics", 7, topics=[wanted], timeout_ms=5000)
+        created: Message = answer.topics[0]
+        assert created.error_code == 0, created
+        return created
+
+    def produce(self, topic: str, records: bytes, acks: int = -1, partition: int = 0, version: int = 9) -> Message:
+        """Produce one batch; the partition's answer."""
+        data = Message(name=topic, partition_data=[Message(index=partition, records=records)])
+        answer = self.call("Produce", version, acks=acks, timeout_ms=10000, topic_data=[data])
+        found: Message = answer.responses[0].partition_responses[0]
+        return found
+
+    def fetch(self, topic: str, offset: int, partition: int = 0, max_wait_ms: int = 0, version: int = 12) -> Message:
+        """Fetch from one partition; its answer."""
+        wanted = Message(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
+        answer = self.call(
+            "Fetch",
+            version,
+            max_wait_ms=max_wait_ms,
+            min_bytes=1,
+            max_bytes=1 << 24,
+            topics=[Message(topic=topic, partitions=[wanted])],
+        )
+        found: Message = answer.responses[0].partitions[0]
+        return found
+
+
+def wait_until(condition: Any, seconds: float = 10) -> None:
+    """Wait until something holds; the limit is an emergency stop."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come to hold"
+        time.sleep(0.01)

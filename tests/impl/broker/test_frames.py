@@ -1,0 +1,176 @@
+"""Frames that are no requests, and requests that are not answered: the connection ends, the neighbours go on."""
+
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from impl.records.record import new_batch
+from impl.wire.apis import APIS
+from impl.wire.schema import schema
+from impl.wire.values import Message
+from impl.wire.writing import write_message
+from spec.values import Error
+from tests.impl.broker.process import BrokerProcess, Client, wait_until
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with BrokerProcess(tmp_path_factory.mktemp("frames") / "logs") as running:
+        yield running
+
+
+def header(key: int, version: int, client_id: bytes | None = b"x", correlation: int = 7) -> bytes:
+    length = -1 if client_id is None else len(client_id)
+    return struct.pack(">hhih", key, version, correlation, length) + (client_id or b"")
+
+
+CLOSING = {
+    "negative length": struct.pack(">i", -1),
+    "oversized": struct.pack(">i", 2**31 - 1),
+    "one byte over the limit": struct.pack(">i", 104857601),
+    "empty": struct.pack(">i", 0),
+    "three bytes": struct.pack(">i", 3) + b"abc",
+    "unknown API": struct.pack(">i", 11) + header(999, 0),
+    "API of controllers": struct.pack(">i", 11) + header(56, 2),
+    "unknown version": struct.pack(">i", 11) + header(3, 99),
+    "negative version": struct.pack(">i", 11) + header(3, -1),
+    "garbage": struct.pack(">i", 31) + header(3, 9) + b"\x00" + b"\xff" * 19,
+    "huge array": struct.pack(">i", 15) + header(3, 8) + struct.pack(">i", 2**31 - 1),
+    "client id beyond the frame": struct.pack(">i", 11) + struct.pack(">hhih", 3, 8, 7, 1000) + b"x",
+    "old produce": struct.pack(">i", 11) + header(0, 0),
+}
+
+
+@pytest.mark.parametrize("what", CLOSING)
+def test_bytes_that_are_no_request_close_the_connection_and_no_other(broker: BrokerProcess, what: str) -> None:
+    with Client(broker.port) as neighbour, Client(broker.port) as client:
+        client.socket.sendall(CLOSING[what])
+        with pytest.raises(ConnectionError):
+            client.receive_frame()
+        assert neighbour.call("ApiVersions", 4).error_code == 0
+
+
+def test_a_frame_that_ends_early_leaves_nothing_behind(broker: BrokerProcess) -> None:
+    with Client(broker.port) as neighbour:
+        for _ in range(5):
+            with Client(broker.port) as client:
+                client.socket.sendall(struct.pack(">i", 1000) + b"half")
+        assert neighbour.call("ApiVersions", 4).error_code == 0
+
+
+def test_api_versions_of_an_unknown_version_is_answered_as_version_0_with_an_error(broker: BrokerProcess) -> None:
+    with Client(broker.port) as client:
+        client.send_frame(header(18, 99))
+        frame = client.receive_frame()
+        assert frame == struct.pack(">ihi", 7, 35, 1) + struct.pack(">hhh", 18, 0, 5)
+        assert client.call("ApiVersions", 0).error_code == 0
+
+
+def test_the_offered_versions_are_those_that_can_be_read(broker: BrokerProcess) -> None:
+    with Client(broker.port) as client:
+        offered = {entry.api_key: entry for entry in client.call("ApiVersions", 3).api_keys}
+    assert offered.keys() == APIS.keys()
+    for api in APIS.values():
+        assert offered[api.key].max_version in schema(f"{api.name}Request").versions
+    assert (offered[0].min_version, offered[0].max_version) == (0, 13)
+    assert (offered[1].min_version, offered[1].max_version) == (4, 18)
+    assert (offered[2].min_version, offered[2].max_version) == (1, 11)
+
+
+def test_a_client_may_have_no_name(broker: BrokerProcess) -> None:
+    with Client(broker.port) as client:
+        client.send_frame(header(18, 0, None))
+        assert client.receive_frame()[:6] == struct.pack(">ih", 7, 0)
+
+
+def test_bytes_behind_a_request_are_ignored(broker: BrokerProcess) -> None:
+    with Client(broker.port) as client:
+        client.send_frame(header(3, 8) + write_message("MetadataRequest", 8, Message(topics=None)) + b"more")
+        assert client.receive_frame()[:4] == struct.pack(">i", 7)
+
+
+def test_unknown_tagged_fields_are_skipped(broker: BrokerProcess) -> None:
+    with Client(broker.port) as client:
+        body = write_message("MetadataRequest", 9, Message(topics=None))
+        client.send_frame(header(3, 9) + b"\x00" + body[:-1] + b"\x01\x63\x03abc")
+        assert client.receive_frame()[:4] == struct.pack(">i", 7)
+
+
+def test_answers_come_in_the_order_of_the_requests(broker: BrokerProcess) -> None:
+    with Client(broker.port) as client:
+        client.create("ordered")
+        wanted = Message(topic="ordered", partitions=[Message(partition=0, fetch_offset=0, partition_max_bytes=100)])
+        poll = Message(max_wait_ms=200, min_bytes=1, max_bytes=100, topics=[wanted])
+        sent = [
+            client.send("Metadata", 9, Message(topics=None)),
+            client.send("Fetch", 12, poll),
+            client.send("Metadata", 9, Message(topics=None)),
+            client.send("ApiVersions", 3, Message()),
+        ]
+        received = [int.from_bytes(client.receive_frame()[:4], "big") for _ in sent]
+        assert received == sent
+
+
+def test_acks_0_gets_no_answer_and_an_error_closes_the_connection(broker: BrokerProcess) -> None:
+    batch = new_batch([(1, b"k", b"v")] * 2)
+    with Client(broker.port) as client:
+        client.create("silent")
+        data = Message(name="silent", partition_data=[Message(index=0, records=batch)])
+        client.send("Produce", 9, Message(acks=0, timeout_ms=1000, topic_data=[data]))
+        assert client.call("ApiVersions", 0).error_code == 0
+        assert client.fetch("silent", 0).high_watermark == 2
+        data = Message(name="missing", partition_data=[Message(index=0, records=batch)])
+        client.send("Produce", 9, Message(acks=0, timeout_ms=1000, topic_data=[data]))
+        with pytest.raises(ConnectionError):
+            client.receive_frame()
+
+
+def test_a_reader_that_does_not_read_holds_nobody_up_and_little_memory(broker: BrokerProcess) -> None:
+    with Client(broker.port) as writer, Client(broker.port) as slow:
+        writer.create("large")
+        batch = new_batch([(1, None, bytes(900_000))])
+        for _ in range(40):
+            assert writer.produce("large", batch).error_code == 0
+        before = broker.memory()
+        wanted = Message(partition=0, fetch_offset=0, partition_max_bytes=1 << 26)
+        fetch = Message(min_bytes=1, max_bytes=1 << 26, topics=[Message(topic="large", partitions=[wanted])])
+        for _ in range(50):
+            slow.send("Fetch", 12, fetch)
+        assert writer.produce("large", batch).error_code == 0
+        assert writer.fetch("large", 0).error_code == 0
+        assert broker.memory() - before < 32 << 20
+        first = slow.receive("Fetch", 12)
+        assert first.responses[0].partitions[0].error_code == 0
+
+
+def test_topics_that_cannot_be(broker: BrokerProcess) -> None:
+    def wanted(name: str, partitions: int = 1, factor: int = 1, **configs: str) -> Message:
+        given = [Message(name=one.replace("_", "."), value=value) for one, value in configs.items()]
+        return Message(name=name, num_partitions=partitions, replication_factor=factor, assignments=[], configs=given)
+
+    topics = {
+        Error.INVALID_REPLICATION_FACTOR: [wanted("rf9", factor=9), wanted("rf0", factor=0)],
+        Error.INVALID_PARTITIONS: [wanted("parts0", partitions=0)],
+        Error.INVALID_TOPIC_EXCEPTION: [wanted("a/b"), wanted("..")],
+        Error.INVALID_CONFIG: [wanted("value", retention_ms="soon"), wanted("unknown", no_such="1")],
+    }
+    with Client(broker.port) as client:
+        for error, refused in topics.items():
+            answer = client.call("CreateTopics", 7, topics=refused, timeout_ms=5000)
+            assert [one.error_code for one in answer.topics] == [error.value] * len(refused)
+        answer = client.call("CreateTopics", 7, topics=[wanted("only-looked-at")], timeout_ms=5000, validate_only=True)
+        assert answer.topics[0].error_code == 0
+        asked = client.call(
+            "Metadata", 9, topics=[Message(name="only-looked-at"), Message(name="a/b")], allow_auto_topic_creation=False
+        )
+        assert [topic.error_code for topic in asked.topics] == [3, 17]
+
+
+def test_connections_that_are_closed_are_forgotten(broker: BrokerProcess) -> None:
+    before = broker.memory()
+    for _ in range(300):
+        Client(broker.port).close()
+    with Client(broker.port) as client:
+        wait_until(lambda: client.call("ApiVersions", 0).error_code == 0)
+    assert broker.memory() - before < 16 << 20

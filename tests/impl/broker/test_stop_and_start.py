@@ -1,0 +1,152 @@
+"""A broker that is stopped, killed, and started again on the same folder."""
+
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from impl.records.batch import header_at, headers
+from impl.records.record import new_batch, records_of
+from impl.wire.values import Message
+from tests.impl.broker.process import COMMAND, BrokerProcess, Client
+
+
+def everything(client: Client, topic: str) -> dict[int, bytes]:
+    """All records of a topic's first partition by their offsets."""
+    found: dict[int, bytes] = {}
+    offset = 0
+    while True:
+        answer = client.fetch(topic, offset)
+        assert answer.error_code == 0
+        content = memoryview(answer.records)
+        if not content:
+            return found
+        for header in headers(content):
+            for record in records_of(content[header.position : header.position + header.size]):
+                assert record.offset not in found, "an offset is used twice"
+                found[record.offset] = record.value or b""
+            offset = header.next_offset
+
+
+def test_a_stopped_broker_goes_on_where_it_was(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "logs") as broker:
+        with Client(broker.port) as client:
+            topic_id = client.create("kept", 2, retention_ms="123456").topic_id
+            for number in range(3):
+                client.produce("kept", new_batch([(1, b"k", b"%d" % number)]))
+            producer = client.call("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=0).producer_id
+            client.produce("kept", new_batch([(1, b"k", b"3")], producer_id=producer, producer_epoch=0, base_sequence=0))
+        broker.restart()
+        assert (tmp_path / "logs" / ".kafka_cleanshutdown").exists() is False, "it is read and removed at the start"
+        with Client(broker.port) as client:
+            (topic,) = client.call("Metadata", 12, topics=[Message(name="kept")]).topics
+            assert (topic.topic_id, len(topic.partitions)) == (topic_id, 2)
+            assert everything(client, "kept") == {number: b"%d" % number for number in range(4)}
+            again = new_batch([(1, b"k", b"3")], producer_id=producer, producer_epoch=0, base_sequence=0)
+            assert client.produce("kept", again).base_offset == 3, "a duplicate gets the answer of the first copy"
+            assert client.call("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=0).producer_id > producer
+            resource = Message(resource_type=2, resource_name="kept", configuration_keys=["retention.ms"])
+            (described,) = client.call("DescribeConfigs", 4, resources=[resource]).results
+            assert [entry.value for entry in described.configs] == ["123456"]
+        assert broker.stop() == 0
+        assert (tmp_path / "logs" / ".kafka_cleanshutdown").exists()
+
+
+def test_a_deleted_topic_stays_deleted_and_may_be_created_again(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "logs") as broker:
+        with Client(broker.port) as client:
+            first = client.create("again").topic_id
+            client.produce("again", new_batch([(1, b"k", b"old")]))
+            (deleted,) = client.call("DeleteTopics", 6, topics=[Message(name="again")], timeout_ms=1000).responses
+            assert (deleted.error_code, deleted.topic_id) == (0, first)
+            assert client.produce("again", new_batch([(1, b"k", b"v")])).error_code == 3
+            assert client.create("again").topic_id != first
+            assert client.produce("again", new_batch([(1, b"k", b"new")])).base_offset == 0
+        broker.kill()
+        broker.start()
+        with Client(broker.port) as client:
+            assert everything(client, "again") == {0: b"new"}
+
+
+def kill_under_load(broker: BrokerProcess, times: int, seed: int) -> None:
+    """Kill the broker at random moments while a producer writes; every acknowledged record is there, at its offset."""
+    chance = random.Random(seed)
+    with Client(broker.port) as client:
+        client.create("load")
+    acknowledged: dict[int, bytes] = {}
+    written = 0
+    for _ in range(times):
+        killer = threading.Timer(chance.uniform(0.01, 0.3), broker.kill)
+        killer.start()
+        try:
+            with Client(broker.port) as client:
+                while True:
+                    value = b"%d" % written
+                    written += 1
+                    batch = new_batch([(1, b"k", value), (1, b"k", value)])
+                    assert header_at(batch).record_count == 2
+                    answer = client.produce("load", batch)
+                    assert answer.error_code == 0
+                    assert answer.base_offset not in acknowledged, "an offset was promised twice"
+                    acknowledged[answer.base_offset] = value
+        except OSError:
+            killer.join()
+        broker.start()
+        with Client(broker.port) as client:
+            found = everything(client, "load")
+        assert {offset: found.get(offset) for offset in acknowledged} == acknowledged
+    assert len(acknowledged) > times
+
+
+KILLS = int(os.environ.get("KSPEC_KILLS", "12"))
+"""`KSPEC_KILLS=200` is the run of a night."""
+
+
+@pytest.mark.slow
+def test_kills_under_load_lose_nothing(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "logs") as broker:
+        kill_under_load(broker, KILLS, seed=1)
+
+
+def refusal(*arguments: str) -> str:
+    """What the command says when it cannot start; its exit status is 2."""
+    ended = subprocess.run(
+        [sys.executable, "-c", COMMAND, "broker", *arguments], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert "Traceback" not in ended.stderr
+    return next(line for line in ended.stderr.splitlines() if line.startswith("kspec:"))
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("num.partitions=0", "num.partitions must be a number from 1"),
+        ("num.partitions=many", "num.partitions must be"),
+        ("listeners=127.0.0.1:1", "listeners must have the form NAME://HOST:PORT"),
+        ("listeners=SASL_SSL://127.0.0.1:0", "listeners must be PLAINTEXT"),
+        ("log.cleanup.policy=shred", "log.cleanup.policy must be one of delete, compact"),
+        ("nothing", "an override has the form NAME=VALUE"),
+    ],
+)
+def test_settings_that_cannot_be_are_one_line(tmp_path: Path, override: str, said: str) -> None:
+    assert said in refusal("--log-dir", str(tmp_path / "logs"), "--override", override)
+    assert not (tmp_path / "logs").exists()
+
+
+def test_a_folder_in_use_or_of_another_broker_is_one_line(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    with BrokerProcess(folder) as broker:
+        free = ("--override", "listeners=PLAINTEXT://127.0.0.1:0")
+        assert "in use" in refusal("--log-dir", str(folder), *free)
+        used = ("--override", f"listeners=PLAINTEXT://{broker.address}")
+        assert "cannot listen" in refusal("--log-dir", str(tmp_path / "other"), *used)
+        assert broker.stop() == 0
+        assert "node.id" in refusal("--log-dir", str(folder), *free, "--override", "node.id=7")
+        assert "cluster.id" in refusal("--log-dir", str(folder), *free, "--override", "cluster.id=another")
+    assert "no release" in refusal("--log-dir", str(folder), "--release", "9.9")
+    assert "no mutant" in refusal("--log-dir", str(folder), "--mutant", "none-such")

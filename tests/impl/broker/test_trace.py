@@ -1,0 +1,50 @@
+"""What a broker has recorded is what the rules say: the steps of the other tests' kind, run again."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from impl.records.record import new_batch
+from impl.wire.values import Message
+from tests.impl.broker.process import COMMAND, BrokerProcess, Client
+
+
+def kspec(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", COMMAND, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_recorded_run_comes_out_the_same_and_a_changed_one_does_not(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    with BrokerProcess(tmp_path / "logs", "--trace", str(trace), "--release", "4.4") as broker:
+        with Client(broker.port) as client:
+            client.create("traced")
+            for number in range(5):
+                batch = new_batch([(1, b"k", b"v")], producer_id=7, producer_epoch=0, base_sequence=number)
+                assert client.produce("traced", batch).base_offset == number
+                assert client.produce("traced", batch).base_offset == number
+            client.fetch("traced", 0)
+            client.fetch("traced", 99)
+            wanted = Message(partition_index=0, timestamp=-1)
+            client.call("ListOffsets", 7, replica_id=-1, topics=[Message(name="traced", partitions=[wanted])])
+            deleted = Message(name="traced", partitions=[Message(partition_index=0, offset=3)])
+            client.call("DeleteRecords", 2, topics=[deleted], timeout_ms=1000)
+            for _ in range(2):
+                client.call("FindCoordinator", 4, key_type=0, coordinator_keys=["group"])
+            protocol = Message(name="range", metadata=b"")
+            joining = {"group_id": "group", "session_timeout_ms": 10000, "rebalance_timeout_ms": 10000}
+            client.call("JoinGroup", 3, member_id="", protocol_type="consumer", protocols=[protocol], **joining)
+        assert broker.stop() == 0
+    ended = kspec("replay", str(trace))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "all come out as recorded" in ended.stdout
+    text = trace.read_text(encoding="utf-8")
+    for rule in ("handle_produce", "read_partition", "handle_list_offsets", "handle_delete_records", "handle_join_group"):
+        assert f".{rule}" in text
+    changed = text.replace('"OFFSET_OUT_OF_RANGE"', '"FENCED_LEADER_EPOCH"', 1)
+    assert changed != text
+    trace.write_text(changed, encoding="utf-8")
+    ended = kspec("replay", str(trace))
+    assert ended.returncode == 1
+    assert "spec.broker.leader.fetch.read_partition comes out differently" in ended.stdout
+    assert kspec("replay", str(tmp_path / "missing")).returncode == 2

@@ -1,0 +1,100 @@
+"""Which batches of producers are refused, from their headers."""
+
+from typing import Any
+
+import pytest
+
+from spec.broker.clients.batches import (
+    ReceivedBatch,
+    answered_log_start,
+    check_framing,
+    check_received_batch,
+    check_request_records,
+    check_timestamp,
+    check_transactional,
+)
+from spec.values import Error, Offset, ProducerId
+
+GOOD = ReceivedBatch(
+    size=100,
+    magic=2,
+    base_offset=0,
+    last_offset_delta=1,
+    record_count=2,
+    codec=0,
+    control=False,
+    transactional=False,
+    producer_id=ProducerId(-1),
+    base_sequence=-1,
+    max_timestamp=1000,
+    intact=True,
+    more=False,
+)
+
+
+@pytest.mark.parametrize(
+    ("length", "magic", "whole", "error"),
+    [
+        (None, 0, False, Error.INVALID_RECORD),
+        (13, 2, True, Error.CORRUPT_MESSAGE),
+        (-1, 2, True, Error.CORRUPT_MESSAGE),
+        (60, 9, True, Error.CORRUPT_MESSAGE),
+        (60, -1, True, Error.CORRUPT_MESSAGE),
+        (60, 1, True, Error.INVALID_RECORD),
+        (60, 2, False, Error.INVALID_RECORD),
+        (60, 2, True, Error.NONE),
+    ],
+)
+def test_records_begin_with_a_whole_batch(length: int | None, magic: int, whole: bool, error: Error) -> None:
+    assert check_framing(length, magic, whole) == error
+
+
+def test_a_request_has_one_batch_and_old_ones_no_zstd() -> None:
+    assert check_request_records(3, GOOD) == Error.NONE
+    assert check_request_records(6, GOOD._replace(codec=4)) == Error.UNSUPPORTED_COMPRESSION_TYPE
+    assert check_request_records(6, GOOD._replace(codec=7)) == Error.UNKNOWN_SERVER_ERROR
+    assert check_request_records(7, GOOD._replace(codec=4)) == Error.NONE
+    assert check_request_records(9, GOOD._replace(more=True)) == Error.INVALID_RECORD
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({}, Error.NONE),
+        ({"base_offset": 77}, Error.INVALID_RECORD),
+        ({"size": 1001}, Error.MESSAGE_TOO_LARGE),
+        ({"intact": False}, Error.CORRUPT_MESSAGE),
+        ({"codec": 7}, Error.UNKNOWN_SERVER_ERROR),
+        ({"last_offset_delta": 9}, Error.INVALID_RECORD),
+        ({"last_offset_delta": -1, "record_count": 0}, Error.INVALID_RECORD),
+        ({"record_count": -2}, Error.INVALID_RECORD),
+        ({"control": True}, Error.INVALID_RECORD),
+        ({"producer_id": ProducerId(4)}, Error.INVALID_RECORD),
+        ({"producer_id": ProducerId(4), "base_sequence": 0}, Error.NONE),
+        ({"base_offset": 1, "size": 5000, "intact": False}, Error.INVALID_RECORD),
+        ({"size": 5000, "intact": False}, Error.MESSAGE_TOO_LARGE),
+    ],
+)
+def test_the_first_error_of_a_batch_counts(change: dict[str, Any], error: Error) -> None:
+    assert check_received_batch(GOOD._replace(**change), max_size=1000) == error
+
+
+def test_timestamps_are_near_the_brokers_time() -> None:
+    assert check_timestamp(-1, 5000, 0, 0) == Error.NONE
+    assert check_timestamp(4000, 5000, 1000, 0) == Error.NONE
+    assert check_timestamp(3999, 5000, 1000, 0) == Error.INVALID_TIMESTAMP
+    assert check_timestamp(5500, 5000, 0, 500) == Error.NONE
+    assert check_timestamp(5501, 5000, 0, 500) == Error.INVALID_TIMESTAMP
+
+
+def test_a_transactional_batch_needs_a_transaction() -> None:
+    assert check_transactional(False, False, False) == Error.NONE
+    assert check_transactional(True, False, False) == Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert check_transactional(True, True, False) == Error.INVALID_TXN_STATE
+    assert check_transactional(True, True, True) == Error.NONE
+
+
+def test_most_errors_of_the_log_come_with_its_start() -> None:
+    assert answered_log_start(Error.NONE, Offset(3)) == 3
+    assert answered_log_start(Error.INVALID_RECORD, Offset(3)) == 3
+    assert answered_log_start(Error.CORRUPT_MESSAGE, Offset(3)) == -1

@@ -1,0 +1,88 @@
+"""Fetch sessions, versions, and what timestamps ask for."""
+
+import pytest
+
+from spec.broker.clients.fetch_sessions import (
+    GREATEST_EPOCH,
+    NOTHING_SENT,
+    FetchContext,
+    SentPartition,
+    after_sending,
+    check_session,
+    context_of,
+    is_news,
+    may_evict,
+    next_session_epoch,
+)
+from spec.broker.clients.offset_requests import Question, judge_timestamp
+from spec.broker.clients.versions import Verdict, check_frame_size, judge_version
+from spec.broker.rules.produce import check_required_acks
+from spec.values import Error, Offset
+
+
+def test_the_session_epoch_says_what_a_fetch_is() -> None:
+    assert context_of(-1) == FetchContext.SESSIONLESS
+    assert context_of(0) == FetchContext.FULL
+    assert context_of(5) == FetchContext.INCREMENTAL
+
+
+def test_a_session_goes_on_only_with_the_epoch_that_it_expects() -> None:
+    assert check_session(3, 3, True, True) == Error.NONE
+    assert check_session(None, 3, True, True) == Error.FETCH_SESSION_ID_NOT_FOUND
+    assert check_session(3, 7, True, True) == Error.INVALID_FETCH_SESSION_EPOCH
+    assert check_session(3, 3, True, False) == Error.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+def test_session_epochs_begin_again_at_1() -> None:
+    assert [next_session_epoch(epoch) for epoch in (-1, 0, 1, GREATEST_EPOCH)] == [-1, 1, 2, 1]
+
+
+def test_what_a_client_knows_is_not_told_again() -> None:
+    sent = after_sending(Error.NONE, Offset(5), Offset(2))
+    assert sent == SentPartition(Offset(5), Offset(2))
+    assert not is_news(sent, Error.NONE, False, False, Offset(5), Offset(2))
+    assert is_news(sent, Error.NONE, True, False, Offset(5), Offset(2))
+    assert is_news(sent, Error.NONE, False, True, Offset(5), Offset(2))
+    assert is_news(sent, Error.NONE, False, False, Offset(6), Offset(2))
+    assert is_news(sent, Error.NONE, False, False, Offset(5), Offset(3))
+    assert is_news(sent, Error.NOT_LEADER_OR_FOLLOWER, False, False, Offset(5), Offset(2))
+    assert after_sending(Error.NOT_LEADER_OR_FOLLOWER, Offset(5), Offset(2)).high_watermark == -1
+    assert is_news(NOTHING_SENT, Error.NONE, False, False, Offset(0), Offset(0))
+
+
+def test_an_idle_or_a_smaller_session_makes_room() -> None:
+    assert may_evict(last_used=0, size=9, now=101, least_age=100, new_size=1)
+    assert may_evict(last_used=100, size=1, now=101, least_age=100, new_size=2)
+    assert not may_evict(last_used=100, size=2, now=101, least_age=100, new_size=2)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "version", "question"),
+    [
+        (-1, 1, Question.LATEST),
+        (-2, 1, Question.EARLIEST),
+        (-3, 6, Question.UNSUPPORTED),
+        (-3, 7, Question.LARGEST_TIMESTAMP),
+        (-4, 7, Question.UNSUPPORTED),
+        (-4, 8, Question.EARLIEST),
+        (-5, 9, Question.NOTHING),
+        (-6, 10, Question.UNSUPPORTED),
+        (-6, 11, Question.NOTHING),
+        (0, 1, Question.BY_TIMESTAMP),
+    ],
+)
+def test_negative_timestamps_have_a_meaning(timestamp: int, version: int, question: Question) -> None:
+    assert judge_timestamp(timestamp, version) == question
+
+
+def test_only_api_versions_may_be_of_an_unknown_version() -> None:
+    assert judge_version(True, False, 3, 2, 5) == Verdict.ANSWER
+    assert judge_version(True, False, 6, 2, 5) == Verdict.CLOSE
+    assert judge_version(True, True, 6, 0, 5) == Verdict.ANSWER_UNSUPPORTED
+    assert judge_version(False, False, 0, 0, 5) == Verdict.CLOSE
+    assert [check_frame_size(size, 10) for size in (-1, 0, 10, 11)] == [False, True, True, False]
+
+
+def test_acks_are_0_1_or_all() -> None:
+    assert [check_required_acks(acks).name for acks in (-1, 0, 1)] == ["NONE"] * 3
+    assert check_required_acks(2) == Error.INVALID_REQUIRED_ACKS
