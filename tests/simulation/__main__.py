@@ -9,7 +9,7 @@ from spec.releases.broker import BROKER_RELEASES
 from spec.releases.kraft import KRAFT_RELEASES
 from tests.simulation.mutants import MUTANTS, with_mutant
 from tests.simulation.runs import Failure, Tally, cut, number_of, simulate, told
-from tests.simulation.setup import SWITCHES, Setup, setup_of
+from tests.simulation.setup import Setup, setup_of
 
 EVERY = 10.0
 """Seconds between two lines of progress."""
@@ -25,7 +25,6 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--without-oracles", action="store_true", help="look at the properties of states only")
     parser.add_argument("--unclean-elections", action="store_true", help="allow them; only the oracles are looked at")
     parser.add_argument("--busy", action="store_true", help="let happen often what is rare")
-    parser.add_argument("--switch", action="append", default=[], choices=sorted(vars(SWITCHES)), help="let this in, too")
     return parser
 
 
@@ -35,7 +34,6 @@ def setup_from(arguments: argparse.Namespace) -> Setup:
         oracles=not arguments.without_oracles,
         unclean_elections=arguments.unclean_elections,
         busy=arguments.busy,
-        switches=replace(SWITCHES, **dict.fromkeys(arguments.switch, True)),
     )
     for release in BROKER_RELEASES:
         if release.name == arguments.release:

@@ -65,7 +65,7 @@ class Brokers(Acting):
 
     def publish(self, node: Node) -> bool:
         """The broker takes some of the metadata that it lacks, merged, however much that is."""
-        if not node.up or not (node.registered or self.setup.switches.acts_before_registered):
+        if not node.acts:
             return False
         missing = len(self.images) - node.next_image
         if missing <= 0:
@@ -73,9 +73,9 @@ class Brokers(Acting):
         newest = self.pick(100) < self.setup.newest_image
         chosen = len(self.images) - 1 if newest else node.next_image + self.pick(missing)
         start = Offset(node.end_at_start)
-        if not node.protocol.acts_on_metadata(self.images[chosen].end_offset, start):
+        if not node.protocol.acts_on_metadata(node.told_to_recover, self.images[chosen].end_offset, start):
             chosen = len(self.images) - 1
-            if not node.protocol.acts_on_metadata(self.images[chosen].end_offset, start):
+            if not node.protocol.acts_on_metadata(node.told_to_recover, self.images[chosen].end_offset, start):
                 return False
         image = self.images[chosen]
         change = local_change(partition_of(node.image, PARTITION), partition_of(image, PARTITION), node.id)
@@ -103,7 +103,7 @@ class Brokers(Acting):
 
     def ask(self, node: Node) -> bool:
         """The follower's next request, unless one to the same leader is unanswered."""
-        if not node.up or not (node.registered or self.setup.switches.acts_before_registered):
+        if not node.acts:
             return False
         fetcher = node.partition.fetcher
         if fetcher.leader in node.channels:
@@ -139,7 +139,7 @@ class Brokers(Acting):
         if not leader.up or leader.run != message.server_run:
             self.lose(message)
             return
-        if not (leader.registered or self.setup.switches.acts_before_registered):
+        if not leader.answers:
             self.lose(message)
             return
         broker, partition, request = leader.as_broker(), leader.partition, message.request
@@ -293,7 +293,7 @@ class Brokers(Acting):
             step = handle_broker_heartbeat_response(node.protocol, node.life, message.answer, node.now)
         self.seen(step)
         node.life = step.state
-        if not registered and node.registered and not self.setup.switches.acts_before_registered:
+        if not registered and node.registered and not node.acts_early:
             node.end_at_start = self.image.end_offset
         for _ in step.effects:
             self.shut_down(node)
@@ -312,11 +312,10 @@ class Brokers(Acting):
         number = node.channels.pop(channel)
         if self.say:
             self.say(f"{node.id} loses its connection {channel}")
-        stays = channel == LIFECYCLE or channel > 0 or self.setup.switches.late_alter_partition
         self.flight = [
             message
             for message in self.flight
-            if message.number != number or message.source != node.id or (message.answer is None and stays)
+            if message.number != number or message.source != node.id or message.answer is None
         ]
         if channel > 0:
             self.no_answer(node)

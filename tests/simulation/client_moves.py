@@ -45,7 +45,7 @@ class Clients(Brokers):
 
     def produce(self, node: Node) -> bool:
         """A producer sends a batch: a new one, or one of its last ones again."""
-        if not node.up or (not node.registered and not self.setup.switches.acts_before_registered):
+        if not node.answers:
             return False
         if node.partition.leader != node.id and self.pick(10):
             return False
@@ -140,7 +140,7 @@ class Clients(Brokers):
         return True
 
     def _answers(self, node: Node) -> bool:
-        return node.up and (node.registered or self.setup.switches.acts_before_registered)
+        return node.answers
 
     def _some_epoch(self, node: Node) -> Epoch:
         epoch = node.partition.leader_epoch

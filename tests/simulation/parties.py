@@ -10,7 +10,7 @@ from spec.log.local_log import LocalLog
 from spec.log.record_log import EMPTY_LOG, RecordLog
 from spec.messages.alter_partition import AlterPartitionRequest
 from spec.metadata import EMPTY_IMAGE, MetadataImage
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Incarnation, PartitionId
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Incarnation, Offset, PartitionId
 from tests.simulation.storage.disk import Disk
 
 PARTITION = PartitionId(0)
@@ -41,6 +41,7 @@ class Node:
     """One broker: what is in its memory, what is on its disk, and which of its requests wait for an answer."""
 
     __slots__ = (
+        "acts_early",
         "agreed_with",
         "answering",
         "broker_cache",
@@ -68,6 +69,8 @@ class Node:
     def __init__(self, number: int, protocol: BrokerProtocol, settings: BrokerSettings) -> None:
         self.id = BrokerId(number)
         self.protocol, self.settings = protocol, settings
+        unregistered = BrokerLifecycle(self.id, Incarnation(0))
+        self.acts_early = protocol.acts_on_metadata(unregistered, Offset(0), Offset(0))
         self.disk = Disk()
         self.partition: Partition[RecordLog] = opened(PARTITION, recover(after_clean_stop(LocalLog(EMPTY_LOG))))
         self.life = BrokerLifecycle(self.id, Incarnation(0))
@@ -89,6 +92,22 @@ class Node:
     @property
     def registered(self) -> bool:
         return self.life.broker_epoch != NO_BROKER_EPOCH
+
+    @property
+    def told_to_recover(self) -> BrokerLifecycle:
+        """The incarnation as its rules see it: once it is registered, the controller says that it has caught up."""
+        waits = self.registered and self.life.state == BrokerState.STARTING
+        return self.life._replace(state=BrokerState.RECOVERY) if waits else self.life
+
+    @property
+    def acts(self) -> bool:
+        """Whether the broker leads and follows: before it is registered only if its release allows that."""
+        return self.up and (self.registered or self.acts_early)
+
+    @property
+    def answers(self) -> bool:
+        """Whether the broker answers others. Here it does so as soon as it is registered, which is earlier than in Kafka."""
+        return self.up and (self.registered or (self.acts_early and self.protocol.opens_ports(self.life)))
 
     @property
     def shutting_down(self) -> bool:

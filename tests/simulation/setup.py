@@ -1,6 +1,6 @@
 """What a simulated cluster is: its size, its settings, its releases, and which disturbances befall it how often."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
 
 from spec.broker.protocol import BrokerProtocol
@@ -61,21 +61,6 @@ NEEDED = ("publish", "ask", "deliver", "communicate", "propose", "start", "produ
 
 
 @dataclass(frozen=True)
-class Switches:
-    """What is kept out of a simulation, because the rules of release `next` do not stand it yet. Off is kept out."""
-
-    acts_before_registered: bool = False
-    """A broker leads and follows before the registration of its new incarnation was acknowledged."""
-
-    late_alter_partition: bool = False
-    """A copy of an AlterPartition arrives after another copy of it was refused, or answered."""
-
-
-SWITCHES = Switches()
-"""The switches of all simulations: turn one on here once the rules stand it."""
-
-
-@dataclass(frozen=True)
 class Setup:
     """A cluster, and what may happen to it. Times are in milliseconds."""
 
@@ -98,7 +83,6 @@ class Setup:
     """How many of a hundred times a broker takes the newest metadata at once, and not some of it."""
     broker: BrokerProtocol = BROKER_NEXT
     controller: ControllerProtocol = KRAFT_NEXT
-    switches: Switches = field(default_factory=lambda: SWITCHES)
     weights: tuple[tuple[str, float], ...] = tuple(MOVES.items())
     busy: bool = False
     """Whether what is rare happens often: moves of the partition, deletion of records, brokers that stop and start."""
@@ -117,7 +101,7 @@ class Setup:
 
 
 def setup_of(seed: int, base: Setup | None = None) -> Setup:
-    """The cluster of a seed; protocols, switches and oracles are those of `base`."""
+    """The cluster of a seed; protocols and oracles are those of `base`."""
     random = Random(f"setup {seed}")
     base = base or Setup()
     brokers = random.choice((2, 3, 3, 3, 4))

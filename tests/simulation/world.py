@@ -256,9 +256,10 @@ class World(Clients):
         return True
 
     def unregister(self, node: Node) -> bool:
-        """An operator removes a broker that is down."""
-        if node.up:
+        """An operator removes a broker that is down. It then counts as one that may have lost all, however it stopped."""
+        if node.up or not self._may_lose(node):
             return False
+        node.lossy = True
         self.decide(handle_unregister_broker, UnregisterBrokerRequest(node.id))
         return True
 

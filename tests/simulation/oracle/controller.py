@@ -254,6 +254,9 @@ def alter_partition(after: Outcome, request: Any) -> None:
         after.active(one.broker) and one.broker_epoch in (-1, after.brokers[one.broker].broker_epoch) for one in request.isr
     ):
         error = Error.INELIGIBLE_REPLICA if request.understands_ineligible_replica else Error.OPERATION_NOT_ATTEMPTED
+        assert partition is not None
+        after.partition = partition._replace(partition_epoch=PartitionEpoch(partition.partition_epoch + 1))
+        after.records += 1  # so that no other copy of the request is granted
     if error == Error.NONE:
         after.change(frozenset(members), recovery=request.recovery)
         now = after.partition

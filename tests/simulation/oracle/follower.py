@@ -225,7 +225,8 @@ def change(node: Node, news: Any) -> Expected:
 def _leave(after: Leading) -> Expected:
     after.changes["leader"] = -1
     after.answer_waiting()
-    gone: Partition[RecordLog] = Partition(after.partition_id, LocalLog(RecordLog()))
+    asking = after.request_in_flight
+    gone: Partition[RecordLog] = Partition(after.partition_id, LocalLog(RecordLog()), request_in_flight=asking)
     return gone._asdict(), (*after.effects, Persist(LogDeleted()))
 
 

@@ -105,7 +105,9 @@ class Leading:
             self.changes["waiting"] = tuple(kept)
 
     def propose(self, isr: frozenset[Any]) -> None:
-        """Ask for another ISR; each member with the broker epoch of its last fetch."""
+        """Ask for another ISR; each member with the broker epoch of its last fetch. One request at a time."""
+        if self.node.partition.request_in_flight:
+            return
         members = []
         for replica in isr:
             epoch = self.node.epoch if replica == self.node.id else BrokerEpoch(-1)
@@ -118,6 +120,7 @@ class Leading:
             self.node.id, self.node.epoch, self.partition_id, self.leader_epoch, now.partition_epoch, frozenset(members)
         )
         self.changes["isr"] = LeaderIsr(now.isr, now.partition_epoch, isr, now.partition_epoch)
+        self.changes["request_in_flight"] = True
         self.effects.append(SendToController(request))
 
     def wrong_epoch(self, claimed: Epoch) -> Error:
@@ -297,15 +300,16 @@ NEWS_NEEDED = (
 def granted(node: Node, request: Any, answer: Any) -> Expected:
     """The answer to the pending proposal: its ISR is taken; or none is pending; or it is sent again; or news must come."""
     after = Leading(node)
-    now = after.isr
+    now, answered = after.isr, {"request_in_flight": False}
     if now.pending_epoch != request.partition_epoch or now.pending_isr != {one.broker for one in request.isr}:
-        return {}, ()
+        return answered, ()
     if answer.error in ROLLED_BACK:
-        return {"isr": LeaderIsr(now.isr, now.partition_epoch, NONE, NO_PARTITION_EPOCH)}, ()
+        return {**answered, "isr": LeaderIsr(now.isr, now.partition_epoch, NONE, NO_PARTITION_EPOCH)}, ()
     if answer.error in NEWS_NEEDED:
-        return {}, ()
+        return answered, ()
     if answer.error != Error.NONE:
         return {}, (SendToController(request._replace(broker_epoch=node.epoch)),)
+    after.changes.update(answered)
     if answer.leader_epoch == after.leader_epoch and answer.partition_epoch >= now.partition_epoch:
         after.changes["isr"] = LeaderIsr(answer.isr, answer.partition_epoch, NONE, NO_PARTITION_EPOCH)
         after.raise_high_watermark()
