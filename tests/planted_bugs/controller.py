@@ -61,6 +61,12 @@ CONTROLLER_BUGS = (
         "not isr <= frozenset(partition.replicas) or ",
         "",
     ),
+    Bug(
+        "refusal-is-not-written",
+        "controller.rules.isr_proposals:refusal_ends_proposal",
+        "return error in",
+        "return error == Error.NONE and error in",
+    ),
     Bug("isr-without-leader", "controller.rules.isr_proposals:check_proposal", "partition.leader not in isr or ", ""),
     Bug("recovering-in-company", "controller.rules.isr_proposals:check_proposal", "len(isr) > 1 or ", ""),
     Bug(

@@ -454,12 +454,18 @@ FOLLOWER_BUGS = (
     Bug(
         "leaving-answers-nobody", "broker.roles:leave", "(*gone.effects, Persist(LogDeleted()))", "(Persist(LogDeleted()),)"
     ),
-    Bug("acts-before-caught-up", "broker.rules.leadership:has_caught_up", "metadata_end >= end_at_start", "True"),
+    Bug("acts-before-caught-up", "broker.rules.lifecycle:acts_once_caught_up", "metadata_end >= end_at_start", "True"),
     Bug(
         "acts-one-record-early",
-        "broker.rules.leadership:has_caught_up",
+        "broker.rules.lifecycle:acts_once_caught_up",
         "metadata_end >= end_at_start",
         "metadata_end + 1 >= end_at_start",
+    ),
+    Bug(
+        "acts-before-registered",
+        "broker.rules.lifecycle:acts_once_registered",
+        "lifecycle.state != BrokerState.STARTING and acts",
+        "acts",
     ),
     Bug(
         "no-epoch-entry-of-leader", "broker.rules.leadership:start_leading_with_epoch_entry", "log.open_epoch(epoch)", "log"

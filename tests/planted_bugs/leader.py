@@ -148,9 +148,9 @@ LEADER_BUGS = (
     ),
     Bug(
         "acks-of-two-taken",
-        "broker.rules.produce:check_produce",
-        "if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):",
-        "if False:",
+        "broker.rules.produce:check_required_acks",
+        "Error.NONE if acks in (ACKS_NONE, ACKS_LEADER, ACKS_ALL) else",
+        "Error.NONE if True else",
     ),
     Bug(
         "min-isr-check-one-less",
@@ -597,8 +597,20 @@ LEADER_BUGS = (
         "replica not in caught_up",
         "replica in caught_up",
     ),
+    Bug("asks-while-unanswered", "broker.rules.isr.request:asks_once_answered", "not request_in_flight", "True"),
+    Bug(
+        "answer-frees-nothing",
+        "broker.leader.isr:handle_alter_partition_response",
+        "request_in_flight=False",
+        "isr=partition.isr",
+    ),
     Bug("proposal-is-not-sent", "broker.leader.isr:_propose", "(broker.protocol.asks_for_isr(request),)", "()"),
-    Bug("proposal-is-not-pending", "broker.leader.isr:_propose", "partition._replace(isr=proposal.leader)", "partition"),
+    Bug(
+        "proposal-is-not-pending",
+        "broker.leader.isr:_propose",
+        "isr=proposal.leader, request_in_flight=True",
+        "request_in_flight=True",
+    ),
     Bug(
         "proposal-of-older-epoch",
         "broker.leader.isr:_propose",
