@@ -16,6 +16,9 @@ CARRIERS = ("log/algebra.py", "log/record_log.py", "log/epoch_log.py", "log/epoc
 FORMATS = ("log/checkpoint_files.py",)
 """Files of `spec/` that read and write text: no rule calls them."""
 
+NOT_PROVED = ("controller/topics/", "coordinator/")
+"""Rooms of `spec/` whose rules no theorem is about: names, settings and placement of topics, and groups of consumers."""
+
 TYPE_QUESTIONS = {"hash", "id", "isinstance", "issubclass", "type", "int", "float", "range", "divmod", "hex", "bin"}
 """Functions that do not work on a symbolic number, set or log."""
 
@@ -38,7 +41,7 @@ def complaints_about_rules(folder: Path) -> list[str]:
     found = []
     for file in sorted(folder.rglob("*.py")):
         name = file.relative_to(folder).as_posix()
-        if name not in (*CARRIERS, *FORMATS):
+        if name not in (*CARRIERS, *FORMATS) and not name.startswith(NOT_PROVED):
             found += [f"{name}: {problem}" for problem in complaints(file.read_text(encoding="utf-8"))]
     return found
 

@@ -142,7 +142,7 @@ def write_partition_metadata(disk: Disk, folder: str, topic_id: str) -> None:
 
 
 def read_partition_metadata(disk: Disk, folder: str, clean: bool) -> str:
-    """The topic id; none (an empty text) if the file is missing, or was lost with the power.
+    """The topic id; none (an empty text) if the file is missing, or was lost with the power: what is left of it then goes.
 
     Raises: `StorageError`, if it is damaged after a clean stop (`clean`).
     """
@@ -153,6 +153,7 @@ def read_partition_metadata(disk: Disk, folder: str, clean: bool) -> str:
     topic_id = lines.get("topic_id", "").strip()
     if lines.get("version", "").strip() != "0" or UUID.fullmatch(topic_id) is None:
         if not clean:
+            disk.unlink(path)
             return ""
         raise StorageError(f"{path} is damaged: it should say 'version: 0' and 'topic_id: ' with 22 characters of base64")
     return topic_id

@@ -7,8 +7,10 @@ from model_check.core.exploration import Exploration, Trace
 from model_check.core.model import Model
 from model_check.models import MODELS
 
+OTHERS = ("async-isr", "kafka", "messages", "controller")
+
 SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
-    *((name, {"replicas": 2, "max_epoch": 1}) for name in MODELS if name not in ("async-isr", "kafka", "messages")),
+    *((name, {"replicas": 2, "max_epoch": 1}) for name in MODELS if name not in OTHERS),
     ("truncate-to-hw", {"replicas": 2, "max_epoch": 2}),
     ("kip-101", {"replicas": 2, "max_epoch": 2}),
     ("kip-320", {"replicas": 3, "max_epoch": 0}),
@@ -22,6 +24,7 @@ SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
     ("async-isr", {"replicas": 2, "max_offset": 2, "max_partition_epoch": 2}),
     ("async-isr", {"replicas": 2, "max_offset": 3, "max_partition_epoch": 5}),
     ("async-isr", {"replicas": 3, "max_offset": 1, "max_partition_epoch": 1, "repair": ("one-proposal",)}),
+    ("controller", {"brokers": 3, "replicas": 2, "reassignments": 1, "fencings": 1}),
     ("messages", {"fetches": 2, "max_epoch": 0, "max_partition_epoch": 0}),
     (
         "messages",

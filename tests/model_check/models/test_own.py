@@ -57,7 +57,7 @@ def test_its_parameters_are_options(command: Command, written: Path) -> None:
     written.write_text(COUNTER)
     place = f"{written}:counter"
     assert command("check", place, "--most", "9", "--quiet").status == 1
-    assert "how far to count" in command("check", place, "--help").stdout
+    assert "How far to count" in command("check", place, "--help").stdout
     assert command("check", place, "--most", "0").stderr == "kspec: --most 0: must be 1 or more\n"
     assert command("check", place, "--most", "many").mistake == (2, 1)
     assert (

@@ -45,6 +45,9 @@ DISTURBANCES = {
     "StopUnheard",
     "StartOnLateAnswer",
     "SendFetch",
+    "Start",
+    "SendProposalAgain",
+    "HandleLateProposal",
 }
 LOSSES = {"HandleRequestUnanswered", "HandleStrayRequest", "WriteIsrUnconfirmed"} | {
     "FetchUnanswered",
@@ -111,13 +114,14 @@ EVERYTHING = {
     "retries": 1,
     "unclean": True,
 }
-ONLY_KRAFT = {"late_registrations": 1}
+ONLY_KRAFT = {"late_registrations": 1, "slow_registrations": 1, "late_proposals": 1}
 ONLY_ZOOKEEPER = {"failovers": 1, "lost_confirmations": 1}
 
 
 def test_what_is_not_fair_is_a_disturbance_a_loss_or_what_clients_do() -> None:
     models = [
         kafka(release="3.0", **EVERYTHING, **ONLY_KRAFT),
+        kafka(release="next", elections=0, fencings=1),
         kafka(release="2.6", **EVERYTHING, **ONLY_ZOOKEEPER),
         kafka(release="2.7", **EVERYTHING),
         kafka(release="2.7", without_reduction="lone-truncation"),
