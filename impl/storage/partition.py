@@ -101,6 +101,7 @@ class PartitionFiles:
         self.start_moved = False
         """Whether the log start has moved since the directory wrote it down."""
         self._folder = folder
+        self._written_epochs = EpochHistory()
         self._states = ProducerStates()
         self._last_flush = now_ms
         self._at_start: tuple[ProducerBatch, ...] = ()
@@ -137,6 +138,7 @@ class PartitionFiles:
         files._new_names = not clean or files.log.end_offset == files._active.base_offset
         if files.log.epoch_history != epochs:
             write_epochs(disk, folder, files.log.epoch_history)
+        files._written_epochs = files.log.epoch_history
         files._at_start = files._replay(clean)
         return files
 
@@ -246,7 +248,7 @@ class PartitionFiles:
         self._change_log(self.log.open_epoch(leader_epoch))
 
     def _change_log(self, log: EpochLog) -> None:
-        if log.epoch_history != self.log.epoch_history:
+        if log.epoch_history != self._written_epochs:  # a moved log start has changed the history, and not the file
             self._save_epochs(log.epoch_history)
         self.log = log
 
@@ -255,6 +257,7 @@ class PartitionFiles:
         if self.start_moved and self.keeper:
             self.keeper.checkpoint_logs()
         write_epochs(self._folder.disk, self.folder, history)
+        self._written_epochs = history
 
     def truncate_to(self, offset: Offset) -> None:
         """Cut the log. Whole batches go: one that contains `offset` goes, too.
@@ -297,6 +300,7 @@ class PartitionFiles:
         self.segments = restarted(self._folder, self.segments, offset, self.config, now_ms)
         self._states = ProducerStates()
         write_epochs(self._folder.disk, self.folder, self.log.epoch_history)
+        self._written_epochs = self.log.epoch_history
 
     def start_at(self, offset: Offset, now_ms: int) -> None:
         """Records before `offset` are no longer read; segments that have no others are deleted.

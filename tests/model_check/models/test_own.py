@@ -62,7 +62,7 @@ def test_its_parameters_are_options(command: Command, written: Path) -> None:
     assert command("check", place, "--most", "many").mistake == (2, 1)
     assert (
         command("check", place, "--replicas", "2").stderr
-        == "kspec: model counter has no parameter --replicas; it has --most\n"
+        == "kspec: model counter has no parameter --replicas; choose from --most\n"
     )
     assert command("check", "kip-320", "--most", "2").mistake == (2, 1)
 
