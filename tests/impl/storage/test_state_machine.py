@@ -229,5 +229,5 @@ class PartitionMachine(RuleBasedStateMachine):
 PartitionMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 TestPartition = pytest.mark.xfail(
     strict=False,
-    reason="open defect: after a moved log start, a truncation to it and an append in an older epoch, a stop loses that epoch",
+    reason="open defect: after a moved log start, a truncation to it and an append in an older epoch, a stop loses it",
 )(PartitionMachine.TestCase)
