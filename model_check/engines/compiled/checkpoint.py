@@ -179,8 +179,14 @@ class Checkpoint:
             self._tell(f"{self._failure(error)}; the one before is still there")
         else:
             if last:
-                self._tell(f"a checkpoint of {store.states:,} states is in {self.folder}; --resume {self.folder} goes on")
+                self.tell_where()
         self._next = time.monotonic() + self._every
+
+    def tell_where(self) -> None:
+        """Say where the last checkpoint is, if there is one: a search may be stopped before its first."""
+        if (self.folder / MANIFEST).is_file():
+            states = self._manifest()["states"]["count"]
+            self._tell(f"a checkpoint of {states:,} states is in {self.folder}; --resume {self.folder} goes on")
 
     def _give_room_back(self) -> None:
         """Remove what a failed checkpoint has written so far: the disk may be full."""

@@ -187,6 +187,8 @@ class Search:
                 self._search()
             except KeyboardInterrupt:
                 self.result.stopped_because = INTERRUPTED
+                if self.checkpoint:
+                    self.checkpoint.tell_where()
             self.conclude()
         return self.result.finish(self.clock)
 
