@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from spec.broker.rules.divergence import Divergence
 from spec.broker.rules.fetcher import FetchState, Start, Truncation
-from spec.broker.rules.followers import Brokers, FollowerState
+from spec.broker.rules.followers import Brokers, FollowerFetch, FollowerState
 from spec.broker.rules.isr.errors import OnIsrError
 from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, Proposal
 from spec.broker.rules.isr.request import IsrRequest, IsrWriter
@@ -27,21 +27,6 @@ class Truncate(typing.Protocol):
 
     def __call__(self, local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
         """The log up to `offset`."""
-
-
-class NotesFetch(typing.Protocol):
-    """A rule for a leader's state of a follower after a fetch, see `after_fetch`."""
-
-    def __call__(
-        self,
-        follower: FollowerState,
-        now: int,
-        end_offset: Offset,
-        start_offset: Offset,
-        leader_end: Offset,
-        broker_epoch: BrokerEpoch,
-    ) -> FollowerState:
-        """The state after a fetch at time `now`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +81,7 @@ class BrokerProtocol:
     divergence: Callable[[Log, FetchPosition], Divergence]
     """What it answers about the follower's log."""
 
-    notes_fetch: NotesFetch
+    notes_fetch: Callable[[FollowerState, FollowerFetch], FollowerState]
     """What it remembers of a follower that has fetched."""
 
     counts_fetch: Callable[[bool], bool]

@@ -15,14 +15,14 @@ from spec.broker.rules import (
     offsets,
 )
 from spec.broker.rules.fetcher import FetchState, is_fetching
-from spec.broker.rules.followers import FollowerState
+from spec.broker.rules.followers import FollowerFetch, FollowerState
 from spec.broker.rules.isr import announcement, errors, membership, proposal
 from spec.broker.rules.isr.proposal import LeaderIsr
 from spec.broker.rules.lifecycle import BrokerLifecycle
 from spec.log import local_log, producers
 from spec.messages.broker_registration import BrokerRegistrationResponse
 from spec.mutation import Mutant
-from spec.values import UNKNOWN_OFFSET, BrokerEpoch, Epoch, Offset, PartitionEpoch
+from spec.values import UNKNOWN_OFFSET, Epoch, Offset, PartitionEpoch
 
 
 def takes_any_registration(incarnation: BrokerLifecycle, response: BrokerRegistrationResponse) -> bool:
@@ -45,16 +45,9 @@ def has_fetched(end_offset: Offset, high_watermark: Offset, epoch_start: Offset)
     return end_offset != UNKNOWN_OFFSET
 
 
-def count_what_is_sent(
-    follower: FollowerState,
-    now: int,
-    end_offset: Offset,
-    start_offset: Offset,
-    leader_end: Offset,
-    broker_epoch: BrokerEpoch,
-) -> FollowerState:
+def count_what_is_sent(follower: FollowerState, fetch: FollowerFetch) -> FollowerState:
     """As `after_fetch`, but the follower counts as having what the answer brings it. **Kafka:** no release."""
-    return followers.after_fetch(follower, now, leader_end, start_offset, leader_end, broker_epoch)
+    return followers.after_fetch(follower, fetch._replace(end_offset=fetch.leader_end))
 
 
 def one_is_enough(min_isr: int, replicas: int) -> int:

@@ -423,8 +423,8 @@ LEADER_BUGS = (
     Bug(
         "fetch-noted-one-too-far",
         "broker.leader.fetch:note_fetch",
-        "before, now, offset, request.start_offset",
-        "before, now, offset + 1, request.start_offset",
+        "FollowerFetch(now, offset, ",
+        "FollowerFetch(now, offset + 1, ",
     ),
     Bug(
         "fetch-noted-for-old-epoch",
@@ -432,7 +432,7 @@ LEADER_BUGS = (
         "leader_end, request.broker_epoch)",
         "leader_end, before.broker_epoch)",
     ),
-    Bug("fetch-start-not-noted", "broker.rules.followers:after_fetch", "start_offset=start_offset,", ""),
+    Bug("fetch-start-not-noted", "broker.rules.followers:after_fetch", "start_offset=fetch.start_offset,", ""),
     Bug(
         "joins-are-not-considered",
         "broker.leader.fetch:after_noted_fetch",
@@ -461,25 +461,25 @@ LEADER_BUGS = (
     Bug(
         "caught-up-one-record-early",
         "broker.rules.followers:after_fetch",
-        "if end_offset >= leader_end:",
-        "if end_offset + 1 >= leader_end:",
+        "if fetch.end_offset >= fetch.leader_end:",
+        "if fetch.end_offset + 1 >= fetch.leader_end:",
     ),
     Bug(
         "caught-up-one-record-late",
         "broker.rules.followers:after_fetch",
-        "if end_offset >= leader_end:",
-        "if end_offset > leader_end:",
+        "if fetch.end_offset >= fetch.leader_end:",
+        "if fetch.end_offset > fetch.leader_end:",
     ),
     Bug(
         "caught-up-by-earlier-end-now",
         "broker.rules.followers:after_fetch",
         "max(caught_up_time, follower.fetch_time)",
-        "max(caught_up_time, now)",
+        "max(caught_up_time, fetch.time)",
     ),
     Bug(
         "caught-up-never-by-earlier-end",
         "broker.rules.followers:after_fetch",
-        "elif end_offset >= follower.leader_end_offset:",
+        "elif fetch.end_offset >= follower.leader_end_offset:",
         "elif False:",
     ),
     Bug(
@@ -492,8 +492,8 @@ LEADER_BUGS = (
     Bug(
         "follower-end-never-goes-down",
         "broker.rules.followers:after_fetch",
-        "end_offset=end_offset,",
-        "end_offset=max(end_offset, follower.end_offset),",
+        "end_offset=fetch.end_offset,",
+        "end_offset=max(fetch.end_offset, follower.end_offset),",
     ),
     Bug("lag-one-millisecond-shorter", "broker.rules.followers:is_caught_up", "<= max_lag", "< max_lag"),
     Bug("caught-up-by-time-only", "broker.rules.followers:is_caught_up", "follower.end_offset == leader_end or ", ""),

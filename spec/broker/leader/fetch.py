@@ -4,7 +4,7 @@ from spec.broker.leader.isr import consider_joining
 from spec.broker.partition import Broker, Handled, Partition, advance, complete_waiting, last_stable_offset_of, role_of
 from spec.broker.rules.divergence import Divergence, is_diverging
 from spec.broker.rules.fencing import check_assigned
-from spec.broker.rules.followers import follower_of, with_follower
+from spec.broker.rules.followers import FollowerFetch, follower_of, with_follower
 from spec.broker.rules.reading import is_follower, isolation_of, needs_leader, visible_end
 from spec.log.algebra import LogT
 from spec.log.local_log import read
@@ -61,8 +61,9 @@ def note_fetch(broker: Broker, partition: Partition[LogT], request: FetchRequest
     before = follower_of(partition.followers, request.replica)
     assert before is not None, f"replica {request.replica} is not assigned, so its fetch is not answered"
     offset, leader_end = request.fetch.fetch_offset, partition.local.log.end_offset
-    state = broker.protocol.notes_fetch(before, now, offset, request.start_offset, leader_end, request.broker_epoch)
-    return partition._replace(followers=with_follower(partition.followers, request.replica, state))
+    fetch = FollowerFetch(now, offset, request.start_offset, leader_end, request.broker_epoch)
+    noted = broker.protocol.notes_fetch(before, fetch)
+    return partition._replace(followers=with_follower(partition.followers, request.replica, noted))
 
 
 def after_noted_fetch(

@@ -34,6 +34,25 @@ class FollowerState(NamedTuple):
     """The broker epoch in its last fetch."""
 
 
+class FollowerFetch(NamedTuple):
+    """What a leader learns of a follower by one of its fetches."""
+
+    time: int
+    """When the leader handles it, in milliseconds."""
+
+    end_offset: Offset
+    """The offset fetched, so the follower's log end."""
+
+    start_offset: Offset
+    """The follower's log start, as the request says."""
+
+    leader_end: Offset
+    """Where the leader's log ends at this fetch."""
+
+    broker_epoch: BrokerEpoch
+    """The broker epoch in the request."""
+
+
 UNKNOWN_FOLLOWER = FollowerState()
 """A replica that has just been assigned."""
 
@@ -49,15 +68,8 @@ Brokers: TypeAlias = tuple[BrokerRegistration, ...]
 """All brokers in a broker's metadata, fenced ones included."""
 
 
-def after_fetch(
-    follower: FollowerState,
-    now: int,
-    end_offset: Offset,
-    start_offset: Offset,
-    leader_end: Offset,
-    broker_epoch: BrokerEpoch,
-) -> FollowerState:
-    """The state of a follower after a fetch at time `now` from `end_offset`, when the leader's log ends at `leader_end`.
+def after_fetch(follower: FollowerState, fetch: FollowerFetch) -> FollowerState:
+    """The state of a follower after a fetch.
 
     A fetch from the leader's end shows that the follower is caught up now. A fetch from the leader's end at an *earlier*
     fetch shows that it was caught up at that time. The end offset may also go down, because a follower may have truncated.
@@ -65,18 +77,18 @@ def after_fetch(
     **Kafka:** `Replica.updateFetchStateOrThrow`.
     """
     caught_up_time = follower.caught_up_time
-    if end_offset >= leader_end:
-        caught_up_time = max(caught_up_time, now)
-    elif end_offset >= follower.leader_end_offset:
+    if fetch.end_offset >= fetch.leader_end:
+        caught_up_time = max(caught_up_time, fetch.time)
+    elif fetch.end_offset >= follower.leader_end_offset:
         caught_up_time = max(caught_up_time, follower.fetch_time)
-    seen_end = max(leader_end, follower.leader_end_offset)
+    seen_end = max(fetch.leader_end, follower.leader_end_offset)
     return follower._replace(
-        end_offset=end_offset,
-        start_offset=start_offset,
+        end_offset=fetch.end_offset,
+        start_offset=fetch.start_offset,
         leader_end_offset=seen_end,
-        fetch_time=now,
+        fetch_time=fetch.time,
         caught_up_time=caught_up_time,
-        broker_epoch=broker_epoch,
+        broker_epoch=fetch.broker_epoch,
     )
 
 

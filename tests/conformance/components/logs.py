@@ -7,6 +7,7 @@ from spec.broker.rules.fencing import check_replica_epoch
 from spec.broker.rules.followers import (
     NEVER_FETCHED,
     UNKNOWN_FOLLOWER,
+    FollowerFetch,
     FollowerState,
     after_fetch,
     is_caught_up,
@@ -202,7 +203,7 @@ class ReplicaState:
         error = check_replica_epoch(brokers, self.SELF, BrokerEpoch(broker_epoch))
         if error == Error.NONE:
             ends = Offset(fetch_offset), Offset(follower_log_start), Offset(leader_end_offset)
-            self.follower = after_fetch(self.follower, time, *ends, BrokerEpoch(broker_epoch))
+            self.follower = after_fetch(self.follower, FollowerFetch(time, *ends, BrokerEpoch(broker_epoch)))
         return refused(error)
 
     def reset(self, time: int, leader_end_offset: int, is_new_leader: bool, in_isr: bool) -> None:

@@ -30,7 +30,7 @@ from spec.broker.rules.fetcher import (
     started,
     truncation_by_answer,
 )
-from spec.broker.rules.followers import Follower, FollowerState, after_fetch, forget
+from spec.broker.rules.followers import Follower, FollowerFetch, FollowerState, after_fetch, forget
 from spec.broker.rules.high_watermark import awaited_if_caught_up, leader_high_watermark
 from spec.broker.rules.isr.announcement import is_later_leader_epoch
 from spec.broker.rules.isr.membership import has_reached_high_watermark, out_of_sync
@@ -215,7 +215,7 @@ def test_a_broker_also_deletes_what_its_leader_has_deleted() -> None:
 
 
 def noted(fetch: FetchPosition, leader_end: Offset) -> FollowerState:
-    return after_fetch(FollowerState(), NOW, fetch.fetch_offset, Offset(0), leader_end, BrokerEpoch(-1))
+    return after_fetch(FollowerState(), FollowerFetch(NOW, fetch.fetch_offset, Offset(0), leader_end, BrokerEpoch(-1)))
 
 
 @given(roles(), record_logs(), fetches(), offsets)

@@ -7,7 +7,7 @@ import pytest
 
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.rules.fetcher import FetchState, FetchStatus
-from spec.broker.rules.followers import UNKNOWN_FOLLOWER
+from spec.broker.rules.followers import UNKNOWN_FOLLOWER, FollowerFetch
 from spec.broker.rules.isr.proposal import LeaderIsr
 from spec.broker.rules.isr.request import IsrWriter, WriteIsr
 from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState, acts_on_any_metadata
@@ -75,8 +75,9 @@ def test_what_the_rules_that_never_were_allow() -> None:
     assert takes_any_registration(run, response)
     assert not BROKER_NEXT.takes_registration(run, response)
     assert (one_is_enough(2, 3), acts_on_any_metadata(run, Offset(0), Offset(9))) == (1, True)
-    fetch = UNKNOWN_FOLLOWER, 0, Offset(2), Offset(0), Offset(9), BrokerEpoch(1)
-    assert (count_what_is_sent(*fetch).end_offset, BROKER_NEXT.notes_fetch(*fetch).end_offset) == (9, 2)
+    fetch = FollowerFetch(0, Offset(2), Offset(0), Offset(9), BrokerEpoch(1))
+    counted, noted = count_what_is_sent(UNKNOWN_FOLLOWER, fetch), BROKER_NEXT.notes_fetch(UNKNOWN_FOLLOWER, fetch)
+    assert (counted.end_offset, noted.end_offset) == (9, 2)
 
 
 def test_what_was_repaired_is_not_undone_later() -> None:

@@ -9,6 +9,7 @@ from spec.broker.rules.followers import (
     NEVER_FETCHED,
     UNKNOWN_FOLLOWER,
     Follower,
+    FollowerFetch,
     FollowerState,
     after_fetch,
     assign,
@@ -41,7 +42,7 @@ states = st.builds(FollowerState, offsets, offsets, offsets, times, times, st.ju
 
 
 def noted(state: FollowerState, now: int, end: int, leader_end: int) -> FollowerState:
-    return after_fetch(state, now, Offset(end), Offset(0), Offset(leader_end), BrokerEpoch(1))
+    return after_fetch(state, FollowerFetch(now, Offset(end), Offset(0), Offset(leader_end), BrokerEpoch(1)))
 
 
 # ---- S1
@@ -73,7 +74,7 @@ def test_the_followers_end_may_go_down() -> None:
 
 @given(states, st.integers(9, 12), offsets, offsets)
 def test_neither_time_nor_the_leaders_end_goes_back(state: FollowerState, now: int, end: Offset, leader_end: Offset) -> None:
-    after = after_fetch(state, now, end, Offset(0), leader_end, BrokerEpoch(2))
+    after = after_fetch(state, FollowerFetch(now, end, Offset(0), leader_end, BrokerEpoch(2)))
     assert after.caught_up_time >= state.caught_up_time
     assert after.leader_end_offset >= state.leader_end_offset
     assert (after.end_offset, after.fetch_time, after.broker_epoch) == (end, now, 2)
