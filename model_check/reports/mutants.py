@@ -104,6 +104,11 @@ model.
 """
 
 
+def weakened(name: str) -> str:
+    """The model's parameter `mutant` that weakens this rule, and the one beside it if it needs one."""
+    return ",".join(filter(None, (BESIDE.get(name), name)))
+
+
 class PromiseHunt(NamedTuple):
     """Where a mutant breaks a promise: bounds, the promise, and which actions need not be fair."""
 
@@ -211,9 +216,7 @@ def hunt(name: str, report: Callable[[Progress], None] | None = None, workers: i
 
 
 def _hunt_promise(name: str, chosen: PromiseHunt, report: Callable[[Progress], None] | None) -> Hunt:
-    beside = BESIDE.get(name, "")
-    weakened = ",".join(filter(None, (beside, name)))
-    began, verdict = time.monotonic(), check_promise({**chosen.bounds, "mutant": weakened}, chosen, report)
+    began, verdict = time.monotonic(), check_promise({**chosen.bounds, "mutant": weakened(name)}, chosen, report)
     found, loop, lasso = {}, None, verdict.lasso
     if lasso is not None:
         loop = len(lasso.steps) - lasso.loop_start if lasso.closing else 0
@@ -225,7 +228,7 @@ def _hunt_promise(name: str, chosen: PromiseHunt, report: Callable[[Progress], N
         found,
         verdict.states,
         seconds,
-        beside=beside,
+        beside=BESIDE.get(name, ""),
         loop=loop,
         without=chosen.without,
     )
@@ -262,8 +265,7 @@ def explore_mutant(
     workers: int | None = None,
 ) -> Exploration:
     """Explore the model with this mutant, and the one in `BESIDE` if there is one, up to the first violation."""
-    names = [other for other in (BESIDE.get(name), name) if other]
-    model = MODELS["kafka"].build({**bounds, "mutant": ",".join(names)})
+    model = MODELS["kafka"].build({**bounds, "mutant": weakened(name)})
     properties = [prop for prop in model.properties if prop.by_default and prop.kind == "always"]
     return uninterrupted(explorer(workers=workers, symmetry=Symmetry(model))(model, properties, Limits(report=report)))
 
