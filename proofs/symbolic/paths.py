@@ -143,6 +143,8 @@ class _Run:
         self.learned: list[tuple[int, z3.BoolRef]] = []
         self.alternatives: list[tuple[Turn, ...]] = []
         self.named = 0
+        self.decided: dict[int, tuple[z3.BoolRef, bool]] = {}
+        """The conditions that this run has decided, by Z3's number of each, which lasts as long as the condition does."""
         self.known: dict[Any, Any] = {}
         self.example: z3.ModelRef | None = None
         """Values for which a run takes the same way as this run so far, if some are known."""
@@ -156,7 +158,15 @@ class _Run:
         answer = Effort(FEASIBILITY).ask(self.solver, term)
         return answer != z3.unsat, self.solver.model() if answer == z3.sat else None
 
-    def decide(self, term: z3.BoolRef) -> bool:
+    def decide(self, term: z3.BoolRef, simpler: z3.BoolRef) -> bool:
+        """Which way this run goes at `term`, which `simpler` is equivalent to. Z3 is not asked what is decided already."""
+        positive, asked = (simpler.arg(0), False) if z3.is_not(simpler) else (simpler, True)
+        key = positive.get_id()
+        if key not in self.decided:
+            self.decided[key] = positive, self._turn(term) == asked
+        return self.decided[key][1] == asked
+
+    def _turn(self, term: z3.BoolRef) -> bool:
         if len(self.taken) < len(self.prefix):
             turn = self.prefix[len(self.taken)]
         else:
@@ -189,12 +199,13 @@ _EXPLORATIONS = _Explorations()
 
 def decide(term: z3.BoolRef) -> bool:
     """Which way the current run goes at the condition `term`."""
-    known = settled(z3.simplify(term))
+    simpler = z3.simplify(term)
+    known = settled(simpler)
     if known is not None:
         return known
     if not _EXPLORATIONS.runs:
         raise TypeError(f"a condition on symbolic values outside an exploration: {term}")
-    return _EXPLORATIONS.runs[-1].decide(term)
+    return _EXPLORATIONS.runs[-1].decide(term, simpler)
 
 
 @contextmanager

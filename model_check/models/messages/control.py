@@ -54,10 +54,16 @@ def add_control(board: Board) -> None:
 
 
 class Reaction(NamedTuple):
-    """The controller's state after a step, and the other written values by slot."""
+    """The controller's state before and after a step, and the other written values by slot."""
 
+    before: ControllerState
     state: ControllerState
     also: dict[Slot, Any]
+
+    @property
+    def decided(self) -> bool:
+        """Whether the partition is another than before."""
+        return self.state.image.partitions != self.before.image.partitions
 
 
 Decides = Callable[[Values], Reaction]
@@ -82,7 +88,7 @@ def _decided(
     def decided(at: Values) -> object:
         found = decide(at)
         after = decision_of(found.state)
-        if after == at[partition] or after.partition_epoch != partition_epoch or after.leader_epoch != epoch:
+        if not found.decided or after.partition_epoch != partition_epoch or after.leader_epoch != epoch:
             return REFUSED
         last = LastDecision(after.leader, after.isr, after.elr)
         return {partition: after, decision: after, last_decision: last, **found.also}
@@ -95,7 +101,7 @@ def _undecided(board: Board, decide: Decides, also: Sequence[Slot], *given: Slot
 
     def undecided(at: Values) -> object:
         found = decide(at)
-        return REFUSED if decision_of(found.state) != at[board.slots.partition] else found.also
+        return REFUSED if found.decided else found.also
 
     return by_slot(also, undecided, _reads(board, *given))
 
@@ -108,7 +114,7 @@ def _add_creation(board: Board, leader: BrokerId, partition_epoch: PartitionEpoc
     def create(at: Values) -> Reaction:
         state = board.controller(at[board.slots.partition], leader, _registered(board, at))
         request = CreateTopicsRequest(PARTITION, (leader, *board.others(leader)))
-        return Reaction(handle_create_topics(board.control, state, request, LATE).state, {})
+        return Reaction(state, handle_create_topics(board.control, state, request, LATE).state, {})
 
     board.model.action(
         "CreatePartition",
@@ -123,7 +129,7 @@ def _add_election(board: Board, leader: BrokerId, partition_epoch: PartitionEpoc
     def elect(at: Values) -> Reaction:
         state = board.controller(at[board.slots.partition], leader, _registered(board, at))
         after = handle_elect_leaders(board.control, state, ElectLeadersRequest(PARTITION), LATE).state
-        return Reaction(after, {})
+        return Reaction(state, after, {})
 
     board.model.action(
         "ElectPreferred",
@@ -141,7 +147,7 @@ def _fence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) -> R
     """The decision when a broker's session has expired."""
     state = board.controller(at[board.slots.partition], preferred, _registered(board, at), silent=broker)
     after = on_session_check(board.control, state, LATE).state
-    return Reaction(after, {board.slots.registered[broker]: registered_of(after, broker)})
+    return Reaction(state, after, {board.slots.registered[broker]: registered_of(after, broker)})
 
 
 def _unfence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) -> Reaction:
@@ -149,7 +155,7 @@ def _unfence(board: Board, broker: BrokerId, preferred: BrokerId, at: Values) ->
     state = board.controller(at[board.slots.partition], preferred, _registered(board, at))
     request = BrokerHeartbeatRequest(broker, registered_of(state, broker).broker_epoch, state.image.end_offset)
     after = handle_broker_heartbeat(board.control, state, request, LATE).state
-    return Reaction(after, {board.slots.registered[broker]: registered_of(after, broker)})
+    return Reaction(state, after, {board.slots.registered[broker]: registered_of(after, broker)})
 
 
 FENCING = (("Fence", _fence, "fences", False), ("Unfence", _unfence, "unfences", True))
@@ -203,7 +209,7 @@ def _register(board: Board, broker: BrokerId, preferred: BrokerId, epoch: Epoch,
         slots.next_broker_epoch: BrokerEpoch(known.broker_epoch + 1),
         slots.fetched[broker][epoch]: NO_FETCH._replace(broker_epoch=known.broker_epoch, anew=True),
     }
-    return Reaction(after, written)
+    return Reaction(state, after, written)
 
 
 def _registration_slots(board: Board, broker: BrokerId, epoch: Epoch) -> tuple[Slot, ...]:
@@ -267,9 +273,6 @@ def _handle(board: Board, proposal: ProposalId, at: Values) -> Reaction:
     step = handle_alter_partition(board.control, state, request, LATE)
     response = next(effect.message for effect in step.effects if isinstance(effect, Reply))
     assert isinstance(response, AlterPartitionResponse)
-    before: IsrAnswer = at[slots.isr_answer[proposal]]
-    if before.for_good:  # this is a copy, and the connection on which it came is lost
-        return Reaction(step.state, {slots.isr_answer[proposal]: before})
     answer = IsrAnswer(
         given=True,
         for_good=board.rules.on_isr_error(response.error) == AfterError.ROLL_BACK,
@@ -278,7 +281,13 @@ def _handle(board: Board, proposal: ProposalId, at: Values) -> Reaction:
         isr=response.isr,
         partition_epoch=response.partition_epoch,
     )
-    return Reaction(step.state, {slots.isr_answer[proposal]: answer})
+    return Reaction(state, step.state, {slots.isr_answer[proposal]: answer})
+
+
+def _handle_again(board: Board, proposal: ProposalId, at: Values) -> Reaction:
+    """The decision on a proposal or a copy of it. The leader has given up the connection on which a copy came."""
+    found, before = _handle(board, proposal, at), at[board.slots.isr_answer[proposal]]
+    return found._replace(also={board.slots.isr_answer[proposal]: before}) if before.for_good else found
 
 
 def _is_open(board: Board, proposal: ProposalId) -> list[Local]:
@@ -297,7 +306,9 @@ def _add_grant(board: Board, proposal: ProposalId, partition_epoch: PartitionEpo
         events=[Message("leader", CONTROLLER, "AlterPartition"), Note(CONTROLLER, "writes the ISR")],
         guards=_is_open(board, proposal),
         effects=[
-            _decided(board, partition_epoch, epoch, partial(_handle, board, proposal), [isr_answer], isr_answer, *asked)
+            _decided(
+                board, partition_epoch, epoch, partial(_handle_again, board, proposal), [isr_answer], isr_answer, *asked
+            )
         ],
     )
 
