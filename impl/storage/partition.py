@@ -206,14 +206,14 @@ class PartitionFiles:
             stored.append(header._replace(base_offset=offset, leader_epoch=leader_epoch))
             offset = stored[-1].next_offset
         records = tuple(Batch(header.last_offset_delta + 1, header.leader_epoch) for header in stored)
-        log = self.log.append_at(base_offset, records)
-        if log.epoch_history != self.log.epoch_history:
-            self._save_epochs(log.epoch_history)
         size = sum(header.size for header in stored)
         if size > self.config.segment_bytes and len(batches) > 1:
             for header, batch in zip(stored, batches, strict=True):
                 self._append(header.base_offset, [batch], now_ms)
             return
+        log = self.log.append_at(base_offset, records)
+        if log.epoch_history != self._written_epochs:  # a moved log start has changed the history, and not the file
+            self._save_epochs(log.epoch_history)
         incoming = Incoming(size, max(header.max_timestamp for header in stored), stored[-1].last_offset)
         self._roll_for(incoming, base_offset, now_ms)
         self._active.append(placed(batches, base_offset), stored)
@@ -248,7 +248,7 @@ class PartitionFiles:
         self._change_log(self.log.open_epoch(leader_epoch))
 
     def _change_log(self, log: EpochLog) -> None:
-        if log.epoch_history != self._written_epochs:  # a moved log start has changed the history, and not the file
+        if log.epoch_history != self._written_epochs:
             self._save_epochs(log.epoch_history)
         self.log = log
 

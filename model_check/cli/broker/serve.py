@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from impl.server.startup import Rules
 
 
-def _rules_of(release: str, mutant: str | None) -> "Rules":
+def rules_of(release: str, mutant: str | None) -> "Rules":
+    """The rules of a release, possibly with one weakened. Raises: bad usage, if there is no such release or mutant."""
     from impl.server.startup import Rules
     from spec.controller.protocol import Controller
     from spec.mutation import weaken
@@ -80,7 +81,7 @@ def broker(
     from impl.trace.steps import TraceWriter
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
-    rules = _rules_of(release, mutant)
+    rules = rules_of(release, mutant)
     try:
         given = read_properties(Path(config_file)) if config_file else {}
         given |= parse_overrides(overrides)
@@ -106,7 +107,7 @@ def replay(file: Path) -> int:
     from impl.trace.values import TraceError
 
     try:
-        rules = _rules_of(*header_of(file))
+        rules = rules_of(*header_of(file))
         steps = 0
         for difference in replay_steps(file, rules.broker, rules.controller.protocol):
             if difference is not None:

@@ -16,7 +16,7 @@ def kspec(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 def test_a_recorded_run_comes_out_the_same_and_a_changed_one_does_not(tmp_path: Path) -> None:
     trace = tmp_path / "trace.jsonl"
-    with BrokerProcess(tmp_path / "logs", "--trace", str(trace), "--release", "4.4") as broker:
+    with BrokerProcess(tmp_path / "logs", "--trace", str(trace), "--release", "4.4", traced=False) as broker:
         with Client(broker.port) as client:
             client.create("traced")
             for number in range(5):
