@@ -132,7 +132,8 @@ def test_aiokafka(broker: BrokerProcess) -> None:
         await consumer.stop()
         return found
 
-    assert sorted(asyncio.run(asyncio.wait_for(round_trip(), LIMIT_S))) == sorted(b"v%d" % number for number in range(RECORDS))
+    found = asyncio.run(asyncio.wait_for(round_trip(), LIMIT_S))
+    assert sorted(found) == sorted(b"v%d" % number for number in range(RECORDS))
 
 
 def needed(*programs: str) -> None:

@@ -1,14 +1,16 @@
 """The epoch file of a partition beside the history in memory."""
 
-from impl.storage import LogConfig, LogDirectory, PartitionFiles
+from impl.storage import LogConfig, LogDirectory, PartitionFiles, TopicPartition
 from impl.storage.simulated_disk import SimulatedDisk, Survives
 from impl.storage.small_files import read_epochs
 from spec.log.epoch_history import EpochEntry, EpochHistory
 from spec.values import Epoch, Offset
 from tests.impl.storage.model import made
 
+DEFAULTS = LogConfig()
 
-def a_partition(config: LogConfig = LogConfig()) -> tuple[SimulatedDisk, LogDirectory, PartitionFiles]:
+
+def a_partition(config: LogConfig = DEFAULTS) -> tuple[SimulatedDisk, LogDirectory, PartitionFiles]:
     disk = SimulatedDisk()
     directory = LogDirectory.open("/logs", disk, "cluster", 1)
     return disk, directory, directory.create_partition("topic", 0, "A" * 22, config, 0)
@@ -29,7 +31,7 @@ def test_an_append_writes_the_epochs_that_a_moved_log_start_has_changed() -> Non
     assert read_epochs(disk, files.folder) == files.log.epoch_history == history((2, 6))
     again = LogDirectory.open("/logs", disk.after_power_loss(Survives.NOTHING), "cluster", 1)
     assert again.open_partition("topic", 0, LogConfig(), 0).log.start_offset in {0, 6}
-    assert not directory.partitions["topic", 0].start_moved, "the log start was written first"
+    assert not directory.partitions[TopicPartition("topic", 0)].start_moved, "the log start was written first"
 
 
 def test_epochs_that_are_written_are_not_written_again() -> None:
