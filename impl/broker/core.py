@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from impl.broker.calls import AppendMetadata, Effect, Note, Store, Then
 from impl.broker.cluster import Cluster
@@ -36,6 +36,13 @@ from spec.values import NO_BROKER_EPOCH, Error, TopicId
 
 OWN_TIMEOUT_MS = 5_000
 """How long this broker waits for its own records to be committed. Kafka: `offsets.commit.timeout.ms`."""
+
+
+FEW_TIMERS = 1_000
+"""So many timers that were cancelled may stay until their time comes."""
+
+Timer: TypeAlias = list[Any]
+"""When it is due (ms), a number, and what is to be done then: nothing, if it was cancelled."""
 
 
 class Ran(NamedTuple):
@@ -70,7 +77,8 @@ class Core:
         self._brokers: tuple[Any, dict[Any, Broker]] = (None, {})
         self._produces: dict[int, tuple[Replica, Pending, int]] = {}
         self._numbers = count(1)
-        self._deadlines: list[tuple[int, int, Callable[[int], list[Effect]]]] = []
+        self._deadlines: list[Timer] = []
+        self._cancelled = 0
         self._collecting: list[Effect] = []
         self.producer_ids = ProducerIds()
         self.cluster_id = ""
@@ -221,11 +229,14 @@ class Core:
         """Keep a fetch until a partition changes or its time is over."""
         for replica in waiting.replicas:
             replica.waiting.add(waiting)
-        self.at(waiting.deadline, lambda now: [] if waiting.done else waiting.complete(now))
+        waiting.timer = self.at(waiting.deadline, lambda now: [] if waiting.done else waiting.complete(now))
 
     def stop_waiting(self, waiting: Waiting) -> None:
         """Forget a fetch that has been answered, or whose client has gone."""
         waiting.done = True
+        if waiting.timer is not None:
+            self._cancel(waiting.timer)
+            waiting.timer = None
         for replica in waiting.replicas:
             replica.waiting.discard(waiting)
 
@@ -235,9 +246,22 @@ class Core:
 
     # ---- time
 
-    def at(self, deadline: int, action: Callable[[int], list[Effect]]) -> None:
+    def at(self, deadline: int, action: Callable[[int], list[Effect]]) -> Timer:
         """Do something when the time has come (ms)."""
-        heapq.heappush(self._deadlines, (deadline, next(self._numbers), action))
+        timer: Timer = [deadline, next(self._numbers), action]
+        heapq.heappush(self._deadlines, timer)
+        return timer
+
+    def _cancel(self, timer: Timer) -> None:
+        """Forget what was to be done. Its place goes with the others' when most are cancelled, or in its time."""
+        if timer[2] is nothing:
+            return
+        timer[2] = nothing
+        self._cancelled += 1
+        if self._cancelled > max(FEW_TIMERS, len(self._deadlines) // 2):
+            self._deadlines = [one for one in self._deadlines if one[2] is not nothing]
+            heapq.heapify(self._deadlines)
+            self._cancelled = 0
 
     def next_deadline(self) -> int | None:
         """When `on_time` has something to do next (ms)."""
@@ -247,7 +271,10 @@ class Core:
         """Do what is due."""
         effects: list[Effect] = []
         while self._deadlines and self._deadlines[0][0] <= now:
-            effects += heapq.heappop(self._deadlines)[2](now)
+            timer = heapq.heappop(self._deadlines)
+            action, timer[2] = timer[2], nothing
+            self._cancelled -= action is nothing
+            effects += action(now)
         return effects
 
     # ---- the metadata
@@ -313,3 +340,8 @@ class Core:
                 failed = refusal(replica.place.partition, Error.KAFKA_STORAGE_ERROR)
                 effect.on_failure = partial(pending.fail, place, failed)
         return effects + self.after_produce(number, replica, request)
+
+
+def nothing(now: int) -> list[Effect]:
+    """What a timer does that was cancelled."""
+    return []

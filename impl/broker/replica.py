@@ -29,12 +29,25 @@ class Waiting:
     complete: Callable[[int], list[Any]]
     """The effects that answer the fetch with what there is."""
     done: bool = False
+    timer: list[Any] | None = None
+    """What `Core.at` has returned for the deadline."""
 
 
 class Replica:
     """One partition's state and files. `partition` is replaced by each step of a handler of `spec`."""
 
-    __slots__ = ("config", "files", "offline", "partition", "place", "settings", "topic_config", "topic_id", "waiting")
+    __slots__ = (
+        "config",
+        "files",
+        "offline",
+        "partition",
+        "place",
+        "settings",
+        "topic_config",
+        "topic_id",
+        "unreadable",
+        "waiting",
+    )
 
     def __init__(
         self, place: Place, topic_id: bytes, partition: Partition[EpochLog], files: PartitionFiles, config: Mapping[str, str]
@@ -45,6 +58,8 @@ class Replica:
         self.files = files
         self.offline = False
         """Whether its files could not be written: it answers nothing any more."""
+        self.unreadable = False
+        """Whether compaction has met records that cannot be read: it is compacted no more."""
         self.waiting: set[Waiting] = set()
         self.configure(config)
 

@@ -10,7 +10,7 @@ from impl.requests.group_log import TOPIC, GroupLog
 from impl.requests.topics import create_offsets_topic
 from impl.wire.values import Message
 from spec.coordinator.administration import find_coordinator
-from spec.coordinator.deadlines import next_deadline, on_activation, on_deadline
+from spec.coordinator.deadlines import next_deadline, on_activation, on_deadline, on_resignation
 from spec.coordinator.effects import AnswerMember, PersistRecords
 from spec.coordinator.group import Group, GroupStep, absent
 from spec.coordinator.joining import handle_join_group
@@ -149,7 +149,12 @@ class Groups:
         return self._each(lambda group: on_offsets_expiry(self.coordinator, group, now), now)
 
     def forget_topic(self, topic: str, topic_id: TopicId, now: int) -> list[Effect]:
-        """Forget the offsets of a topic that is deleted."""
+        """Forget the offsets of a topic that is deleted. Without `__consumer_offsets` nobody coordinates groups any more."""
+        if topic == TOPIC:
+            groups = self.log.forget()
+            self._due.clear()
+            resigned = [on_resignation(self.coordinator, group, now) for group in groups]
+            return [effect for step in resigned for effect in self._tell(step.effects, None)]
         return self._each(lambda group: on_topic_deleted(self.coordinator, group, topic, topic_id, now), now)
 
     def _each(self, event: Callable[[Group], GroupStep], now: int) -> list[Effect]:

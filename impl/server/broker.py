@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from impl.broker.calls import AppendMetadata, Call, Drop, Effect, NoResponse, Respond, Store, StoreTogether, Then
 from impl.broker.core import Core
+from impl.broker.replica import Waiting
 from impl.broker.replicas import MOST_THREADS, Replicas
 from impl.metadata.log import MetadataLog
 from impl.requests.describe import unsupported_api_versions
@@ -41,6 +42,7 @@ class Broker:
         self.handlers = handlers_of(core, self.groups)
         self.metrics = Metrics(core)
         self.connections: set[Connection] = set()
+        self._waiting: dict[Connection, list[Waiting]] = {}
         self.largest_frame: int = core.config["socket.request.max.bytes"]
         self._held_limit: int = core.config["queued.max.request.bytes"]
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -130,7 +132,14 @@ class Broker:
         except Exception:
             LOG.exception("closing %s:%d: %s version %d failed", connection.host, connection.port, api.name, header.version)
             connection.close()
+        if call.waiting is not None and not call.waiting.done and not connection.closed:
+            self._remember_waiting(connection, call.waiting)
         self._set_timer()
+
+    def _remember_waiting(self, connection: Connection, waiting: Waiting) -> None:
+        """So that nobody looks again at a fetch whose client has gone."""
+        known = [one for one in self._waiting.get(connection, ()) if not one.done]
+        self._waiting[connection] = [*known, waiting]
 
     def _call(self, connection: Connection, header: RequestHeader, message: Message) -> Call:
         connection.last_used = time.monotonic()
@@ -141,8 +150,11 @@ class Broker:
         return self._held_limit < 0 or sum(one.held_bytes for one in self.connections) + size <= self._held_limit
 
     def on_closed(self, connection: Connection) -> None:
-        """Forget a connection."""
+        """Forget a connection, and the fetches that wait on it."""
         self.connections.discard(connection)
+        for waiting in self._waiting.pop(connection, ()):
+            if not waiting.done:
+                self.core.stop_waiting(waiting)
         self.metrics.connections = len(self.connections)
         self.metrics.bytes_in += connection.bytes_in
         self.metrics.bytes_out += connection.bytes_out
