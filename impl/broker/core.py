@@ -1,16 +1,16 @@
 """The core: partitions, sessions and waiting requests of one broker. Requests and the time go in, effects come out."""
 
-import heapq
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from impl.broker.calls import AppendMetadata, Effect, Note, Store, Then
 from impl.broker.cluster import Cluster
 from impl.broker.fetch_sessions import FetchSessions
 from impl.broker.pending import Pending, answer_of, refusal
 from impl.broker.replica import Place, Replica, Waiting
+from impl.broker.timers import Timers
 from impl.config.broker import SETTINGS, BrokerConfig
 from impl.metadata.records import LogRecord
 from impl.records.batch import BatchHeader
@@ -36,13 +36,6 @@ from spec.values import NO_BROKER_EPOCH, Error, TopicId
 
 OWN_TIMEOUT_MS = 5_000
 """How long this broker waits for its own records to be committed. Kafka: `offsets.commit.timeout.ms`."""
-
-
-FEW_TIMERS = 1_000
-"""So many timers that were cancelled may stay until their time comes."""
-
-Timer: TypeAlias = list[Any]
-"""When it is due (ms), a number, and what is to be done then: nothing, if it was cancelled."""
 
 
 class Ran(NamedTuple):
@@ -77,8 +70,7 @@ class Core:
         self._brokers: tuple[Any, dict[Any, Broker]] = (None, {})
         self._produces: dict[int, tuple[Replica, Pending, int]] = {}
         self._numbers = count(1)
-        self._deadlines: list[Timer] = []
-        self._cancelled = 0
+        self.timers: Timers[Effect] = Timers()
         self._collecting: list[Effect] = []
         self.producer_ids = ProducerIds()
         self.cluster_id = ""
@@ -221,7 +213,7 @@ class Core:
         return pending.take(place, answer_of(replica, response))
 
     def _wait_for_producers(self, replica: Replica, deadline: int) -> None:
-        self.at(deadline, lambda now: self.take(replica, expire_waiting(replica.partition, now), now).effects)
+        self.timers.at(deadline, lambda now: self.take(replica, expire_waiting(replica.partition, now), now).effects)
 
     # ---- waiting fetches
 
@@ -229,13 +221,13 @@ class Core:
         """Keep a fetch until a partition changes or its time is over."""
         for replica in waiting.replicas:
             replica.waiting.add(waiting)
-        waiting.timer = self.at(waiting.deadline, lambda now: [] if waiting.done else waiting.complete(now))
+        waiting.timer = self.timers.at(waiting.deadline, lambda now: [] if waiting.done else waiting.complete(now))
 
     def stop_waiting(self, waiting: Waiting) -> None:
         """Forget a fetch that has been answered, or whose client has gone."""
         waiting.done = True
         if waiting.timer is not None:
-            self._cancel(waiting.timer)
+            self.timers.cancel(waiting.timer)
             waiting.timer = None
         for replica in waiting.replicas:
             replica.waiting.discard(waiting)
@@ -243,39 +235,6 @@ class Core:
     def _look_again(self, replica: Replica, now: int) -> list[Effect]:
         waiting = [one for one in replica.waiting if not one.done]
         return [effect for one in waiting for effect in one.look_again(replica, now)]
-
-    # ---- time
-
-    def at(self, deadline: int, action: Callable[[int], list[Effect]]) -> Timer:
-        """Do something when the time has come (ms)."""
-        timer: Timer = [deadline, next(self._numbers), action]
-        heapq.heappush(self._deadlines, timer)
-        return timer
-
-    def _cancel(self, timer: Timer) -> None:
-        """Forget what was to be done. Its place goes with the others' when most are cancelled, or in its time."""
-        if timer[2] is nothing:
-            return
-        timer[2] = nothing
-        self._cancelled += 1
-        if self._cancelled > max(FEW_TIMERS, len(self._deadlines) // 2):
-            self._deadlines = [one for one in self._deadlines if one[2] is not nothing]
-            heapq.heapify(self._deadlines)
-            self._cancelled = 0
-
-    def next_deadline(self) -> int | None:
-        """When `on_time` has something to do next (ms)."""
-        return self._deadlines[0][0] if self._deadlines else None
-
-    def on_time(self, now: int) -> list[Effect]:
-        """Do what is due."""
-        effects: list[Effect] = []
-        while self._deadlines and self._deadlines[0][0] <= now:
-            timer = heapq.heappop(self._deadlines)
-            action, timer[2] = timer[2], nothing
-            self._cancelled -= action is nothing
-            effects += action(now)
-        return effects
 
     # ---- the metadata
 
@@ -340,8 +299,3 @@ class Core:
                 failed = refusal(replica.place.partition, Error.KAFKA_STORAGE_ERROR)
                 effect.on_failure = partial(pending.fail, place, failed)
         return effects + self.after_produce(number, replica, request)
-
-
-def nothing(now: int) -> list[Effect]:
-    """What a timer does that was cancelled."""
-    return []

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from impl.broker.timers import Timer
 from impl.storage import LogConfig, PartitionFiles
 from impl.storage.config import log_config
 from spec.broker.partition import BrokerSettings, Partition
@@ -29,8 +30,8 @@ class Waiting:
     complete: Callable[[int], list[Any]]
     """The effects that answer the fetch with what there is."""
     done: bool = False
-    timer: list[Any] | None = None
-    """What `Core.at` has returned for the deadline."""
+    timer: Timer | None = None
+    """What waits for the deadline."""
 
 
 class Replica:

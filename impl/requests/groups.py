@@ -125,7 +125,7 @@ class Groups:
         due, known = next_deadline(group), self._due.get(group.group_id)
         if due is not None and (known is None or due < known):
             self._due[group.group_id] = due
-            self.core.at(due, lambda now: self._on_time(group.group_id, due, now))
+            self.core.timers.at(due, lambda now: self._on_time(group.group_id, due, now))
 
     def _on_time(self, group_id: GroupId, due: int, now: int) -> list[Effect]:
         if self._due.get(group_id) != due:

@@ -162,7 +162,7 @@ class Broker:
     # ---- time
 
     def _set_timer(self) -> None:
-        deadline = self.core.next_deadline()
+        deadline = self.core.timers.next_deadline()
         if deadline == self._timer_at or self._loop is None:
             return
         if self._timer is not None:
@@ -174,7 +174,7 @@ class Broker:
 
     def _on_timer(self) -> None:
         self._timer = self._timer_at = None
-        self.carry_out(self.core.on_time(now_ms()))
+        self.carry_out(self.core.timers.due(now_ms()))
         self._set_timer()
 
     # ---- the listener
