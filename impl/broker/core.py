@@ -9,8 +9,8 @@ from impl.broker.calls import AppendMetadata, Effect, Note, Store, Then
 from impl.broker.cluster import Cluster
 from impl.broker.fetch_sessions import FetchSessions
 from impl.broker.pending import Pending, answer_of, refusal
-from impl.broker.replica import Place, Replica, Waiting
-from impl.broker.timers import Timers
+from impl.broker.replica import Place, Replica, Waiting, not_again
+from impl.broker.timers import Timers, nothing
 from impl.config.broker import SETTINGS, BrokerConfig
 from impl.metadata.records import LogRecord
 from impl.records.batch import BatchHeader
@@ -231,6 +231,7 @@ class Core:
             waiting.timer = None
         for replica in waiting.replicas:
             replica.waiting.discard(waiting)
+        waiting.look_again, waiting.complete = not_again, nothing  # no circle is left, so its memory is free at once
 
     def _look_again(self, replica: Replica, now: int) -> list[Effect]:
         waiting = [one for one in replica.waiting if not one.done]

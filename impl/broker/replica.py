@@ -34,6 +34,11 @@ class Waiting:
     """What waits for the deadline."""
 
 
+def not_again(replica: "Replica", now: int) -> list[Any]:
+    """Nobody looks at a fetch again that is answered or forgotten."""
+    return []
+
+
 class Replica:
     """One partition's state and files. `partition` is replaced by each step of a handler of `spec`."""
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from impl.broker.calls import AppendMetadata, Call, Drop, Effect, NoResponse, Respond, Store, StoreTogether, Then
@@ -19,9 +20,10 @@ from impl.server.metrics import Metrics
 from impl.storage import StorageError
 from impl.wire.frames import API_VERSIONS, RequestHeader, framed, read_header
 from impl.wire.reading import read_message
-from impl.wire.values import DecodeError, Message
+from impl.wire.values import DecodeError, Message, refused
 from spec.broker.clients.versions import Verdict, judge_version
 from spec.broker.effects import LogDeleted
+from spec.controller.topics.cluster import NOT_STORED
 
 LOG = logging.getLogger("kspec.broker")
 
@@ -41,6 +43,9 @@ class Broker:
         self.groups = Groups(core)
         self.handlers = handlers_of(core, self.groups)
         self.metrics = Metrics(core)
+        self.failure: Exception | None = None
+        """Why the broker cannot go on."""
+        self.on_failure: Callable[[], None] = lambda: None
         self.connections: set[Connection] = set()
         self._waiting: dict[Connection, list[Waiting]] = {}
         self.largest_frame: int = core.config["socket.request.max.bytes"]
@@ -54,7 +59,7 @@ class Broker:
 
     def carry_out(self, effects: list[Effect]) -> None:
         """Carry out effects in their order, each complete before the next, with all that follows from it."""
-        for effect in effects:
+        for number, effect in enumerate(effects):
             if isinstance(effect, Store):
                 self._store(effect)
             elif isinstance(effect, StoreTogether):
@@ -69,16 +74,31 @@ class Broker:
             elif isinstance(effect, Drop):
                 self._connection(effect.call).close()
             elif isinstance(effect, AppendMetadata):
-                self._append_metadata(effect)
+                if not self._append_metadata(effect):
+                    self._refuse(effects[number + 1 :])
+                    return
                 self.carry_out(self.replicas.apply(now_ms()))
 
-    def _append_metadata(self, effect: AppendMetadata) -> None:
-        try:
-            stored = self.metadata_log.append(effect.records)
-        except (OSError, StorageError):
-            self.core.cluster.not_stored()
-            raise
-        self.core.cluster.stored(stored)
+    def _append_metadata(self, effect: AppendMetadata) -> bool:
+        """Whether the records are stored. If not, what was decided is forgotten, and the broker ends."""
+        if self.failure is None:
+            try:
+                stored = self.metadata_log.append(effect.records)
+            except (OSError, StorageError) as error:
+                LOG.critical("the metadata log cannot be written, so the broker ends: %s", error)
+                self.failure = error
+                self.on_failure()
+            else:
+                self.core.cluster.stored(stored)
+                return True
+        self.core.cluster.not_stored()
+        return False
+
+    def _refuse(self, effects: list[Effect]) -> None:
+        """Answer those who wait for a change of the metadata that was not stored."""
+        for effect in effects:
+            if isinstance(effect, Respond):
+                self._respond(effect.call, refused(effect.message, NOT_STORED.value))
 
     def _store(self, effect: Store) -> None:
         replica = effect.replica

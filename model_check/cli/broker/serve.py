@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from model_check.cli.statuses import ALL_HOLD, VIOLATED
+from model_check.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
 
 if TYPE_CHECKING:
     from impl.server.startup import Rules
@@ -76,7 +76,7 @@ def broker(
     """
     from impl.config.broker import BrokerConfig
     from impl.config.properties import ConfigError, parse_overrides, read_properties
-    from impl.server.startup import run, warn_about
+    from impl.server.startup import BrokerFailureError, run, warn_about
     from impl.storage import StorageError
     from impl.trace.steps import TraceWriter
 
@@ -91,6 +91,8 @@ def broker(
         warn_about(config, given)
         writer = TraceWriter(Path(trace), release, mutant) if trace else None
         run(config, rules, _new_loop(), writer)
+    except BrokerFailureError as error:
+        raise StoppedError(str(error)) from error
     except (ConfigError, StorageError, OSError) as error:
         raise click.UsageError(str(error)) from error
 

@@ -108,6 +108,13 @@ class BrokerProcess:
                 steps += 1
         return steps
 
+    def ended(self) -> int:
+        """Its exit status, when it ends by itself."""
+        try:
+            return self._ended()
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the broker goes on:\n{self.text_of_log()}") from None
+
     def restart(self) -> None:
         """Stop it, and start it on the same folder and port."""
         assert self.stop() == 0
