@@ -244,6 +244,7 @@ class Core:
         own = dict(self.cluster.view.configs(ConfigResource(ResourceType.TOPIC, topic)))
         found = {**self.default_topic_settings(), **own}
         found["cleanup.policy"] = ",".join(items_of(found["cleanup.policy"]))
+        found["producer.id.expiration.ms"] = str(self.config["producer.id.expiration.ms"])
         return found
 
     def default_topic_settings(self) -> dict[str, str]:

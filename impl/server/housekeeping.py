@@ -10,6 +10,7 @@ from impl.records.record import RecordError
 from impl.server.broker import Broker, now_ms
 from impl.storage import LogDirectory, PartitionFiles, StorageError
 from spec.broker.leader.deletion import apply_retention
+from spec.broker.roles import producers_expired
 
 LOG = logging.getLogger("kspec.housekeeping")
 
@@ -27,6 +28,7 @@ class Housekeeping:
         self._every(config["replica.high.watermark.checkpoint.interval.ms"], self._checkpoint_high_watermarks)
         self._every(config["log.flush.offset.checkpoint.interval.ms"], directory.checkpoint_logs)
         self._every(config["log.retention.check.interval.ms"], self._retain)
+        self._every(config["producer.id.expiration.check.interval.ms"], self._expire_producers)
         self._every(1_000, self._clean_up)
         if config["log.cleaner.enable"]:
             self._every(max(config["log.cleaner.backoff.ms"], 100), self._compact)
@@ -60,6 +62,11 @@ class Housekeeping:
             wanted = replica.files.retention_offset(local.high_watermark, now)
             if wanted > local.log.start_offset:
                 self._broker.carry_out(core.take(replica, apply_retention(replica.partition, wanted), now).effects)
+
+    def _expire_producers(self) -> None:
+        now = now_ms()
+        for replica in list(self._broker.core.replicas.values()):
+            replica.partition = producers_expired(replica.partition, replica.files.expire_producers(now))
 
     def _expire_offsets(self) -> None:
         self._broker.carry_out(self._broker.groups.expire_offsets(now_ms()))

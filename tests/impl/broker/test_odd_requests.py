@@ -95,3 +95,17 @@ def test_fetches_of_clients_that_have_gone_leave_nothing_behind(broker: BrokerPr
             memory.append(broker.memory())
         assert memory[2] - memory[1] < 4 << 20
         assert client.produce("waited-for", new_batch([(1, b"k", b"v")])).base_offset == 0
+
+
+def test_the_settings_of_a_broker_have_types_and_sources(broker: BrokerProcess) -> None:
+    with Client(broker.port) as client:
+        asked = Message(resource_type=4, resource_name="1", configuration_keys=None)
+        (answer,) = client.call("DescribeConfigs", 4, resources=[asked], include_synonyms=True).results
+        found = {one.name: one for one in answer.configs}
+        kinds = {"offsets.topic.replication.factor": 4, "num.partitions": 3, "log.retention.ms": 5, "log.dir": 7}
+        assert {name: found[name].config_type for name in kinds} == kinds
+        assert found["num.partitions"].read_only
+        assert not found["message.max.bytes"].read_only
+        delay = found["group.initial.rebalance.delay.ms"]
+        assert (delay.value, delay.config_source) == ("0", 4)
+        assert [(one.value, one.source) for one in delay.synonyms] == [("0", 4), ("3000", 5)]

@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from impl.records.batch import header_at, headers
 from impl.records.record import new_batch, records_of
 from impl.wire.values import Message
-from tests.impl.broker.process import COMMAND, BrokerProcess, Client
+from tests.impl.broker.process import COMMAND, BrokerProcess, Client, wait_until
 
 
 def everything(client: Client, topic: str) -> dict[int, bytes]:
@@ -38,15 +39,16 @@ def test_a_stopped_broker_goes_on_where_it_was(tmp_path: Path) -> None:
             topic_id = client.create("kept", 2, retention_ms="123456").topic_id
             for number in range(3):
                 client.produce("kept", new_batch([(1, b"k", b"%d" % number)]))
+            last = [(time.time_ns() // 1_000_000, b"k", b"3")]
             producer = client.call("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=0).producer_id
-            client.produce("kept", new_batch([(1, b"k", b"3")], producer_id=producer, producer_epoch=0, base_sequence=0))
+            client.produce("kept", new_batch(last, producer_id=producer, producer_epoch=0, base_sequence=0))
         broker.restart()
         assert (tmp_path / "logs" / ".kafka_cleanshutdown").exists() is False, "it is read and removed at the start"
         with Client(broker.port) as client:
             (topic,) = client.call("Metadata", 12, topics=[Message(name="kept")]).topics
             assert (topic.topic_id, len(topic.partitions)) == (topic_id, 2)
             assert everything(client, "kept") == {number: b"%d" % number for number in range(4)}
-            again = new_batch([(1, b"k", b"3")], producer_id=producer, producer_epoch=0, base_sequence=0)
+            again = new_batch(last, producer_id=producer, producer_epoch=0, base_sequence=0)
             assert client.produce("kept", again).base_offset == 3, "a duplicate gets the answer of the first copy"
             assert client.call("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=0).producer_id > producer
             resource = Message(resource_type=2, resource_name="kept", configuration_keys=["retention.ms"])
@@ -54,6 +56,34 @@ def test_a_stopped_broker_goes_on_where_it_was(tmp_path: Path) -> None:
             assert [entry.value for entry in described.configs] == ["123456"]
         assert broker.stop() == 0
         assert (tmp_path / "logs" / ".kafka_cleanshutdown").exists()
+
+
+def test_a_silent_producer_is_forgotten(tmp_path: Path) -> None:
+    """While the broker runs, and when it starts. Then any sequence number may come."""
+    checks = ["producer.id.expiration.ms=60000", "producer.id.expiration.check.interval.ms=50"]
+    with BrokerProcess(tmp_path / "logs", overrides=checks) as broker:
+        now = time.time_ns() // 1_000_000
+
+        def batch(producer: int, sequence: int, timestamp: int) -> bytes:
+            record = [(timestamp, b"k", b"v")]
+            return new_batch(record, producer_id=producer, producer_epoch=0, base_sequence=sequence)
+
+        def known(client: Client) -> list[int]:
+            asked = [Message(name="silence", partition_indexes=[0])]
+            (answer,) = client.call("DescribeProducers", 0, topics=asked).topics[0].partitions
+            return [one.producer_id for one in answer.active_producers]
+
+        with Client(broker.port) as client:
+            client.create("silence")
+            assert client.produce("silence", batch(1, 0, now + 3_000_000)).error_code == 0
+            assert client.produce("silence", batch(2, 0, now - 70_000)).error_code == 0
+            wait_until(lambda: known(client) == [1])
+            assert client.produce("silence", batch(1, 5, now)).error_code == 45, "out of order"
+            assert client.produce("silence", batch(2, 5, now - 70_000)).error_code == 0
+            wait_until(lambda: known(client) == [1])
+        broker.restart()
+        with Client(broker.port) as client:
+            assert known(client) == [1]
 
 
 def test_a_deleted_topic_stays_deleted_and_may_be_created_again(tmp_path: Path) -> None:
