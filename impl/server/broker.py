@@ -42,11 +42,11 @@ class Broker:
         self.metadata_log = metadata_log
         self.groups = Groups(core)
         self.handlers = handlers_of(core, self.groups)
-        self.metrics = Metrics(core)
         self.failure: Exception | None = None
         """Why the broker cannot go on."""
         self.on_failure: Callable[[], None] = lambda: None
         self.connections: set[Connection] = set()
+        self.metrics = Metrics(core, self.connections)
         self._waiting: dict[Connection, list[Waiting]] = {}
         self.largest_frame: int = core.config["socket.request.max.bytes"]
         self._held_limit: int = core.config["queued.max.request.bytes"]
@@ -175,7 +175,6 @@ class Broker:
         for waiting in self._waiting.pop(connection, ()):
             if not waiting.done:
                 self.core.stop_waiting(waiting)
-        self.metrics.connections = len(self.connections)
         self.metrics.bytes_in += connection.bytes_in
         self.metrics.bytes_out += connection.bytes_out
 
@@ -229,7 +228,6 @@ class Broker:
                 sock.close()
                 continue
             self.connections.add(Connection(self._loop, sock, self, address[:2]))
-            self.metrics.connections = len(self.connections)
 
     def stop_listening(self) -> None:
         """Accept no more clients, and close the connections of those that are there."""
