@@ -90,9 +90,18 @@ class Broker:
                 self.on_failure()
             else:
                 self.core.cluster.stored(stored)
+                self._take_snapshot()
                 return True
         self.core.cluster.not_stored()
         return False
+
+    def _take_snapshot(self) -> None:
+        """Take a snapshot of the metadata log if it has become long; without one it is only longer."""
+        if self.metadata_log.size >= self.core.config["metadata.log.max.record.bytes.between.snapshots"]:
+            try:
+                self.metadata_log.take_snapshot(self.core.cluster.image, now_ms())
+            except (OSError, StorageError) as error:
+                LOG.error("no snapshot of the metadata log could be taken: %s", error)
 
     def _refuse(self, effects: list[Effect]) -> None:
         """Answer those who wait for a change of the metadata that was not stored."""

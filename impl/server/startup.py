@@ -74,8 +74,7 @@ class RunningBroker:
         now = now_ms()
         self.directory = self._open_directory()
         self.metadata_log = MetadataLog(self._disk, self._path, now)
-        records = self.metadata_log.read_all()
-        cluster = Cluster(rules.controller, self.metadata_log.epoch, records, config.node_id, now)
+        cluster = Cluster(rules.controller, self.metadata_log.epoch, self.metadata_log.image(), config.node_id, now)
         self.core = Core(config, rules.broker, cluster)
         self.core.note = cluster.note = note
         self.core.cluster_id = self.directory.cluster_id

@@ -58,6 +58,35 @@ def test_a_stopped_broker_goes_on_where_it_was(tmp_path: Path) -> None:
         assert (tmp_path / "logs" / ".kafka_cleanshutdown").exists()
 
 
+def test_a_start_reads_a_snapshot_of_the_metadata_in_place_of_all_records(tmp_path: Path) -> None:
+    folder = tmp_path / "logs" / "__cluster_metadata-0"
+    with BrokerProcess(tmp_path / "logs", overrides=["metadata.log.max.record.bytes.between.snapshots=1000"]) as broker:
+        with Client(broker.port) as client:
+            kept = {f"kept-{number}": client.create(f"kept-{number}", 2, retention_ms="77").topic_id for number in range(3)}
+            for _ in range(6):
+                client.create("short-lived", 4)
+                (deleted,) = client.call("DeleteTopics", 6, topics=[Message(name="short-lived")], timeout_ms=1000).responses
+                assert deleted.error_code == 0
+            assert client.produce("kept-0", new_batch([(1, b"k", b"v")]), partition=1).base_offset == 0
+        sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
+        assert sum(name.endswith(".checkpoint") for name in sizes) == 1
+        assert sum(size for name, size in sizes.items() if name.endswith(".log")) < 2_000
+        for killed in (False, True):
+            if killed:
+                broker.kill()
+                broker.start()
+            else:
+                broker.restart()
+            with Client(broker.port) as client:
+                topics = client.call("Metadata", 12, topics=None).topics
+                assert {topic.name: topic.topic_id for topic in topics} == kept
+                assert all(partition.leader_id == 1 for topic in topics for partition in topic.partitions)
+                assert client.fetch("kept-0", 0, partition=1).high_watermark == 1
+                resource = Message(resource_type=2, resource_name="kept-2", configuration_keys=["retention.ms"])
+                (described,) = client.call("DescribeConfigs", 4, resources=[resource]).results
+                assert [entry.value for entry in described.configs] == ["77"]
+
+
 def test_a_silent_producer_is_forgotten(tmp_path: Path) -> None:
     """While the broker runs, and when it starts. Then any sequence number may come."""
     checks = ["producer.id.expiration.ms=60000", "producer.id.expiration.check.interval.ms=50"]
