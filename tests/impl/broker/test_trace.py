@@ -1,17 +1,18 @@
 """What a broker has recorded is what the rules say: the steps of the other tests' kind, run again."""
 
-import subprocess
-import sys
 from pathlib import Path
+
+import click
+from click.testing import CliRunner, Result
 
 from impl.records.record import new_batch
 from impl.wire.values import Message
-from tests.impl.broker.process import COMMAND, BrokerProcess, Client
+from model_check.cli.main import cli
+from tests.impl.broker.process import BrokerProcess, Client
 
 
-def kspec(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-c", COMMAND, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+def kspec(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments, standalone_mode=False)
 
 
 def test_a_recorded_run_comes_out_the_same_and_a_changed_one_does_not(tmp_path: Path) -> None:
@@ -36,7 +37,7 @@ def test_a_recorded_run_comes_out_the_same_and_a_changed_one_does_not(tmp_path: 
             client.call("JoinGroup", 3, member_id="", protocol_type="consumer", protocols=[protocol], **joining)
         assert broker.stop() == 0
     ended = kspec("replay", str(trace))
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.return_value == 0, ended.output
     assert "all come out as recorded" in ended.stdout
     text = trace.read_text(encoding="utf-8")
     for rule in ("handle_produce", "read_partition", "handle_list_offsets", "handle_delete_records", "handle_join_group"):
@@ -45,6 +46,6 @@ def test_a_recorded_run_comes_out_the_same_and_a_changed_one_does_not(tmp_path: 
     assert changed != text
     trace.write_text(changed, encoding="utf-8")
     ended = kspec("replay", str(trace))
-    assert ended.returncode == 1
+    assert ended.return_value == 1
     assert "spec.broker.leader.fetch.read_partition comes out differently" in ended.stdout
-    assert kspec("replay", str(tmp_path / "missing")).returncode == 2
+    assert isinstance(kspec("replay", str(tmp_path / "missing")).exception, click.UsageError)
