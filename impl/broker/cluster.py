@@ -90,6 +90,8 @@ class Cluster:
     ) -> tuple[Any, list[LogRecord]]:
         """Call a handler of the controller for topics: its answer, and the records that it wants in the metadata log."""
         decision = handler(settings, self.view, request, now)
+        if self.note is not None:
+            self.note(handler, settings, self.view.as_values(), (request, now), decision)
         return decision.answer, [as_logged(record) for record in decision.records]
 
     def _as_logged(self, record: Any) -> LogRecord:

@@ -20,6 +20,9 @@ def test_a_recorded_run_comes_out_the_same_and_a_changed_one_does_not(tmp_path: 
     with BrokerProcess(tmp_path / "logs", "--trace", str(trace), "--release", "4.4", traced=False) as broker:
         with Client(broker.port) as client:
             client.create("traced")
+            altered = Message(name="retention.ms", config_operation=0, value="7")
+            resource = Message(resource_type=2, resource_name="traced", configs=[altered])
+            assert client.call("IncrementalAlterConfigs", 1, resources=[resource]).responses[0].error_code == 0
             for number in range(5):
                 batch = new_batch([(1, b"k", b"v")], producer_id=7, producer_epoch=0, base_sequence=number)
                 assert client.produce("traced", batch).base_offset == number
@@ -40,7 +43,15 @@ def test_a_recorded_run_comes_out_the_same_and_a_changed_one_does_not(tmp_path: 
     assert ended.return_value == 0, ended.output
     assert "all come out as recorded" in ended.stdout
     text = trace.read_text(encoding="utf-8")
-    for rule in ("handle_produce", "read_partition", "handle_list_offsets", "handle_delete_records", "handle_join_group"):
+    for rule in (
+        "handle_create_topics",
+        "handle_incremental_alter_configs",
+        "handle_produce",
+        "read_partition",
+        "handle_list_offsets",
+        "handle_delete_records",
+        "handle_join_group",
+    ):
         assert f".{rule}" in text
     changed = text.replace('"OFFSET_OUT_OF_RANGE"', '"FENCED_LEADER_EPOCH"', 1)
     assert changed != text
