@@ -34,7 +34,7 @@ def fuzz(broker: BrokerProcess, frames: int, seed: int) -> None:
         for name in ("fuzzed", "other"):
             fuzzer.ids.append(neighbour.create(name, 2).topic_id)
         neighbour.create("compacted", cleanup_policy="compact")
-        neighbour.create("neighbours")
+        neighbour.create("neighbours", retention_ms="-1")
         sent = written = after_warming = tidied = 0
         while sent < frames:
             if sent - tidied >= TIDIED_AFTER:

@@ -275,4 +275,4 @@ def test_a_broker_with_a_weakened_rule_is_noticed(tmp_path: Path, mutant: str) -
 
 @pytest.mark.slow
 def test_every_answer_is_the_specifications_over_stops_and_kills(served: BrokerProcess) -> None:
-    drive(StoppingMachine, served, examples=40, steps=80)
+    drive(StoppingMachine, served, examples=30, steps=80)
