@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from benchmarks.broker.side_by_side import free_port, start_kafka
 from impl.records.record import new_batch
 from model_check.cli.main import cli
 from tests.impl.broker.process import BrokerProcess, Client
 
-pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed: the tools are not tried")
+side_by_side = pytest.importorskip(
+    "benchmarks.broker.side_by_side", reason="confluent-kafka is not installed: the tools are not tried"
+)
 
 STOP_S = 120
 
@@ -36,7 +37,7 @@ def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if not jars or shutil.which("java") is None:
         warnings.warn("THE TOOLS ARE NOT TRIED on Apache Kafka: set KAFKA_JARS to a folder with its jars", stacklevel=1)
         pytest.skip("KAFKA_JARS does not name a folder with Kafka's jars, or there is no Java")
-    server = start_kafka(tmp_path_factory.mktemp("apache"), Path(jars), heap="512m")
+    server = side_by_side.start_kafka(tmp_path_factory.mktemp("apache"), Path(jars), heap="512m")
     yield f"127.0.0.1:{server.port}"
     server.process.terminate()
     server.process.wait(STOP_S)
@@ -178,7 +179,7 @@ def test_records_are_counted_and_timed(address: str) -> None:
 
 
 def test_metrics_are_prometheus(tmp_path: Path) -> None:
-    port = free_port()
+    port = side_by_side.free_port()
     with BrokerProcess(tmp_path / "logs", overrides=[f"metrics.listener=127.0.0.1:{port}"]) as broker:
 
         def numbers() -> dict[str, float]:
