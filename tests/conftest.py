@@ -15,7 +15,7 @@ settings.load_profile("no-deadline")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-OF_SESSION, OF_MODULE = ("spark",), ("unweakened", "explored", "answered", "kept", "induction", "workshop")
+OF_SESSION, OF_MODULE = ("spark",), ("replay", "unweakened", "explored", "answered", "kept", "induction", "workshop")
 """Fixtures that take long to make. With `--dist loadgroup`, tests that ask for the same one run in one process."""
 
 

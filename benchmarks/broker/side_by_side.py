@@ -64,7 +64,7 @@ def start_ours(folder: Path) -> Server:
     return serving("kspec broker", process, port, begun)
 
 
-def start_kafka(folder: Path, jars: Path) -> Server:
+def start_kafka(folder: Path, jars: Path, heap: str = "1g") -> Server:
     """Apache Kafka, broker and controller in one process."""
     port, controller = free_port(), free_port()
     settings = {
@@ -80,9 +80,9 @@ def start_kafka(folder: Path, jars: Path) -> Server:
     }
     config = folder / "server.properties"
     config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
-    java = ["java", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-cp", f"{jars}/*"]
+    java = ["java", f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseG1GC", "-cp", f"{jars}/*"]
     formatting = ["kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(config)]
-    subprocess.run([*java, *formatting], check=True, capture_output=True)
+    subprocess.run([*java, *formatting], check=True, capture_output=True, timeout=120)
     begun = time.monotonic()
     with (folder / "kafka.log").open("w") as log:
         process = subprocess.Popen([*java, "kafka.Kafka", str(config)], stdout=log, stderr=log)

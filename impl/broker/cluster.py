@@ -27,18 +27,14 @@ from spec.values import BrokerId, Epoch, PartitionId
 class Cluster:
     """What is known of the cluster, and the controller that changes it."""
 
-    def __init__(
-        self, controller: Controller, controller_epoch: Epoch, records: Iterable[LogRecord], self_id: int, now: int
-    ) -> None:
+    def __init__(self, controller: Controller, controller_epoch: Epoch, image: ClusterImage, self_id: int, now: int) -> None:
         self.self_id = BrokerId(self_id)
         self.controller = controller
-        self.image = ClusterImage()
+        self.image = image
         self.endpoint = Message(name="PLAINTEXT", host="", port=0, security_protocol=0)
         self.rack: str | None = None
         self.note: Note | None = None
         self.view = TopicsView(self.image)
-        for record in records:
-            self.image.replay(record)
         # The lock on the folder shows that no other process of this broker is alive: its session is long over.
         long_ago = now - controller.settings.session_timeout_ms - 1
         self.state: ControllerState = activate(controller_epoch, self.image.spec, long_ago)
@@ -94,6 +90,8 @@ class Cluster:
     ) -> tuple[Any, list[LogRecord]]:
         """Call a handler of the controller for topics: its answer, and the records that it wants in the metadata log."""
         decision = handler(settings, self.view, request, now)
+        if self.note is not None:
+            self.note(handler, settings, self.view.as_values(), (request, now), decision)
         return decision.answer, [as_logged(record) for record in decision.records]
 
     def _as_logged(self, record: Any) -> LogRecord:

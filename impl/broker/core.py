@@ -1,6 +1,5 @@
 """The core: partitions, sessions and waiting requests of one broker. Requests and the time go in, effects come out."""
 
-import heapq
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
@@ -10,7 +9,8 @@ from impl.broker.calls import AppendMetadata, Effect, Note, Store, Then
 from impl.broker.cluster import Cluster
 from impl.broker.fetch_sessions import FetchSessions
 from impl.broker.pending import Pending, answer_of, refusal
-from impl.broker.replica import Place, Replica, Waiting
+from impl.broker.replica import Place, Replica, Waiting, not_again
+from impl.broker.timers import Timers, nothing
 from impl.config.broker import SETTINGS, BrokerConfig
 from impl.metadata.records import LogRecord
 from impl.records.batch import BatchHeader
@@ -70,7 +70,7 @@ class Core:
         self._brokers: tuple[Any, dict[Any, Broker]] = (None, {})
         self._produces: dict[int, tuple[Replica, Pending, int]] = {}
         self._numbers = count(1)
-        self._deadlines: list[tuple[int, int, Callable[[int], list[Effect]]]] = []
+        self.timers: Timers[Effect] = Timers()
         self._collecting: list[Effect] = []
         self.producer_ids = ProducerIds()
         self.cluster_id = ""
@@ -213,7 +213,7 @@ class Core:
         return pending.take(place, answer_of(replica, response))
 
     def _wait_for_producers(self, replica: Replica, deadline: int) -> None:
-        self.at(deadline, lambda now: self.take(replica, expire_waiting(replica.partition, now), now).effects)
+        self.timers.at(deadline, lambda now: self.take(replica, expire_waiting(replica.partition, now), now).effects)
 
     # ---- waiting fetches
 
@@ -221,34 +221,21 @@ class Core:
         """Keep a fetch until a partition changes or its time is over."""
         for replica in waiting.replicas:
             replica.waiting.add(waiting)
-        self.at(waiting.deadline, lambda now: [] if waiting.done else waiting.complete(now))
+        waiting.timer = self.timers.at(waiting.deadline, lambda now: [] if waiting.done else waiting.complete(now))
 
     def stop_waiting(self, waiting: Waiting) -> None:
         """Forget a fetch that has been answered, or whose client has gone."""
         waiting.done = True
+        if waiting.timer is not None:
+            self.timers.cancel(waiting.timer)
+            waiting.timer = None
         for replica in waiting.replicas:
             replica.waiting.discard(waiting)
+        waiting.look_again, waiting.complete = not_again, nothing  # no circle is left, so its memory is free at once
 
     def _look_again(self, replica: Replica, now: int) -> list[Effect]:
         waiting = [one for one in replica.waiting if not one.done]
         return [effect for one in waiting for effect in one.look_again(replica, now)]
-
-    # ---- time
-
-    def at(self, deadline: int, action: Callable[[int], list[Effect]]) -> None:
-        """Do something when the time has come (ms)."""
-        heapq.heappush(self._deadlines, (deadline, next(self._numbers), action))
-
-    def next_deadline(self) -> int | None:
-        """When `on_time` has something to do next (ms)."""
-        return self._deadlines[0][0] if self._deadlines else None
-
-    def on_time(self, now: int) -> list[Effect]:
-        """Do what is due."""
-        effects: list[Effect] = []
-        while self._deadlines and self._deadlines[0][0] <= now:
-            effects += heapq.heappop(self._deadlines)[2](now)
-        return effects
 
     # ---- the metadata
 
@@ -257,6 +244,7 @@ class Core:
         own = dict(self.cluster.view.configs(ConfigResource(ResourceType.TOPIC, topic)))
         found = {**self.default_topic_settings(), **own}
         found["cleanup.policy"] = ",".join(items_of(found["cleanup.policy"]))
+        found["producer.id.expiration.ms"] = str(self.config["producer.id.expiration.ms"])
         return found
 
     def default_topic_settings(self) -> dict[str, str]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from impl.broker.timers import Timer
 from impl.storage import LogConfig, PartitionFiles
 from impl.storage.config import log_config
 from spec.broker.partition import BrokerSettings, Partition
@@ -29,12 +30,30 @@ class Waiting:
     complete: Callable[[int], list[Any]]
     """The effects that answer the fetch with what there is."""
     done: bool = False
+    timer: Timer | None = None
+    """What waits for the deadline."""
+
+
+def not_again(replica: "Replica", now: int) -> list[Any]:
+    """Nobody looks at a fetch again that is answered or forgotten."""
+    return []
 
 
 class Replica:
     """One partition's state and files. `partition` is replaced by each step of a handler of `spec`."""
 
-    __slots__ = ("config", "files", "offline", "partition", "place", "settings", "topic_config", "topic_id", "waiting")
+    __slots__ = (
+        "config",
+        "files",
+        "offline",
+        "partition",
+        "place",
+        "settings",
+        "topic_config",
+        "topic_id",
+        "unreadable",
+        "waiting",
+    )
 
     def __init__(
         self, place: Place, topic_id: bytes, partition: Partition[EpochLog], files: PartitionFiles, config: Mapping[str, str]
@@ -45,6 +64,8 @@ class Replica:
         self.files = files
         self.offline = False
         """Whether its files could not be written: it answers nothing any more."""
+        self.unreadable = False
+        """Whether compaction has met records that cannot be read: it is compacted no more."""
         self.waiting: set[Waiting] = set()
         self.configure(config)
 

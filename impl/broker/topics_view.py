@@ -11,6 +11,7 @@ from spec.controller.topics.cluster import (
     Topic,
     TopicPartitionRecord,
     TopicRecord,
+    TopicsImage,
     TopicsRecord,
 )
 from spec.controller.topics.names import may_collide, unified
@@ -24,6 +25,23 @@ class TopicsView:
 
     def __init__(self, image: ClusterImage) -> None:
         self._image = image
+
+    def as_values(self) -> TopicsImage:
+        """The same as plain values: what a recorded decision has read."""
+        image = self._image
+        topics = tuple(topic for topic in map(self._seen, image.topics.values()) if topic is not None)
+        settings = [
+            (ConfigResource(RESOURCES.get(kind, ResourceType.UNKNOWN), resource), name, value)
+            for (kind, resource), values in image.configs.items()
+            for name, value in values.items()
+        ]
+        return TopicsImage(
+            image.spec.brokers,
+            tuple((BrokerId(broker), rack) for broker, rack in image.racks.items()),
+            topics,
+            tuple(sorted(settings, key=lambda setting: setting[1])),
+            ProducerId(image.next_producer_id),
+        )
 
     def brokers(self) -> tuple[BrokerRegistration, ...]:
         """The registered brokers."""

@@ -18,7 +18,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("listeners", "list", "PLAINTEXT://127.0.0.1:9092", "Where clients connect: NAME://HOST:PORT."),
         Setting("advertised.listeners", "list", None, "What clients are told instead of listeners."),
         Setting("log.dirs", "list", None, "The folder for logs."),
-        Setting("log.dir", "string", "kspec-broker", "The folder for logs, if log.dirs is not given."),
+        Setting("log.dir", "list", "kspec-broker", "The folder for logs, if log.dirs is not given."),
         Setting("broker.rack", "string", None, "The rack that clients are told."),
         Setting("num.partitions", "int", "1", "Partitions of a topic that does not say.", lowest=1),
         Setting("default.replication.factor", "int", "1", "Replicas of a topic that does not say.", lowest=1),
@@ -37,7 +37,9 @@ SETTINGS: dict[str, Setting] = {
         Setting("max.connections", "int", "2147483647", "Connections at a time.", lowest=0),
         Setting("max.connections.per.ip", "int", "2147483647", "Connections at a time from one address.", lowest=0),
         Setting("connections.max.idle.ms", "long", "600000", "When idle connections are closed (ms).", lowest=-1),
-        Setting("queued.max.requests", "int", "500", "Requests that wait for an answer, of all connections.", lowest=1),
+        Setting(
+            "queued.max.requests", "int", "500", "Requests that are read and not yet looked at: here at most one.", lowest=1
+        ),
         Setting("queued.max.request.bytes", "long", "268435456", "Bytes of requests in memory; -1: no limit.", lowest=-1),
         Setting("max.request.partition.size.limit", "int", "2000", "Partitions in DescribeTopicPartitions.", lowest=1),
         Setting("fetch.max.bytes", "int", "57671680", "The largest answer to a fetch (bytes).", lowest=1024),
@@ -69,6 +71,14 @@ SETTINGS: dict[str, Setting] = {
         Setting("log.message.timestamp.after.max.ms", "long", "3600000", "How far ahead a record may be (ms).", lowest=0),
         Setting("replica.high.watermark.checkpoint.interval.ms", "long", "5000", "How often high watermarks are written."),
         Setting("producer.id.expiration.ms", "int", str(DAY_MS), "When a silent producer is forgotten (ms).", lowest=1),
+        Setting("producer.id.expiration.check.interval.ms", "int", "600000", "How often that is looked at (ms).", lowest=1),
+        Setting(
+            "metadata.log.max.record.bytes.between.snapshots",
+            "long",
+            "20971520",
+            "Bytes of metadata after which a snapshot is taken.",
+            lowest=1,
+        ),
         Setting("offsets.topic.num.partitions", "int", "50", "Partitions of __consumer_offsets.", lowest=1),
         Setting("offsets.topic.replication.factor", "short", "1", "Replicas of __consumer_offsets.", lowest=1),
         Setting("offsets.topic.segment.bytes", "int", "104857600", "Segment size of __consumer_offsets.", lowest=1),
@@ -150,7 +160,7 @@ class BrokerConfig:
     @property
     def log_dir(self) -> Path:
         """The folder for logs. Kafka takes several; one is used here."""
-        listed = self["log.dirs"] or (self["log.dir"],)
+        listed = self["log.dirs"] or self["log.dir"]
         if len(listed) > 1:
             raise ConfigError(f"log.dirs must name one folder, not {','.join(listed)}")
         return Path(listed[0])

@@ -4,11 +4,12 @@
 the next producer id. The number of a partition is given when its record is read; it is not stored.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from impl.metadata.records import LogRecord, PartitionKey, to_spec
+from impl.metadata.records import LogRecord, PartitionKey, from_spec, to_spec
 from impl.wire.values import Message
-from spec.metadata import EMPTY_IMAGE, MetadataImage, replay
+from spec.metadata import EMPTY_IMAGE, MetadataImage, RegisterBrokerRecord, replay
 from spec.values import Offset, PartitionId
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -67,6 +68,34 @@ class ClusterImage:
         else:
             self.spec = self.spec._replace(end_offset=Offset(self.spec.end_offset + 1))
         self._replay_other(record.name, message)
+
+    def restore(self, records: Iterable[LogRecord], end_offset: Offset) -> None:
+        """Take the records of a snapshot, which has everything before an offset."""
+        for record in records:
+            self.spec = self.spec._replace(end_offset=Offset(end_offset - 1))
+            self.replay(record)
+        self.spec = self.spec._replace(end_offset=end_offset)
+
+    def records(self) -> list[LogRecord]:
+        """Records from which the same image comes. **Kafka:** `MetadataImage.write`."""
+        found = [
+            LogRecord("FeatureLevelRecord", Message(name=name, feature_level=level))
+            for name, level in sorted(self.features.items())
+        ]
+        for broker in self.spec.brokers:
+            endpoint, rack = self.endpoints.get(broker.broker), self.racks.get(broker.broker)
+            found.append(from_spec(RegisterBrokerRecord(broker), None, endpoint, rack))
+        known = {record.partition_id: record for record in self.spec.partitions}
+        for topic in self.topics.values():
+            found.append(LogRecord("TopicRecord", Message(name=topic.name, topic_id=topic.topic_id)))
+            found += [from_spec(known[one], self.keys[one]) for one in topic.partitions]
+        for (kind, resource), settings in self.configs.items():
+            fields = {"resource_type": kind, "resource_name": resource}
+            found += [
+                LogRecord("ConfigRecord", Message(**fields, name=name, value=value)) for name, value in settings.items()
+            ]
+        fields = {"broker_id": -1, "broker_epoch": -1, "next_producer_id": self.next_producer_id}
+        return [*found, LogRecord("ProducerIdsRecord", Message(**fields))]
 
     def _new_partition(self, key: PartitionKey) -> PartitionId:
         partition_id = self.new_partition_id()

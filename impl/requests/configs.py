@@ -21,14 +21,20 @@ from spec.messages.topics.alter_configs import (
     ReplacedResource,
     ResourceType,
 )
-from spec.messages.topics.describe_configs import ConfigSource, ConfigType, DescribeConfigsRequest, DescribedConfig
+from spec.messages.topics.describe_configs import (
+    ConfigSource,
+    ConfigSynonym,
+    ConfigType,
+    DescribeConfigsRequest,
+    DescribedConfig,
+)
 from spec.values import Error
 
 TYPES = {
     "boolean": ConfigType.BOOLEAN,
     "string": ConfigType.STRING,
     "int": ConfigType.INT,
-    "short": ConfigType.INT,
+    "short": ConfigType.SHORT,
     "long": ConfigType.LONG,
     "double": ConfigType.DOUBLE,
     "list": ConfigType.LIST,
@@ -65,13 +71,15 @@ def _described(
     if resource.kind == ResourceType.BROKER:
         if resource.name not in ("", str(core.cluster.self_id)):
             return Error.INVALID_REQUEST, f"this is broker {core.cluster.self_id}, not {resource.name}", ()
-        return Error.NONE, None, _broker_configs(core, resource, names)
+        return Error.NONE, None, _broker_configs(core, resource, names, include_synonyms)
     if resource.kind in (ResourceType.CLIENT_METRICS, ResourceType.GROUP, ResourceType.BROKER_LOGGER):
         return Error.NONE, None, ()
     return Error.INVALID_REQUEST, "there is no such kind of resource", ()
 
 
-def _broker_configs(core: Core, resource: ConfigResource, names: tuple[str, ...] | None) -> tuple[DescribedConfig, ...]:
+def _broker_configs(
+    core: Core, resource: ConfigResource, names: tuple[str, ...] | None, include_synonyms: bool
+) -> tuple[DescribedConfig, ...]:
     """What is set for a broker, or with an empty name for all of them, and how."""
     everybody = dict(core.cluster.view.configs(ConfigResource(ResourceType.BROKER, "")))
     own = dict(core.cluster.view.configs(resource)) if resource.name else {}
@@ -84,10 +92,12 @@ def _broker_configs(core: Core, resource: ConfigResource, names: tuple[str, ...]
         if resource.name:
             layers.append((core.config.given, ConfigSource.STATIC_BROKER_CONFIG))
             layers.append(({name: setting.default}, ConfigSource.DEFAULT_CONFIG))
-        value, source = next(((values[name], source) for values, source in layers if name in values), (None, None))
-        if source is None or (names is not None and name not in names):
+        values = [(values[name], source) for values, source in layers if name in values]
+        if not values or (names is not None and name not in names):
             continue
-        found.append(DescribedConfig(name, value, source, TYPES[setting.kind], not setting.dynamic))
+        synonyms = tuple(ConfigSynonym(name, value, source) for value, source in values if value is not None)
+        kind = TYPES[setting.kind]
+        found.append(DescribedConfig(name, *values[0], kind, not setting.dynamic, synonyms if include_synonyms else ()))
     return tuple(found)
 
 

@@ -10,6 +10,7 @@ from impl.requests.topics import create_missing
 from impl.wire.apis import APIS
 from impl.wire.schema import NO_UUID
 from impl.wire.values import Message
+from spec.broker.clients.metadata_requests import check_named_topics
 from spec.controller.topics.names import wrong_with_name
 from spec.metadata import PartitionRegistration
 from spec.values import NO_LEADER, Error
@@ -46,6 +47,10 @@ def metadata(core: Core, call: Call, now: int) -> list[Effect]:
     """
     request = call.message
     effects: list[Effect] = []
+    given = tuple((one.name is not None, bytes(one.topic_id) != NO_UUID) for one in request.topics or ())
+    error = check_named_topics(call.version, given)
+    if error != Error.NONE:
+        return [call.respond(topics=[_missing(error, one.name or "", bytes(one.topic_id)) for one in request.topics])]
     if request.topics is None or (call.version == 0 and not request.topics):
         named = [_topic(core, topic, call) for topic in core.cluster.image.topics.values()]
     else:

@@ -83,6 +83,12 @@ class GroupLog:
         led = [index for index in range(self.partitions) if self._led(index) is not None]
         return [group for index in led for group in list(self._of(index).values())]
 
+    def forget(self) -> list[Group]:
+        """The topic is deleted, and its groups with it: those that had been read."""
+        found = [group for groups in self._loaded.values() for group in groups.values()]
+        self._loaded.clear()
+        return found
+
     def _of(self, index: int) -> dict[GroupId, Group]:
         """The groups of a partition; they are read from its log when somebody asks for the first time."""
         found = self._loaded.get(index)

@@ -10,7 +10,7 @@ from impl.requests.group_log import TOPIC, GroupLog
 from impl.requests.topics import create_offsets_topic
 from impl.wire.values import Message
 from spec.coordinator.administration import find_coordinator
-from spec.coordinator.deadlines import next_deadline, on_activation, on_deadline
+from spec.coordinator.deadlines import next_deadline, on_activation, on_deadline, on_resignation
 from spec.coordinator.effects import AnswerMember, PersistRecords
 from spec.coordinator.group import Group, GroupStep, absent
 from spec.coordinator.joining import handle_join_group
@@ -76,10 +76,14 @@ class Groups:
         if request.group_id and self.log.replica_of(request.group_id) is None:
             return self._tell((refuse(request, Error.NOT_COORDINATOR),), answer)
         group = self.log.group(request.group_id) if self.log.partitions else absent(request.group_id)
-        step = handler(self.coordinator, group, request, now)
+        return self.take(self._run(handler, group, request, now), request, now, answer)
+
+    def _run(self, handler: Callable[..., GroupStep], group: Group, *given: Any) -> GroupStep:
+        """Call a handler of a group."""
+        step = handler(self.coordinator, group, *given)
         if self.core.note is not None:
-            self.core.note(handler, self.coordinator, group, (request, now), step)
-        return self.take(step, request, now, answer)
+            self.core.note(handler, self.coordinator, group, given, step)
+        return step
 
     def take(
         self, step: GroupStep, request: GroupRequest | None, now: int, answer: Callable[[Any], list[Effect]] | None = None
@@ -125,7 +129,7 @@ class Groups:
         due, known = next_deadline(group), self._due.get(group.group_id)
         if due is not None and (known is None or due < known):
             self._due[group.group_id] = due
-            self.core.at(due, lambda now: self._on_time(group.group_id, due, now))
+            self.core.timers.at(due, lambda now: self._on_time(group.group_id, due, now))
 
     def _on_time(self, group_id: GroupId, due: int, now: int) -> list[Effect]:
         if self._due.get(group_id) != due:
@@ -138,24 +142,30 @@ class Groups:
         if following is None or following > now:
             self._schedule(group)
             return []
-        return self.take(on_deadline(self.coordinator, group, now), None, now)
+        return self.take(self._run(on_deadline, group, now), None, now)
 
     def load(self, now: int) -> list[Effect]:
         """Read every partition that this broker leads; the members of each group have their session from now on."""
-        return self._each(lambda group: on_activation(self.coordinator, group, now), now)
+        return self._each(on_activation, now)
 
     def expire_offsets(self, now: int) -> list[Effect]:
         """Forget the offsets of groups that have been empty for too long."""
-        return self._each(lambda group: on_offsets_expiry(self.coordinator, group, now), now)
+        return self._each(on_offsets_expiry, now)
 
     def forget_topic(self, topic: str, topic_id: TopicId, now: int) -> list[Effect]:
-        """Forget the offsets of a topic that is deleted."""
-        return self._each(lambda group: on_topic_deleted(self.coordinator, group, topic, topic_id, now), now)
+        """Forget the offsets of a topic that is deleted. Without `__consumer_offsets` nobody coordinates groups any more."""
+        if topic == TOPIC:
+            groups = self.log.forget()
+            self._due.clear()
+            resigned = [self._run(on_resignation, group, now) for group in groups]
+            return [effect for step in resigned for effect in self._tell(step.effects, None)]
+        return self._each(on_topic_deleted, topic, topic_id, now)
 
-    def _each(self, event: Callable[[Group], GroupStep], now: int) -> list[Effect]:
+    def _each(self, event: Callable[..., GroupStep], *given: Any) -> list[Effect]:
+        """Tell every group of an event; the time is the last that it is given."""
         effects: list[Effect] = []
         for group in self.log.all_groups():
-            effects += self.take(event(group), None, now)
+            effects += self.take(self._run(event, group, *given), None, given[-1])
         return effects
 
 

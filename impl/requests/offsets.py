@@ -3,8 +3,10 @@
 from impl.broker.calls import Call, Effect
 from impl.broker.core import Core
 from impl.broker.replica import Replica
+from impl.records.compression import CompressionError
+from impl.records.record import RecordError
 from impl.wire.values import Message
-from spec.broker.clients.offset_requests import Question, judge_timestamp
+from spec.broker.clients.offset_requests import UNREADABLE, Question, judge_timestamp
 from spec.broker.leader.deletion import handle_delete_records
 from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from spec.messages.delete_records import DeleteRecordsRequest
@@ -50,7 +52,10 @@ def _list_one(core: Core, call: Call, topic: str, one: Message, now: int) -> Mes
     if replica_id == -1:
         committed = call.message.isolation_level == 1
         isolation = Isolation.COMMITTED_TRANSACTIONS if committed else Isolation.HIGH_WATERMARK
-    found, timestamp = _found(replica, question, one.timestamp)
+    try:
+        found, timestamp = _found(replica, question, one.timestamp)
+    except (RecordError, CompressionError):
+        return _offset_answer(one, UNREADABLE, NO_TIMESTAMP)
     wanted = {Question.LATEST: Wanted.LATEST, Question.EARLIEST: Wanted.EARLIEST}.get(question, Wanted.BY_TIMESTAMP)
     request = ListOffsetsRequest(wanted, Epoch(one.current_leader_epoch), isolation, replica_id != DEBUGGING_REPLICA)
     answer: ListOffsetsResponse = core.run(handle_list_offsets, replica, request, now, found, now=now).reply

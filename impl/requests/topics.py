@@ -3,7 +3,7 @@
 import random
 import uuid
 
-from impl.broker.calls import Call, Effect
+from impl.broker.calls import Call, Effect, Then
 from impl.broker.core import Core
 from impl.wire.schema import NO_UUID
 from impl.wire.values import Message
@@ -142,17 +142,18 @@ def delete_topics(core: Core, call: Call, now: int) -> list[Effect]:
         return [call.respond(responses=[_deleted(DeletedTopic(one.name, one.topic_id, error)) for one in topics])]
     request = DeleteTopicsRequest(tuple(topics))
     answer, records = core.cluster.decide_topics(handle_delete_topics, core.topic_settings, request, now)
-    gone = [one.name for one in answer.topics if one.error == Error.NONE]
-    effects = core.change_metadata(records)
-    forgotten = [effect for name in gone for effect in _tell_deleted(core, name, now)]
-    return [*effects, *forgotten, call.respond(responses=list(map(_deleted, answer.topics)))]
+    known = core.cluster.image.topics
+    gone = [known[one.name] for one in answer.topics if one.error == Error.NONE and one.name in known]
 
+    def tell() -> list[Effect]:
+        return [
+            effect
+            for topic in gone
+            for told in core.topic_deleted
+            for effect in told(topic.name, TopicId(topic.topic_id), now)
+        ]
 
-def _tell_deleted(core: Core, name: str | None, now: int) -> list[Effect]:
-    topic = core.cluster.image.topics.get(name or "")
-    if topic is None:
-        return []
-    return [effect for told in core.topic_deleted for effect in told(topic.name, TopicId(topic.topic_id), now)]
+    return [*core.change_metadata(records), Then(tell), call.respond(responses=list(map(_deleted, answer.topics)))]
 
 
 def _deleted(result: DeletedTopic) -> Message:

@@ -4,10 +4,12 @@ import asyncio
 import logging
 import socket
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from impl.broker.calls import AppendMetadata, Call, Drop, Effect, NoResponse, Respond, Store, StoreTogether, Then
 from impl.broker.core import Core
+from impl.broker.replica import Waiting
 from impl.broker.replicas import MOST_THREADS, Replicas
 from impl.metadata.log import MetadataLog
 from impl.requests.describe import unsupported_api_versions
@@ -18,9 +20,10 @@ from impl.server.metrics import Metrics
 from impl.storage import StorageError
 from impl.wire.frames import API_VERSIONS, RequestHeader, framed, read_header
 from impl.wire.reading import read_message
-from impl.wire.values import DecodeError, Message
+from impl.wire.values import DecodeError, Message, refused
 from spec.broker.clients.versions import Verdict, judge_version
 from spec.broker.effects import LogDeleted
+from spec.controller.topics.cluster import NOT_STORED
 
 LOG = logging.getLogger("kspec.broker")
 
@@ -39,8 +42,12 @@ class Broker:
         self.metadata_log = metadata_log
         self.groups = Groups(core)
         self.handlers = handlers_of(core, self.groups)
-        self.metrics = Metrics(core)
+        self.failure: Exception | None = None
+        """Why the broker cannot go on."""
+        self.on_failure: Callable[[], None] = lambda: None
         self.connections: set[Connection] = set()
+        self.metrics = Metrics(core, self.connections)
+        self._waiting: dict[Connection, list[Waiting]] = {}
         self.largest_frame: int = core.config["socket.request.max.bytes"]
         self._held_limit: int = core.config["queued.max.request.bytes"]
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -52,7 +59,7 @@ class Broker:
 
     def carry_out(self, effects: list[Effect]) -> None:
         """Carry out effects in their order, each complete before the next, with all that follows from it."""
-        for effect in effects:
+        for number, effect in enumerate(effects):
             if isinstance(effect, Store):
                 self._store(effect)
             elif isinstance(effect, StoreTogether):
@@ -67,16 +74,40 @@ class Broker:
             elif isinstance(effect, Drop):
                 self._connection(effect.call).close()
             elif isinstance(effect, AppendMetadata):
-                self._append_metadata(effect)
+                if not self._append_metadata(effect):
+                    self._refuse(effects[number + 1 :])
+                    return
                 self.carry_out(self.replicas.apply(now_ms()))
 
-    def _append_metadata(self, effect: AppendMetadata) -> None:
-        try:
-            stored = self.metadata_log.append(effect.records)
-        except (OSError, StorageError):
-            self.core.cluster.not_stored()
-            raise
-        self.core.cluster.stored(stored)
+    def _append_metadata(self, effect: AppendMetadata) -> bool:
+        """Whether the records are stored. If not, what was decided is forgotten, and the broker ends."""
+        if self.failure is None:
+            try:
+                stored = self.metadata_log.append(effect.records)
+            except (OSError, StorageError) as error:
+                LOG.critical("the metadata log cannot be written, so the broker ends: %s", error)
+                self.failure = error
+                self.on_failure()
+            else:
+                self.core.cluster.stored(stored)
+                self._take_snapshot()
+                return True
+        self.core.cluster.not_stored()
+        return False
+
+    def _take_snapshot(self) -> None:
+        """Take a snapshot of the metadata log if it has become long; without one it is only longer."""
+        if self.metadata_log.size >= self.core.config["metadata.log.max.record.bytes.between.snapshots"]:
+            try:
+                self.metadata_log.take_snapshot(self.core.cluster.image, now_ms())
+            except (OSError, StorageError) as error:
+                LOG.error("no snapshot of the metadata log could be taken: %s", error)
+
+    def _refuse(self, effects: list[Effect]) -> None:
+        """Answer those who wait for a change of the metadata that was not stored."""
+        for effect in effects:
+            if isinstance(effect, Respond):
+                self._respond(effect.call, refused(effect.message, NOT_STORED.value))
 
     def _store(self, effect: Store) -> None:
         replica = effect.replica
@@ -130,7 +161,14 @@ class Broker:
         except Exception:
             LOG.exception("closing %s:%d: %s version %d failed", connection.host, connection.port, api.name, header.version)
             connection.close()
+        if call.waiting is not None and not call.waiting.done and not connection.closed:
+            self._remember_waiting(connection, call.waiting)
         self._set_timer()
+
+    def _remember_waiting(self, connection: Connection, waiting: Waiting) -> None:
+        """So that nobody looks again at a fetch whose client has gone."""
+        known = [one for one in self._waiting.get(connection, ()) if not one.done]
+        self._waiting[connection] = [*known, waiting]
 
     def _call(self, connection: Connection, header: RequestHeader, message: Message) -> Call:
         connection.last_used = time.monotonic()
@@ -141,16 +179,18 @@ class Broker:
         return self._held_limit < 0 or sum(one.held_bytes for one in self.connections) + size <= self._held_limit
 
     def on_closed(self, connection: Connection) -> None:
-        """Forget a connection."""
+        """Forget a connection, and the fetches that wait on it."""
         self.connections.discard(connection)
-        self.metrics.connections = len(self.connections)
+        for waiting in self._waiting.pop(connection, ()):
+            if not waiting.done:
+                self.core.stop_waiting(waiting)
         self.metrics.bytes_in += connection.bytes_in
         self.metrics.bytes_out += connection.bytes_out
 
     # ---- time
 
     def _set_timer(self) -> None:
-        deadline = self.core.next_deadline()
+        deadline = self.core.timers.next_deadline()
         if deadline == self._timer_at or self._loop is None:
             return
         if self._timer is not None:
@@ -162,7 +202,7 @@ class Broker:
 
     def _on_timer(self) -> None:
         self._timer = self._timer_at = None
-        self.carry_out(self.core.on_time(now_ms()))
+        self.carry_out(self.core.timers.due(now_ms()))
         self._set_timer()
 
     # ---- the listener
@@ -197,7 +237,6 @@ class Broker:
                 sock.close()
                 continue
             self.connections.add(Connection(self._loop, sock, self, address[:2]))
-            self.metrics.connections = len(self.connections)
 
     def stop_listening(self) -> None:
         """Accept no more clients, and close the connections of those that are there."""

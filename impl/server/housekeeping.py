@@ -5,9 +5,12 @@ import logging
 import time
 from collections.abc import Callable
 
+from impl.records.compression import CompressionError
+from impl.records.record import RecordError
 from impl.server.broker import Broker, now_ms
 from impl.storage import LogDirectory, PartitionFiles, StorageError
 from spec.broker.leader.deletion import apply_retention
+from spec.broker.roles import producers_expired
 
 LOG = logging.getLogger("kspec.housekeeping")
 
@@ -25,6 +28,7 @@ class Housekeeping:
         self._every(config["replica.high.watermark.checkpoint.interval.ms"], self._checkpoint_high_watermarks)
         self._every(config["log.flush.offset.checkpoint.interval.ms"], directory.checkpoint_logs)
         self._every(config["log.retention.check.interval.ms"], self._retain)
+        self._every(config["producer.id.expiration.check.interval.ms"], self._expire_producers)
         self._every(1_000, self._clean_up)
         if config["log.cleaner.enable"]:
             self._every(max(config["log.cleaner.backoff.ms"], 100), self._compact)
@@ -34,11 +38,11 @@ class Housekeeping:
 
     def _every(self, interval_ms: int, task: Callable[[], None]) -> None:
         def go() -> None:
+            self._timers[task.__name__] = self._loop.call_later(interval_ms / 1000, go)
             try:
                 task()
             except (OSError, StorageError) as error:
                 LOG.error("%s: %s", task.__name__, error)
-            self._timers[task.__name__] = self._loop.call_later(interval_ms / 1000, go)
 
         self._timers[task.__name__] = self._loop.call_later(interval_ms / 1000, go)
 
@@ -58,6 +62,11 @@ class Housekeeping:
             wanted = replica.files.retention_offset(local.high_watermark, now)
             if wanted > local.log.start_offset:
                 self._broker.carry_out(core.take(replica, apply_retention(replica.partition, wanted), now).effects)
+
+    def _expire_producers(self) -> None:
+        now = now_ms()
+        for replica in list(self._broker.core.replicas.values()):
+            replica.partition = producers_expired(replica.partition, replica.files.expire_producers(now))
 
     def _expire_offsets(self) -> None:
         self._broker.carry_out(self._broker.groups.expire_offsets(now_ms()))
@@ -84,12 +93,21 @@ class Housekeeping:
         self._loop.run_in_executor(None, job.run).add_done_callback(done)
 
     def _compact(self) -> None:
-        """Compact the first log that is worth it; the others have their turn at the next times."""
+        """Compact the first log that is worth it; the others have their turn at the next times.
+
+        A log with records that cannot be read is left alone from then on. **Kafka:**
+        `LogCleanerManager.markPartitionUncleanable`.
+        """
         for replica in list(self._broker.core.replicas.values()):
-            high_watermark = replica.partition.local.high_watermark
-            if replica.config.compacts and self._directory.compact(replica.files, high_watermark, now_ms()):
-                LOG.info("compacted %s-%d", *replica.place)
-                return
+            if not replica.config.compacts or replica.unreadable:
+                continue
+            try:
+                if self._directory.compact(replica.files, replica.partition.local.high_watermark, now_ms()):
+                    LOG.info("compacted %s-%d", *replica.place)
+                    return
+            except (RecordError, CompressionError) as error:
+                LOG.error("%s-%d is compacted no more, its records cannot be read: %s", *replica.place, error)
+                replica.unreadable = True
 
     def _close_idle(self) -> None:
         limit = self._broker.core.config["connections.max.idle.ms"] / 1000

@@ -3,21 +3,24 @@
 import asyncio
 import resource
 from collections import Counter
+from collections.abc import Collection
 
 from impl.broker.core import Core
 from impl.config.properties import ConfigError
+from impl.server.connection import Connection
 
 
 class Metrics:
     """What is counted while requests are answered; everything else is read when somebody asks."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, connections: Collection[Connection]) -> None:
         self._core = core
+        self._connections = connections
         self.requests: Counter[str] = Counter()
         """Requests by API."""
         self.bytes_in = 0
         self.bytes_out = 0
-        self.connections = 0
+        """Bytes of connections that are closed."""
         self._server: asyncio.Server | None = None
 
     def text(self) -> str:
@@ -27,9 +30,9 @@ class Metrics:
         lines = ["# TYPE kafka_server_requests_total counter"]
         lines += [f'kafka_server_requests_total{{request="{name}"}} {n}' for name, n in sorted(self.requests.items())]
         single = {
-            "kafka_server_bytes_in_total": ("counter", self.bytes_in),
-            "kafka_server_bytes_out_total": ("counter", self.bytes_out),
-            "kafka_server_connections": ("gauge", self.connections),
+            "kafka_server_bytes_in_total": ("counter", self.bytes_in + sum(one.bytes_in for one in self._connections)),
+            "kafka_server_bytes_out_total": ("counter", self.bytes_out + sum(one.bytes_out for one in self._connections)),
+            "kafka_server_connections": ("gauge", len(self._connections)),
             "kafka_server_partitions": ("gauge", len(core.replicas)),
             "kafka_server_offline_partitions": ("gauge", sum(one.offline for one in core.replicas.values())),
             "kafka_server_fetch_sessions": ("gauge", len(core.sessions)),

@@ -52,6 +52,10 @@ MOST_SHUTDOWN_REQUESTS = 3
 """The controller allows the stop when it has moved the leaders, and the broker knows: at the second request."""
 
 
+class BrokerFailureError(Exception):
+    """The broker cannot go on: one line that says why."""
+
+
 class Rules(NamedTuple):
     """The rules that a broker follows: those of its release, possibly with one weakened."""
 
@@ -70,8 +74,7 @@ class RunningBroker:
         now = now_ms()
         self.directory = self._open_directory()
         self.metadata_log = MetadataLog(self._disk, self._path, now)
-        records = self.metadata_log.read_all()
-        cluster = Cluster(rules.controller, self.metadata_log.epoch, records, config.node_id, now)
+        cluster = Cluster(rules.controller, self.metadata_log.epoch, self.metadata_log.image(), config.node_id, now)
         self.core = Core(config, rules.broker, cluster)
         self.core.note = cluster.note = note
         self.core.cluster_id = self.directory.cluster_id
@@ -132,6 +135,8 @@ class RunningBroker:
             handler = handle_broker_registration if registers else handle_broker_heartbeat
             answer, records = core.cluster.decide(handler, effect.message, now)
             self.broker.carry_out(core.change_metadata(records))
+            if self.broker.failure is not None:
+                raise BrokerFailureError(f"the metadata log cannot be written: {self.broker.failure}")
             take = handle_broker_registration_response if registers else handle_broker_heartbeat_response
             self.lifecycle = take(core.protocol, self.lifecycle, answer, now).state
 
@@ -143,6 +148,13 @@ class RunningBroker:
         if not is_loopback(host):
             LOG.warning("listening on %s: nobody is authenticated, and everybody who reaches it may do everything", host)
         return f"{self.core.cluster.endpoint.host}:{self.core.cluster.endpoint.port}"
+
+    def abandon(self) -> None:
+        """End at once, and leave the folder as a kill would: what could not be written is not there."""
+        self.housekeeping.stop()
+        self.broker.metrics.stop()
+        self.broker.stop_listening()
+        raise BrokerFailureError(f"the metadata log cannot be written: {self.broker.failure}")
 
     def stop(self) -> None:
         """Stop in order: leave the cluster, close the connections, flush everything, and note that the stop was clean."""
@@ -186,6 +198,7 @@ def run(
     gc.freeze()
     gc.set_threshold(*COLLECTED_AFTER)
     stopped = asyncio.Event()
+    running.broker.on_failure = stopped.set
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     try:
@@ -197,10 +210,14 @@ def run(
         sys.stdout.flush()
         loop.run_until_complete(stopped.wait())
     finally:
-        running.stop()
-        loop.close()
-        if trace is not None:
-            trace.close()
+        try:
+            if running.broker.failure is not None:
+                running.abandon()
+            running.stop()
+        finally:
+            loop.close()
+            if trace is not None:
+                trace.close()
 
 
 def raise_file_limit() -> None:

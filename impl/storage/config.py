@@ -36,6 +36,7 @@ class LogConfig:
     message_timestamp_type: str = "CreateTime"
     message_timestamp_before_max_ms: int = NEVER
     message_timestamp_after_max_ms: int = 3_600_000
+    producer_id_expiration_ms: int = NEVER
 
     @property
     def compacts(self) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock as Mutex
 from typing import NamedTuple
 
 from impl.storage.cleaner import compact
@@ -58,6 +59,7 @@ class LogDirectory:
         self.node_id = int(meta["node.id"])
         self.directory_id = meta.get("directory.id", "")
         self.partitions: dict[TopicPartition, PartitionFiles] = {}
+        self._writing = Mutex()
         self._disk = disk
         self._lock = lock
         noted = read_clean_shutdown(disk, path)
@@ -161,17 +163,19 @@ class LogDirectory:
     def checkpoint_logs(self) -> None:
         """Write `recovery-point-offset-checkpoint` and `log-start-offset-checkpoint`: every 60 s in Kafka.
 
-        They are written as well before a log is cut below its recovery point.
+        They are written as well before a log is cut below its recovery point. Partitions that are worked on in several
+        threads write one after the other.
         """
-        for key, files in self.partitions.items():
-            self._recovery_points[key] = files.recovery_point
-            self._log_starts.pop(key, None)
-            if is_checkpointed(files.log.start_offset, files.segments[0].base_offset):
-                self._log_starts[key] = files.log.start_offset
-        self._write(RECOVERY_POINTS, self._recovery_points)
-        self._write(LOG_STARTS, self._log_starts)
-        for files in self.partitions.values():
-            files.start_moved = False
+        with self._writing:
+            for key, files in self.partitions.items():
+                self._recovery_points[key] = files.recovery_point
+                self._log_starts.pop(key, None)
+                if is_checkpointed(files.log.start_offset, files.segments[0].base_offset):
+                    self._log_starts[key] = files.log.start_offset
+            self._write(RECOVERY_POINTS, self._recovery_points)
+            self._write(LOG_STARTS, self._log_starts)
+            for files in self.partitions.values():
+                files.start_moved = False
 
     def _write(self, name: str, offsets: Mapping[tuple[str, int], int]) -> None:
         entries = tuple(OffsetEntry(topic, partition, Offset(offset)) for (topic, partition), offset in offsets.items())

@@ -13,7 +13,7 @@ from impl.storage.config import LogConfig
 from impl.storage.disk import Disk, Handle
 from impl.storage.files import CLEANED, SWAP, Folder
 from impl.storage.loading import load, restarted
-from impl.storage.producer_state import ProducerStates
+from impl.storage.producer_state import ProducerState, ProducerStates
 from impl.storage.segment import FileSlice, Segment
 from impl.storage.small_files import (
     PARTITION_METADATA,
@@ -36,7 +36,7 @@ from spec.broker.recovery import Checkpoints, Recovered, recovery_point_after_tr
 from spec.log.batch import Batch
 from spec.log.epoch_history import EpochHistory
 from spec.log.epoch_log import EpochLog
-from spec.log.producers import BATCHES_REMEMBERED, ProducerBatch, Producers, rebuilt_from
+from spec.log.producers import BATCHES_REMEMBERED, ProducerBatch, Producers, is_expired, rebuilt_from
 from spec.log.segments import Incoming, Retention, deletable_segments, must_roll, new_segment_base
 from spec.values import NO_PRODUCER_ID, Epoch, Offset, ProducerId
 
@@ -139,7 +139,7 @@ class PartitionFiles:
         if files.log.epoch_history != epochs:
             write_epochs(disk, folder, files.log.epoch_history)
         files._written_epochs = files.log.epoch_history
-        files._at_start = files._replay(clean)
+        files._at_start = files._replay(clean, now_ms)
         return files
 
     @property
@@ -206,14 +206,14 @@ class PartitionFiles:
             stored.append(header._replace(base_offset=offset, leader_epoch=leader_epoch))
             offset = stored[-1].next_offset
         records = tuple(Batch(header.last_offset_delta + 1, header.leader_epoch) for header in stored)
-        log = self.log.append_at(base_offset, records)
-        if log.epoch_history != self.log.epoch_history:
-            self._save_epochs(log.epoch_history)
         size = sum(header.size for header in stored)
         if size > self.config.segment_bytes and len(batches) > 1:
             for header, batch in zip(stored, batches, strict=True):
                 self._append(header.base_offset, [batch], now_ms)
             return
+        log = self.log.append_at(base_offset, records)
+        if log.epoch_history != self._written_epochs:  # a moved log start has changed the history, and not the file
+            self._save_epochs(log.epoch_history)
         incoming = Incoming(size, max(header.max_timestamp for header in stored), stored[-1].last_offset)
         self._roll_for(incoming, base_offset, now_ms)
         self._active.append(placed(batches, base_offset), stored)
@@ -248,7 +248,7 @@ class PartitionFiles:
         self._change_log(self.log.open_epoch(leader_epoch))
 
     def _change_log(self, log: EpochLog) -> None:
-        if log.epoch_history != self._written_epochs:  # a moved log start has changed the history, and not the file
+        if log.epoch_history != self._written_epochs:
             self._save_epochs(log.epoch_history)
         self.log = log
 
@@ -510,10 +510,12 @@ class PartitionFiles:
 
     # ---- producers
 
-    def _replay(self, clean: bool) -> tuple[ProducerBatch, ...]:
+    def _replay(self, clean: bool, now_ms: int | None = None) -> tuple[ProducerBatch, ...]:
         """Fill the states from the latest snapshot and the batches after it; the last batches of each producer, in order.
 
-        **Kafka:** `UnifiedLog.rebuildProducerState`.
+        With the time, producers in the snapshot that have been silent for too long are left out.
+
+        **Kafka:** `UnifiedLog.rebuildProducerState`, `ProducerStateManager.loadFromSnapshot`.
         """
         log = self.log
         self._states = ProducerStates()
@@ -522,6 +524,8 @@ class PartitionFiles:
         if snapshot is None and clean:
             return ()
         start, states = snapshot or (log.start_offset, ())
+        if now_ms is not None:
+            states = tuple(state for state in states if not self._is_expired(state, now_ms))
         self._states = ProducerStates(states)
         for state in states:
             if state.last_offset >= 0:
@@ -536,6 +540,20 @@ class PartitionFiles:
                         batches = last.setdefault(header.producer_id, deque(maxlen=BATCHES_REMEMBERED))
                         batches.append(self._states.by_id[header.producer_id].as_batch())
         return tuple(sorted((batch for known in last.values() for batch in known), key=lambda batch: batch.base_offset))
+
+    def _is_expired(self, state: ProducerState, now_ms: int) -> bool:
+        expiration_ms = self.config.producer_id_expiration_ms
+        return is_expired(state.timestamp, state.transaction_start >= 0, now_ms, expiration_ms)
+
+    def expire_producers(self, now_ms: int) -> tuple[ProducerId, ...]:
+        """Forget the producers that have been silent for too long; their ids, for `spec.broker.roles.producers_expired`.
+
+        **Kafka:** `ProducerStateManager.removeExpiredProducers`.
+        """
+        gone = tuple(state.producer_id for state in self._states.by_id.values() if self._is_expired(state, now_ms))
+        for producer_id in gone:
+            del self._states.by_id[producer_id]
+        return gone
 
     def producer_batches(self) -> tuple[ProducerBatch, ...]:
         """The last batches of each producer in the log, in order of their offsets.

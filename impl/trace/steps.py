@@ -18,6 +18,7 @@ class TraceWriter:
     def __init__(self, path: Path, release: str, mutant: str | None) -> None:
         self._file = path.open("w", encoding="utf-8", buffering=1 << 16)
         self._write({"release": release, "mutant": mutant})
+        self._file.flush()
 
     def note(self, handler: Any, party: Any, state: Any, given: tuple[Any, ...], outcome: Any) -> None:
         """Write one step."""

@@ -30,3 +30,17 @@ class Message:
 
 class DecodeError(Exception):
     """Bytes that are no message of the wanted kind: truncated, a negative length, a null where none may be."""
+
+
+def refused(message: Message, error: int) -> Message:
+    """An answer with this error wherever it says that there was none."""
+    values = {name: _refused(value, error) for name, value in message.__dict__.items()}
+    if values.get("error_code") == 0:
+        values["error_code"] = error
+    return Message(**values)
+
+
+def _refused(value: Any, error: int) -> Any:
+    if isinstance(value, Message):
+        return refused(value, error)
+    return [_refused(one, error) for one in value] if isinstance(value, list) else value

@@ -7,10 +7,10 @@ from spec.broker.rules.followers import Follower, assign, reset_follower
 from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
 from spec.log.algebra import LogT
 from spec.log.local_log import restart
-from spec.log.producers import ProducerBatch, rebuilt_from
+from spec.log.producers import ProducerBatch, forget, rebuilt_from
 from spec.metadata import LocalChange, LocalRole, PartitionRegistration, has_leader
 from spec.step import Step
-from spec.values import NO_LEADER, NO_PARTITION_EPOCH, UNKNOWN_OFFSET, Offset
+from spec.values import NO_LEADER, NO_PARTITION_EPOCH, UNKNOWN_OFFSET, Offset, ProducerId
 
 
 def apply_change(broker: Broker, partition: Partition[LogT], change: LocalChange, now: int) -> Handled[LogT]:
@@ -133,3 +133,11 @@ def leave(broker: Broker, partition: Partition[LogT]) -> Handled[LogT]:
 def producers_rebuilt(partition: Partition[LogT], batches: tuple[ProducerBatch, ...]) -> Partition[LogT]:
     """The partition once the batches left in its log have been read. **Kafka:** `UnifiedLog.rebuildProducerState`."""
     return partition._replace(producers=rebuilt_from(batches))
+
+
+def producers_expired(partition: Partition[LogT], gone: tuple[ProducerId, ...]) -> Partition[LogT]:
+    """The partition without the producers that have been silent for too long.
+
+    **Kafka:** `UnifiedLog.removeExpiredProducers`.
+    """
+    return partition._replace(producers=forget(partition.producers, gone)) if gone else partition

@@ -51,7 +51,7 @@ def producer_batch(batch: AnyBatch, base_offset: Offset) -> ProducerBatch:
 class ProducerEntry(NamedTuple):
     """The state of one producer: its epoch, and its last batches in that epoch, at most five.
 
-    Kafka: `ProducerStateEntry`. **Leaves out:** transactions, and that entries expire.
+    Kafka: `ProducerStateEntry`. **Leaves out:** transactions; the time of the last batch, which a broker reads in its files.
     """
 
     producer_id: ProducerId
@@ -166,3 +166,18 @@ def rebuilt_from(batches: tuple[ProducerBatch, ...]) -> Producers:
     **Kafka:** `UnifiedLog.rebuildProducerState`.
     """
     return reduce(remember, batches, ())
+
+
+def is_expired(last_timestamp: int, in_transaction: bool, now: int, expiration_ms: int) -> bool:
+    """Whether a producer has been silent for so long that it is forgotten. All times are in ms.
+
+    Parameters: the largest timestamp of its last batch; whether it has an open transaction; producer.id.expiration.ms.
+
+    **Kafka:** `ProducerStateManager.isProducerExpired`.
+    """
+    return not in_transaction and now - last_timestamp >= expiration_ms
+
+
+def forget(producers: Producers, gone: tuple[ProducerId, ...]) -> Producers:
+    """The state without some producers. **Kafka:** `ProducerStateManager.removeExpiredProducers`."""
+    return tuple(entry for entry in producers if all(entry.producer_id != one for one in gone))

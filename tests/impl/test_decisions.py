@@ -16,7 +16,9 @@ FILES = ("impl/storage/", "impl/records/", "impl/dump/")
 
 KNOWN = {
     "impl/broker/fetch_sessions.py finish": "what `spec` has said of the session's epoch",
-    "impl/metadata/log.py read_all": "reads the log's files to their end",
+    "impl/metadata/log.py __init__": "files that end before the snapshot beside them begin again at it",
+    "impl/metadata/log.py _read_from": "reads the log's files to their end",
+    "impl/metadata/log.py take_snapshot": "whether the snapshot before is another file",
     "impl/requests/group_log.py _records": "reads the log's files to their end",
     "impl/requests/offsets.py _list_one": "which fields of the answer are filled in",
     "impl/server/housekeeping.py _retain": "whether files can be deleted; `spec` decides how far",

@@ -135,5 +135,5 @@ def test_beside_kafkas_tool(flags: list[str], tmp_path: Path) -> None:
         pytest.skip("KAFKA_JARS does not name a folder with Kafka's jars, or there is no Java")
     names = ["--files", ",".join(files_of(ours(tmp_path / "logs"))), *flags]
     tool = ["java", "-cp", jars, "org.apache.kafka.tools.DumpLogSegments", *names]
-    theirs = subprocess.run(tool, capture_output=True, text=True, check=False)
+    theirs = subprocess.run(tool, capture_output=True, text=True, timeout=120, check=False)
     assert run(names) == (theirs.returncode, theirs.stdout, theirs.stderr)

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from model_check.cli.statuses import ALL_HOLD, VIOLATED
+from model_check.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
 
 if TYPE_CHECKING:
     from impl.server.startup import Rules
 
 
-def _rules_of(release: str, mutant: str | None) -> "Rules":
+def rules_of(release: str, mutant: str | None) -> "Rules":
+    """The rules of a release, possibly with one weakened. Raises: bad usage, if there is no such release or mutant."""
     from impl.server.startup import Rules
     from spec.controller.protocol import Controller
     from spec.mutation import weaken
@@ -75,12 +76,12 @@ def broker(
     """
     from impl.config.broker import BrokerConfig
     from impl.config.properties import ConfigError, parse_overrides, read_properties
-    from impl.server.startup import run, warn_about
+    from impl.server.startup import BrokerFailureError, run, warn_about
     from impl.storage import StorageError
     from impl.trace.steps import TraceWriter
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
-    rules = _rules_of(release, mutant)
+    rules = rules_of(release, mutant)
     try:
         given = read_properties(Path(config_file)) if config_file else {}
         given |= parse_overrides(overrides)
@@ -90,6 +91,8 @@ def broker(
         warn_about(config, given)
         writer = TraceWriter(Path(trace), release, mutant) if trace else None
         run(config, rules, _new_loop(), writer)
+    except BrokerFailureError as error:
+        raise StoppedError(str(error)) from error
     except (ConfigError, StorageError, OSError) as error:
         raise click.UsageError(str(error)) from error
 
@@ -106,7 +109,7 @@ def replay(file: Path) -> int:
     from impl.trace.values import TraceError
 
     try:
-        rules = _rules_of(*header_of(file))
+        rules = rules_of(*header_of(file))
         steps = 0
         for difference in replay_steps(file, rules.broker, rules.controller.protocol):
             if difference is not None:

@@ -2,10 +2,20 @@
 
 from enum import Enum
 
+from spec.messages.list_offsets import ListOffsetsResponse
+from spec.values import Error
+
 LATEST, EARLIEST, LARGEST_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 
 FIRST_VERSIONS = ((LARGEST_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9), (EARLIEST_PENDING_UPLOAD, 11))
 """The first version of the request that may ask for it."""
+
+
+UNREADABLE = ListOffsetsResponse(Error.INVALID_RECORD)
+"""The answer where the search for a timestamp meets a batch whose records cannot be read.
+
+**Kafka:** `DefaultRecord.readFrom` throws `InvalidRecordException`, and `ReplicaManager.fetchOffset` answers with its error.
+"""
 
 
 class Question(Enum):

@@ -10,7 +10,13 @@ from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from spec.controller.topics.names import may_collide, unified
 from spec.messages.topics.alter_configs import ConfigResource, ResourceType
 from spec.metadata import BrokerRegistration, PartitionRegistration
-from spec.values import BrokerEpoch, BrokerId, ProducerId, TopicId
+from spec.values import BrokerEpoch, BrokerId, Error, ProducerId, TopicId
+
+NOT_STORED = Error.UNKNOWN_SERVER_ERROR
+"""What a client is told of a change that was decided, and that the metadata log could not take.
+
+**Kafka:** `EventHandlerExceptionInfo.fromInternal`; the fault handler then ends the process.
+"""
 
 # ---- records
 

@@ -1,6 +1,7 @@
 """A broker as a process of its own, started by the tests, and a client that speaks the wire format field by field."""
 
 import os
+import select
 import signal
 import socket
 import struct
@@ -9,23 +10,34 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from impl.trace.steps import header_of, replay
 from impl.wire.apis import APIS
 from impl.wire.reading import read_message
 from impl.wire.values import Message
 from impl.wire.writing import write_message
+from model_check.cli.broker.serve import rules_of
 
 KEYS = {api.name: api for api in APIS.values()}
 COMMAND = "import sys; from model_check.cli.main import main; sys.exit(main())"
 
+START_S, STOP_S = 120, 60
+"""Emergency stops, far away: a broker that hangs is a failure with a message, and not a test that never ends."""
+
 
 class BrokerProcess:
-    """`kspec broker` on a free port of the loopback."""
+    """`kspec broker` on a free port of the loopback.
 
-    def __init__(self, folder: Path, *options: str, overrides: Sequence[str] = ()) -> None:
+    Each start writes a trace, unless `traced` is false. Leaving the `with` block runs all of them through `spec` again: so
+    the run of every test is a run of the rules.
+    """
+
+    def __init__(self, folder: Path, *options: str, overrides: Sequence[str] = (), traced: bool = True) -> None:
         self.folder = folder
         self._options = options
+        self._traced = traced
+        self.traces: list[Path] = []
         self._overrides = ["listeners=PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms=0", *overrides]
         self.process: subprocess.Popen[str] | None = None
         self.port = 0
@@ -41,6 +53,9 @@ class BrokerProcess:
         given = [part for override in self._overrides for part in ("--override", override)]
         if self.port:
             given += ["--override", f"listeners=PLAINTEXT://127.0.0.1:{self.port}"]
+        if self._traced:
+            self.traces.append(self.folder.parent / f"{self.folder.name}-{len(self.traces)}.trace")
+            given += ["--trace", str(self.traces[-1])]
         with self.log.open("a", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", COMMAND, "broker", "--log-dir", str(self.folder), *given, *self._options],
@@ -49,8 +64,10 @@ class BrokerProcess:
                 text=True,
             )
         assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line.startswith("ready 127.0.0.1:"), f"{line!r}\n{self.log.read_text(encoding='utf-8')}"
+        line = _first_line(self.process.stdout)
+        if not line.startswith("ready 127.0.0.1:"):
+            self.kill()
+            raise AssertionError(f"the broker said {line!r}, not that it is ready:\n{self.text_of_log()}")
         self.port = int(line.rpartition(":")[2])
         return self
 
@@ -58,13 +75,45 @@ class BrokerProcess:
         """Stop it in order; the exit status."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=30)
+        try:
+            return self._ended()
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"the broker does not stop within {STOP_S} s:\n{self.text_of_log()}") from None
 
     def kill(self) -> None:
         """End it as by kill -9."""
         assert self.process is not None
         self.process.kill()
-        self.process.wait()
+        self._ended()
+
+    def _ended(self) -> int:
+        assert self.process is not None
+        status = self.process.wait(timeout=STOP_S)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return status
+
+    def text_of_log(self) -> str:
+        """What it has logged."""
+        return self.log.read_text(encoding="utf-8")
+
+    def replay_traces(self) -> int:
+        """Run all steps that it has recorded through `spec` again; how many they are."""
+        steps = 0
+        for trace in self.traces:
+            rules = rules_of(*header_of(trace))
+            for difference in replay(trace, rules.broker, rules.controller.protocol):
+                assert difference is None, f"{trace}: {difference}"
+                steps += 1
+        return steps
+
+    def ended(self) -> int:
+        """Its exit status, when it ends by itself."""
+        try:
+            return self._ended()
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the broker goes on:\n{self.text_of_log()}") from None
 
     def restart(self) -> None:
         """Stop it, and start it on the same folder and port."""
@@ -80,15 +129,25 @@ class BrokerProcess:
     def __enter__(self) -> "BrokerProcess":
         return self.start()
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         if self.process is not None and self.process.poll() is None:
-            self.kill()
+            if error is None and self._traced:
+                assert self.stop() == 0
+            else:
+                self.kill()
+        if error is None:
+            self.replay_traces()
+
+
+def _first_line(stream: IO[str]) -> str:
+    """The first line that a process writes, or nothing if it writes none in time."""
+    return stream.readline() if select.select([stream], [], [], START_S)[0] else ""
 
 
 class Client:
     """A connection to a broker: requests as fields, answers as fields."""
 
-    def __init__(self, port: int, timeout: float = 10) -> None:
+    def __init__(self, port: int, timeout: float = 60) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
         self.socket.settimeout(timeout)
         self._correlation = 0
@@ -173,7 +232,7 @@ class Client:
         return found
 
 
-def wait_until(condition: Any, seconds: float = 10) -> None:
+def wait_until(condition: Any, seconds: float = 60) -> None:
     """Wait until something holds; the limit is an emergency stop."""
     end = time.monotonic() + seconds
     while not condition():

@@ -15,6 +15,7 @@ from impl.records.record import new_batch
 from impl.wire.schema import Field, schema
 from impl.wire.values import Message
 from spec.values import Error
+from tests.impl.broker import test_frames as frames
 from tests.impl.broker.process import BrokerProcess, Client
 from tests.places import DATA
 
@@ -33,21 +34,33 @@ NEEDS_OTHER_BROKERS = {
     "zz.hw_frozen": "stops another replica",
 }
 NO_TRANSACTIONS = {
-    "lo.read_committed_open_txn",
-    "pid.end_without_begin",
-    "pid.txn_bump",
-    "pid.txn_produce_without_add",
-    "pid.zombie_end_txn",
-    "pid.zombie_produce",
+    "lo.read_committed_open_txn": "reads beside an open transaction",
+    "pid.end_without_begin": "ends a transaction that was not begun",
+    "pid.txn_bump": "initializes a transactional id again",
+    "pid.txn_produce_without_add": "writes to a partition that is not in the transaction",
+    "pid.zombie_end_txn": "ends a transaction by an old epoch",
+    "pid.zombie_produce": "writes in a transaction by an old epoch",
 }
 """There is no coordinator of transactions, and its APIs are not offered."""
 
-BY_HAND = {case for case, found in CASES.items() if not found["calls"]} | {
-    "frame.pipelined",
-    "alter_partition.at_broker",
-    "produce.acks_0",
+BY_HAND: dict[str, object] = {
+    "alter_partition.at_broker": frames.test_bytes_that_are_no_request_close_the_connection_and_no_other,
+    "create.errors": frames.test_topics_that_cannot_be,
+    "create.validate_only": frames.test_topics_that_cannot_be,
+    "frame.apiversions_v99": frames.test_api_versions_of_an_unknown_version_is_answered_as_version_0_with_an_error,
+    "frame.garbage_body": frames.test_bytes_that_are_no_request_close_the_connection_and_no_other,
+    "frame.huge_array": frames.test_bytes_that_are_no_request_close_the_connection_and_no_other,
+    "frame.null_client_id": frames.test_a_client_may_have_no_name,
+    "frame.oversized": frames.test_bytes_that_are_no_request_close_the_connection_and_no_other,
+    "frame.pipelined": frames.test_answers_come_in_the_order_of_the_requests,
+    "frame.short_header": frames.test_bytes_that_are_no_request_close_the_connection_and_no_other,
+    "frame.truncated_closed": frames.test_a_frame_that_ends_early_leaves_nothing_behind,
+    "meta.invalid_name": frames.test_topics_that_cannot_be,
+    "meta.unknown": frames.test_topics_that_cannot_be,
+    "produce.acks_0": frames.test_acks_0_gets_no_answer_and_an_error_closes_the_connection,
+    "produce.acks_0_error": frames.test_acks_0_gets_no_answer_and_an_error_closes_the_connection,
 }
-"""Told in words: `test_frames.py` and `test_topics.py` have them."""
+"""Told in words, or not an exchange of whole messages: the test that does the same."""
 
 REPLAYED = [case for case in CASES if case not in {*NEEDS_OTHER_BROKERS, *NO_TRANSACTIONS, *BY_HAND}]
 
@@ -98,6 +111,12 @@ class Replay:
 def _topics() -> set[str]:
     text = json.dumps([call["request"] for case in REPLAYED for call in CASES[case]["calls"]])
     return set(re.findall(r'"(?:name|topic)": "(c[0-9a-f]{8})"', text))
+
+
+def test_every_case_is_replayed_or_has_its_reason() -> None:
+    listed = [REPLAYED, NEEDS_OTHER_BROKERS, NO_TRANSACTIONS, BY_HAND]
+    assert sorted(case for some in listed for case in some) == sorted(CASES)
+    assert [len(some) for some in listed] == [58, 10, 6, 15]
 
 
 @pytest.fixture(scope="module")

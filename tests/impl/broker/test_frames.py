@@ -169,7 +169,7 @@ def test_topics_that_cannot_be(broker: BrokerProcess) -> None:
 
 def test_connections_that_are_closed_are_forgotten(broker: BrokerProcess) -> None:
     before = broker.memory()
-    for _ in range(300):
+    for _ in range(100):
         Client(broker.port).close()
     with Client(broker.port) as client:
         wait_until(lambda: client.call("ApiVersions", 0).error_code == 0)

@@ -2,17 +2,21 @@
 
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
+import click
 import pytest
 
 from impl.records.batch import header_at, headers
 from impl.records.record import new_batch, records_of
 from impl.wire.values import Message
-from tests.impl.broker.process import COMMAND, BrokerProcess, Client
+from model_check.cli.main import cli
+from tests.impl.broker.process import COMMAND, START_S, BrokerProcess, Client, wait_until
 
 
 def everything(client: Client, topic: str) -> dict[int, bytes]:
@@ -38,15 +42,16 @@ def test_a_stopped_broker_goes_on_where_it_was(tmp_path: Path) -> None:
             topic_id = client.create("kept", 2, retention_ms="123456").topic_id
             for number in range(3):
                 client.produce("kept", new_batch([(1, b"k", b"%d" % number)]))
+            last = [(time.time_ns() // 1_000_000, b"k", b"3")]
             producer = client.call("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=0).producer_id
-            client.produce("kept", new_batch([(1, b"k", b"3")], producer_id=producer, producer_epoch=0, base_sequence=0))
+            client.produce("kept", new_batch(last, producer_id=producer, producer_epoch=0, base_sequence=0))
         broker.restart()
         assert (tmp_path / "logs" / ".kafka_cleanshutdown").exists() is False, "it is read and removed at the start"
         with Client(broker.port) as client:
             (topic,) = client.call("Metadata", 12, topics=[Message(name="kept")]).topics
             assert (topic.topic_id, len(topic.partitions)) == (topic_id, 2)
             assert everything(client, "kept") == {number: b"%d" % number for number in range(4)}
-            again = new_batch([(1, b"k", b"3")], producer_id=producer, producer_epoch=0, base_sequence=0)
+            again = new_batch(last, producer_id=producer, producer_epoch=0, base_sequence=0)
             assert client.produce("kept", again).base_offset == 3, "a duplicate gets the answer of the first copy"
             assert client.call("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=0).producer_id > producer
             resource = Message(resource_type=2, resource_name="kept", configuration_keys=["retention.ms"])
@@ -54,6 +59,64 @@ def test_a_stopped_broker_goes_on_where_it_was(tmp_path: Path) -> None:
             assert [entry.value for entry in described.configs] == ["123456"]
         assert broker.stop() == 0
         assert (tmp_path / "logs" / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.slow
+def test_a_start_reads_a_snapshot_of_the_metadata_in_place_of_all_records(tmp_path: Path) -> None:
+    folder = tmp_path / "logs" / "__cluster_metadata-0"
+    with BrokerProcess(tmp_path / "logs", overrides=["metadata.log.max.record.bytes.between.snapshots=1000"]) as broker:
+        with Client(broker.port) as client:
+            kept = {f"kept-{number}": client.create(f"kept-{number}", 2, retention_ms="77").topic_id for number in range(3)}
+            for _ in range(6):
+                client.create("short-lived", 4)
+                (deleted,) = client.call("DeleteTopics", 6, topics=[Message(name="short-lived")], timeout_ms=1000).responses
+                assert deleted.error_code == 0
+            assert client.produce("kept-0", new_batch([(1, b"k", b"v")]), partition=1).base_offset == 0
+        sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
+        assert sum(name.endswith(".checkpoint") for name in sizes) == 1
+        assert sum(size for name, size in sizes.items() if name.endswith(".log")) < 2_000
+        for killed in (False, True):
+            if killed:
+                broker.kill()
+                broker.start()
+            else:
+                broker.restart()
+            with Client(broker.port) as client:
+                topics = client.call("Metadata", 12, topics=None).topics
+                assert {topic.name: topic.topic_id for topic in topics} == kept
+                assert all(partition.leader_id == 1 for topic in topics for partition in topic.partitions)
+                assert client.fetch("kept-0", 0, partition=1).high_watermark == 1
+                resource = Message(resource_type=2, resource_name="kept-2", configuration_keys=["retention.ms"])
+                (described,) = client.call("DescribeConfigs", 4, resources=[resource]).results
+                assert [entry.value for entry in described.configs] == ["77"]
+
+
+def test_a_silent_producer_is_forgotten(tmp_path: Path) -> None:
+    """While the broker runs, and when it starts. Then any sequence number may come."""
+    checks = ["producer.id.expiration.ms=60000", "producer.id.expiration.check.interval.ms=50"]
+    with BrokerProcess(tmp_path / "logs", overrides=checks) as broker:
+        now = time.time_ns() // 1_000_000
+
+        def batch(producer: int, sequence: int, timestamp: int) -> bytes:
+            record = [(timestamp, b"k", b"v")]
+            return new_batch(record, producer_id=producer, producer_epoch=0, base_sequence=sequence)
+
+        def known(client: Client) -> list[int]:
+            asked = [Message(name="silence", partition_indexes=[0])]
+            (answer,) = client.call("DescribeProducers", 0, topics=asked).topics[0].partitions
+            return [one.producer_id for one in answer.active_producers]
+
+        with Client(broker.port) as client:
+            client.create("silence")
+            assert client.produce("silence", batch(1, 0, now + 3_000_000)).error_code == 0
+            assert client.produce("silence", batch(2, 0, now - 70_000)).error_code == 0
+            wait_until(lambda: known(client) == [1])
+            assert client.produce("silence", batch(1, 5, now)).error_code == 45, "out of order"
+            assert client.produce("silence", batch(2, 5, now - 70_000)).error_code == 0
+            wait_until(lambda: known(client) == [1])
+        broker.restart()
+        with Client(broker.port) as client:
+            assert known(client) == [1]
 
 
 def test_a_deleted_topic_stays_deleted_and_may_be_created_again(tmp_path: Path) -> None:
@@ -114,9 +177,8 @@ def test_kills_under_load_lose_nothing(tmp_path: Path) -> None:
 
 def refusal(*arguments: str) -> str:
     """What the command says when it cannot start; its exit status is 2."""
-    ended = subprocess.run(
-        [sys.executable, "-c", COMMAND, "broker", *arguments], capture_output=True, text=True, timeout=30, check=False
-    )
+    command = [sys.executable, "-c", COMMAND, "broker", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=START_S, check=False)
     assert ended.returncode == 2, ended.stderr
     assert "Traceback" not in ended.stderr
     return next(line for line in ended.stderr.splitlines() if line.startswith("kspec:"))
@@ -134,10 +196,12 @@ def refusal(*arguments: str) -> str:
     ],
 )
 def test_settings_that_cannot_be_are_one_line(tmp_path: Path, override: str, said: str) -> None:
-    assert said in refusal("--log-dir", str(tmp_path / "logs"), "--override", override)
+    with pytest.raises(click.UsageError, match=re.escape(said)):
+        cli.main(["broker", "--log-dir", str(tmp_path / "logs"), "--override", override], standalone_mode=False)
     assert not (tmp_path / "logs").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_in_use_or_of_another_broker_is_one_line(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     with BrokerProcess(folder) as broker:

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords as OtherRecords
 
+from impl.records import compression
 from impl.records.batch import CRC_START, HEADER_SIZE, InvalidBatchError, header_at, headers, is_intact, placed
-from impl.records.compression import CompressionError, decompress
+from impl.records.compression import CompressionError, compress, decompress
 from impl.records.record import RecordError, new_batch, records_of
 from spec.values import Epoch, Offset
 
@@ -91,3 +92,13 @@ def test_damaged_records() -> None:
         with pytest.raises(RecordError):
             list(records_of(damaged))
     assert crc32c.crc32c(b"123456789") == 0xE3069283
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_records_that_would_fill_the_memory_are_refused(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = bytes(3_000_000)
+    assert decompress(codec, compress(codec, large)) == large
+    monkeypatch.setattr(compression, "MOST_BYTES", 2_000_000)
+    with pytest.raises(CompressionError):
+        decompress(codec, compress(codec, large))
+    assert decompress(codec, compress(codec, large[:1_900_000])) == large[:1_900_000]

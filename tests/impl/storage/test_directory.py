@@ -174,3 +174,17 @@ def test_settings_by_kafkas_names() -> None:
         log_config({"segment.bytes": "many"})
     with pytest.raises(StorageError, match=r"cleanup\.policy is one of"):
         log_config({"cleanup.policy": "shred"})
+
+
+def test_partitions_with_a_moved_log_start_are_closed_in_several_threads(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    for number in range(40):
+        files = directory.create_partition("topic", number, TOPIC_ID, LogConfig(), 0)
+        files.append(Offset(0), Epoch(1), [made(4)], 0)
+        files.start_at(Offset(2), 0)
+    directory.close({}, BrokerEpoch(3))
+    again = opened(tmp_path)
+    assert again.clean
+    starts = {again.open_partition("topic", number, LogConfig(), 0).log.start_offset for number in range(40)}
+    assert starts == {2}
+    again.close({}, None)

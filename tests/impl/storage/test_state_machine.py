@@ -1,8 +1,16 @@
 """The files of a partition beside a plain log in memory, under random operations and stops."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from impl.storage import LogConfig, LogDirectory, PartitionFiles
 from impl.storage.simulated_disk import SimulatedDisk, Survives
@@ -226,5 +234,16 @@ class PartitionMachine(RuleBasedStateMachine):
         return self.files.segments[0].base_offset < self.model.log.start_offset
 
 
-PartitionMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
-TestPartition = PartitionMachine.TestCase
+def drive(examples: int) -> None:
+    run_state_machine_as_test(
+        PartitionMachine, settings=settings(max_examples=examples, stateful_step_count=50, deadline=None)
+    )
+
+
+def test_the_files_are_a_log() -> None:
+    drive(20)
+
+
+@pytest.mark.slow
+def test_the_files_are_a_log_in_many_examples() -> None:
+    drive(150)

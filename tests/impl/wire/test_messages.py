@@ -83,7 +83,7 @@ def agree(fields: tuple[Field, ...], version: int, one: Message, other: Message)
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_what_is_written_is_read(data: st.DataObject) -> None:
     name, version = data.draw(st.sampled_from(ALL))
     fields = schema(name).fields
@@ -95,7 +95,7 @@ def test_what_is_written_is_read(data: st.DataObject) -> None:
 
 
 @given(st.sampled_from([one for one in ALL if one[0].endswith("Request")]), st.binary(max_size=200))
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=600, deadline=None)
 def test_any_bytes_are_a_message_or_a_decode_error(wanted: tuple[str, int], frame: bytes) -> None:
     with suppress(DecodeError):
         message, end = read_message(*wanted, memoryview(frame))

@@ -8,7 +8,14 @@ from spec.broker.effects import AnswerProducer, EpochOpened, LogDeleted, LogTrun
 from spec.broker.leader.fetch import handle_fetch, read_partition
 from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Partition
-from spec.broker.roles import apply_change, become_follower, become_leader, leave, producers_rebuilt
+from spec.broker.roles import (
+    apply_change,
+    become_follower,
+    become_leader,
+    leave,
+    producers_expired,
+    producers_rebuilt,
+)
 from spec.broker.rules.divergence import is_diverging
 from spec.broker.rules.fetcher import NOT_FETCHING, FetchStatus
 from spec.broker.rules.followers import UNKNOWN_FOLLOWER, Follower, follower_of, forget
@@ -272,3 +279,10 @@ def test_an_epoch_followed_in_between_makes_it_forget(protocol: Any) -> None:
     state = follower_of(step.state.followers, THIRD)
     assert state is not None
     assert (state.end_offset, step.state.local.high_watermark) == (UNKNOWN_OFFSET, 0)
+
+
+def test_producers_that_have_expired_are_forgotten() -> None:
+    batches = tuple(ProducerBatch(ProducerId(one), ProducerEpoch(0), 0, 1, Offset(one)) for one in (1, 2))
+    known = producers_rebuilt(NEW, batches)
+    assert producers_expired(known, ()) == known
+    assert producers_expired(known, (ProducerId(1),)).producers == producers_rebuilt(NEW, batches[1:]).producers

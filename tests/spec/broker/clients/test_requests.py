@@ -14,7 +14,8 @@ from spec.broker.clients.fetch_sessions import (
     may_evict,
     next_session_epoch,
 )
-from spec.broker.clients.offset_requests import Question, judge_timestamp
+from spec.broker.clients.metadata_requests import check_named_topics
+from spec.broker.clients.offset_requests import UNREADABLE, Question, judge_timestamp
 from spec.broker.clients.versions import Verdict, check_frame_size, judge_version
 from spec.broker.rules.produce import check_required_acks
 from spec.values import Error, Offset
@@ -86,3 +87,16 @@ def test_only_api_versions_may_be_of_an_unknown_version() -> None:
 def test_acks_are_0_1_or_all() -> None:
     assert [check_required_acks(acks).name for acks in (-1, 0, 1)] == ["NONE"] * 3
     assert check_required_acks(2) == Error.INVALID_REQUIRED_ACKS
+
+
+def test_a_topic_is_named_by_its_id_only_where_brokers_take_that() -> None:
+    named, by_id, both, neither = (True, False), (False, True), (True, True), (False, False)
+    assert check_named_topics(12, (named, by_id, both, neither)) == Error.NONE
+    assert check_named_topics(11, ()) == Error.NONE
+    assert check_named_topics(9, (named, named)) == Error.NONE
+    for wrong in (by_id, both, neither):
+        assert check_named_topics(11, (named, wrong)) == Error.INVALID_REQUEST
+
+
+def test_records_that_cannot_be_read_have_no_timestamps() -> None:
+    assert UNREADABLE.error == Error.INVALID_RECORD

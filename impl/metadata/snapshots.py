@@ -1,0 +1,79 @@
+"""Snapshots of the metadata log: what the log says up to an offset, as records, in a file `OFFSET-EPOCH.checkpoint`.
+
+A header and a footer, control records both, stand around the records: a file without a footer was cut off.
+
+**Kafka:** `RecordsSnapshotWriter`, `RecordsSnapshotReader`, `Snapshots`.
+"""
+
+import re
+import struct
+from collections.abc import Iterator, Sequence
+
+from impl.metadata.records import LogRecord, decode_record, encode_record
+from impl.records.batch import InvalidBatchError, headers, is_intact
+from impl.records.record import RecordError, new_batch, records_of
+from impl.storage import StorageError
+from impl.wire.values import DecodeError
+from spec.values import Epoch, Offset
+
+NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+PARTIAL = ".part"
+CONTROL = 0x20
+HEADER_TYPE, FOOTER_TYPE = 3, 4
+"""Kafka: `ControlRecordType.SNAPSHOT_HEADER`, `SNAPSHOT_FOOTER`."""
+RECORDS_OF_A_BATCH = 1_000
+
+_KEY = struct.Struct(">hh")
+_HEADER = struct.Struct(">hqB")
+_FOOTER = struct.Struct(">hB")
+
+
+def snapshot_name(offset: Offset, epoch: Epoch) -> str:
+    """The name of the snapshot of everything before an offset. **Kafka:** `Snapshots.filenameFromSnapshotId`."""
+    return f"{offset:020d}-{epoch:010d}.checkpoint"
+
+
+def snapshot_of(name: str) -> tuple[Offset, Epoch] | None:
+    """The offset and the epoch in the name of a snapshot; none if it is not one."""
+    found = NAME.fullmatch(name)
+    return None if found is None else (Offset(int(found[1])), Epoch(int(found[2])))
+
+
+def to_bytes(records: Sequence[LogRecord], epoch: Epoch, now_ms: int) -> bytes:
+    """The content of a snapshot, with the time (ms) of the last record in it."""
+    values = [encode_record(record) for record in records]
+    parts: list[bytes] = []
+
+    def add(batch: list[tuple[int, bytes | None, bytes | None]], attributes: int = 0) -> None:
+        offset = sum(header.record_count for part in parts for header in headers(part))
+        parts.append(new_batch(batch, base_offset=offset, leader_epoch=epoch, attributes=attributes))
+
+    add([(now_ms, _KEY.pack(0, HEADER_TYPE), _HEADER.pack(0, now_ms, 0))], CONTROL)
+    for first in range(0, len(values), RECORDS_OF_A_BATCH):
+        add([(now_ms, None, value) for value in values[first : first + RECORDS_OF_A_BATCH]])
+    add([(now_ms, _KEY.pack(0, FOOTER_TYPE), _FOOTER.pack(0, 0))], CONTROL)
+    return b"".join(parts)
+
+
+def from_bytes(content: bytes, path: str) -> list[LogRecord]:
+    """The records in a snapshot. Raises: `StorageError`, if it is damaged or cut off."""
+    try:
+        return list(_records(content, path))
+    except (InvalidBatchError, RecordError, DecodeError, struct.error) as error:
+        raise StorageError(f"{path} is damaged: {error}") from error
+
+
+def _records(content: bytes, path: str) -> Iterator[LogRecord]:
+    view = memoryview(content)
+    kind = 0
+    for header in headers(view):
+        batch = view[header.position : header.position + header.size]
+        if not is_intact(batch, header._replace(position=0)):
+            raise StorageError(f"{path} is damaged: the checksum at byte {header.position} is wrong")
+        for record in records_of(batch):
+            if header.control:
+                kind = _KEY.unpack(record.key or b"")[1]
+            else:
+                yield decode_record(memoryview(record.value or b""))
+    if kind != FOOTER_TYPE:
+        raise StorageError(f"{path} is damaged: it should end with a footer")

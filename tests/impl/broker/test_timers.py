@@ -1,0 +1,34 @@
+"""Timers: in order, once, and without what was cancelled."""
+
+from collections.abc import Callable
+
+from impl.broker.timers import FEW, Timers
+
+
+def telling(name: str) -> Callable[[int], list[str]]:
+    return lambda now: [f"{name} at {now}"]
+
+
+def test_what_is_due_is_done_once_and_in_order() -> None:
+    timers: Timers[str] = Timers()
+    assert timers.next_deadline() is None
+    for deadline, name in ((30, "c"), (10, "a"), (20, "b"), (10, "after a")):
+        timers.at(deadline, telling(name))
+    assert timers.next_deadline() == 10
+    assert timers.due(9) == []
+    assert timers.due(20) == ["a at 20", "after a at 20", "b at 20"]
+    assert timers.due(20) == []
+    assert timers.due(99) == ["c at 99"]
+
+
+def test_what_is_cancelled_is_not_done_and_does_not_pile_up() -> None:
+    timers: Timers[str] = Timers()
+    kept = [timers.at(number, telling(str(number))) for number in range(3)]
+    timers.cancel(kept[1])
+    timers.cancel(kept[1])
+    assert timers.due(1) == ["0 at 1"]
+    timers.cancel(kept[0])
+    for number in range(10 * FEW):
+        timers.cancel(timers.at(2**40 + number, telling("never")))
+        assert len(timers) <= FEW + 2
+    assert timers.due(2) == ["2 at 2"]

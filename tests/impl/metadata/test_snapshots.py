@@ -1,0 +1,166 @@
+"""Snapshots of the metadata log: the same image comes back, whenever the power is lost."""
+
+from pathlib import Path
+
+import pytest
+
+from impl.metadata.image import ClusterImage
+from impl.metadata.log import MetadataLog
+from impl.metadata.records import LogRecord
+from impl.metadata.snapshots import from_bytes, snapshot_name, snapshot_of, to_bytes
+from impl.records.batch import headers
+from impl.storage import StorageError
+from impl.storage.simulated_disk import PowerLossError, SimulatedDisk, Survives
+from impl.wire.values import Message
+from spec.values import Epoch, Offset
+
+BROKER = 1
+CHECKED_FROM = 17
+"""Where the checksum of a batch lies; what it is about follows."""
+
+
+def topic(number: int) -> list[LogRecord]:
+    topic_id = bytes([number]) * 16
+    partition = Message(
+        partition_id=0,
+        topic_id=topic_id,
+        replicas=[BROKER],
+        isr=[BROKER],
+        removing_replicas=[],
+        adding_replicas=[],
+        leader=BROKER,
+        leader_recovery_state=0,
+        leader_epoch=number,
+        partition_epoch=number,
+        directories=[bytes(16)],
+        eligible_leader_replicas=None,
+        last_known_elr=None,
+    )
+    config = Message(resource_type=2, resource_name=f"topic-{number}", name="retention.ms", value=str(number))
+    named = LogRecord("TopicRecord", Message(name=f"topic-{number}", topic_id=topic_id))
+    return [named, LogRecord("PartitionRecord", partition), LogRecord("ConfigRecord", config)]
+
+
+def gone(number: int) -> list[LogRecord]:
+    return [LogRecord("RemoveTopicRecord", Message(topic_id=bytes([number]) * 16))]
+
+
+def registered() -> list[LogRecord]:
+    endpoint = Message(name="PLAINTEXT", host="127.0.0.1", port=9092, security_protocol=0)
+    broker = Message(
+        broker_id=BROKER,
+        incarnation_id=bytes(16),
+        broker_epoch=0,
+        end_points=[endpoint],
+        features=[],
+        rack="r",
+        fenced=False,
+        in_controlled_shutdown=False,
+    )
+    feature = LogRecord("FeatureLevelRecord", Message(name="metadata.version", feature_level=25))
+    following = LogRecord("ProducerIdsRecord", Message(broker_id=1, broker_epoch=0, next_producer_id=3000))
+    return [LogRecord("RegisterBrokerRecord", broker), feature, following]
+
+
+CHANGES = [registered(), topic(1), topic(2), gone(1), topic(3)]
+
+
+def said(image: ClusterImage) -> list[str]:
+    """What an image says, whatever the numbers of its partitions are."""
+    return [str(record) for record in image.records()]
+
+
+def after(changes: list[list[LogRecord]], log: MetadataLog) -> ClusterImage:
+    image = log.image()
+    for records in changes:
+        for record in log.append(records):
+            image.replay(record)
+    return image
+
+
+def test_an_image_comes_back_from_its_records() -> None:
+    image = after(CHANGES, MetadataLog(SimulatedDisk(), Path("/logs"), 0))
+    content = to_bytes(image.records(), Epoch(3), 1_000)
+    again = ClusterImage()
+    again.restore(from_bytes(content, "x"), image.spec.end_offset)
+    assert said(again) == said(image)
+    assert again.spec.end_offset == image.spec.end_offset
+    assert (again.next_producer_id, again.features) == (3000, {"metadata.version": 25})
+    assert again.endpoints[BROKER].port == 9092
+    assert list(again.topics) == ["topic-2", "topic-3"]
+    assert again.configs == {(2, "topic-2"): {"retention.ms": "2"}, (2, "topic-3"): {"retention.ms": "3"}}
+
+
+def test_a_damaged_snapshot_is_one_line() -> None:
+    content = to_bytes(after(CHANGES, MetadataLog(SimulatedDisk(), Path("/logs"), 0)).records(), Epoch(3), 1_000)
+    for length in range(0, len(content), 7):
+        with pytest.raises(StorageError, match="x is damaged: "):
+            from_bytes(content[:length], "x")
+    batch = next(header for header in headers(content) if not header.control)
+    for place in range(batch.position + CHECKED_FROM, batch.position + batch.size, 11):
+        with pytest.raises(StorageError, match="x is damaged: "):
+            from_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :], "x")
+
+
+def test_names_are_kafkas() -> None:
+    name = snapshot_name(Offset(1234), Epoch(5))
+    assert name == "00000000000000001234-0000000005.checkpoint"
+    assert snapshot_of(name) == (1234, 5)
+    assert snapshot_of("bootstrap.checkpoint") is None
+
+
+def test_a_snapshot_takes_the_place_of_the_records_before_it() -> None:
+    disk = SimulatedDisk()
+    log = MetadataLog(disk, Path("/logs"), 0)
+    image = after(CHANGES, log)
+    size = log.size
+    log.take_snapshot(image, 1)
+    assert log.size == 0 < size
+    for record in log.append(topic(4)):
+        image.replay(record)
+    again = MetadataLog(disk, Path("/logs"), 0)
+    assert again.epoch == log.epoch + 1
+    assert said(again.image()) == said(image)
+    again.take_snapshot(again.image(), 2)
+    assert [name for name in disk.listdir("/logs/__cluster_metadata-0") if name.endswith(".checkpoint")] == [
+        snapshot_name(image.spec.end_offset, again.epoch)
+    ]
+    last = MetadataLog(disk, Path("/logs"), 0)
+    assert (said(last.image()), last.end_offset, last.epoch) == (said(image), again.end_offset, again.epoch + 1)
+
+
+def run(disk: SimulatedDisk) -> list[list[str]]:
+    """Appends and snapshots, until the power is lost: what the log said after each append that had returned."""
+    states: list[list[str]] = [[]]
+    try:
+        log = MetadataLog(disk, Path("/logs"), 0)
+        image = log.image()
+        states[0] = said(image)
+        for number, records in enumerate([*CHANGES, topic(4), gone(3), topic(5)]):
+            for record in log.append(records):
+                image.replay(record)
+            states.append(said(image))
+            if number % 2:
+                log.take_snapshot(image, number)
+    except PowerLossError:
+        pass
+    return states
+
+
+@pytest.mark.slow
+def test_power_is_lost_at_every_step() -> None:
+    whole = SimulatedDisk()
+    states = run(whole)
+    assert len(states) == 9
+    for stop_at in range(whole.steps):
+        disk = SimulatedDisk()
+        disk.stop_at = stop_at
+        done = len(run(disk)) - 1
+        for survives in Survives:
+            left = disk.after_power_loss(survives)
+            log = MetadataLog(left, Path("/logs"), 0)
+            found = said(log.image())
+            assert found in states[done : done + 2], f"step {stop_at}, {survives}"
+            image = after([topic(9)], log)
+            log.take_snapshot(image, 9)
+            assert said(MetadataLog(left, Path("/logs"), 0).image()) == said(image)

@@ -1,0 +1,55 @@
+"""The epoch file of a partition beside the history in memory."""
+
+from impl.storage import LogConfig, LogDirectory, PartitionFiles, TopicPartition
+from impl.storage.simulated_disk import SimulatedDisk, Survives
+from impl.storage.small_files import read_epochs
+from spec.log.epoch_history import EpochEntry, EpochHistory
+from spec.values import Epoch, Offset
+from tests.impl.storage.model import made
+
+DEFAULTS = LogConfig()
+
+
+def a_partition(config: LogConfig = DEFAULTS) -> tuple[SimulatedDisk, LogDirectory, PartitionFiles]:
+    disk = SimulatedDisk()
+    directory = LogDirectory.open("/logs", disk, "cluster", 1)
+    return disk, directory, directory.create_partition("topic", 0, "A" * 22, config, 0)
+
+
+def history(*pairs: tuple[int, int]) -> EpochHistory:
+    return EpochHistory(tuple(EpochEntry(Epoch(epoch), Offset(offset)) for epoch, offset in pairs))
+
+
+def test_an_append_writes_the_epochs_that_a_moved_log_start_has_changed() -> None:
+    disk, directory, files = a_partition()
+    files.append(Offset(0), Epoch(1), [made(4)], 0)
+    files.append(Offset(4), Epoch(2), [made(4)], 0)
+    files.start_at(Offset(6), 0)
+    assert files.log.epoch_history == history((2, 6))
+    assert read_epochs(disk, files.folder) == history((1, 0), (2, 4)), "the file waits for its next change"
+    files.append(Offset(8), Epoch(2), [made(1)], 0)
+    assert read_epochs(disk, files.folder) == files.log.epoch_history == history((2, 6))
+    again = LogDirectory.open("/logs", disk.after_power_loss(Survives.NOTHING), "cluster", 1)
+    assert again.open_partition("topic", 0, LogConfig(), 0).log.start_offset in {0, 6}
+    assert not directory.partitions[TopicPartition("topic", 0)].start_moved, "the log start was written first"
+
+
+def test_epochs_that_are_written_are_not_written_again() -> None:
+    disk, _, files = a_partition()
+    files.append(Offset(0), Epoch(1), [made(2)], 0)
+    before = disk.read_file(f"{files.folder}/leader-epoch-checkpoint")
+    disk.unlink(f"{files.folder}/leader-epoch-checkpoint")
+    files.append(Offset(2), Epoch(1), [made(2)], 0)
+    assert not disk.exists(f"{files.folder}/leader-epoch-checkpoint")
+    files.append(Offset(4), Epoch(2), [made(2)], 0)
+    assert disk.read_file(f"{files.folder}/leader-epoch-checkpoint") != before
+
+
+def test_batches_of_several_epochs_that_fill_segments_leave_the_whole_history() -> None:
+    disk, _, files = a_partition(LogConfig(segment_bytes=200))
+    other = a_partition()[2]
+    for number in range(6):
+        other.append(Offset(number), Epoch(number // 2), [made(1)], 0)
+    files.append_fetched(other.read(Offset(0), Offset(6), 1 << 20).bytes(), 0)
+    assert len(files.segments) > 1
+    assert read_epochs(disk, files.folder) == files.log.epoch_history == history((0, 0), (1, 2), (2, 4))
