@@ -154,7 +154,7 @@ class PartitionMachine(RuleBasedStateMachine):
         assert self.files.log.end_offset in (self._end_of_batches(), self.model.log.end_offset)
         opened = self.model.log.truncate_to(self.files.log.end_offset)
         assert self.directory.clean == clean
-        if not clean and opened.start_offset == opened.end_offset:
+        if opened.start_offset == opened.end_offset:  # an empty log keeps its epoch if the file is from before it was empty
             opened = opened._replace(epoch_history=self.files.log.epoch_history)
             assert all(entry.leader_epoch <= self.latest for entry in opened.epoch_history.entries)
         assert self.files.log == opened
