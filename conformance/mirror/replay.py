@@ -1,7 +1,7 @@
 """A run replayed on a real controller, with its records and answers held against the specification's, step by step."""
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from conformance.mirror.comparing import Difference, first_difference, in_words, records_in_words
 from conformance.mirror.controller import ControllerUnderTest
@@ -11,7 +11,7 @@ from model_check.models.kafka.kraft.state import topic_of
 from spec.controller.protocol import Controller, ControllerProtocol
 from spec.controller.state import activate
 from spec.metadata import broker_of, partition_of
-from spec.values import Epoch, Incarnation
+from spec.values import BrokerId, Epoch, Incarnation
 
 
 class Departure(NamedTuple):
@@ -52,7 +52,7 @@ class Mirror:
         self.real = real
         self.rules = rules
         self.runs = 0
-        self._incarnations = 0
+        self._incarnations: dict[BrokerId, Incarnation] = {}
 
     async def replay(self, run: Run) -> Replayed:
         """Replay a run with a topic of its own. Raises: `ControllerDiedError`, `ImpossibleMoveError`."""
@@ -89,18 +89,27 @@ class Mirror:
         return None
 
     def _known(self) -> Known:
-        """What is known before a run: the image as it was read, and incarnations that no run has used yet."""
-        self._incarnations += 1000
+        """What is known before a run: the image as it was read."""
         state = activate(Epoch(1), self.real.image, 0)
-        brokers = {entry.broker for entry in state.image.brokers}
-        used = tuple((broker, Incarnation(self._incarnations)) for broker in sorted(brokers))
-        return Known(state, used)
+        registered = state.image.brokers
+        self._incarnations.update({entry.broker: entry.incarnation for entry in registered})
+        broker_epochs = tuple((entry.broker, entry.broker_epoch) for entry in registered)
+        return Known(state, tuple(sorted(self._incarnations.items())), broker_epochs)
 
-    def _set_up(self, run: Run) -> Iterable[Move]:
-        """No broker but those of the run is registered; those are, anew, and unfenced."""
-        yield from (Unregister(entry.broker) for entry in self.real.image.brokers)
+    def _set_up(self, run: Run) -> Iterator[Move]:
+        """The brokers of the run are registered and unfenced, and no others are registered.
+
+        One that the run before has left as it should be only sends a heartbeat.
+        """
+        ready = set()
+        for entry in self.real.image.brokers:
+            if entry.fenced or entry.in_controlled_shutdown or entry.broker not in run.broker_ids:
+                yield Unregister(entry.broker)
+            else:
+                ready.add(entry.broker)
         for broker in run.broker_ids:
-            yield Register(broker)
+            if broker not in ready:
+                yield Register(broker)
             yield Heartbeat(broker)
 
     async def _take(
