@@ -35,6 +35,9 @@ FETCH_BYTES = 1 << 22
 START_SECONDS = 90.0
 ANSWER_SECONDS = 30.0
 NEVER_MS = 1 << 30
+CONTROLLER_REGISTERED = "RegisterControllerRecord"
+"""The last record that a controller writes by itself, after it has become active."""
+
 ELR_FEATURE = "eligible.leader.replicas.version"
 
 SETTINGS: Mapping[str, object] = {
@@ -75,6 +78,7 @@ class ControllerUnderTest:
         self._reading: Connection | None = None
         self._epochs = (0, 0)
         self._end = Offset(0)
+        self._registered = False
 
     # ---- start and end
 
@@ -122,7 +126,7 @@ class ControllerUnderTest:
                 break
             except ConnectionError:
                 await asyncio.sleep(0.05)
-        while not self.image.end_offset or not await self._features():
+        while not self._registered or not await self._features():
             await self.written()
             await asyncio.sleep(0.02)
 
@@ -192,6 +196,7 @@ class ControllerUnderTest:
                 return tuple(records)
             for one in found:
                 self._note_topic(one)
+                self._registered |= one.name == CONTROLLER_REGISTERED
                 record = record_in_words_of_spec(one)
                 at = self.image._replace(end_offset=Offset(one.offset))
                 if record is not None:

@@ -28,6 +28,7 @@ COMMANDS = {
     "mutants": "mutants",
     "matrix": "mutants",
     "prove": "prove",
+    "world": "world",
     "broker": "broker.serve",
     "replay": "broker.serve",
     "dump-log": "broker.dump_log",

@@ -1,0 +1,96 @@
+"""Runs with a name: findings, and what came up on the way, each a few steps."""
+
+from collections.abc import Callable
+
+from conformance.mirror.moves import (
+    CreatePartition,
+    Elect,
+    Fault,
+    Heartbeat,
+    Propose,
+    ProposeAgain,
+    Reassign,
+    Register,
+)
+from conformance.mirror.runs import Run, run_of
+from spec.values import BrokerId
+
+ONE, TWO, THREE, FOUR = (BrokerId(number) for number in range(1, 5))
+CREATE = CreatePartition((ONE, TWO, THREE))
+
+
+def _fence(broker: BrokerId) -> Heartbeat:
+    return Heartbeat(broker, want_fence=True)
+
+
+def eligible_without_assignment() -> Run:
+    """2 is removed from the partition, stays eligible, comes back empty, and leads."""
+    moves = (CREATE, Reassign((ONE, THREE)), _fence(THREE), Reassign((ONE, TWO)), _fence(ONE))
+    return run_of("eligible-without-assignment", *moves, min_isr=3)
+
+
+def second_copy() -> Run:
+    """A proposal is refused, because 3 is fenced. 3 is unfenced, and another copy of the same proposal is granted."""
+    moves = (CREATE, Propose((THREE,)), _fence(THREE), Propose((THREE,)), Heartbeat(THREE), ProposeAgain())
+    return run_of("second-copy-of-a-proposal", *moves)
+
+
+def second_copy_after_a_change() -> Run:
+    """As `second_copy`, but the partition changes in between: then the second copy is out of date."""
+    away = (Propose((TWO,)), Propose((TWO,)))
+    moves = (CREATE, Propose((THREE,)), _fence(THREE), Propose((THREE,)), Heartbeat(THREE), *away)
+    late = Propose((THREE,), Fault.EARLIER_PARTITION_EPOCH)
+    return run_of("second-copy-control", *moves, late)
+
+
+def fetch_before_registration() -> Run:
+    """3 leaves the ISR, stops, and is registered anew. A proposal with a member of unknown broker epoch admits it.
+
+    The same proposal with the broker epoch of the incarnation before is refused.
+    """
+    again = (_fence(THREE), Register(THREE), Heartbeat(THREE))
+    moves = (CREATE, Propose((THREE,)), *again, Propose((THREE,), Fault.STALE_MEMBER))
+    return run_of("fetch-before-registration", *moves, Propose((THREE,), Fault.MEMBER_WITHOUT_EPOCH))
+
+
+def duplicate_registration() -> Run:
+    """A new incarnation registers while the session of the one before lasts: it is refused."""
+    return run_of("duplicate-registration", CREATE, Register(THREE), Register(THREE), Heartbeat(THREE))
+
+
+def late_registration() -> Run:
+    """An incarnation that is unfenced registers once more: it keeps its broker epoch, and stays as it is."""
+    return run_of("late-registration", CREATE, Register(THREE, again=True), Heartbeat(THREE), Propose((THREE,)))
+
+
+def reassignment_taken_back() -> Run:
+    """4 is being added; then the partition is moved back to the replicas that it had, and all are in sync."""
+    back = Reassign((ONE, TWO, THREE))
+    return run_of("reassignment-taken-back", CREATE, Reassign((ONE, TWO, FOUR)), back, Propose((TWO,)), Propose((TWO,)))
+
+
+def elections() -> Run:
+    """On fencing, on controlled shutdown, preferred, by nobody, and on coming back."""
+    shutdown = Heartbeat(TWO, want_shutdown=True)
+    moves = (CREATE, _fence(ONE), shutdown, Heartbeat(THREE), shutdown, Heartbeat(ONE), Propose((ONE,)), Elect())
+    gone = (_fence(THREE), _fence(ONE), Elect(unclean=True), Heartbeat(THREE))
+    return run_of("elections", *moves, *gone)
+
+
+NAMED: dict[str, Callable[[], Run]] = {
+    run().name: run
+    for run in (
+        eligible_without_assignment,
+        second_copy,
+        second_copy_after_a_change,
+        fetch_before_registration,
+        duplicate_registration,
+        late_registration,
+        reassignment_taken_back,
+        elections,
+    )
+}
+"""The runs by name."""
+
+OTHER_NAMES = {"second-copy": "second-copy-of-a-proposal"}
+"""Names of findings whose study has another name."""
