@@ -89,7 +89,9 @@ class MetadataLog:
         if self.frozen:
             return max(self.told, 0), b""
         self.told = self.shown
-        return self.shown, b"".join(entry.data for entry in self._entries if entry.base >= offset and entry.end <= self.shown)
+        return self.shown, b"".join(
+            entry.data for entry in self._entries if entry.base >= offset and entry.end <= self.shown
+        )
 
 
 def _now() -> int:

@@ -218,30 +218,29 @@ class World:
             self.directories[REAL_NODE] = bytes(asked.log_dirs[0])
         if not self.epochs:
             self._first_metadata()
-        self.fenced.add(REAL_NODE)
         listeners = [
             Message(name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol)
             for one in asked.listeners
         ]
-        self.register(REAL_NODE, bytes(asked.incarnation_id), listeners, fenced=True)
+        incarnation = bytes(asked.incarnation_id)
+        self.log.append([self._registration(REAL_NODE, self.log.end, incarnation, listeners, fenced=True)])
         self.log.show()
         return Message(error_code=0, broker_epoch=self.epochs[REAL_NODE])
 
     def _first_metadata(self) -> None:
         version = next(one.max_supported_version for one in self.features if one.name == "metadata.version")
         self.log.append([("FeatureLevelRecord", Message(name="metadata.version", feature_level=version))])
-        for node in PLAYED_NODES:
-            self.register_played(node)
+        self.log.append([self.new_incarnation(node, self.log.end + place) for place, node in enumerate(PLAYED_NODES)])
 
-    def register_played(self, node: int, *, fenced: bool = False) -> None:
-        """Append the registration of a new incarnation of a played node."""
+    def new_incarnation(self, node: int, offset: int, *, fenced: bool = False) -> tuple[str, Message]:
+        """The record that registers a new incarnation of a played node, to be appended at this offset."""
         endpoint = Message(name="PLAINTEXT", host=HOST, port=self.peers[node].port, security_protocol=0)
-        self.register(node, node.to_bytes(8, "big") + self.log.end.to_bytes(8, "big"), [endpoint], fenced=fenced)
-        self.leaving.discard(node)
-        (self.fenced.add if fenced else self.fenced.discard)(node)
+        return self._registration(node, offset, node.to_bytes(8) + offset.to_bytes(8), [endpoint], fenced=fenced)
 
-    def register(self, node: int, incarnation: bytes, listeners: list[Message], *, fenced: bool) -> None:
-        """Append a registration record, whose offset is the broker epoch. Kafka: `ClusterControlManager.registerBroker`."""
+    def _registration(
+        self, node: int, offset: int, incarnation: bytes, listeners: list[Message], *, fenced: bool
+    ) -> tuple[str, Message]:
+        """A registration record, whose offset is the broker epoch. Kafka: `ClusterControlManager.registerBroker`."""
         features = [
             Message(
                 name=one.name,
@@ -250,17 +249,19 @@ class World:
             )
             for one in self.features
         ]
-        self.epochs[node] = self.log.end
+        self.epochs[node] = offset
+        self.leaving.discard(node)
+        (self.fenced.add if fenced else self.fenced.discard)(node)
         record = Message(
             broker_id=node,
             incarnation_id=incarnation,
-            broker_epoch=self.epochs[node],
+            broker_epoch=offset,
             end_points=listeners,
             features=features,
             fenced=fenced,
             log_dirs=[self.directories[node]],
         )
-        self.log.append([("RegisterBrokerRecord", record)])
+        return "RegisterBrokerRecord", record
 
     def registration_change(self, node: int, *, fenced: bool | None, leaving: bool = False) -> tuple[str, Message]:
         """The record that fences or unfences a node, or says that it is in controlled shutdown."""
