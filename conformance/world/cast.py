@@ -82,7 +82,7 @@ class Cast:
 
     def epoch_on_wire(self, broker: int, epoch: int) -> int:
         """A broker epoch as the wire has it."""
-        return -1 if epoch == NO_BROKER_EPOCH else self._epochs[broker, epoch]
+        return NO_BROKER_EPOCH if epoch < 0 else self._epochs[broker, epoch]
 
     # ---- records
 

@@ -19,9 +19,9 @@ from conformance.world.watching import Answer, difference, expected_replica, in_
 from conformance.world.world import ENDLESS_LAG_MS, POLL_SECONDS, World
 from impl.wire.values import Message
 from model_check.models.kafka.values import NO_EXCHANGE, NOTHING_LATE, Under
-from spec.messages.fetch import FetchRequest
+from spec.messages.fetch import FetchPosition, FetchRequest
 from spec.messages.produce import ACKS_ALL, ACKS_LEADER
-from spec.values import Error
+from spec.values import UNKNOWN_OFFSET, BrokerId, Error, Offset
 
 ARRIVAL_SECONDS = 3.0
 """How long a request of the real broker may take that the model says it sends."""
@@ -329,13 +329,27 @@ class _Play:
         if self.world.lag_ms == ENDLESS_LAG_MS:
             raise UnplayedError("a shrink of the ISR where no lag is too long")
         kept = [one for one in before.role(self.real).isr.isr if one != self.real and one not in slow]
+        repeated = [self.cast.fetch_on_wire(self._fetch_in_time(before, one)) for one in kept]
         deadline = time.monotonic() + PROPOSAL_LAGS * self.world.lag_ms / 1000
         while self.world.proposals.empty() and time.monotonic() < deadline:
-            for one in kept:
-                found = self.players.next_fetch(before, one)
-                if found is not None and found[0] == self.real:
-                    await self.world.ask("Fetch", FETCH_VERSION, self.cast.fetch_on_wire(found[1]))
+            for request in repeated:
+                await self.world.ask("Fetch", FETCH_VERSION, request)
             await asyncio.sleep(0.02)
+
+    def _fetch_in_time(self, scene: Scene, follower: int) -> FetchRequest:
+        """The fetch that a follower repeats so that it is not too slow: of what the leader knows of it, no more.
+
+        One that has not fetched yet says the same by a fetch of an empty log without a broker epoch.
+        """
+        end = scene.log(self.real).log.end_offset
+        known = {one.broker: one.state for one in scene.memory(self.real).followers}
+        state = known[BrokerId(follower)]
+        offset = Offset(0) if state.end_offset == UNKNOWN_OFFSET else state.end_offset
+        if offset != end:
+            raise UnplayedError("a follower that is in time, although it has not fetched all that the leader has")
+        last = scene.log(self.real).log.epoch_at(Offset(offset - 1))
+        position = FetchPosition(scene.role(self.real).leader_epoch, offset, last)
+        return FetchRequest(BrokerId(follower), position, state.broker_epoch)
 
     async def _do_TakeIsrAnswer(self, before: Scene, after: Scene, *, leader: int) -> None:  # noqa: N802
         if leader == self.real:

@@ -15,7 +15,6 @@ from model_check.engines.compiled.search import explore
 from model_check.engines.simulation.walks import walks
 from model_check.models import MODELS
 from model_check.models.kafka.settings import RELEASES
-from model_check.models.kafka.values import Image
 from model_check.reports.studies.catalogue import STUDIES
 from model_check.traces.encode import as_json
 
@@ -23,8 +22,6 @@ Move = tuple[str, dict[str, Any]]
 """An action's name and its arguments."""
 
 WALK_DEPTH = 30
-OTHER_DECISIONS = 4000
-"""States that are looked at for a way from a finding's last state to the loss itself."""
 
 
 class NoRunError(Exception):
@@ -51,22 +48,6 @@ class Run(NamedTuple):
         return {"model": self.model.name, "parameters": as_json(given), "real": self.real, "steps": steps}
 
 
-class Finding(NamedTuple):
-    """A finding that a real broker shows: bounds, the property that fails, and what else happens until the loss is seen."""
-
-    parameters: Mapping[str, Any]
-    invariant: str
-    more: Mapping[str, Any]
-
-
-FINDINGS = {
-    "missed-epoch": Finding({"elections": 1, "fencings": 1}, "AcknowledgedOnNextLeader", {"elections": 2}),
-    "forgotten-proposal": Finding(
-        {"elections": 0, "isr_shrinks": 1}, "AcknowledgedOnNextLeader", {"elections": 1, "isr_shrinks": 1}
-    ),
-}
-
-
 def release_of(kafka: str) -> str:
     """The model's name of a release, `4.4` for 4.4.0. Raises: `NoRunError`."""
     name = ".".join(kafka.split(".")[:2])
@@ -88,9 +69,7 @@ def first_leader(moves: Iterable[Move]) -> int:
 def trace_of_moves(model: Model, moves: Sequence[Move], *, skip: bool = False) -> Trace:
     """The run of these actions; with `skip` those that are not possible are left out. Raises: `NoRunError`."""
     trace = [TraceStep(None, model.initial)]
-    by_move: dict[str, list[Action]] = {}
-    for action in model.actions:
-        by_move.setdefault(_key(action.name, action.args), []).append(action)
+    by_move = _by_move(model)
     for number, (name, args) in enumerate(moves, start=1):
         successors = _successors(by_move.get(_key(name, args), []), trace[-1].state)
         if successors:
@@ -98,6 +77,13 @@ def trace_of_moves(model: Model, moves: Sequence[Move], *, skip: bool = False) -
         elif not skip:
             raise NoRunError(f"step {number} ({name} {args}) is not possible by the rules of {model.parameters['release']}")
     return tuple(trace)
+
+
+def _by_move(model: Model) -> dict[str, list[Action]]:
+    found: dict[str, list[Action]] = {}
+    for action in model.actions:
+        found.setdefault(_key(action.name, action.args), []).append(action)
+    return found
 
 
 def _key(name: str, args: Mapping[str, Any]) -> str:
@@ -111,24 +97,24 @@ def _successors(actions: Iterable[Action], state: State) -> list[TraceStep]:
 # ---- where runs come from
 
 
-def load_run(source: str, kafka: str, parameters: Mapping[str, Any], real: int | None, *, control: bool = False) -> Run:
-    """The run that a command line names. Raises: `NoRunError`."""
+def load_run(source: str, kafka: str, parameters: Mapping[str, Any]) -> Run:
+    """The run of a study, a file, or a seed. Raises: `NoRunError`."""
     if source.startswith("seed:"):
-        run = _walk(source, kafka, parameters)
-    elif source in FINDINGS:
-        run = _finding(source, kafka)
-    elif source in {study.name for study in STUDIES}:
-        run = _study(source, kafka)
-    elif Path(source).exists():
-        run = _file(Path(source), kafka, parameters)
-    else:
-        known = ", ".join(FINDINGS)
-        raise NoRunError(f"{source!r} is neither a finding ({known}), nor a study, nor a file, nor seed:N")
-    if real is not None:
-        if not 1 <= real <= run.model.parameters["brokers"]:
-            raise NoRunError(f"--real {real}: the run has brokers 1 to {run.model.parameters['brokers']}")
-        run = run._replace(real=real)
-    return metadata_at_once(run) if control else run
+        return _walk(source, kafka, parameters)
+    if source in {study.name for study in STUDIES}:
+        return _study(source, kafka)
+    if Path(source).exists():
+        return _file(Path(source), kafka, parameters)
+    raise NoRunError(f"{source!r} is neither a finding, nor a study, nor a file, nor seed:N")
+
+
+def played_by(run: Run, real: int | None) -> Run:
+    """The run with another of its brokers as the real one. Raises: `NoRunError`."""
+    if real is None:
+        return run
+    if not 1 <= real <= run.model.parameters["brokers"]:
+        raise NoRunError(f"--real {real}: the run has brokers 1 to {run.model.parameters['brokers']}")
+    return run._replace(real=real)
 
 
 def _walk(source: str, kafka: str, parameters: Mapping[str, Any]) -> Run:
@@ -152,7 +138,8 @@ def walk(model: Model, seed: int, number: int, depth: int, name: str) -> Run:
     return run._replace(real=first_leader(run.moves))
 
 
-def _counterexample(model: Model, invariant: str, name: str) -> Trace:
+def counterexample(model: Model, invariant: str, name: str) -> Trace:
+    """The shortest run that violates a property. Raises: `NoRunError`."""
     prop = model.property_named(invariant)
     assert prop is not None, f"{model.name} has no property {invariant}"
     (verdict,) = explore(model, [prop], Limits(), symmetry=Symmetry(model)).verdicts
@@ -168,41 +155,12 @@ def _study(name: str, kafka: str) -> Run:
     if study.failing.parameters.get("mutant"):
         raise NoRunError(f"study {name} is of a weakened rule, which no release of Kafka from 3.9 on has")
     model = model_for(kafka, study.failing.parameters)
-    run = Run(name, model, _counterexample(model, study.invariant, name), 1)
+    run = Run(name, model, counterexample(model, study.invariant, name), 1)
     return run._replace(real=first_leader(run.moves))
 
 
-def _finding(name: str, kafka: str) -> Run:
-    finding = FINDINGS[name]
-    model = model_for(kafka, finding.parameters)
-    trace = _counterexample(model, finding.invariant, name)
-    moves = Run(name, model, trace, 1).moves
-    larger = model_for(kafka, {**finding.parameters, **finding.more})
-    run = Run(name, larger, trace_of_moves(larger, moves), first_leader(moves))
-    return _to_the_loss(run)
-
-
-def _to_the_loss(run: Run) -> Run:
-    """The run, and the shortest way on by which the real broker loses a record that it has acknowledged.
-
-    Only elections, metadata and fetches happen on that way.
-    """
-    told = {placed.record for placed in _slot(run.model, run.trace[-1].state, "clients").told}
-    steps = [action for action in run.model.actions if action.name in ("ElectPreferred", "ReplayMetadata", "Fetch")]
-    ways: list[Trace] = [(run.trace[-1],)]
-    seen = {run.trace[-1].state}
-    for way in ways:
-        held = set(_slot(run.model, way[-1].state, "log", run.real).log.records)
-        if told - held:
-            return run._replace(trace=(*run.trace, *way[1:]))
-        for step in _successors(steps, way[-1].state):
-            if step.state not in seen and len(seen) < OTHER_DECISIONS:
-                seen.add(step.state)
-                ways.append((*way, step))
-    raise NoRunError(f"{run.name}: no way to a loss was found")
-
-
-def _slot(model: Model, state: State, name: str, key: int | None = None) -> Any:
+def slot_of(model: Model, state: State, name: str, key: int | None = None) -> Any:
+    """A slot's value."""
     return next(state[slot.position] for slot in model.slots if (slot.name, slot.key) == (name, key))
 
 
@@ -248,34 +206,40 @@ def _argument(value: Any) -> Any:
 
 
 def metadata_at_once(run: Run) -> Run:
-    """The control of a run: the same, but the real broker reads each decision as soon as it is made.
+    """A control: the same run, but the real broker reads each decision as soon as it is made.
 
     Steps that are not possible then are left out.
     """
-    trace = [TraceStep(None, run.model.initial)]
-    reads = next(
-        action
-        for action in run.model.actions
-        if action.name == "ReplayMetadata" and action.args == {"broker": run.real, "decisions": 1}
-    )
-    by_move: dict[str, list[Action]] = {}
-    for action in run.model.actions:
-        by_move.setdefault(_key(action.name, action.args), []).append(action)
-    for name, args in run.moves:
-        if name == "ReplayMetadata" and args["broker"] == run.real:
-            continue
-        successors = _successors(by_move[_key(name, args)], trace[-1].state)
-        if not successors:
-            continue
-        trace.append(successors[0])
-        while len(_unread(run, trace[-1].state)) > 1:
-            after = reads.bind()(trace[-1].state)
-            if after is None:
-                break
-            trace.append(TraceStep(reads, after))
-    return run._replace(name=f"{run.name} (control: metadata at once)", trace=tuple(trace))
+    moves = [move for move in run.moves if not _reads(run, move)]
+    return _with_reading(run, moves, "each decision read at once", at_once=True)
 
 
-def _unread(run: Run, state: State) -> tuple[Image, ...]:
-    found: tuple[Image, ...] = _slot(run.model, state, "metadata", run.real)
-    return found
+def one_decision_at_a_time(run: Run) -> Run:
+    """A control: the same run, but the real broker reads each decision by itself, none together with another.
+
+    Steps that are not possible then are left out.
+    """
+    moves: list[Move] = []
+    for move in run.moves:
+        times = move[1]["decisions"] if _reads(run, move) else 1
+        one = (move[0], {**move[1], "decisions": 1}) if _reads(run, move) else move
+        moves += [one] * times
+    return _with_reading(run, moves, "one decision at a time", at_once=False)
+
+
+def _reads(run: Run, move: Move) -> bool:
+    return move[0] == "ReplayMetadata" and move[1]["broker"] == run.real
+
+
+def _with_reading(run: Run, moves: Sequence[Move], how: str, *, at_once: bool) -> Run:
+    model = run.model
+    one = ("ReplayMetadata", {"broker": run.real, "decisions": 1})
+    by_move = _by_move(model)
+    trace = [TraceStep(None, model.initial)]
+    for move in moves:
+        successors = _successors(by_move.get(_key(*move), []), trace[-1].state)
+        trace += successors[:1]
+        while successors and at_once and len(slot_of(model, trace[-1].state, "metadata", run.real)) > 1:
+            successors = _successors(by_move[_key(*one)], trace[-1].state)
+            trace += successors[:1]
+    return run._replace(name=f"{run.name}, control: {how}", trace=tuple(trace))
