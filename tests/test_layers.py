@@ -137,6 +137,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     # Others are held against the models: it takes the wire format of `impl` besides.
     "conformance.kafka": ("impl.wire", "impl.records"),
     "conformance.world": ("spec.*", "spec", "model_check.*", "impl.wire", "impl.records", "conformance.kafka"),
+    "conformance.mirror": ("spec.*", "spec", "model_check.*", "impl.wire", "conformance.kafka"),
     "conformance": (),
     # The command line puts everything together.
     "model_check.cli": (

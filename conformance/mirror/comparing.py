@@ -39,6 +39,9 @@ RULES_OF_FIELDS = {
 }
 """The rule that decides a field of a record, where releases or mutants differ in one."""
 
+TELLING = ("replicas", "removing", "adding", "leader", "elr", "last_known_elr", "recovery", "isr")
+"""The fields of a change, those that tell most of the rule behind it first."""
+
 RULES_OF_ERRORS = {
     Error.NOT_CONTROLLER: "check_controller_ahead",
     Error.FENCED_LEADER_EPOCH: "check_proposer",
@@ -152,8 +155,7 @@ def _records_rule(
 
 def _fields_set(record: PartitionChangeRecord) -> Iterator[str]:
     defaults = type(record)(record.partition_id)
-    order = ("leader", "elr", "last_known_elr", "replicas", "removing", "adding", "recovery", "isr")
-    return (name for name in order if getattr(record, name) != getattr(defaults, name))
+    return (name for name in TELLING if getattr(record, name) != getattr(defaults, name))
 
 
 def _field_rule(request: Request, one: MetadataRecord, other: MetadataRecord | OtherRecord) -> str:
@@ -167,8 +169,7 @@ def _field_rule(request: Request, one: MetadataRecord, other: MetadataRecord | O
         differing = [name for name in PartitionChangeRecord._fields if getattr(one, name) != getattr(other, name)]
         if differing == ["leader"] and -2 in (one.leader, other.leader):
             return "opens_epoch"
-        known = [name for name in ("leader", "replicas", "elr", "last_known_elr", "recovery", "isr") if name in differing]
-        return RULES_OF_FIELDS[known[0]] if known else RULES_OF_FIELDS[differing[0]]
+        return next((RULES_OF_FIELDS[name] for name in TELLING if name in differing), handler)
     if isinstance(one, RegisterBrokerRecord):
         return "register_again"
     if isinstance(one, BrokerRegistrationChangeRecord):

@@ -201,8 +201,10 @@ class ControllerUnderTest:
                 at = self.image._replace(end_offset=Offset(one.offset))
                 if record is not None:
                     records.append(record)
-                known = record is None or isinstance(record, OtherRecord)
-                self.image = at._replace(end_offset=Offset(one.offset + 1)) if known else replay(at, record)
+                if record is None or isinstance(record, OtherRecord):
+                    self.image = at._replace(end_offset=Offset(one.offset + 1))
+                else:
+                    self.image = replay(at, record)
             self.image = self.image._replace(end_offset=self._end)
 
     def _note_topic(self, written: Written) -> None:

@@ -156,9 +156,7 @@ def translated(name: str, model: Model, trace: Trace, rules: ControllerProtocol,
     return bare._replace(steps=tuple(steps))
 
 
-def _taken_in_some_order(
-    controller: Controller, known: Known, action: Action, topic: Topic
-) -> tuple[Move, ...] | None:
+def _taken_in_some_order(controller: Controller, known: Known, action: Action, topic: Topic) -> tuple[Move, ...] | None:
     """The action's move, after a change of the order of replicas if it needs one; `None` if no order will do."""
     for first in (None, *_orders(known)):
         before = known

@@ -126,15 +126,7 @@ class CancelReassignment(NamedTuple):
 
 
 Move: TypeAlias = (
-    CreatePartition
-    | Heartbeat
-    | Register
-    | Unregister
-    | Propose
-    | ProposeAgain
-    | Elect
-    | Reassign
-    | CancelReassignment
+    CreatePartition | Heartbeat | Register | Unregister | Propose | ProposeAgain | Elect | Reassign | CancelReassignment
 )
 
 MOVES: tuple[type[Any], ...] = (

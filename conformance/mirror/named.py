@@ -11,6 +11,7 @@ from conformance.mirror.moves import (
     ProposeAgain,
     Reassign,
     Register,
+    Unregister,
 )
 from conformance.mirror.runs import Run, run_of
 from spec.values import BrokerId
@@ -44,18 +45,18 @@ def second_copy_after_a_change() -> Run:
 
 
 def fetch_before_registration() -> Run:
-    """3 leaves the ISR, stops, and is registered anew. A proposal with a member of unknown broker epoch admits it.
+    """3 leaves the ISR, and is registered anew. A proposal with a member of unknown broker epoch admits it.
 
     The same proposal with the broker epoch of the incarnation before is refused.
     """
-    again = (_fence(THREE), Register(THREE), Heartbeat(THREE))
+    again = (_fence(THREE), Unregister(THREE), Register(THREE), Heartbeat(THREE))
     moves = (CREATE, Propose((THREE,)), *again, Propose((THREE,), Fault.STALE_MEMBER))
     return run_of("fetch-before-registration", *moves, Propose((THREE,), Fault.MEMBER_WITHOUT_EPOCH))
 
 
 def duplicate_registration() -> Run:
-    """A new incarnation registers while the session of the one before lasts: it is refused."""
-    return run_of("duplicate-registration", CREATE, Register(THREE), Register(THREE), Heartbeat(THREE))
+    """A new incarnation registers while the session of the one before lasts: refused; since 4.0 also if that is fenced."""
+    return run_of("duplicate-registration", CREATE, Register(THREE), _fence(THREE), Register(THREE), Heartbeat(THREE))
 
 
 def late_registration() -> Run:
@@ -77,6 +78,13 @@ def elections() -> Run:
     return run_of("elections", *moves, *gone)
 
 
+def last_known_leader() -> Run:
+    """Nobody is in sync or eligible. The last leader is elected once it is up, and not before."""
+    down = (_fence(TWO), _fence(THREE), _fence(ONE))
+    lost = (Unregister(THREE), Register(THREE), Unregister(ONE), Register(ONE))
+    return run_of("last-known-leader", CREATE, *down, *lost, Heartbeat(TWO), Heartbeat(ONE))
+
+
 NAMED: dict[str, Callable[[], Run]] = {
     run().name: run
     for run in (
@@ -88,6 +96,7 @@ NAMED: dict[str, Callable[[], Run]] = {
         late_registration,
         reassignment_taken_back,
         elections,
+        last_known_leader,
     )
 }
 """The runs by name."""

@@ -32,10 +32,11 @@ class Told(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """How a run went on a real controller: the steps that agreed, and the departure, if there is one."""
+    """How a run went on a real controller: the expected rules, the steps that agreed, the departure if there is one."""
 
     run: Run
     kafka: str
+    rules: str
     told: tuple[Told, ...]
     departure: Departure | None
 
@@ -46,15 +47,14 @@ class Replayed(NamedTuple):
 
 
 class Mirror:
-    """A real controller, and the specification's beside it."""
+    """A real controller, and beside it the specification's, by the rules of each run."""
 
-    def __init__(self, real: ControllerUnderTest, rules: ControllerProtocol) -> None:
+    def __init__(self, real: ControllerUnderTest) -> None:
         self.real = real
-        self.rules = rules
         self.runs = 0
         self._incarnations: dict[BrokerId, Incarnation] = {}
 
-    async def replay(self, run: Run) -> Replayed:
+    async def replay(self, run: Run, rules: ControllerProtocol) -> Replayed:
         """Replay a run with a topic of its own. Raises: `ControllerDiedError`, `ImpossibleMoveError`."""
         assert run.eligible_leader_replicas == self.real.eligible_leader_replicas, "a feature of the whole controller"
         self.runs += 1
@@ -65,14 +65,13 @@ class Mirror:
         self.real.use_topic(f"run-{self.runs}", settings)
         told: list[Told] = []
         try:
-            departure = await self._take_all(run, told)
+            departure = await self._take_all(run.controller(rules), run, told)
         finally:
             if self.real.process.running:
                 await self.real.remove_topic()
-        return Replayed(run, self.real.codec.release, tuple(told), departure)
+        return Replayed(run, self.real.codec.release, rules.name, tuple(told), departure)
 
-    async def _take_all(self, run: Run, told: list[Told]) -> Departure | None:
-        controller = run.controller(self.rules)
+    async def _take_all(self, controller: Controller, run: Run, told: list[Told]) -> Departure | None:
         known = self._known()
         for move in self._set_up(run):
             known, departure = await self._take(controller, known, Step(move), 0, [])
@@ -122,7 +121,7 @@ class Mirror:
         expected = taken(controller, known, request)
         answer = await self.real.answer(request)
         records = await self.real.written()
-        different = first_difference(self.rules, request, (expected.answer, expected.records), (answer, records))
+        different = first_difference(controller.protocol, request, (expected.answer, expected.records), (answer, records))
         if different is None:
             different = self._state_difference(expected, step)
         if different is not None:

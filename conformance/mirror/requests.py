@@ -33,6 +33,8 @@ from conformance.mirror.runs import Run, run_of
 from spec.controller.protocol import Controller, ControllerProtocol
 from spec.controller.rules.brokers import is_shutting_down
 from spec.controller.state import ControllerState
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from spec.messages.broker_heartbeat import BrokerHeartbeatResponse
 from spec.metadata import (
     EMPTY_IMAGE,
     NO_LEADER_CHANGE,
@@ -43,9 +45,7 @@ from spec.metadata import (
     PartitionRegistration,
     broker_of,
 )
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.broker_heartbeat import BrokerHeartbeatResponse
-from spec.values import NO_LEADER, BrokerId, Epoch, Error, PartitionEpoch
+from spec.values import NO_LEADER, BrokerId, Epoch, Error
 
 STRANGER = BrokerId(9)
 """A broker that is not registered."""
@@ -144,8 +144,8 @@ def _changes(run: Run, partition: PartitionRegistration) -> Iterator[tuple[Broke
     """One broker in or out, two at once, nothing, or one that is no replica."""
     others = [replica for replica in partition.replicas if replica != partition.leader]
     yield ()
-    for count in (1, 2):
-        yield from combinations(others, count)
+    for size in (1, 2):
+        yield from combinations(others, size)
     yield from ((broker,) for broker in run.broker_ids if broker not in partition.replicas)
 
 
@@ -156,10 +156,10 @@ def _odd_one(partition: PartitionRegistration) -> tuple[BrokerId, ...]:
 
 def assignments(brokers: tuple[BrokerId, ...]) -> Iterator[tuple[BrokerId, ...]]:
     """Assignments of one to four brokers, each set with two preferred replicas; and two that are not valid."""
-    for count in range(1, min(4, len(brokers)) + 1):
-        for some in combinations(brokers, count):
+    for size in range(1, min(4, len(brokers)) + 1):
+        for some in combinations(brokers, size):
             yield some
-            if count > 1:
+            if size > 1:
                 yield (*some[1:], some[0])
     yield (brokers[0], brokers[0])
     yield (brokers[0], STRANGER)
@@ -326,3 +326,18 @@ def covering(found: dict[Pair, tuple[Move, ...]], template: Run, rules: Controll
         run = run_of(f"{template.name}: {pair[0]} -> {pair[1]}", *moves, **settings)
         covered.update(pairs_of(run, rules))
         yield run
+
+
+def tells_apart(run: Run, rules: ControllerProtocol, others: ControllerProtocol) -> bool:
+    """Whether two sets of rules answer or write differently along a run."""
+    one, other = run.controller(rules), run.controller(others)
+    known = set_up(run, one)
+    if known != set_up(run, other):
+        return True
+    for step in run.steps:
+        request = request_of(known, step.move)
+        done, otherwise = taken(one, known, request), taken(other, known, request)
+        if (done.answer, done.records) != (otherwise.answer, otherwise.records):
+            return True
+        known = done.known
+    return False

@@ -10,11 +10,13 @@ from zlib import crc32
 
 from conformance.kafka.jars import Jars
 from conformance.mirror.controller import ControllerUnderTest
+from conformance.mirror.named import NAMED
 from conformance.mirror.replay import Mirror, Replayed
-from conformance.mirror.requests import Pair, covering, explore
+from conformance.mirror.requests import Pair, covering, explore, pairs_of, tells_apart
 from conformance.mirror.runs import Run, run_as_json
 from model_check.traces.encode import as_json
 from spec.controller.protocol import ControllerProtocol
+from spec.mutation import Mutant, changed_rules, weaken
 
 STATES = 300
 """How many states of each graph are explored, unless more are asked for."""
@@ -29,13 +31,26 @@ class Chosen(NamedTuple):
     pairs: frozenset[tuple[str, Pair]]
 
 
+class Task(NamedTuple):
+    """A run to replay, and the rules that are expected; `name` is the mutant's, if they are a mutant."""
+
+    run: Run | None
+    rules: ControllerProtocol
+    name: str = ""
+
+
+def has_eligible_leader_replicas(kafka: str) -> bool:
+    """Whether a release has eligible leader replicas; it is then formatted with them."""
+    return not kafka.startswith("3.")
+
+
 def settings_of(kafka: str) -> tuple[Run, ...]:
     """The settings of the graphs that are covered; a release before 4.0 has no eligible leader replicas."""
     without = (
         Run("without ELR", (), eligible_leader_replicas=False),
         Run("without ELR, unclean", (), unclean_election=True, eligible_leader_replicas=False),
     )
-    if kafka.startswith("3."):
+    if not has_eligible_leader_replicas(kafka):
         return without
     return (Run("ELR", ()), Run("ELR, unclean", (), unclean_election=True), Run("ELR, min ISR 3", (), min_isr=3), *without)
 
@@ -51,29 +66,46 @@ def choose(kafka: str, rules: ControllerProtocol, states: int = STATES) -> Chose
         transitions += found.transitions
         pairs |= {(template.name, pair) for pair in found.found}
         runs += covering(found.found, template, rules)
+    for made in NAMED.values():
+        run = made()._replace(eligible_leader_replicas=has_eligible_leader_replicas(kafka))
+        pairs |= {(run.name, pair) for pair in pairs_of(run, rules)}
+        runs.append(run)
     return Chosen(tuple(runs), explored, transitions, frozenset(pairs))
 
 
+def telling_apart(chosen: Chosen, rules: ControllerProtocol, mutants: Iterable[Mutant]) -> Iterator[Task]:
+    """For each mutant a shortest run that tells it apart from the rules; `None` in place of a run if there is none.
+
+    A mutant that changes nothing in these rules is left out: they have the weak rule already.
+    """
+    runs = sorted(chosen.runs, key=lambda run: len(run.steps))
+    for mutant in mutants:
+        weakened = weaken(rules, mutant)
+        if not changed_rules(rules, weakened):
+            continue
+        yield Task(next((run for run in runs if tells_apart(run, rules, weakened)), None), weakened, mutant.name)
+
+
 async def replay_all(
-    jars: Jars, rules: ControllerProtocol, runs: Iterable[Run], told: Callable[[Replayed], None] | None = None
+    jars: Jars, tasks: Iterable[Task], told: Callable[[Replayed], None] | None = None
 ) -> tuple[Replayed, ...]:
     """Replay runs, those with the same kind of cluster on one controller. Nothing is left behind.
 
     Raises: `ControllerDiedError`, `KafkaMissingError`, `ImpossibleMoveError`.
     """
     found: list[Replayed] = []
-    listed = tuple(runs)
+    listed = [(task.run, task.rules) for task in tasks if task.run is not None]
     for eligible in (True, False):
-        batch = [run for run in listed if run.eligible_leader_replicas == eligible]
+        batch = [(run, rules) for run, rules in listed if run.eligible_leader_replicas == eligible]
         if not batch:
             continue
         folder = Path(tempfile.mkdtemp(prefix="kspec-mirror-"))
         real = ControllerUnderTest(jars, folder, eligible_leader_replicas=eligible)
         try:
             await real.start()
-            mirror = Mirror(real, rules)
-            for run in batch:
-                found.append(await mirror.replay(run))
+            mirror = Mirror(real)
+            for run, rules in batch:
+                found.append(await mirror.replay(run, rules))
                 if told is not None:
                     told(found[-1])
         finally:

@@ -28,7 +28,6 @@ COMMANDS = {
     "mutants": "mutants",
     "matrix": "mutants",
     "prove": "prove",
-    "world": "world",
     "broker": "broker.serve",
     "replay": "broker.serve",
     "dump-log": "broker.dump_log",

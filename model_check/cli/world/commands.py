@@ -10,6 +10,7 @@ import click
 from model_check.cli.common import model_options
 from model_check.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
 from model_check.cli.terminal.help import ModelCommand
+from model_check.cli.world.mirror import mirror
 
 if TYPE_CHECKING:
     from conformance.kafka.jars import Jars
@@ -131,3 +132,6 @@ def _load(source: str, kafka: str, real: int | None, control: bool, parameters: 
         return played_by(load_run(source, kafka, parameters), real)
     except (NoRunError, ParameterError) as error:
         raise click.UsageError(str(error)) from error
+
+
+world.add_command(mirror)

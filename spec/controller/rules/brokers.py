@@ -12,7 +12,6 @@ from spec.messages.broker_registration import BrokerRegistrationRequest
 from spec.metadata import BrokerRegistration, MetadataImage
 from spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Error, Offset
 
-
 NEVER_MS = -(1 << 62)
 """The time of a contact that has not been."""
 
