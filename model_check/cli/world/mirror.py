@@ -214,7 +214,7 @@ def _cover(asked: Asked, rules: "ControllerProtocol") -> int:
 
 
 def _mutants(asked: Asked, rules: "ControllerProtocol") -> int:
-    """A wrong specification is caught: Kafka departs from what each mutant expects, and from each rule that `next` repairs."""
+    """A wrong specification is caught: Kafka departs from each mutant, and from each rule that `next` repairs."""
     from conformance.mirror.session import STATES, choose, telling_apart
     from spec.mutation import Mutant, changed_rules
     from spec.releases.kraft import KRAFT_NEXT
