@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,6 +36,7 @@ class Asked(NamedTuple):
 @click.option("--mutants", is_flag=True, help="For each mutant of the controller, replay a run that tells it apart.")
 @click.option("--runs", "most", type=click.IntRange(1), metavar="N", help="With --cover: at most N runs.")
 @click.option("--states", type=click.IntRange(1), metavar="N", help="States explored of each graph.  [default: 300]")
+@click.option("--traces", type=click.IntRange(1), metavar="N", help="With seed:S: the walks of N seeds from S on.")
 @click.option("--rules", metavar="RELEASE", help="Expect what this release's rules say, not those of --kafka.")
 @click.option("--mutant", metavar="NAME", help="Weaken one rule of the specification, to see that Kafka departs.")
 @click.option("--min-isr", type=click.IntRange(1), metavar="N", help="min.insync.replicas of a run of model controller.")
@@ -49,6 +50,7 @@ def mirror(
     mutants: bool,
     most: int | None,
     states: int | None,
+    traces: int | None,
     rules: str | None,
     mutant: str | None,
     min_isr: int | None,
@@ -80,10 +82,18 @@ def mirror(
         return _list_runs()
     from conformance.mirror.session import Task
 
-    (found,) = _replay(kafka, [Task(_run_named(run, kafka, min_isr), expected)], None)
-    _keep([found], keep)
+    names = _seeds(run, traces) if traces is not None else [run]
+    found = _replay(kafka, [Task(_run_named(name, kafka, min_isr), expected) for name in names], None)
+    _keep(found, keep)
     _tell(found, as_json=as_json, plain=plain)
-    return ALL_HOLD if found.follows else VIOLATED
+    return ALL_HOLD if all(replayed.follows for replayed in found) else VIOLATED
+
+
+def _seeds(run: str, traces: int) -> list[str]:
+    first = run.removeprefix("seed:")
+    if first == run or not first.isdecimal():
+        raise click.UsageError(f"--traces goes with seed:N, and not with {run}")
+    return [f"seed:{int(first) + number}" for number in range(traces)]
 
 
 def _list_runs() -> int:
@@ -163,13 +173,15 @@ def _run_named(text: str, kafka: str, min_isr: int | None) -> "Run":
     raise unknown(f"there is no run and no file {text!r}", text, NAMED, "kspec world mirror")
 
 
-def _tell(found: "Replayed", *, as_json: bool, plain: bool) -> None:
+def _tell(found: "Sequence[Replayed]", *, as_json: bool, plain: bool) -> None:
     from conformance.mirror.session import departure_as_text, replayed_as_json, replayed_as_text, verdict_of
 
     if as_json:
-        click.echo(json.dumps(replayed_as_json(found)))
-    else:
-        lines = [*departure_as_text(found), verdict_of(found)] if plain else replayed_as_text(found)
+        told = [replayed_as_json(replayed) for replayed in found]
+        click.echo(json.dumps(told[0] if len(told) == 1 else {"runs": told}))
+        return
+    for replayed in found:
+        lines = [*departure_as_text(replayed), verdict_of(replayed)] if plain else replayed_as_text(replayed)
         click.echo("\n".join(lines))
 
 

@@ -11,9 +11,12 @@ from conformance.mirror.named import NAMED
 from conformance.mirror.runs import rules_of, run_as_json
 from model_check.core.exploration import TraceStep
 from model_check.traces.itf import as_itf
+from spec.values import BrokerId
 
 RULES = rules_of("4.4.0")
 SMALL = {"brokers": 3, "replicas": 3, "reassignments": 1, "fencings": 2}
+
+ONE, TWO, THREE = BrokerId(1), BrokerId(2), BrokerId(3)
 
 ELECTED = [
     Taking("CreatePartition", {"replicas": (1, 2, 3)}),
@@ -25,9 +28,9 @@ ELECTED = [
 def test_each_step_becomes_a_move_with_the_partition_after_it() -> None:
     run = run_of_model("elected", ELECTED, RULES, SMALL)
     assert [step.move for step in run.steps if step.of] == [
-        CreatePartition((1, 2, 3)),
-        Heartbeat(1, want_fence=True),
-        Propose((2,)),
+        CreatePartition((ONE, TWO, THREE)),
+        Heartbeat(ONE, want_fence=True),
+        Propose((TWO,)),
     ]
     leaders = [step.after.leader for step in run.steps if step.after is not None]
     assert leaders == [1, 3, 3]

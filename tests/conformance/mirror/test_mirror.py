@@ -79,6 +79,7 @@ def test_without_a_run_the_names_are_listed(kspec: Command) -> None:
     [
         (["elections", "--cover"], "give one of RUN, --cover and --mutants"),
         (["elections", "--runs", "3"], "--runs goes with --cover"),
+        (["elections", "--traces", "3"], "--traces goes with seed:N, and not with elections"),
         (["elections", "--states", "3"], "--states goes with --cover and --mutants"),
         (["elections", "--kafka", "2.8.0"], "--kafka 2.8.0: expected a release from 3.9.0 on"),
         (["elections", "--mutant", "typo"], "there is no mutant 'typo'"),
