@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from conformance.mirror.moves import (
+    CancelReassignment,
     CreatePartition,
     Elect,
     Fault,
@@ -28,6 +29,16 @@ def eligible_without_assignment() -> Run:
     """2 is removed from the partition, stays eligible, comes back empty, and leads."""
     moves = (CREATE, Reassign((ONE, THREE)), _fence(THREE), Reassign((ONE, TWO)), _fence(ONE))
     return run_of("eligible-without-assignment", *moves, min_isr=3)
+
+
+def eligible_after_two_reassignments() -> Run:
+    """With three replicas and min ISR 2: 1 is replaced by 4 and comes back, eligible all the time, and leads.
+
+    It is the shortest run that `kspec check controller --release 4.3 --invariant LeaderHoldsLog` finds.
+    """
+    moves = (CREATE, Reassign((TWO, THREE, FOUR)), Propose((TWO,)), _fence(THREE), Propose((FOUR,)))
+    back = (Reassign((ONE, TWO, THREE)), _fence(FOUR))
+    return run_of("eligible-after-two-reassignments", *moves, *back)
 
 
 def second_copy() -> Run:
@@ -66,8 +77,8 @@ def late_registration() -> Run:
 
 def reassignment_taken_back() -> Run:
     """4 is being added; then the partition is moved back to the replicas that it had, and all are in sync."""
-    back = Reassign((ONE, TWO, THREE))
-    return run_of("reassignment-taken-back", CREATE, Reassign((ONE, TWO, FOUR)), back, Propose((TWO,)), Propose((TWO,)))
+    back, joins = Reassign((ONE, TWO, THREE)), Propose((FOUR,))
+    return run_of("reassignment-taken-back", CREATE, Reassign((ONE, TWO, FOUR)), back, joins, back, CancelReassignment())
 
 
 def elections() -> Run:
@@ -89,6 +100,7 @@ NAMED: dict[str, Callable[[], Run]] = {
     run().name: run
     for run in (
         eligible_without_assignment,
+        eligible_after_two_reassignments,
         second_copy,
         second_copy_after_a_change,
         fetch_before_registration,
