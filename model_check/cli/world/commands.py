@@ -13,7 +13,7 @@ from model_check.cli.terminal.help import ModelCommand
 
 if TYPE_CHECKING:
     from conformance.kafka.jars import Jars
-    from conformance.world.runs import Run
+    from conformance.world.runs.run import Run
 
 T = TypeVar("T")
 Command = Callable[..., Any]
@@ -34,7 +34,7 @@ def _kafka(command: Command) -> Command:
 
 def _jars(kafka: str) -> "Jars":
     from conformance.kafka.jars import KafkaMissingError, find_jars, java
-    from conformance.world.runs import NoRunError, release_of
+    from conformance.world.runs.run import NoRunError, release_of
 
     try:
         release_of(kafka)
@@ -49,7 +49,7 @@ def _jars(kafka: str) -> "Jars":
 def _run(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end; a broker that dies or does not answer is status 3."""
     from conformance.world.session import ended_by_signals
-    from conformance.world.world import BrokerGoneError
+    from conformance.world.stage.world import BrokerGoneError
 
     try:
         with ended_by_signals():
@@ -119,8 +119,8 @@ def _show_steps(run: "Run", told: list[str]) -> None:
 
 
 def _load(source: str, kafka: str, real: int | None, control: bool, parameters: dict[str, Any]) -> "Run":
-    from conformance.world.findings import FINDINGS, control_of, finding_run
-    from conformance.world.runs import NoRunError, load_run, played_by
+    from conformance.world.runs.findings import FINDINGS, control_of, finding_run
+    from conformance.world.runs.run import NoRunError, load_run, played_by
     from model_check.core.parameters import ParameterError
 
     try:

@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from conformance.kafka.network import Arrived, Connection
-from conformance.world.cast import FETCH_VERSION, PRODUCE_VERSION, Cast, SeenAnswer, SeenFetch
-from conformance.world.decisions import UnplayedError, records_of_decision
-from conformance.world.players import Players, Scene, proposed
-from conformance.world.runs import Run
-from conformance.world.verdict import Departure, Verdict
-from conformance.world.watching import Answer, difference, expected_replica, in_words, on_disk, settled_replica
-from conformance.world.world import ENDLESS_LAG_MS, POLL_SECONDS, World
+from conformance.world.play.cast import FETCH_VERSION, PRODUCE_VERSION, Cast, SeenAnswer, SeenFetch
+from conformance.world.play.decisions import UnplayedError, records_of_decision
+from conformance.world.play.players import Players, Scene, proposed
+from conformance.world.play.verdict import Departure, Verdict
+from conformance.world.play.watching import Answer, difference, expected_replica, in_words, on_disk, settled_replica
+from conformance.world.runs.run import Run
+from conformance.world.stage.world import ENDLESS_LAG_MS, POLL_SECONDS, World
 from impl.wire.values import Message
 from model_check.models.kafka.values import NO_EXCHANGE, NO_TOPIC, NOTHING_LATE, Under
 from spec.messages.fetch import FetchPosition, FetchRequest

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from conformance.world.goals import Events, is_played
-from conformance.world.runs import Run, model_for, walk
+from conformance.world.choice.goals import Events, is_played
+from conformance.world.runs.run import Run, model_for, walk
 from model_check.core.exploration import TraceStep
 from model_check.core.model import Model
 from model_check.graphs.edges import state_graph

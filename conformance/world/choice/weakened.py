@@ -8,12 +8,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from conformance.world.cover import BOUNDS, REAL
-from conformance.world.goals import is_played
-from conformance.world.players import Players, Scene, proposed
-from conformance.world.runs import Run, model_for
-from conformance.world.stepping import Interned, Packed, Quick
-from conformance.world.watching import expected_replica
+from conformance.world.choice.cover import BOUNDS, REAL
+from conformance.world.choice.goals import is_played
+from conformance.world.choice.stepping import Interned, Packed, Quick
+from conformance.world.play.players import Players, Scene, proposed
+from conformance.world.play.watching import expected_replica
+from conformance.world.runs.run import Run, model_for
 from model_check.core.exploration import TraceStep
 from model_check.core.model import Model
 from spec.releases.broker_mutants import BROKER_MUTANTS
