@@ -19,7 +19,7 @@ from model_check.core.model import Model
 from spec.releases.broker_mutants import BROKER_MUTANTS
 
 MUTANTS = tuple(mutant.name for mutant in BROKER_MUTANTS)
-MOST_PAIRS = 20_000
+MOST_PAIRS = 3_000
 """Pairs of states, one of each model, that are looked at within one of the bounds."""
 
 
