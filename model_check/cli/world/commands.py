@@ -164,27 +164,31 @@ def cover(kafka: str, runs: int | None, keep: str | None, as_json: bool) -> int:
     outcomes = _run(play_all(jars, [one.run for one in chosen], None if as_json else _tell_departure))
     seconds = time.monotonic() - began
     departing = _kept(outcomes, keep)
-    found = {
-        "kafka": kafka,
-        "covering_runs": everything,
-        "goals": goals,
-        "runs": len(outcomes),
-        "follow": sum(one.verdict is not None and one.verdict.departure is None for one in outcomes),
-        "depart": len(departing),
-        "unplayed": [{"run": one.run.name, "reason": one.unplayed} for one in outcomes if one.verdict is None],
-        "departures": [one.verdict.as_json() for one in departing if one.verdict is not None],
-        "steps": sum(one.verdict.steps for one in outcomes if one.verdict is not None),
-        "played_again": sum(one.tries - 1 for one in outcomes),
-        "seconds": round(seconds, 1),
-        "seconds_to_choose": round(chosen_in, 1),
-    }
+    follow = sum(one.verdict is not None and one.verdict.departure is None for one in outcomes)
+    unplayed = [{"run": one.run.name, "reason": one.unplayed} for one in outcomes if one.verdict is None]
+    steps = sum(one.verdict.steps for one in outcomes if one.verdict is not None)
     if as_json:
+        found = {
+            "kafka": kafka,
+            "covering_runs": everything,
+            "goals": goals,
+            "runs": len(outcomes),
+            "follow": follow,
+            "depart": len(departing),
+            "unplayed": unplayed,
+            "departures": [one.verdict.as_json() for one in departing if one.verdict is not None],
+            "steps": steps,
+            "played_again": sum(one.tries - 1 for one in outcomes),
+            "seconds": round(seconds, 1),
+            "seconds_to_choose": round(chosen_in, 1),
+        }
         click.echo(json.dumps(found))
     else:
+        again = sum(one.tries - 1 for one in outcomes)
         click.echo(
-            f"Kafka {kafka}: {found['runs']} runs ({everything} cover {goals} goals), {found['follow']} followed to the end,"
-            f" {found['depart']} departures, {len(outcomes) - found['follow'] - found['depart']} not played;"
-            f" {found['steps']} steps in {seconds:.0f} s, {len(outcomes) / max(seconds, 0.1):.1f} runs/s"
+            f"Kafka {kafka}: {len(outcomes)} runs ({everything} cover {goals} goals), {follow} followed to the end,"
+            f" {len(departing)} departures, {len(unplayed)} not played; {again} played again because of the clock;"
+            f" {steps} steps in {seconds:.0f} s, {len(outcomes) / max(seconds, 0.1):.1f} runs/s"
         )
     return VIOLATED if departing else ALL_HOLD
 
