@@ -445,7 +445,9 @@ class _Play:
         if not stray.empty():
             seen = self.cast.seen_proposal(stray.get_nowait().message)
             raise DepartedError("the leader's proposal", "none", in_words(seen))
-        self.verdict.told.append(f"{name}: {'nothing to see' if expected is None else _replica_in_words(expected)}")
+        heard = [f"m{value} {_outcome(self._answers(value), len(sent))}" for value, sent in self.produced.items()]
+        shown = "nothing to see" if expected is None else _replica_in_words(expected)
+        self.verdict.told.append(f"{name}: {', '.join([shown, *heard])}")
 
     async def _compare_clients(self, after: Scene) -> None:
         """What producers have heard: acknowledged, refused, or nothing yet."""
