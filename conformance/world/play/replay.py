@@ -342,7 +342,7 @@ class _Play:
         kept = [one for one in before.role(self.real).isr.isr if one != self.real and one not in slow]
         repeated = [self.cast.fetch_on_wire(self._fetch_in_time(before, one)) for one in kept]
         deadline = time.monotonic() + PROPOSAL_LAGS * self.world.lag_ms / 1000
-        while self.world.proposals.empty() and time.monotonic() < deadline:
+        while not self._has_proposal() and time.monotonic() < deadline:
             for request in repeated:
                 await self.world.ask("Fetch", FETCH_VERSION, request)
             await asyncio.sleep(0.02)
@@ -403,11 +403,22 @@ class _Play:
     async def _next_proposal(self) -> Arrived | None:
         deadline = time.monotonic() + ARRIVAL_SECONDS
         while time.monotonic() < deadline:
-            if not self.world.proposals.empty():
+            if self._has_proposal():
                 return self.world.proposals.get_nowait()
             self.world.check()
             await asyncio.sleep(POLL_SECONDS)
         return None
+
+    def _has_proposal(self) -> bool:
+        """Whether a proposal for this partition has arrived. One for another is of an earlier run, and is refused."""
+        queue = self.world.proposals
+        while not queue.empty():
+            arrived = queue.get_nowait()
+            if self.cast.seen_proposal(arrived.message) is not None:
+                queue.put_nowait(arrived)
+                return True
+            arrived.answer(_refusal(arrived.message))
+        return False
 
     async def _answer_proposal(self, answer: Message) -> None:
         """Answer the real leader's proposal, and wait until it has noted that, if it does."""
@@ -441,9 +452,8 @@ class _Play:
         if expected is not None:
             self._same("the replica", expected, await settled_replica(self.cast, expected))
         await self._compare_clients(after)
-        stray = self.world.proposals
-        if not stray.empty():
-            seen = self.cast.seen_proposal(stray.get_nowait().message)
+        if self._has_proposal():
+            seen = self.cast.seen_proposal(self.world.proposals.get_nowait().message)
             raise DepartedError("the leader's proposal", "none", in_words(seen))
         heard = [f"m{value} {_outcome(self._answers(value), len(sent))}" for value, sent in self.produced.items()]
         shown = "nothing to see" if expected is None else _replica_in_words(expected)
@@ -516,14 +526,16 @@ class _Play:
         while not self.world.proposals.empty():
             proposals.append(self.world.proposals.get_nowait())
         for arrived in proposals:
-            topics = [
-                Message(topic_id=one.topic_id, partitions=[Message(partition_index=0, error_code=_GONE)])
-                for one in arrived.message.topics
-            ]
-            arrived.answer(Message(error_code=0, topics=topics))
+            arrived.answer(_refusal(arrived.message))
 
 
 _GONE = Error.UNKNOWN_TOPIC_OR_PARTITION.value
+
+
+def _refusal(asked: Message) -> Message:
+    """The answer to a proposal for a partition that is there no more."""
+    gone = [Message(partition_index=0, error_code=_GONE)]
+    return Message(error_code=0, topics=[Message(topic_id=one.topic_id, partitions=gone) for one in asked.topics])
 
 
 def _outcome(answers: list[Answer], sent: int) -> str:
