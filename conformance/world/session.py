@@ -12,11 +12,11 @@ from types import FrameType
 from typing import NamedTuple
 
 from conformance.kafka.jars import Jars
-from conformance.world.decisions import UnplayedError
-from conformance.world.replay import replay, unplayed
-from conformance.world.runs import Run
-from conformance.world.verdict import Verdict
-from conformance.world.world import ENDLESS_LAG_MS, BrokerGoneError, World
+from conformance.world.play.decisions import UnplayedError
+from conformance.world.play.replay import replay, unplayed
+from conformance.world.play.verdict import Verdict
+from conformance.world.runs.run import Run
+from conformance.world.stage.world import ENDLESS_LAG_MS, BrokerGoneError, World
 
 LAG_MS = 1000
 """`replica.lag.time.max.ms` where a follower is to be too slow: a second."""

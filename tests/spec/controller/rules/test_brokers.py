@@ -12,12 +12,11 @@ from spec.controller.rules.brokers import (
     check_registration,
     current_control_state,
     have_replayed,
+    heartbeats_are_contact,
     is_fenced_state,
     is_shutting_down,
-    heartbeats_are_contact,
     is_valid_session,
     is_valid_session_fenced_or_not,
-    registration_is_contact,
     marks_shutdown_never,
     marks_shutdown_once,
     new_incarnation_is_clean_if_it_says_so,
@@ -27,6 +26,7 @@ from spec.controller.rules.brokers import (
     register_again_anew,
     register_again_as_is,
     register_again_with_new_epoch,
+    registration_is_contact,
 )
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
 from spec.messages.broker_registration import BrokerRegistrationRequest

@@ -16,7 +16,7 @@ from conformance.kafka.codec import Codec
 from conformance.kafka.jars import Jars
 from conformance.kafka.network import Arrived, Connection, Listener, api_versions
 from conformance.kafka.process import HOST, KafkaProcess, format_log_dir, free_port
-from conformance.world.metadata_log import CONTROLLER_EPOCH, CONTROLLER_NODE, MetadataLog
+from conformance.world.stage.metadata_log import CONTROLLER_EPOCH, CONTROLLER_NODE, MetadataLog
 from impl.wire.values import Message
 
 REAL_NODE = 1

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from conformance.world.goals import Events, is_played
-from conformance.world.runs import Run, model_for, walk
+from conformance.world.choice.goals import Events, is_played
+from conformance.world.runs.run import Run, model_for, walk
 from model_check.core.exploration import TraceStep
 from model_check.core.model import Model
 from model_check.graphs.edges import state_graph
@@ -152,3 +152,13 @@ def _run(graph: StateGraph, model: Model, name: str, steps: list[_Step]) -> Run:
     trace = [TraceStep(None, model.initial)]
     trace += [TraceStep(model.actions[step.action], graph.state(step.after.state)) for step in steps]
     return Run(name, model, tuple(trace), REAL)
+
+
+def some_of(runs: list[Covering], count: int) -> list[Covering]:
+    """This many of the runs, from all bounds in turn, in an order that is always the same."""
+    by_bounds: dict[str, list[Covering]] = {}
+    for one in runs:
+        by_bounds.setdefault(one.run.name.rpartition("-")[0], []).append(one)
+    turns = max(map(len, by_bounds.values()), default=0)
+    in_turn = [group[turn] for turn in range(turns) for group in by_bounds.values() if turn < len(group)]
+    return in_turn[:count]

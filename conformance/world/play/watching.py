@@ -8,7 +8,7 @@ import asyncio
 import time
 from typing import Any, NamedTuple
 
-from conformance.world.cast import (
+from conformance.world.play.cast import (
     DEBUGGING_CONSUMER,
     EPOCH_END_VERSION,
     FETCH_VERSION,
@@ -16,8 +16,8 @@ from conformance.world.cast import (
     Cast,
     records_in,
 )
-from conformance.world.players import Scene
-from conformance.world.world import POLL_SECONDS
+from conformance.world.play.players import Scene
+from conformance.world.stage.world import POLL_SECONDS
 from impl.wire.values import Message
 from spec.values import NO_EPOCH, Record
 

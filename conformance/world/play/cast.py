@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from conformance.kafka.codec import batches_in
-from conformance.world.world import REAL_NODE, World
+from conformance.world.stage.world import REAL_NODE, World
 from impl.records.record import new_batch
 from impl.wire.values import Message
 from model_check.models.kafka.party import batch_of

@@ -8,8 +8,8 @@ consecutive events is met.
 from collections.abc import Callable
 from functools import cache
 
-from conformance.world.players import Scene
-from conformance.world.replay import NOT_PLAYED
+from conformance.world.play.players import Scene
+from conformance.world.play.replay import NOT_PLAYED
 from model_check.core.model import Action, Model, State
 from model_check.models.kafka.values import NO_EXCHANGE
 from spec.values import NO_EPOCH, NO_LEADER, Error

@@ -1,6 +1,6 @@
 """The findings that a real broker shows: each a run that the checker has found, on to the loss, and a control beside it.
 
-The runs are kept in `findings.json`; nobody waits for a search. `python -m conformance.world.findings` writes them.
+The runs are kept in `findings.json`; nobody waits for a search. `python -m conformance.world.runs.findings` writes them.
 """
 
 import json
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from conformance.world.runs import (
+from conformance.world.runs.run import (
     Move,
     NoRunError,
     Run,

@@ -3,7 +3,7 @@
 The decision itself is the work of `spec`'s controller. Here it is only written down, as one batch.
 """
 
-from conformance.world.cast import Cast
+from conformance.world.play.cast import Cast
 from impl.wire.values import Message
 from model_check.models.kafka.values import NO_TOPIC, Cluster, Topic
 from spec.metadata import BrokerRegistration

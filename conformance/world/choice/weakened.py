@@ -1,0 +1,124 @@
+"""Is a wrong specification caught? Runs of the model with one rule weakened, which real Kafka must depart from.
+
+For each mutant of a broker's rules a shortest run is looked for, at whose end something that can be seen of the broker under
+test differs between the weakened model and the model itself. Kafka, which has the rule, departs from it at that step.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from conformance.world.choice.cover import NO_CLOCK, REAL
+from conformance.world.choice.goals import is_played
+from conformance.world.choice.stepping import Interned, Packed, Quick
+from conformance.world.play.players import Players, Scene, proposed
+from conformance.world.play.watching import expected_replica
+from conformance.world.runs.run import Run, model_for
+from model_check.core.exploration import TraceStep
+from model_check.core.model import Model
+from spec.releases.broker_mutants import BROKER_MUTANTS
+
+MUTANTS = tuple(mutant.name for mutant in BROKER_MUTANTS)
+MOST_PAIRS = 2_500
+"""Pairs of states, one of each model, that are looked at within one of the bounds."""
+
+
+SMALL_BOUNDS: tuple[dict[str, Any], ...] = (
+    {"elections": 1, "values": 2, "brokers": 2, **NO_CLOCK},
+    {"elections": 1, "fencings": 1, "brokers": 2, "min_isr": 1, **NO_CLOCK},
+    {"elections": 2, "values": 2, "brokers": 2, "min_isr": 1, **NO_CLOCK},
+    {"elections": 1, "late_fetches": 1, "brokers": 2, **NO_CLOCK},
+    {"elections": 1, "isr_shrinks": 1, "brokers": 2, "min_isr": 1},
+    {"elections": 0, "unclean_shutdowns": 1, "only_stops": 2, "brokers": 2, "min_isr": 1, **NO_CLOCK},
+    {"elections": 2, **NO_CLOCK},
+    {"elections": 1, "isr_shrinks": 1},
+)
+"""Where runs are looked for, the smallest first."""
+
+
+class Telling(NamedTuple):
+    """A mutant and a run that tells it from the rules of Kafka; none, if no bounds have one that can be seen."""
+
+    mutant: str
+    run: Run | None
+
+
+class _Side(NamedTuple):
+    quick: Quick
+    players: Players
+
+
+def telling_runs(
+    kafka: str, mutants: Iterable[str] = MUTANTS, bounds: Iterable[dict[str, Any]] = SMALL_BOUNDS
+) -> Iterator[Telling]:
+    """For each mutant a run that tells it, within the first of the bounds that have one."""
+    known = [(given, Interned()) for given in bounds]
+    sides = [_side(model_for(kafka, given), interned) for given, interned in known]
+    for mutant in mutants:
+        ways = (
+            _tell(own, _side(model_for(kafka, {**given, "mutant": mutant}), interned), mutant)
+            for own, (given, interned) in zip(sides, known, strict=True)
+        )
+        yield Telling(mutant, next((run for run in ways if run is not None), None))
+
+
+def _side(model: Model, interned: Interned) -> _Side:
+    return _Side(Quick(model, interned), Players(dict(model.parameters)))
+
+
+def _tell(own: _Side, weak: _Side, mutant: str) -> Run | None:
+    """The shortest run of the weakened model that shows the difference."""
+    model, weak_model = own.quick.model, weak.quick.model
+    played = [number for number, action in enumerate(model.actions) if is_played(action, REAL)]
+    start = (own.quick.initial, weak.quick.initial)
+    came: _Came = {start: None}
+    queue = deque([start])
+    while queue and len(came) < MOST_PAIRS:
+        pair = queue.popleft()
+        for number in played:
+            after, weak_after = own.quick.fire(number, pair[0]), weak.quick.fire(number, pair[1])
+            if after is None or weak_after is None:
+                continue
+            following = (after, weak_after)
+            fetches = model.actions[number].name in ("Fetch", "FetchUnanswered")
+            if (after != weak_after or fetches) and _seen(own, number, pair[0], after) != _seen(
+                weak, number, pair[1], weak_after
+            ):
+                came[following] = (pair, number)
+                return Run(f"mutant {mutant}", weak_model, _trace(weak.quick, came, following), REAL)
+            if following not in came:
+                came[following] = (pair, number)
+                queue.append(following)
+    return None
+
+
+_Pair = tuple[Packed, Packed]
+_Came = dict[_Pair, tuple[_Pair, int] | None]
+
+
+def _trace(quick: Quick, came: _Came, last: _Pair) -> tuple[TraceStep, ...]:
+    found: list[TraceStep] = []
+    pair = last
+    while (before := came[pair]) is not None:
+        found.insert(0, TraceStep(quick.model.actions[before[1]], quick.state(pair[1])))
+        pair = before[0]
+    return (TraceStep(None, quick.model.initial), *found)
+
+
+def _seen(side: _Side, number: int, packed_before: Packed, packed_after: Packed) -> tuple[Any, ...]:
+    """What a step shows of the broker under test."""
+    model, action = side.quick.model, side.quick.model.actions[number]
+    scene, was = Scene(model, side.quick.state(packed_after)), Scene(model, side.quick.state(packed_before))
+    exchange = scene.exchange(REAL)
+    request = proposed(exchange)
+    asked = None if request is None else (sorted(request.isr), request.leader_epoch, request.partition_epoch)
+    waits = frozenset(waiting.request for waiting in scene.memory(REAL).waiting)
+    answer = fetched = None
+    if action.args.get("leader") == REAL and action.name in ("Fetch", "FetchUnanswered"):
+        follower = action.args["follower"]
+        assert isinstance(follower, int)
+        sent = side.players.next_fetch(was, follower)
+        answer = None if sent is None else side.players.fetch_answer(was, REAL, sent[1])
+    if action.args.get("follower") == REAL:
+        fetched = side.players.next_fetch(was, REAL)
+    return expected_replica(scene, REAL), asked, waits, scene.clients.told, answer, fetched
