@@ -41,6 +41,11 @@ def eligible_after_two_reassignments() -> Run:
     return run_of("eligible-after-two-reassignments", *moves, *back)
 
 
+def eligible_stranger() -> Run:
+    """1 alone is assigned, and fenced; 2 is eligible without an assignment. No reassignment can bring 2 back."""
+    return run_of("eligible-stranger", CREATE, Reassign((ONE,)), _fence(ONE), Reassign((TWO,)), Reassign((THREE, FOUR)))
+
+
 def second_copy() -> Run:
     """A proposal is refused, because 3 is fenced. 3 is unfenced, and another copy of the same proposal is granted."""
     moves = (CREATE, Propose((THREE,)), _fence(THREE), Propose((THREE,)), Heartbeat(THREE), ProposeAgain())
@@ -101,6 +106,7 @@ NAMED: dict[str, Callable[[], Run]] = {
     for run in (
         eligible_without_assignment,
         eligible_after_two_reassignments,
+        eligible_stranger,
         second_copy,
         second_copy_after_a_change,
         fetch_before_registration,
