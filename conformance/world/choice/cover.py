@@ -33,6 +33,7 @@ BOUNDS: tuple[dict[str, Any], ...] = (
     {"elections": 0, "clean_shutdowns": 1, "only_stops": 2, "brokers": 2, "min_isr": 1, **NO_CLOCK},
     {"elections": 1, "acks": "1", "brokers": 2, **NO_CLOCK},
     {"elections": 1, "isr_shrinks": 1, "brokers": 2, "min_isr": 1},
+    {"elections": 0, "isr_shrinks": 1, "fencings": 1, "brokers": 2, "min_isr": 1},
 )
 """Where goals are looked for: without a clock wherever no shrink of an ISR is wanted."""
 

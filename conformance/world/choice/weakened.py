@@ -43,9 +43,45 @@ class Telling(NamedTuple):
     run: Run | None
 
 
-class _Side(NamedTuple):
-    quick: Quick
-    players: Players
+SHOWN = ("log", "role", "alterPartition", "memory", "process", "metadata", "clients")
+"""The slots of a broker, and those of clients, on which it depends what a state shows."""
+
+
+class _Side:
+    """One of the two models: its quick steps, its handlers, and what its states show."""
+
+    def __init__(self, model: Model, interned: Interned) -> None:
+        self.quick = Quick(model, interned)
+        self.model = model
+        self.players = Players(dict(model.parameters))
+        self._places = tuple(slot.position for slot in model.slots if slot.name in SHOWN and slot.key in (REAL, None))
+        self._shown: dict[Packed, tuple[Any, ...]] = {}
+
+    def shows(self, packed: Packed) -> tuple[Any, ...]:
+        """What a state shows of the broker under test."""
+        key = tuple(packed[place] for place in self._places)
+        if key not in self._shown:
+            scene = Scene(self.model, self.quick.state(packed))
+            request = proposed(scene.exchange(REAL))
+            asked = None if request is None else (sorted(request.isr), request.leader_epoch, request.partition_epoch)
+            waits = frozenset(waiting.request for waiting in scene.memory(REAL).waiting)
+            self._shown[key] = (expected_replica(scene, REAL), asked, waits, scene.clients.told)
+        return self._shown[key]
+
+    def says(self, number: int, before: Packed) -> object:
+        """What the broker under test asks or answers in a fetch; nothing in another step."""
+        action = self.model.actions[number]
+        if action.name not in ("Fetch", "FetchUnanswered"):
+            return None
+        was = Scene(self.model, self.quick.state(before))
+        if action.args["follower"] == REAL:
+            return self.players.next_fetch(was, REAL)
+        if action.args["leader"] != REAL:
+            return None
+        follower = action.args["follower"]
+        assert isinstance(follower, int)
+        sent = self.players.next_fetch(was, follower)
+        return None if sent is None else self.players.fetch_answer(was, REAL, sent[1])
 
 
 def telling_runs(
@@ -53,17 +89,13 @@ def telling_runs(
 ) -> Iterator[Telling]:
     """For each mutant a run that tells it, within the first of the bounds that have one."""
     known = [(given, Interned()) for given in bounds]
-    sides = [_side(model_for(kafka, given), interned) for given, interned in known]
+    sides = [_Side(model_for(kafka, given), interned) for given, interned in known]
     for mutant in mutants:
         ways = (
-            _tell(own, _side(model_for(kafka, {**given, "mutant": mutant}), interned), mutant)
+            _tell(own, _Side(model_for(kafka, {**given, "mutant": mutant}), interned), mutant)
             for own, (given, interned) in zip(sides, known, strict=True)
         )
         yield Telling(mutant, next((run for run in ways if run is not None), None))
-
-
-def _side(model: Model, interned: Interned) -> _Side:
-    return _Side(Quick(model, interned), Players(dict(model.parameters)))
 
 
 def _tell(own: _Side, weak: _Side, mutant: str) -> Run | None:
@@ -80,12 +112,10 @@ def _tell(own: _Side, weak: _Side, mutant: str) -> Run | None:
             if after is None or weak_after is None:
                 continue
             following = (after, weak_after)
-            fetches = model.actions[number].name in ("Fetch", "FetchUnanswered")
-            if (after != weak_after or fetches) and _seen(own, number, pair[0], after) != _seen(
-                weak, number, pair[1], weak_after
-            ):
-                came[following] = (pair, number)
-                return Run(f"mutant {mutant}", weak_model, _trace(weak.quick, came, following), REAL)
+            tells = own.shows(after) != weak.shows(weak_after) or own.says(number, pair[0]) != weak.says(number, pair[1])
+            if tells:
+                last = TraceStep(weak_model.actions[number], weak.quick.state(weak_after))
+                return Run(f"mutant {mutant}", weak_model, (*_trace(weak.quick, came, pair), last), REAL)
             if following not in came:
                 came[following] = (pair, number)
                 queue.append(following)
@@ -103,22 +133,3 @@ def _trace(quick: Quick, came: _Came, last: _Pair) -> tuple[TraceStep, ...]:
         found.insert(0, TraceStep(quick.model.actions[before[1]], quick.state(pair[1])))
         pair = before[0]
     return (TraceStep(None, quick.model.initial), *found)
-
-
-def _seen(side: _Side, number: int, packed_before: Packed, packed_after: Packed) -> tuple[Any, ...]:
-    """What a step shows of the broker under test."""
-    model, action = side.quick.model, side.quick.model.actions[number]
-    scene, was = Scene(model, side.quick.state(packed_after)), Scene(model, side.quick.state(packed_before))
-    exchange = scene.exchange(REAL)
-    request = proposed(exchange)
-    asked = None if request is None else (sorted(request.isr), request.leader_epoch, request.partition_epoch)
-    waits = frozenset(waiting.request for waiting in scene.memory(REAL).waiting)
-    answer = fetched = None
-    if action.args.get("leader") == REAL and action.name in ("Fetch", "FetchUnanswered"):
-        follower = action.args["follower"]
-        assert isinstance(follower, int)
-        sent = side.players.next_fetch(was, follower)
-        answer = None if sent is None else side.players.fetch_answer(was, REAL, sent[1])
-    if action.args.get("follower") == REAL:
-        fetched = side.players.next_fetch(was, REAL)
-    return expected_replica(scene, REAL), asked, waits, scene.clients.told, answer, fetched
