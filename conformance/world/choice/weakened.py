@@ -29,6 +29,7 @@ SMALL_BOUNDS: tuple[dict[str, Any], ...] = (
     {"elections": 2, "values": 2, "brokers": 2, "min_isr": 1, **NO_CLOCK},
     {"elections": 1, "late_fetches": 1, "brokers": 2, **NO_CLOCK},
     {"elections": 1, "isr_shrinks": 1, "brokers": 2, "min_isr": 1},
+    {"elections": 1, "retries": 1, "brokers": 2, **NO_CLOCK},
     {"elections": 0, "unclean_shutdowns": 1, "only_stops": 2, "brokers": 2, "min_isr": 1, **NO_CLOCK},
     {"elections": 2, **NO_CLOCK},
     {"elections": 1, "isr_shrinks": 1},
