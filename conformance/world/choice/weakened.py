@@ -44,8 +44,8 @@ class Telling(NamedTuple):
     run: Run | None
 
 
-SHOWN = ("log", "role", "alterPartition", "memory", "process", "metadata", "clients")
-"""The slots of a broker, and those of clients, on which it depends what a state shows."""
+SHOWN = ("log", "role", "alterPartition", "memory", "process", "metadata")
+"""The slots of a broker on which it depends what a state shows."""
 
 
 class _Side:
@@ -55,7 +55,7 @@ class _Side:
         self.quick = Quick(model, interned)
         self.model = model
         self.players = Players(dict(model.parameters))
-        self._places = tuple(slot.position for slot in model.slots if slot.name in SHOWN and slot.key in (REAL, None))
+        self._places = tuple(slot.position for slot in model.slots if slot.name in SHOWN and slot.key == REAL)
         self._shown: dict[Packed, tuple[Any, ...]] = {}
 
     def shows(self, packed: Packed) -> tuple[Any, ...]:
@@ -66,7 +66,7 @@ class _Side:
             request = proposed(scene.exchange(REAL))
             asked = None if request is None else (sorted(request.isr), request.leader_epoch, request.partition_epoch)
             waits = frozenset(waiting.request for waiting in scene.memory(REAL).waiting)
-            self._shown[key] = (expected_replica(scene, REAL), asked, waits, scene.clients.told)
+            self._shown[key] = (expected_replica(scene, REAL), asked, waits)
         return self._shown[key]
 
     def exchanged(self, number: int, before: Packed) -> tuple[object, object]:
