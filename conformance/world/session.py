@@ -73,10 +73,11 @@ class Session:
         if reason is not None:
             return Outcome(run, None, reason)
         lag_ms = LAG_MS if needs_lag(run) else ENDLESS_LAG_MS
-        world = await self.world(lag_ms)
+        await self.world(lag_ms)
         began = time.monotonic()
         for tries in range(1, CLOCK_TRIES + 1):
             self._played += 1
+            world = await self.world(lag_ms)
             try:
                 verdict = await replay(world, run, f"run-{self._played}")
             except UnplayedError as error:
@@ -84,6 +85,8 @@ class Session:
             except BrokerGoneError:
                 await self.close()
                 raise
+            if not world.process.running:
+                await self.close()
             if verdict.departure is None or lag_ms == ENDLESS_LAG_MS or tries == CLOCK_TRIES:
                 break
         return Outcome(run, verdict, "", time.monotonic() - began, tries)

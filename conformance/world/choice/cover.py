@@ -29,7 +29,7 @@ BOUNDS: tuple[dict[str, Any], ...] = (
     {"elections": 1, "late_fetches": 1, "brokers": 2, **NO_CLOCK},
     {"elections": 0, "reassignments": 1, **NO_CLOCK},
     {"elections": 1, "retries": 1, "brokers": 2, **NO_CLOCK},
-    {"elections": 0, "unclean_shutdowns": 1, "only_stops": 2, "brokers": 2, "min_isr": 1, **NO_CLOCK},
+    {"elections": 0, "unclean_shutdowns": 1, "brokers": 2, "min_isr": 1, **NO_CLOCK},
     {"elections": 0, "clean_shutdowns": 1, "only_stops": 2, "brokers": 2, "min_isr": 1, **NO_CLOCK},
     {"elections": 1, "acks": "1", "brokers": 2, **NO_CLOCK},
     {"elections": 1, "isr_shrinks": 1, "brokers": 2, "min_isr": 1},

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from conformance.kafka.codec import batches_in
+from conformance.kafka.network import Arrived
 from conformance.world.stage.world import REAL_NODE, World
 from impl.records.record import new_batch
 from impl.wire.values import Message
@@ -56,13 +57,17 @@ class SeenProposal(NamedTuple):
 
 
 class Cast:
-    """The parts of one run. `real`: the model's broker that is the broker under test."""
+    """The parts of one run. `real`: the model's broker that is the broker under test.
+
+    `registration`: its request to be registered, while it is unanswered.
+    """
 
     def __init__(self, world: World, real: int, name: str) -> None:
         self.world = world
         self.real = real
         self.topic = name
         self.topic_id = uuid.uuid4().bytes
+        self.registration: Arrived | None = None
         self._epochs: dict[tuple[int, int], int] = {}
         self._producer_id = int.from_bytes(self.topic_id[:4], "big")
 

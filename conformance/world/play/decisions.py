@@ -33,9 +33,13 @@ def _brokers(cast: Cast, before: Cluster, after: Cluster) -> Records:
     for entry in changed:
         node, was = cast.node(entry.broker), known[entry.broker]
         if entry.broker_epoch != was.broker_epoch:
-            if entry.broker == cast.real:
-                raise UnplayedError("a new registration of the broker under test")
-            found.append(world.new_incarnation(node, world.log.end + len(found), fenced=entry.fenced))
+            offset = world.log.end + len(found)
+            if entry.broker != cast.real:
+                found.append(world.new_incarnation(node, offset, fenced=entry.fenced))
+            elif cast.registration is not None:
+                found.append(world.real_incarnation(cast.registration, offset, fenced=entry.fenced))
+            else:
+                raise UnplayedError("a registration for which the broker under test has not asked")
             cast.knows_epoch(entry.broker, entry.broker_epoch)
             was = BrokerRegistration(entry.broker, entry.broker_epoch, entry.incarnation, entry.fenced)
         fenced = entry.fenced if entry.fenced != was.fenced else None

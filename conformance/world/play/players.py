@@ -111,6 +111,11 @@ class Players:
         self.control = control
         self.rules: dict[int, Rules] = rules_of(releases, parameters)
 
+    def answers(self, scene: Scene, one: int) -> bool:
+        """Whether a broker is up, and has opened its ports."""
+        process = scene.process(one)
+        return process.up and self.rules[one].protocol.opens_ports(process.life)
+
     def next_fetch(self, scene: Scene, follower: int) -> tuple[int, FetchRequest] | None:
         """The leader that a follower fetches from next, and its request; `None` if it sends none."""
         log, fetcher = scene.log(follower), scene.fetcher(follower)

@@ -13,10 +13,11 @@ from conformance.kafka.network import Arrived, Connection
 from conformance.world.play.cast import FETCH_VERSION, PRODUCE_VERSION, Cast, SeenAnswer, SeenFetch
 from conformance.world.play.decisions import UnplayedError, records_of_decision
 from conformance.world.play.players import Players, Scene, proposed
+from conformance.world.play.restart import come_back, let_read, lose_power, start_again
 from conformance.world.play.verdict import Departure, Verdict
 from conformance.world.play.watching import Answer, difference, expected_replica, in_words, on_disk, settled_replica
 from conformance.world.runs.run import Run
-from conformance.world.stage.world import ENDLESS_LAG_MS, POLL_SECONDS, World
+from conformance.world.stage.world import ENDLESS_LAG_MS, POLL_SECONDS, REAL_NODE, World
 from impl.wire.values import Message
 from model_check.models.kafka.values import NO_EXCHANGE, NO_TOPIC, NOTHING_LATE, Under
 from spec.messages.fetch import FetchPosition, FetchRequest
@@ -39,13 +40,10 @@ NOT_PLAYED = {
     "StopCleanly": "controlled shutdown of the broker under test",
     "StopUnheard": "a clean stop of the broker under test",
     "StopWithoutLeave": "a clean stop of the broker under test",
-    "UncleanShutdown": "power loss of the broker under test",
-    "Register": "a restart of the broker under test",
     "RegisterStarted": "a restart of the broker under test",
     "RegisterAgain": "a second registration of the broker under test",
     "Start": "a restart of the broker under test",
     "StartOnLateAnswer": "a restart of the broker under test",
-    "TakeFirstImage": "a restart of the broker under test",
 }
 """Actions of the broker under test that the world does not play yet, with what they are about."""
 
@@ -169,8 +167,13 @@ class _Play:
         if not records:
             return
         world.log.append(records)
+        if self.cast.registration is not None:
+            self.cast.registration.answer(Message(error_code=0, broker_epoch=world.epochs[REAL_NODE]))
+            self.cast.registration = None
         unread, was = len(after.reading(self.real)), len(before.reading(self.real))
-        if unread > was:
+        if not was:
+            self.cuts = [world.log.end]
+        elif unread > was:
             self.cuts.append(world.log.end)
         elif unread:
             self.cuts[-1] = world.log.end
@@ -185,6 +188,40 @@ class _Play:
         if broker == self.real:
             self.cuts = self.cuts[decisions:]
             await self._show(self.cuts[0])
+
+    # ---- stopping and starting
+
+    async def _do_UncleanShutdown(  # noqa: N802
+        self,
+        before: Scene,
+        after: Scene,
+        *,
+        broker: int,
+        kept: int,
+        checkpointedHighWatermark: int,  # noqa: N803
+    ) -> None:
+        if broker == self.real:
+            await lose_power(self.cast, kept, checkpointedHighWatermark)
+            self.produced = {value: sent for value, sent in self.produced.items() if all(map(_was_heard, sent))}
+            self.proposal = None
+
+    async def _do_Register(self, before: Scene, after: Scene, *, broker: int, successor: int) -> None:  # noqa: N802
+        if broker == self.real:
+            self.cast.registration = await start_again(self.cast)
+
+    async def _do_TakeFirstImage(self, before: Scene, after: Scene, *, broker: int, decisions: int) -> None:  # noqa: N802
+        if broker == self.real:
+            self.cuts = self.cuts[decisions:]
+            let_read(self.cast)
+            await self._show(self.cuts[0])
+
+    async def _serves(self, after: Scene) -> bool:
+        """Whether the broker answers requests in this state; if it does, its start is complete."""
+        if not self.players.answers(after, self.real):
+            return False
+        if not self.world.process.started:
+            await self.world.until(lambda: self.world.process.started, "complete its start", self.world.start_seconds)
+        return True
 
     # ---- clients
 
@@ -234,6 +271,10 @@ class _Play:
             arrived = await self._real_fetch(before, leader)
             arrived.close()
             await self._await_next_fetch(after, leader)
+
+    async def _do_AskLeader(self, before: Scene, after: Scene, *, follower: int, leader: int) -> None:  # noqa: N802
+        if follower == self.real:
+            raise UnplayedError("a follower's question where its leader's log ends")
 
     def _next_fetch(self, scene: Scene, follower: int) -> FetchRequest:
         found = self.players.next_fetch(scene, follower)
@@ -448,10 +489,12 @@ class _Play:
         raise DepartedError(f"{what}: {found[0]}", found[1], found[2])
 
     async def _compare(self, name: str, before: Scene, after: Scene) -> None:
-        expected = expected_replica(after, self.real)
+        expected = expected_replica(after, self.real) if await self._serves(after) else None
         if expected is not None:
             self._same("the replica", expected, await settled_replica(self.cast, expected))
         await self._compare_clients(after)
+        if self.world.unexpected:
+            raise DepartedError("a question of the follower", "none", self.world.unexpected[0].api)
         if self._has_proposal():
             seen = self.cast.seen_proposal(self.world.proposals.get_nowait().message)
             raise DepartedError("the leader's proposal", "none", in_words(seen))
@@ -502,6 +545,9 @@ class _Play:
         if self.late is not None:
             self.late.close()
         try:
+            if not world.process.started:
+                await come_back(self.cast)
+            world.holds_registrations = False
             world.log.show()
             await world.applied()
             world.log.append([("RemoveTopicRecord", Message(topic_id=self.cast.topic_id))])
@@ -516,6 +562,9 @@ class _Play:
             self._answer_what_waits()
 
     def _answer_what_waits(self) -> None:
+        for arrived in self.world.unexpected:
+            arrived.close()
+        self.world.unexpected.clear()
         for arrived in self.waiting.values():
             arrived.answer(_empty_answer(arrived.message))
         for queue in self.world.fetches.values():
@@ -530,6 +579,11 @@ class _Play:
 
 
 _GONE = Error.UNKNOWN_TOPIC_OR_PARTITION.value
+
+
+def _was_heard(sent: asyncio.Future[Message]) -> bool:
+    """Whether a producer has its answer: one that has none when the broker stops never hears."""
+    return sent.done() and sent.exception() is None
 
 
 def _refusal(asked: Message) -> Message:

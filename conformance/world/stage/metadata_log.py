@@ -87,7 +87,7 @@ class MetadataLog:
             except TimeoutError:
                 break
         if self.frozen:
-            return max(self.told, 0), b""
+            return self.told, b""
         self.told = self.shown
         return self.shown, b"".join(
             entry.data for entry in self._entries if entry.base >= offset and entry.end <= self.shown

@@ -100,12 +100,10 @@ def test_a_weakened_rule_shows_at_the_end_of_its_run() -> None:
 
 
 def test_a_walk_goes_as_far_as_it_is_played() -> None:
-    model = model_for("4.4.0", {"elections": 0, "unclean_shutdowns": 1, "brokers": 2, "min_isr": 1})
-    moves = [
-        ("CreatePartition", {"leader": 1}),
-        ("UncleanShutdown", {"broker": 1, "kept": 0, "checkpointedHighWatermark": 0}),
-    ]
+    model = model_for("4.4.0", {"elections": 0, "clean_shutdowns": 1, "brokers": 2, "min_isr": 1})
+    read = ("ReplayMetadata", {"broker": 1, "decisions": 1})
+    moves = [("CreatePartition", {"leader": 1}), read, ("StopUnheard", {"broker": 1})]
     run = Run("stops", model, trace_of_moves(model, moves), 1)
-    assert unplayed(run) == "power loss of the broker under test"
-    assert as_far_as_played(run).moves == moves[:1]
+    assert unplayed(run) == "a clean stop of the broker under test"
+    assert as_far_as_played(run).moves == moves[:2]
     assert as_far_as_played(run._replace(real=2)).moves == moves

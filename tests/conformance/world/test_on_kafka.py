@@ -75,6 +75,31 @@ def test_a_wrong_model_is_departed_from_at_its_step() -> None:
     assert (departed.departure.expected, departed.departure.observed) == ("1", "0")
 
 
+def test_a_broker_that_lost_its_log_comes_back() -> None:
+    jars_or_skip(NEWEST)
+    model = model_for(NEWEST, {"elections": 0, "unclean_shutdowns": 1, "brokers": 2, "min_isr": 1, "endless_lag": True})
+    moves = [
+        ("CreatePartition", {"leader": 1}),
+        ("ReplayMetadata", {"broker": 1, "decisions": 1}),
+        ("ReplayMetadata", {"broker": 2, "decisions": 1}),
+        ("Produce", {"leader": 1}),
+        ("Fetch", {"follower": 2, "leader": 1}),
+        ("Fetch", {"follower": 2, "leader": 1}),
+        ("UncleanShutdown", {"broker": 1, "kept": 0, "checkpointedHighWatermark": 0}),
+        ("FenceDown", {"broker": 1, "successor": 2}),
+        ("Register", {"broker": 1, "successor": 1}),
+        ("ReplayMetadata", {"broker": 2, "decisions": 1}),
+        ("TakeFirstImage", {"broker": 1, "decisions": 0}),
+        ("Unfence", {"broker": 1, "successor": 1}),
+        ("Fetch", {"follower": 1, "leader": 2}),
+    ]
+    (verdict,) = verdicts(NEWEST, [Run("restart", model, trace_of_moves(model, moves), 1)])
+    assert verdict.departure is None
+    assert verdict.told[6].startswith("UncleanShutdown: nothing to see")
+    assert "log nothing" in verdict.told[11]
+    assert "log m1/0" in verdict.told[12]
+
+
 def test_the_death_of_the_broker_is_told_and_leaves_nothing() -> None:
     jars = jars_or_skip(NEWEST)
 
