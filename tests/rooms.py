@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PACKAGES = ("spec", "model_check", "proofs", "impl", "tests", "benchmarks")
+PACKAGES = ("spec", "model_check", "proofs", "impl", "conformance", "tests", "benchmarks")
 
 READ = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.Attribute)
 """What is looked at in a source."""

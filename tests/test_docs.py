@@ -17,7 +17,7 @@ PAGES = [
 
 FILES = [
     path.relative_to(REPOSITORY).as_posix()
-    for folder in ("spec", "model_check", "proofs", "impl", "tests", "benchmarks")
+    for folder in ("spec", "model_check", "proofs", "impl", "conformance", "tests", "benchmarks")
     for path in (REPOSITORY / folder).rglob("*.py")
 ]
 

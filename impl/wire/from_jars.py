@@ -9,6 +9,7 @@ import json
 import re
 import sys
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,15 @@ FOLDERS = ("common/message/", "common/metadata/")
 KEPT = {"request", "response", "metadata"}
 
 
-def schemas_in(jar: Path) -> dict[str, dict[str, Any]]:
-    """The messages in a jar by their names, as the table has them."""
+def schemas_in(jar: Path, kinds: Collection[str] = KEPT) -> dict[str, dict[str, Any]]:
+    """The messages of these kinds in a jar by their names, as the table has them."""
     found = {}
     with zipfile.ZipFile(jar) as archive:
         for name in archive.namelist():
             if name.startswith(FOLDERS) and name.endswith(".json"):
                 text = archive.read(name).decode("utf-8")
                 entry = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
-                if entry["type"] in KEPT and entry["validVersions"] != "none":
+                if entry["type"] in kinds and entry["validVersions"] != "none":
                     found[entry["name"]] = _facts(entry)
     return found
 
@@ -36,7 +37,7 @@ def _facts(entry: dict[str, Any]) -> dict[str, Any]:
     shared = {struct["name"]: struct["fields"] for struct in entry.get("commonStructs", ())}
     return {
         "name": entry["name"],
-        "key": entry["apiKey"],
+        "key": entry.get("apiKey", -1),
         "versions": entry["validVersions"],
         "flexible": entry.get("flexibleVersions", "none"),
         "fields": [_field_facts(field, shared) for field in entry["fields"]],
@@ -52,6 +53,8 @@ def _field_facts(field: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any
         facts["fields"] = [_field_facts(inner, shared) for inner in field.get("fields") or shared[kind]]
     renamed = {"nullable": "nullableVersions", "tagged": "taggedVersions", "tag": "tag", "flexible": "flexibleVersions"}
     facts |= {ours: field[theirs] for ours, theirs in renamed.items() if theirs in field}
+    if "tag" in facts:
+        facts["tag"] = int(facts["tag"])
     if field.get("default", "") != "":
         facts["default"] = str(field["default"])
     return facts

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeAlias
 
-from impl.wire.schema import Field, schema
+from impl.wire.schema import Field, Schema, schema
 from impl.wire.values import DecodeError, Message
 
 Reader: TypeAlias = Callable[[memoryview, int], tuple[Any, int]]
@@ -32,7 +32,11 @@ INT16, INT32 = struct.Struct(">h"), struct.Struct(">i")
 @cache
 def reader_of(name: str, version: int) -> Reader:
     """The reader of a message of this version."""
-    facts = schema(name)
+    return reader_for(schema(name), version)
+
+
+def reader_for(facts: Schema, version: int) -> Reader:
+    """A reader made anew from the fields of a message, of any release of Kafka."""
     return _struct_reader(facts.fields, version, version in facts.flexible)
 
 

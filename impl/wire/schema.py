@@ -121,9 +121,13 @@ def names() -> tuple[str, ...]:
 @cache
 def schema(name: str) -> Schema:
     """The fields of a message, such as `FetchRequest`."""
-    entry = json.loads(_lines()[name])
+    return schema_of(json.loads(_lines()[name]))
+
+
+def schema_of(entry: dict[str, Any]) -> Schema:
+    """The fields of a message from its line of the table."""
     return Schema(
-        name,
+        entry["name"],
         entry["key"],
         versions_of(entry["versions"]),
         versions_of(entry["flexible"]),

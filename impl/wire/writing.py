@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from impl.wire.reading import FORMATS
-from impl.wire.schema import Field, schema
+from impl.wire.schema import Field, Schema, schema
 from impl.wire.values import Message
 
 
@@ -48,8 +48,12 @@ COPIED = 2048
 @cache
 def writer_of(name: str, version: int) -> Writer:
     """The writer of a message of this version."""
-    facts = schema(name)
-    return _struct_writer(name, facts.fields, version, version in facts.flexible)
+    return writer_for(schema(name), version)
+
+
+def writer_for(facts: Schema, version: int) -> Writer:
+    """A writer made anew from the fields of a message, of any release of Kafka."""
+    return _struct_writer(facts.name, facts.fields, version, version in facts.flexible)
 
 
 def write_message(name: str, version: int, message: Message) -> bytes:

@@ -39,6 +39,7 @@ COMMANDS = {
     "console-consumer": "broker.console",
     "producer-perf-test": "broker.console",
     "consumer-perf-test": "broker.console",
+    "world": "world.commands",
 }
 """The module of each command in this folder. It is imported when the command is used, so that a broker starts at once."""
 

@@ -45,13 +45,20 @@ def handle_broker_registration(
     **Kafka:** `ClusterControlManager.registerBroker`.
     """
     existing = broker_of(state.image.brokers, request.broker)
-    alive = existing is not None and has_valid_session(state, existing, now_ms, controller.settings.session_timeout_ms)
+    session = None if existing is None else session_of(state, request.broker)
+    timeout_ms = controller.settings.session_timeout_ms
+    alive = (
+        existing is not None
+        and session is not None
+        and controller.protocol.valid_session(session, existing.fenced, now_ms, timeout_ms)
+    )
     error = check_registration(existing, request, alive)
     if error != Error.NONE:
         return Step(state, (Reply(BrokerRegistrationResponse(error, request.incarnation)),))
     broker_epoch = BrokerEpoch(state.image.end_offset)
     updates: tuple[MetadataRecord, ...] = ()
-    if existing is not None and existing.incarnation == request.incarnation:
+    again = existing is not None and existing.incarnation == request.incarnation
+    if existing is not None and again:
         registration = controller.protocol.register_again(existing, request, broker_epoch)
     else:
         registration = new_registration(request, broker_epoch)
@@ -59,7 +66,8 @@ def handle_broker_registration(
         updates = records_of_departure(controller, state.image, request.broker, departure)
     answer = BrokerRegistrationResponse(Error.NONE, request.incarnation, registration.broker_epoch)
     records = (*updates, RegisterBrokerRecord(registration._replace(registered_at=UNKNOWN_OFFSET)))
-    return decide(state, records, answer, Session(request.broker, now_ms))
+    heard = controller.protocol.heard_at_registration(session, again, now_ms)
+    return decide(state, records, answer, Session(request.broker, heard))
 
 
 def handle_broker_heartbeat(

@@ -177,24 +177,28 @@ def handle_alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest,
     now_ms: int,
 ) -> ControllerStep:
-    """Move a partition to other replicas, or cancel a move. It cannot elect a replica that is only being added.
+    """Move a partition to other replicas, or cancel a move.
 
-    Errors: see `check_reassignment`.
+    Errors: see `check_reassignment`; `UNKNOWN_SERVER_ERROR` if it would elect a replica that is only being added. Up to 4.4
+    such a replica can be eligible.
 
-    **Kafka:** `ReplicationControlManager.alterPartitionReassignment`. **Leaves out:** that since 3.7 Kafka answers an error,
-    and does nothing, where it would elect a replica that is only being added (`LeaderAcceptor` asks for its directory).
+    **Kafka:** `ReplicationControlManager.alterPartitionReassignment`; `LeaderAcceptor` asks for the directory of a replica
+    that has none.
     """
     partition = partition_of(state.image, request.partition_id)
     error = check_reassignment(controller.settings.unclean_election, state.image.brokers, partition, request.replicas)
     if partition is None or error != Error.NONE:
         return Step(state, (Reply(ErrorResponse(error)),))
-    acceptable = acceptable_leaders(controller, state.image.brokers, NOBODY, NOBODY) & frozenset(partition.replicas)
+    acceptable = acceptable_leaders(controller, state.image.brokers, NOBODY, NOBODY)
     before = PartitionRecord(request.partition_id, partition)
     if request.replicas is None:
         election, target = election_allowed(controller.settings), reverted(partition)
     else:
         election, target = Election.ONLINE, reassigned(partition, request.replicas)
     change = change_partition(controller, before, target, acceptable, election)
+    added_before = target.adding & frozenset(partition.replicas)
+    if change is not None and change.leader in target.adding - added_before:
+        return Step(state, (Reply(ErrorResponse(Error.UNKNOWN_SERVER_ERROR)),))
     return decide(state, () if change is None else (change,), ErrorResponse(Error.NONE))
 
 

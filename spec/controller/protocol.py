@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spec.controller.rules.brokers import Departure
+from spec.controller.rules.brokers import Departure, Session
 from spec.controller.rules.partition_change import Elected, Election, Target
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
 from spec.messages.broker_registration import BrokerRegistrationRequest
@@ -81,6 +81,12 @@ class ControllerProtocol:
 
     register_again: Callable[[BrokerRegistration, BrokerRegistrationRequest, BrokerEpoch], BrokerRegistration]
     """What a second registration of the same incarnation does."""
+
+    valid_session: Callable[[Session, bool, int, int], bool]
+    """Whether a registered broker, by its session and whether it is fenced, keeps another incarnation from registering."""
+
+    heard_at_registration: Callable[[Session | None, bool, int], int]
+    """When a broker that registers was last heard from."""
 
     departure: Callable[[BrokerRegistration | None, BrokerRegistrationRequest, bool], Departure]
     """How a new incarnation changes the partitions that list the incarnation before."""

@@ -27,6 +27,8 @@ KRAFT_3_0 = ControllerProtocol(
     moved_away=isr_proposals.moved_away_as_fenced,
     ends_refused=isr_proposals.refusal_changes_nothing,
     register_again=brokers.register_again_anew,
+    valid_session=brokers.is_valid_session,
+    heard_at_registration=brokers.registration_is_contact,
     departure=brokers.new_incarnation_is_ignored,
     caught_up=brokers.caught_up_with_all,
     marks_shutdown=brokers.marks_shutdown_never,
@@ -73,10 +75,12 @@ KRAFT_4_0 = replace(
     elr_enabled=eligible_leaders_as_configured,
     last_known_leader=partition_change.last_known_leader_up_or_down,
     departure=brokers.new_incarnation_is_clean_if_it_says_so,
+    valid_session=brokers.is_valid_session_fenced_or_not,
+    heard_at_registration=brokers.heartbeats_are_contact,
 )
 """4.0: eligible leader replicas (KIP-966), which a new cluster does not have unless it is formatted with them. A new
 incarnation of a broker leaves the ISRs of the incarnation before (KAFKA-18106); it may say that this one stopped cleanly
-(KAFKA-18635)."""
+(KAFKA-18635). A session lasts whether its broker is fenced or not."""
 
 KRAFT_4_1 = replace(KRAFT_4_0, name="4.1", last_known_leader=partition_change.last_known_leader_if_up)
 """4.1: the last known leader must be up (KAFKA-19522). New clusters have eligible leader replicas."""
@@ -98,10 +102,15 @@ KRAFT_NEXT = replace(
     eligible_leaders=partition_change.with_assigned_eligible_leaders,
     last_known_leader=partition_change.last_known_leader_if_assigned,
     ends_refused=isr_proposals.refusal_ends_proposal,
+    complete_reassignment=partition_change.complete_when_added_that_stay_are_in_sync,
+    valid_session=brokers.is_valid_session,
+    heard_at_registration=brokers.registration_is_contact,
 )
 """The newest release with its known defects repaired.
 
-Only assigned replicas are eligible, or remembered as last known; a proposal is refused for good.
+Only assigned replicas are eligible, or remembered as last known; a proposal is refused for good; a reassignment that takes
+back an added replica comes to an end. A session is over when its broker is fenced, as up to 3.9: a broker that starts again
+while it was fenced need not wait.
 """
 
 KRAFT_RELEASES: tuple[ControllerProtocol, ...] = tuple(

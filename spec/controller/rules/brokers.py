@@ -12,6 +12,9 @@ from spec.messages.broker_registration import BrokerRegistrationRequest
 from spec.metadata import BrokerRegistration, MetadataImage
 from spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Error, Offset
 
+NEVER_MS = -(1 << 62)
+"""The time of a contact that has not been."""
+
 
 class Session(NamedTuple):
     """The active controller's state of a broker's heartbeats.
@@ -39,9 +42,37 @@ class ControlState(Enum):
 def is_valid_session(session: Session, fenced: bool, now_ms: int, timeout_ms: int) -> bool:
     """Whether a broker counts as alive: not fenced, and heard from within the session timeout (milliseconds).
 
-    **Kafka:** `BrokerHeartbeatManager.hasValidSession`; `broker.session.timeout.ms`.
+    **Kafka:** `BrokerHeartbeatManager.hasValidSession` up to 3.9; `broker.session.timeout.ms`.
     """
     return not fenced and session.last_contact_ms + timeout_ms >= now_ms
+
+
+def is_valid_session_fenced_or_not(session: Session, fenced: bool, now_ms: int, timeout_ms: int) -> bool:
+    """Whether a broker counts as alive: heard from in its broker epoch within the session timeout, fenced or not.
+
+    So a broker that sends heartbeats while it is fenced, as at its start, keeps its next incarnation waiting.
+
+    **Kafka:** `BrokerHeartbeatTracker.hasValidSession`, since 4.0; executed on 4.4.0.
+    """
+    return session.last_contact_ms + timeout_ms >= now_ms
+
+
+def registration_is_contact(session: Session | None, again: bool, now_ms: int) -> int:
+    """When a broker that registers counts as heard from: now.
+
+    Parameters: its session before, if it had one; whether it is the same incarnation; the time (milliseconds).
+
+    **Kafka:** `BrokerHeartbeatManager.register` up to 3.9.
+    """
+    return now_ms
+
+
+def heartbeats_are_contact(session: Session | None, again: bool, now_ms: int) -> int:
+    """When a broker that registers counts as heard from: at its last heartbeat in this incarnation, if there was one.
+
+    **Kafka:** `ClusterControlManager.trackBrokerHeartbeat`, `BrokerHeartbeatManager.register`, since 4.0.
+    """
+    return session.last_contact_ms if again and session is not None else NEVER_MS
 
 
 def is_shutting_down(session: Session) -> bool:

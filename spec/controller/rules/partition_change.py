@@ -97,11 +97,28 @@ def complete_when_all_are_in_sync(target: Target) -> Target:
 def complete_when_added_are_in_sync_unless_fewer_stay(target: Target) -> Target:
     """A reassignment is over as soon as all *added* replicas are in sync; if it adds fewer than it removes, all that stay.
 
-    **Kafka:** `PartitionReassignmentReplicas.maybeCompleteReassignment` since 4.3 (KAFKA-19975); read from kafka-metadata
-    4.3.0 and 4.4.0.
+    A replica that was being added and is to be removed again counts as added, but cannot be in sync among those that stay:
+    such a reassignment is never over.
+
+    **Kafka:** `PartitionReassignmentReplicas.maybeCompleteReassignment` since 4.3 (KAFKA-19975); executed on 4.4.0.
     """
+    if is_reassigning(target.adding, target.removing) and not target.adding <= without_removed(target).isr:
+        return target
     fewer = len(target.adding) < len(target.removing)
     return complete_when_all_are_in_sync(target) if fewer else complete_when_added_are_in_sync(target)
+
+
+def complete_when_added_that_stay_are_in_sync(target: Target) -> Target:
+    """As `complete_when_added_are_in_sync_unless_fewer_stay`, but an added replica that is to be removed again is not waited
+    for.
+
+    **Kafka:** no release.
+    """
+    taken_back = target.adding & target.removing
+    if taken_back == NOBODY:
+        return complete_when_added_are_in_sync_unless_fewer_stay(target)
+    after = complete_when_added_are_in_sync_unless_fewer_stay(target._replace(adding=target.adding - taken_back))
+    return target if is_reassigning(after.adding, after.removing) else after
 
 
 # ---- eligible leader replicas (KIP-966)

@@ -8,7 +8,17 @@ from spec.controller.brokers import handle_broker_heartbeat
 from spec.controller.protocol import ControllerProtocol
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
 from spec.metadata import NOBODY, BrokerRegistrationChangeRecord, PartitionChangeRecord, is_active, is_unfenced
-from spec.releases.kraft import KRAFT_3_2, KRAFT_3_3, KRAFT_3_5, KRAFT_3_6, KRAFT_3_7, KRAFT_3_9, KRAFT_4_0, KRAFT_NEXT
+from spec.releases.kraft import (
+    KRAFT_3_2,
+    KRAFT_3_3,
+    KRAFT_3_5,
+    KRAFT_3_6,
+    KRAFT_3_7,
+    KRAFT_3_9,
+    KRAFT_4_0,
+    KRAFT_NEXT,
+    NEWEST,
+)
 from spec.values import NO_LEADER, BrokerEpoch, BrokerId, Error, Offset
 from tests.spec.controller_driver import TIMEOUT_MS, Driver, answer_of, by_version, cluster, ids, named, records_of, state_of
 
@@ -44,6 +54,26 @@ def test_another_incarnation_must_wait_for_the_session_to_expire(rules: Controll
     driver.expire(1)
     assert answer_of(driver.register(1)).error == Error.NONE
     assert driver.incarnations[1] == 2
+
+
+@pytest.mark.parametrize(
+    ("rules", "error"),
+    [
+        (KRAFT_3_9, Error.NONE),
+        (KRAFT_4_0, Error.DUPLICATE_BROKER_REGISTRATION),
+        (NEWEST, Error.DUPLICATE_BROKER_REGISTRATION),
+        (KRAFT_NEXT, Error.NONE),
+    ],
+    ids=named,
+)
+def test_whether_another_incarnation_waits_for_heartbeats_of_a_fenced_one(rules: ControllerProtocol, error: Error) -> None:
+    """Executed on Kafka 3.9.2, 4.0.0 and 4.4.0. One that has sent no heartbeat yet keeps nobody waiting."""
+    driver = cluster(rules)
+    driver.heartbeat(1, fence=True)
+    assert answer_of(driver.register(1)).error == error
+    driver.now_ms += TIMEOUT_MS + 1
+    assert answer_of(driver.register(1)).error == Error.NONE
+    assert answer_of(driver.register(1)).error == Error.NONE
 
 
 @pytest.mark.parametrize(

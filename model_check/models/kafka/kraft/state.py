@@ -56,13 +56,16 @@ def topic_of(partition: PartitionRegistration) -> Topic:
 def controller_state(
     cluster: Cluster, first: BrokerId = NO_LEADER, silent: BrokerId = NO_LEADER, end_offset: Offset = END
 ) -> ControllerState:
-    """The controller's state, with `first` as the preferred replica, and one broker `silent` for too long."""
+    """The controller's state, with `first` as the preferred replica, and one broker `silent` for too long.
+
+    A fenced broker is silent, too: no broker registers while heartbeats of its incarnation before still count.
+    """
     partitions = () if cluster.topic == NO_TOPIC else (PartitionRecord(PARTITION, registration(cluster.topic, first)),)
     brokers = tuple(sorted(cluster.brokers))
     sessions = tuple(
         Session(
             entry.broker,
-            LONG_AGO if entry.broker == silent else NOW,
+            LONG_AGO if entry.fenced or entry.broker == silent else NOW,
             Offset(end_offset - 1),
             Offset(0) if entry.broker in cluster.leaving else UNKNOWN_OFFSET,
         )

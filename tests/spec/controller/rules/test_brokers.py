@@ -12,9 +12,11 @@ from spec.controller.rules.brokers import (
     check_registration,
     current_control_state,
     have_replayed,
+    heartbeats_are_contact,
     is_fenced_state,
     is_shutting_down,
     is_valid_session,
+    is_valid_session_fenced_or_not,
     marks_shutdown_never,
     marks_shutdown_once,
     new_incarnation_is_clean_if_it_says_so,
@@ -24,6 +26,7 @@ from spec.controller.rules.brokers import (
     register_again_anew,
     register_again_as_is,
     register_again_with_new_epoch,
+    registration_is_contact,
 )
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
 from spec.messages.broker_registration import BrokerRegistrationRequest
@@ -43,6 +46,19 @@ def registration(incarnation: int, previous: int = NO_BROKER_EPOCH) -> BrokerReg
 @pytest.mark.parametrize(("fenced", "now_ms", "valid"), [(False, 10_000, True), (False, 10_001, False), (True, 1000, False)])
 def test_sessions(fenced: bool, now_ms: int, valid: bool) -> None:
     assert is_valid_session(SESSION, fenced, now_ms, timeout_ms=9000) is valid
+
+
+@pytest.mark.parametrize(("fenced", "now_ms", "valid"), [(True, 10_000, True), (False, 10_000, True), (True, 10_001, False)])
+def test_since_4_0_a_session_lasts_fenced_or_not(fenced: bool, now_ms: int, valid: bool) -> None:
+    assert is_valid_session_fenced_or_not(SESSION, fenced, now_ms, timeout_ms=9000) is valid
+
+
+def test_since_4_0_a_registration_is_no_sign_of_life() -> None:
+    assert registration_is_contact(SESSION, False, 5000) == registration_is_contact(None, False, 5000) == 5000
+    assert heartbeats_are_contact(SESSION, True, 5000) == SESSION.last_contact_ms
+    never = heartbeats_are_contact(SESSION, False, 5000)
+    assert never == heartbeats_are_contact(None, False, 5000)
+    assert not is_valid_session_fenced_or_not(SESSION._replace(last_contact_ms=never), True, 0, timeout_ms=9000)
 
 
 @pytest.mark.parametrize(

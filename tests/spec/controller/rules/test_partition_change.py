@@ -14,6 +14,7 @@ from spec.controller.rules.partition_change import (
     Target,
     complete_when_added_are_in_sync,
     complete_when_added_are_in_sync_unless_fewer_stay,
+    complete_when_added_that_stay_are_in_sync,
     complete_when_all_are_in_sync,
     elect,
     elect_first_in_sync,
@@ -219,6 +220,21 @@ def test_since_4_3_a_reassignment_that_grows_waits_only_for_the_added() -> None:
     assert complete_when_all_are_in_sync(slow) == slow
     assert complete_when_added_are_in_sync_unless_fewer_stay(slow) == complete_when_added_are_in_sync(slow) != slow
     assert complete_when_added_are_in_sync_unless_fewer_stay(fewer) == fewer != complete_when_added_are_in_sync(fewer)
+
+
+def test_an_added_replica_that_is_taken_back() -> None:
+    """Executed on Kafka 4.0.0, 4.3.1 and 4.4.0: see docs/findings/reassignment-never-over.md."""
+    back = target(replicas=order(1, 2, 3, 4), isr=ids(1, 2, 3), adding=ids(4), removing=ids(4))
+    over = complete_when_all_are_in_sync(back)
+    assert over == target(replicas=order(1, 2, 3), isr=ids(1, 2, 3))
+    for isr in (ids(1, 2, 3), ids(1, 2, 3, 4)):
+        stuck = back._replace(isr=isr)
+        assert complete_when_added_are_in_sync_unless_fewer_stay(stuck) == stuck
+        assert complete_when_added_that_stay_are_in_sync(stuck) == over
+    slow = back._replace(isr=ids(1, 3))
+    assert complete_when_added_that_stay_are_in_sync(slow) == slow, "it removes more than it adds, so all must be in sync"
+    other = target(replicas=order(1, 2, 3, 4), isr=ids(1, 3), adding=ids(3), removing=ids(4))
+    assert complete_when_added_that_stay_are_in_sync(other) == complete_when_added_are_in_sync_unless_fewer_stay(other)
 
 
 def test_the_last_known_leader_comes_before_an_unclean_election_of_anybody() -> None:

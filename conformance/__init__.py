@@ -1,0 +1,1 @@
+"""What others are held against: Kafka's own processes, played against by the specification."""

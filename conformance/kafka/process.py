@@ -1,0 +1,152 @@
+"""A process of Apache Kafka: its folder, its settings, its start, its log, its end.
+
+Everything listens on loopback. The process ends with the one that has started it, however that one ends.
+"""
+
+import base64
+import ctypes
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from conformance.kafka.jars import Jars, java
+
+HOST = "127.0.0.1"
+CLUSTER_ID = "a3NwZWMtY29uZm9ybWFuY2"
+"""Of all clusters that are played: 16 bytes in URL-safe base64."""
+
+STARTED = "Kafka Server started"
+JVM_FLAGS = ("-Xmx512m", "-Xms128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+PR_SET_PDEATHSIG = 1
+STOP_SECONDS = 30
+
+
+def free_port() -> int:
+    """A port on loopback that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind((HOST, 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def uuid_text(uuid: bytes) -> str:
+    """A UUID of 16 bytes in Kafka's words. Kafka: `Uuid.toString`."""
+    return base64.urlsafe_b64encode(uuid).decode().rstrip("=")
+
+
+def uuid_bytes(text: str) -> bytes:
+    """A UUID from Kafka's words. Kafka: `Uuid.fromString`."""
+    return base64.urlsafe_b64decode(text + "==")
+
+
+def format_log_dir(folder: Path, node: int, directory_id: bytes) -> None:
+    """Make a log directory of a new node, as far as a broker needs it: `meta.properties`, version 1."""
+    folder.mkdir(parents=True, exist_ok=True)
+    properties = {"version": 1, "cluster.id": CLUSTER_ID, "node.id": node, "directory.id": uuid_text(directory_id)}
+    write_properties(folder / "meta.properties", properties)
+
+
+def write_properties(file: Path, properties: Mapping[str, object]) -> None:
+    """Write a properties file."""
+    file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), encoding="utf-8")
+
+
+def _end_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class KafkaProcess:
+    """One node of Kafka, broker or controller, in a folder of its own. `starts` counts its incarnations.
+
+    The output of each incarnation is kept in a file of its own beside the settings.
+    """
+
+    def __init__(self, jars: Jars, folder: Path, settings: Mapping[str, object], levels: Mapping[str, str] | None = None):
+        self.jars = jars
+        self.folder = folder
+        self.settings = dict(settings)
+        self.levels = dict(levels or {})
+        self.starts = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the process, once it has been started."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the process has been started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def log_file(self) -> Path:
+        """The output of the present incarnation."""
+        return self.folder / f"output-{self.starts}.txt"
+
+    def log_text(self) -> str:
+        """What the present incarnation has written so far."""
+        return self.log_file.read_text(encoding="utf-8", errors="replace") if self.log_file.exists() else ""
+
+    @property
+    def started(self) -> bool:
+        """Whether the node says that its start is complete."""
+        return STARTED in self.log_text()
+
+    def command(self) -> list[str]:
+        """The command of the process."""
+        shown = ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]
+        levels = [f"-Dorg.slf4j.simpleLogger.log.{name}={level}" for name, level in self.levels.items()]
+        path = ":".join(map(str, self.jars.class_path))
+        properties = str(self.folder / "server.properties")
+        return [java(), *JVM_FLAGS, *shown, *levels, "-cp", path, "kafka.Kafka", properties]
+
+    def start(self) -> None:
+        """Start the process; `running` and `started` say how far it is. Raises: `KafkaMissingError`."""
+        assert not self.running, "the process runs already"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_properties(self.folder / "server.properties", self.settings)
+        self.starts += 1
+        with self.log_file.open("wb") as output:
+            self._process = subprocess.Popen(
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                start_new_session=True,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509 (one system call)
+            )
+
+    def kill(self) -> None:
+        """End the process without warning (SIGKILL), and wait for its end."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ask the process to stop (SIGTERM), and wait for its end; one that takes too long is killed."""
+        self._end(signal.SIGTERM)
+
+    def terminate(self) -> None:
+        """Ask the process to stop (SIGTERM), and do not wait."""
+        if self._process is not None and self.running:
+            self._process.send_signal(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is None:
+            return
+        if self.running:
+            self._process.send_signal(how)
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def last_lines(self, count: int = 3, words: Sequence[str] = ("ERROR", "FATAL", "Exception")) -> list[str]:
+        """The last lines of the output that tell of an error; if there is none, the last ones."""
+        lines = self.log_text().splitlines()
+        return [line for line in lines if any(word in line for word in words)][-count:] or lines[-count:]

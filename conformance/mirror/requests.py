@@ -1,0 +1,343 @@
+"""The graph of everything that may be sent to a controller, and the runs that cover what comes of it.
+
+Two states are the same here if they differ in epochs, offsets and incarnations alone: no rule depends on those but by
+comparing them with those of a request, and each comparison is a move of its own. The graph has what the model `controller`
+leaves out: the order of replicas, requests that are refused, registrations, shutdowns, elections by request.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import combinations, count
+from typing import Any, NamedTuple
+
+from conformance.mirror.moves import (
+    CancelReassignment,
+    CreatePartition,
+    Elect,
+    Fault,
+    Heartbeat,
+    ImpossibleMoveError,
+    Known,
+    Move,
+    Propose,
+    ProposeAgain,
+    Reassign,
+    Register,
+    Taken,
+    Unregister,
+    request_of,
+    taken,
+)
+from conformance.mirror.runs import Run, run_of
+from spec.controller.protocol import Controller, ControllerProtocol
+from spec.controller.rules.brokers import is_shutting_down
+from spec.controller.state import ControllerState
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from spec.messages.broker_heartbeat import BrokerHeartbeatResponse
+from spec.metadata import (
+    EMPTY_IMAGE,
+    NO_LEADER_CHANGE,
+    NOBODY,
+    BrokerRegistrationChangeRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRegistration,
+    broker_of,
+)
+from spec.values import NO_LEADER, BrokerId, Epoch, Error
+
+STRANGER = BrokerId(9)
+"""A broker that is not registered."""
+
+Pair = tuple[str, str]
+"""An action and its outcome, in words."""
+
+
+# ---- states
+
+
+def set_up(run: Run, controller: Controller) -> Known:
+    """All brokers of a run registered and unfenced."""
+    known = Known(ControllerState(Epoch(1), EMPTY_IMAGE))
+    for broker in run.broker_ids:
+        for move in (Register(broker), Heartbeat(broker)):
+            known = taken(controller, known, request_of(known, move)).known
+    return known
+
+
+def state_of(known: Known) -> object:
+    """What tells two states apart: how many brokers play which part. Which broker is which makes no difference."""
+    partition, sent = known.partition, known.sent
+    sessions = {session.broker: session for session in known.state.sessions}
+    shutdowns = [one.controlled_shutdown_offset for one in sessions.values() if is_shutting_down(one)]
+    copy = _copy_of(partition, sent)
+    parts = []
+    for entry in known.state.image.brokers:
+        broker, session = entry.broker, sessions[entry.broker]
+        replayed = sum(session.metadata_offset >= offset for offset in shutdowns)
+        registered = (entry.fenced, entry.in_controlled_shutdown, is_shutting_down(session), replayed)
+        parts.append((*registered, *_part_of(partition, broker), broker in copy))
+    gone = () if partition is None else tuple(_part_of(partition, broker) for broker in _unregistered(known, partition))
+    recovery = None if partition is None else partition.recovery
+    return recovery, copy != NOBODY, tuple(sorted(parts)), tuple(sorted(gone))
+
+
+def _part_of(partition: PartitionRegistration | None, broker: BrokerId) -> tuple[int, ...]:
+    """The part that a broker plays in the partition."""
+    if partition is None:
+        return ()
+    place = partition.replicas.index(broker) if broker in partition.replicas else -1
+    sets = (partition.isr, partition.elr, partition.last_known_elr, partition.adding, partition.removing)
+    return (place, broker == partition.leader, *(broker in one for one in sets))
+
+
+def _unregistered(known: Known, partition: PartitionRegistration) -> frozenset[BrokerId]:
+    registered = {entry.broker for entry in known.state.image.brokers}
+    return (frozenset(partition.replicas) | partition.elr | partition.last_known_elr) - registered
+
+
+def _copy_of(partition: PartitionRegistration | None, sent: AlterPartitionRequest | None) -> frozenset[BrokerId]:
+    """The ISR of the last proposal, if another copy of it has the present epochs; else nobody."""
+    if partition is None or sent is None:
+        return NOBODY
+    present = (sent.leader_epoch, sent.partition_epoch) == (partition.leader_epoch, partition.partition_epoch)
+    return frozenset(member.broker for member in sent.isr) if present else NOBODY
+
+
+# ---- moves
+
+
+def moves_at(run: Run, known: Known) -> Iterator[Move]:
+    """Everything that may be sent in a state."""
+    partition = known.partition
+    for broker in run.broker_ids:
+        yield from _of_broker(known, broker)
+    if partition is None:
+        replicas = run.broker_ids[:3]
+        yield from map(CreatePartition, (replicas, (replicas[0], replicas[0]), (replicas[0], STRANGER)))
+        return
+    yield from map(Propose, _changes(run, partition))
+    yield from (Propose((member,), fault) for fault in Fault for member in _odd_one(partition))
+    if known.sent is not None:
+        yield ProposeAgain()
+    yield Elect()
+    yield Elect(unclean=True)
+    yield CancelReassignment()
+    yield from map(Reassign, assignments(run.broker_ids))
+
+
+def _of_broker(known: Known, broker: BrokerId) -> Iterator[Move]:
+    yield Heartbeat(broker)
+    yield Heartbeat(broker, want_fence=True)
+    yield Heartbeat(broker, want_shutdown=True)
+    yield Heartbeat(broker, behind=True)
+    yield Heartbeat(broker, stale=True)
+    yield Register(broker)
+    yield Register(broker, again=True)
+    yield Register(broker, clean=True)
+    if broker_of(known.state.image.brokers, broker) is not None:
+        yield Unregister(broker)
+
+
+def _changes(run: Run, partition: PartitionRegistration) -> Iterator[tuple[BrokerId, ...]]:
+    """One broker in or out, two at once, nothing, or one that is no replica."""
+    others = [replica for replica in partition.replicas if replica != partition.leader]
+    yield ()
+    for size in (1, 2):
+        yield from combinations(others, size)
+    yield from ((broker,) for broker in run.broker_ids if broker not in partition.replicas)
+
+
+def _odd_one(partition: PartitionRegistration) -> tuple[BrokerId, ...]:
+    """The first replica that does not lead."""
+    return tuple(replica for replica in partition.replicas if replica != partition.leader)[:1]
+
+
+def assignments(brokers: tuple[BrokerId, ...]) -> Iterator[tuple[BrokerId, ...]]:
+    """Assignments of one to four brokers, each set with two preferred replicas; and two that are not valid."""
+    for size in range(1, min(4, len(brokers)) + 1):
+        for some in combinations(brokers, size):
+            yield some
+            if size > 1:
+                yield (*some[1:], some[0])
+    yield (brokers[0], brokers[0])
+    yield (brokers[0], STRANGER)
+
+
+# ---- outcomes
+
+
+def action_of(move: Move) -> str:
+    """What kind of move it is, without the brokers that it names."""
+    words = [name for name, value in move._asdict().items() if value is True]
+    if isinstance(move, Propose) and move.fault != Fault.NONE:
+        words.append(str(move.fault.value))
+    return " ".join((type(move).__name__, *words)).replace("_", " ")
+
+
+def outcome_of(before: Known, done: Taken) -> str:
+    """What came of it: the answer's error, and what each record changes, without the brokers that it names."""
+    words = [done.answer.error.name]
+    if isinstance(done.answer, BrokerHeartbeatResponse) and done.answer.error == Error.NONE:
+        said = ("is_caught_up", "is_fenced", "should_shut_down")
+        words += [name.replace("_", " ") for name in said if getattr(done.answer, name)]
+    if isinstance(done.answer, AlterPartitionResponse) and done.answer.error == Error.NONE and not done.records:
+        words.append("as it is")
+    return ", ".join((*words, *(f"[{_record_in_words(before, record)}]" for record in done.records)))
+
+
+def _record_in_words(before: Known, record: MetadataRecord) -> str:
+    partition = before.partition
+    match record:
+        case PartitionChangeRecord() if partition is not None:
+            return ", ".join(_changes_in_words(partition, record)) or "partition epoch"
+        case BrokerRegistrationChangeRecord():
+            return ", ".join(f"{name} {value}" for name, value in record._asdict().items() if isinstance(value, bool))
+        case _:
+            return type(record).__name__
+
+
+def _changes_in_words(partition: PartitionRegistration, record: PartitionChangeRecord) -> Iterator[str]:
+    if record.leader != NO_LEADER_CHANGE:
+        yield f"leader {_election_in_words(partition, record)}"
+    for name in ("isr", "elr", "last_known_elr", "adding", "removing"):
+        now, then = getattr(record, name), getattr(partition, name)
+        if now is not None:
+            yield f"{name.replace('_', ' ')} {_set_in_words(then, now)}"
+    if record.replicas is not None:
+        yield f"replicas {_set_in_words(frozenset(partition.replicas), frozenset(record.replicas))}"
+    if record.recovery is not None:
+        yield record.recovery.name
+
+
+def _election_in_words(partition: PartitionRegistration, record: PartitionChangeRecord) -> str:
+    if record.leader == NO_LEADER:
+        return "none"
+    if record.leader == partition.leader:
+        return "in a new epoch"
+    for name in ("isr", "elr", "last_known_elr"):
+        if record.leader in getattr(partition, name):
+            return f"from {name.replace('_', ' ')}"
+    return "from outside"
+
+
+def _set_in_words(then: frozenset[BrokerId], now: frozenset[BrokerId]) -> str:
+    if not now:
+        return "empty"
+    if now == then:
+        return "reordered"
+    return "grows" if now > then else "shrinks" if now < then else "changes"
+
+
+# ---- the graph
+
+
+class Explored(NamedTuple):
+    """The graph as far as it was explored: its size, and a run to each pair of action and outcome."""
+
+    states: int
+    transitions: int
+    found: dict[Pair, tuple[Move, ...]]
+
+
+def explore(run: Run, rules: ControllerProtocol, most_states: int) -> Explored:
+    """Explore the graph of a run's settings up to a number of states, and keep a run to each pair of action and outcome.
+
+    States of a shape that few states before had come first, then those with the shortest runs. What happens rarely counts
+    as several steps, so that it does not crowd out the rest.
+    """
+    controller = run.controller(rules)
+    first = set_up(run, controller)
+    seen = {state_of(first)}
+    order = count()
+    shapes: Counter[object] = Counter()
+    waiting: list[tuple[int, int, int, Known, tuple[Move, ...]]] = [(0, 0, next(order), first, ())]
+    found: dict[Pair, tuple[Move, ...]] = {}
+    transitions = 0
+    while waiting:
+        _, cost, _, known, path = heappop(waiting)
+        for move, done in _transitions(run, controller, known):
+            transitions += 1
+            found.setdefault(_pair(known, move, done), (*path, move))
+            after = state_of(done.known)
+            if after not in seen and len(seen) < most_states:
+                seen.add(after)
+                shape = _shape_of(done.known)
+                shapes[shape] += 1
+                heappush(waiting, (shapes[shape], cost + _cost(move), next(order), done.known, (*path, move)))
+    return Explored(len(seen), transitions, found)
+
+
+def _shape_of(known: Known) -> object:
+    """What is roughly alike in many states: how large each set of brokers is, and whether there is a leader."""
+    partition, brokers = known.partition, known.state.image.brokers
+    up = sum(not entry.fenced for entry in brokers), sum(entry.in_controlled_shutdown for entry in brokers)
+    if partition is None:
+        return up
+    sets = (partition.replicas, partition.isr, partition.elr, partition.last_known_elr, partition.adding, partition.removing)
+    return up, partition.leader == NO_LEADER, partition.recovery, tuple(map(len, sets))
+
+
+def _cost(move: Move) -> int:
+    """How many steps a move counts for."""
+    match move:
+        case CreatePartition():
+            return 0
+        case Unregister():
+            return 6
+        case Register() | Heartbeat(want_shutdown=True):
+            return 3
+        case _:
+            return 1
+
+
+def _pair(known: Known, move: Move, done: Taken) -> Pair:
+    return action_of(move), outcome_of(known, done)
+
+
+def _transitions(run: Run, controller: Controller, known: Known) -> Iterator[tuple[Move, Taken]]:
+    for move in moves_at(run, known):
+        try:
+            request = request_of(known, move)
+        except ImpossibleMoveError:
+            continue
+        yield move, taken(controller, known, request)
+
+
+def pairs_of(run: Run, rules: ControllerProtocol) -> list[Pair]:
+    """The pairs of action and outcome along a run."""
+    controller = run.controller(rules)
+    known, pairs = set_up(run, controller), []
+    for step in run.steps:
+        done = taken(controller, known, request_of(known, step.move))
+        pairs.append(_pair(known, step.move, done))
+        known = done.known
+    return pairs
+
+
+def covering(found: dict[Pair, tuple[Move, ...]], template: Run, rules: ControllerProtocol) -> Iterator[Run]:
+    """Runs that together cover all pairs: the longest first, each for a pair that none before has covered."""
+    covered: set[Pair] = set()
+    settings: dict[str, Any] = {name: value for name, value in template._asdict().items() if name not in ("name", "steps")}
+    for pair, moves in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
+        if pair in covered:
+            continue
+        run = run_of(f"{template.name}: {pair[0]} -> {pair[1]}", *moves, **settings)
+        covered.update(pairs_of(run, rules))
+        yield run
+
+
+def tells_apart(run: Run, rules: ControllerProtocol, others: ControllerProtocol) -> bool:
+    """Whether two sets of rules answer or write differently along a run."""
+    one, other = run.controller(rules), run.controller(others)
+    known = set_up(run, one)
+    if known != set_up(run, other):
+        return True
+    for step in run.steps:
+        request = request_of(known, step.move)
+        done, otherwise = taken(one, known, request), taken(other, known, request)
+        if (done.answer, done.records) != (otherwise.answer, otherwise.records):
+            return True
+        known = done.known
+    return False

@@ -1,0 +1,281 @@
+"""Requests, answers and metadata records of `spec` in Kafka's own messages, and back.
+
+What `spec` leaves out is filled in on the way there (a topic's name, one log directory for each broker), and dropped on the
+way back. A record of a type that no rule of `spec` writes stays as it is, so that it is seen as a departure.
+"""
+
+from typing import Any, NamedTuple
+
+from conformance.kafka.codec import MetadataRecord as Written
+from conformance.mirror.moves import Request
+from impl.wire.values import Message
+from spec.controller.state import Answer
+from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from spec.messages.administration.create_topics import CreateTopicsRequest
+from spec.messages.administration.elect_leaders import ElectLeadersRequest
+from spec.messages.administration.error_response import ErrorResponse
+from spec.messages.administration.unregister_broker import UnregisterBrokerRequest
+from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from spec.metadata import (
+    BrokerRegistration,
+    BrokerRegistrationChangeRecord,
+    LeaderRecoveryState,
+    MetadataRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    PartitionRegistration,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from spec.values import (
+    UNKNOWN_OFFSET,
+    BrokerEpoch,
+    BrokerId,
+    Epoch,
+    Error,
+    Incarnation,
+    PartitionEpoch,
+    PartitionId,
+)
+
+WAIT_MS = 30_000
+
+LEFT_OUT = ("TopicRecord", "RemoveTopicRecord", "ConfigRecord", "ClearElrRecord", "NoOpRecord", "FeatureLevelRecord")
+"""Records that `spec.controller` does not have: about topics and settings, and those that say nothing."""
+
+PREFERRED, UNCLEAN = 0, 1
+"""Kinds of elections in ElectLeaders. Kafka: `ElectionType`."""
+
+
+class Place(NamedTuple):
+    """What surrounds a request: the topic under test, its settings, and the cluster."""
+
+    cluster_id: str
+    topic: str
+    topic_id: bytes
+    settings: tuple[tuple[str, str], ...]
+    features: tuple[tuple[str, int, int], ...]
+
+
+class Sent(NamedTuple):
+    """A request as it goes over the wire."""
+
+    api: str
+    version: int
+    message: Message
+
+
+class OtherRecord(NamedTuple):
+    """A record of a type that `spec` does not write."""
+
+    name: str
+    fields: str
+
+
+def incarnation_id(broker: int, incarnation: int) -> bytes:
+    """The UUID of an incarnation, a number in `spec`."""
+    return b"\1" + broker.to_bytes(7, "big") + incarnation.to_bytes(8, "big")
+
+
+def directory_id(broker: int) -> bytes:
+    """The UUID of a broker's only log directory."""
+    return b"\xd0" + bytes(11) + broker.to_bytes(4, "big")
+
+
+# ---- requests
+
+
+def on_the_wire(request: Request, place: Place) -> Sent:
+    """A request of `spec` in Kafka's words."""
+    match request:
+        case CreateTopicsRequest():
+            return Sent("CreateTopics", 7, _creation(request, place))
+        case BrokerHeartbeatRequest(broker, broker_epoch, offset, want_fence, want_shutdown):
+            beat = Message(
+                broker_id=broker,
+                broker_epoch=broker_epoch,
+                current_metadata_offset=offset,
+                want_fence=want_fence,
+                want_shut_down=want_shutdown,
+            )
+            return Sent("BrokerHeartbeat", 1, beat)
+        case BrokerRegistrationRequest():
+            return Sent("BrokerRegistration", 4, _registration(request, place))
+        case UnregisterBrokerRequest(broker):
+            return Sent("UnregisterBroker", 0, Message(broker_id=broker))
+        case AlterPartitionRequest():
+            return Sent("AlterPartition", 3, _proposal(request, place))
+        case ElectLeadersRequest(partition_id, unclean):
+            chosen = [Message(topic=place.topic, partitions=[int(partition_id)])]
+            kind = UNCLEAN if unclean else PREFERRED
+            return Sent("ElectLeaders", 2, Message(election_type=kind, topic_partitions=chosen, timeout_ms=WAIT_MS))
+        case AlterPartitionReassignmentsRequest(partition_id, replicas):
+            moved = Message(partition_index=partition_id, replicas=None if replicas is None else list(replicas))
+            topics = [Message(name=place.topic, partitions=[moved])]
+            return Sent("AlterPartitionReassignments", 0, Message(timeout_ms=WAIT_MS, topics=topics))
+
+
+def _creation(request: CreateTopicsRequest, place: Place) -> Message:
+    assigned = [Message(partition_index=request.partition_id, broker_ids=list(request.replicas))]
+    configs = [Message(name=name, value=value) for name, value in place.settings]
+    topic = Message(name=place.topic, num_partitions=-1, replication_factor=-1, assignments=assigned, configs=configs)
+    return Message(topics=[topic], timeout_ms=WAIT_MS)
+
+
+def _registration(request: BrokerRegistrationRequest, place: Place) -> Message:
+    features = [
+        Message(name=name, min_supported_version=first, max_supported_version=last) for name, first, last in place.features
+    ]
+    return Message(
+        broker_id=request.broker,
+        cluster_id=place.cluster_id,
+        incarnation_id=incarnation_id(request.broker, request.incarnation),
+        listeners=[Message(name="PLAINTEXT", host="127.0.0.1", port=1000 + request.broker, security_protocol=0)],
+        features=features,
+        rack=None,
+        log_dirs=[directory_id(request.broker)],
+        previous_broker_epoch=request.previous_broker_epoch,
+    )
+
+
+def _proposal(request: AlterPartitionRequest, place: Place) -> Message:
+    members = [Message(broker_id=member.broker, broker_epoch=member.broker_epoch) for member in sorted(request.isr)]
+    partition = Message(
+        partition_index=request.partition_id,
+        leader_epoch=request.leader_epoch,
+        new_isr_with_epochs=members,
+        leader_recovery_state=request.recovery.value,
+        partition_epoch=request.partition_epoch,
+    )
+    topics = [Message(topic_id=place.topic_id, partitions=[partition])]
+    return Message(broker_id=request.broker, broker_epoch=request.broker_epoch, topics=topics)
+
+
+# ---- answers
+
+
+def answer_in_words_of_spec(request: Request, answer: Message) -> Answer:
+    """Kafka's answer to a request, as `spec` has it."""
+    match request:
+        case CreateTopicsRequest():
+            return ErrorResponse(Error(answer.topics[0].error_code))
+        case BrokerHeartbeatRequest():
+            error = Error(answer.error_code)
+            return BrokerHeartbeatResponse(error, answer.is_caught_up, answer.is_fenced, answer.should_shut_down)
+        case BrokerRegistrationRequest(_, incarnation):
+            return BrokerRegistrationResponse(Error(answer.error_code), incarnation, BrokerEpoch(answer.broker_epoch))
+        case UnregisterBrokerRequest():
+            return ErrorResponse(Error(answer.error_code))
+        case AlterPartitionRequest():
+            return _decision(request, answer)
+        case ElectLeadersRequest():
+            return _first_error(answer, answer.replica_election_results, "partition_result")
+        case AlterPartitionReassignmentsRequest():
+            return _first_error(answer, answer.responses, "partitions")
+
+
+def _decision(request: AlterPartitionRequest, answer: Message) -> AlterPartitionResponse:
+    if answer.error_code:
+        return AlterPartitionResponse(Error(answer.error_code), request.partition_id)
+    partition = answer.topics[0].partitions[0]
+    if partition.error_code:
+        return AlterPartitionResponse(Error(partition.error_code), request.partition_id)
+    return AlterPartitionResponse(
+        Error.NONE,
+        request.partition_id,
+        BrokerId(partition.leader_id),
+        Epoch(partition.leader_epoch),
+        _ids(partition.isr),
+        PartitionEpoch(partition.partition_epoch),
+        LeaderRecoveryState(partition.leader_recovery_state),
+    )
+
+
+def _first_error(answer: Message, topics: Any, partitions: str) -> ErrorResponse:
+    if answer.error_code:
+        return ErrorResponse(Error(answer.error_code))
+    return ErrorResponse(Error(getattr(topics[0], partitions)[0].error_code))
+
+
+# ---- records
+
+
+def _ids(brokers: Any) -> frozenset[BrokerId]:
+    return frozenset(BrokerId(broker) for broker in brokers or ())
+
+
+def _changed(brokers: Any) -> frozenset[BrokerId] | None:
+    return None if brokers is None else _ids(brokers)
+
+
+def record_in_words_of_spec(written: Written) -> MetadataRecord | OtherRecord | None:
+    """A record of the metadata log as `spec` has it, `None` if `spec` leaves out what it says."""
+    record = written.message
+    match written.name:
+        case "PartitionRecord":
+            return PartitionRecord(PartitionId(record.partition_id), _partition(record))
+        case "PartitionChangeRecord":
+            return _change(record)
+        case "RegisterBrokerRecord":
+            return RegisterBrokerRecord(_registered(record))
+        case "BrokerRegistrationChangeRecord":
+            by_number = {-1: False, 0: None, 1: True}
+            return BrokerRegistrationChangeRecord(
+                BrokerId(record.broker_id),
+                BrokerEpoch(record.broker_epoch),
+                by_number[record.fenced],
+                by_number[record.in_controlled_shutdown],
+            )
+        case "UnregisterBrokerRecord":
+            return UnregisterBrokerRecord(BrokerId(record.broker_id), BrokerEpoch(record.broker_epoch))
+        case name if name in LEFT_OUT:
+            return None
+        case name:
+            return OtherRecord(name, repr(record))
+
+
+def _partition(record: Message) -> PartitionRegistration:
+    return PartitionRegistration(
+        tuple(BrokerId(replica) for replica in record.replicas),
+        _ids(record.isr),
+        BrokerId(record.leader),
+        Epoch(record.leader_epoch),
+        PartitionEpoch(record.partition_epoch),
+        LeaderRecoveryState(record.leader_recovery_state),
+        _ids(record.eligible_leader_replicas),
+        _ids(record.last_known_elr),
+        _ids(record.adding_replicas),
+        _ids(record.removing_replicas),
+    )
+
+
+def _change(record: Message) -> PartitionChangeRecord:
+    recovery = record.leader_recovery_state
+    return PartitionChangeRecord(
+        PartitionId(record.partition_id),
+        _changed(record.isr),
+        BrokerId(record.leader),
+        None if record.replicas is None else tuple(BrokerId(replica) for replica in record.replicas),
+        _changed(record.removing_replicas),
+        _changed(record.adding_replicas),
+        None if recovery < 0 else LeaderRecoveryState(recovery),
+        _changed(record.eligible_leader_replicas),
+        _changed(record.last_known_elr),
+    )
+
+
+def _registered(record: Message) -> BrokerRegistration:
+    """A registration; where its incarnation id is none of ours, the incarnation is 0."""
+    broker = BrokerId(record.broker_id)
+    number = int.from_bytes(record.incarnation_id[8:], "big")
+    ours = record.incarnation_id == incarnation_id(broker, number)
+    return BrokerRegistration(
+        broker,
+        BrokerEpoch(record.broker_epoch),
+        Incarnation(number if ours else 0),
+        record.fenced,
+        record.in_controlled_shutdown,
+        UNKNOWN_OFFSET,
+    )

@@ -1,0 +1,109 @@
+"""What can be seen of the real broker's replica: its log on disk, its end, its high watermark, its epoch, its role.
+
+What is appended can be read from the files at once. A fetch that changes nothing shows the high watermark, of a follower
+too; it reads no further than that.
+"""
+
+import asyncio
+import time
+from typing import Any, NamedTuple
+
+from conformance.world.play.cast import (
+    DEBUGGING_CONSUMER,
+    EPOCH_END_VERSION,
+    FETCH_VERSION,
+    LIST_OFFSETS_VERSION,
+    Cast,
+    records_in,
+)
+from conformance.world.play.players import Scene
+from conformance.world.stage.world import POLL_SECONDS
+from impl.wire.values import Message
+from spec.values import NO_EPOCH, Record
+
+SETTLE_SECONDS = 2.0
+"""How long the broker may take until it shows what is expected; what it shows then counts."""
+
+LATEST = -1
+
+
+class Replica(NamedTuple):
+    """A replica as far as it can be seen. `log`: the records in its files."""
+
+    log: tuple[Record, ...]
+    end_offset: int
+    high_watermark: int
+    leader_epoch: int
+    leads: bool
+
+
+class Answer(NamedTuple):
+    """What has become of a produce request: `None` while it waits; else the error's number, and the offset."""
+
+    error: int
+    offset: int
+
+
+def expected_replica(scene: Scene, real: int) -> Replica | None:
+    """The replica as the model has it; `None` while there is nothing to look at."""
+    role, local = scene.role(real), scene.log(real)
+    if not scene.has_replica(real) or role.leader_epoch == NO_EPOCH:
+        return None
+    records = tuple(local.log.records)
+    return Replica(records, len(records), local.high_watermark, role.leader_epoch, role.leader == real)
+
+
+async def seen_replica(cast: Cast, epoch: int) -> Replica:
+    """The real replica now. `epoch`: the leader epoch in which it is expected."""
+    world = cast.world
+    offsets = Message(partition_index=0, current_leader_epoch=-1, timestamp=LATEST)
+    end = Message(replica_id=DEBUGGING_CONSUMER, isolation_level=0, topics=[Message(name=cast.topic, partitions=[offsets])])
+    listed = await world.ask("ListOffsets", LIST_OFFSETS_VERSION, end)
+    found = listed.topics[0].partitions[0]
+    looked = await world.ask("Fetch", FETCH_VERSION, cast.look())
+    part = looked.responses[0].partitions[0]
+    asked = Message(partition=0, current_leader_epoch=-1, leader_epoch=epoch)
+    ends = Message(replica_id=DEBUGGING_CONSUMER, topics=[Message(topic=cast.topic, partitions=[asked])])
+    answer = await world.ask("OffsetForLeaderEpoch", EPOCH_END_VERSION, ends)
+    error = answer.topics[0].partitions[0].error_code
+    return Replica(
+        on_disk(cast),
+        found.offset,
+        part.high_watermark,
+        found.leader_epoch,
+        error == 0,
+    )
+
+
+def on_disk(cast: Cast) -> tuple[Record, ...]:
+    """The records in the segments of the real replica."""
+    folder = cast.world.data / f"{cast.topic}-0"
+    found: tuple[Record, ...] = ()
+    for segment in sorted(folder.glob("*.log")):
+        found += records_in(segment.read_bytes())
+    return found
+
+
+def difference(expected: Any, observed: Any) -> tuple[str, str, str] | None:
+    """The first field in which two of the same kind differ: its name, what is expected, what is observed."""
+    for name, wanted, got in zip(expected._fields, expected, observed, strict=True):
+        if wanted != got:
+            return name.replace("_", " "), in_words(wanted), in_words(got)
+    return None
+
+
+def in_words(value: Any) -> str:
+    """A value for readers."""
+    if isinstance(value, tuple) and value and isinstance(value[0], Record):
+        return " ".join(f"m{record.value}/{record.leader_epoch}" for record in value)
+    return "nothing" if value in ((), None) else str(value)
+
+
+async def settled_replica(cast: Cast, expected: Replica) -> Replica:
+    """The real replica once it is as expected, or as it is when its time is over."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while True:
+        seen = await seen_replica(cast, expected.leader_epoch)
+        if seen == expected or time.monotonic() > deadline:
+            return seen
+        await asyncio.sleep(POLL_SECONDS)

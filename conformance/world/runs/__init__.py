@@ -1,0 +1,1 @@
+"""Runs of model `kafka`, and where they come from."""

@@ -1,0 +1,320 @@
+"""`kspec world`: runs of the model on an unmodified Apache Kafka broker."""
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from model_check.cli.common import model_options
+from model_check.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
+from model_check.cli.terminal.help import ModelCommand
+from model_check.cli.world.mirror import mirror
+
+if TYPE_CHECKING:
+    from conformance.kafka.jars import Jars
+    from conformance.world.runs.run import Run
+    from conformance.world.session import Outcome
+
+T = TypeVar("T")
+Command = Callable[..., Any]
+
+
+@click.group(context_settings={"max_content_width": 110})
+def world() -> None:
+    """Replay runs of model kafka on one real broker of Apache Kafka; the specification plays everybody else.
+
+    Needs Java; the jars of the release come from Maven Central (`mvn`), once.
+    """
+
+
+world.add_command(mirror)
+
+
+def _kafka(command: Command) -> Command:
+    option = click.option("--kafka", default="4.4.0", show_default=True, metavar="V", help="The release under test.")
+    return option(command)
+
+
+def _jars(kafka: str) -> "Jars":
+    from conformance.kafka.jars import KafkaMissingError, find_jars, java
+    from conformance.world.runs.run import NoRunError, release_of
+
+    try:
+        release_of(kafka)
+        java()
+        return find_jars(kafka)
+    except NoRunError as error:
+        raise click.UsageError(str(error)) from error
+    except KafkaMissingError as error:
+        raise StoppedError(str(error)) from error
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end; a broker that dies or does not answer is status 3."""
+    from conformance.world.session import ended_by_signals
+    from conformance.world.stage.world import BrokerGoneError
+
+    try:
+        with ended_by_signals():
+            return asyncio.run(work)
+    except BrokerGoneError as error:
+        raise StoppedError(str(error)) from error
+
+
+def _given(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if value not in (None, ()) and name != "release"}
+
+
+@world.command(cls=ModelCommand)
+@click.argument("run", metavar="RUN")
+@_kafka
+@click.option(
+    "--real", type=click.IntRange(1), metavar="BROKER", help="The broker of the run that is real (the first leader)."
+)
+@click.option(
+    "--control", is_flag=True, help="The control of a finding: the same with one decision of the controller at a time."
+)
+@click.option("--times", type=click.IntRange(1), default=1, metavar="N", help="Replay it this often, on one broker process.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--plain", is_flag=True, help="Print the verdict alone, not every step.")
+@model_options
+def replay(
+    run: str,
+    kafka: str,
+    real: int | None,
+    control: bool,
+    times: int,
+    as_json: bool,
+    plain: bool,
+    parameters: dict[str, Any],
+) -> int:
+    """Replay RUN on a real broker, and compare it with the model after each step.
+
+    RUN is a finding (missed-epoch, forgotten-proposal), a study, a file (ITF, what `kspec check kafka --json` prints, or a
+    run that was kept), or seed:N, a walk of the simulator.
+
+    Exit status: 0 the broker follows the run to the end, 1 it departs from it, 2 bad usage, 3 the broker has died or does
+    not answer.
+    """
+    jars = _jars(kafka)
+    loaded = _load(run, kafka, real, control, _given(parameters))
+    from conformance.world.session import play_all
+
+    outcomes = _run(play_all(jars, [loaded] * times))
+    for outcome in outcomes:
+        if outcome.verdict is None:
+            raise click.UsageError(f"{run}: not played yet: {outcome.unplayed}")
+    verdicts = [outcome.verdict for outcome in outcomes if outcome.verdict is not None]
+    if as_json:
+        click.echo(json.dumps(verdicts[0].as_json() | ({"times": times} if times > 1 else {})))
+    else:
+        if not plain:
+            _show_steps(loaded, verdicts[0].told)
+        for verdict in verdicts:
+            click.echo(verdict.in_words())
+    return VIOLATED if any(verdict.departure for verdict in verdicts) else ALL_HOLD
+
+
+def _show_steps(run: "Run", told: list[str]) -> None:
+    for number, (step, line) in enumerate(zip(run.trace[1:], told, strict=False), start=1):
+        assert step.action is not None
+        click.echo(f"{number:3}  {step.action.label:45} {line.partition(': ')[2]}")
+
+
+def _load(source: str, kafka: str, real: int | None, control: bool, parameters: dict[str, Any]) -> "Run":
+    from conformance.world.runs.findings import FINDINGS, control_of, finding_run
+    from conformance.world.runs.run import NoRunError, load_run, played_by
+    from model_check.core.parameters import ParameterError
+
+    try:
+        if source in FINDINGS:
+            return played_by(control_of(source, kafka) if control else finding_run(source, kafka), real)
+        if control:
+            raise click.UsageError(f"--control is for findings: {', '.join(FINDINGS)}")
+        return played_by(load_run(source, kafka, parameters), real)
+    except (NoRunError, ParameterError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+@world.command()
+@_kafka
+@click.option("--runs", type=click.IntRange(1), metavar="N", help="This many: some of the covering runs, or all and walks.")
+@click.option("--keep", metavar="DIR", help="Write each run from which the broker departs to a file there.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def cover(kafka: str, runs: int | None, keep: str | None, as_json: bool) -> int:
+    """Replay runs that cover what a broker can do within small bounds.
+
+    Every step of the broker under test in each outcome, and every pair of its consecutive steps, is in one of the runs.
+
+    Exit status: 0 the broker follows all runs, 1 it departs from some, 3 it has died or does not answer.
+    """
+    jars = _jars(kafka)
+    from conformance.world.choice.cover import covering_runs, filled_up, some_of
+    from conformance.world.session import play_all
+
+    began = time.monotonic()
+    chosen = list(covering_runs(kafka))
+    everything = len(chosen)
+    goals = sum(len(one.goals) for one in chosen)
+    if runs is not None:
+        chosen = some_of(chosen, runs) if runs <= len(chosen) else filled_up(kafka, chosen, runs)
+    chosen_in = time.monotonic() - began
+    began = time.monotonic()
+    outcomes = _run(play_all(jars, [one.run for one in chosen], None if as_json else _tell_departure))
+    seconds = time.monotonic() - began
+    departing = _kept(outcomes, keep)
+    follow = sum(one.verdict is not None and one.verdict.departure is None for one in outcomes)
+    unplayed = [{"run": one.run.name, "reason": one.unplayed} for one in outcomes if one.verdict is None]
+    steps = sum(one.verdict.steps for one in outcomes if one.verdict is not None)
+    if as_json:
+        found = {
+            "kafka": kafka,
+            "covering_runs": everything,
+            "goals": goals,
+            "runs": len(outcomes),
+            "follow": follow,
+            "depart": len(departing),
+            "unplayed": unplayed,
+            "departures": [one.verdict.as_json() for one in departing if one.verdict is not None],
+            "steps": steps,
+            "played_again": sum(one.tries - 1 for one in outcomes),
+            "seconds": round(seconds, 1),
+            "seconds_to_choose": round(chosen_in, 1),
+        }
+        click.echo(json.dumps(found))
+    else:
+        again = sum(one.tries - 1 for one in outcomes)
+        click.echo(
+            f"Kafka {kafka}: {len(outcomes)} runs ({everything} cover {goals} goals), {follow} followed to the end,"
+            f" {len(departing)} departures, {len(unplayed)} not played; {again} played again because of the clock;"
+            f" {steps} steps in {seconds:.0f} s, {len(outcomes) / max(seconds, 0.1):.1f} runs/s"
+        )
+    return VIOLATED if departing else ALL_HOLD
+
+
+def _tell_departure(outcome: "Outcome") -> None:
+    if outcome.verdict is None:
+        click.echo(f"{outcome.run.name} is not played: {outcome.unplayed}")
+    elif outcome.verdict.departure is not None:
+        click.echo(outcome.verdict.in_words())
+
+
+def _kept(outcomes: "list[Outcome]", folder: str | None) -> "list[Outcome]":
+    """The outcomes that depart; their runs are written to files in the folder, if one is given."""
+    departing = [one for one in outcomes if one.verdict is not None and one.verdict.departure is not None]
+    for outcome in departing if folder else ():
+        name = re.sub(r"[^a-z0-9]+", "-", outcome.run.name.lower())
+        file = Path(str(folder)) / f"{name}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(outcome.run.as_json(), indent=1) + "\n", encoding="utf-8")
+    return departing
+
+
+@world.command(cls=ModelCommand)
+@_kafka
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="S", help="Of the random choices.")
+@click.option("--traces", default=100, show_default=True, type=click.IntRange(1), metavar="N", help="How many walks.")
+@click.option(
+    "--depth", default=25, show_default=True, type=click.IntRange(1, 1000), metavar="D", help="Most steps of a walk."
+)
+@click.option("--keep", metavar="DIR", help="Shrink each departure, and write it to a file there, which replays.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@model_options
+def walk(kafka: str, seed: int, traces: int, depth: int, keep: str | None, as_json: bool, parameters: dict[str, Any]) -> int:
+    """Replay random walks of the simulator. The same seed gives the same walks.
+
+    Exit status: 0 the broker follows all of them, 1 it departs from some, 2 bad usage, 3 it has died or does not answer.
+    """
+    jars = _jars(kafka)
+    from conformance.world.runs.run import NoRunError
+    from model_check.core.parameters import ParameterError
+
+    began = time.monotonic()
+    try:
+        outcomes, departing = _run(_walk(jars, kafka, seed, traces, depth, keep is not None, _given(parameters)))
+    except (NoRunError, ParameterError) as error:
+        raise click.UsageError(str(error)) from error
+    seconds = time.monotonic() - began
+    _kept(departing, keep)
+    steps = sum(one.verdict.steps for one in outcomes if one.verdict is not None)
+    if as_json:
+        found = [one.verdict.as_json() for one in departing if one.verdict is not None]
+        numbers = {"kafka": kafka, "seed": seed, "walks": len(outcomes), "steps": steps, "seconds": round(seconds, 1)}
+        click.echo(json.dumps({**numbers, "depart": len(departing), "departures": found}))
+    else:
+        for outcome in departing:
+            _tell_departure(outcome)
+        click.echo(
+            f"Kafka {kafka}: {len(outcomes)} walks of seed {seed}, {steps} steps in {seconds:.0f} s,"
+            f" {len(departing)} departures"
+        )
+    return VIOLATED if departing else ALL_HOLD
+
+
+async def _walk(
+    jars: "Jars", kafka: str, seed: int, traces: int, depth: int, shrink: bool, parameters: dict[str, Any]
+) -> "tuple[list[Outcome], list[Outcome]]":
+    from conformance.world.choice.walks import shrunk, walked
+    from conformance.world.session import Session
+
+    session, outcomes, departing = Session(jars), list["Outcome"](), list["Outcome"]()
+    try:
+        async for outcome in walked(session, kafka, seed, traces, depth, parameters):
+            outcomes.append(outcome)
+            if outcome.verdict is not None and outcome.verdict.departure is not None:
+                departing.append(await shrunk(session, outcome) if shrink else outcome)
+    finally:
+        await session.close()
+    return outcomes, departing
+
+
+@world.command()
+@_kafka
+@click.option("--mutant", "names", multiple=True, metavar="NAME", help="This one; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def mutants(kafka: str, names: tuple[str, ...], as_json: bool) -> int:
+    """Weaken the model, not Kafka: the broker must depart from a run of each weakened model.
+
+    Exit status: 0 it departs wherever a run was found that shows the difference, 1 it follows one, 2 bad usage, 3 it has
+    died or does not answer.
+    """
+    jars = _jars(kafka)
+    from conformance.world.choice.weakened import MUTANTS
+
+    for name in names:
+        if name not in MUTANTS:
+            raise click.UsageError(f"there is no mutant {name!r} of a broker's rules")
+    found = _run(_mutants(jars, kafka, names or MUTANTS, not as_json))
+    told = {name: one.verdict for name, one in found.items() if one is not None and one.verdict is not None}
+    missed = [name for name, verdict in told.items() if verdict.departure is None]
+    if as_json:
+        verdicts = {name: verdict.as_json() for name, verdict in told.items()}
+        click.echo(json.dumps({"kafka": kafka, "mutants": verdicts, "not_seen": sorted(found.keys() - told.keys())}))
+    else:
+        click.echo(
+            f"{len(told) - len(missed)} of {len(found)} mutants caught, {len(missed)} followed, the rest cannot be seen"
+        )
+    return VIOLATED if missed else ALL_HOLD
+
+
+async def _mutants(jars: "Jars", kafka: str, names: tuple[str, ...], shown: bool) -> "dict[str, Outcome | None]":
+    from conformance.world.choice.weakened import telling_runs
+    from conformance.world.session import Session
+
+    session, found = Session(jars), dict[str, "Outcome | None"]()
+    try:
+        for one in telling_runs(kafka, names):
+            found[one.mutant] = None if one.run is None else await session.play(one.run)
+            outcome = found[one.mutant]
+            if shown and (outcome is None or outcome.verdict is None):
+                click.echo(f"{one.mutant}: no run within the bounds shows it")
+            elif shown and outcome is not None and outcome.verdict is not None:
+                click.echo(f"{one.mutant}: {outcome.verdict.in_words()}")
+    finally:
+        await session.close()
+    return found

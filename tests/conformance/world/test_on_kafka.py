@@ -1,0 +1,132 @@
+"""The world on an unmodified broker: one start of each release, a dozen runs, and nothing left behind."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conformance.world.choice.cover import covering_runs, some_of
+from conformance.world.play.replay import replay
+from conformance.world.play.verdict import Verdict
+from conformance.world.runs.findings import FINDINGS, control_of, finding_run
+from conformance.world.runs.run import Run, model_for, trace_of_moves
+from conformance.world.session import play_all
+from conformance.world.stage.world import BrokerGoneError, World
+from tests.conformance.kafka.releases import NEWEST, OLD, jars_or_skip
+from tests.places import REPOSITORY
+
+pytestmark = pytest.mark.slow
+
+SOME_BOUNDS = (
+    {"elections": 1, "brokers": 2, "endless_lag": True},
+    {"elections": 0, "reassignments": 1, "endless_lag": True},
+)
+
+
+def verdicts(kafka: str, runs: list[Run]) -> list[Verdict]:
+    outcomes = asyncio.run(play_all(jars_or_skip(kafka), runs))
+    assert [one.unplayed for one in outcomes if one.verdict is None] == []
+    return [one.verdict for one in outcomes if one.verdict is not None]
+
+
+@pytest.mark.parametrize("kafka", [NEWEST, OLD])
+def test_the_findings_and_their_controls(kafka: str) -> None:
+    jars_or_skip(kafka)
+    runs = [run for name in FINDINGS for run in (finding_run(name, kafka), control_of(name, kafka))]
+    found = {verdict.run: verdict for verdict in verdicts(kafka, runs)}
+    assert {name: verdict.departure for name, verdict in found.items()} == dict.fromkeys(found)
+    for name, verdict in found.items():
+        is_control = "control" in name
+        assert verdict.acknowledged_lost is not is_control, name
+        assert verdict.refused == ([1] if is_control else []), name
+
+
+def test_a_dozen_covering_runs_are_followed() -> None:
+    jars_or_skip(NEWEST)
+    runs = [one.run for one in some_of(list(covering_runs(NEWEST, SOME_BOUNDS)), 12)]
+    found = verdicts(NEWEST, runs)
+    assert [verdict.departure for verdict in found] == [None] * 12
+    assert [verdict.steps for verdict in found] == [len(run.moves) for run in runs]
+
+
+def test_a_wrong_model_is_departed_from_at_its_step() -> None:
+    """The high watermark passes a follower that the weakened leader does not wait for."""
+    jars_or_skip(NEWEST)
+    moves = [
+        ("CreatePartition", {"leader": 1}),
+        ("ReplayMetadata", {"broker": 1, "decisions": 1}),
+        ("Produce", {"leader": 1}),
+    ]
+    model = model_for(NEWEST, {"elections": 0, "min_isr": 1, "acks": "1", "brokers": 2, "endless_lag": True})
+    right = Run("right", model, trace_of_moves(model, moves), 1)
+    wrong_state = list(right.trace[-1].state)
+    place = model.slot_named("log[1]").position
+    wrong_state[place] = wrong_state[place]._replace(high_watermark=1)
+    wrong = right._replace(name="wrong", trace=(*right.trace[:-1], right.trace[-1]._replace(state=tuple(wrong_state))))
+    followed, departed = verdicts(NEWEST, [right, wrong])
+    assert followed.departure is None
+    assert departed.departure is not None
+    assert (departed.departure.step, departed.departure.what) == (3, "the replica: high watermark")
+    assert (departed.departure.expected, departed.departure.observed) == ("1", "0")
+
+
+def test_a_broker_that_lost_its_log_comes_back() -> None:
+    jars_or_skip(NEWEST)
+    model = model_for(NEWEST, {"elections": 0, "unclean_shutdowns": 1, "brokers": 2, "min_isr": 1, "endless_lag": True})
+    moves = [
+        ("CreatePartition", {"leader": 1}),
+        ("ReplayMetadata", {"broker": 1, "decisions": 1}),
+        ("ReplayMetadata", {"broker": 2, "decisions": 1}),
+        ("Produce", {"leader": 1}),
+        ("Fetch", {"follower": 2, "leader": 1}),
+        ("Fetch", {"follower": 2, "leader": 1}),
+        ("UncleanShutdown", {"broker": 1, "kept": 0, "checkpointedHighWatermark": 0}),
+        ("FenceDown", {"broker": 1, "successor": 2}),
+        ("Register", {"broker": 1, "successor": 1}),
+        ("ReplayMetadata", {"broker": 2, "decisions": 1}),
+        ("TakeFirstImage", {"broker": 1, "decisions": 0}),
+        ("Unfence", {"broker": 1, "successor": 1}),
+        ("Fetch", {"follower": 1, "leader": 2}),
+    ]
+    (verdict,) = verdicts(NEWEST, [Run("restart", model, trace_of_moves(model, moves), 1)])
+    assert verdict.departure is None
+    assert verdict.told[6].startswith("UncleanShutdown: nothing to see")
+    assert "log nothing" in verdict.told[11]
+    assert "log m1/0" in verdict.told[12]
+
+
+def test_the_death_of_the_broker_is_told_and_leaves_nothing() -> None:
+    jars = jars_or_skip(NEWEST)
+
+    async def die() -> Path:
+        async with World(jars) as world:
+            folder = world.folder
+            world.process.kill()
+            with pytest.raises(BrokerGoneError, match="the broker has died"):
+                await replay(world, finding_run("missed-epoch", NEWEST), "topic")
+            return folder
+
+    assert not asyncio.run(die()).exists()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_command_leaves_neither_process_nor_folder(how: signal.Signals, tmp_path: Path) -> None:
+    jars_or_skip(NEWEST)
+    start = "from model_check.cli.start import main; main()"
+    command = [sys.executable, "-c", start, "world", "replay", "missed-epoch", "--times", "1000"]
+    with subprocess.Popen(command, cwd=REPOSITORY, env={**os.environ, "TMPDIR": str(tmp_path)}) as program:
+        deadline = time.monotonic() + 120
+        while not list(tmp_path.glob("kspec-world-*/data/run-*")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        folders = list(tmp_path.iterdir())
+        program.send_signal(how)
+        assert program.wait(60) == 3
+    assert folders, "the command has played"
+    assert list(tmp_path.iterdir()) == []
+    with_folder = ["pgrep", "-f", str(tmp_path)]
+    assert subprocess.run(with_folder, capture_output=True, text=True, check=False).stdout == ""
