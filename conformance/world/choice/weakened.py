@@ -69,6 +69,11 @@ class _Side:
             self._shown[key] = (expected_replica(scene, REAL), asked, waits)
         return self._shown[key]
 
+    def shown_by(self, before: Packed, after: Packed) -> tuple[Any, ...]:
+        """What a step shows: of a proposal only that it is new, not that it is still under way."""
+        replica, asked, waits = self.shows(after)
+        return replica, None if asked == self.shows(before)[1] else asked, waits
+
     def exchanged(self, number: int, before: Packed) -> tuple[object, object]:
         """What the broker under test gets in a fetch, and what it says: its request or its answer."""
         action = self.model.actions[number]
@@ -119,7 +124,7 @@ def _tell(own: _Side, weak: _Side, mutant: str) -> Run | None:
             (got, said), (weak_got, weakly_said) = own.exchanged(number, pair[0]), weak.exchanged(number, pair[1])
             if said == weakly_said and got != weak_got:
                 continue
-            if said != weakly_said or own.shows(after) != weak.shows(weak_after):
+            if said != weakly_said or own.shown_by(pair[0], after) != weak.shown_by(pair[1], weak_after):
                 if got != weak_got and model.actions[number].args.get("leader") == REAL:
                     continue
                 last = TraceStep(weak_model.actions[number], weak.quick.state(weak_after))

@@ -187,7 +187,7 @@ def _moves_of(path: Path, content: dict[str, Any]) -> list[Move]:
         steps = [state for state in content["states"] if state.get("action") != "init"]
     elif "properties" in content:
         found = [one for one in content["properties"] if one.get("trace")]
-        found.sort(key=lambda one: not (one["kind"] == "always" and one["holds"] is False))
+        found.sort(key=lambda one: (one["kind"] != "always" or one["holds"] is not False, -len(one["trace"])))
         if not found:
             raise NoRunError(f"{path}: no property there has a run")
         steps = [step for step in found[0]["trace"] if step.get("action")]
