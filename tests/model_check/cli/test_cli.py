@@ -266,6 +266,7 @@ def test_a_mistake_gets_one_line_and_exit_status_2(
     assert done.stderr.startswith("kspec: ")
 
 
+@pytest.mark.slow
 def test_bounds_that_are_too_large_together_are_refused() -> None:
     """Each by itself is not; building a model that large is given up where it has more actions than any engine takes."""
     done = kspec("check", "async-isr", "--replicas", "12", "--max-partition-epoch", "200", "--quiet")
@@ -384,6 +385,7 @@ def test_help_lists_parameters_by_kind_of_model_with_their_defaults(command: Com
     assert "Engine spark:" in told
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_help_run(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = command("check", "--help").stdout
     examples = re.findall(r"^ +kspec (check .*)$", told, re.MULTILINE)
