@@ -9,7 +9,8 @@ from tests.model_check.toy import counters
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ("kafka", "messages", "controller") else []) for name in MODELS]
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in ("kafka", "messages", "controller") else []) for name in MODELS],
 )
 def test_every_model_reads_and_writes_what_it_declares(name: str) -> None:
     report = audit(MODELS[name].build({}), most=150)
