@@ -99,6 +99,12 @@ def model_options(command: Command) -> Command:
     return together("parameters", PARAMETER_NAMES, dict, options)(command)
 
 
+def options_of(model: str, but: Collection[str] = ()) -> Option:
+    """The parameters of one model as options, together in the argument `parameters`, but for some."""
+    parameters = [parameter for parameter in MODELS[model].parameters if parameter.name not in but]
+    return together("parameters", [one.name for one in parameters], dict, [_option_of(one) for one in parameters])
+
+
 def know_parameters(command: click.Command, entry: ModelEntry) -> None:
     """Give a command that takes a model options for the parameters of this one, which is not in `MODELS`."""
     added = {parameter.name: _option_of(parameter) for parameter in entry.parameters}

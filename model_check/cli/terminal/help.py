@@ -1,6 +1,6 @@
 """Help for commands that take a model: the parameters of each kind of model by themselves, with their defaults."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 import click
@@ -47,7 +47,10 @@ def explained(parameter: Parameter, models: tuple[str, ...], few: int = FEW) -> 
 
 
 class ModelCommand(click.Command):
-    """A command with the parameters of all models as options. Its help lists them by kind of model."""
+    """A command with the parameters of models as options. Its help lists them by kind of model."""
+
+    models: Collection[str] = MODELS
+    """Which models the command takes."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options, then those of each kind of model."""
@@ -60,9 +63,12 @@ class ModelCommand(click.Command):
             if records:
                 with formatter.section(title):
                     formatter.write_dl([(option, _without_prefix(words)) for option, words in records])
+        known = {param.name for param in options}
         for kind in kinds():
-            with formatter.section(f"Parameters of {', '.join(kind.models)}"):
-                formatter.write_dl([(_option(one), explained(one, kind.models)) for one in kind.parameters])
+            taken = [one for one in kind.parameters if one.name in known]
+            if taken and not set(kind.models).isdisjoint(self.models):
+                with formatter.section(f"Parameters of {', '.join(kind.models)}"):
+                    formatter.write_dl([(_option(one), explained(one, kind.models)) for one in taken])
 
 
 SPARK = "Engine spark: "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from model_check.cli.common import model_options
+from model_check.cli.common import options_of
 from model_check.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
 from model_check.cli.terminal.help import ModelCommand
 from model_check.cli.world.mirror import mirror
@@ -67,10 +67,16 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _given(parameters: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in parameters.items() if value not in (None, ()) and name != "release"}
+    return {name: value for name, value in parameters.items() if value not in (None, ())}
 
 
-@world.command(cls=ModelCommand)
+class KafkaCommand(ModelCommand):
+    """A command with the parameters of model `kafka`. The release is that of the broker under test."""
+
+    models = ("kafka",)
+
+
+@world.command(cls=KafkaCommand)
 @click.argument("run", metavar="RUN")
 @_kafka
 @click.option(
@@ -82,7 +88,7 @@ def _given(parameters: dict[str, Any]) -> dict[str, Any]:
 @click.option("--times", type=click.IntRange(1), default=1, metavar="N", help="Replay it this often, on one broker process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--plain", is_flag=True, help="Print the verdict alone, not every step.")
-@model_options
+@options_of("kafka", but=["release"])
 def replay(
     run: str,
     kafka: str,
@@ -215,7 +221,7 @@ def _kept(outcomes: "list[Outcome]", folder: str | None) -> "list[Outcome]":
     return departing
 
 
-@world.command(cls=ModelCommand)
+@world.command(cls=KafkaCommand)
 @_kafka
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="S", help="Of the random choices.")
 @click.option("--traces", default=100, show_default=True, type=click.IntRange(1), metavar="N", help="How many walks.")
@@ -224,7 +230,7 @@ def _kept(outcomes: "list[Outcome]", folder: str | None) -> "list[Outcome]":
 )
 @click.option("--keep", metavar="DIR", help="Shrink each departure, and write it to a file there, which replays.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@model_options
+@options_of("kafka", but=["release"])
 def walk(kafka: str, seed: int, traces: int, depth: int, keep: str | None, as_json: bool, parameters: dict[str, Any]) -> int:
     """Replay random walks of the simulator. The same seed gives the same walks.
 
