@@ -21,35 +21,55 @@ class Box(NamedTuple):
 
 VALUES = "spec.values"
 BOXES = {
-    VALUES: Box(250, "values, step, metadata, mutation"),
-    "spec.log": Box(250, "log"),
-    "spec.messages": Box(250, "messages"),
-    "spec.broker.rules": Box(110, "broker/rules"),
-    "spec.broker": Box(110, "broker"),
-    "spec.controller.rules": Box(290, "controller/rules"),
-    "spec.controller": Box(290, "controller"),
-    "spec.coordinator": Box(440, "coordinator"),
-    "spec.zookeeper": Box(150, "zookeeper"),
-    "spec.releases": Box(300, "releases"),
-    "spec.published": Box(440, "published"),
-    "model_check.core": Box(650, "core"),
-    "model_check.traces": Box(650, "traces"),
-    "model_check.engines": Box(570, "engines"),
-    "model_check.graphs": Box(570, "graphs"),
-    "model_check.models": Box(730, "models"),
-    "model_check.reports": Box(650, "reports"),
-    "model_check.cli": Box(730, "cli"),
-    "proofs.laws": Box(1000, "laws"),
-    "proofs.symbolic": Box(930, "symbolic"),
-    "proofs.induction": Box(870, "induction"),
-    "proofs.refutation": Box(800, "refutation"),
-    "proofs.theorems": Box(910, "theorems"),
-    "proofs.commands": Box(910, "commands"),
+    VALUES: Box(810, "values, step, metadata, mutation"),
+    "spec.log": Box(810, "log"),
+    "spec.messages": Box(810, "messages"),
+    "spec.broker.rules": Box(670, "broker/rules"),
+    "spec.broker": Box(670, "broker"),
+    "spec.controller.rules": Box(850, "controller/rules"),
+    "spec.controller": Box(850, "controller"),
+    "spec.coordinator": Box(1000, "coordinator"),
+    "spec.zookeeper": Box(710, "zookeeper"),
+    "spec.releases": Box(860, "releases"),
+    "spec.published": Box(1000, "published"),
+    "model_check.core": Box(1210, "core"),
+    "model_check.traces": Box(1210, "traces"),
+    "model_check.engines": Box(1130, "engines"),
+    "model_check.graphs": Box(1130, "graphs"),
+    "model_check.models": Box(1290, "models"),
+    "model_check.reports": Box(1210, "reports"),
+    "model_check.cli": Box(1290, "cli"),
+    "proofs.laws": Box(1560, "laws"),
+    "proofs.symbolic": Box(1490, "symbolic"),
+    "proofs.induction": Box(1430, "induction"),
+    "proofs.refutation": Box(1360, "refutation"),
+    "proofs.theorems": Box(1470, "theorems"),
+    "proofs.commands": Box(1470, "commands"),
+    "impl.wire": Box(310, "wire"),
+    "impl.config": Box(460, "config"),
+    "impl.records": Box(310, "records"),
+    "impl.coordinator": Box(460, "coordinator"),
+    "impl.storage": Box(310, "storage"),
+    "impl.trace": Box(560, "trace"),
+    "impl.metadata": Box(310, "metadata"),
+    "impl.dump": Box(460, "dump"),
+    "impl.broker": Box(380, "broker"),
+    "impl.requests": Box(420, "requests"),
+    "impl.server": Box(460, "server"),
+    "conformance.kafka": Box(110, "kafka"),
+    "conformance.mirror": Box(110, "mirror"),
+    "conformance.world": Box(110, "world"),
 }
 PARTS_OF_VALUES = ("spec.step", "spec.metadata", "spec.mutation")
-COLOURS = {"spec": ("#e8f1fa", "#2b6cb0"), "model_check": ("#eaf6ec", "#2f855a"), "proofs": ("#fbf0e4", "#b7791f")}
-TITLES = {"spec": 250, "model_check": 650, "proofs": 910}
-WIDTH, FLOOR, TOP, HALF, HEIGHT = 1070, 60, 56, 62, 32
+COLOURS = {
+    "spec": ("#e8f1fa", "#2b6cb0"),
+    "model_check": ("#eaf6ec", "#2f855a"),
+    "proofs": ("#fbf0e4", "#b7791f"),
+    "impl": ("#f3edfa", "#6b46c1"),
+    "conformance": ("#fdeeee", "#c53030"),
+}
+TITLES = {"conformance": 110, "impl": 400, "spec": 810, "model_check": 1210, "proofs": 1470}
+WIDTH, FLOOR, TOP, HALF, HEIGHT = 1630, 60, 56, 62, 32
 WIDE_HALF = 118
 
 
