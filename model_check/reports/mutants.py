@@ -238,7 +238,7 @@ def check_promise(
     bounds: Mapping[str, Any], chosen: PromiseHunt, report: Callable[[Progress], None] | None = None
 ) -> "PromiseVerdict":
     """Whether the model within these bounds keeps the promise of a hunt, under the fairness that remains in the hunt."""
-    need(("scipy",), "a promise")
+    need(("scipy",), "a liveness property")
     from model_check.graphs.edges import state_graph  # noqa: PLC0415
     from model_check.graphs.liveness import check_liveness  # noqa: PLC0415
 

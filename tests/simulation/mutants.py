@@ -75,7 +75,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
             "## Survivors",
             "",
             f"Nothing fails within {MOVES:,} moves. The model checker finds the shortest runs of most of them,",
-            "or the promise that they break ([mutants](mutants.md)).",
+            "or the liveness property that they violate ([mutants](mutants.md)).",
             "",
             *left,
             "",
