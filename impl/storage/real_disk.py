@@ -36,6 +36,10 @@ class RealHandle:
             data += more
         return data
 
+    def truncate(self, size: int) -> None:
+        """Cut the file."""
+        os.ftruncate(self._descriptor, size)
+
     def sync(self) -> None:
         """Return when the content is on the disk."""
         os.fsync(self._descriptor)
@@ -65,7 +69,8 @@ class RealFile:
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         """Write all buffers at the end, or none."""
-        descriptor = self._disk.handle_of(self).fileno()
+        handle = self._disk.handle_of(self)  # held, or another thread's file may take its place and close it
+        descriptor = handle.fileno()
         before, wanted = self.size, 0
         try:
             for first in range(0, len(buffers), MOST_BUFFERS):
@@ -89,7 +94,7 @@ class RealFile:
 
     def truncate(self, size: int) -> None:
         """Cut the file."""
-        os.ftruncate(self._disk.handle_of(self).fileno(), size)
+        self._disk.handle_of(self).truncate(size)
         self.size = size
 
     def close(self) -> None:
@@ -136,7 +141,8 @@ class RealDisk:
 
     def forget(self, file: RealFile) -> None:
         """Drop the handle of a file."""
-        self._handles.pop(file, None)
+        with self._lock:
+            self._handles.pop(file, None)
 
     def open(self, path: str, create: bool = False) -> File:
         """A file that exists, or that is created empty."""

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from shutil import copytree
 
@@ -11,6 +12,7 @@ import pytest
 
 from impl.storage import LogConfig, LogDirectory, RealDisk, StorageError, TopicPartition
 from impl.storage.config import log_config
+from impl.storage.disk import File
 from spec.values import BrokerEpoch, Epoch, Offset
 from tests.impl.storage.model import made, read_all
 from tests.places import REPOSITORY
@@ -129,6 +131,19 @@ def test_partitions_are_created_deleted_and_removed(tmp_path: Path) -> None:
     again.clean_up(0)
     assert not [name for name in os.listdir(tmp_path) if name.endswith("-delete")]
     again.close({}, None)
+
+
+def test_a_file_stays_open_while_a_thread_writes_to_it(tmp_path: Path) -> None:
+    disk = RealDisk(max_open=1)
+    files = [disk.open(str(tmp_path / str(number)), create=True) for number in range(8)]
+
+    def write(file: File) -> None:
+        for _ in range(500):
+            file.append([b"12345678"])
+
+    with ThreadPoolExecutor(len(files)) as threads:
+        list(threads.map(write, files))
+    assert [file.read(0, 4000) for file in files] == [b"12345678" * 500] * len(files)
 
 
 def test_few_files_are_open_at_once(tmp_path: Path) -> None:

@@ -43,7 +43,6 @@ class Outcome:
         preferred: bool = False,
         unclean: bool | None = None,
         assignment: tuple[Any, Any, Any] | None = None,
-        only: frozenset[BrokerId] | None = None,
         recovery: LeaderRecoveryState | None = None,
     ) -> None:
         """The partition with another ISR, or with other brokers that may lead; whatever follows from that."""
@@ -55,7 +54,7 @@ class Outcome:
         isr = before.isr if isr is None else isr
         replicas, isr, adding, removing = self._finish(replicas, isr, adding, removing)
         may_lead = {one for one in self.brokers if self.active(one)} | including
-        may_lead = {one for one in may_lead if one not in without and (only is None or one in only)}
+        may_lead = {one for one in may_lead if one not in without}
         elr, with_elr = self._eligible(before, replicas, isr, lost), self.settings.eligible_leader_replicas
         leader, risky = self._elect(before, replicas, isr, elr, may_lead, preferred, unclean)
         if leader != before.leader and leader in elr:
@@ -82,12 +81,12 @@ class Outcome:
             self.records += 1
 
     def _finish(self, replicas: Any, isr: Any, adding: Any, removing: Any) -> tuple[Any, Any, Any, Any]:
-        """A reassignment is over once who is added is in sync; all who stay, if it adds fewer than it removes."""
+        """A reassignment is over once who is added, and stays, is in sync; all who stay, if those are fewer than go."""
         if not adding and not removing:
             return replicas, isr, adding, removing
         stay = tuple([one for one in replicas if one not in removing])
         in_sync = isr - removing
-        needed = frozenset(stay) if len(adding) < len(removing) else adding
+        needed = frozenset(stay) if len(adding - removing) < len(removing) else adding - removing
         if needed <= in_sync and (not removing or (in_sync and stay)):
             return stay, in_sync, NONE, NONE
         return replicas, isr, adding, removing
@@ -310,7 +309,10 @@ def create(after: Outcome, request: Any) -> None:
 
 
 def reassign(after: Outcome, request: Any) -> None:
-    """New replicas are added and old ones removed once the new ones are in sync; or a move is taken back."""
+    """New replicas are added and old ones removed once the new ones are in sync; or a move is taken back.
+
+    A replica that has just been added, and has nothing, does not lead.
+    """
     partition, wanted = after.partition, request.replicas
     error = Error.NONE
     if partition is None:
@@ -328,11 +330,14 @@ def reassign(after: Outcome, request: Any) -> None:
     if wanted is None:
         replicas = tuple([one for one in partition.replicas if one not in partition.adding])
         isr = (partition.isr - partition.adding) or frozenset(replicas[:1])
-        after.change(isr, only=here, assignment=(replicas, NONE, NONE))
+        after.change(isr, assignment=(replicas, NONE, NONE))
         return
     removing, adding = here - set(wanted), frozenset(wanted) - here
     replicas = (*wanted, *sorted(removing))
-    after.change(only=here, unclean=False, assignment=(replicas, adding or partition.adding, removing or partition.removing))
+    records = after.records
+    after.change(unclean=False, assignment=(replicas, adding or partition.adding, removing or partition.removing))
+    if after.partition is not None and after.partition.leader in adding:
+        after.answer, after.partition, after.records = ErrorResponse(Error.UNKNOWN_SERVER_ERROR), partition, records
 
 
 def unregister(after: Outcome, request: Any) -> None:
