@@ -302,10 +302,9 @@ class _Play:
         arrived = await self._arrival(self.cast.node(leader), expected)
         if arrived is None:
             raise DepartedError("the follower's fetch", in_words(expected), "none")
-        self.waiting.pop(self.cast.node(leader), None)
-        seen = self.cast.seen_fetch(arrived.message)
-        self._same("the follower's fetch", expected, seen)
-        return arrived
+        self.waiting[self.cast.node(leader)] = arrived
+        self._same("the follower's fetch", expected, self.cast.seen_fetch(arrived.message))
+        return self.waiting.pop(self.cast.node(leader))
 
     async def _arrival(self, node: int, expected: SeenFetch) -> Arrived | None:
         """The next fetch at a node that is about this partition in the expected epoch; `None` if none comes in time."""
@@ -496,8 +495,8 @@ class _Play:
         if self.world.unexpected:
             raise DepartedError("a question of the follower", "none", self.world.unexpected[0].api)
         if self._has_proposal():
-            seen = self.cast.seen_proposal(self.world.proposals.get_nowait().message)
-            raise DepartedError("the leader's proposal", "none", in_words(seen))
+            self.proposal = self.world.proposals.get_nowait()
+            raise DepartedError("the leader's proposal", "none", in_words(self.cast.seen_proposal(self.proposal.message)))
         heard = [f"m{value} {_outcome(self._answers(value), len(sent))}" for value, sent in self.produced.items()]
         shown = "nothing to see" if expected is None else _replica_in_words(expected)
         self.verdict.told.append(f"{name}: {', '.join([shown, *heard])}")
@@ -562,8 +561,6 @@ class _Play:
             self._answer_what_waits()
 
     def _answer_what_waits(self) -> None:
-        for arrived in self.world.unexpected:
-            arrived.close()
         self.world.unexpected.clear()
         for arrived in self.waiting.values():
             arrived.answer(_empty_answer(arrived.message))
