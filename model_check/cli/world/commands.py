@@ -5,7 +5,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click

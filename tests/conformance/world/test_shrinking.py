@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import islice
 
 import pytest
 
@@ -20,8 +21,8 @@ def is_acknowledged(run: Run) -> int | None:
     return None
 
 
-def second_election_read(run: Run) -> int | None:
-    """Made up: the broker departs where broker 2 has read of an election after it has read of the creation."""
+def second_decision_read(run: Run) -> int | None:
+    """Made up: the broker departs where broker 2 has read metadata for the second time."""
     names = [(name, args.get("broker")) for name, args in run.moves]
     found = [number for number, name in enumerate(names, start=1) if name == ("ReplayMetadata", 2)]
     return found[1] if len(found) > 1 else None
@@ -41,7 +42,7 @@ def shrunk_with(run: Run, departs: Callable[[Run], int | None], most: int = 1000
 
 def departing(departs: Callable[[Run], int | None], count: int) -> list[Run]:
     runs = (walk(MODEL, 1, number, DEPTH, f"walk {number}") for number in range(200))
-    return [run for run in runs if departs(run) is not None][:count]
+    return list(islice((run for run in runs if departs(run) is not None), count))
 
 
 def without(moves: list[Move], place: int) -> Run:
@@ -49,7 +50,7 @@ def without(moves: list[Move], place: int) -> Run:
     return Run("one less", MODEL, trace, 1)
 
 
-@pytest.mark.parametrize("departs", [is_acknowledged, second_election_read])
+@pytest.mark.parametrize("departs", [is_acknowledged, second_decision_read])
 def test_what_is_left_is_a_run_departs_and_needs_each_step(departs: Callable[[Run], int | None]) -> None:
     runs = departing(departs, 5)
     assert len(runs) == 5
