@@ -53,7 +53,7 @@ def second_copy() -> Run:
 
 
 def second_copy_after_a_change() -> Run:
-    """As `second_copy`, but the partition changes in between: then the second copy is out of date."""
+    """As `second-copy-of-a-proposal`, but the partition changes in between: then the second copy is out of date."""
     away = (Propose((TWO,)), Propose((TWO,)))
     moves = (CREATE, Propose((THREE,)), _fence(THREE), Propose((THREE,)), Heartbeat(THREE), *away)
     late = Propose((THREE,), Fault.EARLIER_PARTITION_EPOCH)

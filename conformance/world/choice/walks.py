@@ -4,12 +4,11 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from conformance.world.choice.cover import REAL, WALK_BOUNDS
+from conformance.world.choice.shrinking import shrink
 from conformance.world.play.replay import unplayed
-from conformance.world.runs.run import Move, NoRunError, Run, model_for, trace_of_moves, walk
+from conformance.world.runs.run import Run, model_for, walk
 from conformance.world.session import Outcome, Session
-
-MOST_REPLAYS = 200
-"""Replays that a run is shrunk with."""
+from conformance.world.stage.world import BrokerGoneError
 
 
 async def walked(
@@ -35,37 +34,24 @@ def as_far_as_played(run: Run) -> Run:
 
 
 async def shrunk(session: Session, outcome: Outcome) -> Outcome:
-    """The shortest run that is found, by leaving steps out, from which the broker departs as well.
+    """The same departure at the end of a run that is as short as leaving steps out makes it.
 
-    Steps that are not possible without those left out go with them.
+    The same: the same thing is not what was expected. A run that ends the broker, or is not played, does not count.
     """
     assert outcome.verdict is not None, "a run that was played"
     assert outcome.verdict.departure is not None, "a departure to be shrunk"
-    best = await _departing(session, outcome.run, outcome.run.moves[: outcome.verdict.departure.step]) or outcome
-    size, replays = max(len(best.run.moves) // 2, 1), 0
-    while replays < MOST_REPLAYS:
-        before = len(best.run.moves)
-        begin = before - size
-        while begin >= 0 and replays < MOST_REPLAYS:
-            moves = best.run.moves
-            replays += 1
-            shorter = await _departing(session, best.run, [*moves[:begin], *moves[begin + size :]])
-            best = shorter or best
-            begin = min(begin, len(best.run.moves)) - size
-        if size > 1:
-            size //= 2
-        elif len(best.run.moves) == before:
-            break
-    return best
+    what, best = outcome.verdict.departure.what, outcome
 
+    async def departs(run: Run) -> int | None:
+        nonlocal best
+        try:
+            tried = await session.play(run)
+        except BrokerGoneError:
+            return None
+        if tried.verdict is None or tried.verdict.departure is None or tried.verdict.departure.what != what:
+            return None
+        best = tried
+        return tried.verdict.departure.step
 
-async def _departing(session: Session, run: Run, moves: list[Move]) -> Outcome | None:
-    """The outcome of these steps, if the broker departs from them, and they are fewer."""
-    try:
-        trace = trace_of_moves(run.model, moves, skip=True)
-    except NoRunError:
-        return None
-    outcome = await session.play(run._replace(trace=trace))
-    if outcome.verdict is None or outcome.verdict.departure is None:
-        return None
-    return outcome._replace(run=outcome.run._replace(trace=trace[: outcome.verdict.departure.step + 1]))
+    shortest = await shrink(outcome.run, outcome.verdict.departure.step, departs)
+    return best._replace(run=shortest)

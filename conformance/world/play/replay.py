@@ -184,32 +184,32 @@ class _Play:
         self.world.log.show(end)
         await self.world.applied()
 
-    async def _do_ReplayMetadata(self, before: Scene, after: Scene, *, broker: int, decisions: int) -> None:  # noqa: N802
+    async def _do_ReplayMetadata(self, before: Scene, after: Scene, *, broker: int, decisions: int) -> None:
         if broker == self.real:
             self.cuts = self.cuts[decisions:]
             await self._show(self.cuts[0])
 
     # ---- stopping and starting
 
-    async def _do_UncleanShutdown(  # noqa: N802
+    async def _do_UncleanShutdown(
         self,
         before: Scene,
         after: Scene,
         *,
         broker: int,
         kept: int,
-        checkpointedHighWatermark: int,  # noqa: N803
+        checkpointedHighWatermark: int,
     ) -> None:
         if broker == self.real:
             await lose_power(self.cast, kept, checkpointedHighWatermark)
             self.produced = {value: sent for value, sent in self.produced.items() if all(map(_was_heard, sent))}
             self.proposal = None
 
-    async def _do_Register(self, before: Scene, after: Scene, *, broker: int, successor: int) -> None:  # noqa: N802
+    async def _do_Register(self, before: Scene, after: Scene, *, broker: int, successor: int) -> None:
         if broker == self.real:
             self.cast.registration = await start_again(self.cast)
 
-    async def _do_TakeFirstImage(self, before: Scene, after: Scene, *, broker: int, decisions: int) -> None:  # noqa: N802
+    async def _do_TakeFirstImage(self, before: Scene, after: Scene, *, broker: int, decisions: int) -> None:
         if broker == self.real:
             self.cuts = self.cuts[decisions:]
             let_read(self.cast)
@@ -225,11 +225,11 @@ class _Play:
 
     # ---- clients
 
-    async def _do_Produce(self, before: Scene, after: Scene, *, leader: int) -> None:  # noqa: N802
+    async def _do_Produce(self, before: Scene, after: Scene, *, leader: int) -> None:
         if leader == self.real:
             await self._produce(after.state[self.run.model.slot_named("produced").position])
 
-    async def _do_ProduceAgain(self, before: Scene, after: Scene, *, leader: int, value: int) -> None:  # noqa: N802
+    async def _do_ProduceAgain(self, before: Scene, after: Scene, *, leader: int, value: int) -> None:
         if leader == self.real:
             if value in {placed.record.value for placed in before.clients.told} and value not in self.produced:
                 self.told_elsewhere.add(value)
@@ -255,7 +255,7 @@ class _Play:
 
     # ---- fetching
 
-    async def _do_Fetch(self, before: Scene, after: Scene, *, follower: int, leader: int) -> None:  # noqa: N802
+    async def _do_Fetch(self, before: Scene, after: Scene, *, follower: int, leader: int) -> None:
         if leader == self.real:
             await self._ask_real(before, self._next_fetch(before, follower))
         elif follower == self.real:
@@ -264,7 +264,7 @@ class _Play:
             arrived.answer(self.cast.answer_on_wire(answer, idempotent=self.idempotent))
             await self._await_next_fetch(after, leader)
 
-    async def _do_FetchUnanswered(self, before: Scene, after: Scene, *, follower: int, leader: int) -> None:  # noqa: N802
+    async def _do_FetchUnanswered(self, before: Scene, after: Scene, *, follower: int, leader: int) -> None:
         if leader == self.real:
             await self._ask_real(before, self._next_fetch(before, follower))
         elif follower == self.real:
@@ -272,7 +272,7 @@ class _Play:
             arrived.close()
             await self._await_next_fetch(after, leader)
 
-    async def _do_AskLeader(self, before: Scene, after: Scene, *, follower: int, leader: int) -> None:  # noqa: N802
+    async def _do_AskLeader(self, before: Scene, after: Scene, *, follower: int, leader: int) -> None:
         if follower == self.real:
             raise UnplayedError("a follower's question where its leader's log ends")
 
@@ -302,10 +302,9 @@ class _Play:
         arrived = await self._arrival(self.cast.node(leader), expected)
         if arrived is None:
             raise DepartedError("the follower's fetch", in_words(expected), "none")
-        self.waiting.pop(self.cast.node(leader), None)
-        seen = self.cast.seen_fetch(arrived.message)
-        self._same("the follower's fetch", expected, seen)
-        return arrived
+        self.waiting[self.cast.node(leader)] = arrived
+        self._same("the follower's fetch", expected, self.cast.seen_fetch(arrived.message))
+        return self.waiting.pop(self.cast.node(leader))
 
     async def _arrival(self, node: int, expected: SeenFetch) -> Arrived | None:
         """The next fetch at a node that is about this partition in the expected epoch; `None` if none comes in time."""
@@ -340,27 +339,27 @@ class _Play:
 
     # ---- late fetches
 
-    async def _do_SendFetch(self, before: Scene, after: Scene, *, follower: int, leader: int) -> None:  # noqa: N802
+    async def _do_SendFetch(self, before: Scene, after: Scene, *, follower: int, leader: int) -> None:
         if follower == self.real:
             self.late = await self._real_fetch(before, leader)
 
-    async def _do_LoseConnection(self, before: Scene, after: Scene, *, follower: int) -> None:  # noqa: N802
+    async def _do_LoseConnection(self, before: Scene, after: Scene, *, follower: int) -> None:
         if follower == self.real and self.late is not None:
             self.late.close()
             self.late = None
 
-    async def _do_HandleLateFetch(self, before: Scene, after: Scene, *, follower: int, leader: int) -> None:  # noqa: N802
+    async def _do_HandleLateFetch(self, before: Scene, after: Scene, *, follower: int, leader: int) -> None:
         if leader == self.real:
             await self._ask_real(before, before.late(follower).request)
 
-    async def _do_TakeLateAnswer(self, before: Scene, after: Scene, *, follower: int, leader: int) -> None:  # noqa: N802
+    async def _do_TakeLateAnswer(self, before: Scene, after: Scene, *, follower: int, leader: int) -> None:
         if follower == self.real and self.late is not None:
             answer = before.late(follower).answer
             self.late.answer(self.cast.answer_on_wire(answer, idempotent=self.idempotent))
             self.late = None
             await self._await_next_fetch(after, leader)
 
-    async def _do_TakeAnswerReadLate(self, before: Scene, after: Scene, *, follower: int, leader: int) -> None:  # noqa: N802
+    async def _do_TakeAnswerReadLate(self, before: Scene, after: Scene, *, follower: int, leader: int) -> None:
         if follower == self.real:
             raise UnplayedError("an answer whose records were read late")
 
@@ -374,7 +373,7 @@ class _Play:
 
     # ---- changes of the ISR
 
-    async def _do_ProposeShrink(self, before: Scene, after: Scene, *, leader: int, slow: tuple[int, ...]) -> None:  # noqa: N802
+    async def _do_ProposeShrink(self, before: Scene, after: Scene, *, leader: int, slow: tuple[int, ...]) -> None:
         """Time passes until the real leader finds these followers too slow; the others fetch at its end meanwhile."""
         if leader != self.real:
             return
@@ -403,14 +402,14 @@ class _Play:
         position = FetchPosition(scene.role(self.real).leader_epoch, offset, last)
         return FetchRequest(BrokerId(follower), position, state.broker_epoch)
 
-    async def _do_TakeIsrAnswer(self, before: Scene, after: Scene, *, leader: int) -> None:  # noqa: N802
+    async def _do_TakeIsrAnswer(self, before: Scene, after: Scene, *, leader: int) -> None:
         if leader == self.real:
             await self._answer_proposal(self.cast.isr_answer_on_wire(before.exchange(leader).response))
 
-    async def _do_GrantIsrUnanswered(self, before: Scene, after: Scene, *, leader: int, successor: int = 0) -> None:  # noqa: N802
+    async def _do_GrantIsrUnanswered(self, before: Scene, after: Scene, *, leader: int, successor: int = 0) -> None:
         await self._send_again(leader)
 
-    async def _do_SendProposalAgain(self, before: Scene, after: Scene, *, leader: int) -> None:  # noqa: N802
+    async def _do_SendProposalAgain(self, before: Scene, after: Scene, *, leader: int) -> None:
         await self._send_again(leader)
 
     async def _send_again(self, leader: int) -> None:
@@ -496,8 +495,8 @@ class _Play:
         if self.world.unexpected:
             raise DepartedError("a question of the follower", "none", self.world.unexpected[0].api)
         if self._has_proposal():
-            seen = self.cast.seen_proposal(self.world.proposals.get_nowait().message)
-            raise DepartedError("the leader's proposal", "none", in_words(seen))
+            self.proposal = self.world.proposals.get_nowait()
+            raise DepartedError("the leader's proposal", "none", in_words(self.cast.seen_proposal(self.proposal.message)))
         heard = [f"m{value} {_outcome(self._answers(value), len(sent))}" for value, sent in self.produced.items()]
         shown = "nothing to see" if expected is None else _replica_in_words(expected)
         self.verdict.told.append(f"{name}: {', '.join([shown, *heard])}")
@@ -562,8 +561,6 @@ class _Play:
             self._answer_what_waits()
 
     def _answer_what_waits(self) -> None:
-        for arrived in self.world.unexpected:
-            arrived.close()
         self.world.unexpected.clear()
         for arrived in self.waiting.values():
             arrived.answer(_empty_answer(arrived.message))

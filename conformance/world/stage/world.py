@@ -317,7 +317,9 @@ class World:
                 self.fetches[arrived.node].put_nowait(arrived)
                 return None
             case _:
+                # Not held: Kafka's fetcher asks with a lock that the change of the broker's metadata needs as well.
                 self.unexpected.append(arrived)
+                arrived.close()
                 return None
 
     # ---- requests to the broker

@@ -5,7 +5,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,7 +12,9 @@ import click
 from model_check.cli.common import options_of
 from model_check.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
 from model_check.cli.terminal.help import ModelCommand
+from model_check.cli.terminal.output import OutputFolder
 from model_check.cli.world.mirror import mirror
+from model_check.core.files import write_whole
 
 if TYPE_CHECKING:
     from conformance.kafka.jars import Jars
@@ -159,7 +160,7 @@ def cover(kafka: str, runs: int | None, keep: str | None, as_json: bool) -> int:
 
     Exit status: 0 the broker follows all runs, 1 it departs from some, 3 it has died or does not answer.
     """
-    jars = _jars(kafka)
+    jars, kept = _jars(kafka), OutputFolder(keep) if keep else None
     from conformance.world.choice.cover import covering_runs, filled_up, some_of
     from conformance.world.session import play_all
 
@@ -171,9 +172,15 @@ def cover(kafka: str, runs: int | None, keep: str | None, as_json: bool) -> int:
         chosen = some_of(chosen, runs) if runs <= len(chosen) else filled_up(kafka, chosen, runs)
     chosen_in = time.monotonic() - began
     began = time.monotonic()
-    outcomes = _run(play_all(jars, [one.run for one in chosen], None if as_json else _tell_departure))
+
+    def told(outcome: "Outcome") -> None:
+        _keep(outcome, kept)
+        if not as_json:
+            _tell_departure(outcome)
+
+    outcomes = _run(play_all(jars, [one.run for one in chosen], told))
     seconds = time.monotonic() - began
-    departing = _kept(outcomes, keep)
+    departing = [one for one in outcomes if _departs(one)]
     follow = sum(one.verdict is not None and one.verdict.departure is None for one in outcomes)
     unplayed = [{"run": one.run.name, "reason": one.unplayed} for one in outcomes if one.verdict is None]
     steps = sum(one.verdict.steps for one in outcomes if one.verdict is not None)
@@ -210,15 +217,17 @@ def _tell_departure(outcome: "Outcome") -> None:
         click.echo(outcome.verdict.in_words())
 
 
-def _kept(outcomes: "list[Outcome]", folder: str | None) -> "list[Outcome]":
-    """The outcomes that depart; their runs are written to files in the folder, if one is given."""
-    departing = [one for one in outcomes if one.verdict is not None and one.verdict.departure is not None]
-    for outcome in departing if folder else ():
-        name = re.sub(r"[^a-z0-9]+", "-", outcome.run.name.lower())
-        file = Path(str(folder)) / f"{name}.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(outcome.run.as_json(), indent=1) + "\n", encoding="utf-8")
-    return departing
+def _departs(outcome: "Outcome") -> bool:
+    return outcome.verdict is not None and outcome.verdict.departure is not None
+
+
+def _keep(outcome: "Outcome", folder: OutputFolder | None) -> None:
+    """Write the run of a departure to a file in the folder, if one is given: at once, for what follows may fail."""
+    if folder is None or not _departs(outcome):
+        return
+    name = re.sub(r"[^a-z0-9]+", "-", outcome.run.name.lower())
+    with folder.opened() as place:
+        write_whole(place / f"{name}.json", json.dumps(outcome.run.as_json(), indent=1) + "\n")
 
 
 @world.command(cls=KafkaCommand)
@@ -236,25 +245,22 @@ def walk(kafka: str, seed: int, traces: int, depth: int, keep: str | None, as_js
 
     Exit status: 0 the broker follows all of them, 1 it departs from some, 2 bad usage, 3 it has died or does not answer.
     """
-    jars = _jars(kafka)
+    jars, kept = _jars(kafka), OutputFolder(keep) if keep else None
     from conformance.world.runs.run import NoRunError
     from model_check.core.parameters import ParameterError
 
     began = time.monotonic()
     try:
-        outcomes, departing = _run(_walk(jars, kafka, seed, traces, depth, keep is not None, _given(parameters)))
+        outcomes, departing = _run(_walk(jars, kafka, seed, traces, depth, kept, as_json, _given(parameters)))
     except (NoRunError, ParameterError) as error:
         raise click.UsageError(str(error)) from error
     seconds = time.monotonic() - began
-    _kept(departing, keep)
     steps = sum(one.verdict.steps for one in outcomes if one.verdict is not None)
     if as_json:
         found = [one.verdict.as_json() for one in departing if one.verdict is not None]
         numbers = {"kafka": kafka, "seed": seed, "walks": len(outcomes), "steps": steps, "seconds": round(seconds, 1)}
         click.echo(json.dumps({**numbers, "depart": len(departing), "departures": found}))
     else:
-        for outcome in departing:
-            _tell_departure(outcome)
         click.echo(
             f"Kafka {kafka}: {len(outcomes)} walks of seed {seed}, {steps} steps in {seconds:.0f} s,"
             f" {len(departing)} departures"
@@ -263,7 +269,14 @@ def walk(kafka: str, seed: int, traces: int, depth: int, keep: str | None, as_js
 
 
 async def _walk(
-    jars: "Jars", kafka: str, seed: int, traces: int, depth: int, shrink: bool, parameters: dict[str, Any]
+    jars: "Jars",
+    kafka: str,
+    seed: int,
+    traces: int,
+    depth: int,
+    kept: OutputFolder | None,
+    as_json: bool,
+    parameters: dict[str, Any],
 ) -> "tuple[list[Outcome], list[Outcome]]":
     from conformance.world.choice.walks import shrunk, walked
     from conformance.world.session import Session
@@ -272,8 +285,12 @@ async def _walk(
     try:
         async for outcome in walked(session, kafka, seed, traces, depth, parameters):
             outcomes.append(outcome)
-            if outcome.verdict is not None and outcome.verdict.departure is not None:
-                departing.append(await shrunk(session, outcome) if shrink else outcome)
+            if not _departs(outcome):
+                continue
+            departing.append(outcome if kept is None else await shrunk(session, outcome))
+            _keep(departing[-1], kept)
+            if not as_json:
+                _tell_departure(departing[-1])
     finally:
         await session.close()
     return outcomes, departing

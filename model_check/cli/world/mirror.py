@@ -30,7 +30,7 @@ class Asked(NamedTuple):
 
 
 @click.command()
-@click.argument("run", required=False, metavar="RUN")
+@click.argument("run", required=False, metavar="[RUN]")
 @click.option("--kafka", default="4.4.0", show_default=True, metavar="V", help="The release under test.")
 @click.option("--cover", is_flag=True, help="Replay runs that cover every pair of action and outcome.")
 @click.option("--mutants", is_flag=True, help="For each mutant of the controller, replay a run that tells it apart.")

@@ -14,7 +14,7 @@ from conformance.world.choice.cover import covering_runs, some_of
 from conformance.world.play.replay import replay
 from conformance.world.play.verdict import Verdict
 from conformance.world.runs.findings import FINDINGS, control_of, finding_run
-from conformance.world.runs.run import Run, model_for, trace_of_moves
+from conformance.world.runs.run import Run, model_for, trace_of_moves, walk
 from conformance.world.session import play_all
 from conformance.world.stage.world import BrokerGoneError, World
 from tests.conformance.kafka.releases import NEWEST, OLD, jars_or_skip
@@ -73,6 +73,22 @@ def test_a_wrong_model_is_departed_from_at_its_step() -> None:
     assert departed.departure is not None
     assert (departed.departure.step, departed.departure.what) == (3, "the replica: high watermark")
     assert (departed.departure.expected, departed.departure.observed) == ("1", "0")
+
+
+def test_a_departure_leaves_nothing_to_the_runs_behind_it() -> None:
+    """A fetch that is not as expected has an answer; a question that a follower asks under a lock stops no metadata."""
+    jars_or_skip(NEWEST)
+    bounds = {"elections": 1, "brokers": 2, "endless_lag": True}
+    wrong, right = model_for(NEWEST, {**bounds, "mutant": "no-epoch-entry"}), model_for(NEWEST, bounds)
+    walks = [walk(wrong, 1, number, 25, f"walk {number}")._replace(real=1 + number % 2) for number in (0, 3)]
+    behind = [walk(right, 1, number, 25, f"right {number}")._replace(real=2) for number in (1, 5)]
+    found = verdicts(NEWEST, [walks[0], behind[0], walks[1], behind[1]])
+    assert [verdict.departure and verdict.departure.what for verdict in found] == [
+        "the follower's fetch: last fetched epoch",
+        None,
+        "a question of the follower",
+        None,
+    ]
 
 
 def test_a_broker_that_lost_its_log_comes_back() -> None:

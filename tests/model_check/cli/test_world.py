@@ -60,3 +60,36 @@ def test_a_finding_as_json() -> None:
     report = json.loads(found.output)
     assert (report["verdict"], report["kafka"], report["real"]) == ("follows", NEWEST, 1)
     assert (report["acknowledged"], report["acknowledged_lost"], report["departure"]) == ([1], True, None)
+
+
+WALKS = ("--elections", "1", "--brokers", "2", "--endless-lag", "--seed", "1")
+
+
+@pytest.mark.slow
+def test_a_departing_walk_is_shrunk_and_kept_and_replays_to_the_same_departure(tmp_path: Path) -> None:
+    """The model is weakened, not Kafka: a leader counts what it sends to a follower before the follower asks for more."""
+    jars_or_skip(NEWEST)
+    folder = tmp_path / "kept"
+    walked = kspec("walk", *WALKS, "--traces", "4", "--mutant", "count-what-is-sent", "--keep", str(folder), "--json")
+    assert walked.return_value == 1
+    report = json.loads(walked.output)
+    (departed,) = report["departures"]
+    (file,) = folder.iterdir()
+    assert (file.name, departed["run"], report["depart"]) == ("seed-1-walk-2.json", "seed 1, walk 2", 1)
+    kept = json.loads(file.read_text())
+    assert departed["departure"]["step"] == len(kept["steps"]) < report["steps"]
+    replayed = kspec("replay", str(file), "--json")
+    assert replayed.return_value == 1
+    again = json.loads(replayed.output)
+    assert again == {**departed, "run": file.name}
+    del kept["parameters"]["mutant"]
+    file.write_text(json.dumps(kept))
+    assert kspec("replay", str(file), "--json").return_value == 0, "by the rules of Kafka the same steps are followed"
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_broker_starts(tmp_path: Path) -> None:
+    jars_or_skip(NEWEST)
+    taken = tmp_path / "file"
+    taken.touch()
+    for command in ("walk", "cover"):
+        assert f"cannot write {taken}" in str(kspec(command, "--keep", str(taken)).exception)
