@@ -10,7 +10,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
-from typing import NamedTuple, TypeAlias
+from itertools import groupby
+from typing import NamedTuple, TypeAlias, cast
 
 from spec.values import (
     NO_LEADER,
@@ -217,8 +218,43 @@ def replay(image: MetadataImage, record: MetadataRecord) -> MetadataImage:
 
 
 def replay_all(image: MetadataImage, records: tuple[MetadataRecord, ...]) -> MetadataImage:
-    """The image after several records. **Kafka:** `MetadataLoader.handleCommit`, `MetadataDelta.apply`."""
-    return reduce(replay, records, image)
+    """The image after several records: as if they came one after the other, and quicker where many change partitions.
+
+    **Kafka:** `MetadataLoader.handleCommit`, `MetadataDelta.apply`.
+    """
+    for of_partitions, run in groupby(records, key=_is_of_partition):
+        together = tuple(run)
+        many = of_partitions and len(together) > 1
+        image = _replay_partitions(image, cast(PartitionRecords, together)) if many else reduce(replay, together, image)
+    return image
+
+
+PartitionRecords: TypeAlias = tuple[PartitionRecord | PartitionChangeRecord, ...]
+
+
+def _is_of_partition(record: MetadataRecord) -> bool:
+    match record:
+        case PartitionRecord() | PartitionChangeRecord():
+            return True
+        case _:
+            return False
+
+
+def _replay_partitions(image: MetadataImage, records: PartitionRecords) -> MetadataImage:
+    """The image after records of partitions, which are put in their places only at the end."""
+    changed: dict[PartitionId, PartitionRecord] = {}
+    for record in records:
+        match record:
+            case PartitionRecord(partition_id=number):
+                changed[number] = record
+            case _:
+                number = record.partition_id
+                before = changed[number].registration if number in changed else partition_of(image, number)
+                assert before is not None, f"the metadata log changes partition {number}, which does not exist"
+                changed[number] = PartitionRecord(number, merge(before, record))
+    kept = (record for record in image.partitions if record.partition_id not in changed)
+    partitions = tuple(sorted((*kept, *changed.values()), key=lambda record: record.partition_id))
+    return MetadataImage(Offset(image.end_offset + len(records)), image.brokers, partitions)
 
 
 def _with_partition(partitions: tuple[PartitionRecord, ...], new: PartitionRecord) -> tuple[PartitionRecord, ...]:

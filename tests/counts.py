@@ -34,7 +34,7 @@ def count_of(model: str, *, symmetry: Any = False, **parameters: Any) -> Count:
 
 def counted(row: dict[str, Any]) -> Count:
     """Explore the model of a row to its end."""
-    model = MODELS[row["model"]].build(row["parameters"])
+    model = MODELS[row["model"]].build({**row["parameters"], **({"release": "next"} if row["model"] == "kafka" else {})})
     found = compiled.explore(model, [], Limits(stop_at_first=False), symmetry=Symmetry(model) if row["symmetry"] else None)
     return Count(found.distinct_states, found.transitions, found.depth)
 

@@ -132,12 +132,34 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "impl.metadata",
         "impl.broker",
     ),
+    "impl.controller": (
+        "spec.*",
+        "impl.wire",
+        "impl.config",
+        "impl.metadata",
+        "impl.broker",
+        "impl.requests",
+    ),
+    "impl.replica": ("spec.*", "impl.wire", "impl.records", "impl.storage", "impl.metadata", "impl.broker"),
     "impl.server": ("spec.*", "impl.*"),
+    "impl.sim": ("spec.*", "impl.*"),
+    # A cluster is processes and what they answer: it knows neither the broker's code nor what else runs as a node.
+    "impl.cluster": ("impl.wire",),
+    "impl.history": (),
+    "impl.faults": ("impl.cluster", "impl.history"),
     "impl": ("spec.*", "impl.*"),
     # Others are held against the models: it takes the wire format of `impl` besides.
-    "conformance.kafka": ("impl.wire", "impl.records"),
-    "conformance.world": ("spec.*", "spec", "model_check.*", "impl.wire", "impl.records", "conformance.kafka"),
-    "conformance.mirror": ("spec.*", "spec", "model_check.*", "impl.wire", "conformance.kafka"),
+    "conformance.kafka": ("impl.wire", "impl.records", "impl.cluster"),
+    "conformance.world": (
+        "spec.*",
+        "spec",
+        "model_check.*",
+        "impl.wire",
+        "impl.records",
+        "impl.metadata",
+        "conformance.kafka",
+    ),
+    "conformance.mirror": ("spec.*", "spec", "model_check.*", "impl.wire", "impl.metadata", "conformance.kafka"),
     "conformance": (),
     # The command line puts everything together.
     "model_check.cli": (

@@ -71,6 +71,7 @@ class KafkaProcess:
         self.settings = dict(settings)
         self.levels = dict(levels or {})
         self.starts = 0
+        self._started = 0
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -95,7 +96,9 @@ class KafkaProcess:
     @property
     def started(self) -> bool:
         """Whether the node says that its start is complete."""
-        return STARTED in self.log_text()
+        if self._started != self.starts and STARTED in self.log_text():
+            self._started = self.starts
+        return 0 < self._started == self.starts
 
     def command(self) -> list[str]:
         """The command of the process."""

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any, NamedTuple
 
-from conformance.mirror.moves import Request
+from conformance.mirror.taking import handler_of
 from conformance.mirror.translation import OtherRecord
 from spec.controller.protocol import ControllerProtocol
-from spec.controller.state import Answer
+from spec.controller.state import Answer, ControllerRequest
 from spec.messages.alter_partition import AlterPartitionRequest
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
 from spec.messages.broker_registration import BrokerRegistrationRequest
@@ -51,16 +51,6 @@ RULES_OF_ERRORS = {
 }
 """The rule behind an answer to AlterPartition."""
 
-HANDLERS = {
-    "AlterPartitionRequest": "handle_alter_partition",
-    "AlterPartitionReassignmentsRequest": "handle_alter_partition_reassignments",
-    "BrokerHeartbeatRequest": "handle_broker_heartbeat",
-    "BrokerRegistrationRequest": "handle_broker_registration",
-    "CreateTopicsRequest": "handle_create_topics",
-    "ElectLeadersRequest": "handle_elect_leaders",
-    "UnregisterBrokerRequest": "handle_unregister_broker",
-}
-
 
 def in_words(value: object) -> str:
     """A value by its fields, without those that say nothing."""
@@ -88,7 +78,7 @@ def records_in_words(records: tuple[Any, ...]) -> str:
 
 def first_difference(
     rules: ControllerProtocol,
-    request: Request,
+    request: ControllerRequest,
     expected: tuple[Answer, tuple[MetadataRecord, ...]],
     observed: tuple[Answer, tuple[MetadataRecord | OtherRecord, ...]],
 ) -> Difference | None:
@@ -114,8 +104,8 @@ def _named(rules: ControllerProtocol, rule: str) -> str:
     return rule if function is None else f"{rule}: {function.__name__}"
 
 
-def _answer_rule(request: Request, expected: Answer, observed: Answer) -> str:
-    handler = HANDLERS[type(request).__name__]
+def _answer_rule(request: ControllerRequest, expected: Answer, observed: Answer) -> str:
+    handler = handler_of(request).__name__
     match request:
         case AlterPartitionRequest():
             by_error = (RULES_OF_ERRORS.get(error) for error in (expected.error, observed.error))
@@ -129,7 +119,7 @@ def _answer_rule(request: Request, expected: Answer, observed: Answer) -> str:
 
 
 def _records_rule(
-    request: Request,
+    request: ControllerRequest,
     expected: tuple[Answer, tuple[MetadataRecord, ...]],
     observed: tuple[Answer, tuple[MetadataRecord | OtherRecord, ...]],
 ) -> str | None:
@@ -140,7 +130,7 @@ def _records_rule(
     for one, other in zip(ours, theirs, strict=False):
         if one != other:
             return _field_rule(request, one, other)
-    handler = HANDLERS[type(request).__name__]
+    handler = handler_of(request).__name__
     longer = ours[len(theirs) :] or theirs[len(ours) :]
     if isinstance(request, AlterPartitionRequest):
         if expected[0].error == observed[0].error != Error.NONE:
@@ -158,9 +148,9 @@ def _fields_set(record: PartitionChangeRecord) -> Iterator[str]:
     return (name for name in TELLING if getattr(record, name) != getattr(defaults, name))
 
 
-def _field_rule(request: Request, one: MetadataRecord, other: MetadataRecord | OtherRecord) -> str:
+def _field_rule(request: ControllerRequest, one: MetadataRecord, other: MetadataRecord | OtherRecord) -> str:
     """The rule that decides the first field in which two records differ."""
-    handler = HANDLERS[type(request).__name__]
+    handler = handler_of(request).__name__
     if isinstance(request, BrokerRegistrationRequest) and PartitionChangeRecord in (type(one), type(other)):
         return "departure"
     if type(one) is not type(other):

@@ -15,7 +15,6 @@ from conformance.kafka.codec import MetadataRecord as Written
 from conformance.kafka.jars import Jars, java
 from conformance.kafka.network import Connection
 from conformance.kafka.process import CLUSTER_ID, HOST, KafkaProcess, free_port, write_properties
-from conformance.mirror.moves import Request
 from conformance.mirror.translation import (
     OtherRecord,
     Place,
@@ -24,7 +23,7 @@ from conformance.mirror.translation import (
     record_in_words_of_spec,
 )
 from impl.wire.values import Message
-from spec.controller.state import Answer
+from spec.controller.state import Answer, ControllerRequest
 from spec.metadata import EMPTY_IMAGE, MetadataImage, MetadataRecord, replay
 from spec.values import Offset
 
@@ -158,7 +157,7 @@ class ControllerUnderTest:
         """Requests are about this topic from now on. It is created by a request with these settings."""
         self._topic = (name, tuple(settings.items()), bytes(16))
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: ControllerRequest) -> Answer:
         """Send a request, and wait for the answer. Raises: `ControllerDiedError`."""
         name, settings, topic_id = self._topic
         place = Place(CLUSTER_ID, name, topic_id, settings, self.features)

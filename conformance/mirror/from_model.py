@@ -15,15 +15,13 @@ from conformance.mirror.moves import (
     CancelReassignment,
     CreatePartition,
     Heartbeat,
-    Known,
     Move,
     Propose,
     Reassign,
-    request_of,
-    taken,
 )
 from conformance.mirror.requests import set_up
 from conformance.mirror.runs import Run, Step, run_from_json, without_epochs
+from conformance.mirror.taking import Known, request_of, taken
 from model_check.core.exploration import Trace, TraceStep
 from model_check.core.model import Action, Model
 from model_check.engines.simulation.walks import trace_of, walks

@@ -101,6 +101,12 @@ def last_known_leader() -> Run:
     return run_of("last-known-leader", CREATE, *down, *lost, Heartbeat(TWO), Heartbeat(ONE))
 
 
+def stopping_broker_is_elected() -> Run:
+    """1 asks for leave to stop while the others are fenced. Heartbeats of before then fence it, unfence it, and it leads."""
+    stops = (_fence(TWO), _fence(THREE), Heartbeat(ONE, want_shutdown=True), Heartbeat(FOUR))
+    return run_of("stopping-broker-is-elected", CREATE, *stops, Heartbeat(ONE), Heartbeat(ONE))
+
+
 NAMED: dict[str, Callable[[], Run]] = {
     run().name: run
     for run in (
@@ -115,6 +121,7 @@ NAMED: dict[str, Callable[[], Run]] = {
         reassignment_taken_back,
         elections,
         last_known_leader,
+        stopping_broker_is_elected,
     )
 }
 """The runs by name."""

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from conformance.mirror.comparing import Difference, first_difference, in_words, records_in_words
 from conformance.mirror.controller import ControllerUnderTest
-from conformance.mirror.moves import PARTITION, Heartbeat, Known, Move, Register, Taken, Unregister, request_of, taken
+from conformance.mirror.moves import Heartbeat, Move, Register, Unregister
 from conformance.mirror.runs import Run, Step, without_epochs
+from conformance.mirror.taking import PARTITION, Known, Taken, request_of, taken
 from model_check.models.kafka.kraft.state import topic_of
 from spec.controller.protocol import Controller, ControllerProtocol
 from spec.controller.state import activate

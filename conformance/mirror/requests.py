@@ -17,42 +17,25 @@ from conformance.mirror.moves import (
     Elect,
     Fault,
     Heartbeat,
-    ImpossibleMoveError,
-    Known,
     Move,
     Propose,
     ProposeAgain,
     Reassign,
     Register,
-    Taken,
     Unregister,
-    request_of,
-    taken,
 )
+from conformance.mirror.outcomes import Pair, pair_of
 from conformance.mirror.runs import Run, run_of
+from conformance.mirror.taking import ImpossibleMoveError, Known, Taken, request_of, taken
 from spec.controller.protocol import Controller, ControllerProtocol
 from spec.controller.rules.brokers import is_shutting_down
 from spec.controller.state import ControllerState
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.broker_heartbeat import BrokerHeartbeatResponse
-from spec.metadata import (
-    EMPTY_IMAGE,
-    NO_LEADER_CHANGE,
-    NOBODY,
-    BrokerRegistrationChangeRecord,
-    MetadataRecord,
-    PartitionChangeRecord,
-    PartitionRegistration,
-    broker_of,
-)
-from spec.values import NO_LEADER, BrokerId, Epoch, Error
+from spec.messages.alter_partition import AlterPartitionRequest
+from spec.metadata import EMPTY_IMAGE, NOBODY, PartitionRegistration, broker_of
+from spec.values import NO_LEADER, BrokerId, Epoch
 
 STRANGER = BrokerId(9)
 """A broker that is not registered."""
-
-Pair = tuple[str, str]
-"""An action and its outcome, in words."""
-
 
 # ---- states
 
@@ -165,71 +148,6 @@ def assignments(brokers: tuple[BrokerId, ...]) -> Iterator[tuple[BrokerId, ...]]
     yield (brokers[0], STRANGER)
 
 
-# ---- outcomes
-
-
-def action_of(move: Move) -> str:
-    """What kind of move it is, without the brokers that it names."""
-    words = [name for name, value in move._asdict().items() if value is True]
-    if isinstance(move, Propose) and move.fault != Fault.NONE:
-        words.append(str(move.fault.value))
-    return " ".join((type(move).__name__, *words)).replace("_", " ")
-
-
-def outcome_of(before: Known, done: Taken) -> str:
-    """What came of it: the answer's error, and what each record changes, without the brokers that it names."""
-    words = [done.answer.error.name]
-    if isinstance(done.answer, BrokerHeartbeatResponse) and done.answer.error == Error.NONE:
-        said = ("is_caught_up", "is_fenced", "should_shut_down")
-        words += [name.replace("_", " ") for name in said if getattr(done.answer, name)]
-    if isinstance(done.answer, AlterPartitionResponse) and done.answer.error == Error.NONE and not done.records:
-        words.append("as it is")
-    return ", ".join((*words, *(f"[{_record_in_words(before, record)}]" for record in done.records)))
-
-
-def _record_in_words(before: Known, record: MetadataRecord) -> str:
-    partition = before.partition
-    match record:
-        case PartitionChangeRecord() if partition is not None:
-            return ", ".join(_changes_in_words(partition, record)) or "partition epoch"
-        case BrokerRegistrationChangeRecord():
-            return ", ".join(f"{name} {value}" for name, value in record._asdict().items() if isinstance(value, bool))
-        case _:
-            return type(record).__name__
-
-
-def _changes_in_words(partition: PartitionRegistration, record: PartitionChangeRecord) -> Iterator[str]:
-    if record.leader != NO_LEADER_CHANGE:
-        yield f"leader {_election_in_words(partition, record)}"
-    for name in ("isr", "elr", "last_known_elr", "adding", "removing"):
-        now, then = getattr(record, name), getattr(partition, name)
-        if now is not None:
-            yield f"{name.replace('_', ' ')} {_set_in_words(then, now)}"
-    if record.replicas is not None:
-        yield f"replicas {_set_in_words(frozenset(partition.replicas), frozenset(record.replicas))}"
-    if record.recovery is not None:
-        yield record.recovery.name
-
-
-def _election_in_words(partition: PartitionRegistration, record: PartitionChangeRecord) -> str:
-    if record.leader == NO_LEADER:
-        return "none"
-    if record.leader == partition.leader:
-        return "in a new epoch"
-    for name in ("isr", "elr", "last_known_elr"):
-        if record.leader in getattr(partition, name):
-            return f"from {name.replace('_', ' ')}"
-    return "from outside"
-
-
-def _set_in_words(then: frozenset[BrokerId], now: frozenset[BrokerId]) -> str:
-    if not now:
-        return "empty"
-    if now == then:
-        return "reordered"
-    return "grows" if now > then else "shrinks" if now < then else "changes"
-
-
 # ---- the graph
 
 
@@ -259,7 +177,7 @@ def explore(run: Run, rules: ControllerProtocol, most_states: int) -> Explored:
         _, cost, _, known, path = heappop(waiting)
         for move, done in _transitions(run, controller, known):
             transitions += 1
-            found.setdefault(_pair(known, move, done), (*path, move))
+            found.setdefault(pair_of(known, move, done), (*path, move))
             after = state_of(done.known)
             if after not in seen and len(seen) < most_states:
                 seen.add(after)
@@ -292,10 +210,6 @@ def _cost(move: Move) -> int:
             return 1
 
 
-def _pair(known: Known, move: Move, done: Taken) -> Pair:
-    return action_of(move), outcome_of(known, done)
-
-
 def _transitions(run: Run, controller: Controller, known: Known) -> Iterator[tuple[Move, Taken]]:
     for move in moves_at(run, known):
         try:
@@ -311,7 +225,7 @@ def pairs_of(run: Run, rules: ControllerProtocol) -> list[Pair]:
     known, pairs = set_up(run, controller), []
     for step in run.steps:
         done = taken(controller, known, request_of(known, step.move))
-        pairs.append(_pair(known, step.move, done))
+        pairs.append(pair_of(known, step.move, done))
         known = done.known
     return pairs
 

@@ -11,8 +11,9 @@ from zlib import crc32
 from conformance.kafka.jars import Jars
 from conformance.mirror.controller import ControllerUnderTest
 from conformance.mirror.named import NAMED
+from conformance.mirror.outcomes import Pair
 from conformance.mirror.replay import Mirror, Replayed
-from conformance.mirror.requests import Pair, covering, explore, pairs_of, tells_apart
+from conformance.mirror.requests import covering, explore, pairs_of, tells_apart
 from conformance.mirror.runs import Run, run_as_json
 from model_check.traces.encode import as_json
 from spec.controller.protocol import ControllerProtocol

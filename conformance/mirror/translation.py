@@ -7,9 +7,10 @@ way back. A record of a type that no rule of `spec` writes stays as it is, so th
 from typing import Any, NamedTuple
 
 from conformance.kafka.codec import MetadataRecord as Written
-from conformance.mirror.moves import Request
+from conformance.mirror.taking import NO_PARTITION
+from impl.metadata.records import LogRecord, encode_incarnation, to_spec
 from impl.wire.values import Message
-from spec.controller.state import Answer
+from spec.controller.state import Answer, ControllerRequest
 from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from spec.messages.administration.create_topics import CreateTopicsRequest
 from spec.messages.administration.elect_leaders import ElectLeadersRequest
@@ -18,27 +19,8 @@ from spec.messages.administration.unregister_broker import UnregisterBrokerReque
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.metadata import (
-    BrokerRegistration,
-    BrokerRegistrationChangeRecord,
-    LeaderRecoveryState,
-    MetadataRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    PartitionRegistration,
-    RegisterBrokerRecord,
-    UnregisterBrokerRecord,
-)
-from spec.values import (
-    UNKNOWN_OFFSET,
-    BrokerEpoch,
-    BrokerId,
-    Epoch,
-    Error,
-    Incarnation,
-    PartitionEpoch,
-    PartitionId,
-)
+from spec.metadata import LeaderRecoveryState, MetadataRecord
+from spec.values import BrokerEpoch, BrokerId, Epoch, Error, PartitionEpoch, PartitionId
 
 WAIT_MS = 30_000
 
@@ -74,11 +56,6 @@ class OtherRecord(NamedTuple):
     fields: str
 
 
-def incarnation_id(broker: int, incarnation: int) -> bytes:
-    """The UUID of an incarnation, a number in `spec`."""
-    return b"\1" + broker.to_bytes(7, "big") + incarnation.to_bytes(8, "big")
-
-
 def directory_id(broker: int) -> bytes:
     """The UUID of a broker's only log directory."""
     return b"\xd0" + bytes(11) + broker.to_bytes(4, "big")
@@ -87,7 +64,7 @@ def directory_id(broker: int) -> bytes:
 # ---- requests
 
 
-def on_the_wire(request: Request, place: Place) -> Sent:
+def on_the_wire(request: ControllerRequest, place: Place) -> Sent:
     """A request of `spec` in Kafka's words."""
     match request:
         case CreateTopicsRequest():
@@ -131,7 +108,7 @@ def _registration(request: BrokerRegistrationRequest, place: Place) -> Message:
     return Message(
         broker_id=request.broker,
         cluster_id=place.cluster_id,
-        incarnation_id=incarnation_id(request.broker, request.incarnation),
+        incarnation_id=encode_incarnation(request.incarnation),
         listeners=[Message(name="PLAINTEXT", host="127.0.0.1", port=1000 + request.broker, security_protocol=0)],
         features=features,
         rack=None,
@@ -156,7 +133,7 @@ def _proposal(request: AlterPartitionRequest, place: Place) -> Message:
 # ---- answers
 
 
-def answer_in_words_of_spec(request: Request, answer: Message) -> Answer:
+def answer_in_words_of_spec(request: ControllerRequest, answer: Message) -> Answer:
     """Kafka's answer to a request, as `spec` has it."""
     match request:
         case CreateTopicsRequest():
@@ -206,76 +183,13 @@ def _ids(brokers: Any) -> frozenset[BrokerId]:
     return frozenset(BrokerId(broker) for broker in brokers or ())
 
 
-def _changed(brokers: Any) -> frozenset[BrokerId] | None:
-    return None if brokers is None else _ids(brokers)
-
-
 def record_in_words_of_spec(written: Written) -> MetadataRecord | OtherRecord | None:
-    """A record of the metadata log as `spec` has it, `None` if `spec` leaves out what it says."""
-    record = written.message
-    match written.name:
-        case "PartitionRecord":
-            return PartitionRecord(PartitionId(record.partition_id), _partition(record))
-        case "PartitionChangeRecord":
-            return _change(record)
-        case "RegisterBrokerRecord":
-            return RegisterBrokerRecord(_registered(record))
-        case "BrokerRegistrationChangeRecord":
-            by_number = {-1: False, 0: None, 1: True}
-            return BrokerRegistrationChangeRecord(
-                BrokerId(record.broker_id),
-                BrokerEpoch(record.broker_epoch),
-                by_number[record.fenced],
-                by_number[record.in_controlled_shutdown],
-            )
-        case "UnregisterBrokerRecord":
-            return UnregisterBrokerRecord(BrokerId(record.broker_id), BrokerEpoch(record.broker_epoch))
-        case name if name in LEFT_OUT:
-            return None
-        case name:
-            return OtherRecord(name, repr(record))
+    """A record of the metadata log as `spec` has it, `None` if `spec` leaves out what it says.
 
-
-def _partition(record: Message) -> PartitionRegistration:
-    return PartitionRegistration(
-        tuple(BrokerId(replica) for replica in record.replicas),
-        _ids(record.isr),
-        BrokerId(record.leader),
-        Epoch(record.leader_epoch),
-        PartitionEpoch(record.partition_epoch),
-        LeaderRecoveryState(record.leader_recovery_state),
-        _ids(record.eligible_leader_replicas),
-        _ids(record.last_known_elr),
-        _ids(record.adding_replicas),
-        _ids(record.removing_replicas),
-    )
-
-
-def _change(record: Message) -> PartitionChangeRecord:
-    recovery = record.leader_recovery_state
-    return PartitionChangeRecord(
-        PartitionId(record.partition_id),
-        _changed(record.isr),
-        BrokerId(record.leader),
-        None if record.replicas is None else tuple(BrokerId(replica) for replica in record.replicas),
-        _changed(record.removing_replicas),
-        _changed(record.adding_replicas),
-        None if recovery < 0 else LeaderRecoveryState(recovery),
-        _changed(record.eligible_leader_replicas),
-        _changed(record.last_known_elr),
-    )
-
-
-def _registered(record: Message) -> BrokerRegistration:
-    """A registration; where its incarnation id is none of ours, the incarnation is 0."""
-    broker = BrokerId(record.broker_id)
-    number = int.from_bytes(record.incarnation_id[8:], "big")
-    ours = record.incarnation_id == incarnation_id(broker, number)
-    return BrokerRegistration(
-        broker,
-        BrokerEpoch(record.broker_epoch),
-        Incarnation(number if ours else 0),
-        record.fenced,
-        record.in_controlled_shutdown,
-        UNKNOWN_OFFSET,
-    )
+    The partition has the number that its topic gives it: a run has one topic.
+    """
+    if written.name in LEFT_OUT:
+        return None
+    partition_id = PartitionId(getattr(written.message, "partition_id", NO_PARTITION))
+    found = to_spec(LogRecord(written.name, written.message), partition_id)
+    return OtherRecord(written.name, repr(written.message)) if found is None else found

@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NamedTuple
 
-from conformance.kafka.jars import Jars
 from conformance.world.play.decisions import UnplayedError
-from conformance.world.play.replay import replay, unplayed
+from conformance.world.play.replay import replay
+from conformance.world.play.unplayed import asks_at_next_stop, unplayed
 from conformance.world.play.verdict import Verdict
 from conformance.world.runs.run import Run
+from conformance.world.stage.target import Target
 from conformance.world.stage.world import ENDLESS_LAG_MS, BrokerGoneError, World
 
 LAG_MS = 1000
@@ -44,10 +45,10 @@ def needs_lag(run: Run) -> bool:
 
 
 class Session:
-    """A world that is opened when it is needed, for one setting of the lag; and opened again after the broker's death."""
+    """A world that is opened when it is needed, with the settings of the run; and opened again after the broker's death."""
 
-    def __init__(self, jars: Jars) -> None:
-        self.jars = jars
+    def __init__(self, target: Target) -> None:
+        self.target = target
         self.brokers = 0
         self._world: World | None = None
         self._played = 0
@@ -58,14 +59,15 @@ class Session:
             world, self._world = self._world, None
             await world.close()
 
-    async def world(self, lag_ms: int) -> World:
-        """The world with this lag."""
-        if self._world is None or self._world.lag_ms != lag_ms:
+    async def _world_for(self, lag_ms: int, asks_to_stop: bool | None) -> World:
+        """The world with this lag, whose broker asks its controller before it stops, or not, or either (`None`)."""
+        world = self._world
+        if world is None or world.lag_ms != lag_ms or asks_to_stop not in (None, world.asks_to_stop):
             await self.close()
-            self._world = World(self.jars, lag_ms=lag_ms)
+            world = self._world = World(self.target, lag_ms=lag_ms, asks_to_stop=asks_to_stop is not False)
             self.brokers += 1
-            await self._world.open()
-        return self._world
+            await world.open()
+        return world
 
     async def play(self, run: Run) -> Outcome:
         """Play one run. Raises: `BrokerGoneError`."""
@@ -73,11 +75,12 @@ class Session:
         if reason is not None:
             return Outcome(run, None, reason)
         lag_ms = LAG_MS if needs_lag(run) else ENDLESS_LAG_MS
-        await self.world(lag_ms)
+        asks_to_stop = asks_at_next_stop(run)
+        await self._world_for(lag_ms, asks_to_stop)
         began = time.monotonic()
         for tries in range(1, CLOCK_TRIES + 1):
             self._played += 1
-            world = await self.world(lag_ms)
+            world = await self._world_for(lag_ms, asks_to_stop)
             try:
                 verdict = await replay(world, run, f"run-{self._played}")
             except UnplayedError as error:
@@ -92,11 +95,14 @@ class Session:
         return Outcome(run, verdict, "", time.monotonic() - began, tries)
 
 
-async def play_all(jars: Jars, runs: Iterable[Run], report: Report | None = None) -> list[Outcome]:
-    """Play runs, those without a lag first. The outcomes are in the order of playing. Raises: `BrokerGoneError`."""
-    session, found = Session(jars), list[Outcome]()
+async def play_all(target: Target, runs: Iterable[Run], report: Report | None = None) -> list[Outcome]:
+    """Play runs: those without a lag first, those in which the broker stops without asking last.
+
+    The outcomes are in the order of playing. Raises: `BrokerGoneError`.
+    """
+    session, found = Session(target), list[Outcome]()
     try:
-        for run in sorted(runs, key=needs_lag):
+        for run in sorted(runs, key=lambda run: (needs_lag(run), asks_at_next_stop(run) is False)):
             outcome = await session.play(run)
             found.append(outcome)
             if report is not None:

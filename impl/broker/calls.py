@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from impl.broker.replica import Replica, Waiting
 from impl.metadata.records import LogRecord
 from impl.wire.frames import RequestHeader
 from impl.wire.values import Message
 from spec.broker.effects import LogChange
+from spec.values import Epoch, Offset
 
 
 class Peer(Protocol):
@@ -104,7 +105,69 @@ class Then:
     effects: Callable[[], "list[Effect]"]
 
 
-Effect: TypeAlias = Store | StoreTogether | Respond | NoResponse | Drop | AppendMetadata | Then
+class Channel(NamedTuple):
+    """A connection to another process: to whom, and what for. Requests on it are answered in their order."""
+
+    node: int
+    """The id of a broker, or `CONTROLLER`."""
+    purpose: str
+
+
+CONTROLLER = -1
+"""The node that stands for the active controller, whichever that is."""
+
+
+@dataclass(slots=True)
+class Ask:
+    """Send a request to another process; its answer is for `take`, with the time, or none if no answer came."""
+
+    channel: Channel
+    api: str
+    message: Message
+    take: "Callable[[Message | None, int], list[Effect]]"
+    timeout_ms: int = 30_000
+    """How long the answer is waited for. Then the connection is closed. Kafka: `request.timeout.ms`."""
+
+
+@dataclass(slots=True)
+class CopyMetadata:
+    """Append batches of the metadata log, fetched from the controller, to this broker's copy."""
+
+    batches: bytes
+
+
+@dataclass(slots=True)
+class CutMetadata:
+    """Cut this broker's copy of the metadata log; with a snapshot, it starts anew there."""
+
+    end_offset: Offset
+    snapshot: "tuple[Epoch, bytes] | None" = None
+
+
+@dataclass(slots=True)
+class Serve:
+    """Answer clients and other brokers from now on."""
+
+
+@dataclass(slots=True)
+class Stop:
+    """End in order: nobody is served any more, everything is flushed, and a note says that the stop was clean."""
+
+
+Effect: TypeAlias = (
+    Store
+    | StoreTogether
+    | Respond
+    | NoResponse
+    | Drop
+    | AppendMetadata
+    | Then
+    | Ask
+    | CopyMetadata
+    | CutMetadata
+    | Serve
+    | Stop
+)
 
 Note: TypeAlias = Callable[[Any, Any, Any, tuple[Any, ...], Any], None]
 """Told of each step: the handler, who handles, the state that it read, what it was given, what came of it."""

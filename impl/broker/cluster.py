@@ -24,22 +24,23 @@ from spec.step import Reply
 from spec.values import BrokerId, Epoch, PartitionId
 
 
-class Cluster:
-    """What is known of the cluster, and the controller that changes it."""
+class ClusterView:
+    """What this broker knows of the cluster."""
 
-    def __init__(self, controller: Controller, controller_epoch: Epoch, image: ClusterImage, self_id: int, now: int) -> None:
+    def __init__(self, image: ClusterImage, self_id: int) -> None:
         self.self_id = BrokerId(self_id)
-        self.controller = controller
         self.image = image
         self.endpoint = Message(name="PLAINTEXT", host="", port=0, security_protocol=0)
         self.rack: str | None = None
         self.note: Note | None = None
         self.view = TopicsView(self.image)
-        # The lock on the folder shows that no other process of this broker is alive: its session is long over.
-        long_ago = now - controller.settings.session_timeout_ms - 1
-        self.state: ControllerState = activate(controller_epoch, self.image.spec, long_ago)
         self._registrations: dict[PartitionId, PartitionRegistration] = {}
         self._registrations_of: object = None
+
+    def use_image(self, image: ClusterImage) -> None:
+        """Know this from now on, instead of what was known."""
+        self.image = image
+        self.view = TopicsView(image)
 
     # ---- what is known
 
@@ -65,6 +66,17 @@ class Cluster:
         key = self.image.key_of(partition_id)
         return Place(self.image.topics_by_id[key.topic_id].name, key.partition)
 
+
+class Cluster(ClusterView):
+    """What is known of the cluster, and the controller that changes it."""
+
+    def __init__(self, controller: Controller, controller_epoch: Epoch, image: ClusterImage, self_id: int, now: int) -> None:
+        super().__init__(image, self_id)
+        self.controller = controller
+        # The lock on the folder shows that no other process of this broker is alive: its session is long over.
+        long_ago = now - controller.settings.session_timeout_ms - 1
+        self.state: ControllerState = activate(controller_epoch, self.image.spec, long_ago)
+
     # ---- what changes it
 
     def decide(self, handler: Callable[..., ControllerStep], request: Any, now: int) -> tuple[Any, list[LogRecord]]:
@@ -72,10 +84,14 @@ class Cluster:
 
         The new state counts at once for the next decision; the image follows when the records are stored.
         """
+        return self.decide_event(handler, request, now)
+
+    def decide_event(self, handler: Callable[..., ControllerStep], *given: Any) -> tuple[Any, list[LogRecord]]:
+        """As `decide`, of an event that is no request: the time is up, or a setting has changed."""
         before = self.state
-        step = handler(self.controller, before, request, now)
+        step = handler(self.controller, before, *given)
         if self.note is not None:
-            self.note(handler, self.controller, before, (request, now), step)
+            self.note(handler, self.controller, before, given, step)
         self.state = step.state
         answer, records = None, []
         for effect in step.effects:
@@ -101,8 +117,7 @@ class Cluster:
 
     def stored(self, records: Iterable[LogRecord]) -> None:
         """Records are on the disk: they count from now on."""
-        for record in records:
-            self.image.replay(record)
+        self.image.replay_all(records)
         self.state = self.state._replace(image=self.image.spec)
 
     def not_stored(self) -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from impl.broker.calls import AppendMetadata, Effect, Note, Store, Then
-from impl.broker.cluster import Cluster
+from impl.broker.calls import AppendMetadata, Call, Effect, Note, Store, Then
+from impl.broker.cluster import Cluster, ClusterView
 from impl.broker.fetch_sessions import FetchSessions
 from impl.broker.pending import Pending, answer_of, refusal
 from impl.broker.replica import Place, Replica, Waiting, not_again
@@ -14,12 +14,14 @@ from impl.broker.timers import Timers, nothing
 from impl.config.broker import SETTINGS, BrokerConfig
 from impl.metadata.records import LogRecord
 from impl.records.batch import BatchHeader
+from impl.wire.apis import APIS
 from impl.wire.values import Message
 from spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, Persist, RebuildProducers
 from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Broker, expire_waiting, leads, min_isr_of, role_of
 from spec.broker.protocol import BrokerProtocol
 from spec.broker.roles import producers_rebuilt
+from spec.broker.rules.isr.request import WriteIsr
 from spec.broker.rules.produce import check_produce
 from spec.controller.topics.config_types import items_of
 from spec.controller.topics.description import topic_value
@@ -28,14 +30,20 @@ from spec.controller.topics.producer_ids import ProducerIds
 from spec.controller.topics.settings import TopicSettings
 from spec.controller.topics.topic_configs import TOPIC_CONFIGS
 from spec.log.batch import Batch
+from spec.messages.alter_partition import AlterPartitionRequest
 from spec.messages.produce import ACKS_ALL, ProduceRequest, ProduceResponse
 from spec.messages.topics.alter_configs import ConfigResource, ResourceType
+from spec.messages.topics.create_topics import NewTopic
 from spec.metadata import broker_of
-from spec.step import Reply, Step
-from spec.values import NO_BROKER_EPOCH, Error, TopicId
+from spec.step import Reply, Send, SendToController, Step
+from spec.values import NO_BROKER_EPOCH, BrokerEpoch, Error, TopicId
 
 OWN_TIMEOUT_MS = 5_000
 """How long this broker waits for its own records to be committed. Kafka: `offsets.commit.timeout.ms`."""
+
+
+OF_REPLICAS = ("producer.id.expiration.ms", "replica.lag.time.max.ms", "replica.fetch.backoff.ms")
+"""Settings of the broker that its partitions need."""
 
 
 class Ran(NamedTuple):
@@ -43,12 +51,30 @@ class Ran(NamedTuple):
 
     reply: Any
     effects: list[Effect]
+    sent: Any = None
+    """The request of a follower to its leader."""
+
+
+class Elsewhere(Protocol):
+    """The controller where it is another process."""
+
+    def ask_for_isr(self, replica: Replica, request: AlterPartitionRequest, now: int) -> list[Effect]:
+        """A leader wants another ISR."""
+
+    def forward(self, call: Call, now: int) -> list[Effect]:
+        """A client's request is for the controller."""
+
+    def create_topics(self, topics: list[NewTopic], now: int) -> list[Effect]:
+        """Topics are wanted that are not there; nobody waits for them."""
+
+    def producer_ids(self, then: Callable[[int], list[Effect]], now: int) -> list[Effect]:
+        """Go on once there are producer ids, or it is clear that there are none."""
 
 
 class Core:
     """One broker. All of its state is here, and in the files and the metadata log that it is built from."""
 
-    def __init__(self, config: BrokerConfig, protocol: BrokerProtocol, cluster: Cluster) -> None:
+    def __init__(self, config: BrokerConfig, protocol: BrokerProtocol, cluster: ClusterView) -> None:
         self.config = config
         self.protocol = protocol
         self.cluster = cluster
@@ -63,6 +89,12 @@ class Core:
         self.replicas_by_id: dict[tuple[bytes, int], Replica] = {}
         self.sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"])
         self.shutting_down = False
+        self.apis = APIS
+        """The APIs that this broker offers."""
+        self.elsewhere: Elsewhere | None = None
+        """The controller, if it is not in this process."""
+        self.role_changed: list[Callable[[Replica, int], list[Effect]]] = []
+        """Called when a partition leads, follows or is gone, by new metadata."""
         self.note: Note | None = None
         """Called with each step of a handler, if somebody records what happened."""
         self.topic_deleted: list[Callable[[str, TopicId, int], list[Effect]]] = []
@@ -93,6 +125,18 @@ class Core:
                 self.cluster.self_id, self.protocol, epoch, image, replica.settings, self.shutting_down
             )
         return found
+
+    @property
+    def deciding(self) -> Cluster:
+        """The controller in this process."""
+        assert isinstance(self.cluster, Cluster), "the controller is another process"
+        return self.cluster
+
+    @property
+    def broker_epoch(self) -> BrokerEpoch:
+        """The epoch of this broker's registration, as its metadata show it."""
+        registration = self.cluster.registration
+        return registration.broker_epoch if registration is not None else NO_BROKER_EPOCH
 
     def begin_shutdown(self) -> None:
         """From now on the handlers know that this broker stops."""
@@ -152,10 +196,12 @@ class Core:
         """Take a partition's new state, and turn what its handler asks for into effects."""
         before, replica.partition = replica.partition, step.state
         reply: Any = None
+        sent: Any = None
         effects: list[Effect] = []
         for effect in step.effects:
             if isinstance(effect, Persist):
-                given = payloads if isinstance(effect.change, BatchesAppended) else ()
+                change = effect.change
+                given = payloads[: len(change.batches)] if isinstance(change, BatchesAppended) else ()
                 effects.append(Store(replica, effect.change, given))
             elif isinstance(effect, AnswerProducer):
                 effects += self._answer_producer(effect.request, effect.response)
@@ -163,11 +209,22 @@ class Core:
                 effects += self._answer_producer(effect.request, ProduceResponse(Error.UNKNOWN_SERVER_ERROR))
             elif isinstance(effect, Reply):
                 reply = effect.message
+            elif isinstance(effect, Send):
+                sent = effect.message
             elif isinstance(effect, RebuildProducers):
-                replica.partition = producers_rebuilt(replica.partition, replica.files.producer_batches())
+                effects.append(Then(partial(self._rebuild_producers, replica)))
+            elif isinstance(effect, (SendToController, WriteIsr)) and self.elsewhere is not None:
+                request = effect.message if isinstance(effect, SendToController) else effect.request
+                effects += self.elsewhere.ask_for_isr(replica, request, now)
         if replica.waiting and before.local is not step.state.local:
             effects.append(Then(lambda: self._look_again(replica, now)))
-        return Ran(reply, effects)
+        return Ran(reply, effects, sent)
+
+    def _rebuild_producers(self, replica: Replica) -> list[Effect]:
+        """The log has been cut: the producers are those of the batches that are left."""
+        if not replica.offline:
+            replica.partition = producers_rebuilt(replica.partition, replica.files.producer_batches())
+        return []
 
     def ask(self, question: Callable[..., Any], replica: Replica, request: Any) -> Any:
         """Call a function of `spec` that changes nothing."""
@@ -220,7 +277,7 @@ class Core:
     def wait(self, waiting: Waiting) -> None:
         """Keep a fetch until a partition changes or its time is over."""
         for replica in waiting.replicas:
-            replica.waiting.add(waiting)
+            replica.waiting[waiting] = None
         waiting.timer = self.timers.at(waiting.deadline, lambda now: [] if waiting.done else waiting.complete(now))
 
     def stop_waiting(self, waiting: Waiting) -> None:
@@ -230,7 +287,7 @@ class Core:
             self.timers.cancel(waiting.timer)
             waiting.timer = None
         for replica in waiting.replicas:
-            replica.waiting.discard(waiting)
+            replica.waiting.pop(waiting, None)
         waiting.look_again, waiting.complete = not_again, nothing  # no circle is left, so its memory is free at once
 
     def _look_again(self, replica: Replica, now: int) -> list[Effect]:
@@ -244,7 +301,8 @@ class Core:
         own = dict(self.cluster.view.configs(ConfigResource(ResourceType.TOPIC, topic)))
         found = {**self.default_topic_settings(), **own}
         found["cleanup.policy"] = ",".join(items_of(found["cleanup.policy"]))
-        found["producer.id.expiration.ms"] = str(self.config["producer.id.expiration.ms"])
+        for name in OF_REPLICAS:
+            found[name] = str(self.config[name])
         return found
 
     def default_topic_settings(self) -> dict[str, str]:

@@ -66,7 +66,8 @@ class Replica:
         """Whether its files could not be written: it answers nothing any more."""
         self.unreadable = False
         """Whether compaction has met records that cannot be read: it is compacted no more."""
-        self.waiting: set[Waiting] = set()
+        self.waiting: dict[Waiting, None] = {}
+        """The fetches that wait for more, in the order in which they came."""
         self.configure(config)
 
     def configure(self, config: Mapping[str, str]) -> None:
@@ -74,7 +75,12 @@ class Replica:
         self.topic_config = dict(config)
         self.config: LogConfig = log_config(config)
         self.files.config = self.config
-        self.settings = BrokerSettings(min_isr=int(config["min.insync.replicas"]), deletes_records=self.config.deletes)
+        self.settings = BrokerSettings(
+            min_isr=int(config["min.insync.replicas"]),
+            max_lag=int(config["replica.lag.time.max.ms"]),
+            back_off=int(config["replica.fetch.backoff.ms"]),
+            deletes_records=self.config.deletes,
+        )
 
     @property
     def partition_id(self) -> PartitionId:

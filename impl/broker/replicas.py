@@ -1,9 +1,12 @@
 """The partitions of this broker follow the metadata: they are opened, created, led and deleted as it says."""
 
 import base64
+import logging
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
-from impl.broker.calls import Effect, Store, StoreTogether
+from impl.broker.calls import Effect, Store, StoreTogether, Then
 from impl.broker.core import Core
 from impl.broker.replica import Place, Replica
 from impl.metadata.records import PartitionKey
@@ -15,7 +18,12 @@ from spec.controller.topics.names import CLUSTER_METADATA
 from spec.metadata import LocalRole, PartitionRegistration, local_change
 from spec.values import Offset, PartitionId
 
+LOG = logging.getLogger("kspec.broker")
+
 MOST_THREADS = 32
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def id_text(topic_id: bytes) -> str:
@@ -31,23 +39,33 @@ def id_bytes(text: str) -> bytes:
 class Replicas:
     """The partitions on this broker, and the directory of their files."""
 
-    def __init__(self, core: Core, directory: LogDirectory) -> None:
+    def __init__(self, core: Core, directory: LogDirectory, most_threads: int = MOST_THREADS) -> None:
         self._core = core
+        self._most_threads = most_threads
         self.directory = directory
         self._applied: dict[PartitionId, PartitionRegistration] = {}
         self._keys: dict[PartitionId, PartitionKey] = {}
+        self._touched: list[Replica] = []
+        self.logs_loaded = False
+        """Whether the partitions that this broker has by its metadata have been opened for the first time."""
 
     def apply(self, now: int) -> list[Effect]:
-        """Take what the metadata log says now: `spec` tells what is to be done about each partition."""
+        """Take what the metadata log says now: `spec` tells what is to be done about each partition.
+
+        Deletions come first, and are complete before anything else: a new topic may have the name of one that is gone.
+        """
         cluster = self._core.cluster
         after = cluster.registrations()
-        effects: list[Effect] = []
-        for partition_id in [known for known in self._applied if known not in after]:
-            effects += self._change(partition_id, self._applied.pop(partition_id), None, now)
+        gone = [known for known in self._applied if known not in after]
+        if gone:
+            effects = [effect for one in gone for effect in self._forget(one, now)]
+            return [*effects, Then(lambda: self.apply(now))]
         changed = [one for one, registration in after.items() if self._applied.get(one) is not registration]
         for partition_id in changed:
             self._keys[partition_id] = cluster.image.key_of(partition_id)
         self._open_all([one for one in changed if cluster.self_id in after[one].replicas], now)
+        self.logs_loaded = True
+        effects = []
         together = StoreTogether([])
         for partition_id in changed:
             wanted = self._change(partition_id, self._applied.get(partition_id), after[partition_id], now)
@@ -56,7 +74,18 @@ class Replicas:
                 together.stores.append(wanted[0])
             else:
                 effects += wanted
-        return [*effects, together] if together.stores else effects
+        effects += [together] if together.stores else []
+        touched, self._touched = self._touched, []
+        return [*effects, Then(lambda: self._tell(touched, now))] if touched else effects
+
+    def _forget(self, partition_id: PartitionId, now: int) -> list[Effect]:
+        effects = self._change(partition_id, self._applied.pop(partition_id), None, now)
+        del self._keys[partition_id]
+        return effects
+
+    def _tell(self, replicas: list[Replica], now: int) -> list[Effect]:
+        """Their roles may have changed, and what is to be stored for it is stored."""
+        return [effect for replica in replicas for told in self._core.role_changed for effect in told(replica, now)]
 
     def _change(
         self,
@@ -76,7 +105,8 @@ class Replicas:
             raise AssertionError(f"partition {partition_id} is not open, and is to be {change.role}")
         effects = core.run(apply_change, replica, change, now, now=now).effects
         if change.role == LocalRole.DELETED:
-            del core.replicas[replica.place], core.replicas_by_id[key], self._keys[partition_id]
+            del core.replicas[replica.place], core.replicas_by_id[key]
+        self._touched.append(replica)
         return effects
 
     def _open_all(self, partitions: list[PartitionId], now: int) -> None:
@@ -84,22 +114,31 @@ class Replicas:
         wanted = [one for one in partitions if self._keys[one] not in self._core.replicas_by_id]
         topics = {self._core.cluster.place_of(one).topic for one in wanted}
         settings = {topic: self._core.settings_of(topic) for topic in topics}
-        with ThreadPoolExecutor(min(MOST_THREADS, max(1, len(wanted)))) as threads:
-            opened_now = list(threads.map(lambda one: self._open(one, settings, now), wanted))
-        for replica in opened_now:
+        for replica in self.in_threads(lambda one: self._open(one, settings, now), wanted):
             key = PartitionKey(replica.topic_id, replica.place.partition)
             self._core.replicas[replica.place] = self._core.replicas_by_id[key] = replica
+
+    def in_threads(self, action: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """Do the same for many partitions at a time, and return when all is done: most of it is waiting for the disk."""
+        threads = min(self._most_threads, len(items))
+        if threads <= 1:
+            return [action(one) for one in items]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(action, items))
 
     def _open(self, partition_id: PartitionId, settings_of: dict[str, dict[str, str]], now: int) -> Replica:
         key = self._keys[partition_id]
         place = self._core.cluster.place_of(partition_id)
         settings = settings_of[place.topic]
         config = log_config(settings)
-        found = self.directory.found.get(TopicPartition(*place))
-        if found == id_text(key.topic_id):
-            files = self.directory.open_partition(*place, config, now)
+        topic_id = id_text(key.topic_id)
+        if self.directory.has_partition(*place, topic_id):
+            files = self.directory.open_partition(*place, config, now, topic_id)
         else:
-            files = self.directory.create_partition(*place, id_text(key.topic_id), config, now)
+            aside = self.directory.set_aside(*place)
+            if aside is not None:
+                LOG.warning("%s-%d belonged to another topic of this name; it is %s now", *place, aside)
+            files = self.directory.create_partition(*place, topic_id, config, now)
         partition = opened(partition_id, files.recovered)._replace(producers=files.producers())
         return Replica(place, key.topic_id, partition, files, settings)
 

@@ -26,8 +26,18 @@ SETTINGS: dict[str, Setting] = {
         Setting("auto.create.topics.enable", "boolean", "true", "Whether asking for a topic creates it."),
         Setting("delete.topic.enable", "boolean", "true", "Whether topics may be deleted."),
         Setting("unclean.leader.election.enable", "boolean", "false", "Whether a replica out of sync may lead."),
+        Setting("process.roles", "list", None, "broker, controller, or both.", choices=("broker", "controller")),
+        Setting("controller.quorum.voters", "list", None, "The controller: ID@HOST:PORT."),
+        Setting("controller.listener.names", "list", None, "The name of the controller's listener."),
         Setting("broker.session.timeout.ms", "int", "9000", "When a silent broker is fenced (ms).", lowest=1),
+        Setting("broker.heartbeat.interval.ms", "int", "2000", "How often a broker says that it is alive (ms).", lowest=1),
+        Setting("controlled.shutdown.enable", "boolean", "true", "Whether leaders move away before a broker stops."),
         Setting("replica.lag.time.max.ms", "long", "30000", "When a follower falls out of the ISR (ms).", lowest=1),
+        Setting("replica.fetch.wait.max.ms", "int", "500", "How long a follower's fetch waits for records (ms).", lowest=0),
+        Setting("replica.fetch.min.bytes", "int", "1", "How many bytes it waits for.", lowest=0),
+        Setting("replica.fetch.max.bytes", "int", "1048576", "The most of one partition that it fetches (bytes).", lowest=0),
+        Setting("replica.fetch.response.max.bytes", "int", "10485760", "The most that it fetches (bytes).", lowest=0),
+        Setting("replica.fetch.backoff.ms", "int", "1000", "When it asks again after an error (ms).", lowest=0),
         Setting("message.max.bytes", "int", "1048588", "The largest batch (bytes).", lowest=0, dynamic=True),
         Setting("compression.type", "string", "producer", "Compression of stored batches.", dynamic=True),
         Setting("socket.request.max.bytes", "int", "104857600", "The largest request (bytes).", lowest=1),
@@ -96,9 +106,7 @@ SETTINGS: dict[str, Setting] = {
 """What a broker understands. Any other name is a warning."""
 
 SILENT = (
-    "controller.quorum.voters",
     "controller.quorum.bootstrap.servers",
-    "controller.listener.names",
     "inter.broker.listener.name",
     "listener.security.protocol.map",
     "num.network.threads",
@@ -134,9 +142,9 @@ class BrokerConfig:
         for name, setting in SETTINGS.items():
             text = self.given.get(name, setting.default)
             self._values[name] = None if text is None else setting.parse(text)
-        self.listener = _listener("listeners", self._first("listeners"))
+        self.listener = listener_of("listeners", self._first("listeners"))
         advertised = self._first("advertised.listeners")
-        self.advertised = _listener("advertised.listeners", advertised) if advertised else None
+        self.advertised = listener_of("advertised.listeners", advertised) if advertised else None
         if self["group.min.session.timeout.ms"] > self["group.max.session.timeout.ms"]:
             raise ConfigError("group.min.session.timeout.ms must not be above group.max.session.timeout.ms")
 
@@ -151,6 +159,11 @@ class BrokerConfig:
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
+
+    @property
+    def has_controller_elsewhere(self) -> bool:
+        """Whether this broker is a member of a cluster whose controller is another process."""
+        return bool(self["process.roles"] == ("broker",))
 
     @property
     def node_id(self) -> int:
@@ -170,7 +183,8 @@ class BrokerConfig:
         return self.given.get(name, SETTINGS[name].default)
 
 
-def _listener(setting: str, text: str) -> Listener:
+def listener_of(setting: str, text: str) -> Listener:
+    """The listener that a text names, of the setting with this name. Raises: `ConfigError`."""
     name, separator, address = text.partition("://")
     host, colon, port = address.rpartition(":")
     if not separator or not colon or not port.isdigit() or int(port) > 65535:

@@ -3,6 +3,7 @@
 **Kafka:** `MetadataRecordSerde`.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from impl.wire.reading import read_message, read_unsigned_varint
@@ -37,6 +38,12 @@ VERSIONS = {
     "FeatureLevelRecord": 0,
 }
 """The records that are written here, with the versions that are written: those of metadata.version 4.0."""
+
+
+FENCING = {True: 1, None: 0, False: -1}
+"""Whether a broker is fenced from now on, in a record that changes its registration. Kafka:
+`BrokerRegistrationFencingChange`.
+"""
 
 
 class LogRecord(NamedTuple):
@@ -77,6 +84,11 @@ def decode_record(value: memoryview) -> LogRecord:
 # ---- spec's records
 
 
+def encode_incarnation(incarnation: Incarnation) -> bytes:
+    """The UUID of an incarnation, which is a number in `spec`."""
+    return int(incarnation).to_bytes(16, "big")
+
+
 def from_spec(
     record: MetadataRecord, key: PartitionKey | None, endpoint: Message | None = None, rack: str | None = None
 ) -> LogRecord:
@@ -94,6 +106,23 @@ def from_spec(
             return LogRecord("BrokerRegistrationChangeRecord", _registration_change(record))
         case _:
             return LogRecord("UnregisterBrokerRecord", Message(broker_id=record.broker, broker_epoch=record.broker_epoch))
+
+
+INTRODUCTION = ("end_points", "features", "log_dirs")
+"""What a registration says of a broker that no rule of `spec` looks at, beside its rack."""
+
+
+def with_introduction(record: LogRecord, message: Message) -> LogRecord:
+    """A registration record with what another one, or a request, says of the broker."""
+    fields = {**record.message.__dict__, **{name: getattr(message, name) for name in INTRODUCTION}}
+    return LogRecord(record.name, Message(**fields))
+
+
+def with_directories(record: LogRecord, directories: Sequence[bytes] | None) -> LogRecord:
+    """A partition's record with the log directories of its replicas, in their order; as it is if none are given."""
+    if directories is None:
+        return record
+    return LogRecord(record.name, Message(**{**record.message.__dict__, "directories": list(directories)}))
 
 
 def _partition(key: PartitionKey, registration: PartitionRegistration) -> Message:
@@ -134,7 +163,7 @@ def _change(key: PartitionKey, record: PartitionChangeRecord) -> Message:
 def _registration(broker: BrokerRegistration, endpoint: Message | None, rack: str | None) -> Message:
     return Message(
         broker_id=broker.broker,
-        incarnation_id=int(broker.incarnation).to_bytes(16, "big"),
+        incarnation_id=encode_incarnation(broker.incarnation),
         broker_epoch=broker.broker_epoch,
         end_points=[endpoint] if endpoint is not None else [],
         features=[],
@@ -145,11 +174,10 @@ def _registration(broker: BrokerRegistration, endpoint: Message | None, rack: st
 
 
 def _registration_change(record: BrokerRegistrationChangeRecord) -> Message:
-    words = {None: 0, True: -1, False: 1}
     return Message(
         broker_id=record.broker,
         broker_epoch=record.broker_epoch,
-        fenced=words[record.fenced],
+        fenced=FENCING[record.fenced],
         in_controlled_shutdown=1 if record.in_controlled_shutdown else 0,
     )
 
@@ -178,7 +206,7 @@ def to_spec(record: LogRecord, partition_id: PartitionId | None) -> MetadataReco
             return BrokerRegistrationChangeRecord(
                 BrokerId(message.broker_id),
                 BrokerEpoch(message.broker_epoch),
-                {0: None, -1: True, 1: False}[message.fenced],
+                {number: fenced for fenced, number in FENCING.items()}[message.fenced],
                 True if message.in_controlled_shutdown == 1 else None,
             )
         case "UnregisterBrokerRecord":

@@ -19,13 +19,14 @@ from spec.values import Epoch, Offset
 NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 PARTIAL = ".part"
 CONTROL = 0x20
-HEADER_TYPE, FOOTER_TYPE = 3, 4
-"""Kafka: `ControlRecordType.SNAPSHOT_HEADER`, `SNAPSHOT_FOOTER`."""
+LEADER_CHANGE, HEADER_TYPE, FOOTER_TYPE = 2, 3, 4
+"""Kafka: `ControlRecordType.LEADER_CHANGE`, `SNAPSHOT_HEADER`, `SNAPSHOT_FOOTER`."""
 RECORDS_OF_A_BATCH = 1_000
 
 _KEY = struct.Struct(">hh")
 _HEADER = struct.Struct(">hqB")
 _FOOTER = struct.Struct(">hB")
+_LEADER = struct.Struct(">hi")
 
 
 def snapshot_name(offset: Offset, epoch: Epoch) -> str:
@@ -37,6 +38,15 @@ def snapshot_of(name: str) -> tuple[Offset, Epoch] | None:
     """The offset and the epoch in the name of a snapshot; none if it is not one."""
     found = NAME.fullmatch(name)
     return None if found is None else (Offset(int(found[1])), Epoch(int(found[2])))
+
+
+def leader_change(node: int) -> tuple[bytes, bytes]:
+    """Key and value of the control record with which a leader begins its epoch, in a quorum that has no one else.
+
+    **Kafka:** `LeaderChangeMessage`, version 0.
+    """
+    voters = b"\2" + node.to_bytes(4, "big") + b"\0"
+    return _KEY.pack(0, LEADER_CHANGE), _LEADER.pack(0, node) + voters + voters + b"\0"
 
 
 def to_bytes(records: Sequence[LogRecord], epoch: Epoch, now_ms: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from impl.broker.administered import Administered
 from impl.broker.calls import Call, Effect, Then
 from impl.broker.core import Core
 from impl.broker.topics_view import RESOURCES
@@ -114,7 +115,7 @@ def _config(one: DescribedConfig) -> Message:
     )
 
 
-def incremental_alter_configs(core: Core, call: Call, now: int) -> list[Effect]:
+def incremental_alter_configs(core: Administered, call: Call, now: int) -> list[Effect]:
     """Change settings, and leave the others. **Kafka:** `ControllerApis.handleIncrementalAlterConfigs`."""
     operations = {operation.value: operation for operation in AlterOperation}
     wrong = [
@@ -136,18 +137,18 @@ def incremental_alter_configs(core: Core, call: Call, now: int) -> list[Effect]:
     if refusal is not None:
         return [_refused(call, Error.INVALID_CONFIG, refusal)]
     request = IncrementalAlterConfigsRequest(resources, call.message.validate_only)
-    answer, records = core.cluster.decide_topics(handle_incremental_alter_configs, core.topic_settings, request, now)
+    answer, records = core.deciding.decide_topics(handle_incremental_alter_configs, core.topic_settings, request, now)
     return _changed(core, call, answer, core.change_metadata(records))
 
 
-def alter_configs(core: Core, call: Call, now: int) -> list[Effect]:
+def alter_configs(core: Administered, call: Call, now: int) -> list[Effect]:
     """Give resources these settings and no others. **Kafka:** `ControllerApis.handleLegacyAlterConfigs`."""
     resources = tuple(
         ReplacedResource(_resource(one), tuple((each.name, each.value) for each in one.configs))
         for one in call.message.resources
     )
     request = AlterConfigsRequest(resources, call.message.validate_only)
-    answer, records = core.cluster.decide_topics(handle_alter_configs, core.topic_settings, request, now)
+    answer, records = core.deciding.decide_topics(handle_alter_configs, core.topic_settings, request, now)
     return _changed(core, call, answer, core.change_metadata(records))
 
 
@@ -169,7 +170,7 @@ def _resource(one: Message) -> ConfigResource:
     return ConfigResource(RESOURCES.get(one.resource_type, ResourceType.UNKNOWN), one.resource_name)
 
 
-def _changed(core: Core, call: Call, answer: AlterConfigsResponse, effects: list[Effect]) -> list[Effect]:
+def _changed(core: Administered, call: Call, answer: AlterConfigsResponse, effects: list[Effect]) -> list[Effect]:
     def apply() -> list[Effect]:
         core.configure_replicas()
         return []

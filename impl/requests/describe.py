@@ -12,7 +12,7 @@ from impl.wire.schema import NO_UUID
 from impl.wire.values import Message
 from spec.broker.clients.metadata_requests import check_named_topics
 from spec.controller.topics.names import wrong_with_name
-from spec.metadata import PartitionRegistration
+from spec.metadata import PartitionRegistration, is_unfenced
 from spec.values import NO_LEADER, Error
 
 NO_OPERATIONS = -(2**31)
@@ -28,7 +28,7 @@ Kafka: `AclEntry.supportedOperations`.
 def api_versions(core: Core, call: Call, now: int) -> list[Effect]:
     """Which requests are answered, in which versions. **Kafka:** `KafkaApis.handleApiVersionsRequest`."""
     offered = [
-        Message(api_key=api.key, min_version=api.offered.first, max_version=api.offered.last) for api in APIS.values()
+        Message(api_key=api.key, min_version=api.offered.first, max_version=api.offered.last) for api in core.apis.values()
     ]
     return [call.respond(error_code=0, api_keys=sorted(offered, key=lambda entry: entry.api_key))]
 
@@ -70,7 +70,7 @@ def metadata(core: Core, call: Call, now: int) -> list[Effect]:
         if missing and request.allow_auto_topic_creation and core.config["auto.create.topics.enable"]:
             effects = create_missing(core, missing, now)
     fields: dict[str, Any] = {
-        "brokers": brokers(core),
+        "brokers": alive_brokers(core),
         "cluster_id": core.cluster_id,
         "controller_id": core.cluster.self_id,
         "topics": named,
@@ -80,7 +80,7 @@ def metadata(core: Core, call: Call, now: int) -> list[Effect]:
     return [call.respond(**fields), *effects]
 
 
-def brokers(core: Core) -> list[Message]:
+def alive_brokers(core: Core) -> list[Message]:
     """The brokers that are alive, with their addresses."""
     endpoints = core.cluster.image.endpoints
     return [
@@ -88,7 +88,7 @@ def brokers(core: Core) -> list[Message]:
             node_id=registration.broker,
             host=endpoints[registration.broker].host,
             port=endpoints[registration.broker].port,
-            rack=core.config["broker.rack"],
+            rack=core.cluster.image.racks.get(registration.broker),
         )
         for registration in core.cluster.image.spec.brokers
         if not registration.fenced and registration.broker in endpoints
@@ -121,7 +121,7 @@ def _topic(core: Core, topic: Topic, call: Call) -> Message:
 
 
 def _partition(core: Core, place: Place, registration: PartitionRegistration) -> Message:
-    alive = set(core.cluster.image.endpoints)
+    brokers = core.cluster.image.spec.brokers
     leader = registration.leader
     error = Error.NONE if leader != NO_LEADER else Error.LEADER_NOT_AVAILABLE
     return Message(
@@ -131,7 +131,7 @@ def _partition(core: Core, place: Place, registration: PartitionRegistration) ->
         leader_epoch=registration.leader_epoch,
         replica_nodes=list(registration.replicas),
         isr_nodes=sorted(registration.isr),
-        offline_replicas=[replica for replica in registration.replicas if replica not in alive],
+        offline_replicas=[replica for replica in registration.replicas if not is_unfenced(brokers, replica)],
     )
 
 
@@ -188,7 +188,8 @@ def describe_cluster(core: Core, call: Call, now: int) -> list[Effect]:
         wrong = Error.MISMATCHED_ENDPOINT_TYPE if request.endpoint_type == 2 else Error.UNSUPPORTED_ENDPOINT_TYPE
         return [call.respond(error_code=wrong.value, endpoint_type=1)]
     listed = [
-        Message(broker_id=one.node_id, host=one.host, port=one.port, rack=one.rack, is_fenced=False) for one in brokers(core)
+        Message(broker_id=one.node_id, host=one.host, port=one.port, rack=one.rack, is_fenced=False)
+        for one in alive_brokers(core)
     ]
     operations = CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS
     return [

@@ -27,6 +27,7 @@ from impl.requests.offsets import delete_records, list_offsets, offset_for_leade
 from impl.requests.produce import produce
 from impl.requests.producers import describe_producers, init_producer_id
 from impl.requests.topics import create_partitions, create_topics, delete_topics
+from impl.wire.apis import FORWARDED
 
 Handler = Callable[[Call, int], list[Effect]]
 
@@ -71,4 +72,6 @@ OF_GROUPS: dict[str, Callable[[Groups, Call, int], list[Effect]]] = {
 def handlers_of(core: Core, groups: Groups) -> dict[str, Handler]:
     """The function that answers each API, by its name."""
     found: dict[str, Handler] = {name: partial(function, core) for name, function in OF_PARTITIONS.items()}
+    if core.elsewhere is not None:
+        found |= dict.fromkeys(FORWARDED, core.elsewhere.forward)
     return found | {name: partial(function, groups) for name, function in OF_GROUPS.items()}

@@ -14,7 +14,7 @@ from spec.coordinator.group import Group, absent, exists
 from spec.coordinator.loading import load
 from spec.coordinator.records import GroupRecord
 from spec.coordinator.rules.hashing import partition_for
-from spec.values import Error, GroupId
+from spec.values import Epoch, Error, GroupId
 
 TOPIC = "__consumer_offsets"
 READ_BYTES = 8 << 20
@@ -43,6 +43,8 @@ class GroupLog:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._loaded: dict[int, dict[GroupId, Group]] = {}
+        self._epochs: dict[int, Epoch] = {}
+        """The leader epoch in which each partition was read."""
 
     @property
     def partitions(self) -> int:
@@ -88,6 +90,22 @@ class GroupLog:
         found = [group for groups in self._loaded.values() for group in groups.values()]
         self._loaded.clear()
         return found
+
+    def resign(self, replica: Replica) -> list[Group]:
+        """The groups of a partition that this broker led, if it does not lead it any more, or leads it in another epoch."""
+        index, epoch = replica.place.partition, replica.partition.leader_epoch
+        if self._led(index) is not None and self._epochs.get(index) == epoch:
+            return []
+        self._epochs.pop(index, None)
+        return list(self._loaded.pop(index, {}).values())
+
+    def elected(self, replica: Replica) -> list[Group]:
+        """The groups of a partition that this broker leads since now."""
+        index = replica.place.partition
+        if self._led(index) is None or index in self._epochs:
+            return []
+        self._epochs[index] = replica.partition.leader_epoch
+        return list(self._of(index).values())
 
     def _of(self, index: int) -> dict[GroupId, Group]:
         """The groups of a partition; they are read from its log when somebody asks for the first time."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from impl.broker.calls import Call, Effect
 from impl.broker.core import Core
+from impl.broker.replica import Replica
 from impl.requests.group_log import TOPIC, GroupLog
 from impl.requests.topics import create_offsets_topic
 from impl.wire.values import Message
@@ -147,6 +148,21 @@ class Groups:
     def load(self, now: int) -> list[Effect]:
         """Read every partition that this broker leads; the members of each group have their session from now on."""
         return self._each(on_activation, now)
+
+    def role_changed(self, replica: Replica, now: int) -> list[Effect]:
+        """This broker leads a partition of `__consumer_offsets`, in a new epoch or no longer: groups come and go with it.
+
+        **Kafka:** `GroupCoordinatorService.onElection`, `onResignation`.
+        """
+        if replica.place.topic != TOPIC:
+            return []
+        resigned = [self._run(on_resignation, group, now) for group in self.log.resign(replica)]
+        for step in resigned:
+            self._due.pop(step.state.group_id, None)
+        effects = [effect for step in resigned for effect in self._tell(step.effects, None)]
+        for group in self.log.elected(replica):
+            effects += self.take(self._run(on_activation, group, now), None, now)
+        return effects
 
     def expire_offsets(self, now: int) -> list[Effect]:
         """Forget the offsets of groups that have been empty for too long."""

@@ -18,13 +18,20 @@ def init_producer_id(core: Core, call: Call, now: int) -> list[Effect]:
     if message.transactional_id is not None:
         wrong = Error.INVALID_REQUEST if message.transactional_id == "" else Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return [_answer(call, wrong, -1, -1)]
+    if core.elsewhere is not None and core.producer_ids.following >= core.producer_ids.end:
+        return core.elsewhere.producer_ids(lambda now: _give_id(core, call, now), now)
+    return _give_id(core, call, now)
+
+
+def _give_id(core: Core, call: Call, now: int) -> list[Effect]:
+    message = call.message
     request = InitProducerIdRequest(ProducerId(message.producer_id), ProducerEpoch(message.producer_epoch))
     effects: list[Effect] = []
-    if core.producer_ids.following >= core.producer_ids.end:
+    if core.elsewhere is None and core.producer_ids.following >= core.producer_ids.end:
         registration = core.cluster.registration
         epoch = registration.broker_epoch if registration is not None else NO_BROKER_EPOCH
         asked = AllocateProducerIdsRequest(core.cluster.self_id, epoch)
-        given, records = core.cluster.decide_topics(handle_allocate_producer_ids, core.topic_settings, asked, now)
+        given, records = core.deciding.decide_topics(handle_allocate_producer_ids, core.topic_settings, asked, now)
         if given.error == Error.NONE:
             effects = core.change_metadata(records)
             core.producer_ids = allocated(given)

@@ -3,6 +3,7 @@
 import random
 import uuid
 
+from impl.broker.administered import Administered
 from impl.broker.calls import Call, Effect, Then
 from impl.broker.core import Core
 from impl.wire.schema import NO_UUID
@@ -40,10 +41,12 @@ def _seed() -> int:
     return random.getrandbits(48)
 
 
-def create(core: Core, topics: list[NewTopic], validate_only: bool, now: int) -> tuple[CreateTopicsResponse, list[Effect]]:
+def create(
+    core: Administered, topics: list[NewTopic], validate_only: bool, now: int
+) -> tuple[CreateTopicsResponse, list[Effect]]:
     """Have topics created: the answer, and the effects that must come before it."""
     request = CreateTopicsRequest(tuple(topics), validate_only, _seed())
-    answer, records = core.cluster.decide_topics(handle_create_topics, core.topic_settings, request, now)
+    answer, records = core.deciding.decide_topics(handle_create_topics, core.topic_settings, request, now)
     return answer, core.change_metadata(records)
 
 
@@ -60,17 +63,24 @@ def create_offsets_topic(core: Core, now: int) -> list[Effect]:
             ("segment.bytes", str(core.config["offsets.topic.segment.bytes"])),
         ),
     )
-    return create(core, [topic], False, now)[1]
+    return _create_unasked(core, [topic], now)
+
+
+def _create_unasked(core: Core, topics: list[NewTopic], now: int) -> list[Effect]:
+    """Create topics that no request of a client is about."""
+    if core.elsewhere is not None:
+        return core.elsewhere.create_topics(topics, now)
+    return create(core, topics, False, now)[1]
 
 
 def create_missing(core: Core, names: list[str], now: int) -> list[Effect]:
     """Create topics that a client has asked for, with the broker's defaults. **Kafka:** `AutoTopicCreationManager`."""
     effects = create_offsets_topic(core, now) if CONSUMER_OFFSETS in names else []
     others = [NewTopic(name, new_topic_id()) for name in names if name != CONSUMER_OFFSETS]
-    return [*effects, *create(core, others, False, now)[1]] if others else effects
+    return [*effects, *_create_unasked(core, others, now)] if others else effects
 
 
-def create_topics(core: Core, call: Call, now: int) -> list[Effect]:
+def create_topics(core: Administered, call: Call, now: int) -> list[Effect]:
     """Create topics. **Kafka:** `ControllerApis.handleCreateTopics`."""
     request = call.message
     topics = [
@@ -90,7 +100,7 @@ def create_topics(core: Core, call: Call, now: int) -> list[Effect]:
     return [*effects, call.respond(topics=results)]
 
 
-def _created(core: Core, result: CreatedTopic, given: dict[str, str | None], validate_only: bool) -> Message:
+def _created(core: Administered, result: CreatedTopic, given: dict[str, str | None], validate_only: bool) -> Message:
     if result.error != Error.NONE:
         return Message(name=result.name, error_code=result.error.value, error_message=result.message, configs=None)
     defaults = core.default_topic_settings()
@@ -115,7 +125,7 @@ def _created(core: Core, result: CreatedTopic, given: dict[str, str | None], val
     )
 
 
-def create_partitions(core: Core, call: Call, now: int) -> list[Effect]:
+def create_partitions(core: Administered, call: Call, now: int) -> list[Effect]:
     """Give topics more partitions. **Kafka:** `ControllerApis.handleCreatePartitions`."""
     wanted = tuple(
         MorePartitions(
@@ -126,12 +136,12 @@ def create_partitions(core: Core, call: Call, now: int) -> list[Effect]:
         for topic in call.message.topics
     )
     request = CreatePartitionsRequest(wanted, call.message.validate_only, _seed())
-    answer, records = core.cluster.decide_topics(handle_create_partitions, core.topic_settings, request, now)
+    answer, records = core.deciding.decide_topics(handle_create_partitions, core.topic_settings, request, now)
     results = [Message(name=one.name, error_code=one.error.value, error_message=one.message) for one in answer.topics]
     return [*core.change_metadata(records), call.respond(results=results)]
 
 
-def delete_topics(core: Core, call: Call, now: int) -> list[Effect]:
+def delete_topics(core: Administered, call: Call, now: int) -> list[Effect]:
     """Delete topics. **Kafka:** `ControllerApis.handleDeleteTopics`."""
     if call.version < 6:
         topics = [TopicName(name) for name in call.message.topic_names]
@@ -141,7 +151,7 @@ def delete_topics(core: Core, call: Call, now: int) -> list[Effect]:
         error = Error.INVALID_REQUEST if call.version < FIRST_WITH_DELETION_ERROR else Error.TOPIC_DELETION_DISABLED
         return [call.respond(responses=[_deleted(DeletedTopic(one.name, one.topic_id, error)) for one in topics])]
     request = DeleteTopicsRequest(tuple(topics))
-    answer, records = core.cluster.decide_topics(handle_delete_topics, core.topic_settings, request, now)
+    answer, records = core.deciding.decide_topics(handle_delete_topics, core.topic_settings, request, now)
     known = core.cluster.image.topics
     gone = [known[one.name] for one in answer.topics if one.error == Error.NONE and one.name in known]
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from impl.records.compression import CompressionError
 from impl.records.record import RecordError
-from impl.server.broker import Broker, now_ms
+from impl.server.broker import Broker
+from impl.server.shell import now_ms
 from impl.storage import LogDirectory, PartitionFiles, StorageError
 from spec.broker.leader.deletion import apply_retention
 from spec.broker.roles import producers_expired

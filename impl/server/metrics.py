@@ -2,37 +2,39 @@
 
 import asyncio
 import resource
-from collections import Counter
 from collections.abc import Collection
 
 from impl.broker.core import Core
 from impl.config.properties import ConfigError
 from impl.server.connection import Connection
+from impl.server.shell import Counts
 
 
 class Metrics:
     """What is counted while requests are answered; everything else is read when somebody asks."""
 
-    def __init__(self, core: Core, connections: Collection[Connection]) -> None:
+    def __init__(self, core: Core, connections: Collection[Connection], counts: Counts) -> None:
         self._core = core
         self._connections = connections
-        self.requests: Counter[str] = Counter()
-        """Requests by API."""
-        self.bytes_in = 0
-        self.bytes_out = 0
-        """Bytes of connections that are closed."""
+        self._counts = counts
         self._server: asyncio.Server | None = None
 
     def text(self) -> str:
         """All numbers."""
-        core = self._core
+        core, counts, open_now = self._core, self._counts, self._connections
         usage = resource.getrusage(resource.RUSAGE_SELF)
         lines = ["# TYPE kafka_server_requests_total counter"]
-        lines += [f'kafka_server_requests_total{{request="{name}"}} {n}' for name, n in sorted(self.requests.items())]
+        lines += [f'kafka_server_requests_total{{request="{name}"}} {n}' for name, n in sorted(counts.requests.items())]
         single = {
-            "kafka_server_bytes_in_total": ("counter", self.bytes_in + sum(one.bytes_in for one in self._connections)),
-            "kafka_server_bytes_out_total": ("counter", self.bytes_out + sum(one.bytes_out for one in self._connections)),
-            "kafka_server_connections": ("gauge", len(self._connections)),
+            "kafka_server_bytes_in_total": (
+                "counter",
+                counts.bytes_in + sum(one.bytes_in for one in open_now),
+            ),
+            "kafka_server_bytes_out_total": (
+                "counter",
+                counts.bytes_out + sum(one.bytes_out for one in open_now),
+            ),
+            "kafka_server_connections": ("gauge", len(open_now)),
             "kafka_server_partitions": ("gauge", len(core.replicas)),
             "kafka_server_offline_partitions": ("gauge", sum(one.offline for one in core.replicas.values())),
             "kafka_server_fetch_sessions": ("gauge", len(core.sessions)),

@@ -3,13 +3,13 @@
 import asyncio
 import gc
 import logging
-import resource
 import shutil
 import signal
 import socket
 import sys
 import uuid
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from impl.broker.calls import Note
@@ -19,9 +19,11 @@ from impl.broker.replicas import Replicas, id_text
 from impl.config.broker import BrokerConfig, is_loopback
 from impl.config.properties import ConfigError
 from impl.metadata.log import MetadataLog
-from impl.server.broker import Broker, now_ms
+from impl.server.broker import Broker
 from impl.server.housekeeping import Housekeeping
-from impl.storage import LogDirectory, RealDisk
+from impl.server.process import COLLECTED_AFTER, raise_file_limit
+from impl.server.shell import bind, now_ms
+from impl.storage import Disk, LogDirectory, RealDisk
 from impl.storage.small_files import META_PROPERTIES, read_meta
 from impl.trace.steps import TraceWriter
 from impl.wire.values import Message
@@ -43,11 +45,6 @@ from spec.values import BrokerId, Incarnation, Offset
 LOG = logging.getLogger("kspec.broker")
 
 
-MOST_FILES = 100_000
-
-COLLECTED_AFTER = (20_000, 20, 50)
-"""How many values are made between two looks for circles of garbage. A request makes many values, and hardly a circle."""
-
 MOST_SHUTDOWN_REQUESTS = 3
 """The controller allows the stop when it has moved the leaders, and the broker knows: at the second request."""
 
@@ -63,6 +60,34 @@ class Rules(NamedTuple):
     controller: Controller
 
 
+def open_directory(config: BrokerConfig, disk: Disk) -> LogDirectory:
+    """The log directory, locked; a new one is formatted. Raises: `StorageError`."""
+    path = config.log_dir
+    cluster_id = config["cluster.id"]
+    if cluster_id is None:
+        known = (path / META_PROPERTIES).exists()
+        cluster_id = read_meta(disk, str(path))["cluster.id"] if known else id_text(uuid.uuid4().bytes)
+    return LogDirectory.open(str(path), disk, cluster_id, config.node_id)
+
+
+def disk_space(path: Path) -> Callable[[], tuple[int, int]]:
+    """How many bytes the disk of a folder has, and how many are free."""
+
+    def usage() -> tuple[int, int]:
+        found = shutil.disk_usage(path)
+        return found.total, found.free
+
+    return usage
+
+
+def endpoint_of(config: BrokerConfig, listening: socket.socket) -> Message:
+    """What others are told of this broker's listener."""
+    told = config.advertised or config.listener
+    port = told.port or listening.getsockname()[1]
+    host = told.host or socket.gethostname()
+    return Message(name=told.name, host=host, port=port, security_protocol=0)
+
+
 class RunningBroker:
     """A broker from its start to its stop."""
 
@@ -70,16 +95,16 @@ class RunningBroker:
         self.config = config
         self._path = config.log_dir
         self._disk = RealDisk()
-        self._listening = _bound(config)
+        self._listening = bind(config.listener, config["socket.listen.backlog.size"])
         now = now_ms()
-        self.directory = self._open_directory()
+        self.directory = open_directory(config, self._disk)
         self.metadata_log = MetadataLog(self._disk, self._path, now)
         cluster = Cluster(rules.controller, self.metadata_log.epoch, self.metadata_log.image(), config.node_id, now)
         self.core = Core(config, rules.broker, cluster)
         self.core.note = cluster.note = note
         self.core.cluster_id = self.directory.cluster_id
         self.core.log_dir = str(self._path)
-        self.core.disk_space = self._disk_space
+        self.core.disk_space = disk_space(self._path)
         self.replicas = Replicas(self.core, self.directory)
         self.broker = Broker(self.core, self.replicas, self.metadata_log)
         self.lifecycle = BrokerLifecycle(
@@ -87,29 +112,10 @@ class RunningBroker:
             Incarnation(uuid.uuid4().int),
             previous_broker_epoch=self.directory.previous_broker_epoch,
         )
-        cluster.endpoint = self._endpoint()
+        cluster.endpoint = endpoint_of(config, self._listening)
         cluster.rack = config["broker.rack"]
         self._join()
         self.broker.carry_out(self.broker.groups.load(now_ms()))
-
-    def _open_directory(self) -> LogDirectory:
-        meta = self._path / META_PROPERTIES
-        cluster_id = self.config["cluster.id"]
-        if cluster_id is None:
-            cluster_id = (
-                read_meta(self._disk, str(self._path))["cluster.id"] if meta.exists() else id_text(uuid.uuid4().bytes)
-            )
-        return LogDirectory.open(str(self._path), self._disk, cluster_id, self.config.node_id)
-
-    def _disk_space(self) -> tuple[int, int]:
-        usage = shutil.disk_usage(self._path)
-        return usage.total, usage.free
-
-    def _endpoint(self) -> Message:
-        told = self.config.advertised or self.config.listener
-        port = told.port or self._listening.getsockname()[1]
-        host = told.host or socket.gethostname()
-        return Message(name=told.name, host=host, port=port, security_protocol=0)
 
     # ---- joining the cluster, and leaving it
 
@@ -133,7 +139,7 @@ class RunningBroker:
             assert isinstance(effect, SendToController)
             registers = effect.message.__class__.__name__ == "BrokerRegistrationRequest"
             handler = handle_broker_registration if registers else handle_broker_heartbeat
-            answer, records = core.cluster.decide(handler, effect.message, now)
+            answer, records = core.deciding.decide(handler, effect.message, now)
             self.broker.carry_out(core.change_metadata(records))
             if self.broker.failure is not None:
                 raise BrokerFailureError(f"the metadata log cannot be written: {self.broker.failure}")
@@ -173,21 +179,6 @@ class RunningBroker:
         LOG.info("stopped")
 
 
-def _bound(config: BrokerConfig) -> socket.socket:
-    listener = config.listener
-    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind((listener.host, listener.port))
-    except OSError as error:
-        sock.close()
-        raise ConfigError(f"cannot listen on {listener.host}:{listener.port}: {error.strerror or error}") from error
-    sock.listen(config["socket.listen.backlog.size"])
-    sock.setblocking(False)
-    return sock
-
-
 def run(
     config: BrokerConfig, rules: Rules, new_loop: Callable[[], asyncio.AbstractEventLoop], trace: TraceWriter | None = None
 ) -> None:
@@ -218,14 +209,6 @@ def run(
             loop.close()
             if trace is not None:
                 trace.close()
-
-
-def raise_file_limit() -> None:
-    """Open as many files as the system allows this process: each partition has some, and each connection one."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def warn_about(config: BrokerConfig, given: Mapping[str, str]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock as Mutex
 from typing import NamedTuple
+from uuid import uuid4
 
 from impl.storage.cleaner import compact
 from impl.storage.config import LogConfig
@@ -27,11 +28,11 @@ from impl.storage.small_files import (
     write_meta,
     write_offsets,
 )
-from spec.broker.recovery import Checkpoints, is_checkpointed
+from spec.broker.recovery import Checkpoints, is_checkpointed, is_noted_as_clean
 from spec.log.checkpoint_files import OffsetEntry
 from spec.values import NO_BROKER_EPOCH, UNKNOWN_OFFSET, BrokerEpoch, Offset
 
-DELETE = "-delete"
+DELETE, STRAY = "-delete", "-stray"
 
 
 CLOSED_AT_ONCE = 32
@@ -126,17 +127,47 @@ class LogDirectory:
         self.found[key] = topic_id
         return self._add(files)
 
-    def open_partition(self, topic: str, partition: int, config: LogConfig, now_ms: int) -> PartitionFiles:
-        """A partition that was found. Raises: `StorageError`, if its files are damaged."""
+    def has_partition(self, topic: str, partition: int, topic_id: str) -> bool:
+        """Whether a partition was found that is this topic's, or does not say whose it is: that was lost with the power.
+
+        **Kafka:** `LogManager.isStrayReplica`, `UnifiedLog.assignTopicId`.
+        """
+        return self.found.get(TopicPartition(topic, partition)) in ("", topic_id)
+
+    def set_aside(self, topic: str, partition: int) -> str | None:
+        """Give the folder of another topic of this name the ending `-stray`; its new name.
+
+        **Kafka:** `LogManager.addStrayLog`.
+        """
+        if self.found.pop(TopicPartition(topic, partition), None) is None:
+            return None
+        folder = self.folder_of(topic, partition)
+        renamed = f"{folder}.{uuid4().hex}{STRAY}"
+        self._disk.rename(folder, renamed)
+        self._disk.sync_folder(self.path)
+        for known in (self._high_watermarks, self._recovery_points, self._log_starts, self._cleaned):
+            known.pop((topic, partition), None)
+        return renamed
+
+    def open_partition(
+        self, topic: str, partition: int, config: LogConfig, now_ms: int, topic_id: str = ""
+    ) -> PartitionFiles:
+        """A partition that was found; if it does not say whose it is, it is this topic's from now on.
+
+        Raises: `StorageError`, if its files are damaged.
+        """
         key = (topic, partition)
         checkpoints = Checkpoints(
             Offset(self._high_watermarks.get(key, 0)),
             Offset(self._recovery_points.get(key, 0)),
             Offset(self._log_starts.get(key, 0)),
         )
-        return self._add(
-            PartitionFiles.open(self._disk, self.folder_of(topic, partition), config, checkpoints, self.clean, now_ms)
-        )
+        folder = self.folder_of(topic, partition)
+        files = PartitionFiles.open(self._disk, folder, config, checkpoints, self.clean, now_ms)
+        if topic_id and not files.topic_id:
+            files.identify(topic_id)
+            self.found[TopicPartition(topic, partition)] = topic_id
+        return self._add(files)
 
     def _add(self, files: PartitionFiles) -> PartitionFiles:
         self.partitions[TopicPartition(files.topic, files.partition)] = files
@@ -210,8 +241,15 @@ class LogDirectory:
         """The partitions whose flush is due: run their `flush_job` in a thread, or call `flush`."""
         return [files for files in self.partitions.values() if files.flush_is_due(now_ms)]
 
-    def close(self, high_watermarks: Mapping[TopicPartition, Offset], broker_epoch: BrokerEpoch | None) -> None:
-        """Close all partitions and unlock. With a broker epoch the stop is clean, and noted with it; else no file says so.
+    def close(
+        self,
+        high_watermarks: Mapping[TopicPartition, Offset],
+        broker_epoch: BrokerEpoch | None,
+        logs_loaded: bool = True,
+    ) -> None:
+        """Close all partitions and unlock. With a broker epoch the stop is in order, and noted if it counts as clean.
+
+        `logs_loaded`: whether the partitions that this broker has by its metadata were all opened.
 
         **Kafka:** `LogManager.shutdown`.
         """
@@ -219,7 +257,7 @@ class LogDirectory:
             list(threads.map(PartitionFiles.close, self.partitions.values()))
         self.checkpoint_logs()
         self.checkpoint_high_watermarks(high_watermarks)
-        if broker_epoch is not None:
+        if broker_epoch is not None and is_noted_as_clean(self.clean, logs_loaded):
             write_clean_shutdown(self._disk, self.path, broker_epoch)
         self._lock.release()
 

@@ -59,6 +59,7 @@ class FlushJob:
     up_to: Offset
     active: Offset
     generation: int
+    names: int
 
     def run(self) -> None:
         """Sync the files, and the folders if they have new ones."""
@@ -106,7 +107,8 @@ class PartitionFiles:
         self._last_flush = now_ms
         self._at_start: tuple[ProducerBatch, ...] = ()
         self._generation = 0
-        self._new_names = False
+        self._names, self._synced_names = 0, 0
+        """How many new names the folder has had, and how many of them are on the disk for certain."""
         self._is_new = False
         self._deletions: list[tuple[int, str]] = []
         self._deleted = False
@@ -135,12 +137,18 @@ class PartitionFiles:
         files.recovered = loaded.recovered
         files.log = loaded.recovered.local.log
         files.recovery_point = loaded.recovered.recovery_point
-        files._new_names = not clean or files.log.end_offset == files._active.base_offset
+        files._names = int(not clean or files.log.end_offset == files._active.base_offset)
         if files.log.epoch_history != epochs:
             write_epochs(disk, folder, files.log.epoch_history)
         files._written_epochs = files.log.epoch_history
         files._at_start = files._replay(clean, now_ms)
         return files
+
+    def identify(self, topic_id: str) -> None:
+        """Note whose partition this is. **Kafka:** `UnifiedLog.assignTopicId`."""
+        write_partition_metadata(self._folder.disk, self.folder, topic_id)
+        self.topic_id = topic_id
+        self._is_new = True
 
     @property
     def folder(self) -> str:
@@ -228,20 +236,36 @@ class PartitionFiles:
         active, config = self._active, self.config
         segment_ms = config.segment_ms - config.segment_jitter_ms
         if must_roll(active.as_active(config.segment_index_bytes), incoming, config.segment_bytes, segment_ms, now_ms):
-            self.roll(new_segment_base(self.log.end_offset, incoming, base_offset), now_ms)
+            batches_end = active.next_offset
+            new_base = new_segment_base(batches_end, incoming, base_offset)
+            self.roll(new_base, now_ms)
+            if new_base != batches_end:
+                self._flush_before_gap(new_base, now_ms)
+
+    def _flush_before_gap(self, new_base: Offset, now_ms: int) -> None:
+        """A start would delete a segment that does not continue the one before, unless the recovery point lies in it."""
+        self.log = self.log.append_at(new_base, ())
+        self.flush(now_ms)
+        if self.keeper:
+            self.keeper.checkpoint_logs()
 
     def roll(self, base_offset: Offset, now_ms: int) -> None:
-        """Begin a new segment at an offset, not before the log's end. **Kafka:** `UnifiedLog.roll`, `LocalLog.roll`."""
-        if self._active.size == 0:
+        """Begin a new segment at an offset, not before the last batch's end.
+
+        An empty segment stays, and with it the log's start, unless the new one has its name.
+
+        **Kafka:** `UnifiedLog.roll`, `LocalLog.roll`.
+        """
+        if self._active.base_offset == base_offset:
             self._folder.unlink_segment(self.segments.pop())
         else:
             self._active.finish()
-            if self.recovery_point >= self.log.end_offset:
+            if self.recovery_point >= base_offset:  # a start will not look at the segment that ends here
                 for handle in self._active.handles(with_indexes=True):
                     handle.sync()
         self._folder.write_snapshot(base_offset, self._states.by_id.values())
         self.segments.append(self._folder.segment(base_offset, self.config, now_ms, create=True))
-        self._new_names = True
+        self._names += 1
 
     def open_epoch(self, leader_epoch: Epoch) -> None:
         """Note that an epoch starts at the log's end, through to the disk."""
@@ -412,28 +436,30 @@ class PartitionFiles:
             for segment in self.segments[first:]
             for handle in segment.handles(with_indexes=segment is not self._active)
         ]
-        folders = [self.folder] if self._new_names or self._is_new else []
+        folders = [self.folder] if self._names > self._synced_names or self._is_new else []
         disk = self._folder.disk
         if self._is_new:
             handles.append(disk.open(f"{self.folder}/{PARTITION_METADATA}").handle())
             folders.append(self.folder.rpartition("/")[0])
         active = self._active.base_offset
-        job = FlushJob(disk, tuple(handles), tuple(folders), self.log.end_offset, active, self._generation)
-        self._new_names = False
-        return job
+        return FlushJob(
+            disk, tuple(handles), tuple(folders), self.log.end_offset, active, self._generation, names=self._names
+        )
 
     def flushed(self, job: FlushJob, now_ms: int) -> None:
         """A job has run. If the log was cut meanwhile, it does not count.
 
-        If the segment that was active has been rolled meanwhile at just this offset, its indexes are not synced yet.
+        The indexes of the segment that was active are not synced. If it has been rolled meanwhile, the recovery point stays
+        within it.
         """
         if job.generation == self._generation and not self._deleted:
-            up_to = job.up_to if job.up_to != self._active.base_offset else job.active
+            number = bisect_right(self.segments, job.active, key=lambda segment: segment.base_offset)
+            is_within = number == len(self.segments) or job.up_to < self.segments[number].base_offset
+            up_to = job.up_to if is_within else job.active
             self.recovery_point = max(self.recovery_point, up_to)
+            self._synced_names = max(self._synced_names, job.names)
             self._last_flush = now_ms
             self._is_new = False
-        else:
-            self._new_names = True
 
     def flush_is_due(self, now_ms: int) -> bool:
         """Whether a segment was rolled since the last flush, or flush.ms have passed with records to flush."""

@@ -37,6 +37,46 @@ OFFERED = (
 )
 """The APIs that a broker answers."""
 
+OFFERED_BY_CONTROLLER = (
+    "Fetch",
+    "ApiVersions",
+    "CreateTopics",
+    "DeleteTopics",
+    "AlterConfigs",
+    "CreatePartitions",
+    "ElectLeaders",
+    "IncrementalAlterConfigs",
+    "AlterPartitionReassignments",
+    "ListPartitionReassignments",
+    "DescribeQuorum",
+    "AlterPartition",
+    "UpdateFeatures",
+    "Envelope",
+    "FetchSnapshot",
+    "DescribeCluster",
+    "BrokerRegistration",
+    "BrokerHeartbeat",
+    "UnregisterBroker",
+    "AllocateProducerIds",
+    "AssignReplicasToDirs",
+)
+"""The APIs that a controller answers."""
+
+FORWARDED = (
+    "CreateTopics",
+    "DeleteTopics",
+    "CreatePartitions",
+    "AlterConfigs",
+    "IncrementalAlterConfigs",
+    "AlterPartitionReassignments",
+    "ListPartitionReassignments",
+    "ElectLeaders",
+    "UnregisterBroker",
+    "UpdateFeatures",
+    "DescribeQuorum",
+)
+"""The APIs whose requests a member of a cluster hands on to its controller. Kafka: `KafkaApis.forwardToController`."""
+
 LAST_STABLE = {"InitProducerId": 5, "OffsetFetch": 10}
 """Versions above these are in the table, and Kafka does not offer them yet."""
 
@@ -62,4 +102,10 @@ def _api(name: str) -> Api:
 
 
 APIS: dict[int, Api] = {api.key: api for api in map(_api, OFFERED)}
-"""The offered APIs by their keys."""
+"""The APIs that a broker offers, by their keys."""
+
+MEMBER_APIS = APIS | {api.key: api for api in map(_api, FORWARDED)}
+"""The APIs that a member of a cluster offers, by their keys."""
+
+CONTROLLER_APIS: dict[int, Api] = {api.key: api for api in map(_api, OFFERED_BY_CONTROLLER)}
+"""The APIs that a controller offers, by their keys."""

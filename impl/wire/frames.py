@@ -1,6 +1,7 @@
 """The header of a request, and the frame around an answer."""
 
 import struct
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from impl.wire.apis import APIS, Api
@@ -25,8 +26,8 @@ class RequestHeader(NamedTuple):
     body: int
 
 
-def read_header(frame: memoryview) -> RequestHeader:
-    """The header of the request in a frame. Raises: `DecodeError`.
+def read_header(frame: memoryview, apis: Mapping[int, Api] = APIS) -> RequestHeader:
+    """The header of the request in a frame, to a node that offers these APIs. Raises: `DecodeError`.
 
     An ApiVersions request of a version that is not known has its header read as the first flexible one, and no body.
     """
@@ -34,7 +35,7 @@ def read_header(frame: memoryview) -> RequestHeader:
         key, version, correlation, length = HEADER.unpack_from(frame)
     except struct.error:
         raise DecodeError(f"a request of {len(frame)} bytes has no header") from None
-    api = APIS.get(key)
+    api = apis.get(key)
     end = HEADER.size + max(length, 0)
     if end > len(frame):
         raise DecodeError(f"a client id of {length} bytes in a request of {len(frame)}")

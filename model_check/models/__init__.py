@@ -9,7 +9,7 @@ from model_check.core.parameters import Parameter, resolve
 from model_check.models import controller, kafka, messages, published
 from model_check.models import words as words  # makes traces know the words of values
 from model_check.models.kafka.settings import PARAMETERS as KAFKA_PARAMETERS
-from model_check.models.kafka.settings import default_bounds
+from model_check.models.kafka.settings import defaults_with
 from model_check.models.messages.settings import PARAMETERS as MESSAGES_PARAMETERS
 from model_check.models.published import async_isr
 from model_check.models.published.settings import PARAMETERS, QUIRKS, TRUNCATION
@@ -78,7 +78,7 @@ MODELS = {
             KAFKA_PARAMETERS,
             {},
             partial(kafka.build, "kafka"),
-            default_bounds,
+            defaults_with,
         ),
         ModelEntry(
             "messages",
@@ -93,6 +93,7 @@ MODELS = {
             controller.PARAMETERS,
             {},
             partial(controller.build, "controller"),
+            controller.defaults_with,
         ),
     )
 }

@@ -8,7 +8,7 @@ depends on them, and there are finitely many states.
 More brokers fit in here than in the model `kafka`, where a reassignment with spare brokers is too large to explore.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -33,12 +33,12 @@ from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
 from spec.metadata import NOBODY, BrokerRegistration
 from spec.mutation import weaken
-from spec.releases.kraft import KRAFT_RELEASES
 from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from spec.releases.names import KRAFT_NAMES, default_release, kraft_of
 from spec.values import NO_LEADER, BrokerEpoch, BrokerId, Epoch, Incarnation, Offset, PartitionEpoch
 
 PARAMETERS = (
-    Parameter("release", "next", "Kafka's release", choices=tuple(release.name for release in KRAFT_RELEASES)),
+    Parameter("release", default_release(), "Kafka's release (next with a mutant)", choices=KRAFT_NAMES),
     Parameter("brokers", 5, "brokers, ids 1 to N", minimum=2),
     Parameter("replicas", 3, "the replication factor, also of every reassignment", minimum=1),
     Parameter("min_isr", 2, "min.insync.replicas", minimum=1),
@@ -49,6 +49,11 @@ PARAMETERS = (
         "mutant", None, "weaken one rule of the controller", choices=tuple(mutant.name for mutant in CONTROLLER_MUTANTS)
     ),
 )
+
+
+def defaults_with(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The defaults that depend on what is given: the release."""
+    return {"release": default_release(given.get("mutant"))}
 
 
 Decide = Callable[[Cluster], ControllerStep | None]
@@ -63,7 +68,7 @@ class _Board:
         self.parameters = parameters
         self.brokers = [BrokerId(number) for number in range(1, parameters["brokers"] + 1)]
         self.model.interchangeable = tuple(self.brokers)
-        protocol = next(release for release in KRAFT_RELEASES if release.name == parameters["release"])
+        protocol = kraft_of(parameters["release"])
         for mutant in CONTROLLER_MUTANTS:
             if mutant.name == parameters["mutant"]:
                 protocol = weaken(protocol, mutant)

@@ -2,6 +2,7 @@
 
 `python -m proofs.commands.mutants THEOREM [--write FILE] [MUTANT]...` looks for the first action that breaks the induction.
 Where it finds no counterexample, it proves what differs, and looks for a counterexample to each claim that it cannot prove.
+FILE keeps its rows of mutants that are not named.
 """
 
 import argparse
@@ -97,13 +98,23 @@ def main() -> None:
     parser.add_argument("mutants", nargs="*", metavar="MUTANT")
     parser.add_argument("--write", type=Path, metavar="FILE")
     asked = parser.parse_intermixed_args()
-    rows: dict[str, Any] = {}
-    for row in found(asked.theorem, asked.mutants or list(THEOREMS[asked.theorem].mutants)):
+    known = list(THEOREMS[asked.theorem].mutants)
+    if unknown := sorted({*asked.mutants} - {*known}):
+        parser.error(f"no mutant is called {', '.join(unknown)}")
+    rows: dict[str, Any] = _rows_in(asked.write, known) if asked.write and asked.mutants else {}
+    for row in found(asked.theorem, asked.mutants or known):
         different = ", ".join(map(_name, row.different)) or "nothing"
         print(f"{row.mutant}: {different} differs; {_in_words(row)}", flush=True)
         rows[row.mutant] = row._asdict()
         if asked.write:
-            asked.write.write_text(json.dumps(list(rows.values()), indent=2) + "\n", encoding="utf-8")
+            ordered = [rows[mutant] for mutant in known if mutant in rows]
+            asked.write.write_text(json.dumps(ordered, indent=2) + "\n", encoding="utf-8")
+
+
+def _rows_in(file: Path, known: Sequence[str]) -> dict[str, Any]:
+    """What a file says of the mutants that there still are."""
+    rows = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    return {row["mutant"]: row for row in rows if row["mutant"] in known}
 
 
 def _in_words(row: TriedMutant) -> str:

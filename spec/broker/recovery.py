@@ -152,6 +152,16 @@ def opened(
 # ---- the broker as a whole
 
 
+def is_noted_as_clean(was_clean: bool, logs_loaded: bool) -> bool:
+    """Whether an orderly stop may be noted as clean: the last one was, or all logs have been loaded and recovered since.
+
+    A broker that stops before it has read metadata has not looked at logs that a loss of power may have damaged.
+
+    **Kafka:** `LogManager.shutdown`, with `hadCleanShutdownFlags` and `loadLogsCompletedFlags` (KAFKA-10471).
+    """
+    return was_clean or logs_loaded
+
+
 def previous_broker_epoch(noted: tuple[BrokerEpoch, ...]) -> BrokerEpoch:
     """The broker epoch of the incarnation before, if it stopped cleanly; `NO_BROKER_EPOCH` unless all log directories agree.
 

@@ -4,7 +4,7 @@ The rules are in `spec.controller.rules.partition_change`; this file has their o
 image.
 """
 
-from spec.controller.protocol import Controller, ControllerSettings
+from spec.controller.protocol import Controller, ControllerSettings, settings_of
 from spec.controller.rules.brokers import ControlState, Departure, is_fenced_state
 from spec.controller.rules.partition_change import (
     Elected,
@@ -77,7 +77,7 @@ def change_partition(
     3.0 a target ISR takes precedence over the one of an unclean election.
     """
     partition = before.registration
-    target = _complete(controller, partition, target, unclean_shutdown)
+    target = _complete(controller, before, target, unclean_shutdown)
     last_known = controller.protocol.last_known_leader(partition, target, acceptable, _remembers_leader(controller))
     elected = controller.protocol.elect(partition, target, acceptable, election, last_known)
     if elected.leader != partition.leader:
@@ -99,14 +99,14 @@ def _remembers_leader(controller: Controller) -> bool:
 
 
 def _complete(
-    controller: Controller, partition: PartitionRegistration, target: Target, unclean_shutdown: frozenset[BrokerId]
+    controller: Controller, before: PartitionRecord, target: Target, unclean_shutdown: frozenset[BrokerId]
 ) -> Target:
     """The target with a finished reassignment completed, and with its eligible leader replicas, where they are in use."""
     completed = controller.protocol.complete_reassignment(target)
     if not controller.protocol.elr_enabled(controller.settings):
         return completed
-    min_isr = effective_min_isr(controller.settings, partition)
-    return controller.protocol.eligible_leaders(partition, completed, min_isr, unclean_shutdown)
+    min_isr = effective_min_isr(settings_of(controller.settings, before.partition_id), before.registration)
+    return controller.protocol.eligible_leaders(before.registration, completed, min_isr, unclean_shutdown)
 
 
 def _record_election(
@@ -164,7 +164,7 @@ def update_leader_and_isr(
     changes = []
     for before in partitions:
         target = unchanged(before.registration)._replace(isr=before.registration.isr - gone)
-        election = election_allowed(controller.settings)
+        election = election_allowed(settings_of(controller.settings, before.partition_id))
         changes.append(change_partition(controller, before, target, acceptable, election, unclean_shutdown))
     return tuple(change for change in changes if change is not None)
 

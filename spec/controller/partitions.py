@@ -7,7 +7,7 @@ from spec.controller.decisions import (
     election_allowed,
     partitions_without_leader,
 )
-from spec.controller.protocol import Controller
+from spec.controller.protocol import Controller, settings_of
 from spec.controller.rules.brokers import check_broker_epoch
 from spec.controller.rules.isr_proposals import check_proposal, ineligible_error, proposed_isr
 from spec.controller.rules.partition_change import Election, unchanged
@@ -56,7 +56,8 @@ def handle_alter_partition(
     target = unchanged(partition)._replace(isr=proposed_isr(request), recovery=request.recovery)
     acceptable = acceptable_leaders(controller, state.image.brokers, NOBODY, NOBODY)
     before = PartitionRecord(request.partition_id, partition)
-    change = change_partition(controller, before, target, acceptable, election_allowed(controller.settings))
+    election = election_allowed(settings_of(controller.settings, request.partition_id))
+    change = change_partition(controller, before, target, acceptable, election)
     if change is None:
         return decide(state, (), _as_it_is(request.partition_id, partition))
     if change.leader not in (NO_LEADER_CHANGE, request.broker):
@@ -144,14 +145,16 @@ def on_balance_check(controller: Controller, state: ControllerState, now_ms: int
 
 
 def on_unclean_election_check(controller: Controller, state: ControllerState, now_ms: int) -> ControllerStep:
-    """Elect leaders for partitions without one; leaders out of sync only if the setting allows it.
+    """Elect leaders for partitions without one whose topics allow leaders out of sync.
 
     **Kafka:** `ReplicationControlManager.maybeElectUncleanLeaders`; `unclean.leader.election.interval.ms`, since 3.9.
     """
-    if not controller.settings.unclean_election:
-        return Step(state)
-    leaderless = partitions_without_leader(state.image)
-    changes = [elect_leader(controller, state.image, before, Election.UNCLEAN) for before in leaderless]
+    allowed = [
+        before
+        for before in partitions_without_leader(state.image)
+        if settings_of(controller.settings, before.partition_id).unclean_election
+    ]
+    changes = [elect_leader(controller, state.image, before, Election.UNCLEAN) for before in allowed]
     return decide(state, tuple(change for change in changes if change is not None), None)
 
 
@@ -186,13 +189,14 @@ def handle_alter_partition_reassignments(
     that has none.
     """
     partition = partition_of(state.image, request.partition_id)
-    error = check_reassignment(controller.settings.unclean_election, state.image.brokers, partition, request.replicas)
+    settings = settings_of(controller.settings, request.partition_id)
+    error = check_reassignment(settings.unclean_election, state.image.brokers, partition, request.replicas)
     if partition is None or error != Error.NONE:
         return Step(state, (Reply(ErrorResponse(error)),))
     acceptable = acceptable_leaders(controller, state.image.brokers, NOBODY, NOBODY)
     before = PartitionRecord(request.partition_id, partition)
     if request.replicas is None:
-        election, target = election_allowed(controller.settings), reverted(partition)
+        election, target = election_allowed(settings), reverted(partition)
     else:
         election, target = Election.ONLINE, reassigned(partition, request.replicas)
     change = change_partition(controller, before, target, acceptable, election)
@@ -202,11 +206,16 @@ def handle_alter_partition_reassignments(
     return decide(state, () if change is None else (change,), ErrorResponse(Error.NONE))
 
 
-def on_min_isr_change(controller: Controller, state: ControllerState, now_ms: int) -> ControllerStep:
+def on_min_isr_change(
+    controller: Controller, state: ControllerState, now_ms: int, partitions: frozenset[PartitionId] | None = None
+) -> ControllerStep:
     """`min.insync.replicas` has changed: replicas that were eligible under the old value are no longer eligible.
+
+    `partitions`: those of the topics whose setting has changed; `None`: the cluster's has.
 
     **Kafka:** `ReplicationControlManager.replay` of `ClearElrRecord`.
     """
-    listed = [record for record in state.image.partitions if record.registration.elr or record.registration.last_known_elr]
+    concerned = [record for record in state.image.partitions if partitions is None or record.partition_id in partitions]
+    listed = [record for record in concerned if record.registration.elr or record.registration.last_known_elr]
     cleared = [PartitionChangeRecord(record.partition_id, elr=NOBODY, last_known_elr=NOBODY) for record in listed]
     return decide(state, tuple(cleared), None)

@@ -1,14 +1,24 @@
 """The rules of the KRaft controller in which Kafka's releases differ, and its settings."""
 
+from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from spec.controller.rules.brokers import Departure, Session
 from spec.controller.rules.partition_change import Elected, Election, Target
 from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
 from spec.messages.broker_registration import BrokerRegistrationRequest
 from spec.metadata import BrokerRegistration, MetadataImage, PartitionChangeRecord, PartitionRegistration
-from spec.values import BrokerEpoch, BrokerId, Error, Offset
+from spec.values import BrokerEpoch, BrokerId, Error, Offset, PartitionId
+
+
+class PartitionSettings(NamedTuple):
+    """The settings of a partition whose topic sets them itself. Kafka: `ConfigurationControlManager.getTopicConfig`."""
+
+    partition_id: PartitionId
+    min_isr: int
+    unclean_election: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +40,9 @@ class ControllerSettings:
 
     session_timeout_ms: int = 9000
     """`broker.session.timeout.ms`."""
+
+    of_topics: tuple[PartitionSettings, ...] = ()
+    """Partitions whose topics set `min.insync.replicas` or `unclean.leader.election.enable`, in order of their ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +122,18 @@ class Controller:
 
     protocol: ControllerProtocol
     settings: ControllerSettings = ControllerSettings()
+
+
+def settings_of(settings: ControllerSettings, partition_id: PartitionId) -> ControllerSettings:
+    """The settings as they are for one partition: what its topic sets itself stands before what the cluster has.
+
+    **Kafka:** `ReplicationControlManager.getTopicEffectiveMinIsr`, `uncleanLeaderElectionEnabledForTopic`.
+    """
+    place = bisect_left(settings.of_topics, partition_id, key=lambda own: own.partition_id)
+    found = settings.of_topics[place : place + 1]
+    if not found or found[0].partition_id != partition_id:
+        return settings
+    return replace(settings, min_isr=found[0].min_isr, unclean_election=found[0].unclean_election, of_topics=())
 
 
 def without_eligible_leaders(settings: ControllerSettings) -> bool:

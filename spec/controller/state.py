@@ -7,6 +7,7 @@ from spec.messages.administration.alter_partition_reassignments import AlterPart
 from spec.messages.administration.create_topics import CreateTopicsRequest
 from spec.messages.administration.elect_leaders import ElectLeadersRequest
 from spec.messages.administration.error_response import ErrorResponse
+from spec.messages.administration.unregister_broker import UnregisterBrokerRequest
 from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -24,6 +25,7 @@ ControllerRequest: TypeAlias = (
     | BrokerRegistrationRequest
     | CreateTopicsRequest
     | ElectLeadersRequest
+    | UnregisterBrokerRequest
 )
 
 

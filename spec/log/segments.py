@@ -52,15 +52,17 @@ def must_roll(segment: ActiveSegment, incoming: Incoming, segment_bytes: int, se
     return too_far or segment.indexes_full or since > segment_ms or segment.size > segment_bytes - incoming.size
 
 
-def new_segment_base(log_end: Offset, incoming: Incoming, first_offset: Offset) -> Offset:
+def new_segment_base(batches_end: Offset, incoming: Incoming, first_offset: Offset) -> Offset:
     """The base offset of the segment that begins with these batches, the first of which lies at `first_offset`.
 
-    It is the log's end, even if a gap lies before the batches; so a segment begins where the one before ended, and a start
-    can tell that a segment is missing (`continues`). Only if the gap is too long for an index it begins after it.
+    It is `batches_end`, where the last batch before ends; so a start can tell that a segment is missing (`continues`). A gap
+    may lie between the two, and the log's end within it: a log that is truncated to an offset ends there, whatever was
+    before. Only if the gap is too long for an index the segment begins after it. What lies before is then flushed, and the
+    recovery point noted, before anything is appended.
 
-    **Kafka:** `UnifiedLog.maybeRoll` begins it at the first offset always.
+    **Kafka:** `UnifiedLog.maybeRoll` begins it at the first offset, or at the log's end: `LocalLog.roll`.
     """
-    return log_end if incoming.last_offset - log_end <= LARGEST_RELATIVE_OFFSET else first_offset
+    return batches_end if incoming.last_offset - batches_end <= LARGEST_RELATIVE_OFFSET else first_offset
 
 
 def continues(end_before: Offset, base_offset: Offset, compacts: bool) -> bool:

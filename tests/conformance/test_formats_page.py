@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from conformance.kafka.jars import Jars
 from conformance.mirror.comparing import Difference
 from conformance.mirror.named import NAMED
 from conformance.mirror.replay import Departure as MirrorDeparture
@@ -18,8 +19,10 @@ from conformance.world.choice import cover
 from conformance.world.play.verdict import Departure, Verdict
 from conformance.world.runs.run import Run, model_for, walk
 from conformance.world.session import Outcome
+from conformance.world.stage.target import Target
 from model_check.cli.main import cli
 from model_check.cli.world import commands
+from model_check.cli.world.tested import Tested
 from tests.places import DOCS
 
 PAGE = (DOCS / "formats.md").read_text(encoding="utf-8")
@@ -62,8 +65,8 @@ def printed(monkeypatch: pytest.MonkeyPatch, found: object, *arguments: str) -> 
         work.close()
         return found
 
-    monkeypatch.setattr(commands, "_run", come_out)
-    monkeypatch.setattr(commands, "_jars", lambda _: None)
+    monkeypatch.setattr(commands, "run_to_end", come_out)
+    monkeypatch.setattr(Tested, "found", lambda tested: Target(Jars(tested.kafka, ())))
     monkeypatch.setattr(cover, "covering_runs", lambda _: iter([cover.Covering(made_run(), (("a goal",),))]))
     output = CliRunner().invoke(cli, ["world", *arguments, "--json"], standalone_mode=False, catch_exceptions=False).output
     report: dict[str, Any] = json.loads(output)

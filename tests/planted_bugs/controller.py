@@ -698,8 +698,8 @@ CONTROLLER_BUGS = (
     Bug(
         "unclean-check-always",
         "controller.partitions:on_unclean_election_check",
-        "if not controller.settings.unclean_election:",
-        "if False:",
+        "if settings_of(controller.settings, before.partition_id).unclean_election",
+        "if True",
     ),
     Bug(
         "created-with-fenced",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.planted_bugs.bugs import BUGS
+from tests.planted_bugs.others import OTHER_BUGS
 from tests.planted_bugs.reasons import REASONS
 from tests.planted_bugs.simulated import BUSY_MOVES, MOVES, SEED
 from tests.simulation.properties import ALWAYS
@@ -29,11 +30,12 @@ def page(found: Mapping[str, Mapping[str, Any]]) -> str:
         [
             "# Planted bugs",
             "",
-            "Small bugs in the rules of broker and controller, one at a time: a comparison that is off by one, a condition",
+            "Small bugs in the rules, one at a time: a comparison that is off by one, a condition",
             "or an effect that is missing, an effect in the wrong place, another error. Written by",
             f"`python -m tests.planted_bugs`, which simulates {MOVES:,} moves of seed {SEED} for each, and {BUSY_MOVES:,}",
             "in a busy cluster where nothing was noticed ([simulated cluster](simulated-cluster.md)), and runs the",
-            "unit tests of the rules. A bug whose unit tests have not been run says so.",
+            "unit tests of the rules. A bug whose unit tests have not been run says so. The simulation calls the rules of",
+            f"replication; the last {len(OTHER_BUGS)} bugs are in other rules, and only unit tests look for them.",
             "",
             f"Of {len(BUGS)} bugs, {noticed} are noticed: {kinds['property']} by a property of states and effects,",
             f"{kinds['oracle']} by a property or an oracle, {kinds['test']} by a unit test. The second column of the",

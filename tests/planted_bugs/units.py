@@ -13,11 +13,22 @@ from tests.planted_bugs.planting import PlantedBug, planted
 TESTS = (
     "tests/spec/broker",
     "tests/spec/controller",
+    "tests/spec/coordinator",
+    "tests/spec/zookeeper",
+    "tests/spec/log",
     "tests/spec/test_metadata.py",
-    "tests/spec/log/test_local_log.py",
-    "tests/spec/log/test_epoch_history.py",
 )
 """The tests of the rules: of a bug in a room, those of the room. Hypothesis gives each a few examples, always the same."""
+
+PLACES = {
+    "broker": ("broker",),
+    "controller": ("controller",),
+    "coordinator": ("coordinator",),
+    "zookeeper": ("zookeeper",),
+    "log": ("log", "broker"),
+}
+EVERYWHERE = ("broker", "controller", "log/test_local_log.py", "log/test_epoch_history.py", "test_metadata.py")
+"""The tests for a bug that is in none of these rooms."""
 
 EXAMPLES = 10
 
@@ -59,10 +70,10 @@ class _OneByOne:
         return failed or None
 
     def _first_failure(self, bug: PlantedBug, session: pytest.Session) -> str | None:
-        folder = bug.function.partition(".")[0]
-        items = [item for item in session.items if f"tests/spec/{folder}" in item.nodeid]
-        if folder not in ("broker", "controller"):
-            items = list(session.items)
+        room = bug.function.partition(".")[0]
+        places = PLACES.get(room.partition(":")[0], EVERYWHERE)
+        found = (item for item in session.items if any(f"tests/spec/{place}" in item.nodeid for place in places))
+        items = sorted(found, key=lambda item: _is_far_from(bug, item.nodeid))
         with open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
         with planted(bug):
@@ -71,6 +82,11 @@ class _OneByOne:
                 if self.failed:
                     return self.failed
         return None
+
+
+def _is_far_from(bug: PlantedBug, nodeid: str) -> bool:
+    """Whether a test is in another file than that of the bug's module: these come last."""
+    return bug.function.partition(":")[0].rpartition(".")[2] not in nodeid.partition("::")[0]
 
 
 def noticed(bugs: tuple[PlantedBug, ...]) -> Iterator[tuple[PlantedBug, str | None]]:

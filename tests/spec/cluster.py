@@ -2,6 +2,11 @@
 
 Whatever the world may do is a method: deliver metadata late and merged, lose an answer, stop a broker. A seeded choice of
 them is a run, and after each step the properties of replication are checked.
+
+`tests/simulation` drives the same handlers with far more that may happen, and looks at far more. It needs to know the
+value of each record, so its logs are record by record. This cluster is generic in the carrier of its logs. So it is here
+that the carrier of a broker, which keeps epochs and no records, is replicated, in large batches and under hundreds of
+leaders; what it can tell apart are epochs. And it is small enough to be read.
 """
 
 from collections import deque

@@ -4,8 +4,10 @@ from typing import Any
 
 from spec.broker.lifecycle import CleanShutdown
 from spec.broker.rules.lifecycle import BrokerLifecycle
-from spec.controller.protocol import Controller, ControllerSettings
+from spec.controller.protocol import Controller, ControllerSettings, PartitionSettings
 from spec.controller.rules.brokers import Session
+from spec.controller.rules.features import FeatureLevel, FeatureRange
+from spec.controller.rules.metadata_log import FetchPlace, SnapshotId
 from spec.controller.rules.partition_change import NOBODY_ELECTED, unchanged
 from spec.controller.state import AppendRecords, activate
 from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -29,6 +31,7 @@ from spec.metadata import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
+from spec.releases.features import ReleaseFeatures
 from spec.releases.kraft import KRAFT_4_0
 from spec.releases.zookeeper import ZK_0_10
 from spec.step import Reply, Send, SendToController, Step
@@ -60,6 +63,12 @@ CONTROLLER_VALUES: tuple[Any, ...] = (
     ControlledShutdownResponse(Error.NONE),
     Controller(KRAFT_4_0),
     ControllerSettings(),
+    PartitionSettings(P, 1, False),
+    SnapshotId(Offset(1), Epoch(1)),
+    FetchPlace(),
+    FeatureLevel("f", 1),
+    FeatureRange("f", 0, 1),
+    ReleaseFeatures("f", 1),
     ZkController(ZK_0_10),
     ZkControllerSettings(),
     CreateTopicsRequest(P, (B,)),

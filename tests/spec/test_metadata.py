@@ -16,6 +16,7 @@ from spec.metadata import (
     LeaderRecoveryState,
     LocalChange,
     LocalRole,
+    MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     PartitionRegistration,
@@ -119,6 +120,25 @@ def test_a_change_touches_only_what_it_names() -> None:
     after = replay(image, BrokerRegistrationChangeRecord(BrokerId(1), BrokerEpoch(1), fenced=False))
     assert (after.brokers[1:], after.partitions) == (image.brokers[1:], image.partitions)
     assert after.brokers[0] == image.brokers[0]._replace(fenced=False) != image.brokers[0]
+
+
+numbers = st.integers(0, 4).map(PartitionId)
+records_of_partitions = st.lists(
+    st.one_of(
+        st.builds(lambda number, epoch: PartitionRecord(number, partition(epoch=epoch)), numbers, st.integers(0, 9)),
+        st.builds(lambda number, leader: change(leader)._replace(partition_id=number), numbers, st.sampled_from([1, 2, -2])),
+        st.just(RegisterBrokerRecord(broker(1))),
+    ),
+    max_size=12,
+)
+
+
+@given(records_of_partitions)
+def test_records_together_say_what_they_say_one_after_the_other(records: list[MetadataRecord]) -> None:
+    begun = tuple(PartitionRecord(PartitionId(number), partition()) for number in range(5))
+    image = replay_all(EMPTY_IMAGE, begun)
+    assert image == reduce(replay, begun, EMPTY_IMAGE)
+    assert replay_all(image, tuple(records)) == reduce(replay, records, image)
 
 
 def test_partitions_are_found_by_id() -> None:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from conformance.world.choice.goals import Events, is_played
+from conformance.world.choice.goals import Events
+from conformance.world.play.unplayed import is_played
 from conformance.world.runs.run import Run, model_for, walk
 from model_check.core.exploration import TraceStep
 from model_check.core.model import Model
@@ -20,6 +21,7 @@ REAL = 1
 """The broker of the model that is the real one: brokers are interchangeable, and any may lead first."""
 
 NO_CLOCK = {"endless_lag": True}
+REGISTRATIONS = {"slow_registrations": 1, "late_registrations": 1}
 BOUNDS: tuple[dict[str, Any], ...] = (
     {"elections": 2, **NO_CLOCK},
     {"elections": 1, "values": 2, "brokers": 2, **NO_CLOCK},
@@ -27,10 +29,11 @@ BOUNDS: tuple[dict[str, Any], ...] = (
     {"elections": 1, "fencings": 1, "brokers": 2, "min_isr": 1, **NO_CLOCK},
     {"elections": 2, "values": 2, "brokers": 2, "min_isr": 1, **NO_CLOCK},
     {"elections": 1, "late_fetches": 1, "brokers": 2, **NO_CLOCK},
+    {"elections": 2, "late_fetches": 1, "values": 2, "brokers": 2, "min_isr": 1, **NO_CLOCK},
     {"elections": 0, "reassignments": 1, **NO_CLOCK},
     {"elections": 1, "retries": 1, "brokers": 2, **NO_CLOCK},
-    {"elections": 0, "unclean_shutdowns": 1, "brokers": 2, "min_isr": 1, **NO_CLOCK},
-    {"elections": 0, "clean_shutdowns": 1, "only_stops": 2, "brokers": 2, "min_isr": 1, **NO_CLOCK},
+    {"elections": 0, "unclean_shutdowns": 1, "slow_registrations": 1, "brokers": 2, "min_isr": 1, **NO_CLOCK},
+    {"elections": 0, "clean_shutdowns": 1, **REGISTRATIONS, "brokers": 2, "min_isr": 1, **NO_CLOCK},
     {"elections": 1, "acks": "1", "brokers": 2, **NO_CLOCK},
     {"elections": 1, "isr_shrinks": 1, "brokers": 2, "min_isr": 1},
     {"elections": 0, "isr_shrinks": 1, "fencings": 1, "brokers": 2, "min_isr": 1},

@@ -9,18 +9,12 @@ from collections.abc import Callable
 from functools import cache
 
 from conformance.world.play.players import Scene
-from conformance.world.play.replay import NOT_PLAYED
-from model_check.core.model import Action, Model, State
+from model_check.core.model import Model, State
 from model_check.models.kafka.values import NO_EXCHANGE
 from spec.values import NO_EPOCH, NO_LEADER, Error
 
 SPONTANEOUS = ("follower", "leader", "broker")
 """Arguments of an action that name a party."""
-
-
-def is_played(action: Action, real: int) -> bool:
-    """Whether the world plays this action."""
-    return not (action.name in NOT_PLAYED and action.args.get("broker") == real)
 
 
 class Events:

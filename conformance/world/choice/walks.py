@@ -5,7 +5,7 @@ from typing import Any
 
 from conformance.world.choice.cover import REAL, WALK_BOUNDS
 from conformance.world.choice.shrinking import shrink
-from conformance.world.play.replay import unplayed
+from conformance.world.play.unplayed import unplayed
 from conformance.world.runs.run import Run, model_for, walk
 from conformance.world.session import Outcome, Session
 from conformance.world.stage.world import BrokerGoneError

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from conformance.world.choice.cover import NO_CLOCK, REAL
-from conformance.world.choice.goals import is_played
 from conformance.world.choice.stepping import Interned, Packed, Quick
 from conformance.world.play.players import Players, Scene, proposed
+from conformance.world.play.unplayed import is_played
 from conformance.world.play.watching import expected_replica
 from conformance.world.runs.run import Run, model_for
 from model_check.core.exploration import TraceStep
@@ -33,6 +33,7 @@ SMALL_BOUNDS: tuple[dict[str, Any], ...] = (
     {"elections": 0, "unclean_shutdowns": 1, "only_stops": 2, "brokers": 2, "min_isr": 1, **NO_CLOCK},
     {"elections": 2, **NO_CLOCK},
     {"elections": 1, "isr_shrinks": 1},
+    {"elections": 0, "unclean_shutdowns": 1, "slow_registrations": 1, "brokers": 2, "min_isr": 1, **NO_CLOCK},
 )
 """Where runs are looked for, the smallest first."""
 
@@ -66,13 +67,14 @@ class _Side:
             request = proposed(scene.exchange(REAL))
             asked = None if request is None else (sorted(request.isr), request.leader_epoch, request.partition_epoch)
             waits = frozenset(waiting.request for waiting in scene.memory(REAL).waiting)
-            self._shown[key] = (expected_replica(scene, REAL), asked, waits)
+            answers = self.players.answers(scene, REAL)
+            self._shown[key] = (expected_replica(scene, REAL) if answers else None, asked, waits, answers)
         return self._shown[key]
 
     def shown_by(self, before: Packed, after: Packed) -> tuple[Any, ...]:
         """What a step shows: of a proposal only that it is new, not that it is still under way."""
-        replica, asked, waits = self.shows(after)
-        return replica, None if asked == self.shows(before)[1] else asked, waits
+        replica, asked, waits, answers = self.shows(after)
+        return replica, None if asked == self.shows(before)[1] else asked, waits, answers
 
     def exchanged(self, number: int, before: Packed) -> tuple[object, object]:
         """What the broker under test gets in a fetch, and what it says: its request or its answer."""

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from conformance.kafka.codec import batches_in
 from conformance.kafka.network import Arrived
-from conformance.world.stage.world import REAL_NODE, World
+from conformance.world.stage.registry import REAL_NODE
+from conformance.world.stage.world import World
 from impl.records.record import new_batch
 from impl.wire.values import Message
 from model_check.models.kafka.party import batch_of
@@ -83,7 +84,7 @@ class Cast:
 
     def knows_epoch(self, broker: int, epoch: int) -> None:
         """A broker epoch of the model is the one with which the node is registered now."""
-        self._epochs[broker, epoch] = self.world.epochs[self.node(broker)]
+        self._epochs[broker, epoch] = self.world.registry.epochs[self.node(broker)]
 
     def epoch_on_wire(self, broker: int, epoch: int) -> int:
         """A broker epoch as the wire has it."""

@@ -4,6 +4,7 @@ The decision itself is the work of `spec`'s controller. Here it is only written 
 """
 
 from conformance.world.play.cast import Cast
+from conformance.world.stage.registry import Written
 from impl.wire.values import Message
 from model_check.models.kafka.values import NO_TOPIC, Cluster, Topic
 from spec.metadata import BrokerRegistration
@@ -17,7 +18,7 @@ class UnplayedError(Exception):
     """A step that the world does not play, with the reason."""
 
 
-Records = list[tuple[str, Message]]
+Records = list[Written]
 
 
 def records_of_decision(cast: Cast, before: Cluster, after: Cluster, settings: dict[str, object]) -> Records:
@@ -26,18 +27,18 @@ def records_of_decision(cast: Cast, before: Cluster, after: Cluster, settings: d
 
 
 def _brokers(cast: Cast, before: Cluster, after: Cluster) -> Records:
-    world = cast.world
+    registry = cast.world.registry
     known = {entry.broker: entry for entry in before.brokers}
     changed = sorted(entry for entry in after.brokers if entry != known[entry.broker])
     found: Records = []
     for entry in changed:
         node, was = cast.node(entry.broker), known[entry.broker]
         if entry.broker_epoch != was.broker_epoch:
-            offset = world.log.end + len(found)
+            offset = cast.world.log.end + len(found)
             if entry.broker != cast.real:
-                found.append(world.new_incarnation(node, offset, fenced=entry.fenced))
+                found.append(registry.new_incarnation(node, offset, fenced=entry.fenced))
             elif cast.registration is not None:
-                found.append(world.real_incarnation(cast.registration, offset, fenced=entry.fenced))
+                found.append(registry.real_incarnation(cast.registration, offset, fenced=entry.fenced))
             else:
                 raise UnplayedError("a registration for which the broker under test has not asked")
             cast.knows_epoch(entry.broker, entry.broker_epoch)
@@ -45,7 +46,7 @@ def _brokers(cast: Cast, before: Cluster, after: Cluster) -> Records:
         fenced = entry.fenced if entry.fenced != was.fenced else None
         leaving = entry.in_controlled_shutdown and not was.in_controlled_shutdown
         if fenced is not None or leaving:
-            found.append(world.registration_change(node, fenced=fenced, leaving=leaving))
+            found.append(registry.change(node, fenced=fenced, leaving=leaving))
     return found
 
 
@@ -97,4 +98,4 @@ def _creation(cast: Cast, topic: Topic, settings: dict[str, object]) -> Records:
 
 
 def _directories(cast: Cast, topic: Topic) -> list[bytes]:
-    return [cast.world.directories[node] for node in cast.nodes(topic.replicas)]
+    return [cast.world.registry.directories[node] for node in cast.nodes(topic.replicas)]

@@ -55,6 +55,12 @@ class Scene:
         found: Clients = self._get("clients")
         return found
 
+    @property
+    def produced(self) -> int:
+        """How many records have been produced: the number of the last one."""
+        found: int = self._get("produced")
+        return found
+
     def reading(self, one: int) -> tuple[Image, ...]:
         """The metadata that a broker has read last, and has still to read."""
         found: tuple[Image, ...] = self._get("metadata", one)

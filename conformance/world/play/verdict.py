@@ -37,6 +37,7 @@ class Verdict:
     refused: list[int] = field(default_factory=list)
     acknowledged_lost: bool = False
     told: list[str] = field(default_factory=list)
+    target: str = "Kafka"
 
     @property
     def verdict(self) -> str:
@@ -47,6 +48,7 @@ class Verdict:
         """For `--json`."""
         return {
             "verdict": self.verdict,
+            "target": self.target,
             "kafka": self.kafka,
             "run": self.run,
             "real": self.real,
@@ -59,7 +61,7 @@ class Verdict:
 
     def in_words(self) -> str:
         """In a sentence or two."""
-        where = f"Kafka {self.kafka}, broker {self.real} of {self.run}"
+        where = f"{self.target} {self.kafka}, broker {self.real} of {self.run}"
         if self.departure is not None:
             return f"{where}: {self.departure.in_words()}"
         text = f"{where}: follows the run to the end, {self.steps} steps"

@@ -99,6 +99,12 @@ def in_words(value: Any) -> str:
     return "nothing" if value in ((), None) else str(value)
 
 
+def replica_in_words(replica: Replica) -> str:
+    """A replica in one line."""
+    role = "leads" if replica.leads else "follows"
+    return f"{role} in epoch {replica.leader_epoch}, log {in_words(replica.log)}, high watermark {replica.high_watermark}"
+
+
 async def settled_replica(cast: Cast, expected: Replica) -> Replica:
     """The real replica once it is as expected, or as it is when its time is over."""
     deadline = time.monotonic() + SETTLE_SECONDS

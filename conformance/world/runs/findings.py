@@ -17,10 +17,13 @@ from conformance.world.runs.run import (
     metadata_at_once,
     model_for,
     one_decision_at_a_time,
+    registered_before_it_fetches,
+    release_of,
     slot_of,
     trace_of_moves,
 )
 from model_check.core.exploration import Trace, TraceStep
+from model_check.models import MODELS
 from model_check.traces.encode import as_json
 
 KEPT = Path(__file__).with_name("findings.json")
@@ -30,17 +33,35 @@ MOST_STATES = 4000
 
 
 class Finding(NamedTuple):
-    """Bounds, the property that fails within them, and one that is raised so that the loss can be seen; the control."""
+    """Bounds, the property that fails within them, and one that is raised so that the loss can be seen; the control.
+
+    `found_in`: rules with which the checker finds the run, where the release has a shorter run of another finding.
+    """
 
     parameters: Mapping[str, Any]
     invariant: str
     elections: int
     control: Callable[[Run], Run]
+    found_in: Mapping[str, Any] = {}
 
+
+LOST_TWICE = {
+    "brokers": 2,
+    "min_isr": 1,
+    "elections": 0,
+    "isr_shrinks": 1,
+    "unclean_shutdowns": 2,
+    "slow_registrations": 1,
+    "only_stops": 2,
+}
+ACTS_BEFORE_REGISTRATION = {"release": "next", "mutant": "act-before-registration"}
 
 FINDINGS = {
     "missed-epoch": Finding({"elections": 1, "fencings": 1}, "AcknowledgedOnNextLeader", 2, one_decision_at_a_time),
     "forgotten-proposal": Finding({"elections": 0, "isr_shrinks": 1}, "AcknowledgedOnNextLeader", 1, metadata_at_once),
+    "fetch-before-registration": Finding(
+        LOST_TWICE, "CommittedOnNextLeader", 1, registered_before_it_fetches, ACTS_BEFORE_REGISTRATION
+    ),
 }
 
 
@@ -61,7 +82,7 @@ def control_of(name: str, kafka: str) -> Run:
 def search(name: str, kafka: str) -> Run:
     """The finding's run as the checker finds it, and the shortest way on to the loss."""
     finding = FINDINGS[name]
-    model = model_for(kafka, finding.parameters)
+    model = MODELS["kafka"].build({**finding.parameters, "release": release_of(kafka), **finding.found_in})
     found = Run(name, model, counterexample(model, finding.invariant, name), 1)
     larger = model_for(kafka, {**finding.parameters, "elections": finding.elections})
     run = Run(name, larger, trace_of_moves(larger, found.moves), first_leader(found.moves))

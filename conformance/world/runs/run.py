@@ -14,9 +14,9 @@ from model_check.core.symmetry import Symmetry
 from model_check.engines.compiled.search import explore
 from model_check.engines.simulation.walks import walks
 from model_check.models import MODELS
-from model_check.models.kafka.settings import RELEASES
 from model_check.reports.studies.catalogue import STUDIES
 from model_check.traces.encode import as_json
+from spec.releases.names import RELEASES
 
 Move = tuple[str, dict[str, Any]]
 """An action's name and its arguments."""
@@ -225,6 +225,18 @@ def one_decision_at_a_time(run: Run) -> Run:
         one = (move[0], {**move[1], "decisions": 1}) if _reads(run, move) else move
         moves += [one] * times
     return _with_reading(run, moves, "one decision at a time", at_once=False)
+
+
+def registered_before_it_fetches(run: Run) -> Run:
+    """A control: the same run, but a broker that starts is registered before it reads metadata and fetches.
+
+    Steps that are not possible then are left out.
+    """
+    moves = [
+        ("Register", {**args, "successor": args["broker"]}) if name == "Start" else (name, args) for name, args in run.moves
+    ]
+    trace = trace_of_moves(run.model, moves, skip=True)
+    return run._replace(name=f"{run.name}, control: registered before it fetches", trace=trace)
 
 
 def _reads(run: Run, move: Move) -> bool:

@@ -23,15 +23,13 @@ def rules_of(release: str, mutant: str | None) -> "Rules":
     from spec.mutation import weaken
     from spec.releases.broker import BROKER_RELEASES
     from spec.releases.broker_mutants import BROKER_MUTANTS
-    from spec.releases.kraft import KRAFT_NEXT, KRAFT_RELEASES
     from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+    from spec.releases.names import KRAFT_NAMES, kraft_of
 
     brokers = {protocol.name: protocol for protocol in BROKER_RELEASES}
     if release not in brokers:
         raise click.UsageError(f"there is no release {release!r}; releases: {', '.join(brokers)}")
-    names = list(brokers)
-    older = [one for one in KRAFT_RELEASES if one.name in names and names.index(one.name) <= names.index(release)]
-    protocol, kraft = brokers[release], KRAFT_NEXT if release == "next" else (older or KRAFT_RELEASES)[-1 if older else 0]
+    protocol, kraft = brokers[release], kraft_of(release if release in KRAFT_NAMES else KRAFT_NAMES[0])
     broker_mutants = {one.name: one for one in BROKER_MUTANTS}
     kraft_mutants = {one.name: one for one in CONTROLLER_MUTANTS}
     if mutant in broker_mutants:
@@ -58,39 +56,52 @@ def _new_loop() -> Callable[[], asyncio.AbstractEventLoop]:
 @click.option("--config", "config_file", metavar="FILE", help="Settings by Kafka's names: a server.properties.")
 @click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting; may be given again.")
 @click.option("--log-dir", metavar="DIR", help="The folder for logs; the same as --override log.dirs=DIR.")
-@click.option("--release", default="next", show_default=True, metavar="R", help="Follow the rules of this release of Kafka.")
+@click.option("--release", metavar="R", help="Follow the rules of this release of Kafka: the newest, or next with a mutant.")
 @click.option("--mutant", metavar="NAME", help="Weaken one rule, to see what it is good for.")
 @click.option("--trace", metavar="FILE", help="Write each step as a line of JSON, for `kspec replay`.")
 def broker(
     config_file: str | None,
     overrides: tuple[str, ...],
     log_dir: str | None,
-    release: str,
+    release: str | None,
     mutant: str | None,
     trace: str | None,
 ) -> None:
-    """Run a broker that Kafka's clients can talk to, until SIGTERM or Ctrl-C.
+    """Run a broker that Kafka's clients can talk to, until SIGTERM or Ctrl-C; with process.roles=controller a controller.
 
     It prints `ready HOST:PORT` when it serves. Without any option it keeps its logs in ./kspec-broker and listens on
     127.0.0.1:9092.
     """
     from impl.config.broker import BrokerConfig
+    from impl.config.controller import ControllerConfig, is_controller_alone
     from impl.config.properties import ConfigError, parse_overrides, read_properties
+    from impl.server.controller import run_controller
+    from impl.server.member import run_member
     from impl.server.startup import BrokerFailureError, run, warn_about
     from impl.storage import StorageError
     from impl.trace.steps import TraceWriter
+    from spec.releases.names import default_release
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
+    release = release or default_release(mutant)
     rules = rules_of(release, mutant)
     try:
         given = read_properties(Path(config_file)) if config_file else {}
         given |= parse_overrides(overrides)
         if log_dir:
             given["log.dirs"] = log_dir
+        if is_controller_alone(given):
+            controls = ControllerConfig(given)
+            writer = TraceWriter(Path(trace), release, mutant) if trace else None
+            run_controller(controls, rules.controller, _new_loop(), writer)
+            return
         config = BrokerConfig(given)
         warn_about(config, given)
         writer = TraceWriter(Path(trace), release, mutant) if trace else None
-        run(config, rules, _new_loop(), writer)
+        if config.has_controller_elsewhere:
+            run_member(config, rules.broker, _new_loop(), writer)
+        else:
+            run(config, rules, _new_loop(), writer)
     except BrokerFailureError as error:
         raise StoppedError(str(error)) from error
     except (ConfigError, StorageError, OSError) as error:

@@ -1,25 +1,26 @@
 """`kspec world`: runs of the model on an unmodified Apache Kafka broker."""
 
-import asyncio
 import json
 import re
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from model_check.cli.common import options_of
-from model_check.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
+from model_check.cli.statuses import ALL_HOLD, VIOLATED
 from model_check.cli.terminal.help import ModelCommand
 from model_check.cli.terminal.output import OutputFolder
 from model_check.cli.world.mirror import mirror
+from model_check.cli.world.score import score
+from model_check.cli.world.tested import Tested, run_to_end, what_is_tested
 from model_check.core.files import write_whole
 
 if TYPE_CHECKING:
-    from conformance.kafka.jars import Jars
     from conformance.world.runs.run import Run
     from conformance.world.session import Outcome
+    from conformance.world.stage.target import Target
 
 T = TypeVar("T")
 Command = Callable[..., Any]
@@ -34,37 +35,7 @@ def world() -> None:
 
 
 world.add_command(mirror)
-
-
-def _kafka(command: Command) -> Command:
-    option = click.option("--kafka", default="4.4.0", show_default=True, metavar="V", help="The release under test.")
-    return option(command)
-
-
-def _jars(kafka: str) -> "Jars":
-    from conformance.kafka.jars import KafkaMissingError, find_jars, java
-    from conformance.world.runs.run import NoRunError, release_of
-
-    try:
-        release_of(kafka)
-        java()
-        return find_jars(kafka)
-    except NoRunError as error:
-        raise click.UsageError(str(error)) from error
-    except KafkaMissingError as error:
-        raise StoppedError(str(error)) from error
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end; a broker that dies or does not answer is status 3."""
-    from conformance.world.session import ended_by_signals
-    from conformance.world.stage.world import BrokerGoneError
-
-    try:
-        with ended_by_signals():
-            return asyncio.run(work)
-    except BrokerGoneError as error:
-        raise StoppedError(str(error)) from error
+world.add_command(score)
 
 
 def _given(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +50,7 @@ class KafkaCommand(ModelCommand):
 
 @world.command(cls=KafkaCommand)
 @click.argument("run", metavar="RUN")
-@_kafka
+@what_is_tested
 @click.option(
     "--real", type=click.IntRange(1), metavar="BROKER", help="The broker of the run that is real (the first leader)."
 )
@@ -92,7 +63,7 @@ class KafkaCommand(ModelCommand):
 @options_of("kafka", but=["release"])
 def replay(
     run: str,
-    kafka: str,
+    tested: Tested,
     real: int | None,
     control: bool,
     times: int,
@@ -108,11 +79,11 @@ def replay(
     Exit status: 0 the broker follows the run to the end, 1 it departs from it, 2 bad usage, 3 the broker has died or does
     not answer.
     """
-    jars = _jars(kafka)
-    loaded = _load(run, kafka, real, control, _given(parameters))
+    target = tested.found()
+    loaded = _load(run, tested.kafka, real, control, _given(parameters))
     from conformance.world.session import play_all
 
-    outcomes = _run(play_all(jars, [loaded] * times))
+    outcomes = run_to_end(play_all(target, [loaded] * times))
     for outcome in outcomes:
         if outcome.verdict is None:
             raise click.UsageError(f"{run}: not played yet: {outcome.unplayed}")
@@ -149,18 +120,18 @@ def _load(source: str, kafka: str, real: int | None, control: bool, parameters: 
 
 
 @world.command()
-@_kafka
+@what_is_tested
 @click.option("--runs", type=click.IntRange(1), metavar="N", help="This many: some of the covering runs, or all and walks.")
 @click.option("--keep", metavar="DIR", help="Write each run from which the broker departs to a file there.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def cover(kafka: str, runs: int | None, keep: str | None, as_json: bool) -> int:
+def cover(tested: Tested, runs: int | None, keep: str | None, as_json: bool) -> int:
     """Replay runs that cover what a broker can do within small bounds.
 
     Every step of the broker under test in each outcome, and every pair of its consecutive steps, is in one of the runs.
 
     Exit status: 0 the broker follows all runs, 1 it departs from some, 3 it has died or does not answer.
     """
-    jars, kept = _jars(kafka), OutputFolder(keep) if keep else None
+    target, kafka, kept = tested.found(), tested.kafka, OutputFolder(keep) if keep else None
     from conformance.world.choice.cover import covering_runs, filled_up, some_of
     from conformance.world.session import play_all
 
@@ -178,7 +149,7 @@ def cover(kafka: str, runs: int | None, keep: str | None, as_json: bool) -> int:
         if not as_json:
             _tell_departure(outcome)
 
-    outcomes = _run(play_all(jars, [one.run for one in chosen], told))
+    outcomes = run_to_end(play_all(target, [one.run for one in chosen], told))
     seconds = time.monotonic() - began
     departing = [one for one in outcomes if _departs(one)]
     follow = sum(one.verdict is not None and one.verdict.departure is None for one in outcomes)
@@ -186,6 +157,7 @@ def cover(kafka: str, runs: int | None, keep: str | None, as_json: bool) -> int:
     steps = sum(one.verdict.steps for one in outcomes if one.verdict is not None)
     if as_json:
         found = {
+            "target": target.name,
             "kafka": kafka,
             "covering_runs": everything,
             "goals": goals,
@@ -203,7 +175,7 @@ def cover(kafka: str, runs: int | None, keep: str | None, as_json: bool) -> int:
     else:
         again = sum(one.tries - 1 for one in outcomes)
         click.echo(
-            f"Kafka {kafka}: {len(outcomes)} runs ({everything} cover {goals} goals), {follow} followed to the end,"
+            f"{target.name} {kafka}: {len(outcomes)} runs ({everything} cover {goals} goals), {follow} followed to the end,"
             f" {len(departing)} departures, {len(unplayed)} not played; {again} played again because of the clock;"
             f" {steps} steps in {seconds:.0f} s, {len(outcomes) / max(seconds, 0.1):.1f} runs/s"
         )
@@ -231,7 +203,7 @@ def _keep(outcome: "Outcome", folder: OutputFolder | None) -> None:
 
 
 @world.command(cls=KafkaCommand)
-@_kafka
+@what_is_tested
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="S", help="Of the random choices.")
 @click.option("--traces", default=100, show_default=True, type=click.IntRange(1), metavar="N", help="How many walks.")
 @click.option(
@@ -240,18 +212,20 @@ def _keep(outcome: "Outcome", folder: OutputFolder | None) -> None:
 @click.option("--keep", metavar="DIR", help="Shrink each departure, and write it to a file there, which replays.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @options_of("kafka", but=["release"])
-def walk(kafka: str, seed: int, traces: int, depth: int, keep: str | None, as_json: bool, parameters: dict[str, Any]) -> int:
+def walk(
+    tested: Tested, seed: int, traces: int, depth: int, keep: str | None, as_json: bool, parameters: dict[str, Any]
+) -> int:
     """Replay random walks of the simulator. The same seed gives the same walks.
 
     Exit status: 0 the broker follows all of them, 1 it departs from some, 2 bad usage, 3 it has died or does not answer.
     """
-    jars, kept = _jars(kafka), OutputFolder(keep) if keep else None
+    target, kafka, kept = tested.found(), tested.kafka, OutputFolder(keep) if keep else None
     from conformance.world.runs.run import NoRunError
     from model_check.core.parameters import ParameterError
 
     began = time.monotonic()
     try:
-        outcomes, departing = _run(_walk(jars, kafka, seed, traces, depth, kept, as_json, _given(parameters)))
+        outcomes, departing = run_to_end(_walk(target, kafka, seed, traces, depth, kept, as_json, _given(parameters)))
     except (NoRunError, ParameterError) as error:
         raise click.UsageError(str(error)) from error
     seconds = time.monotonic() - began
@@ -262,14 +236,14 @@ def walk(kafka: str, seed: int, traces: int, depth: int, keep: str | None, as_js
         click.echo(json.dumps({**numbers, "depart": len(departing), "departures": found}))
     else:
         click.echo(
-            f"Kafka {kafka}: {len(outcomes)} walks of seed {seed}, {steps} steps in {seconds:.0f} s,"
+            f"{target.name} {kafka}: {len(outcomes)} walks of seed {seed}, {steps} steps in {seconds:.0f} s,"
             f" {len(departing)} departures"
         )
     return VIOLATED if departing else ALL_HOLD
 
 
 async def _walk(
-    jars: "Jars",
+    target: "Target",
     kafka: str,
     seed: int,
     traces: int,
@@ -281,7 +255,7 @@ async def _walk(
     from conformance.world.choice.walks import shrunk, walked
     from conformance.world.session import Session
 
-    session, outcomes, departing = Session(jars), list["Outcome"](), list["Outcome"]()
+    session, outcomes, departing = Session(target), list["Outcome"](), list["Outcome"]()
     try:
         async for outcome in walked(session, kafka, seed, traces, depth, parameters):
             outcomes.append(outcome)
@@ -297,22 +271,22 @@ async def _walk(
 
 
 @world.command()
-@_kafka
+@what_is_tested
 @click.option("--mutant", "names", multiple=True, metavar="NAME", help="This one; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def mutants(kafka: str, names: tuple[str, ...], as_json: bool) -> int:
+def mutants(tested: Tested, names: tuple[str, ...], as_json: bool) -> int:
     """Weaken the model, not Kafka: the broker must depart from a run of each weakened model.
 
     Exit status: 0 it departs wherever a run was found that shows the difference, 1 it follows one, 2 bad usage, 3 it has
     died or does not answer.
     """
-    jars = _jars(kafka)
+    target, kafka = tested.found(), tested.kafka
     from conformance.world.choice.weakened import MUTANTS
 
     for name in names:
         if name not in MUTANTS:
             raise click.UsageError(f"there is no mutant {name!r} of a broker's rules")
-    found = _run(_mutants(jars, kafka, names or MUTANTS, not as_json))
+    found = run_to_end(_mutants(target, kafka, names or MUTANTS, not as_json))
     told = {name: one.verdict for name, one in found.items() if one is not None and one.verdict is not None}
     missed = [name for name, verdict in told.items() if verdict.departure is None]
     if as_json:
@@ -325,11 +299,11 @@ def mutants(kafka: str, names: tuple[str, ...], as_json: bool) -> int:
     return VIOLATED if missed else ALL_HOLD
 
 
-async def _mutants(jars: "Jars", kafka: str, names: tuple[str, ...], shown: bool) -> "dict[str, Outcome | None]":
+async def _mutants(target: "Target", kafka: str, names: tuple[str, ...], shown: bool) -> "dict[str, Outcome | None]":
     from conformance.world.choice.weakened import telling_runs
     from conformance.world.session import Session
 
-    session, found = Session(jars), dict[str, "Outcome | None"]()
+    session, found = Session(target), dict[str, "Outcome | None"]()
     try:
         for one in telling_runs(kafka, names):
             found[one.mutant] = None if one.run is None else await session.play(one.run)

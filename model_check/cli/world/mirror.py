@@ -108,8 +108,8 @@ def _replay(kafka: str, tasks: "list[Task]", told: "Callable[[Replayed], None] |
     """Replay runs; a controller that dies or does not answer is status 3, and so are missing jars."""
     from conformance.kafka.jars import KafkaMissingError, find_jars, java
     from conformance.mirror.controller import ControllerDiedError
-    from conformance.mirror.moves import ImpossibleMoveError
     from conformance.mirror.session import replay_all
+    from conformance.mirror.taking import ImpossibleMoveError
 
     try:
         java()
@@ -132,18 +132,17 @@ def _rules(kafka: str, release: str | None, mutant: str | None) -> "ControllerPr
     """The rules that are expected: those of the release under test, unless others are asked for."""
     from conformance.mirror.runs import rules_of
     from spec.mutation import weaken
-    from spec.releases.kraft import KRAFT_RELEASES
     from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+    from spec.releases.names import KRAFT_NAMES, kraft_of
 
     parts = kafka.split(".")
     if len(parts) != 3 or not all(part.isdecimal() for part in parts) or (int(parts[0]), int(parts[1])) < (3, 9):
         raise click.UsageError(f"--kafka {kafka}: expected a release from 3.9.0 on, such as 4.4.0")
     found = rules_of(kafka)
     if release is not None:
-        by_name = {one.name: one for one in KRAFT_RELEASES}
-        if release not in by_name:
-            raise unknown(f"there are no rules {release!r}", release, by_name, "kspec models controller")
-        found = by_name[release]
+        if release not in KRAFT_NAMES:
+            raise unknown(f"there are no rules {release!r}", release, KRAFT_NAMES, "kspec models controller")
+        found = kraft_of(release)
     if mutant is not None:
         mutants = {one.name: one for one in CONTROLLER_MUTANTS}
         if mutant not in mutants:

@@ -16,13 +16,9 @@ from spec.releases.broker import BROKER_RELEASES
 from spec.releases.broker_mutants import BROKER_MUTANTS
 from spec.releases.kraft import KRAFT_RELEASES
 from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from spec.releases.names import FIRST_KRAFT, RELEASES, default_release, kraft_of
 from spec.releases.zookeeper import ZK_RELEASES
 from spec.zookeeper.protocol import ZkController, ZkControllerSettings
-
-RELEASES = tuple(release.name for release in BROKER_RELEASES)
-
-FIRST_KRAFT = RELEASES.index(KRAFT_RELEASES[0].name)
-"""From this release on the controller is a KRaft controller; before, it works on ZooKeeper."""
 
 FIRST_PROPOSING = [release.isr_writer for release in BROKER_RELEASES].index(IsrWriter.CONTROLLER)
 """From this release on leaders ask the controller for an ISR; before, they write it to ZooKeeper themselves."""
@@ -30,8 +26,8 @@ FIRST_PROPOSING = [release.isr_writer for release in BROKER_RELEASES].index(IsrW
 PARAMETERS = (
     Parameter(
         "release",
-        "next",
-        "Kafka's release, or one for each broker, with commas",
+        default_release(),
+        "Kafka's release, or one for each broker, with commas (next with a mutant)",
         choices=RELEASES,
         listed=True,
         repeated=True,
@@ -125,9 +121,10 @@ leader changes (KIP-279), which needs three records. 2.0 follows deposed leaders
 """
 
 
-def default_bounds(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The bounds of a release in place of the defaults; a mixed cluster has the defaults."""
-    return BOUNDS_OF_RELEASE.get(given.get("release", ""), {})
+def defaults_with(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The defaults that depend on what is given: the release, and bounds of it. A mixed cluster has the general bounds."""
+    release = given.get("release", default_release(given.get("mutant")))
+    return {"release": release, **BOUNDS_OF_RELEASE.get(release, {})}
 
 
 def _position(release: str) -> int:
@@ -229,13 +226,12 @@ def controller_of(releases: tuple[str, ...], parameters: dict[str, Any]) -> Cont
     if has_zookeeper(releases):
         rules = [release for release in ZK_RELEASES if _position(release.name) <= oldest]
         return ZkController(rules[-1], ZkControllerSettings(parameters["unclean"]))
-    known = [release for release in KRAFT_RELEASES if _position(release.name) <= oldest]
     settings = ControllerSettings(
         min_isr=parameters["min_isr"],
         unclean_election=parameters["unclean"],
         eligible_leader_replicas=not parameters["without_elr"],
     )
-    return Controller(reduce(weaken, _chosen(CONTROLLER_MUTANTS, parameters), known[-1]), settings)
+    return Controller(reduce(weaken, _chosen(CONTROLLER_MUTANTS, parameters), kraft_of(RELEASES[oldest])), settings)
 
 
 def _chosen(mutants: tuple[Mutant, ...], parameters: dict[str, Any]) -> list[Mutant]:

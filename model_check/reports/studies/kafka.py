@@ -22,6 +22,7 @@ from spec.controller.rules.brokers import new_incarnation_is_clean_if_it_says_so
 from spec.controller.rules.isr_proposals import active_is_eligible, refusal_ends_proposal, same_broker_epoch_is_eligible
 from spec.controller.rules.partition_change import with_assigned_eligible_leaders
 
+REPAIRED: dict[str, Any] = {"release": "next"}
 TWO_IN_ONE_DELTA: dict[str, Any] = {"elections": 1, "fencings": 1}
 THREE_ELECTIONS_LATE: dict[str, Any] = {"elections": 3, "late_fetches": 1}
 LATE_ANSWER: dict[str, Any] = {"elections": 2, "values": 2, "late_fetches": 1}
@@ -90,7 +91,7 @@ KAFKA_STUDIES = (
         ),
         rules=(count_unless_diverging,),
         repair="An offset says something about a follower's log only if the logs agree up to it.",
-        repaired=Configuration("kafka", TWO_RECORDS),
+        repaired=Configuration("kafka", {**REPAIRED, **TWO_RECORDS}),
     ),
     Study(
         name="rolled-back-proposal",
@@ -116,7 +117,7 @@ KAFKA_STUDIES = (
             " partition epoch proves nothing, because the leader's own proposal may have changed it. The leader counts"
             " both outcomes until the metadata show which one is true."
         ),
-        repaired=Configuration("kafka", TWO_BROKERS_ONE_SHRINK),
+        repaired=Configuration("kafka", {**REPAIRED, **TWO_BROKERS_ONE_SHRINK}),
     ),
     Study(
         name="fenced-replica",
@@ -142,7 +143,7 @@ KAFKA_STUDIES = (
             "The controller admits only unfenced brokers (KIP-841), and only the incarnation that has fetched (KIP-903)."
             " The second condition is needed if the broker is unfenced again before the proposal arrives."
         ),
-        repaired=Configuration("kafka", FENCED_AND_LOST),
+        repaired=Configuration("kafka", {**REPAIRED, **FENCED_AND_LOST}),
     ),
     Study(
         name="high-watermark-before-truncation",
@@ -170,7 +171,7 @@ KAFKA_STUDIES = (
             "The high watermark says how much of the *leader's* log is committed. A follower takes it only from an answer"
             " that does not ask it to truncate."
         ),
-        repaired=Configuration("kafka", FOUR_EPOCHS),
+        repaired=Configuration("kafka", {**REPAIRED, **FOUR_EPOCHS}),
     ),
     Study(
         name="earlier-incarnation",
@@ -198,7 +199,7 @@ KAFKA_STUDIES = (
             "A fetch carries the broker epoch of its incarnation. The leader refuses a fetch of an earlier incarnation"
             " than the one in its metadata, and a proposal names the broker epochs of its members."
         ),
-        repaired=Configuration("kafka", LATE_FETCH_AND_LOSS),
+        repaired=Configuration("kafka", {**REPAIRED, **LATE_FETCH_AND_LOSS}),
     ),
     Study(
         name="forgotten-proposal",
@@ -225,7 +226,7 @@ KAFKA_STUDIES = (
             "Metadata of the leader's present partition epoch are not new. The leader keeps a pending proposal that is"
             " based on it."
         ),
-        repaired=Configuration("kafka", ONE_SHRINK),
+        repaired=Configuration("kafka", {**REPAIRED, **ONE_SHRINK}),
     ),
     Study(
         name="missed-epoch",
@@ -253,7 +254,7 @@ KAFKA_STUDIES = (
             "A leader may keep its state of the followers only if it led in the epoch just before. If it has missed an"
             " epoch, another leader may have made them truncate."
         ),
-        repaired=Configuration("kafka", TWO_IN_ONE_DELTA),
+        repaired=Configuration("kafka", {**REPAIRED, **TWO_IN_ONE_DELTA}),
     ),
     Study(
         name="late-divergence",
@@ -277,7 +278,7 @@ KAFKA_STUDIES = (
         ),
         rules=(takes_same_epoch,),
         repair="An answer counts only in the epoch of its request. Logs are compared again in each epoch.",
-        repaired=Configuration("kafka", THREE_ELECTIONS_LATE),
+        repaired=Configuration("kafka", {**REPAIRED, **THREE_ELECTIONS_LATE}),
     ),
     Study(
         name="forgotten-epoch",
@@ -305,7 +306,7 @@ KAFKA_STUDIES = (
             "An answer without records does not change the follower's log. So the fetcher still names the epoch of its"
             " last record, and the leader compares."
         ),
-        repaired=Configuration("kafka", LATE_ANSWER),
+        repaired=Configuration("kafka", {**REPAIRED, **LATE_ANSWER}),
     ),
     Study(
         name="records-read-late",
@@ -332,7 +333,7 @@ KAFKA_STUDIES = (
             "A follower takes no record of a later epoch than that of its request. The other records were in the leader's"
             " log when that epoch began, or were written by that leader."
         ),
-        repaired=Configuration("kafka", FOUR_VALUES_LATE),
+        repaired=Configuration("kafka", {**REPAIRED, **FOUR_VALUES_LATE}),
     ),
     Study(
         name="below-min-isr",
@@ -356,7 +357,7 @@ KAFKA_STUDIES = (
         ),
         rules=(advance_at_min_isr, with_assigned_eligible_leaders),
         repair="Below min.insync.replicas no record is committed, so the last in-sync replicas have all committed records.",
-        repaired=Configuration("kafka", ONE_SHRINK),
+        repaired=Configuration("kafka", {**REPAIRED, **ONE_SHRINK}),
     ),
     Study(
         name="last-replica-standing",
@@ -369,7 +370,7 @@ KAFKA_STUDIES = (
             " drop its follower once, and one broker may stop without warning and lose any part of its log that was not"
             " flushed."
         ),
-        failing=Configuration("kafka", {**LAST_REPLICA, "without_elr": True}),
+        failing=Configuration("kafka", {**REPAIRED, **LAST_REPLICA, "without_elr": True}),
         invariant="CommittedOnNextLeader",
         outcome=(
             "A record is committed on both; then the follower is dropped from the ISR. The leader loses power and the"
@@ -382,7 +383,7 @@ KAFKA_STUDIES = (
             " records. A broker that comes back from an unclean shutdown is neither in sync nor eligible. So a partition"
             " survives min.insync.replicas - 1 brokers that lose records."
         ),
-        repaired=Configuration("kafka", LAST_REPLICA),
+        repaired=Configuration("kafka", {**REPAIRED, **LAST_REPLICA}),
     ),
     Study(
         name="unclean-incarnation-in-isr",
@@ -407,7 +408,7 @@ KAFKA_STUDIES = (
             " not flushed. Its registration removes it from every ISR and from the eligible replicas; it joins again by"
             " fetching."
         ),
-        repaired=Configuration("kafka", ONE_POWER_LOSS),
+        repaired=Configuration("kafka", {**REPAIRED, **ONE_POWER_LOSS}),
     ),
     Study(
         name="answer-before-unfenced",
@@ -463,7 +464,7 @@ KAFKA_STUDIES = (
             " fetch of a broker since 3.5 names the broker epoch of its incarnation, and a proposal by a fetch of an"
             " earlier incarnation is refused."
         ),
-        repaired=Configuration("kafka", FOLLOWER_LOST_TWICE),
+        repaired=Configuration("kafka", {**REPAIRED, **FOLLOWER_LOST_TWICE}),
     ),
     Study(
         name="second-copy-of-a-proposal",
@@ -489,7 +490,7 @@ KAFKA_STUDIES = (
             "A refusal after which the leader takes its proposal back is written to the partition, as a new partition"
             " epoch. Every other copy of the request is then out of date."
         ),
-        repaired=Configuration("kafka", SENT_TWICE),
+        repaired=Configuration("kafka", {**REPAIRED, **SENT_TWICE}),
     ),
 )
 """The studies in the order in which Kafka met the failures."""

@@ -99,3 +99,37 @@ def may_evict(last_used: int, size: int, now: int, least_age: int, new_size: int
     **Kafka:** `FetchSessionCacheShard.tryEvict`. **Leaves out:** that sessions of followers go before those of consumers.
     """
     return now - last_used > least_age or size < new_size
+
+
+# ---- the side that fetches
+
+
+class ClientSession(NamedTuple):
+    """The session of a follower or consumer with one broker, as its next request will name it. Kafka: `FetchMetadata`."""
+
+    session_id: int = NO_SESSION
+    epoch: int = FIRST_EPOCH
+
+
+def after_answer(session: ClientSession, error: Error, session_id: int) -> ClientSession:
+    """The session after an answer with an error, or with this session id.
+
+    After an error the next request names all partitions again. It names the old session too, so that the broker forgets it.
+
+    **Kafka:** `FetchSessionHandler.handleResponse`.
+    """
+    if error == Error.FETCH_SESSION_ID_NOT_FOUND:
+        return ClientSession()
+    if error != Error.NONE:
+        return session._replace(epoch=FIRST_EPOCH)
+    if session_id == NO_SESSION:
+        return ClientSession()
+    return ClientSession(session_id, next_session_epoch(session.epoch))
+
+
+def after_no_answer(session: ClientSession) -> ClientSession:
+    """The session when no answer came: nobody knows whether the request arrived.
+
+    **Kafka:** `FetchSessionHandler.handleError`.
+    """
+    return session._replace(epoch=FIRST_EPOCH)

@@ -70,3 +70,19 @@ def check_reassignment(
         return Error.NO_REASSIGNMENT_IN_PROGRESS
     unclean = partition.isr <= partition.adding
     return Error.INVALID_REPLICA_ASSIGNMENT if unclean and not unclean_election else Error.NONE
+
+
+def check_replication_factor(
+    allows_change: bool, partition: PartitionRegistration | None, replicas: tuple[BrokerId, ...] | None
+) -> Error:
+    """Whether a reassignment may change the number of replicas, of those that stay when it is over (KIP-860).
+
+    Errors: `INVALID_REPLICATION_FACTOR`.
+
+    **Kafka:** `ReplicationControlManager.alterPartitionReassignment`, `validatePartitionReplicationFactorUnchanged`; since
+    4.1.
+    """
+    if allows_change or partition is None or replicas is None:
+        return Error.NONE
+    stay = (frozenset(partition.replicas) | partition.adding) - partition.removing
+    return Error.NONE if len(replicas) == len(stay) else Error.INVALID_REPLICATION_FACTOR

@@ -7,8 +7,6 @@ from conformance.mirror.moves import (
     CreatePartition,
     Fault,
     Heartbeat,
-    ImpossibleMoveError,
-    Known,
     Move,
     NoMoveError,
     Propose,
@@ -18,12 +16,11 @@ from conformance.mirror.moves import (
     move_as_json,
     move_from_json,
     move_in_words,
-    request_of,
-    taken,
 )
 from conformance.mirror.named import NAMED
 from conformance.mirror.requests import set_up
 from conformance.mirror.runs import Run, rules_of, run_as_json, run_from_json
+from conformance.mirror.taking import ImpossibleMoveError, Known, request_of, taken
 from spec.messages.alter_partition import AlterPartitionRequest
 from spec.values import NO_BROKER_EPOCH, BrokerId, Error
 

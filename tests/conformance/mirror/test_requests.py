@@ -2,11 +2,13 @@
 
 from functools import cache
 
-from conformance.mirror.moves import CreatePartition, Fault, Heartbeat, Move, Propose, Register, request_of, taken
+from conformance.mirror.moves import CreatePartition, Fault, Heartbeat, Move, Propose, Register
 from conformance.mirror.named import NAMED
-from conformance.mirror.requests import Explored, action_of, covering, explore, pairs_of, set_up, state_of, tells_apart
+from conformance.mirror.outcomes import action_of
+from conformance.mirror.requests import Explored, covering, explore, pairs_of, set_up, state_of, tells_apart
 from conformance.mirror.runs import Run, rules_of
 from conformance.mirror.session import Chosen, choose, settings_of, telling_apart
+from conformance.mirror.taking import request_of, taken
 from spec.controller.protocol import ControllerProtocol
 from spec.mutation import weaken
 from spec.releases.kraft_mutants import CONTROLLER_MUTANTS

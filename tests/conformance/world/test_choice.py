@@ -4,13 +4,13 @@ from collections import deque
 
 import pytest
 
-from conformance.world.choice.cover import Covering, covering_runs, filled_up, some_of
-from conformance.world.choice.goals import Events, is_played
+from conformance.world.choice.cover import BOUNDS, REGISTRATIONS, Covering, covering_runs, filled_up, some_of
+from conformance.world.choice.goals import Events
 from conformance.world.choice.stepping import Interned, Quick
 from conformance.world.choice.walks import as_far_as_played
 from conformance.world.choice.weakened import telling_runs
-from conformance.world.play.replay import unplayed
-from conformance.world.runs.run import Run, model_for, trace_of_moves, walk
+from conformance.world.play.unplayed import asks_at_next_stop, is_played, unplayed
+from conformance.world.runs.run import Move, Run, model_for, trace_of_moves, walk
 from model_check.core.model import Model, State
 
 TWO = {"elections": 1, "brokers": 2, "endless_lag": True}
@@ -99,11 +99,40 @@ def test_a_weakened_rule_shows_at_the_end_of_its_run() -> None:
     assert trace[-1].state != one.run.trace[-1].state
 
 
+READ = ("ReplayMetadata", {"broker": 1, "decisions": 1})
+STOPS = model_for("4.4.0", {"elections": 0, "clean_shutdowns": 1, "slow_registrations": 1, "brokers": 2, "min_isr": 1})
+
+
+def run_of(*moves: Move) -> Run:
+    return Run("stops", STOPS, trace_of_moves(STOPS, moves), 1)
+
+
 def test_a_walk_goes_as_far_as_it_is_played() -> None:
-    model = model_for("4.4.0", {"elections": 0, "clean_shutdowns": 1, "brokers": 2, "min_isr": 1})
-    read = ("ReplayMetadata", {"broker": 1, "decisions": 1})
-    moves = [("CreatePartition", {"leader": 1}), read, ("StopUnheard", {"broker": 1})]
-    run = Run("stops", model, trace_of_moves(model, moves), 1)
-    assert unplayed(run) == "a clean stop of the broker under test"
-    assert as_far_as_played(run).moves == moves[:2]
-    assert as_far_as_played(run._replace(real=2)).moves == moves
+    create, begin = ("CreatePartition", {"leader": 1}), ("BeginShutdown", {"broker": 1, "successor": 2})
+    run = run_of(create, READ, begin, ("StopWithoutLeave", {"broker": 1}))
+    assert unplayed(run) == "a clean stop after five minutes without leave, which no setting shortens"
+    assert as_far_as_played(run).moves == run.moves[:3]
+    assert as_far_as_played(run._replace(real=2)).moves == run.moves
+
+
+def test_whether_the_broker_asks_before_it_stops_is_known_before_it_starts() -> None:
+    create, heard, unheard = (
+        ("CreatePartition", {"leader": 1}),
+        ("BeginShutdown", {"broker": 1, "successor": 2}),
+        ("StopUnheard", {"broker": 1}),
+    )
+    assert [asks_at_next_stop(run_of(create, READ, *more)) for more in ((), (heard,), (unheard,))] == [None, True, False]
+    stopped = run_of(create, READ, unheard)
+    assert asks_at_next_stop(stopped, after=3) is None
+    assert asks_at_next_stop(stopped._replace(real=2)) is None
+
+
+@pytest.mark.slow
+def test_covering_runs_have_each_way_to_stop_and_to_come_back() -> None:
+    bounds = {"elections": 0, "clean_shutdowns": 1, **REGISTRATIONS, "brokers": 2, "min_isr": 1, "endless_lag": True}
+    runs = [one.run for one in covering_runs("4.4.0", [bounds])]
+    assert [unplayed(run) for run in runs] == [None] * len(runs)
+    played = {name for run in runs for name, args in run.moves if args.get("broker") == 1}
+    stops, starts = {"BeginShutdown", "StopAtOnce", "StopCleanly", "StopUnheard"}, {"Register", "Start", "RegisterStarted"}
+    assert played >= stops | starts | {"RegisterAgain", "TakeFirstImage", "Unfence"}
+    assert bounds in BOUNDS

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from impl.trace.steps import header_of, replay
 from impl.wire.apis import APIS
@@ -64,7 +64,7 @@ class BrokerProcess:
                 text=True,
             )
         assert self.process.stdout is not None
-        line = _first_line(self.process.stdout)
+        line = first_line(self.process.stdout)
         if not line.startswith("ready 127.0.0.1:"):
             self.kill()
             raise AssertionError(f"the broker said {line!r}, not that it is ready:\n{self.text_of_log()}")
@@ -100,13 +100,7 @@ class BrokerProcess:
 
     def replay_traces(self) -> int:
         """Run all steps that it has recorded through `spec` again; how many they are."""
-        steps = 0
-        for trace in self.traces:
-            rules = rules_of(*header_of(trace))
-            for difference in replay(trace, rules.broker, rules.controller.protocol):
-                assert difference is None, f"{trace}: {difference}"
-                steps += 1
-        return steps
+        return sum(map(replay_of, self.traces))
 
     def ended(self) -> int:
         """Its exit status, when it ends by itself."""
@@ -139,13 +133,25 @@ class BrokerProcess:
             self.replay_traces()
 
 
-def _first_line(stream: IO[str]) -> str:
+def replay_of(trace: Path) -> int:
+    """Run all steps of a trace through `spec` again; how many they are."""
+    rules = rules_of(*header_of(trace))
+    steps = 0
+    for difference in replay(trace, rules.broker, rules.controller.protocol):
+        assert difference is None, f"{trace}: {difference}"
+        steps += 1
+    return steps
+
+
+def first_line(stream: IO[str]) -> str:
     """The first line that a process writes, or nothing if it writes none in time."""
     return stream.readline() if select.select([stream], [], [], START_S)[0] else ""
 
 
 class Client:
-    """A connection to a broker: requests as fields, answers as fields."""
+    """A connection to a broker: requests as fields, answers as fields. `apis`: those that it knows, by their names."""
+
+    apis = KEYS
 
     def __init__(self, port: int, timeout: float = 60) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
@@ -156,7 +162,7 @@ class Client:
         """Close the connection."""
         self.socket.close()
 
-    def __enter__(self) -> "Client":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -165,7 +171,7 @@ class Client:
     def send(self, name: str, version: int, message: Message, client_id: str = "probe") -> int:
         """Send a request; its number."""
         self._correlation += 1
-        api = KEYS[name]
+        api = self.apis[name]
         head = struct.pack(">hhih", api.key, version, self._correlation, len(client_id)) + client_id.encode()
         body = head + (b"\0" if version in api.flexible else b"") + write_message(f"{name}Request", version, message)
         self.send_frame(body)
@@ -191,7 +197,7 @@ class Client:
     def receive(self, name: str, version: int) -> Message:
         """The answer to the oldest request that has none."""
         frame = memoryview(self.receive_frame())
-        start = 5 if version in KEYS[name].flexible and name != "ApiVersions" else 4
+        start = 5 if version in self.apis[name].flexible and name != "ApiVersions" else 4
         message, end = read_message(f"{name}Response", version, frame, start)
         assert end == len(frame), f"{len(frame) - end} bytes behind the answer"
         return message

@@ -203,3 +203,45 @@ def test_partitions_with_a_moved_log_start_are_closed_in_several_threads(tmp_pat
     starts = {again.open_partition("topic", number, LogConfig(), 0).log.start_offset for number in range(40)}
     assert starts == {2}
     again.close({}, None)
+
+
+def test_a_partition_that_does_not_say_whose_it_is_belongs_to_who_asks(tmp_path: Path) -> None:
+    disk = RealDisk()
+    path = str(tmp_path / "logs")
+    directory = LogDirectory.open(path, disk, CLUSTER, 1)
+    directory.create_partition("topic", 0, TOPIC_ID, LogConfig(), 0)
+    directory.close({}, None)
+    (tmp_path / "logs" / "topic-0" / "partition.metadata").unlink()
+    again = LogDirectory.open(path, disk, CLUSTER, 1)
+    assert again.has_partition("topic", 0, TOPIC_ID)
+    assert again.open_partition("topic", 0, LogConfig(), 0, TOPIC_ID).topic_id == TOPIC_ID
+    again.close({}, None)
+    assert LogDirectory.open(path, disk, CLUSTER, 1).found == {("topic", 0): TOPIC_ID}
+
+
+def test_the_folder_of_another_topic_of_this_name_is_set_aside(tmp_path: Path) -> None:
+    disk = RealDisk()
+    path = str(tmp_path / "logs")
+    directory = LogDirectory.open(path, disk, CLUSTER, 1)
+    directory.create_partition("topic", 0, TOPIC_ID, LogConfig(), 0)
+    directory.close({}, None)
+    again = LogDirectory.open(path, disk, CLUSTER, 1)
+    other = "B" * 22
+    assert not again.has_partition("topic", 0, other)
+    aside = again.set_aside("topic", 0)
+    assert aside is not None
+    assert Path(aside).name.endswith("-stray")
+    assert again.set_aside("topic", 0) is None
+    again.create_partition("topic", 0, other, LogConfig(), 0)
+    again.close({}, None)
+    assert LogDirectory.open(path, disk, CLUSTER, 1).found == {("topic", 0): other}
+
+
+def test_a_stop_before_the_logs_were_loaded_is_clean_only_if_the_last_one_was(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    opened(folder).close({}, BrokerEpoch(1))
+    opened(folder).close({}, BrokerEpoch(2), logs_loaded=False)
+    assert (folder / ".kafka_cleanshutdown").exists()
+    (folder / ".kafka_cleanshutdown").unlink()
+    opened(folder).close({}, BrokerEpoch(3), logs_loaded=False)
+    assert not (folder / ".kafka_cleanshutdown").exists()

@@ -12,11 +12,15 @@ import pytest
 from impl.storage import LogConfig, LogDirectory, PartitionFiles
 from impl.storage.simulated_disk import PowerLossError, SimulatedDisk, Survives
 from spec.log.epoch_log import EpochLog
+from spec.log.segments import LARGEST_RELATIVE_OFFSET
 from spec.values import BrokerEpoch, Epoch, Offset
 from tests.impl.storage.model import Model, Stored, history_of, made, read_all
 
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=100, flush_messages=1, file_delete_delay_ms=0)
 UNFLUSHED = replace(CONFIG, flush_messages=1 << 60)
+
+TOO_LONG = LARGEST_RELATIVE_OFFSET
+"""A gap that no index can span."""
 
 
 @dataclass
@@ -42,15 +46,15 @@ Operation = tuple[str, Callable[[Run], None], Callable[[Model], None]]
 """What is done to the files, and to the model."""
 
 
-def append(*counts: int, epoch: int, size: int = 60) -> Operation:
+def append(*counts: int, epoch: int, size: int = 60, gap: int = 0) -> Operation:
     batches = [made(count, size=size, producer=5, sequence=0) for count in counts]
 
     def on_files(run: Run) -> None:
         assert run.files
-        run.files.append(run.files.log.end_offset, Epoch(epoch), batches, 0)
+        run.files.append(Offset(run.files.log.end_offset + gap), Epoch(epoch), batches, 0)
 
     def on_model(model: Model) -> None:
-        model.append(model.log.end_offset, epoch, batches)
+        model.append(model.log.end_offset + gap, epoch, batches)
 
     return f"append {counts}", on_files, on_model
 
@@ -117,6 +121,10 @@ RUNS: dict[str, list[Operation]] = {
     "restarts": [
         *[*APPENDS, CHECKPOINT, restart(40), append(3, epoch=3), append(8, epoch=3), CHECKPOINT, restart(10)],
         append(1, epoch=4),
+    ],
+    "gaps": [
+        *[append(2, epoch=0), append(2, epoch=0, gap=3), truncate(5), append(6, epoch=1), append(6, epoch=1, gap=2)],
+        *[CHECKPOINT, append(3, epoch=1, gap=TOO_LONG), append(6, epoch=2), truncate(19), append(4, epoch=3)],
     ],
     "stops": [
         *[*APPENDS, restart_broker(3), append(4, epoch=3), restart_broker(None), append(4, epoch=4), truncate(23)],
@@ -245,3 +253,100 @@ def test_power_is_lost_again_while_recovering(name: str) -> None:
             for survives in (Survives.NOTHING, Survives.ALL):
                 run = Run(second.after_power_loss(survives), CONFIG)
                 check(run.start(), before, after, [], f"{name}: steps {stop_at} and {again_at}, {survives}")
+
+
+# ---- what was flushed is kept, however old the recovery point in the file is
+
+
+def a_partition(config: LogConfig) -> Run:
+    run = Run(SimulatedDisk(), config)
+    run.start()
+    assert run.directory
+    run.directory.checkpoint_logs()
+    return run
+
+
+def check_flushed_is_kept(run: Run) -> None:
+    assert run.files
+    before = read_all(run.files)
+    run.files.flush(0)
+    again = Run(run.disk.after_power_loss(Survives.NOTHING), run.config).start()
+    assert read_all(again) == before
+    assert again.log == run.files.log
+
+
+def test_a_segment_that_begins_after_a_cut_within_a_gap_is_kept() -> None:
+    """The log's end lies after the last batch. The next segment begins where that batch ends, or a start would delete it."""
+    run = a_partition(replace(UNFLUSHED, segment_bytes=300))
+    assert run.files
+    run.files.append(Offset(0), Epoch(0), [made(1, size=100)], 0)
+    run.files.append(Offset(3), Epoch(0), [made(1)], 0)
+    run.files.truncate_to(Offset(3))
+    run.files.append(Offset(3), Epoch(0), [made(1, size=100)], 0)
+    assert [segment.base_offset for segment in run.files.segments] == [0, 1]
+    check_flushed_is_kept(run)
+
+
+def test_a_segment_after_a_gap_that_no_index_can_span_is_kept() -> None:
+    run = a_partition(UNFLUSHED)
+    assert run.files
+    run.files.append(Offset(0), Epoch(0), [made(1)], 0)
+    run.files.append(Offset(TOO_LONG + 2), Epoch(0), [made(1)], 0)
+    assert [segment.base_offset for segment in run.files.segments] == [0, TOO_LONG + 2]
+    check_flushed_is_kept(run)
+
+
+def test_a_log_that_begins_with_a_gap_that_no_index_can_span_keeps_its_start() -> None:
+    run = a_partition(UNFLUSHED)
+    assert run.files
+    run.files.append(Offset(TOO_LONG), Epoch(0), [made(2)], 0)
+    assert run.files.log.start_offset == 0
+    check_flushed_is_kept(run)
+
+
+def test_indexes_of_a_segment_that_is_rolled_while_it_is_flushed_are_kept() -> None:
+    """Two segments are begun while a flush runs, the first of them just where the flush ends."""
+    run = a_partition(replace(UNFLUSHED, segment_bytes=200))
+    assert run.files
+    assert run.directory
+    run.files.append(Offset(0), Epoch(0), [made(1, time=2_000, size=100)], 0)
+    job = run.files.flush_job()
+    job.run()
+    for offset in (1, 2):
+        run.files.append(Offset(offset), Epoch(0), [made(1, time=1_000, size=100)], 0)
+    run.files.flushed(job, 0)
+    run.files.flush(0)
+    run.directory.checkpoint_logs()
+    again = Run(run.disk.after_power_loss(Survives.NOTHING), run.config).start()
+    for files in (run.files, again):
+        found = files.timestamp_lookup(1_500)
+        assert found is not None
+        assert found.offset == 0
+
+
+def test_indexes_of_a_segment_that_ends_in_a_gap_are_kept() -> None:
+    """The recovery point lies in the gap, so the next segment holds it before it holds a batch."""
+    run = a_partition(replace(UNFLUSHED, segment_bytes=300))
+    assert run.files
+    assert run.directory
+    run.files.append(Offset(0), Epoch(0), [made(1, time=2_000, size=100)], 0)
+    run.files.flush(0)
+    run.files.append(Offset(3), Epoch(0), [made(1)], 0)
+    run.files.truncate_to(Offset(3))
+    run.files.append(Offset(3), Epoch(0), [made(1, time=1_000, size=100)], 0)
+    run.directory.checkpoint_logs()
+    again = Run(run.disk.after_power_loss(Survives.NOTHING), run.config).start()
+    found = again.timestamp_lookup(1_500)
+    assert found is not None
+    assert found.offset == 0
+
+
+def test_a_flush_beside_one_that_has_not_run_syncs_the_names_of_new_segments() -> None:
+    """The other one runs in a thread, and may take long or fail."""
+    run = a_partition(replace(UNFLUSHED, segment_bytes=200))
+    assert run.files
+    run.files.flush(0)
+    for offset in range(3):
+        run.files.append(Offset(offset), Epoch(0), [made(1, size=100)], 0)
+    run.files.flush_job()
+    check_flushed_is_kept(run)

@@ -1,5 +1,7 @@
 """The files of a partition beside a plain log in memory, under random operations and stops."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -13,14 +15,17 @@ from hypothesis.stateful import (
 )
 
 from impl.storage import LogConfig, LogDirectory, PartitionFiles
+from impl.storage.partition import FlushJob
 from impl.storage.simulated_disk import SimulatedDisk, Survives
 from spec.broker.effects import BatchesAppended, EpochOpened, LogRestarted, LogStartMoved, LogTruncated
 from spec.log.batch import Batch
+from spec.log.segments import LARGEST_RELATIVE_OFFSET
 from spec.values import BrokerEpoch, Epoch, Offset
 from tests.impl.storage.model import Model, history_of, made, read_all, stored_in
 
 CONFIG = LogConfig(segment_bytes=1_500, index_interval_bytes=200, file_delete_delay_ms=5)
 COUNTS = st.integers(1, 4)
+GAPS = st.sampled_from([0, 1, 2, LARGEST_RELATIVE_OFFSET])
 
 
 class PartitionMachine(RuleBasedStateMachine):
@@ -30,22 +35,26 @@ class PartitionMachine(RuleBasedStateMachine):
     directory: LogDirectory
     files: PartitionFiles
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(flush_messages=st.sampled_from([1 << 60, 1, 9]))
+    def begin(self, flush_messages: int) -> None:
+        self.config = replace(CONFIG, flush_messages=flush_messages)
         self.disk = SimulatedDisk()
         self.directory = LogDirectory.open("/logs", self.disk, "cluster", 1)
-        self.files = self.directory.create_partition("topic", 0, "A" * 22, CONFIG, 0)
+        self.files = self.directory.create_partition("topic", 0, "A" * 22, self.config, 0)
         self.directory.checkpoint_logs()
         self.model = Model()
         self.now = 0
         self.sequence = 0
         self.latest = 0
         self.flushed = 0
+        self.job: FlushJob | None = None
+        self.has_run = False
 
     def _open(self, disk: SimulatedDisk) -> None:
         self.disk = disk
         self.directory = LogDirectory.open("/logs", disk, "cluster", 1)
-        self.files = self.directory.open_partition("topic", 0, CONFIG, self.now)
+        self.files = self.directory.open_partition("topic", 0, self.config, self.now)
+        self.job = None
 
     @property
     def epoch(self) -> int:
@@ -55,7 +64,7 @@ class PartitionMachine(RuleBasedStateMachine):
 
     # ---- writing
 
-    @rule(counts=st.lists(COUNTS, min_size=1, max_size=4), gap=st.integers(0, 2), newer=st.integers(0, 1), data=st.data())
+    @rule(counts=st.lists(COUNTS, min_size=1, max_size=4), gap=GAPS, newer=st.integers(0, 1), data=st.data())
     def append(self, counts: list[int], gap: int, newer: int, data: st.DataObject) -> None:
         self.now += 1
         base, epoch = self.model.log.end_offset + (gap if newer else 0), self.epoch + newer
@@ -124,6 +133,24 @@ class PartitionMachine(RuleBasedStateMachine):
         self.files.flush(self.now)
         self.flushed = self.files.recovery_point
         assert self.flushed == self.model.log.end_offset
+
+    @rule(runs_now=st.booleans())
+    def begin_to_flush(self, runs_now: bool) -> None:
+        """In a thread: other things happen before it runs, and before it is noted that it has run. Or it fails."""
+        self.job = self.files.flush_job()
+        self.has_run = runs_now
+        if runs_now:
+            self.job.run()
+
+    @precondition(lambda self: self.job)
+    @rule(fails=st.booleans())
+    def end_the_flush(self, fails: bool) -> None:
+        assert self.job
+        if not fails:
+            if not self.has_run:
+                self.job.run()
+            self.files.flushed(self.job, self.now)
+        self.job = None
 
     @rule()
     def checkpoint(self) -> None:
@@ -198,6 +225,8 @@ class PartitionMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_log_is_the_same(self) -> None:
+        self.flushed = max(self.flushed, self.files.recovery_point)
+        assert self.files.recovery_point <= self.model.log.end_offset
         assert self.files.log == self.model.log
         assert read_all(self.files) == self.model.visible
 

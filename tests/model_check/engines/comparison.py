@@ -24,14 +24,14 @@ SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
     ("async-isr", {"replicas": 2, "max_offset": 2, "max_partition_epoch": 2}),
     ("async-isr", {"replicas": 2, "max_offset": 3, "max_partition_epoch": 5}),
     ("async-isr", {"replicas": 3, "max_offset": 1, "max_partition_epoch": 1, "repair": ("one-proposal",)}),
-    ("controller", {"brokers": 3, "replicas": 2, "reassignments": 1, "fencings": 1}),
+    ("controller", {"release": "next", "brokers": 3, "replicas": 2, "reassignments": 1, "fencings": 1}),
     ("messages", {"fetches": 2, "max_epoch": 0, "max_partition_epoch": 0}),
     (
         "messages",
         {"min_isr": 2, "unclean_shutdowns": 1, "fetches": 1, "values": 0, "max_epoch": 0, "max_partition_epoch": 0},
     ),
-    ("kafka", {"brokers": 2, "min_isr": 1, "elections": 2}),
-    ("kafka", {"brokers": 2, "min_isr": 1, "isr_shrinks": 1}),
+    ("kafka", {"release": "next", "brokers": 2, "min_isr": 1, "elections": 2}),
+    ("kafka", {"release": "4.4", "brokers": 2, "min_isr": 1, "isr_shrinks": 1}),
     ("kafka", {"brokers": 2, "release": "2.0,2.1", "min_isr": 1, "elections": 1, "acks": "1"}),
 ]
 

@@ -14,6 +14,7 @@ from spec.broker.recovery import (
     after_power_loss,
     checkpoint,
     is_checkpointed,
+    is_noted_as_clean,
     opened,
     previous_broker_epoch,
     recover,
@@ -191,3 +192,9 @@ def test_an_opened_replica_neither_leads_nor_follows() -> None:
     partition = opened(PartitionId(1), recovered, (batch,))
     assert partition._replace(producers=()) == Partition(PartitionId(1), LocalLog(LOG, Offset(2)))
     assert [entry.last_sequence for entry in partition.producers] == [4]
+
+
+def test_a_stop_before_damaged_logs_were_loaded_is_not_clean() -> None:
+    assert is_noted_as_clean(was_clean=False, logs_loaded=True)
+    assert is_noted_as_clean(was_clean=True, logs_loaded=False)
+    assert not is_noted_as_clean(was_clean=False, logs_loaded=False)

@@ -223,3 +223,24 @@ def test_a_late_heartbeat_of_a_broker_that_has_stopped_makes_it_leader() -> None
     driver.take(handle_broker_heartbeat(driver.controller, driver.state, late._replace(metadata_offset=Offset(99)), 0))
     assert driver.partition.leader == 1
     assert not is_active(driver.image.brokers, BrokerId(1))
+
+
+@pytest.mark.parametrize("rules", [NEWEST, KRAFT_NEXT], ids=named)
+def test_late_heartbeats_unfence_a_broker_that_stops_and_elect_it(rules: ControllerProtocol) -> None:
+    """Not repaired in `next`: the broker in controlled shutdown is fenced, and by a heartbeat of before unfenced again.
+
+    The simulated cluster has found it, see docs/simulated-cluster.md.
+    """
+    driver = cluster(rules, replicas=2, min_isr=1)
+    driver.expire(2)
+    assert (driver.partition.leader, driver.partition.isr) == (1, ids(1))
+    driver.heartbeat(1, shutdown=True)
+    assert driver.partition.leader == NO_LEADER
+    driver.leaving.clear()  # the next two heartbeats were sent before, and arrive now
+    driver.heartbeat(1)
+    registration = driver.image.brokers[0]
+    assert (registration.fenced, registration.in_controlled_shutdown) == (True, True)
+    driver.heartbeat(1)
+    registration = driver.image.brokers[0]
+    assert (registration.fenced, registration.in_controlled_shutdown) == (False, True)
+    assert driver.partition.leader == 1

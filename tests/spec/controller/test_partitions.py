@@ -4,12 +4,24 @@ from typing import Any
 
 import pytest
 
-from spec.controller.protocol import ControllerProtocol, ControllerSettings
+from spec.controller.partitions import on_min_isr_change
+from spec.controller.protocol import ControllerProtocol, ControllerSettings, PartitionSettings, settings_of
 from spec.messages.alter_partition import IsrMember
 from spec.metadata import NOBODY, LeaderRecoveryState, broker_of, is_unfenced
 from spec.releases.kraft import KRAFT_3_2, KRAFT_3_3, KRAFT_3_5, KRAFT_4_0, KRAFT_4_3, KRAFT_NEXT
-from spec.values import NO_LEADER, BrokerId, Error, next_partition_epoch
-from tests.spec.controller_driver import Driver, answer_of, by_version, cluster, ids, named, order, records_of, state_of
+from spec.values import NO_LEADER, BrokerId, Error, PartitionId, next_partition_epoch
+from tests.spec.controller_driver import (
+    PARTITION,
+    Driver,
+    answer_of,
+    by_version,
+    cluster,
+    ids,
+    named,
+    order,
+    records_of,
+    state_of,
+)
 
 # ---- AlterPartition
 
@@ -167,6 +179,29 @@ def test_unclean_elections_by_configuration(allowed: bool, leader: int) -> None:
     driver.settings = ControllerSettings(unclean_election=allowed)
     driver.elect_uncleanly()
     assert driver.partition.leader == leader
+
+
+@pytest.mark.parametrize(("of_topic", "leader"), [(False, NO_LEADER), (True, 3)], ids=named)
+def test_a_topic_s_own_settings_stand_before_the_cluster_s(of_topic: bool, leader: int) -> None:
+    driver = cluster(KRAFT_4_0)
+    driver.expire(2, 3)
+    driver.expire(1)
+    driver.heartbeat(3)
+    own = PartitionSettings(PARTITION, 2, of_topic)
+    driver.settings = ControllerSettings(unclean_election=not of_topic, of_topics=(own,))
+    assert settings_of(driver.settings, PARTITION) == ControllerSettings(2, of_topic)
+    assert settings_of(driver.settings, PartitionId(9)).unclean_election is not of_topic
+    driver.elect_uncleanly()
+    assert driver.partition.leader == leader
+
+
+def test_a_change_of_min_isr_concerns_the_partitions_of_its_topic() -> None:
+    driver = cluster(KRAFT_4_0, min_isr=2, eligible_leader_replicas=True)
+    driver.expire(2, 3)
+    assert driver.partition.elr != NOBODY
+    for partitions, eligible in ((frozenset({PartitionId(9)}), True), (frozenset({PARTITION}), False)):
+        driver.take(on_min_isr_change(driver.controller, driver.state, driver.now_ms, partitions))
+        assert (driver.partition.elr != NOBODY) is eligible
 
 
 def test_elections_of_what_does_not_exist() -> None:

@@ -67,6 +67,7 @@ def test_a_follower_of_a_stable_group_gets_its_assignment_at_once() -> None:
         ("m1", {"group_id": GroupId("")}, Error.INVALID_GROUP_ID),
         ("stranger", {}, Error.UNKNOWN_MEMBER_ID),
         ("m1", {"instance_id": "a"}, Error.UNKNOWN_MEMBER_ID),
+        ("m1", {"generation": 0}, Error.ILLEGAL_GENERATION),
         ("m1", {"generation": 2}, Error.ILLEGAL_GENERATION),
         ("m1", {"protocol_type": "connect"}, Error.INCONSISTENT_GROUP_PROTOCOL),
         ("m1", {"protocol_name": "sticky"}, Error.INCONSISTENT_GROUP_PROTOCOL),
@@ -105,6 +106,7 @@ def test_who_may_send_a_heartbeat() -> None:
     (member,) = driver.stable("a")
     assert driver.heartbeat("stranger") == Error.UNKNOWN_MEMBER_ID
     assert driver.heartbeat(member, generation=0) == Error.ILLEGAL_GENERATION
+    assert driver.heartbeat(member, generation=2) == Error.ILLEGAL_GENERATION
     assert driver.heartbeat("stranger", instance_id="a") == Error.FENCED_INSTANCE_ID
     assert driver.heartbeat(member, instance_id="b") == Error.UNKNOWN_MEMBER_ID
     assert driver.heartbeat(member) == Error.NONE

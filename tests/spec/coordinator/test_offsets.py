@@ -48,6 +48,7 @@ def test_a_member_commits_in_its_generation() -> None:
     (member,) = driver.stable()
     assert driver.commit(member_id=member, generation=1) == [Error.NONE]
     assert driver.commit(member_id=member, generation=0) == [Error.ILLEGAL_GENERATION]
+    assert driver.commit(member_id=member, generation=2) == [Error.ILLEGAL_GENERATION]
     assert driver.commit(member_id="stranger", generation=1) == [Error.UNKNOWN_MEMBER_ID]
     assert driver.commit(member_id=member, generation=1, instance_id="a") == [Error.UNKNOWN_MEMBER_ID]
     assert driver.commit(at("x", 0, 1), at("x", 1, 1)) == [Error.UNKNOWN_MEMBER_ID] * 2

@@ -115,7 +115,7 @@ def test_chosen_traces_cover_every_goal(
 def answered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Model, Exploration]:
     """Tables of a model in which parties answer with errors."""
     folder = tmp_path_factory.mktemp("answers")
-    model = MODELS["kafka"].build({"brokers": 2, "min_isr": 1, "elections": 1, "isr_shrinks": 1})
+    model = MODELS["kafka"].build({"release": "next", "brokers": 2, "min_isr": 1, "elections": 1, "isr_shrinks": 1})
     settings, context = SparkSettings(partitions=2, tables=str(folder)), Context()
     with engine.states_folder(settings, context) as states:
         return folder, model, engine.SparkSearch(model, [], EVERYTHING, settings, None, context, states).run()

@@ -15,6 +15,7 @@ from model_check.models.kafka.reductions import image_for
 from model_check.models.kafka.settings import KIP_279_BOUNDS, KIP_320_BOUNDS
 from model_check.models.kafka.values import Cluster, Topic
 from spec.metadata import BrokerRegistration
+from spec.releases.broker import BROKER_RELEASES
 from spec.releases.kraft import KRAFT_RELEASES
 from spec.values import BrokerEpoch, BrokerId, Epoch, Incarnation, PartitionEpoch
 from tests.counts import count_of
@@ -26,7 +27,8 @@ TWO_ELECTIONS_IN_ONE_DELTA = {"elections": 1, "fencings": 1}
 
 
 def kafka(**parameters: Any) -> Model:
-    return MODELS["kafka"].build(parameters)
+    """The repaired release, if no other is named."""
+    return MODELS["kafka"].build({"release": "next", **parameters})
 
 
 def explored(model: Model, *, everything: bool = False) -> Exploration:
@@ -203,6 +205,18 @@ def test_what_is_given_goes_before_the_bounds_of_a_version() -> None:
     assert kafka(release="0.11,2.0,2.0").parameters["elections"] == kafka().parameters["elections"] == 1
 
 
+def test_the_newest_release_is_the_default_and_the_repaired_one_of_a_mutant() -> None:
+    build = MODELS["kafka"].build
+    assert build({}).parameters["release"] == BROKER_RELEASES[-2].name
+    assert build({"mutant": "min-isr-of-one"}).parameters["release"] == "next"
+    assert build({"mutant": "min-isr-of-one", "release": "3.9"}).parameters["release"] == "3.9"
+
+
+def test_without_disturbances_the_newest_release_violates_nothing_either() -> None:
+    found = explored(MODELS["kafka"].build({}))
+    assert (found.complete, found.distinct_states, violated(found)) == (True, 349, {})
+
+
 def test_late_fetches_harm_nobody_in_the_repaired_version() -> None:
     found = explored(kafka(late_fetches=1), everything=True)
     assert found.complete
@@ -326,7 +340,7 @@ def test_a_broker_that_reads_nothing_has_nothing_to_read() -> None:
     ("arguments", "sentence"),
     [
         (("--release", "2.8,3.0,3.0"), "up to 2.8 the controller works on ZooKeeper, from 3.0 on it is a KRaft controller"),
-        (("--failovers", "1"), "--failovers: not with --release next, whose controller is a KRaft controller"),
+        (("--failovers", "1"), "--failovers: not with --release 4.4, whose controller is a KRaft controller"),
         (
             ("--release", "2.1", "--late-registrations", "1"),
             "--late-registrations: not with --release 2.1, whose controller",

@@ -36,7 +36,7 @@ FENCED = {"min_isr": 1, "elections": 1, "fencings": 1, "isr_shrinks": 1, "values
 @cache
 def decisions(bounds: tuple[tuple[str, Any], ...]) -> dict[Cluster, set[Cluster]]:
     """What the controller holds in some reachable state, and what its next decision makes of it."""
-    model = MODELS["kafka"].build(dict(bounds))
+    model = MODELS["kafka"].build({"release": "next", **dict(bounds)})
     graph = state_graph(model)
     held, transitions = graph.values_of(model.slots[0].position), graph.transitions
     after: dict[Cluster, set[Cluster]] = {cluster: set() for cluster in held.known}

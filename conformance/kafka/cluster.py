@@ -1,0 +1,48 @@
+"""Apache Kafka as the program of the nodes of a cluster, to compare with."""
+
+import secrets
+import subprocess
+from collections.abc import Sequence
+
+from conformance.kafka.jars import Jars, java
+from conformance.kafka.process import STARTED, uuid_text, write_properties
+from impl.cluster.plan import ClusterError, Node
+
+HEAP = "-Xmx256m"
+JVM_FLAGS = (HEAP, "-Xms96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+
+
+class KafkaProgram:
+    """One release of Apache Kafka. A controller's folder is formatted by Kafka's own tool."""
+
+    ready = STARTED
+
+    def __init__(self, jars: Jars) -> None:
+        self._jars = jars
+        self._path = ":".join(map(str, jars.class_path))
+
+    def prepare(self, node: Node) -> None:
+        """Format the node's folder for logs, once. Raises: `ClusterError`."""
+        if (node.data / "meta.properties").exists():
+            return
+        if node.roles != "broker":
+            self._format(node)
+            return
+        node.data.mkdir(parents=True, exist_ok=True)
+        cluster, directory = node.properties["cluster.id"], uuid_text(secrets.token_bytes(16)).replace("-", "_")
+        about = {"version": 1, "cluster.id": cluster, "node.id": node.node_id, "directory.id": directory}
+        write_properties(node.data / "meta.properties", about)
+
+    def _format(self, node: Node) -> None:
+        """**Kafka:** `StorageTool format`."""
+        command = [java(), *JVM_FLAGS, "-cp", self._path, "kafka.tools.StorageTool", "format"]
+        command += ["-t", node.properties["cluster.id"], "-c", str(node.file)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            lines = (done.stdout + done.stderr).strip().splitlines() or ["no reason given"]
+            raise ClusterError(f"Kafka {self._jars.release} does not format its log directory: {lines[-1]}")
+
+    def command(self, node: Node, start: int) -> Sequence[str]:
+        """The command of a node."""
+        shown = ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]
+        return [java(), *JVM_FLAGS, *shown, "-cp", self._path, "kafka.Kafka", str(node.file)]

@@ -1,0 +1,205 @@
+"""Fetches of a run: those that the real leader answers, and those of the real follower; also late ones."""
+
+import asyncio
+import time
+
+from conformance.kafka.network import Arrived
+from conformance.world.play.cast import FETCH_VERSION, SeenAnswer, SeenFetch
+from conformance.world.play.decisions import UnplayedError
+from conformance.world.play.parts.performance import ARRIVAL_SECONDS, Act, DepartedError, Performance, Step, same
+from conformance.world.play.players import Scene
+from conformance.world.play.watching import in_words
+from conformance.world.stage.world import POLL_SECONDS
+from impl.wire.values import Message
+from model_check.models.kafka.values import NO_TOPIC, NOTHING_LATE
+from spec.broker.rules.reading import leaving_now
+from spec.messages.fetch import FetchRequest, FetchResponse
+from spec.values import Error
+
+
+class Fetching:
+    """`waiting`: the real follower's next fetch at each node; `late`: the one that the run delays."""
+
+    def __init__(self, performance: Performance) -> None:
+        self._performance = performance
+        self._real = performance.real
+        self._world, self._cast = performance.world, performance.cast
+        self._waiting: dict[int, Arrived] = {}
+        self._late: Arrived | None = None
+        self.acts: dict[str, Act] = {
+            "Fetch": self._fetch,
+            "FetchUnanswered": self._fetch_unanswered,
+            "AskLeader": self._ask_leader,
+            "SendFetch": self._send_late,
+            "LoseConnection": self._lose_connection,
+            "HandleLateFetch": self._handle_late,
+            "TakeLateAnswer": self._take_late_answer,
+            "TakeAnswerReadLate": self._take_answer_read_late,
+        }
+
+    # ---- fetches that are answered at once
+
+    async def _fetch(self, step: Step) -> None:
+        if step.is_of("leader", self._real):
+            await self._ask_real(step.before, self._next_fetch(step.before, step.args["follower"]))
+        elif step.is_of("follower", self._real):
+            leader = step.args["leader"]
+            arrived = await self._real_fetch(step.before, leader)
+            request = self._next_fetch(step.before, self._real)
+            self._answer(arrived, self._performance.players.fetch_answer(step.before, leader, request))
+            await self._await_next_fetch(step.after, leader)
+
+    async def _fetch_unanswered(self, step: Step) -> None:
+        if step.is_of("leader", self._real):
+            await self._ask_real(step.before, self._next_fetch(step.before, step.args["follower"]))
+        elif step.is_of("follower", self._real):
+            arrived = await self._real_fetch(step.before, step.args["leader"])
+            arrived.close()
+            await self._await_next_fetch(step.after, step.args["leader"])
+
+    async def _ask_leader(self, step: Step) -> None:
+        """No release under test asks, unless its fetch was out of range: only a weakened model has this step."""
+        if step.is_of("follower", self._real):
+            raise UnplayedError("a follower's question where its leader's log ends")
+
+    def _next_fetch(self, scene: Scene, follower: int) -> FetchRequest:
+        found = self._performance.players.next_fetch(scene, follower)
+        assert found is not None, "the model says that this broker fetches"
+        return found[1]
+
+    # ---- the real leader
+
+    async def _ask_real(self, scene: Scene, request: FetchRequest) -> None:
+        """A played follower fetches from the real leader; its answer is compared.
+
+        Kafka looks for the replica before any handler is asked. The model has neither topics nor hosts: a broker that has
+        not read of the partition's creation, or has no replica any more, knows no such epoch.
+        """
+        expected = self._cast.expected_answer(self._performance.players.fetch_answer(scene, self._real, request))
+        if scene.reading(self._real)[0].topic == NO_TOPIC:
+            expected = SeenAnswer(Error.UNKNOWN_TOPIC_ID.value, None, None, ())
+        elif not scene.has_replica(self._real):
+            expected = SeenAnswer(Error.NOT_LEADER_OR_FOLLOWER.value, None, None, ())
+        answer = await self._world.ask("Fetch", FETCH_VERSION, self._cast.fetch_on_wire(request))
+        same("the answer to a fetch", expected, self._cast.seen_answer(answer))
+
+    # ---- the real follower
+
+    async def _real_fetch(self, scene: Scene, leader: int) -> Arrived:
+        """The fetch that the real follower has sent this leader in its present state; older ones are answered away."""
+        request = self._next_fetch(scene, self._real)
+        expected, node = self._cast.expected_fetch(request), self._cast.node(leader)
+        arrived = await self._arrival(node, expected)
+        if arrived is None:
+            raise DepartedError("the follower's fetch", in_words(expected), "none")
+        self._waiting[node] = arrived
+        same("the follower's fetch", expected, self._cast.seen_fetch(arrived.message))
+        return self._waiting.pop(node)
+
+    async def _arrival(self, node: int, expected: SeenFetch) -> Arrived | None:
+        """The next fetch at a node that is about this partition in the expected epoch; `None` if none comes in time."""
+        deadline = time.monotonic() + ARRIVAL_SECONDS
+        while True:
+            arrived = self._waiting.pop(node, None)
+            while arrived is None or arrived.lost:
+                if time.monotonic() > deadline:
+                    return None
+                arrived = await self._next_arrived(node)
+            seen = self._cast.seen_fetch(arrived.message)
+            if seen is not None and seen.current_leader_epoch >= expected.current_leader_epoch:
+                return arrived
+            arrived.answer(_empty_answer(arrived.message))
+
+    async def _next_arrived(self, node: int) -> Arrived | None:
+        queue = self._world.fetches[node]
+        if queue.empty():
+            self._world.check()
+            await asyncio.sleep(POLL_SECONDS)
+            return None
+        return queue.get_nowait()
+
+    async def _await_next_fetch(self, after: Scene, leader: int) -> None:
+        """The barrier after an answer to the real follower: its next fetch of this leader, if it has one to send."""
+        found = self._performance.players.next_fetch(after, self._real)
+        if found is None or found[0] != leader:
+            return
+        arrived = await self._arrival(self._cast.node(leader), self._cast.expected_fetch(found[1]))
+        if arrived is not None:
+            self._waiting[self._cast.node(leader)] = arrived
+
+    def _answer(self, arrived: Arrived, answer: FetchResponse) -> None:
+        arrived.answer(self._cast.answer_on_wire(answer, idempotent=self._performance.idempotent))
+
+    # ---- late fetches
+
+    async def _send_late(self, step: Step) -> None:
+        if step.is_of("follower", self._real):
+            self._late = await self._real_fetch(step.before, step.args["leader"])
+
+    async def _lose_connection(self, step: Step) -> None:
+        if step.is_of("follower", self._real):
+            self._close_late()
+
+    async def _handle_late(self, step: Step) -> None:
+        if step.is_of("leader", self._real):
+            await self._ask_real(step.before, step.before.late(step.args["follower"]).request)
+
+    async def _take_late_answer(self, step: Step) -> None:
+        if step.is_of("follower", self._real):
+            await self._answer_late(step, step.before.late(self._real).answer)
+
+    async def _take_answer_read_late(self, step: Step) -> None:
+        """The played leader's log has changed since it has answered; the answer leaves with what the log now holds."""
+        if step.is_of("follower", self._real):
+            answer = leaving_now(step.before.late(self._real).answer, step.before.log(step.args["leader"]).log)
+            assert answer is not None, "the model says that there is one"
+            await self._answer_late(step, answer)
+
+    async def _answer_late(self, step: Step, answer: FetchResponse) -> None:
+        if self._late is not None:
+            late, self._late = self._late, None
+            self._answer(late, answer)
+            await self._await_next_fetch(step.after, step.args["leader"])
+
+    def drop_late(self, step: Step) -> None:
+        """An answer that the model has dropped reaches nobody: its connection is closed."""
+        if not self._performance.run.model.parameters["late_fetches"]:
+            return
+        if step.after.late(self._real) == NOTHING_LATE and step.before.late(self._real) != NOTHING_LATE:
+            self._close_late()
+
+    def _close_late(self) -> None:
+        if self._late is not None:
+            self._late.close()
+            self._late = None
+
+    # ---- afterwards
+
+    def close(self) -> None:
+        """The fetch that is delayed is never answered."""
+        self._close_late()
+
+    def answer_what_waits(self) -> None:
+        """Answer all fetches that nobody wants any more."""
+        self._world.unexpected.clear()
+        for arrived in self._waiting.values():
+            arrived.answer(_empty_answer(arrived.message))
+        for queue in self._world.fetches.values():
+            while not queue.empty():
+                arrived = queue.get_nowait()
+                arrived.answer(_empty_answer(arrived.message))
+
+
+def _empty_answer(asked: Message) -> Message:
+    """An answer to a fetch that nobody wants any more: no error, no records."""
+    topics = [
+        Message(
+            topic_id=topic.topic_id,
+            partitions=[
+                Message(partition_index=part.partition, high_watermark=-1, log_start_offset=0, records=b"")
+                for part in topic.partitions
+            ],
+        )
+        for topic in asked.topics
+    ]
+    return Message(error_code=0, session_id=0, responses=topics)

@@ -1,0 +1,86 @@
+"""A cluster in the foreground: until a signal, and whatever happens, nothing is left behind."""
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from impl.cluster.folder import ClusterFolder
+from impl.cluster.plan import ClusterError, UsageError
+from impl.cluster.supervisor import START_S, Cluster
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+async def run_in_foreground(cluster: Cluster, serving: Callable[[], None], beside: Work | None = None) -> bool:
+    """Start a cluster, say that it serves, and look after it until SIGTERM or Ctrl-C; then stop it in order.
+
+    `beside` is done as long as the cluster runs. A second signal ends all nodes at once. False, if a node had to be killed.
+    Raises: `UsageError`, `ClusterError`.
+    """
+    stop = asyncio.Event()
+
+    def stopped() -> None:
+        if stop.is_set():
+            cluster.kill()
+        stop.set()
+
+    with handled(stopped):
+        if not await unless(stop, cluster.start()):
+            return True
+        serving()
+        try:
+            await unless(stop, *(one() for one in (cluster.watch, beside) if one is not None))
+        finally:
+            in_order = await cluster.stop()
+        return in_order
+
+
+@contextlib.contextmanager
+def handled(stopped: Callable[[], None]) -> Any:
+    """While a block runs, a signal that asks to stop calls this, in the event loop."""
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stopped)
+    try:
+        yield
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+async def unless(stop: asyncio.Event, *work: Awaitable[Any]) -> bool:
+    """Do several things until one of them is done; false, if the stop came first. What is not done then is cancelled."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    waiting = asyncio.create_task(stop.wait())
+    try:
+        done, _ = await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+        return waiting not in done
+    finally:
+        for task in (waiting, *tasks):
+            task.cancel()
+        await asyncio.gather(waiting, *tasks, return_exceptions=True)
+
+
+def start_by_hand(folder: ClusterFolder, node: str) -> str:
+    """Ask the command that runs the cluster to start a node, and wait until it serves; where that is.
+
+    Raises: `UsageError`, if no cluster runs or the node cannot be started now; `ClusterError`, if it does not start.
+    """
+    if not folder.is_taken():
+        raise UsageError(f"no cluster runs in {folder.path}")
+    folder.ask_to_start(node)
+    end = time.monotonic() + START_S
+    while (answer := folder.answer_to(node)) is None:
+        if time.monotonic() > end or not folder.is_taken():
+            raise ClusterError(f"the command that runs the cluster in {folder.path} does not answer")
+        time.sleep(0.05)
+    if not answer.startswith("ready "):
+        raise (ClusterError if "ended" in answer else UsageError)(answer)
+    return answer

@@ -1,0 +1,130 @@
+"""What a cluster shows of its partitions, taken over the wire: leader, epoch, ISR, and the end and high watermark of each
+replica.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from impl.cluster.asking import NOT_REACHED, Asking, by_topic
+from impl.wire.values import Message
+
+METADATA, LIST_OFFSETS, FETCH = 9, 7, 12
+"""Versions of the requests: the last that name topics by their names."""
+
+CONSUMER, DEBUGGING_CONSUMER, LATEST, NONE = -1, -2, -1, -1
+
+
+class ReplicaView(NamedTuple):
+    """A replica as its broker shows it. `high_watermark` is none where the broker does not say."""
+
+    end_offset: int
+    high_watermark: int | None
+
+
+class PartitionView(NamedTuple):
+    """A partition as a broker tells of it, and each replica that answers."""
+
+    topic: str
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    seen: Mapping[int, ReplicaView]
+
+
+Key = tuple[str, int]
+
+
+class ClusterView:
+    """Asks the brokers of a cluster; a broker that does not answer is left out."""
+
+    def __init__(self, ports: Mapping[int, tuple[str, int]]) -> None:
+        self._nodes = {broker: Asking(*place) for broker, place in ports.items()}
+
+    def close(self) -> None:
+        """Close the connections."""
+        for node in self._nodes.values():
+            node.close()
+
+    async def partitions(self, only: str | None = None) -> list[PartitionView]:
+        """All partitions, or those of one topic, as the first broker that answers tells; none if no broker does."""
+        told = await self._metadata(only)
+        of_broker: dict[int, list[Key]] = {}
+        for key, partition in told.items():
+            for broker in partition.replica_nodes:
+                of_broker.setdefault(broker, []).append(key)
+        brokers = [broker for broker in of_broker if broker in self._nodes]
+        found = await asyncio.gather(*(self._replicas(broker, of_broker[broker]) for broker in brokers))
+        by_broker = dict(zip(brokers, found, strict=True))
+        return [
+            PartitionView(
+                *key,
+                partition.leader_id,
+                partition.leader_epoch,
+                tuple(partition.replica_nodes),
+                tuple(partition.isr_nodes),
+                {broker: seen[key] for broker, seen in by_broker.items() if key in seen},
+            )
+            for key, partition in sorted(told.items())
+        ]
+
+    async def _metadata(self, only: str | None) -> dict[Key, Message]:
+        topics = None if only is None else [Message(name=only)]
+        answers = (self._tried(broker, "Metadata", METADATA, topics=topics) for broker in self._nodes)
+        best: dict[Key, Message] = {}
+        for answer in await asyncio.gather(*answers):
+            told = {} if answer is None else _partitions_of(answer)
+            newer = {
+                key: part for key, part in told.items() if key not in best or best[key].leader_epoch < part.leader_epoch
+            }
+            best |= newer
+        return best
+
+    async def _replicas(self, broker: int, keys: list[Key]) -> dict[Key, ReplicaView]:
+        asked = [
+            (topic, Message(partition_index=number, current_leader_epoch=NONE, timestamp=LATEST)) for topic, number in keys
+        ]
+        topics = [Message(name=topic, partitions=parts) for topic, parts in by_topic(asked).items()]
+        listed = await self._tried(
+            broker, "ListOffsets", LIST_OFFSETS, replica_id=DEBUGGING_CONSUMER, isolation_level=0, topics=topics
+        )
+        if listed is None:
+            return {}
+        ends = {
+            (topic.name, part.partition_index): int(part.offset)
+            for topic in listed.topics
+            for part in topic.partitions
+            if part.error_code == 0
+        }
+        looked = [
+            (topic, Message(partition=number, fetch_offset=end, partition_max_bytes=1))
+            for (topic, number), end in ends.items()
+        ]
+        wanted = [Message(topic=topic, partitions=parts) for topic, parts in by_topic(looked).items()]
+        fetched = await self._tried(
+            broker, "Fetch", FETCH, replica_id=CONSUMER, max_wait_ms=0, min_bytes=0, max_bytes=1, topics=wanted
+        )
+        marks = {
+            (topic.topic, part.partition_index): int(part.high_watermark)
+            for topic in (fetched.responses if fetched is not None else ())
+            for part in topic.partitions
+            if part.error_code == 0
+        }
+        return {key: ReplicaView(end, marks.get(key)) for key, end in ends.items()}
+
+    async def _tried(self, broker: int, name: str, version: int, **fields: object) -> Message | None:
+        try:
+            return await self._nodes[broker].ask(name, version, **fields)
+        except NOT_REACHED:
+            return None
+
+
+def _partitions_of(metadata: Message) -> dict[Key, Message]:
+    return {
+        (topic.name, part.partition_index): part
+        for topic in metadata.topics
+        if topic.error_code == 0
+        for part in topic.partitions
+    }

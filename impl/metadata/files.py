@@ -1,0 +1,152 @@
+"""The files of the metadata log, of the one that a controller leads and of the copy that a broker has: batches and a snapshot.
+
+They lie in the folder `__cluster_metadata-0`, as Kafka keeps them. Now and then a snapshot takes the place of the records
+before it, so that a start reads little.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from impl.metadata.image import ClusterImage
+from impl.metadata.records import LogRecord, decode_record
+from impl.metadata.snapshots import PARTIAL, from_bytes, snapshot_name, snapshot_of, to_bytes
+from impl.records.batch import headers
+from impl.records.record import records_of
+from impl.storage import Disk, LogConfig, PartitionFiles
+from spec.broker.recovery import Checkpoints
+from spec.controller.rules.metadata_log import NO_SNAPSHOT, SnapshotId
+from spec.log.epoch_log import EpochLog
+from spec.values import Epoch, Offset
+
+FOLDER = "__cluster_metadata-0"
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+"""Kafka: `Uuid.METADATA_TOPIC_ID`."""
+
+READ_BYTES = 8 << 20
+
+
+class MetadataBatch(NamedTuple):
+    """A batch of the metadata log. A control batch has offsets, and no records: it changes nothing in the image."""
+
+    base_offset: Offset
+    next_offset: Offset
+    records: tuple[LogRecord, ...]
+
+    def replay_into(self, image: ClusterImage) -> None:
+        """Take the batch's records, which are next."""
+        image.go_to(self.base_offset)
+        image.replay_all(self.records)
+        image.go_to(self.next_offset)
+
+
+def batches_of(content: memoryview) -> list[MetadataBatch]:
+    """The batches in a buffer. Raises: `InvalidBatchError`, `DecodeError`."""
+    found = []
+    for header in headers(content):
+        batch = content[header.position : header.position + header.size]
+        values = [] if header.control else [record.value or b"" for record in records_of(batch)]
+        records = tuple(decode_record(memoryview(value)) for value in values)
+        found.append(MetadataBatch(header.base_offset, header.next_offset, records))
+    return found
+
+
+class MetadataFiles:
+    """The folder, open."""
+
+    def __init__(self, disk: Disk, log_dir: Path, now_ms: int) -> None:
+        self.disk = disk
+        self.folder = folder = str(log_dir / FOLDER)
+        config = LogConfig(retention_ms=-1, file_delete_delay_ms=0)
+        if disk.exists(folder):
+            self.files = PartitionFiles.open(disk, folder, config, Checkpoints(), False, now_ms)
+        else:
+            self.files = PartitionFiles.create(disk, folder, TOPIC_ID, config, now_ms)
+        names = disk.listdir(folder)
+        for name in names:
+            if name.endswith(PARTIAL):
+                disk.unlink(f"{folder}/{name}")
+        self.snapshot = max((found for found in map(snapshot_of, names) if found is not None), default=NO_SNAPSHOT)
+        """The snapshot with which the log begins, `NO_SNAPSHOT` if it begins with its first record."""
+        if self.end_offset < self.snapshot.end_offset:
+            self.files.restart_at(self.snapshot.end_offset, now_ms)
+
+    @property
+    def log(self) -> EpochLog:
+        """The log as the rules of `spec` see it."""
+        return self.files.log
+
+    @property
+    def end_offset(self) -> Offset:
+        """The offset of the next record."""
+        return self.files.log.end_offset
+
+    @property
+    def last_epoch(self) -> Epoch:
+        """The controller epoch of the last batch, or of the snapshot."""
+        return max(self.files.log.latest_epoch, self.snapshot.epoch)
+
+    @property
+    def size(self) -> int:
+        """The bytes of the records that no snapshot has."""
+        return self.files.size
+
+    # ---- reading
+
+    def restored(self, before: ClusterImage | None = None) -> ClusterImage:
+        """What the snapshot says. Raises: `StorageError`, if it is damaged."""
+        image = ClusterImage(before)
+        if self.snapshot != NO_SNAPSHOT:
+            path = self.path_of(self.snapshot)
+            image.restore(from_bytes(self.disk.read_file(path), path), self.snapshot.end_offset)
+        return image
+
+    def batches(self) -> list[MetadataBatch]:
+        """All batches after the snapshot."""
+        found: list[MetadataBatch] = []
+        offset = self.files.log.start_offset
+        while offset < self.end_offset:
+            piece = self.files.read(offset, self.end_offset, READ_BYTES, at_least_one=True)
+            found += batches_of(memoryview(piece.bytes()))
+            offset = piece.next_offset
+        return found
+
+    def path_of(self, snapshot: SnapshotId) -> str:
+        """The file of a snapshot."""
+        return f"{self.folder}/{snapshot_name(snapshot)}"
+
+    # ---- snapshots
+
+    def take_snapshot(self, image: ClusterImage, epoch: Epoch, now_ms: int) -> None:
+        """Write down what the log says, and then forget the records and the snapshot before.
+
+        **Kafka:** `SnapshotEmitter`, `FileRawSnapshotWriter.freeze`, `KafkaRaftLog.deleteBeforeSnapshot`.
+        """
+        offset = self.end_offset
+        assert image.spec.end_offset == offset, f"the image is at {image.spec.end_offset}, the log at {offset}"
+        before = self.keep_snapshot(SnapshotId(offset, epoch), to_bytes(image.records(), epoch, now_ms))
+        self.files.start_at(offset, now_ms)
+        self.files.clean_up(now_ms)
+        self._forget(before)
+
+    def begin_with(self, snapshot: SnapshotId, content: bytes, now_ms: int) -> None:
+        """Keep a snapshot from elsewhere, and go on after it. **Kafka:** `KafkaRaftClient.handleFetchSnapshotResponse`."""
+        before = self.keep_snapshot(snapshot, content)
+        self.files.restart_at(snapshot.end_offset, now_ms)
+        self._forget(before)
+
+    def keep_snapshot(self, snapshot: SnapshotId, content: bytes) -> SnapshotId:
+        """Write a snapshot, which is on the disk under its name before anything is deleted; the one that was there."""
+        path = self.path_of(snapshot)
+        self.disk.write_file(path + PARTIAL, content)
+        self.disk.rename(path + PARTIAL, path)
+        self.disk.sync_folder(self.folder)
+        before, self.snapshot = self.snapshot, snapshot
+        return before
+
+    def _forget(self, before: SnapshotId) -> None:
+        if before not in (NO_SNAPSHOT, self.snapshot):
+            self.disk.unlink(self.path_of(before))
+
+    def close(self) -> None:
+        """Close the files."""
+        self.files.close()

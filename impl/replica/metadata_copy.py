@@ -1,0 +1,16 @@
+"""This broker's copy of the metadata log: the batches that it has fetched."""
+
+from impl.metadata.files import MetadataFiles
+from spec.values import Offset
+
+
+class MetadataCopy(MetadataFiles):
+    """The copy on disk. What of it is committed, the controller says anew after each start."""
+
+    def append(self, batches: bytes, now_ms: int) -> None:
+        """Append batches as they came."""
+        self.files.append_fetched(batches, now_ms)
+
+    def cut(self, end_offset: Offset) -> None:
+        """Cut what the controller does not have."""
+        self.files.truncate_to(end_offset)

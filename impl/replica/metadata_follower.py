@@ -1,0 +1,170 @@
+"""This broker reads the metadata log from the controller, and acts on what is committed: on all of it at once.
+
+Kafka: `KafkaRaftClient` as an observer, `MetadataLoader`. What a broker does about the difference of two images is
+`spec.metadata.local_change`; when it may act at all is `acts_on_metadata` of its release.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from impl.broker.calls import CONTROLLER, Ask, Channel, CopyMetadata, CutMetadata, Effect, Then
+from impl.broker.core import Core
+from impl.metadata.image import ClusterImage
+from impl.replica.metadata_copy import MetadataBatch, MetadataCopy, batches_of
+from impl.wire.values import Message
+from spec.values import Epoch, Error, Offset
+
+CHANNEL = Channel(CONTROLLER, "metadata")
+TOPIC_ID = bytes(15) + b"\1"
+"""Kafka: `Uuid.METADATA_TOPIC_ID`."""
+
+TOPIC = "__cluster_metadata"
+WAIT_MS, MOST_BYTES, RETRY_MS = 500, 8 << 20, 50
+SNAPSHOT_BYTES = 8 << 20
+
+
+class MetadataFollower:
+    """What this broker has of the metadata log. `acted` is called when the image has gone on, and may be acted on."""
+
+    def __init__(self, core: Core, copy: MetadataCopy, acted: Callable[[int], list[Effect]]) -> None:
+        self._core = core
+        self._copy = copy
+        self._acted = acted
+        self._epoch = 0
+        self._pending: deque[MetadataBatch] = deque()
+        self._snapshot = b""
+        self.end_at_start: Offset | None = None
+        """Where the committed log ended when this process first asked."""
+        self._load()
+
+    def _load(self) -> None:
+        """Begin with the copy on disk: its snapshot was committed; its batches wait until the controller says so."""
+        image = ClusterImage(self._core.cluster.image)
+        snapshot = self._copy.snapshot()
+        if snapshot is not None:
+            image.restore(snapshot.records, snapshot.end_offset)
+        self._pending = deque(self._copy.batches())
+        self._core.cluster.use_image(image)
+
+    @property
+    def end_offset(self) -> Offset:
+        """The end of what has been read and is committed."""
+        return self._core.cluster.image.spec.end_offset
+
+    # ---- fetching
+
+    def fetch(self, now: int) -> list[Effect]:
+        """Ask for what follows. **Kafka:** `KafkaRaftClient.buildFetchRequest`."""
+        core, copy = self._core, self._copy
+        partition = Message(
+            partition=0,
+            current_leader_epoch=self._epoch,
+            fetch_offset=copy.end_offset,
+            last_fetched_epoch=max(copy.last_epoch, 0),
+            log_start_offset=-1,
+            partition_max_bytes=MOST_BYTES,
+        )
+        message = Message(
+            cluster_id=core.cluster_id,
+            replica_id=core.cluster.self_id,
+            replica_state=Message(replica_id=core.cluster.self_id, replica_epoch=-1),
+            max_wait_ms=WAIT_MS,
+            max_bytes=MOST_BYTES,
+            session_id=0,
+            session_epoch=-1,
+            topics=[Message(topic=TOPIC, topic_id=TOPIC_ID, partitions=[partition])],
+        )
+        return [Ask(CHANNEL, "Fetch", message, self._take)]
+
+    def _later(self, now: int) -> list[Effect]:
+        self._core.timers.at(now + RETRY_MS, self.fetch)
+        return []
+
+    def _take(self, answer: Message | None, now: int) -> list[Effect]:
+        if answer is None or answer.error_code or not answer.responses:
+            return self._later(now)
+        (part,) = answer.responses[0].partitions
+        if part.current_leader is not None and part.current_leader.leader_epoch > self._epoch:
+            self._epoch = part.current_leader.leader_epoch
+            if part.error_code:
+                return self.fetch(now)
+        if part.error_code:
+            return self._later(now)
+        if part.snapshot_id is not None and part.snapshot_id.end_offset >= 0:
+            self._snapshot = b""
+            return self._ask_for_snapshot(Offset(part.snapshot_id.end_offset), Epoch(part.snapshot_id.epoch))
+        diverging = part.diverging_epoch
+        if diverging is not None and diverging.end_offset >= 0:
+            return self._cut(Offset(diverging.end_offset), now)
+        return self._take_batches(part, now)
+
+    def _take_batches(self, part: Message, now: int) -> list[Effect]:
+        effects: list[Effect] = []
+        if part.records is not None and len(part.records):
+            batches = batches_of(memoryview(part.records))
+            self._pending.extend(batches)
+            effects.append(CopyMetadata(bytes(part.records)))
+        committed = Offset(part.high_watermark)
+        if self.end_at_start is None and committed >= 0:
+            self.end_at_start = committed
+        if self._replay(committed):
+            effects.append(Then(lambda: self._acted(now)))
+        return [*effects, Then(lambda: self.fetch(now))]
+
+    def _replay(self, committed: Offset) -> bool:
+        """Take the batches that are committed; whether there were any, or the start has been caught up with."""
+        image, moved = self._core.cluster.image, False
+        while self._pending and self._pending[0].next_offset <= committed:
+            batch = self._pending.popleft()
+            for place, record in enumerate(batch.records):
+                image.go_to(Offset(batch.base_offset + place))
+                image.replay(record)
+            image.go_to(batch.next_offset)
+            moved = True
+        return moved or self.end_at_start == image.spec.end_offset
+
+    def _cut(self, end_offset: Offset, now: int) -> list[Effect]:
+        """The controller does not have the end of the copy, which was never committed."""
+        while self._pending and self._pending[-1].next_offset > end_offset:
+            self._pending.pop()
+        return [CutMetadata(end_offset), Then(lambda: self.fetch(now))]
+
+    # ---- snapshots
+
+    def _ask_for_snapshot(self, end_offset: Offset, epoch: Epoch) -> list[Effect]:
+        """Ask for the next piece. **Kafka:** `KafkaRaftClient.buildFetchSnapshotRequest`."""
+        core = self._core
+        partition = Message(
+            partition=0,
+            current_leader_epoch=self._epoch,
+            snapshot_id=Message(end_offset=end_offset, epoch=epoch),
+            position=len(self._snapshot),
+        )
+        message = Message(
+            cluster_id=core.cluster_id,
+            replica_id=core.cluster.self_id,
+            max_bytes=SNAPSHOT_BYTES,
+            topics=[Message(name=TOPIC, partitions=[partition])],
+        )
+
+        def take(answer: Message | None, now: int) -> list[Effect]:
+            return self._take_piece(end_offset, epoch, answer, now)
+
+        return [Ask(CHANNEL, "FetchSnapshot", message, take)]
+
+    def _take_piece(self, end_offset: Offset, epoch: Epoch, answer: Message | None, now: int) -> list[Effect]:
+        if answer is None or answer.error_code or not answer.topics:
+            return self._later(now)
+        (part,) = answer.topics[0].partitions
+        if part.error_code != Error.NONE.value:
+            return self._later(now)
+        self._snapshot += bytes(part.unaligned_records)
+        if len(self._snapshot) < part.size:
+            return self._ask_for_snapshot(end_offset, epoch)
+        content, self._snapshot = self._snapshot, b""
+
+        def go_on() -> list[Effect]:
+            self._load()
+            return [*self._acted(now), *self.fetch(now)]
+
+        return [CutMetadata(end_offset, (epoch, content)), Then(go_on)]

@@ -1,0 +1,207 @@
+"""Connections that this process opens: to the controller and to other brokers, one for each purpose.
+
+A connection is opened when something is to be asked, asks first which versions the other side knows, and has one request
+under way at a time. When it is lost, who waits is told that there is no answer.
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable
+
+from impl.broker.calls import Ask
+from impl.broker.calls import Channel as Name
+from impl.server.connection import Connection, configure
+from impl.wire.requests import read_response, request_parts, sent
+from impl.wire.values import DecodeError, Message
+
+LOG = logging.getLogger("kspec.channels")
+
+CONNECT_SECONDS = 10.0
+Address = tuple[str, int]
+Answered = Callable[[Ask, Message | None], None]
+
+
+class Channel:
+    """One connection of this process to another, with the requests that wait for it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: Name, largest_frame: int, answered: Answered) -> None:
+        self.name = name
+        self.largest_frame = largest_frame
+        self._loop = loop
+        self._answered = answered
+        self._waiting: deque[Ask] = deque()
+        self._under_way: Ask | None = None
+        self._connection: Connection | None = None
+        self._connecting: socket.socket | None = None
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._correlation = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._hello = Ask(name, "ApiVersions", Message(), lambda answer, now: [])
+        """The first request of a connection, whose answer nobody else wants."""
+
+    def ask(self, asked: Ask, address: Address | None) -> None:
+        """Send a request when its turn comes. Without an address there is no answer."""
+        if address is None:
+            self._loop.call_soon(self._answered, asked, None)
+            return
+        self._waiting.append(asked)
+        if self._connection is not None:
+            self._next()
+        elif self._connecting is None:
+            self._connect(address)
+
+    # ---- connecting
+
+    def _connect(self, address: Address) -> None:
+        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self._connecting = sock = socket.socket(family, socket.SOCK_STREAM)
+        configure(sock, -1, -1)
+        error = sock.connect_ex(address)
+        if error not in (0, errno.EINPROGRESS):
+            self._loop.call_soon(self._fail)
+            return
+        self._loop.add_writer(sock.fileno(), self._connected, address)
+        self._wait(CONNECT_SECONDS)
+
+    def _connected(self, address: Address) -> None:
+        sock, self._connecting = self._connecting, None
+        assert sock is not None
+        self._loop.remove_writer(sock.fileno())
+        self._stop_waiting()
+        if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            sock.close()
+            self._fail()
+            return
+        self._versions = {}
+        self._connection = Connection(self._loop, sock, self, address)
+        self._send(self._hello, 0)
+
+    # ---- sending
+
+    def _next(self) -> None:
+        if self._under_way is None and self._waiting and self._versions and self._connection is not None:
+            asked = self._waiting.popleft()
+            version = self._version_of(asked.api)
+            if version is None:
+                LOG.warning("node %d does not know %s", self.name.node, asked.api)
+                self._loop.call_soon(self._answered, asked, None)
+                self._loop.call_soon(self._next)
+                return
+            self._send(asked, version)
+
+    def _version_of(self, api: str) -> int | None:
+        """The highest version that both sides know."""
+        facts = sent(api)
+        first, last = self._versions.get(facts.key, (0, -1))
+        version = min(last, facts.versions.last)
+        return version if version >= max(first, facts.versions.first) else None
+
+    def _send(self, asked: Ask, version: int) -> None:
+        connection = self._connection
+        assert connection is not None
+        self._under_way = asked
+        self._version = version
+        self._correlation = (self._correlation + 1) & 0x7FFFFFFF
+        self._wait(asked.timeout_ms / 1000)
+        connection.answer(connection.new_place(), request_parts(sent(asked.api), version, self._correlation, asked.message))
+
+    def _wait(self, seconds: float) -> None:
+        self._stop_waiting()
+        self._timer = self._loop.call_later(seconds, self._on_time)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_time(self) -> None:
+        self._timer = None
+        LOG.info("node %d does not answer (%s)", self.name.node, self.name.purpose)
+        self.close()
+        self._fail()
+
+    # ---- receiving, as the owner of a connection
+
+    def may_read(self, size: int) -> bool:
+        """An answer is read whatever its size: it was asked for, with limits."""
+        return True
+
+    def on_frame(self, connection: Connection, frame: memoryview) -> None:
+        """An answer."""
+        asked, self._under_way = self._under_way, None
+        self._stop_waiting()
+        try:
+            if asked is None:
+                raise DecodeError("an answer that nobody waits for")
+            correlation, message = read_response(asked.api, self._version, frame)
+            if correlation != self._correlation:
+                raise DecodeError(f"the answer to request {correlation}, not {self._correlation}")
+        except DecodeError as error:
+            LOG.warning("closing the connection to node %d: %s", self.name.node, error)
+            self._under_way = asked
+            connection.close()
+            return
+        if asked is self._hello:
+            self._versions = {one.api_key: (one.min_version, one.max_version) for one in message.api_keys}
+        else:
+            self._answered(asked, message)
+        self._next()
+
+    def on_closed(self, connection: Connection) -> None:
+        """The other side has closed the connection, or it is lost."""
+        self._connection = None
+        self._versions = {}
+        self._fail()
+
+    def _fail(self) -> None:
+        """Nobody who waits gets an answer."""
+        self._stop_waiting()
+        if self._connecting is not None:
+            self._loop.remove_writer(self._connecting.fileno())
+            self._connecting.close()
+            self._connecting = None
+        under_way, self._under_way = self._under_way, None
+        waiting = [one for one in (under_way, *self._waiting) if one is not None]
+        self._waiting.clear()
+        for asked in waiting:
+            if asked is not self._hello:
+                self._answered(asked, None)
+
+    def close(self) -> None:
+        """Close the connection; who waits is told."""
+        if self._connection is not None:
+            self._connection.close()
+
+
+class Channels:
+    """All channels of this process. `address_of` says where a node is reached now."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        address_of: Callable[[int], Address | None],
+        largest_frame: int,
+        answered: Answered,
+    ) -> None:
+        self._loop = loop
+        self._address_of = address_of
+        self._largest_frame = largest_frame
+        self._answered = answered
+        self._channels: dict[tuple[Name, Address | None], Channel] = {}
+
+    def ask(self, asked: Ask) -> None:
+        """Send a request on its channel."""
+        address = self._address_of(asked.channel.node)
+        key = (asked.channel, address)
+        channel = self._channels.get(key)
+        if channel is None:
+            channel = self._channels[key] = Channel(self._loop, asked.channel, self._largest_frame, self._answered)
+        channel.ask(asked, address)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for channel in self._channels.values():
+            channel.close()

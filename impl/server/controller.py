@@ -1,0 +1,171 @@
+"""A controller as a process has it: the core, the metadata log, sockets and timers. Effects are carried out here alone."""
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+import uuid
+from collections.abc import Callable
+
+from impl.broker.calls import AppendMetadata, Drop, Effect, NoResponse, Note, Respond, Then
+from impl.broker.replicas import id_text
+from impl.config.broker import is_loopback
+from impl.config.controller import ControllerConfig
+from impl.controller.core import ControllerCore
+from impl.controller.dispatch import controller_handlers
+from impl.controller.features import first_records
+from impl.controller.timing import start_timers
+from impl.metadata.log import MetadataLog
+from impl.server.process import COLLECTED_AFTER, raise_file_limit
+from impl.server.shell import Shell, bind, now_ms
+from impl.server.startup import BrokerFailureError
+from impl.storage import LogDirectory, RealDisk, StorageError
+from impl.storage.small_files import META_PROPERTIES, read_meta
+from impl.trace.steps import TraceWriter
+from impl.wire.apis import CONTROLLER_APIS
+from impl.wire.values import refused
+from spec.controller.protocol import Controller
+from spec.controller.topics.cluster import NOT_STORED
+from spec.values import Epoch
+
+LOG = logging.getLogger("kspec.controller")
+
+
+FIRST_EPOCH = Epoch(1)
+"""The first controller epoch: nobody is elected in epoch 0, in which observers begin. Kafka: `QuorumState.initialize`."""
+
+
+class ControllerShell(Shell):
+    """The shell around the core."""
+
+    def __init__(self, core: ControllerCore, metadata_log: MetadataLog) -> None:
+        super().__init__(core, CONTROLLER_APIS)
+        self.core = core
+        self.metadata_log = metadata_log
+        self.handlers = controller_handlers(core)
+
+    def carry_out(self, effects: list[Effect]) -> None:
+        """Carry out effects in their order, each complete before the next. What is answered is synced."""
+        for number, effect in enumerate(effects):
+            if isinstance(effect, Respond):
+                self.respond(effect.call, effect.message)
+            elif isinstance(effect, Then):
+                self.carry_out(effect.effects())
+            elif isinstance(effect, NoResponse):
+                self.connection_of(effect.call).answer(effect.call.place, [])
+            elif isinstance(effect, Drop):
+                self.connection_of(effect.call).close()
+            elif isinstance(effect, AppendMetadata) and not self._append(effect):
+                for other in effects[number + 1 :]:
+                    if isinstance(other, Respond):
+                        self.respond(other.call, refused(other.message, NOT_STORED.value))
+                return
+
+    def _append(self, effect: AppendMetadata) -> bool:
+        """Whether the records are stored. If not, what was decided is forgotten, and the controller ends."""
+        if self.failure is None:
+            try:
+                stored = self.metadata_log.append(effect.records)
+            except (OSError, StorageError) as error:
+                LOG.critical("the metadata log cannot be written, so the controller ends: %s", error)
+                self.failure = error
+                self.on_failure()
+            else:
+                self.carry_out(self.core.stored(stored, self.now()))
+                self._take_snapshot()
+                return True
+        self.core.not_stored()
+        return False
+
+    def _take_snapshot(self) -> None:
+        """Take a snapshot of the metadata log if it has become long; without one it is only longer."""
+        if self.metadata_log.size >= self.core.config["metadata.log.max.record.bytes.between.snapshots"]:
+            try:
+                self.metadata_log.take_snapshot(self.core.image, self.now())
+            except (OSError, StorageError) as error:
+                LOG.error("no snapshot of the metadata log could be taken: %s", error)
+
+
+class RunningController:
+    """A controller from its start to its stop. Raises: `ConfigError`, `StorageError`, `BrokerFailureError`."""
+
+    def __init__(self, config: ControllerConfig, rules: Controller, note: Note | None = None) -> None:
+        self.config = config
+        self._disk = RealDisk()
+        self._listening = bind(config.listener, config["socket.listen.backlog.size"])
+        now = now_ms()
+        self.directory = self._open_directory()
+        self.metadata_log = MetadataLog(self._disk, config.log_dir, now)
+        self.metadata_log.epoch = max(self.metadata_log.epoch, FIRST_EPOCH)
+        self.core = ControllerCore(config, rules, self.metadata_log, self.metadata_log.image(), now)
+        self.core.cluster.note = note
+        self.core.cluster_id = self.directory.cluster_id
+        self.core.port = self._listening.getsockname()[1]
+        self.shell = ControllerShell(self.core, self.metadata_log)
+
+    def _open_directory(self) -> LogDirectory:
+        path, cluster_id = self.config.log_dir, self.config["cluster.id"]
+        if cluster_id is None:
+            known = (path / META_PROPERTIES).exists()
+            cluster_id = read_meta(self._disk, str(path))["cluster.id"] if known else id_text(uuid.uuid4().bytes)
+        return LogDirectory.open(str(path), self._disk, cluster_id, self.config.node_id)
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> str:
+        """Lead the metadata log in a new epoch, and serve from now on; the address of the controller.
+
+        **Kafka:** `QuorumController.claim`, `CompleteActivationEvent`.
+        """
+        now = now_ms()
+        self.core.stored(self.metadata_log.begin_epoch(self.config.node_id), now)
+        if not self.core.finalized_features:
+            self.shell.carry_out(self.core.change_metadata(first_records(self.core)))
+        if self.shell.failure is not None:
+            raise BrokerFailureError(f"the metadata log cannot be written: {self.shell.failure}")
+        start_timers(self.core, now)
+        self.shell.listen(loop, self._listening)
+        if not is_loopback(self.core.host):
+            LOG.warning("listening on %s: nobody is authenticated, and everybody who reaches it decides", self.core.host)
+        return f"{self.core.host}:{self.core.port}"
+
+    def stop(self) -> None:
+        """Stop in order. The log is on the disk already."""
+        self.shell.stop_listening()
+        self.metadata_log.close()
+        self.directory.close({}, None)
+        if self.shell.failure is not None:
+            raise BrokerFailureError(f"the metadata log cannot be written: {self.shell.failure}")
+        LOG.info("stopped")
+
+
+def run_controller(
+    config: ControllerConfig,
+    rules: Controller,
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+    trace: TraceWriter | None = None,
+) -> None:
+    """Run a controller until SIGTERM or SIGINT. With a trace, each step of a rule is written."""
+    raise_file_limit()
+    for name, value in config.unknown.items():
+        LOG.warning("%s=%s is not known, and ignored", name, value)
+    running = RunningController(config, rules, trace.note if trace is not None else None)
+    loop = new_loop()
+    gc.freeze()
+    gc.set_threshold(*COLLECTED_AFTER)
+    stopped = asyncio.Event()
+    running.shell.on_failure = stopped.set
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    try:
+        address = running.start(loop)
+        LOG.info("controller %d of cluster %s serves on %s", config.node_id, running.core.cluster_id, address)
+        sys.stdout.write(f"ready {address}\n")
+        sys.stdout.flush()
+        loop.run_until_complete(stopped.wait())
+    finally:
+        try:
+            running.stop()
+        finally:
+            loop.close()
+            if trace is not None:
+                trace.close()

@@ -1,0 +1,200 @@
+"""Clients of the simulated cluster: idempotent producers, and consumers. Both find the leader by Metadata, and try again."""
+
+from collections.abc import Callable
+from random import Random
+from typing import NamedTuple
+
+from impl.broker.calls import Ask, Channel, Effect
+from impl.records.batch import headers
+from impl.records.record import new_batch, records_of
+from impl.sim.clock import Clock
+from impl.sim.history import PartitionHistory, Value
+from impl.sim.network import Network
+from impl.wire.values import Message
+from spec.messages.produce import ACKS_ALL
+from spec.values import Error, Offset
+
+REQUEST_MS, RETRY_MS = 10_000, 100
+PAUSE_MS = 5, 80
+"""Between an answer and the next request: the least and the most."""
+
+MOST_BYTES = 1 << 20
+
+
+def nothing(answer: Message | None, now: int) -> list[Effect]:
+    """The answer goes elsewhere."""
+    return []
+
+
+class Surroundings(NamedTuple):
+    """What a client has around it: the time, the network, chance, the brokers that it may ask, the topic."""
+
+    clock: Clock
+    network: Network
+    random: Random
+    brokers: list[int]
+    topic: str
+
+
+class SimClient:
+    """A client that reads or writes one partition."""
+
+    def __init__(self, client_id: int, around: Surroundings, partition: int) -> None:
+        self.node_id = client_id
+        self.incarnation = 0
+        self.stopped = False
+        self.topic, self.partition = around.topic, partition
+        self._clock, self._network, self._random, self._brokers, _ = around
+        self._leader = -1
+        self._topic_id = bytes(16)
+
+    def run(self, action: Callable[[], None]) -> None:
+        """A client is always there."""
+        action()
+
+    def start(self) -> None:
+        """Begin."""
+        self._find_leader()
+
+    def _ask(self, broker: int, api: str, message: Message, take: Callable[[Message | None], None]) -> None:
+        asked = Ask(Channel(broker, f"client {self.node_id}"), api, message, nothing, REQUEST_MS)
+        self._network.ask(self, asked, take)
+
+    def _later(self, action: Callable[[], None], wait_ms: int = RETRY_MS) -> None:
+        self._clock.after(wait_ms, action)
+
+    def _find_leader(self) -> None:
+        topics = [Message(name=self.topic)]
+        message = Message(topics=topics, allow_auto_topic_creation=False)
+        self._ask(self._random.choice(self._brokers), "Metadata", message, self._told)
+
+    def _told(self, answer: Message | None) -> None:
+        listed = [] if answer is None else answer.topics[0].partitions
+        found = [one for one in listed if one.partition_index == self.partition]
+        if answer is None or not found or found[0].leader_id not in {one.node_id for one in answer.brokers}:
+            self._later(self._find_leader)
+            return
+        self._leader, self._topic_id = found[0].leader_id, bytes(answer.topics[0].topic_id)
+        self._go()
+
+    def _go(self) -> None:
+        raise NotImplementedError
+
+
+class Producer(SimClient):
+    """Sends one batch after the other, each until it is acknowledged; `acks` as given."""
+
+    def __init__(
+        self, client_id: int, around: Surroundings, partition: int, history: PartitionHistory, acks: int = ACKS_ALL
+    ) -> None:
+        super().__init__(client_id, around, partition)
+        self._history = history
+        self._acks = acks
+        self._producer_id = -1
+        self._sequence = 0
+        self._number = 0
+        self._batch: list[Value] = []
+        self.acknowledged = 0
+
+    def _go(self) -> None:
+        if self._producer_id < 0:
+            message = Message(transactional_id=None, transaction_timeout_ms=0, producer_id=-1, producer_epoch=-1)
+            self._ask(self._leader, "InitProducerId", message, self._identified)
+            return
+        if not self._batch:
+            if self.stopped:
+                return
+            count = self._random.randint(1, 3)
+            self._batch = [Value(self._producer_id, self._number + place) for place in range(count)]
+            self._number += count
+        self._send()
+
+    def _identified(self, answer: Message | None) -> None:
+        if answer is None or answer.error_code:
+            self._later(self._find_leader)
+            return
+        self._producer_id, self._sequence, self._number, self._batch = answer.producer_id, 0, 0, []
+        self._go()
+
+    def _send(self) -> None:
+        records = new_batch(
+            [(self._clock.now_ms, None, value.to_bytes()) for value in self._batch],
+            producer_id=self._producer_id,
+            producer_epoch=0,
+            base_sequence=self._sequence,
+        )
+        data = [Message(index=self.partition, records=records)]
+        topic = Message(name=self.topic, topic_id=self._topic_id, partition_data=data)
+        message = Message(transactional_id=None, acks=self._acks, timeout_ms=REQUEST_MS // 2, topic_data=[topic])
+        self._ask(self._leader, "Produce", message, self._sent)
+
+    def _sent(self, answer: Message | None) -> None:
+        if answer is None:
+            self._later(self._find_leader)
+            return
+        part = answer.responses[0].partition_responses[0]
+        error = Error(part.error_code)
+        if error in (Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.INVALID_PRODUCER_EPOCH):
+            self._producer_id = -1
+            self._later(self._find_leader)
+        elif error == Error.NONE:
+            if self._acks == ACKS_ALL and part.base_offset >= 0:
+                self._history.acknowledge(Offset(part.base_offset), self._batch)
+            self.acknowledged += len(self._batch)
+            self._sequence += len(self._batch)
+            self._batch = []
+            self._later(self._go, self._random.randint(*PAUSE_MS))
+        else:
+            self._later(self._find_leader)
+
+
+class Consumer(SimClient):
+    """Reads the partition from its start, again and again from where it was."""
+
+    def __init__(self, client_id: int, around: Surroundings, partition: int, history: PartitionHistory) -> None:
+        super().__init__(client_id, around, partition)
+        self._history = history
+        self._offset = Offset(0)
+
+    def _go(self) -> None:
+        if self.stopped:
+            return
+        wanted = Message(
+            partition=self.partition,
+            current_leader_epoch=-1,
+            fetch_offset=self._offset,
+            last_fetched_epoch=-1,
+            log_start_offset=-1,
+            partition_max_bytes=MOST_BYTES,
+        )
+        message = Message(
+            replica_state=Message(replica_id=-1, replica_epoch=-1),
+            max_wait_ms=500,
+            min_bytes=1,
+            max_bytes=MOST_BYTES,
+            session_id=0,
+            session_epoch=-1,
+            topics=[Message(topic=self.topic, topic_id=self._topic_id, partitions=[wanted])],
+        )
+        self._ask(self._leader, "Fetch", message, self._fetched)
+
+    def _fetched(self, answer: Message | None) -> None:
+        if answer is None or answer.error_code or answer.responses[0].partitions[0].error_code:
+            self._later(self._find_leader)
+            return
+        for offset, value in values_in(answer.responses[0].partitions[0].records):
+            if offset >= self._offset:
+                self._history.see(offset, value)
+                self._offset = Offset(offset + 1)
+        self._later(self._go, self._random.randint(*PAUSE_MS))
+
+
+def values_in(records: memoryview | bytes | None) -> list[tuple[Offset, Value]]:
+    """The records of whole batches, with their offsets."""
+    found = []
+    content = memoryview(records or b"")
+    for header in headers(content):
+        batch = content[header.position : header.position + header.size]
+        for record in records_of(batch):
+            found.append((Offset(record.offset), Value.from_bytes(record.value or b"")))
+    return found

@@ -1,0 +1,32 @@
+"""Virtual time: what is to happen, in its order. Nothing waits; the time jumps from one event to the next."""
+
+import heapq
+from collections.abc import Callable
+from itertools import count
+
+Event = Callable[[], None]
+
+
+class Clock:
+    """The time in milliseconds, and the events to come. Those of the same time happen in the order of their making."""
+
+    def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
+        self.now_ms = start_ms
+        self._events: list[tuple[int, int, Event]] = []
+        self._numbers = count()
+
+    def at(self, time_ms: int, event: Event) -> None:
+        """Let something happen at a time, or now if that is over."""
+        heapq.heappush(self._events, (max(time_ms, self.now_ms), next(self._numbers), event))
+
+    def after(self, delay_ms: int, event: Event) -> None:
+        """Let something happen after a while."""
+        self.at(self.now_ms + delay_ms, event)
+
+    def next_event(self) -> bool:
+        """Let the next event happen; whether there was one."""
+        if not self._events:
+            return False
+        self.now_ms, _, event = heapq.heappop(self._events)
+        event()
+        return True

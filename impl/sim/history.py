@@ -1,0 +1,94 @@
+"""What clients were told, and what is wrong with it: the promises of Kafka to those who use it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from spec.values import Offset
+
+
+class BrokenPromiseError(Exception):
+    """A promise is broken: which one, and how."""
+
+    def __init__(self, name: str, what: str) -> None:
+        super().__init__(f"{name}: {what}")
+        self.name, self.what = name, what
+
+
+PROMISES = {
+    "AcknowledgedOnNextLeader": "a record that was acknowledged with acks=all is on each leader that is elected",
+    "AcknowledgedByEnough": "a record that is acknowledged with acks=all is on min.insync.replicas brokers",
+    "StrongIsr": "every record below the leader's high watermark is on every member of the controller's ISR",
+    "ConsistentRead": "two consumers never see different records at the same offset",
+    "HighWatermarkGrows": "the high watermark of a leader never goes back",
+    "TypeOk": "log start, high watermark and log end are in this order",
+    "LostWrite": "a record that was acknowledged with acks=all is in the log in the end, where the answer said",
+    "Duplicate": "a record of an idempotent producer is in the log once",
+    "Reordered": "the records of an idempotent producer are in the log in the order in which they were sent",
+    "Diverged": "in the end all replicas of a partition hold the same records",
+    "NeverReady": "without faults all replicas are in sync again, and writes go through",
+}
+"""Each promise by its name. Those that models have, too, have the models' names."""
+
+
+class Value(NamedTuple):
+    """A record: whose, and which of theirs."""
+
+    producer: int
+    number: int
+
+    def to_bytes(self) -> bytes:
+        """As a record has it."""
+        return f"{self.producer}:{self.number}".encode()
+
+    @classmethod
+    def from_bytes(cls, text: bytes) -> "Value":
+        """From a record."""
+        producer, _, number = text.decode().partition(":")
+        return cls(int(producer), int(number))
+
+
+@dataclass(slots=True)
+class PartitionHistory:
+    """What clients know of one partition."""
+
+    acknowledged: dict[Value, Offset] = field(default_factory=dict)
+    end_of_acknowledged: int = 0
+    """After the last acknowledged record."""
+    read: dict[Offset, Value] = field(default_factory=dict)
+    on_acknowledged: Callable[[int], None] = lambda end_offset: None
+    """Told where acknowledged records end."""
+
+    def acknowledge(self, first: Offset, values: Iterable[Value]) -> None:
+        """A producer was told that its records are in the log from this offset on."""
+        for offset, value in enumerate(values, start=first):
+            self.acknowledged[value] = Offset(offset)
+            self.end_of_acknowledged = max(self.end_of_acknowledged, offset + 1)
+            self.on_acknowledged(offset + 1)
+
+    def see(self, offset: Offset, value: Value) -> None:
+        """A consumer has read a record. Raises: `BrokenPromiseError`."""
+        known = self.read.setdefault(offset, value)
+        if known != value:
+            what = f"a consumer read {value} at offset {offset}, where another had read {known}"
+            raise BrokenPromiseError("ConsistentRead", what)
+
+    def check_log(self, name: str, log: list[tuple[Offset, Value]]) -> None:
+        """A log in the end, held against what clients know. Raises: `BrokenPromiseError`."""
+        by_offset = dict(log)
+        for value, offset in self.acknowledged.items():
+            found = by_offset.get(offset)
+            if found != value:
+                raise BrokenPromiseError("LostWrite", f"{name} has {found} at offset {offset}, acknowledged was {value}")
+        for offset, value in self.read.items():
+            found = by_offset.get(offset)
+            if found != value:
+                raise BrokenPromiseError("ConsistentRead", f"{name} has {found} at offset {offset}, read was {value}")
+        last: dict[int, int] = {}
+        for offset, value in log:
+            before = last.get(value.producer, -1)
+            if value.number == before:
+                raise BrokenPromiseError("Duplicate", f"{name} has {value} twice, again at offset {offset}")
+            if value.number < before:
+                raise BrokenPromiseError("Reordered", f"{name} has {value} at offset {offset}, after number {before}")
+            last[value.producer] = value.number

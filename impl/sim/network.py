@@ -1,0 +1,236 @@
+"""A virtual network: frames with delays, in order on each connection; cut connections; nodes that do not reach each other.
+
+A process that is gone closes its connections, so that the other side knows at once. A node that is only out of reach leaves
+the other side waiting until its time is over.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+from typing import Any, Protocol
+
+from impl.broker.calls import Ask
+from impl.sim.clock import Clock
+from impl.storage import FileSlice
+from impl.wire.requests import read_response, request_parts, sent
+from impl.wire.values import Message
+
+RETRY_MS = 40
+"""How soon a frame tries again to get through to a node that is out of reach."""
+
+Take = Callable[[Message | None], None]
+
+
+class Server(Protocol):
+    """A node as the network knows it: what stands at the other end of a connection."""
+
+    node_id: int
+    incarnation: int
+    """A number of its process; another one after each start."""
+
+    @property
+    def serves(self) -> bool:
+        """Whether it accepts connections."""
+
+    def last_version(self, api: str) -> int | None:
+        """The highest version of an API that it offers."""
+
+    def deliver(self, connection: "Line", frame: bytes) -> None:
+        """A request has arrived."""
+
+    def hung_up(self, connection: "Line") -> None:
+        """A connection is closed."""
+
+
+class Client(Protocol):
+    """Who asks: a node, or a client of the cluster."""
+
+    node_id: int
+    incarnation: int
+
+    def run(self, action: Callable[[], None]) -> None:
+        """Do something in this process: later if it is paused, never if it is gone."""
+
+
+@dataclass(eq=False, slots=True)
+class Waiting:
+    """A request under way."""
+
+    asked: Ask
+    version: int
+    correlation: int
+    take: Take
+
+
+@dataclass(eq=False)
+class Line:
+    """One connection, as the server's shell sees it: it has the face of `impl.server.connection.Connection`."""
+
+    network: "Network"
+    client: Client
+    server: Server
+    purpose: str
+    host: str = "127.0.0.1"
+    port: int = 0
+    local_host: str = "127.0.0.1"
+    local_port: int = 0
+    last_used: float = 0.0
+    closed: bool = False
+    bytes_in: int = 0
+    bytes_out: int = 0
+    under_way: deque[Waiting] = field(default_factory=deque)
+    free_at: dict[bool, int] = field(default_factory=dict)
+    """When the last frame in each direction has arrived: the next one comes after it."""
+    _answers: deque[list[Any] | None] = field(default_factory=deque)
+    _first_place: int = 0
+
+    @property
+    def unanswered(self) -> int:
+        """Requests that have no answer yet."""
+        return len(self._answers)
+
+    @property
+    def held_bytes(self) -> int:
+        """Nothing is held."""
+        return 0
+
+    def new_place(self) -> int:
+        """A place for the answer of the request that has just come."""
+        self._answers.append(None)
+        return self._first_place + len(self._answers) - 1
+
+    def answer(self, place: int, parts: list[Any]) -> None:
+        """Send an answer once all earlier ones are sent."""
+        if self.closed:
+            return
+        self._answers[place - self._first_place] = parts
+        while self._answers and self._answers[0] is not None:
+            self._first_place += 1
+            parts = self._answers.popleft() or []
+            if parts:
+                whole = b"".join(part.bytes() if isinstance(part, FileSlice) else bytes(part) for part in parts)
+                self.network.send_back(self, whole[4:])
+
+    def close(self) -> None:
+        """Cut the connection: the server forgets it at once, the client learns it, if it can be reached."""
+        if not self.closed:
+            self.closed = True
+            self._answers.clear()
+            self.server.hung_up(self)
+            self.network.cut(self)
+
+
+class Network:
+    """All connections. Two nodes between which `blocked` stands do not reach each other."""
+
+    def __init__(self, clock: Clock, random: Random, least_ms: int = 1, most_ms: int = 4) -> None:
+        self._clock = clock
+        self._random = random
+        self._least_ms, self._most_ms = least_ms, most_ms
+        self._lines: dict[tuple[int, int, int, str], Line] = {}
+        self._correlation = 0
+        self.servers: dict[int, Server] = {}
+        self.blocked: set[frozenset[int]] = set()
+
+    def is_blocked(self, one: int, other: int) -> bool:
+        """Whether two nodes do not reach each other now."""
+        return frozenset((one, other)) in self.blocked
+
+    def _delay(self) -> int:
+        return self._random.randint(self._least_ms, self._most_ms)
+
+    # ---- requests
+
+    def ask(self, client: Client, asked: Ask, take: Take) -> None:
+        """Send a request, and take its answer, or none: at once if nobody listens, later if nobody answers."""
+        server = self.servers.get(asked.channel.node)
+        if server is None or not server.serves:
+            self._clock.after(self._delay(), lambda: client.run(lambda: take(None)))
+            return
+        line = self._line(client, server, asked.channel.purpose)
+        offered = server.last_version(asked.api)
+        if offered is None:
+            self._clock.after(self._delay(), lambda: client.run(lambda: take(None)))
+            return
+        api = sent(asked.api)
+        version = min(offered, api.versions.last)
+        self._correlation += 1
+        waiting = Waiting(asked, version, self._correlation, take)
+        line.under_way.append(waiting)
+        parts = request_parts(api, version, self._correlation, asked.message)
+        frame = b"".join(bytes(part) for part in parts)[4:]
+        self._carry(line, True, lambda: self._arrive(line, frame))
+        self._clock.after(asked.timeout_ms, lambda: self._give_up(line, waiting))
+
+    def _line(self, client: Client, server: Server, purpose: str) -> Line:
+        key = (client.node_id, client.incarnation, server.node_id, purpose)
+        line = self._lines.get(key)
+        if line is None or line.closed or line.server is not server:
+            line = self._lines[key] = Line(self, client, server, purpose)
+        return line
+
+    def _carry(self, line: Line, forth: bool, arrive: Callable[[], None]) -> None:
+        """Let a frame arrive after its time, behind those before it; while the way is blocked it tries again."""
+        due = max(self._clock.now_ms + self._delay(), line.free_at.get(forth, 0))
+        line.free_at[forth] = due
+
+        def go() -> None:
+            if self.is_blocked(line.client.node_id, line.server.node_id):
+                later = self._clock.now_ms + RETRY_MS
+                line.free_at[forth] = max(line.free_at[forth], later)
+                self._clock.at(later, go)
+            else:
+                arrive()
+
+        self._clock.at(due, go)
+
+    def _arrive(self, line: Line, frame: bytes) -> None:
+        """A request reaches its server, even if nobody waits for its answer any more."""
+        if self.servers.get(line.server.node_id) is line.server:
+            line.server.deliver(line, frame)
+
+    def send_back(self, line: Line, frame: bytes) -> None:
+        """An answer leaves the server."""
+        self._carry(line, False, lambda: line.client.run(lambda: self._answered(line, frame)))
+
+    def _answered(self, line: Line, frame: bytes) -> None:
+        if not line.under_way:
+            return
+        waiting = line.under_way.popleft()
+        correlation, message = read_response(waiting.asked.api, waiting.version, memoryview(frame))
+        assert correlation == waiting.correlation, f"the answer to {correlation}, not to {waiting.correlation}"
+        waiting.take(message)
+
+    # ---- ends
+
+    def _give_up(self, line: Line, waiting: Waiting) -> None:
+        """The client's time is over: it closes the connection, which the server may not learn."""
+        if waiting in line.under_way:
+            self._drop(line)
+
+    def _drop(self, line: Line) -> None:
+        """The client has no connection any more: all that it waits for has no answer."""
+        waiting, line.under_way = line.under_way, deque()
+        key = (line.client.node_id, line.client.incarnation, line.server.node_id, line.purpose)
+        if self._lines.get(key) is line:
+            del self._lines[key]
+        for one in waiting:
+            line.client.run(partial(one.take, None))
+
+    def cut(self, line: Line) -> None:
+        """The server has closed a connection."""
+        self._carry(line, False, lambda: self._drop(line))
+
+    def forget(self, node_id: int) -> None:
+        """A process is gone: those who wait for it learn it, unless they cannot be reached."""
+        for line in [one for one in self._lines.values() if one.server.node_id == node_id]:
+            line.closed = True
+            self.cut(line)
+        for key in [key for key in self._lines if key[0] == node_id]:
+            line = self._lines.pop(key)
+            line.under_way.clear()
+            if not line.closed:
+                line.closed = True
+                line.server.hung_up(line)

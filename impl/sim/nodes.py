@@ -1,0 +1,289 @@
+"""Processes of the simulated cluster: brokers and a controller, each with a disk that outlives it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from impl.broker.calls import CONTROLLER, Ask, Note
+from impl.broker.replicas import Replicas
+from impl.config.broker import BrokerConfig
+from impl.config.controller import ControllerConfig
+from impl.controller.core import ControllerCore
+from impl.controller.features import first_records
+from impl.controller.timing import start_timers
+from impl.metadata.log import MetadataLog
+from impl.replica.metadata_copy import MetadataCopy
+from impl.server.broker import Broker
+from impl.server.controller import FIRST_EPOCH, ControllerShell
+from impl.server.member import member_core, new_member
+from impl.sim.clock import Clock
+from impl.sim.network import Line, Network
+from impl.storage import LogDirectory
+from impl.storage.simulated_disk import SimulatedDisk, Survives
+from impl.wire.apis import APIS, CONTROLLER_APIS, MEMBER_APIS, Api
+from impl.wire.values import Message
+from spec.broker.protocol import BrokerProtocol
+from spec.controller.protocol import Controller
+from spec.values import Incarnation
+
+CLUSTER_ID = "a3NwZWMtc2ltdWxhdGlvbg"
+HOUSEKEEPING_MS = 1_000
+
+
+class Node:
+    """A process that can be started, killed, paused, and robbed of its power. `disk` is what it finds when it starts."""
+
+    apis: dict[int, Api] = APIS
+
+    def __init__(self, node_id: int, clock: Clock, network: Network, random: Random) -> None:
+        self.node_id = node_id
+        self.clock = clock
+        self.network = network
+        self.random = random
+        self.disk = SimulatedDisk(now_ms=lambda: clock.now_ms)
+        self.note: Note | None = None
+        """Told of each step of a handler."""
+        self.incarnation = 0
+        self.up = False
+        self.serves = False
+        self._paused: list[Callable[[], None]] | None = None
+        self._timer_at: int | None = None
+        self._by_name = {api.name: api for api in self.apis.values()}
+
+    # ---- the process
+
+    def run(self, action: Callable[[], None]) -> None:
+        """Do something in this process: later if it is paused, never if it is gone."""
+        if not self.up:
+            return
+        if self._paused is not None:
+            self._paused.append(action)
+            return
+        action()
+        self._set_timer()
+
+    def in_this_run(self, action: Callable[[], None]) -> Callable[[], None]:
+        """The same action, if this process still lives when it is due."""
+        incarnation = self.incarnation
+
+        def go() -> None:
+            if self.incarnation == incarnation:
+                self.run(action)
+
+        return go
+
+    def start(self) -> None:
+        """Start a new process on the disk."""
+        assert not self.up, f"node {self.node_id} runs"
+        self.incarnation += 1
+        self.up = True
+        self._paused = None
+        self._timer_at = None
+        self._start()
+        self._set_timer()
+
+    def _start(self) -> None:
+        raise NotImplementedError
+
+    def kill(self, survives: Survives = Survives.ALL) -> None:
+        """End the process without warning. Unless all survives, the power is lost as well."""
+        self.up = self.serves = False
+        self.incarnation += 1
+        whole = survives == Survives.ALL
+        kept = self.disk.unsynced_names if whole else self.random.randint(0, self.disk.unsynced_names)
+        self.disk = self.disk.after_power_loss(survives, kept)
+        self._end()
+
+    def _end(self) -> None:
+        self.up = self.serves = False
+        self.network.servers.pop(self.node_id, None)
+        self.network.forget(self.node_id)
+
+    def pause(self) -> None:
+        """The process stands still, as after SIGSTOP."""
+        if self.up and self._paused is None:
+            self._paused = []
+
+    def go_on(self) -> None:
+        """A process that stood still does what has come up meanwhile."""
+        waiting, self._paused = self._paused or [], None
+        for action in waiting:
+            self.run(action)
+
+    # ---- the shell's surroundings
+
+    shell: Any
+
+    def last_version(self, api: str) -> int | None:
+        """The highest version of an API that it offers."""
+        found = self._by_name.get(api)
+        return None if found is None else found.offered.last
+
+    def deliver(self, connection: Line, frame: bytes) -> None:
+        """A request has arrived."""
+        self.run(lambda: self.shell.on_frame(connection, memoryview(frame)) if not connection.closed else None)
+
+    def hung_up(self, connection: Line) -> None:
+        """A connection is closed."""
+        if self.up:
+            self.shell.on_closed(connection)
+
+    def _set_timer(self) -> None:
+        if not self.up:
+            return
+        deadline = self.shell.node.timers.next_deadline()
+        if deadline is not None and (self._timer_at is None or deadline < self._timer_at):
+            self._timer_at = deadline
+            self.clock.at(deadline, self.in_this_run(self._on_time))
+
+    def _on_time(self) -> None:
+        self._timer_at = None
+        self.shell.carry_out(self.shell.node.timers.due(self.clock.now_ms))
+
+
+class _Asking:
+    """What sends a broker's requests."""
+
+    def __init__(self, node: "BrokerNode") -> None:
+        self._node = node
+
+    def ask(self, asked: Ask) -> None:
+        """Send a request; the answer comes later."""
+        node = self._node
+        if asked.channel.node == CONTROLLER:
+            asked.channel = asked.channel._replace(node=node.controller_id)
+        node.network.ask(node, asked, lambda answer: node.broker.answered(asked, answer))
+
+    def close(self) -> None:
+        """Connections end with the process."""
+
+
+class _BrokerShell(Broker):
+    """The shell of a broker, with virtual time."""
+
+    clock: Clock
+
+    def now(self) -> int:
+        """The virtual time."""
+        return self.clock.now_ms
+
+    def set_timer(self) -> None:
+        """The node looks at the timers after each of its steps."""
+
+
+class _ControllerShell(ControllerShell):
+    """The shell of a controller, with virtual time."""
+
+    clock: Clock
+
+    def now(self) -> int:
+        """The virtual time."""
+        return self.clock.now_ms
+
+    def set_timer(self) -> None:
+        """The node looks at the timers after each of its steps."""
+
+
+class BrokerNode(Node):
+    """A broker. `settings` are those of its properties file."""
+
+    apis = MEMBER_APIS
+
+    def __init__(
+        self,
+        node_id: int,
+        clock: Clock,
+        network: Network,
+        random: Random,
+        protocol: BrokerProtocol,
+        settings: dict[str, str],
+        controller_id: int,
+    ) -> None:
+        super().__init__(node_id, clock, network, random)
+        self.protocol = protocol
+        self.controller_id = controller_id
+        self.config = BrokerConfig(
+            {**settings, "node.id": str(node_id), "process.roles": "broker", "listeners": f"PLAINTEXT://127.0.0.1:{node_id}"}
+        )
+        self._path = f"/sim/{node_id}"
+
+    def _start(self) -> None:
+        now = self.clock.now_ms
+        self.directory = LogDirectory.open(self._path, self.disk, CLUSTER_ID, self.node_id)
+        endpoint = Message(name="PLAINTEXT", host="127.0.0.1", port=self.node_id, security_protocol=0)
+        self.core = core = member_core(self.config, self.protocol, endpoint, self.directory)
+        core.note = core.cluster.note = self.note
+        copy = MetadataCopy(self.disk, Path(self._path), now)
+        self.replicas = Replicas(core, self.directory, most_threads=1)
+        incarnation = Incarnation((self.node_id << 64) + self.incarnation)
+        self.member = new_member(core, self.replicas, copy, incarnation)
+        self.shell = self.broker = _BrokerShell(core, self.replicas, copy)
+        self.broker.clock = self.clock
+        self.broker.channels = _Asking(self)
+        self.broker.on_serve = self._serve
+        self.broker.on_stop = lambda: self.clock.at(self.clock.now_ms, self.in_this_run(self._close))
+        self.broker.on_failure = lambda: self.clock.at(self.clock.now_ms, self.in_this_run(self.kill))
+        self.clock.after(HOUSEKEEPING_MS, self.in_this_run(self._keep_house))
+        self.broker.carry_out(self.member.start(now))
+
+    def _serve(self) -> None:
+        self.serves = True
+        self.network.servers[self.node_id] = self
+
+    def _keep_house(self) -> None:
+        self.clock.after(HOUSEKEEPING_MS, self.in_this_run(self._keep_house))
+        now = self.clock.now_ms
+        self.directory.checkpoint_high_watermarks(self.replicas.high_watermarks())
+        if self.random.random() < 0.2:
+            for files in self.directory.to_flush(now):
+                files.flush(now)
+            self.directory.checkpoint_logs()
+        self.directory.clean_up(now)
+
+    def stop(self) -> None:
+        """Stop in order: the process asks the controller for leave."""
+        self.run(lambda: self.broker.carry_out(self.member.stop(self.clock.now_ms)))
+
+    def _close(self) -> None:
+        epoch = self.member.membership.lifecycle.broker_epoch
+        self.directory.close(self.replicas.high_watermarks(), epoch, self.replicas.logs_loaded)
+        self.incarnation += 1
+        self._end()
+
+
+class ControllerNode(Node):
+    """The controller."""
+
+    apis = CONTROLLER_APIS
+
+    def __init__(
+        self, node_id: int, clock: Clock, network: Network, random: Random, rules: Controller, settings: dict[str, str]
+    ) -> None:
+        super().__init__(node_id, clock, network, random)
+        self.rules = rules
+        own = {
+            "process.roles": "controller",
+            "node.id": str(node_id),
+            "controller.quorum.voters": f"{node_id}@127.0.0.1:{node_id}",
+            "listeners": f"CONTROLLER://127.0.0.1:{node_id}",
+            "log.dirs": f"/sim/{node_id}",
+        }
+        self.config = ControllerConfig({**settings, **own})
+
+    def _start(self) -> None:
+        now, path = self.clock.now_ms, f"/sim/{self.node_id}"
+        self.directory = LogDirectory.open(path, self.disk, CLUSTER_ID, self.node_id)
+        log = MetadataLog(self.disk, Path(path), now)
+        log.epoch = max(log.epoch, FIRST_EPOCH)
+        self.core = core = ControllerCore(self.config, self.rules, log, log.image(), now)
+        core.cluster.note = self.note
+        core.cluster_id = CLUSTER_ID
+        self.shell = shell = _ControllerShell(core, log)
+        shell.clock = self.clock
+        core.stored(log.begin_epoch(self.node_id), now)
+        if not core.finalized_features:
+            shell.carry_out(core.change_metadata(first_records(core)))
+        start_timers(core, now)
+        self.serves = True
+        self.network.servers[self.node_id] = self

@@ -1,0 +1,94 @@
+"""Runs of the simulated cluster: one for a seed, always the same; a run that breaks a promise is made short."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import seed as seed_globally
+from typing import NamedTuple
+
+from impl.sim.cluster import Setup, SimulatedCluster
+from impl.sim.faults import Fault, plan
+from impl.sim.history import BrokenPromiseError
+
+
+class Broken(NamedTuple):
+    """A promise that was broken: its name, and how."""
+
+    name: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a run. `told`: the faults with their times, and the steps so far."""
+
+    seed: int
+    steps: int
+    virtual_ms: int
+    acknowledged: int
+    faults: tuple[Fault, ...]
+    told: tuple[str, ...]
+    broken: Broken | None = None
+
+    def in_words(self) -> str:
+        """In a line."""
+        told = f"seed {self.seed}: {self.steps:,} steps, {self.virtual_ms / 1000:.0f} s, {len(self.faults)} faults"
+        if self.broken is None:
+            return f"{told}, {self.acknowledged:,} records acknowledged, all promises hold"
+        return f"{told}: BROKEN {self.broken.name}: {self.broken.what}"
+
+    def as_json(self) -> dict[str, object]:
+        """For `--json`."""
+        return {
+            "seed": self.seed,
+            "steps": self.steps,
+            "virtual_ms": self.virtual_ms,
+            "acknowledged": self.acknowledged,
+            "faults": [fault.in_words() for fault in self.faults],
+            "broken": None if self.broken is None else self.broken._asdict(),
+        }
+
+
+def run(setup: Setup, most_steps: int, faults: Sequence[Fault] | None = None) -> Outcome:
+    """Run a seed, with its own faults or with these. The same arguments give the same run."""
+    seed_globally(setup.seed)
+    planned = plan(setup.seed, sorted(setup.protocols)) if faults is None else faults
+    cluster = SimulatedCluster(setup, planned)
+    start_ms, broken = cluster.clock.now_ms, None
+    try:
+        cluster.run(most_steps)
+    except BrokenPromiseError as error:
+        broken = Broken(error.name, error.what)
+    acknowledged = sum(len(history.acknowledged) for history in cluster.histories.values())
+    return Outcome(
+        setup.seed,
+        cluster.steps,
+        cluster.clock.now_ms - start_ms,
+        acknowledged,
+        tuple(cluster.faults.happened),
+        tuple(cluster.told),
+        broken,
+    )
+
+
+def shrunk(setup: Setup, outcome: Outcome) -> Outcome:
+    """A run with as few faults as can be, and as few steps, that breaks the same promise.
+
+    Halves of the faults are left out, then quarters, and so on to single ones; what is not needed stays out.
+    """
+    assert outcome.broken is not None, "only a run that breaks a promise is made short"
+    best, size = outcome, max(1, len(outcome.faults) // 2)
+    while True:
+        place = 0
+        while place < len(best.faults):
+            found = run(setup, best.steps, best.faults[:place] + best.faults[place + size :])
+            if (
+                found.broken is not None
+                and found.broken.name == outcome.broken.name
+                and len(found.faults) < len(best.faults)
+            ):
+                best = found
+            else:
+                place += size
+        if size == 1:
+            return best
+        size //= 2

@@ -1,0 +1,120 @@
+"""`kspec cluster`: a controller and brokers as processes."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from impl.config.properties import ConfigError, parse_overrides
+from model_check.cli.broker.serve import rules_of
+from model_check.cli.statuses import ALL_HOLD, StoppedError
+
+if TYPE_CHECKING:
+    from impl.cluster.plan import Node, Program
+
+PROGRAM = (sys.executable, "-c", "from model_check.cli.start import main; main()", "broker")
+NEXT = "next"
+
+
+@click.command()
+@click.option("--log-dir", required=True, metavar="DIR", help="The folder of the cluster, with one for each process.")
+@click.option("--brokers", default=3, show_default=True, metavar="N", help="How many brokers.")
+@click.option("--port", default=19192, show_default=True, metavar="PORT", help="Of broker 1; broker N is on PORT+N-1.")
+@click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting of all processes.")
+@click.option("--release", metavar="R", help="Rules of this release, or of one for each node: 1=3.9,2=next,controller=3.9.")
+@click.option("--mutant", metavar="NAME", help="Weaken one rule, on all nodes or on one: 2=NAME.")
+@click.option("--kafka", metavar="RELEASE", help="Run this release of Apache Kafka, such as 4.4.0, to compare with.")
+@click.option("--combined", is_flag=True, help="With --brokers 1: one process is broker and controller.")
+@click.option("--no-restart", is_flag=True, help="Do not start again who dies.")
+@click.option("--trace", is_flag=True, help="Each process writes its steps, for `kspec replay`.")
+@click.option("--plain", is_flag=True, help="No view of the partitions.")
+@click.option("--rounds", type=click.IntRange(1), metavar="N", help="Rounds of load and faults, with a verdict each.")
+@click.option("--seed", default=1, show_default=True, metavar="S", help="Of the first round; the next ones have S+1, ...")
+@click.option("--seconds", default=20.0, show_default=True, metavar="T", help="How long faults go on in a round.")
+@click.option("--faults", metavar="KIND,...", help="Kinds of faults; all, if not given.")
+@click.option("--acks", type=click.Choice(["all", "1"]), default="all", show_default=True, help="What producers wait for.")
+@click.option("--rate", default=100, show_default=True, metavar="R", help="Records per second of each of two producers.")
+@click.option("--start", metavar="N", help="Start broker N by hand, in the cluster that runs in DIR.")
+def cluster(
+    log_dir: str,
+    brokers: int,
+    port: int,
+    overrides: tuple[str, ...],
+    release: str | None,
+    mutant: str | None,
+    kafka: str | None,
+    combined: bool,
+    no_restart: bool,
+    trace: bool,
+    plain: bool,
+    rounds: int | None,
+    seed: int,
+    seconds: float,
+    faults: str | None,
+    acks: str,
+    rate: int,
+    start: str | None,
+) -> int:
+    """Run a cluster on this machine, a controller and brokers as processes, until SIGTERM or Ctrl-C.
+
+    It prints `ready HOST:PORT,...` when all serve, and shows the partitions. DIR/pids.json has the process ids. Who dies is
+    started again.
+
+    With --rounds clients send and poll while nodes are killed, stand still, are parted, run out of disk and are restarted;
+    what the clients saw is judged. Exit status: 0 if nothing was lost, 1 if something was, 3 if a round did not end.
+    """
+    from impl.cluster.folder import ClusterFolder
+    from impl.cluster.foreground import run_in_foreground, start_by_hand
+    from impl.cluster.plan import ClusterError, UsageError, nodes_of, ports_behind, ports_from
+    from impl.cluster.supervisor import Cluster
+    from model_check.cli.broker.cluster_rounds import SOON, rounds_of, run_rounds
+    from model_check.cli.broker.cluster_view import Shown
+
+    folder = ClusterFolder(Path(log_dir))
+    try:
+        if start is not None:
+            click.echo(start_by_hand(folder, start))
+            return ALL_HOLD
+        given = parse_overrides(overrides)
+        ports = ports_from(port, brokers) if rounds is None else ports_behind(port, brokers)
+        if rounds is not None:
+            given = {**SOON, **given}
+        nodes = nodes_of(folder.path, brokers, ports, given, combined=combined)
+        program = program_of(nodes, release, mutant, kafka, trace=trace)
+        shown = Shown(nodes, plain=plain)
+        running = Cluster(folder, nodes, program, shown.say, restarts=rounds is not None or not no_restart)
+        if rounds is not None:
+            return asyncio.run(run_rounds(running, shown, rounds_of(rounds, seed, seconds, faults, acks, rate)))
+        beside = None if shown.plain else shown.keep_showing
+        if not asyncio.run(run_in_foreground(running, lambda: shown.ready(running.addresses), beside)):
+            raise StoppedError("not all processes stopped in order")
+    except (ConfigError, UsageError) as error:
+        raise click.UsageError(str(error)) from error
+    except ClusterError as error:
+        raise StoppedError(str(error)) from error
+    return ALL_HOLD
+
+
+def program_of(nodes: "list[Node]", release: str | None, mutant: str | None, kafka: str | None, *, trace: bool) -> "Program":
+    """What runs as each node. Raises: `UsageError`; bad usage."""
+    from impl.cluster.plan import UsageError, by_node
+    from impl.cluster.programs import KspecProgram
+
+    if kafka is None:
+        names = [node.name for node in nodes]
+        releases, mutants = by_node(release, names, otherwise=NEXT), by_node(mutant, names, otherwise=None)
+        for name in names:
+            rules_of(releases[name] or NEXT, mutants[name])
+        return KspecProgram(PROGRAM, releases, mutants, trace=trace)
+    if release or mutant or trace:
+        raise UsageError("--release, --mutant and --trace are for brokers of this project, not for --kafka")
+    from conformance.kafka.cluster import KafkaProgram
+    from conformance.kafka.jars import KafkaMissingError, find_jars, java
+
+    try:
+        java()
+        return KafkaProgram(find_jars(kafka))
+    except KafkaMissingError as error:
+        raise StoppedError(str(error)) from error

@@ -1,0 +1,160 @@
+"""`kspec simulate-cluster`."""
+
+import json
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from os import cpu_count
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from model_check.cli.broker.serve import rules_of
+from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
+from model_check.cli.statuses import ALL_HOLD, VIOLATED
+
+if TYPE_CHECKING:
+    from impl.sim.cluster import Setup
+    from impl.sim.runs import Outcome
+
+MOST_SEEDS, MOST_STEPS = 1_000_000, 1 << 40
+
+
+def by_broker(option: str, text: str | None, brokers: int, default: str | None) -> dict[int, str | None]:
+    """A value for each broker: `V` for all, or `1=V,2=W`. Raises: bad usage."""
+    if text is None or "=" not in text:
+        return dict.fromkeys(range(1, brokers + 1), text if text is not None else default)
+    found: dict[int, str | None] = dict.fromkeys(range(1, brokers + 1), default)
+    for part in text.split(","):
+        broker, equals, value = part.partition("=")
+        if not equals or not broker.isdecimal() or int(broker) not in found:
+            raise click.UsageError(f"{option} {text}: expected a name, or BROKER=NAME,… with brokers from 1 to {brokers}")
+        found[int(broker)] = value
+    return found
+
+
+def _run(task: "tuple[Setup, int]") -> "Outcome":
+    from impl.sim.runs import run
+
+    return run(*task)
+
+
+def _here(setups: "list[Setup]", steps: int, workers: int) -> "Iterator[Outcome]":
+    """The outcomes in the order of the seeds, from processes of this machine."""
+    if workers == 1:
+        yield from (_run((setup, steps)) for setup in setups)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_run, [(setup, steps) for setup in setups])
+
+
+def _on_spark(setups: "list[Setup]", steps: int, settings: Any) -> "Iterator[Outcome]":
+    from model_check.engines.spark.session import spark_context
+
+    with spark_context(settings) as context:
+        tasks = [(setup, steps) for setup in setups]
+        yield from context.parallelize(tasks, len(tasks)).map(_run).collect()
+
+
+@click.command(name="simulate-cluster")
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), metavar="S", help="The first seed.")
+@click.option(
+    "--seeds", default=1, show_default=True, type=click.IntRange(1, MOST_SEEDS), metavar="N", help="How many seeds to run."
+)
+@click.option(
+    "--steps",
+    default=20_000,
+    show_default=True,
+    type=click.IntRange(1, MOST_STEPS),
+    metavar="N",
+    help="Steps of handlers with faults, for each seed.",
+)
+@click.option("--brokers", default=3, show_default=True, type=click.IntRange(3, 9), metavar="N", help="How many brokers.")
+@click.option("--release", metavar="R", help="The rules of all nodes, or of each broker: 1=3.9,2=next.  [default: next]")
+@click.option("--mutant", metavar="NAME", help="Weaken one rule of all nodes, or of one broker: 2=NAME.")
+@click.option("--acks", type=click.Choice(["all", "1"]), default="all", show_default=True, help="What producers ask for.")
+@click.option("--shrink/--no-shrink", "shrinking", default=True, help="Make the first run short that breaks a promise.")
+@click.option("--engine", type=SWARM_ENGINES, default="compiled", show_default=True, help="Where seeds are run.")
+@click.option("--workers", type=click.IntRange(1, 256), metavar="W", help="Processes; by default one for each core.")
+@session_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each seed.")
+@click.option("--quiet", is_flag=True, help="Print only what is broken.")
+def simulate_cluster(
+    seed: int,
+    seeds: int,
+    steps: int,
+    brokers: int,
+    release: str | None,
+    mutant: str | None,
+    acks: str,
+    shrinking: bool,
+    engine: str,
+    workers: int | None,
+    master: str | None,
+    conf: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Run clusters in simulated time, with faults, and hold what clients see against Kafka's promises.
+
+    The brokers and the controller are those of `kspec broker`, on a virtual clock, network and disk. A seed is always the
+    same run. Exit status: 0 all promises hold, 1 one is broken, 2 bad usage.
+    """
+    setups = _setups(range(seed, seed + seeds), brokers, release, mutant, acks)
+    settings = swarm_settings(engine, master, conf, quiet, workers)
+    first_broken: Outcome | None = None
+    total = 0
+    with spark_errors(engine):
+        outcomes = (
+            _here(setups, steps, min(workers or cpu_count() or 1, seeds))
+            if settings is None
+            else _on_spark(setups, steps, settings)
+        )
+        for outcome in outcomes:
+            total += outcome.steps
+            if outcome.broken is not None or not quiet:
+                click.echo(json.dumps(outcome.as_json()) if as_json else outcome.in_words())
+            if outcome.broken is not None and first_broken is None:
+                first_broken = outcome
+    if not as_json and not quiet:
+        click.echo(f"{seeds:,} seeds, {total:,} steps")
+    if first_broken is None:
+        return ALL_HOLD
+    if shrinking and not as_json:
+        _show_short(next(one for one in setups if one.seed == first_broken.seed), first_broken)
+    return VIOLATED
+
+
+def _show_short(setup: "Setup", outcome: "Outcome") -> None:
+    from impl.sim.runs import shrunk
+
+    short = shrunk(setup, outcome)
+    click.echo(f"\nseed {short.seed} with what it needs of its faults:")
+    for line in short.told:
+        click.echo(f"  {line}")
+    assert short.broken is not None
+    click.echo(f"  {short.broken.name}: {short.broken.what}")
+
+
+def _setups(chosen: range, brokers: int, release: str | None, mutant: str | None, acks: str) -> "list[Setup]":
+    from impl.sim.cluster import Setup
+    from spec.messages.produce import ACKS_ALL, ACKS_LEADER
+    from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+
+    releases: Mapping[int, str | None] = by_broker("--release", release, brokers, "next")
+    mutants = by_broker("--mutant", mutant, brokers, None)
+    controllers = {one.name for one in CONTROLLER_MUTANTS}
+    of_controller = next((one for one in mutants.values() if one in controllers), None)
+    rules = {one: rules_of(releases[one] or "next", mutants[one]) for one in releases}
+    newest = max(releases.values(), key=_age) or "next"
+    controller = rules_of(newest, of_controller).controller
+    protocols = {one: found.broker for one, found in rules.items()}
+    wanted = ACKS_ALL if acks == "all" else ACKS_LEADER
+    return [Setup(seed, protocols, controller, acks=wanted) for seed in chosen]
+
+
+def _age(release: str | None) -> int:
+    """Where a release stands in the order of releases: the controller follows the newest."""
+    from spec.releases.broker import BROKER_RELEASES
+
+    return [one.name for one in BROKER_RELEASES].index(release or "next")

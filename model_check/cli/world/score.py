@@ -1,0 +1,74 @@
+"""`kspec world score`."""
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from model_check.cli.common import unknown
+from model_check.cli.statuses import ALL_HOLD, StoppedError
+from model_check.cli.world.tested import Tested, run_to_end
+
+if TYPE_CHECKING:
+    from conformance.world.runs.run import Run
+    from conformance.world.stage.target import Target
+
+
+@click.command()
+@click.option("--kafka", default="4.4.0", show_default=True, metavar="V", help="The release whose rules are followed.")
+@click.option("--mutant", "names", multiple=True, metavar="NAME", help="This one; may be repeated.")
+@click.option(
+    "--runs",
+    type=click.IntRange(1),
+    default=80,
+    show_default=True,
+    metavar="N",
+    help="So many of the covering runs for each.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def score(kafka: str, names: tuple[str, ...], runs: int, as_json: bool) -> int:
+    """Weaken this project's broker, one rule at a time, and see which the covering runs notice.
+
+    Exit status: 0 done, whatever was noticed; 2 bad usage, 3 the broker without a weakened rule departs, or does not answer.
+    """
+    from conformance.world.choice.cover import covering_runs, some_of
+    from spec.releases.broker_mutants import BROKER_MUTANTS
+
+    known = [one.name for one in BROKER_MUTANTS]
+    for name in names:
+        if name not in known:
+            raise unknown(f"there is no mutant {name!r} of a broker", name, known, "kspec world score")
+    chosen = [one.run for one in some_of(list(covering_runs(kafka)), runs)]
+    found: dict[str, str | None] = {}
+    for name in (None, *(names or known)):
+        told = run_to_end(_first_departure(Tested(kafka, "kspec", name).found(), chosen))
+        if name is None and told is not None:
+            raise StoppedError(f"the broker departs without a weakened rule: {told}")
+        if name is not None:
+            found[name] = told
+            if not as_json:
+                click.echo(f"{name}: {told or 'not noticed'}")
+    noticed = sum(told is not None for told in found.values())
+    if as_json:
+        click.echo(json.dumps({"kafka": kafka, "runs": len(chosen), "noticed": noticed, "mutants": found}))
+    else:
+        click.echo(f"{noticed} of {len(found)} mutants noticed by {len(chosen)} runs")
+    return ALL_HOLD
+
+
+async def _first_departure(target: "Target", runs: "list[Run]") -> str | None:
+    """Where the broker first departs, or stops answering."""
+    from conformance.world.session import Session
+    from conformance.world.stage.world import BrokerGoneError
+
+    session = Session(target)
+    try:
+        for run in runs:
+            outcome = await session.play(run)
+            if outcome.verdict is not None and outcome.verdict.departure is not None:
+                return outcome.verdict.in_words()
+    except BrokerGoneError as error:
+        return str(error)
+    finally:
+        await session.close()
+    return None

@@ -1,0 +1,61 @@
+"""The levels of the features that a new cluster of a release begins with, and those that its nodes can work with."""
+
+from typing import NamedTuple
+
+from spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION, FeatureLevel, FeatureRange
+
+
+class ReleaseFeatures(NamedTuple):
+    """A release's newest `metadata.version`, and the eligible leader replicas: the highest level, and that of a new cluster.
+
+    Kafka: `MetadataVersion`, `EligibleLeaderReplicasVersion`.
+    """
+
+    name: str
+    metadata_version: int
+    highest_eligible: int = 0
+    eligible_at_start: int = 0
+
+
+FEATURES_OF_RELEASES = (
+    ReleaseFeatures("3.0", 1),
+    ReleaseFeatures("3.2", 4),
+    ReleaseFeatures("3.3", 7),
+    ReleaseFeatures("3.5", 11),
+    ReleaseFeatures("3.6", 14),
+    ReleaseFeatures("3.7", 19),
+    ReleaseFeatures("3.8", 20),
+    ReleaseFeatures("3.9", 21),
+    ReleaseFeatures("4.0", 25, 1),
+    ReleaseFeatures("4.1", 27, 1, 1),
+    ReleaseFeatures("4.1.1", 27, 1, 1),
+    ReleaseFeatures("4.3", 30, 1, 1),
+    ReleaseFeatures("next", 33, 1, 1),
+)
+"""By the names of the releases in `spec.releases.kraft`; 33 is 4.4's newest."""
+
+OLDEST = 7
+"""The oldest `metadata.version` that 4.x works with: 3.3-IV3. **Kafka:** `MetadataVersion.MINIMUM_VERSION`."""
+
+
+def features_supported(name: str) -> tuple[FeatureRange, ...]:
+    """What a node of a release can work with, of all that is stated here.
+
+    **Kafka:** `QuorumFeatures.defaultSupportedFeatureMap`.
+    """
+    own = _of(name)
+    version = FeatureRange(METADATA_VERSION, min(own.metadata_version, OLDEST), own.metadata_version)
+    eligible = FeatureRange(ELIGIBLE_LEADER_REPLICAS, 0, own.highest_eligible)
+    return (version, eligible) if eligible.highest else (version,)
+
+
+def features_at_start(name: str) -> tuple[FeatureLevel, ...]:
+    """The levels of a new cluster, `metadata.version` first. **Kafka:** `Formatter`, `Feature.defaultLevel`."""
+    own = _of(name)
+    version = FeatureLevel(METADATA_VERSION, own.metadata_version)
+    eligible = FeatureLevel(ELIGIBLE_LEADER_REPLICAS, own.eligible_at_start)
+    return (version, eligible) if eligible.level else (version,)
+
+
+def _of(name: str) -> ReleaseFeatures:
+    return next(one for one in FEATURES_OF_RELEASES if one.name == name)

@@ -1,0 +1,37 @@
+"""The releases by name: which is the newest, and whose controller a cluster of one release has."""
+
+from spec.controller.protocol import ControllerProtocol
+from spec.releases.broker import BROKER_NEXT, BROKER_RELEASES, NEWEST
+from spec.releases.kraft import KRAFT_RELEASES
+
+RELEASES = tuple(release.name for release in BROKER_RELEASES)
+"""All of them, the oldest first; `next` is the last."""
+
+NEWEST_RELEASE = NEWEST.name
+"""The newest release of Kafka."""
+
+FIRST_KRAFT = RELEASES.index(KRAFT_RELEASES[0].name)
+"""From this release on the controller is a KRaft controller; before, it works on ZooKeeper."""
+
+KRAFT_NAMES = RELEASES[FIRST_KRAFT:]
+"""The releases with a KRaft controller."""
+
+
+def default_release(mutant: str | None = None) -> str:
+    """The release that a tool takes which was told no other: the newest.
+
+    With a mutant it is `next`, which has no known defect: what fails then is due to the weakened rule.
+    """
+    return BROKER_NEXT.name if mutant else NEWEST_RELEASE
+
+
+def kraft_of(release: str) -> ControllerProtocol:
+    """The rules of a release's KRaft controller: those that the latest release up to this one has changed.
+
+    A `KeyError` if its controller works on ZooKeeper.
+    """
+    changed = {rules.name: rules for rules in KRAFT_RELEASES}
+    latest, in_force = KRAFT_RELEASES[0], {}
+    for name in KRAFT_NAMES:
+        latest = in_force[name] = changed.get(name, latest)
+    return in_force[release]

@@ -1,0 +1,1 @@
+"""Tests of brokers that are members of a cluster."""

@@ -1,0 +1,80 @@
+"""Runs of clusters in simulated time: the same for a seed, without a broken promise for `next`, and with one for mutants."""
+
+from functools import cache
+
+import pytest
+
+from impl.sim.cluster import Setup
+from impl.sim.faults import Kind, plan
+from impl.sim.runs import Outcome, run, shrunk
+from spec.broker.protocol import BrokerProtocol
+from spec.controller.protocol import Controller
+from spec.mutation import weaken
+from spec.releases.broker import BROKER_RELEASES
+from spec.releases.broker_mutants import BROKER_MUTANTS
+from spec.releases.kraft import KRAFT_NEXT
+
+BROKERS = (1, 2, 3)
+NEXT: BrokerProtocol = {one.name: one for one in BROKER_RELEASES}["next"]
+MUTANTS = {one.name: one for one in BROKER_MUTANTS}
+
+
+def setup(seed: int, protocol: BrokerProtocol = NEXT) -> Setup:
+    return Setup(seed, dict.fromkeys(BROKERS, protocol), Controller(KRAFT_NEXT))
+
+
+@cache
+def of_seed(seed: int, steps: int = 2_000) -> Outcome:
+    return run(setup(seed), steps)
+
+
+def test_a_seed_is_always_the_same_run() -> None:
+    assert run(setup(1), 2_000) == of_seed(1)
+    assert of_seed(1).told != of_seed(2).told
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_next_keeps_all_promises(seed: int) -> None:
+    outcome = of_seed(seed)
+    assert outcome.broken is None
+    assert outcome.acknowledged > 100
+    assert outcome.faults
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10, 22))
+def test_next_keeps_all_promises_for_long(seed: int) -> None:
+    outcome = run(setup(seed), 10_000)
+    assert outcome.broken is None
+    assert len(outcome.faults) > 10
+
+
+def test_a_stop_before_recovery_does_not_hide_what_was_lost() -> None:
+    """A broker lost power, came back while there was no controller, and was told to stop before it had opened its logs."""
+    assert run(setup(12), 1_500).broken is None
+
+
+def test_a_plan_has_all_kinds_of_faults_and_no_fault_of_a_broker_with_itself() -> None:
+    planned = plan(1, BROKERS)
+    assert {fault.kind for fault in planned} == set(Kind)
+    assert all(fault.node != fault.other for fault in planned)
+    assert [fault.at_ms for fault in planned] == sorted(fault.at_ms for fault in planned)
+    assert plan(2, BROKERS) != planned
+
+
+def first_broken(name: str, seeds: int, steps: int) -> Outcome | None:
+    protocol = weaken(NEXT, MUTANTS[name])
+    outcomes = (run(setup(seed, protocol), steps) for seed in range(1, seeds + 1))
+    return next((outcome for outcome in outcomes if outcome.broken is not None), None)
+
+
+def test_a_broken_promise_is_found_and_made_short() -> None:
+    found = first_broken("count-what-is-sent", 5, 3_000)
+    assert found is not None
+    assert found.broken is not None
+    short = shrunk(setup(found.seed, weaken(NEXT, MUTANTS["count-what-is-sent"])), found)
+    assert short.broken is not None
+    assert short.broken.name == found.broken.name
+    assert len(short.faults) <= len(found.faults)
+    assert short.as_json()["broken"] == short.broken._asdict()
+    assert short.broken.name in short.in_words()

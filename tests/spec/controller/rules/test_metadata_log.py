@@ -1,0 +1,90 @@
+"""What the leader of the metadata log answers to a fetch of it."""
+
+import pytest
+
+from spec.controller.rules.metadata_log import (
+    IN_PLACE,
+    NO_SNAPSHOT,
+    FetchPlace,
+    SnapshotId,
+    check_controller_epoch,
+    check_metadata_fetch,
+    check_snapshot_position,
+    has_everything,
+    is_news,
+    place_fetch,
+)
+from spec.log.epoch_history import EpochHistory
+from spec.log.epoch_log import EpochLog
+from spec.messages.fetch import FetchPosition
+from spec.values import Epoch, EpochEndOffset, Error, Offset
+
+HISTORY = EpochHistory().assign(Epoch(1), Offset(0)).assign(Epoch(2), Offset(5)).assign(Epoch(4), Offset(8))
+WHOLE = EpochLog(HISTORY, Offset(0), Offset(10))
+CUT = WHOLE.start_at(Offset(6))
+SNAPSHOT = SnapshotId(Offset(6), Epoch(2))
+EMPTY = EpochLog().restart_at(Offset(6))
+
+
+def fetch(offset: int, last_epoch: int, epoch: int = 4) -> FetchPosition:
+    return FetchPosition(Epoch(epoch), Offset(offset), Epoch(last_epoch))
+
+
+def diverging(epoch: int, end: int) -> FetchPlace:
+    return FetchPlace(diverging=EpochEndOffset(Epoch(epoch), Offset(end)))
+
+
+TAKES_SNAPSHOT = FetchPlace(snapshot=SNAPSHOT)
+
+
+@pytest.mark.parametrize(
+    ("log", "snapshot", "asked", "place"),
+    [
+        (WHOLE, NO_SNAPSHOT, fetch(0, 0), IN_PLACE),
+        (WHOLE, NO_SNAPSHOT, fetch(5, 1), IN_PLACE),
+        (WHOLE, NO_SNAPSHOT, fetch(10, 4), IN_PLACE),
+        (WHOLE, NO_SNAPSHOT, fetch(6, 1), diverging(1, 5)),
+        (WHOLE, NO_SNAPSHOT, fetch(8, 3), diverging(2, 8)),
+        (WHOLE, NO_SNAPSHOT, fetch(11, 4), diverging(4, 10)),
+        (WHOLE, NO_SNAPSHOT, fetch(10, 5), diverging(4, 10)),
+        (CUT, SNAPSHOT, fetch(0, 0), TAKES_SNAPSHOT),
+        (CUT, SNAPSHOT, fetch(5, 1), TAKES_SNAPSHOT),
+        (CUT, SNAPSHOT, fetch(6, 1), TAKES_SNAPSHOT),
+        (CUT, SNAPSHOT, fetch(7, 1), TAKES_SNAPSHOT),
+        (CUT, SNAPSHOT, fetch(6, 2), IN_PLACE),
+        (CUT, SNAPSHOT, fetch(9, 4), IN_PLACE),
+        (CUT, SNAPSHOT, fetch(9, 2), diverging(2, 8)),
+        (EMPTY, SNAPSHOT, fetch(6, 2), IN_PLACE),
+        (EMPTY, SNAPSHOT, fetch(7, 3), diverging(2, 6)),
+        (EMPTY, SNAPSHOT, fetch(0, 0), TAKES_SNAPSHOT),
+        (EMPTY.open_epoch(Epoch(5)), SNAPSHOT, fetch(6, 2), IN_PLACE),
+        (EMPTY.open_epoch(Epoch(5)), SNAPSHOT, fetch(7, 3), diverging(2, 6)),
+    ],
+)
+def test_places(log: EpochLog, snapshot: SnapshotId, asked: FetchPosition, place: FetchPlace) -> None:
+    assert place_fetch(log, snapshot, asked) == place
+
+
+def test_a_request_names_the_epoch_of_the_controller() -> None:
+    epochs = [check_controller_epoch(Epoch(3), Epoch(named)) for named in (2, 3, 4)]
+    assert epochs == [Error.FENCED_LEADER_EPOCH, Error.NONE, Error.UNKNOWN_LEADER_EPOCH]
+
+
+def test_a_fetch_names_a_place() -> None:
+    assert check_metadata_fetch(fetch(0, 0), 0) == Error.NONE
+    wrong = [(fetch(-1, 0), 0), (fetch(0, -1), 0), (fetch(0, 0, -1), 0), (fetch(0, 0), -1)]
+    assert {check_metadata_fetch(*one) for one in wrong} == {Error.INVALID_REQUEST}
+
+
+def test_what_a_fetch_waits_for() -> None:
+    end = Offset(10)
+    assert not is_news(IN_PLACE, WHOLE, fetch(10, 4), end)
+    assert is_news(IN_PLACE, WHOLE, fetch(9, 4), end)
+    assert is_news(IN_PLACE, WHOLE, fetch(10, 4), Offset(9))
+    assert is_news(diverging(4, 10), WHOLE, fetch(12, 4), end)
+    assert [has_everything(WHOLE, fetch(offset, 4)) for offset in (9, 10)] == [False, True]
+
+
+def test_positions_in_a_snapshot() -> None:
+    assert [check_snapshot_position(position, 3) for position in (0, 2)] == [Error.NONE] * 2
+    assert [check_snapshot_position(position, 3) for position in (-1, 3)] == [Error.POSITION_OUT_OF_RANGE] * 2
