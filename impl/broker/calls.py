@@ -9,7 +9,8 @@ from impl.metadata.records import LogRecord
 from impl.wire.frames import RequestHeader
 from impl.wire.values import Message
 from spec.broker.effects import LogChange
-from spec.values import Epoch, Offset
+from spec.controller.rules.metadata_log import SnapshotId
+from spec.values import Offset
 
 
 class Peer(Protocol):
@@ -138,10 +139,17 @@ class CopyMetadata:
 
 @dataclass(slots=True)
 class CutMetadata:
-    """Cut this broker's copy of the metadata log; with a snapshot, it starts anew there."""
+    """Cut this broker's copy of the metadata log."""
 
     end_offset: Offset
-    snapshot: "tuple[Epoch, bytes] | None" = None
+
+
+@dataclass(slots=True)
+class CopySnapshot:
+    """Begin this broker's copy of the metadata log anew, with a snapshot fetched from the controller."""
+
+    snapshot: SnapshotId
+    content: bytes
 
 
 @dataclass(slots=True)
@@ -164,6 +172,7 @@ Effect: TypeAlias = (
     | Then
     | Ask
     | CopyMetadata
+    | CopySnapshot
     | CutMetadata
     | Serve
     | Stop

@@ -12,6 +12,7 @@ from impl.broker.pending import Pending, answer_of, refusal
 from impl.broker.replica import Place, Replica, Waiting, not_again
 from impl.broker.timers import Timers, nothing
 from impl.config.broker import SETTINGS, BrokerConfig
+from impl.metadata.image import ClusterImage
 from impl.metadata.records import LogRecord
 from impl.records.batch import BatchHeader
 from impl.wire.apis import APIS
@@ -131,6 +132,11 @@ class Core:
         """The controller in this process."""
         assert isinstance(self.cluster, Cluster), "the controller is another process"
         return self.cluster
+
+    @property
+    def image(self) -> ClusterImage:
+        """What the metadata log says, as far as this broker has read it."""
+        return self.cluster.image
 
     @property
     def broker_epoch(self) -> BrokerEpoch:

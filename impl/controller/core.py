@@ -44,7 +44,7 @@ class LedLog(Protocol):
     def snapshot(self) -> SnapshotId:
         """The snapshot with which it begins."""
 
-    def batches(self, offset: Offset, most_bytes: int) -> bytes:
+    def batches_from(self, offset: Offset, most_bytes: int) -> bytes:
         """Whole batches from an offset on."""
 
     def snapshot_size(self) -> int:

@@ -88,7 +88,7 @@ def _read(core: ControllerCore, call: Call, asked: FetchPosition) -> Effect:
         end = Message(epoch=place.diverging.leader_epoch, end_offset=place.diverging.end_offset)
         return _answer(core, call, diverging_epoch=end, records=b"")
     assert place == IN_PLACE
-    return _answer(core, call, records=core.log.batches(asked.fetch_offset, MOST_BYTES))
+    return _answer(core, call, records=core.log.batches_from(asked.fetch_offset, MOST_BYTES))
 
 
 def _answer(core: ControllerCore, call: Call, error_code: int = 0, **fields: Any) -> Effect:

@@ -1,4 +1,4 @@
-"""The files of the metadata log, of the one that a controller leads and of the copy that a broker has: batches and a snapshot.
+"""The files of the metadata log, a controller's own or a broker's copy: batches and a snapshot.
 
 They lie in the folder `__cluster_metadata-0`, as Kafka keeps them. Now and then a snapshot takes the place of the records
 before it, so that a start reads little.
@@ -101,9 +101,9 @@ class MetadataFiles:
         return image
 
     def batches(self) -> list[MetadataBatch]:
-        """All batches after the snapshot."""
+        """All batches after the snapshot. Older ones may still be there, if the power was lost amid a snapshot."""
         found: list[MetadataBatch] = []
-        offset = self.files.log.start_offset
+        offset = max(self.files.log.start_offset, self.snapshot.end_offset)
         while offset < self.end_offset:
             piece = self.files.read(offset, self.end_offset, READ_BYTES, at_least_one=True)
             found += batches_of(memoryview(piece.bytes()))
@@ -116,12 +116,12 @@ class MetadataFiles:
 
     # ---- snapshots
 
-    def take_snapshot(self, image: ClusterImage, epoch: Epoch, now_ms: int) -> None:
+    def take_snapshot(self, image: ClusterImage, now_ms: int) -> None:
         """Write down what the log says, and then forget the records and the snapshot before.
 
         **Kafka:** `SnapshotEmitter`, `FileRawSnapshotWriter.freeze`, `KafkaRaftLog.deleteBeforeSnapshot`.
         """
-        offset = self.end_offset
+        offset, epoch = self.end_offset, self.last_epoch
         assert image.spec.end_offset == offset, f"the image is at {image.spec.end_offset}, the log at {offset}"
         before = self.keep_snapshot(SnapshotId(offset, epoch), to_bytes(image.records(), epoch, now_ms))
         self.files.start_at(offset, now_ms)

@@ -14,6 +14,7 @@ from impl.records.batch import InvalidBatchError, headers, is_intact
 from impl.records.record import RecordError, new_batch, records_of
 from impl.storage import StorageError
 from impl.wire.values import DecodeError
+from spec.controller.rules.metadata_log import SnapshotId
 from spec.values import Epoch, Offset
 
 NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
@@ -29,15 +30,15 @@ _FOOTER = struct.Struct(">hB")
 _LEADER = struct.Struct(">hi")
 
 
-def snapshot_name(offset: Offset, epoch: Epoch) -> str:
-    """The name of the snapshot of everything before an offset. **Kafka:** `Snapshots.filenameFromSnapshotId`."""
-    return f"{offset:020d}-{epoch:010d}.checkpoint"
+def snapshot_name(snapshot: SnapshotId) -> str:
+    """The name of a snapshot's file. **Kafka:** `Snapshots.filenameFromSnapshotId`."""
+    return f"{snapshot.end_offset:020d}-{snapshot.epoch:010d}.checkpoint"
 
 
-def snapshot_of(name: str) -> tuple[Offset, Epoch] | None:
-    """The offset and the epoch in the name of a snapshot; none if it is not one."""
+def snapshot_of(name: str) -> SnapshotId | None:
+    """The snapshot with this name; none if it is not one's."""
     found = NAME.fullmatch(name)
-    return None if found is None else (Offset(int(found[1])), Epoch(int(found[2])))
+    return None if found is None else SnapshotId(Offset(int(found[1])), Epoch(int(found[2])))
 
 
 def leader_change(node: int) -> tuple[bytes, bytes]:

@@ -7,11 +7,12 @@ Kafka: `KafkaRaftClient` as an observer, `MetadataLoader`. What a broker does ab
 from collections import deque
 from collections.abc import Callable
 
-from impl.broker.calls import CONTROLLER, Ask, Channel, CopyMetadata, CutMetadata, Effect, Then
+from impl.broker.calls import CONTROLLER, Ask, Channel, CopyMetadata, CopySnapshot, CutMetadata, Effect, Then
 from impl.broker.core import Core
-from impl.metadata.image import ClusterImage
-from impl.replica.metadata_copy import MetadataBatch, MetadataCopy, batches_of
+from impl.metadata.files import MetadataBatch, batches_of
+from impl.replica.metadata_copy import MetadataCopy
 from impl.wire.values import Message
+from spec.controller.rules.metadata_log import SnapshotId
 from spec.values import Epoch, Error, Offset
 
 CHANNEL = Channel(CONTROLLER, "metadata")
@@ -39,10 +40,7 @@ class MetadataFollower:
 
     def _load(self) -> None:
         """Begin with the copy on disk: its snapshot was committed; its batches wait until the controller says so."""
-        image = ClusterImage(self._core.cluster.image)
-        snapshot = self._copy.snapshot()
-        if snapshot is not None:
-            image.restore(snapshot.records, snapshot.end_offset)
+        image = self._copy.restored(self._core.cluster.image)
         self._pending = deque(self._copy.batches())
         self._core.cluster.use_image(image)
 
@@ -92,7 +90,7 @@ class MetadataFollower:
             return self._later(now)
         if part.snapshot_id is not None and part.snapshot_id.end_offset >= 0:
             self._snapshot = b""
-            return self._ask_for_snapshot(Offset(part.snapshot_id.end_offset), Epoch(part.snapshot_id.epoch))
+            return self._ask_for_snapshot(SnapshotId(Offset(part.snapshot_id.end_offset), Epoch(part.snapshot_id.epoch)))
         diverging = part.diverging_epoch
         if diverging is not None and diverging.end_offset >= 0:
             return self._cut(Offset(diverging.end_offset), now)
@@ -115,11 +113,7 @@ class MetadataFollower:
         """Take the batches that are committed; whether there were any, or the start has been caught up with."""
         image, moved = self._core.cluster.image, False
         while self._pending and self._pending[0].next_offset <= committed:
-            batch = self._pending.popleft()
-            for place, record in enumerate(batch.records):
-                image.go_to(Offset(batch.base_offset + place))
-                image.replay(record)
-            image.go_to(batch.next_offset)
+            self._pending.popleft().replay_into(image)
             moved = True
         return moved or self.end_at_start == image.spec.end_offset
 
@@ -131,13 +125,13 @@ class MetadataFollower:
 
     # ---- snapshots
 
-    def _ask_for_snapshot(self, end_offset: Offset, epoch: Epoch) -> list[Effect]:
+    def _ask_for_snapshot(self, snapshot: SnapshotId) -> list[Effect]:
         """Ask for the next piece. **Kafka:** `KafkaRaftClient.buildFetchSnapshotRequest`."""
         core = self._core
         partition = Message(
             partition=0,
             current_leader_epoch=self._epoch,
-            snapshot_id=Message(end_offset=end_offset, epoch=epoch),
+            snapshot_id=Message(**snapshot._asdict()),
             position=len(self._snapshot),
         )
         message = Message(
@@ -148,11 +142,11 @@ class MetadataFollower:
         )
 
         def take(answer: Message | None, now: int) -> list[Effect]:
-            return self._take_piece(end_offset, epoch, answer, now)
+            return self._take_piece(snapshot, answer, now)
 
         return [Ask(CHANNEL, "FetchSnapshot", message, take)]
 
-    def _take_piece(self, end_offset: Offset, epoch: Epoch, answer: Message | None, now: int) -> list[Effect]:
+    def _take_piece(self, snapshot: SnapshotId, answer: Message | None, now: int) -> list[Effect]:
         if answer is None or answer.error_code or not answer.topics:
             return self._later(now)
         (part,) = answer.topics[0].partitions
@@ -160,11 +154,11 @@ class MetadataFollower:
             return self._later(now)
         self._snapshot += bytes(part.unaligned_records)
         if len(self._snapshot) < part.size:
-            return self._ask_for_snapshot(end_offset, epoch)
+            return self._ask_for_snapshot(snapshot)
         content, self._snapshot = self._snapshot, b""
 
         def go_on() -> list[Effect]:
             self._load()
             return [*self._acted(now), *self.fetch(now)]
 
-        return [CutMetadata(end_offset, (epoch, content)), Then(go_on)]
+        return [CopySnapshot(snapshot, content), Then(go_on)]

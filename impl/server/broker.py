@@ -5,32 +5,28 @@ from collections.abc import Callable
 from typing import Protocol
 
 from impl.broker.calls import (
-    AppendMetadata,
     Ask,
     CopyMetadata,
+    CopySnapshot,
     CutMetadata,
-    Drop,
     Effect,
-    NoResponse,
-    Respond,
     Serve,
     Stop,
     Store,
     StoreTogether,
-    Then,
 )
 from impl.broker.core import Core
 from impl.broker.replicas import Replicas
-from impl.metadata.log import MetadataLog
+from impl.metadata.files import MetadataFiles
+from impl.metadata.records import LogRecord
 from impl.replica.metadata_copy import MetadataCopy
 from impl.requests.dispatch import handlers_of
 from impl.requests.groups import Groups
 from impl.server.metrics import Metrics
 from impl.server.shell import Shell
 from impl.storage import StorageError
-from impl.wire.values import Message, refused
+from impl.wire.values import Message
 from spec.broker.effects import LogDeleted
-from spec.controller.topics.cluster import NOT_STORED
 
 LOG = logging.getLogger("kspec.broker")
 
@@ -48,11 +44,12 @@ class Asking(Protocol):
 class Broker(Shell):
     """The shell around the core."""
 
-    def __init__(self, core: Core, replicas: Replicas, metadata: MetadataLog | MetadataCopy) -> None:
-        super().__init__(core, core.apis)
+    kind = "broker"
+
+    def __init__(self, core: Core, replicas: Replicas, metadata: MetadataFiles) -> None:
+        super().__init__(core, core.apis, metadata)
         self.core = core
         self.replicas = replicas
-        self._metadata = metadata
         self.channels: Asking | None = None
         """To other processes, if there are any."""
         self.on_serve: Callable[[], None] = lambda: None
@@ -65,89 +62,51 @@ class Broker(Shell):
 
     # ---- effects
 
-    def carry_out(self, effects: list[Effect]) -> None:
-        """Carry out effects in their order, each complete before the next, with all that follows from it."""
-        for number, effect in enumerate(effects):
-            if isinstance(effect, Store):
-                self._store(effect)
-            elif isinstance(effect, StoreTogether):
-                self.replicas.in_threads(self._store, effect.stores)
-            elif isinstance(effect, Respond):
-                self.respond(effect.call, effect.message)
-            elif isinstance(effect, Then):
-                self.carry_out(effect.effects())
-            elif isinstance(effect, NoResponse):
-                self.connection_of(effect.call).answer(effect.call.place, [])
-            elif isinstance(effect, Drop):
-                self.connection_of(effect.call).close()
-            elif isinstance(effect, AppendMetadata):
-                if not self._append_metadata(effect):
-                    self._refuse(effects[number + 1 :])
-                    return
-                self.carry_out(self.replicas.apply(self.now()))
-            elif isinstance(effect, Ask):
-                assert self.channels is not None, "there is no other process"
-                self.channels.ask(effect)
-            elif isinstance(effect, (CopyMetadata, CutMetadata)):
-                self._copy_metadata(effect)
-            elif isinstance(effect, Serve):
-                self.on_serve()
-            elif isinstance(effect, Stop):
-                self.on_stop()
+    def carry_out_other(self, effect: Effect) -> None:
+        """What a broker does with its files, and with others."""
+        if isinstance(effect, Store):
+            self._store(effect)
+        elif isinstance(effect, StoreTogether):
+            self.replicas.in_threads(self._store, effect.stores)
+        elif isinstance(effect, Ask):
+            assert self.channels is not None, "there is no other process"
+            self.channels.ask(effect)
+        elif isinstance(effect, (CopyMetadata, CopySnapshot, CutMetadata)):
+            self._copy_metadata(effect)
+        elif isinstance(effect, Serve):
+            self.on_serve()
+        elif isinstance(effect, Stop):
+            self.on_stop()
 
     def answered(self, asked: Ask, answer: Message | None) -> None:
         """The answer to a request of this process, or none."""
         self.carry_out(asked.take(answer, self.now()))
         self.set_timer()
 
-    def _copy_metadata(self, effect: CopyMetadata | CutMetadata) -> None:
+    def _copy_metadata(self, effect: CopyMetadata | CopySnapshot | CutMetadata) -> None:
         """Store what was fetched of the metadata log. If that fails, the broker ends, and fetches it again at its start."""
-        copy = self._metadata
+        copy = self.metadata
         assert isinstance(copy, MetadataCopy)
         try:
             if isinstance(effect, CopyMetadata):
                 copy.append(effect.batches, self.now())
-            elif effect.snapshot is not None:
-                copy.begin_with(effect.end_offset, *effect.snapshot, self.now())
+            elif isinstance(effect, CopySnapshot):
+                copy.begin_with(effect.snapshot, effect.content, self.now())
             else:
                 copy.cut(effect.end_offset)
         except (OSError, StorageError) as error:
-            self._fail(error)
+            self.fail(error)
+        else:
+            self.take_snapshot()
 
-    def _fail(self, error: Exception) -> None:
-        LOG.critical("the metadata log cannot be written, so the broker ends: %s", error)
-        self.failure = error
-        self.on_failure()
+    def metadata_stored(self, records: list[LogRecord]) -> list[Effect]:
+        """The partitions follow."""
+        self.core.deciding.stored(records)
+        return self.replicas.apply(self.now())
 
-    def _append_metadata(self, effect: AppendMetadata) -> bool:
-        """Whether the records are stored. If not, what was decided is forgotten, and the broker ends."""
-        log = self._metadata
-        assert isinstance(log, MetadataLog)
-        if self.failure is None:
-            try:
-                stored = log.append(effect.records)
-            except (OSError, StorageError) as error:
-                self._fail(error)
-            else:
-                self.core.deciding.stored(stored)
-                self._take_snapshot(log)
-                return True
+    def metadata_not_stored(self) -> None:
+        """The controller in this process forgets."""
         self.core.deciding.not_stored()
-        return False
-
-    def _take_snapshot(self, log: MetadataLog) -> None:
-        """Take a snapshot of the metadata log if it has become long; without one it is only longer."""
-        if log.size >= self.core.config["metadata.log.max.record.bytes.between.snapshots"]:
-            try:
-                log.take_snapshot(self.core.cluster.image, self.now())
-            except (OSError, StorageError) as error:
-                LOG.error("no snapshot of the metadata log could be taken: %s", error)
-
-    def _refuse(self, effects: list[Effect]) -> None:
-        """Answer those who wait for a change of the metadata that was not stored."""
-        for effect in effects:
-            if isinstance(effect, Respond):
-                self.respond(effect.call, refused(effect.message, NOT_STORED.value))
 
     def _store(self, effect: Store) -> None:
         replica = effect.replica

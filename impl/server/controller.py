@@ -8,7 +8,7 @@ import sys
 import uuid
 from collections.abc import Callable
 
-from impl.broker.calls import AppendMetadata, Drop, Effect, NoResponse, Note, Respond, Then
+from impl.broker.calls import Effect, Note
 from impl.broker.replicas import id_text
 from impl.config.broker import is_loopback
 from impl.config.controller import ControllerConfig
@@ -17,16 +17,15 @@ from impl.controller.dispatch import controller_handlers
 from impl.controller.features import first_records
 from impl.controller.timing import start_timers
 from impl.metadata.log import MetadataLog
+from impl.metadata.records import LogRecord
 from impl.server.process import COLLECTED_AFTER, raise_file_limit
 from impl.server.shell import Shell, bind, now_ms
 from impl.server.startup import BrokerFailureError
-from impl.storage import LogDirectory, RealDisk, StorageError
+from impl.storage import LogDirectory, RealDisk
 from impl.storage.small_files import META_PROPERTIES, read_meta
 from impl.trace.steps import TraceWriter
 from impl.wire.apis import CONTROLLER_APIS
-from impl.wire.values import refused
 from spec.controller.protocol import Controller
-from spec.controller.topics.cluster import NOT_STORED
 from spec.values import Epoch
 
 LOG = logging.getLogger("kspec.controller")
@@ -39,52 +38,24 @@ FIRST_EPOCH = Epoch(1)
 class ControllerShell(Shell):
     """The shell around the core."""
 
+    kind = "controller"
+
     def __init__(self, core: ControllerCore, metadata_log: MetadataLog) -> None:
-        super().__init__(core, CONTROLLER_APIS)
+        super().__init__(core, CONTROLLER_APIS, metadata_log)
         self.core = core
-        self.metadata_log = metadata_log
         self.handlers = controller_handlers(core)
 
-    def carry_out(self, effects: list[Effect]) -> None:
-        """Carry out effects in their order, each complete before the next. What is answered is synced."""
-        for number, effect in enumerate(effects):
-            if isinstance(effect, Respond):
-                self.respond(effect.call, effect.message)
-            elif isinstance(effect, Then):
-                self.carry_out(effect.effects())
-            elif isinstance(effect, NoResponse):
-                self.connection_of(effect.call).answer(effect.call.place, [])
-            elif isinstance(effect, Drop):
-                self.connection_of(effect.call).close()
-            elif isinstance(effect, AppendMetadata) and not self._append(effect):
-                for other in effects[number + 1 :]:
-                    if isinstance(other, Respond):
-                        self.respond(other.call, refused(other.message, NOT_STORED.value))
-                return
+    def carry_out_other(self, effect: Effect) -> None:
+        """A controller has no files but the metadata log, and asks nobody."""
+        raise AssertionError(f"a controller has no {effect}")
 
-    def _append(self, effect: AppendMetadata) -> bool:
-        """Whether the records are stored. If not, what was decided is forgotten, and the controller ends."""
-        if self.failure is None:
-            try:
-                stored = self.metadata_log.append(effect.records)
-            except (OSError, StorageError) as error:
-                LOG.critical("the metadata log cannot be written, so the controller ends: %s", error)
-                self.failure = error
-                self.on_failure()
-            else:
-                self.carry_out(self.core.stored(stored, self.now()))
-                self._take_snapshot()
-                return True
+    def metadata_stored(self, records: list[LogRecord]) -> list[Effect]:
+        """Those who wait for records are answered."""
+        return self.core.stored(records, self.now())
+
+    def metadata_not_stored(self) -> None:
+        """The core forgets."""
         self.core.not_stored()
-        return False
-
-    def _take_snapshot(self) -> None:
-        """Take a snapshot of the metadata log if it has become long; without one it is only longer."""
-        if self.metadata_log.size >= self.core.config["metadata.log.max.record.bytes.between.snapshots"]:
-            try:
-                self.metadata_log.take_snapshot(self.core.image, self.now())
-            except (OSError, StorageError) as error:
-                LOG.error("no snapshot of the metadata log could be taken: %s", error)
 
 
 class RunningController:
@@ -117,7 +88,7 @@ class RunningController:
         **Kafka:** `QuorumController.claim`, `CompleteActivationEvent`.
         """
         now = now_ms()
-        self.core.stored(self.metadata_log.begin_epoch(self.config.node_id), now)
+        self.core.stored(self.metadata_log.begin_epoch(self.config.node_id, now), now)
         if not self.core.finalized_features:
             self.shell.carry_out(self.core.change_metadata(first_records(self.core)))
         if self.shell.failure is not None:

@@ -13,18 +13,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
-from impl.broker.calls import Call, Effect
+from impl.broker.calls import AppendMetadata, Call, Drop, Effect, NoResponse, Respond, Then
 from impl.broker.replica import Waiting
 from impl.broker.timers import Timers
 from impl.config.broker import Listener
 from impl.config.properties import ConfigError
+from impl.metadata.files import MetadataFiles
+from impl.metadata.image import ClusterImage
+from impl.metadata.log import MetadataLog
+from impl.metadata.records import LogRecord
 from impl.requests.describe import unsupported_api_versions
 from impl.server.connection import Connection, configure
+from impl.storage import StorageError
 from impl.wire.apis import Api
 from impl.wire.frames import API_VERSIONS, RequestHeader, framed, read_header
 from impl.wire.reading import read_message
-from impl.wire.values import DecodeError, Message
+from impl.wire.values import DecodeError, Message, refused
 from spec.broker.clients.versions import Verdict, judge_version
+from spec.controller.topics.cluster import NOT_STORED
 
 LOG = logging.getLogger("kspec.broker")
 
@@ -64,6 +70,10 @@ class NodeCore(Protocol):
     def config(self) -> Settings:
         """Its settings."""
 
+    @property
+    def image(self) -> ClusterImage:
+        """What the metadata log says, as far as the node has read it."""
+
     def stop_waiting(self, waiting: Waiting) -> None:
         """Forget a fetch whose client has gone."""
 
@@ -82,8 +92,12 @@ class Shell(ABC):
 
     handlers: Mapping[str, Callable[[Call, int], list[Effect]]]
 
-    def __init__(self, node: NodeCore, apis: Mapping[int, Api]) -> None:
+    kind: str
+    """What the node is, for its messages."""
+
+    def __init__(self, node: NodeCore, apis: Mapping[int, Api], metadata: MetadataFiles) -> None:
         self.node = node
+        self.metadata = metadata
         self.apis = apis
         self.failure: Exception | None = None
         """Why the node cannot go on."""
@@ -92,15 +106,83 @@ class Shell(ABC):
         self.counts = Counts()
         self.largest_frame: int = node.config["socket.request.max.bytes"]
         self._waiting: dict[Connection, list[Waiting]] = {}
+        self._snapshot_bytes: int = node.config["metadata.log.max.record.bytes.between.snapshots"]
         self._held_limit: int = node.config["queued.max.request.bytes"]
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: int | None = None
         self._listening: socket.socket | None = None
 
-    @abstractmethod
+    # ---- effects
+
     def carry_out(self, effects: list[Effect]) -> None:
         """Carry out effects in their order, each complete before the next, with all that follows from it."""
+        for number, effect in enumerate(effects):
+            if isinstance(effect, Respond):
+                self.respond(effect.call, effect.message)
+            elif isinstance(effect, Then):
+                self.carry_out(effect.effects())
+            elif isinstance(effect, NoResponse):
+                self.connection_of(effect.call).answer(effect.call.place, [])
+            elif isinstance(effect, Drop):
+                self.connection_of(effect.call).close()
+            elif isinstance(effect, AppendMetadata):
+                if not self._append_metadata(effect):
+                    self._refuse(effects[number + 1 :])
+                    return
+            else:
+                self.carry_out_other(effect)
+
+    @abstractmethod
+    def carry_out_other(self, effect: Effect) -> None:
+        """Carry out an effect that only this kind of node has."""
+
+    @abstractmethod
+    def metadata_stored(self, records: list[LogRecord]) -> list[Effect]:
+        """Records are on the disk, and count from now on; what follows from that."""
+
+    @abstractmethod
+    def metadata_not_stored(self) -> None:
+        """Nothing was stored: what was decided is forgotten."""
+
+    def _append_metadata(self, effect: AppendMetadata) -> bool:
+        """Whether the records are stored. If not, what was decided is forgotten, and the node ends."""
+        log = self.metadata
+        assert isinstance(log, MetadataLog)
+        if self.failure is None:
+            try:
+                stored = log.append(effect.records, self.now())
+            except (OSError, StorageError) as error:
+                self.fail(error)
+            else:
+                follows = self.metadata_stored(stored)
+                self.take_snapshot()
+                self.carry_out(follows)
+                return True
+        self.metadata_not_stored()
+        return False
+
+    def _refuse(self, effects: list[Effect]) -> None:
+        """Answer those who wait for a change of the metadata that was not stored."""
+        for effect in effects:
+            if isinstance(effect, Respond):
+                self.respond(effect.call, refused(effect.message, NOT_STORED.value))
+
+    def fail(self, error: Exception) -> None:
+        """The metadata log cannot be written: the node ends."""
+        LOG.critical("the metadata log cannot be written, so the %s ends: %s", self.kind, error)
+        self.failure = error
+        self.on_failure()
+
+    def take_snapshot(self) -> None:
+        """Take a snapshot of the metadata log if it has become long and all of it is read; without one it is longer."""
+        files, image = self.metadata, self.node.image
+        if files.size < self._snapshot_bytes or image.spec.end_offset != files.end_offset:
+            return
+        try:
+            files.take_snapshot(image, self.now())
+        except (OSError, StorageError) as error:
+            LOG.error("no snapshot of the metadata log could be taken: %s", error)
 
     # ---- requests
 

@@ -281,7 +281,7 @@ class ControllerNode(Node):
         core.cluster_id = CLUSTER_ID
         self.shell = shell = _ControllerShell(core, log)
         shell.clock = self.clock
-        core.stored(log.begin_epoch(self.node_id), now)
+        core.stored(log.begin_epoch(self.node_id, now), now)
         if not core.finalized_features:
             shell.carry_out(core.change_metadata(first_records(core)))
         start_timers(core, now)

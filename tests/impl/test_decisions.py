@@ -19,13 +19,12 @@ ONLOOKERS = ("impl/cluster/", "impl/faults/", "impl/history/", "impl/sim/")
 
 KNOWN = {
     "impl/broker/fetch_sessions.py finish": "what `spec` has said of the session's epoch",
-    "impl/metadata/log.py __init__": "files that end before the snapshot beside them begin again at it",
-    "impl/metadata/log.py _read_from": "reads the log's files to their end",
-    "impl/metadata/log.py take_snapshot": "whether the snapshot before is another file",
+    "impl/metadata/files.py __init__": "files that end before the snapshot beside them begin again at it",
+    "impl/metadata/files.py take_snapshot": "that the image has all of the log",
+    "impl/server/shell.py take_snapshot": "that the image has all of the log",
+    "impl/metadata/files.py batches": "reads the log's files to their end",
     "impl/replica/fetch_messages.py fetched": "which batches of an answer lie side by side, and which fields are there",
     "impl/replica/fetching.py _ask_records": "what `spec` has said of the session's epoch",
-    "impl/replica/metadata_copy.py __init__": "files that end before the snapshot beside them begin again at it",
-    "impl/replica/metadata_copy.py batches": "reads the log's files to their end",
     "impl/replica/metadata_follower.py _cut": "what is read ahead and not committed goes: KRaft is not in `spec`",
     "impl/replica/metadata_follower.py _replay": "what the controller calls committed is taken: KRaft is not in `spec`",
     "impl/replica/metadata_follower.py _take": "the newest controller epoch heard of: KRaft is not in `spec`",

@@ -48,7 +48,7 @@ class InProcess(Moves):
         self.core = ControllerCore(self.config, rules_of(release, None).controller, self.log, self.log.image(), self.now)
         self.core.cluster_id = CLUSTER_ID
         self.handlers = controller_handlers(self.core)
-        self.core.stored(self.log.begin_epoch(100), self.now)
+        self.core.stored(self.log.begin_epoch(100, self.now), self.now)
         if not self.core.finalized_features:
             self.carry_out(self.core.change_metadata(first_records(self.core)))
         start_timers(self.core, self.now)
@@ -61,7 +61,7 @@ class InProcess(Moves):
                     refusals = [other for other in effects[number + 1 :] if isinstance(other, Respond)]
                     self.carry_out([Respond(one.call, refused(one.message, NOT_STORED.value)) for one in refusals])
                     return
-                self.carry_out(self.core.stored(self.log.append(effect.records), self.now))
+                self.carry_out(self.core.stored(self.log.append(effect.records, self.now), self.now))
             elif isinstance(effect, Then):
                 self.carry_out(effect.effects())
             else:

@@ -156,7 +156,7 @@ def test_who_is_behind_the_start_of_the_log_takes_the_snapshot() -> None:
     told, said = image.registered[1], controller.core.image.registered[1]
     assert [getattr(told, name) for name in INTRODUCTION] == [getattr(said, name) for name in INTRODUCTION]
     assert image.directories == controller.core.image.directories
-    assert [header.base_offset for header in headers(memoryview(controller.log.batches(Offset(end), 1)))] == [end]
+    assert [header.base_offset for header in headers(memoryview(controller.log.batches_from(Offset(end), 1)))] == [end]
 
 
 def test_snapshots_that_cannot_be_read() -> None:

@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from conformance.kafka.jars import Jars, java
 from conformance.kafka.process import HOST, KafkaProcess, format_log_dir, free_port
-from impl.metadata.log import FOLDER
+from impl.metadata.files import FOLDER
 from impl.wire.values import Message
 from tests.conformance.kafka.releases import NEWEST, OLD, jars_or_skip
 from tests.impl.controller.in_process import InProcess
@@ -53,7 +53,7 @@ def test_kafka_s_decoder_reads_the_log_and_the_snapshot(tmp_path: Path) -> None:
     controller.create_on("t", [1, 2], [2, 1])
     controller.heartbeat(want_fence=True)
     log = tmp_path / "00000000000000000000.log"
-    log.write_bytes(controller.log.batches(controller.log.log.start_offset, 1 << 30))
+    log.write_bytes(controller.log.batches_from(controller.log.log.start_offset, 1 << 30))
     found = dumped(jars, log)
     kinds = [record["type"] for record in found]
     assert kinds[:3] == ["LEADER_CHANGE", "FeatureLevelRecord", "FeatureLevelRecord"]
@@ -164,6 +164,11 @@ def round_trip(address: str, topic: str, value: bytes) -> bytes:
     raise AssertionError("no record came")
 
 
+def leaders(admin: AdminClient, topic: str) -> list[int]:
+    """The leader of each partition, as the broker sees it now: it follows the controller."""
+    return [one.leader for one in admin.list_topics(timeout=ANSWER_S).topics[topic].partitions.values()]
+
+
 def configured(admin: AdminClient, topic: str, name: str, value: str) -> str | None:
     """Change a setting of a topic through the broker, and ask for it until it is there."""
     entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
@@ -194,9 +199,7 @@ def test_a_real_broker_is_a_member_from_its_start_to_its_stop(kafka: str, tmp_pa
         assert round_trip(address, "t", b"hello") == b"hello"
         for future in admin.create_partitions([NewPartitions("t", 4)]).values():
             future.result(ANSWER_S)
-        described = admin.list_topics(timeout=ANSWER_S).topics
-        assert len(described["t"].partitions) == 4
-        assert {one.leader for one in described["t"].partitions.values()} == {BROKER}
+        until(lambda: leaders(admin, "t") == [BROKER] * 4, broker, "see the new partition")
         assert configured(admin, "t", "retention.ms", "60000") == "60000"
         for future in admin.delete_topics(["t"]).values():
             future.result(ANSWER_S)

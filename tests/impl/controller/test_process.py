@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.metadata.log import FOLDER, MetadataLog
+from impl.metadata.files import FOLDER
+from impl.metadata.log import MetadataLog
 from impl.storage import RealDisk
 from impl.wire.values import Message
 from spec.releases.kraft_mutants import CONTROLLER_MUTANTS

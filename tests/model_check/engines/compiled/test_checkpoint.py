@@ -422,7 +422,7 @@ def test_killed_at_random_moments_often(tmp_path: Path) -> None:
     counts = kill_until(30, 2, arguments, tmp_path / "kept")
     assert counts["killed"] == 30
     assert counts["with a checkpoint"] >= 20
-    assert counts["amid a save"] >= 8
+    assert counts["amid a save"] >= 4
     assert counts["ended"] >= 1
 
 
