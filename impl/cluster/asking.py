@@ -1,17 +1,12 @@
 """A connection to a node by Kafka's requests, one at a time: what is seen of a cluster is what its nodes answer."""
 
 import asyncio
-import struct
 from collections.abc import Sequence
 from typing import Any
 
-from impl.wire.apis import APIS
-from impl.wire.reading import read_message
+from impl.wire.requests import read_response, request_parts, sent
 from impl.wire.values import DecodeError, Message
-from impl.wire.writing import write_message
 
-KEYS = {api.name: api for api in APIS.values()}
-CLIENT_ID = b"kspec-cluster"
 ANSWER_S = 1.0
 """Who does not answer within this time (s) is shown as not there."""
 
@@ -40,15 +35,9 @@ class Asking:
             self._streams = await asyncio.open_connection(*self._place)
         reader, writer = self._streams
         self._sent += 1
-        api = KEYS[name]
-        head = struct.pack(">hhih", api.key, version, self._sent, len(CLIENT_ID)) + CLIENT_ID
-        flexible = version in api.flexible
-        body = head + (b"\0" if flexible else b"") + write_message(f"{name}Request", version, message)
-        writer.write(struct.pack(">i", len(body)) + body)
-        (length,) = struct.unpack(">i", await reader.readexactly(4))
-        frame = await reader.readexactly(length)
-        answer, _ = read_message(f"{name}Response", version, memoryview(frame), 5 if flexible else 4)
-        return answer
+        writer.writelines(request_parts(sent(name), version, self._sent, message))
+        frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+        return read_response(name, version, memoryview(frame))[1]
 
     def close(self) -> None:
         """Close the connection."""

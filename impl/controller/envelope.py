@@ -4,26 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from impl.broker.calls import Call, Effect, Respond
-from impl.wire.apis import CONTROLLER_APIS
+from impl.wire.apis import CONTROLLER_APIS, FORWARDED
 from impl.wire.frames import LENGTH, framed, read_header
 from impl.wire.reading import read_message
 from impl.wire.values import DecodeError, Message
+from impl.wire.writing import joined
 from spec.values import Error
-
-FORWARDABLE = (
-    "CreateTopics",
-    "DeleteTopics",
-    "AlterConfigs",
-    "CreatePartitions",
-    "ElectLeaders",
-    "IncrementalAlterConfigs",
-    "AlterPartitionReassignments",
-    "ListPartitionReassignments",
-    "DescribeQuorum",
-    "UpdateFeatures",
-    "UnregisterBroker",
-)
-"""What may be in an envelope. **Kafka:** `ApiKeys.forwardable`."""
 
 
 class ForwardedCall(Call):
@@ -40,7 +26,7 @@ class ForwardedCall(Call):
         header = self.header
         assert header.api is not None
         parts = framed(header.api, header.version, header.correlation, Message(**fields))
-        content = b"".join(bytes(part) for part in parts)[LENGTH.size :]  # type: ignore[call-overload]
+        content = joined(parts)[LENGTH.size :]
         return Respond(self.envelope, Message(error_code=0, response_data=content))
 
 
@@ -54,7 +40,7 @@ def envelope_of(handlers: Mapping[str, Callable[[Call, int], list[Effect]]]) -> 
         data = memoryview(call.message.request_data)
         try:
             header = read_header(data, CONTROLLER_APIS)
-            if header.api is None or header.api.name not in FORWARDABLE:
+            if header.api is None or header.api.name not in FORWARDED:
                 return [_refused(call, Error.INVALID_REQUEST)]
             if header.version not in header.api.known:
                 return [_refused(call, Error.UNSUPPORTED_VERSION)]

@@ -22,7 +22,7 @@ from impl.replica.fetch_messages import (
     listed_offsets,
 )
 from impl.wire.values import Message
-from spec.broker.clients.fetch_sessions import FIRST_EPOCH, ClientSession, after_answer, after_no_answer
+from spec.broker.clients.fetch_sessions import FIRST_EPOCH, ClientSession, after_answer, after_no_answer, waits_after
 from spec.broker.effects import FollowerRequest
 from spec.broker.follower import (
     fetch_or_truncate,
@@ -193,7 +193,7 @@ class LeaderFetcher:
             if error == Error.NONE:
                 effects = self._take_fetched(asked, answer, now)
             else:
-                effects = [] if error.name.startswith(("FETCH_SESSION", "INVALID_FETCH")) else self._no_answer(wanted, now)
+                effects = self._no_answer(wanted, now) if waits_after(error) else []
         return [*effects, Then(lambda: self.go(now))]
 
     def _no_answer(self, wanted: Iterable[Wanted], now: int) -> list[Effect]:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from impl.server.answers import Answers
 from impl.storage import FileSlice
 from spec.broker.clients.versions import check_frame_size
 
@@ -93,8 +94,7 @@ class Connection:
         self._filled = 0
         self._reading = False
         self._writing = False
-        self._answers: deque[list[Any] | None] = deque()
-        self._first_place = 0
+        self._answers = Answers()
         self._out: deque[Any] = deque()
         self._unsent = 0
         self._resume_reading()
@@ -186,17 +186,14 @@ class Connection:
 
     def new_place(self) -> int:
         """A place for the answer of the request that has just come."""
-        self._answers.append(None)
-        return self._first_place + len(self._answers) - 1
+        return self._answers.new_place()
 
     def answer(self, place: int, parts: list[Any]) -> None:
         """Send an answer once all earlier ones are sent. Without parts the request gets none."""
         if self.closed:
             return
-        self._answers[place - self._first_place] = parts
-        while self._answers and self._answers[0] is not None:
-            self._first_place += 1
-            for part in self._answers.popleft() or ():
+        for ready in self._answers.put(place, parts):
+            for part in ready:
                 self._put(part)
         if not self._writing:
             self._send()

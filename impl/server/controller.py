@@ -1,16 +1,11 @@
 """A controller as a process has it: the core, the metadata log, sockets and timers. Effects are carried out here alone."""
 
 import asyncio
-import gc
 import logging
-import signal
-import sys
 import uuid
-from collections.abc import Callable
 
 from impl.broker.calls import Effect, Note
 from impl.broker.replicas import id_text
-from impl.config.broker import is_loopback
 from impl.config.controller import ControllerConfig
 from impl.controller.core import ControllerCore
 from impl.controller.dispatch import controller_handlers
@@ -18,7 +13,7 @@ from impl.controller.features import first_records
 from impl.controller.timing import start_timers
 from impl.metadata.log import MetadataLog
 from impl.metadata.records import LogRecord
-from impl.server.process import COLLECTED_AFTER, raise_file_limit
+from impl.server.process import NewLoop, begin, event_loop, say_ready, warn_if_open
 from impl.server.shell import Shell, bind, now_ms
 from impl.server.startup import BrokerFailureError
 from impl.storage import LogDirectory, RealDisk
@@ -95,8 +90,7 @@ class RunningController:
             raise BrokerFailureError(f"the metadata log cannot be written: {self.shell.failure}")
         start_timers(self.core, now)
         self.shell.listen(loop, self._listening)
-        if not is_loopback(self.core.host):
-            LOG.warning("listening on %s: nobody is authenticated, and everybody who reaches it decides", self.core.host)
+        warn_if_open(LOG, self._listening)
         return f"{self.core.host}:{self.core.port}"
 
     def stop(self) -> None:
@@ -109,34 +103,19 @@ class RunningController:
         LOG.info("stopped")
 
 
-def run_controller(
-    config: ControllerConfig,
-    rules: Controller,
-    new_loop: Callable[[], asyncio.AbstractEventLoop],
-    trace: TraceWriter | None = None,
-) -> None:
+def run_controller(config: ControllerConfig, rules: Controller, new_loop: NewLoop, trace: TraceWriter | None = None) -> None:
     """Run a controller until SIGTERM or SIGINT. With a trace, each step of a rule is written."""
-    raise_file_limit()
     for name, value in config.unknown.items():
         LOG.warning("%s=%s is not known, and ignored", name, value)
-    running = RunningController(config, rules, trace.note if trace is not None else None)
-    loop = new_loop()
-    gc.freeze()
-    gc.set_threshold(*COLLECTED_AFTER)
-    stopped = asyncio.Event()
-    running.shell.on_failure = stopped.set
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
-    try:
-        address = running.start(loop)
-        LOG.info("controller %d of cluster %s serves on %s", config.node_id, running.core.cluster_id, address)
-        sys.stdout.write(f"ready {address}\n")
-        sys.stdout.flush()
-        loop.run_until_complete(stopped.wait())
-    finally:
+    with event_loop(new_loop, trace) as loop:
+        running = RunningController(config, rules, trace.note if trace is not None else None)
+        stopped = asyncio.Event()
+        running.shell.on_failure = stopped.set
+        begin(loop, stopped.set)
         try:
-            running.stop()
+            address = running.start(loop)
+            LOG.info("controller %d of cluster %s serves on %s", config.node_id, running.core.cluster_id, address)
+            say_ready(address)
+            loop.run_until_complete(stopped.wait())
         finally:
-            loop.close()
-            if trace is not None:
-                trace.close()
+            running.stop()

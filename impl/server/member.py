@@ -1,18 +1,14 @@
 """Starting and stopping a broker that is a member of a cluster: its controller is another process."""
 
 import asyncio
-import gc
 import logging
-import signal
-import sys
 import uuid
-from collections.abc import Callable
 
 from impl.broker.calls import CONTROLLER
 from impl.broker.cluster import ClusterView
 from impl.broker.core import Core
 from impl.broker.replicas import Replicas, id_bytes
-from impl.config.broker import BrokerConfig, is_loopback
+from impl.config.broker import BrokerConfig
 from impl.config.properties import ConfigError
 from impl.metadata.image import ClusterImage
 from impl.replica.member import Member
@@ -21,7 +17,7 @@ from impl.replica.metadata_copy import MetadataCopy
 from impl.server.broker import Broker
 from impl.server.channels import Address, Channels
 from impl.server.housekeeping import Housekeeping
-from impl.server.process import COLLECTED_AFTER, raise_file_limit
+from impl.server.process import NewLoop, begin, event_loop, say_ready, warn_if_open
 from impl.server.shell import bind, now_ms
 from impl.server.startup import BrokerFailureError, disk_space, endpoint_of, open_directory
 from impl.storage import LogDirectory, RealDisk
@@ -118,13 +114,10 @@ class RunningMember:
     def _serve(self) -> None:
         self.broker.listen(self._loop, self._listening)
         endpoint = self.core.cluster.endpoint
-        host = self._listening.getsockname()[0]
-        if not is_loopback(host):
-            LOG.warning("listening on %s: nobody is authenticated, and everybody who reaches it may do everything", host)
+        warn_if_open(LOG, self._listening)
         address = f"{endpoint.host}:{endpoint.port}"
         LOG.info("broker %d of cluster %s serves on %s", self.config.node_id, self.core.cluster_id, address)
-        sys.stdout.write(f"ready {address}\n")
-        sys.stdout.flush()
+        say_ready(address)
 
     def stop(self) -> None:
         """Ask for leave to stop; a second time, or after a while, stop without it."""
@@ -154,27 +147,13 @@ class RunningMember:
         LOG.info("stopped")
 
 
-def run_member(
-    config: BrokerConfig,
-    protocol: BrokerProtocol,
-    new_loop: Callable[[], asyncio.AbstractEventLoop],
-    trace: TraceWriter | None = None,
-) -> None:
+def run_member(config: BrokerConfig, protocol: BrokerProtocol, new_loop: NewLoop, trace: TraceWriter | None = None) -> None:
     """Run a broker of a cluster until SIGTERM or SIGINT."""
-    raise_file_limit()
-    loop = new_loop()
-    running = RunningMember(config, protocol, loop, trace)
-    gc.freeze()
-    gc.set_threshold(*COLLECTED_AFTER)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, running.stop)
-    try:
+    with event_loop(new_loop, trace) as loop:
+        running = RunningMember(config, protocol, loop, trace)
+        begin(loop, running.stop)
         running.start()
         if config["metrics.listener"] is not None:
             loop.run_until_complete(running.broker.metrics.serve(config["metrics.listener"]))
         loop.run_until_complete(running.ended.wait())
         running.close()
-    finally:
-        loop.close()
-        if trace is not None:
-            trace.close()

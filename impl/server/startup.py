@@ -1,12 +1,9 @@
 """Starting and stopping a broker: its folder, its registration, its partitions, its listener."""
 
 import asyncio
-import gc
 import logging
 import shutil
-import signal
 import socket
-import sys
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,12 +13,12 @@ from impl.broker.calls import Note
 from impl.broker.cluster import Cluster
 from impl.broker.core import Core
 from impl.broker.replicas import Replicas, id_text
-from impl.config.broker import BrokerConfig, is_loopback
+from impl.config.broker import BrokerConfig
 from impl.config.properties import ConfigError
 from impl.metadata.log import MetadataLog
 from impl.server.broker import Broker
 from impl.server.housekeeping import Housekeeping
-from impl.server.process import COLLECTED_AFTER, raise_file_limit
+from impl.server.process import NewLoop, begin, event_loop, say_ready, warn_if_open
 from impl.server.shell import bind, now_ms
 from impl.storage import Disk, LogDirectory, RealDisk
 from impl.storage.small_files import META_PROPERTIES, read_meta
@@ -150,9 +147,7 @@ class RunningBroker:
         """Serve from now on; the address of the broker."""
         self.housekeeping = Housekeeping(self.broker, self.directory, loop)
         self.broker.listen(loop, self._listening)
-        host = self._listening.getsockname()[0]
-        if not is_loopback(host):
-            LOG.warning("listening on %s: nobody is authenticated, and everybody who reaches it may do everything", host)
+        warn_if_open(LOG, self._listening)
         return f"{self.core.cluster.endpoint.host}:{self.core.cluster.endpoint.port}"
 
     def abandon(self) -> None:
@@ -179,36 +174,24 @@ class RunningBroker:
         LOG.info("stopped")
 
 
-def run(
-    config: BrokerConfig, rules: Rules, new_loop: Callable[[], asyncio.AbstractEventLoop], trace: TraceWriter | None = None
-) -> None:
+def run(config: BrokerConfig, rules: Rules, new_loop: NewLoop, trace: TraceWriter | None = None) -> None:
     """Run a broker until SIGTERM or SIGINT. With a trace, each step of a rule is written."""
-    raise_file_limit()
-    running = RunningBroker(config, rules, trace.note if trace is not None else None)
-    loop = new_loop()
-    gc.freeze()
-    gc.set_threshold(*COLLECTED_AFTER)
-    stopped = asyncio.Event()
-    running.broker.on_failure = stopped.set
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
-    try:
-        address = running.start(loop)
-        if config["metrics.listener"] is not None:
-            loop.run_until_complete(running.broker.metrics.serve(config["metrics.listener"]))
-        LOG.info("broker %d of cluster %s serves on %s", config.node_id, running.core.cluster_id, address)
-        sys.stdout.write(f"ready {address}\n")
-        sys.stdout.flush()
-        loop.run_until_complete(stopped.wait())
-    finally:
+    with event_loop(new_loop, trace) as loop:
+        running = RunningBroker(config, rules, trace.note if trace is not None else None)
+        stopped = asyncio.Event()
+        running.broker.on_failure = stopped.set
+        begin(loop, stopped.set)
         try:
+            address = running.start(loop)
+            if config["metrics.listener"] is not None:
+                loop.run_until_complete(running.broker.metrics.serve(config["metrics.listener"]))
+            LOG.info("broker %d of cluster %s serves on %s", config.node_id, running.core.cluster_id, address)
+            say_ready(address)
+            loop.run_until_complete(stopped.wait())
+        finally:
             if running.broker.failure is not None:
                 running.abandon()
             running.stop()
-        finally:
-            loop.close()
-            if trace is not None:
-                trace.close()
 
 
 def warn_about(config: BrokerConfig, given: Mapping[str, str]) -> None:

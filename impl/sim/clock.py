@@ -5,12 +5,14 @@ from collections.abc import Callable
 from itertools import count
 
 Event = Callable[[], None]
+START_MS = 1_700_000_000_000
+"""When each run begins (ms since 1970)."""
 
 
 class Clock:
     """The time in milliseconds, and the events to come. Those of the same time happen in the order of their making."""
 
-    def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
+    def __init__(self, start_ms: int = START_MS) -> None:
         self.now_ms = start_ms
         self._events: list[tuple[int, int, Event]] = []
         self._numbers = count()

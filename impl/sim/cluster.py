@@ -9,7 +9,7 @@ from typing import Any
 from impl.broker.calls import Ask, Channel
 from impl.broker.replica import Place, Replica
 from impl.sim.clients import Consumer, Producer, SimClient, Surroundings, nothing, values_in
-from impl.sim.clock import Clock
+from impl.sim.clock import START_MS, Clock
 from impl.sim.faults import Fault, Faults
 from impl.sim.history import BrokenPromiseError, PartitionHistory, Value
 from impl.sim.network import Network
@@ -305,7 +305,7 @@ class SimulatedCluster:
 
     def tell(self, what: str) -> None:
         """Note what has happened, with the time and the steps so far."""
-        self.told.append(f"{(self.clock.now_ms - 1_700_000_000_000) / 1000:9.3f} s {self.steps:8} {what}")
+        self.told.append(f"{(self.clock.now_ms - START_MS) / 1000:9.3f} s {self.steps:8} {what}")
 
     def in_words(self) -> str:
         """The cluster in a line."""

@@ -12,10 +12,11 @@ from random import Random
 from typing import Any, Protocol
 
 from impl.broker.calls import Ask
+from impl.server.answers import Answers
 from impl.sim.clock import Clock
-from impl.storage import FileSlice
 from impl.wire.requests import read_response, request_parts, sent
 from impl.wire.values import Message
+from impl.wire.writing import joined
 
 RETRY_MS = 40
 """How soon a frame tries again to get through to a node that is out of reach."""
@@ -83,8 +84,7 @@ class Line:
     under_way: deque[Waiting] = field(default_factory=deque)
     free_at: dict[bool, int] = field(default_factory=dict)
     """When the last frame in each direction has arrived: the next one comes after it."""
-    _answers: deque[list[Any] | None] = field(default_factory=deque)
-    _first_place: int = 0
+    _answers: Answers = field(default_factory=Answers)
 
     @property
     def unanswered(self) -> int:
@@ -98,20 +98,15 @@ class Line:
 
     def new_place(self) -> int:
         """A place for the answer of the request that has just come."""
-        self._answers.append(None)
-        return self._first_place + len(self._answers) - 1
+        return self._answers.new_place()
 
     def answer(self, place: int, parts: list[Any]) -> None:
         """Send an answer once all earlier ones are sent."""
         if self.closed:
             return
-        self._answers[place - self._first_place] = parts
-        while self._answers and self._answers[0] is not None:
-            self._first_place += 1
-            parts = self._answers.popleft() or []
-            if parts:
-                whole = b"".join(part.bytes() if isinstance(part, FileSlice) else bytes(part) for part in parts)
-                self.network.send_back(self, whole[4:])
+        for ready in self._answers.put(place, parts):
+            if ready:
+                self.network.send_back(self, joined(ready)[4:])
 
     def close(self) -> None:
         """Cut the connection: the server forgets it at once, the client learns it, if it can be reached."""
@@ -160,7 +155,7 @@ class Network:
         waiting = Waiting(asked, version, self._correlation, take)
         line.under_way.append(waiting)
         parts = request_parts(api, version, self._correlation, asked.message)
-        frame = b"".join(bytes(part) for part in parts)[4:]
+        frame = joined(parts)[4:]
         self._carry(line, True, lambda: self._arrive(line, frame))
         self._clock.after(asked.timeout_ms, lambda: self._give_up(line, waiting))
 

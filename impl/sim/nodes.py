@@ -1,5 +1,6 @@
 """Processes of the simulated cluster: brokers and a controller, each with a disk that outlives it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -31,7 +32,7 @@ CLUSTER_ID = "a3NwZWMtc2ltdWxhdGlvbg"
 HOUSEKEEPING_MS = 1_000
 
 
-class Node:
+class Node(ABC):
     """A process that can be started, killed, paused, and robbed of its power. `disk` is what it finds when it starts."""
 
     apis: dict[int, Api] = APIS
@@ -83,8 +84,9 @@ class Node:
         self._start()
         self._set_timer()
 
+    @abstractmethod
     def _start(self) -> None:
-        raise NotImplementedError
+        """What this kind of process does first."""
 
     def kill(self, survives: Survives = Survives.ALL) -> None:
         """End the process without warning. Unless all survives, the power is lost as well."""

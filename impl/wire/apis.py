@@ -75,7 +75,8 @@ FORWARDED = (
     "UpdateFeatures",
     "DescribeQuorum",
 )
-"""The APIs whose requests a member of a cluster hands on to its controller. Kafka: `KafkaApis.forwardToController`."""
+"""The APIs whose requests a member of a cluster hands on to its controller. Kafka:
+`KafkaApis.forwardToController`, `ApiKeys.forwardable`."""
 
 LAST_STABLE = {"InitProducerId": 5, "OffsetFetch": 10}
 """Versions above these are in the table, and Kafka does not offer them yet."""

@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from impl.wire.apis import APIS, Api
 from impl.wire.reading import skip_tagged_fields
@@ -48,7 +48,7 @@ def read_header(frame: memoryview, apis: Mapping[int, Api] = APIS) -> RequestHea
     return RequestHeader(key, version, correlation, client_id, api, end)
 
 
-def framed(api: Api, version: int, correlation: int, message: Message) -> list[object]:
+def framed(api: Api, version: int, correlation: int, message: Message) -> list[Any]:
     """An answer with its length before it, as parts to be sent one after the other."""
     parts = Parts()
     parts.tail += CORRELATION.pack(0, correlation)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from impl.wire.reading import read_message, skip_tagged_fields
 from impl.wire.schema import Versions, schema
 from impl.wire.values import DecodeError, Message
-from impl.wire.writing import Parts, size_of, writer_of
+from impl.wire.writing import Parts, joined, size_of, writer_of
 
 _HEAD = struct.Struct(">ihhih")
 _LENGTH, _CORRELATION = struct.Struct(">i"), struct.Struct(">i")
@@ -46,7 +46,7 @@ def request_parts(api: Sent, version: int, correlation: int, message: Message) -
 def request_bytes(name: str, version: int, correlation: int, message: Message) -> bytes:
     """A request without its length, as it is put into an envelope."""
     parts = request_parts(sent(name), version, correlation, message)
-    return b"".join(bytes(part) for part in parts)[_LENGTH.size :]
+    return joined(parts)[_LENGTH.size :]
 
 
 def read_response(name: str, version: int, frame: memoryview) -> tuple[int, Message]:

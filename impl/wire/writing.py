@@ -4,7 +4,7 @@ Records are not copied into the message: they stand in the list of parts as they
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -30,6 +30,11 @@ class Parts:
     def finish(self) -> list[Any]:
         """All parts in order, none of them empty."""
         return [part for part in (*self.done, self.tail) if size_of(part)]
+
+
+def joined(parts: Iterable[Any]) -> bytes:
+    """The parts of a message in one piece, those that lie in files read."""
+    return b"".join(bytes(part) if isinstance(part, MEMORY) else part.bytes() for part in parts)
 
 
 def size_of(part: Any) -> int:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from impl.config.properties import ConfigError, parse_overrides
-from model_check.cli.broker.serve import rules_of
+from model_check.cli.broker.serve import NEXT, rules_of
 from model_check.cli.statuses import ALL_HOLD, StoppedError
 
 if TYPE_CHECKING:
     from impl.cluster.plan import Node, Program
 
 PROGRAM = (sys.executable, "-c", "from model_check.cli.start import main; main()", "broker")
-NEXT = "next"
 
 
 @click.command()
@@ -23,7 +22,7 @@ NEXT = "next"
 @click.option("--brokers", default=3, show_default=True, metavar="N", help="How many brokers.")
 @click.option("--port", default=19192, show_default=True, metavar="PORT", help="Of broker 1; broker N is on PORT+N-1.")
 @click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting of all processes.")
-@click.option("--release", metavar="R", help="Rules of this release, or of one for each node: 1=3.9,2=next,controller=3.9.")
+@click.option("--release", metavar="R", help="The rules of all nodes, or of each: 1=3.9,controller=4.4.  [default: next]")
 @click.option("--mutant", metavar="NAME", help="Weaken one rule, on all nodes or on one: 2=NAME.")
 @click.option("--kafka", metavar="RELEASE", help="Run this release of Apache Kafka, such as 4.4.0, to compare with.")
 @click.option("--combined", is_flag=True, help="With --brokers 1: one process is broker and controller.")

@@ -15,6 +15,9 @@ from model_check.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
 if TYPE_CHECKING:
     from impl.server.startup import Rules
 
+NEXT = "next"
+"""The rules that clusters follow if no release is named: those with all repairs, which lose nothing."""
+
 
 def rules_of(release: str, mutant: str | None) -> "Rules":
     """The rules of a release, possibly with one weakened. Raises: bad usage, if there is no such release or mutant."""

@@ -1,7 +1,7 @@
 """`kspec simulate-cluster`."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from os import cpu_count
@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from model_check.cli.broker.serve import rules_of
+from model_check.cli.broker.serve import NEXT, rules_of
 from model_check.cli.spark import SWARM_ENGINES, session_options, spark_errors, swarm_settings
 from model_check.cli.statuses import ALL_HOLD, VIOLATED
 
 if TYPE_CHECKING:
+    from impl.server.startup import Rules
     from impl.sim.cluster import Setup
     from impl.sim.runs import Outcome
 
 MOST_SEEDS, MOST_STEPS = 1_000_000, 1 << 40
 
 
-def by_broker(option: str, text: str | None, brokers: int, default: str | None) -> dict[int, str | None]:
-    """A value for each broker: `V` for all, or `1=V,2=W`. Raises: bad usage."""
-    if text is None or "=" not in text:
-        return dict.fromkeys(range(1, brokers + 1), text if text is not None else default)
-    found: dict[int, str | None] = dict.fromkeys(range(1, brokers + 1), default)
-    for part in text.split(","):
-        broker, equals, value = part.partition("=")
-        if not equals or not broker.isdecimal() or int(broker) not in found:
-            raise click.UsageError(f"{option} {text}: expected a name, or BROKER=NAME,… with brokers from 1 to {brokers}")
-        found[int(broker)] = value
-    return found
+def _rules(release: str | None, mutant: str | None, brokers: int) -> "dict[str, Rules]":
+    """The rules of each node. Raises: bad usage."""
+    from impl.cluster.plan import CONTROLLER, UsageError, by_node
+
+    names = [*map(str, range(1, brokers + 1)), CONTROLLER]
+    try:
+        releases, mutants = by_node(release, names, otherwise=NEXT), by_node(mutant, names, otherwise=None)
+    except UsageError as error:
+        raise click.UsageError(str(error)) from error
+    return {name: rules_of(releases[name] or NEXT, mutants[name]) for name in names}
 
 
 def _run(task: "tuple[Setup, int]") -> "Outcome":
@@ -70,8 +70,8 @@ def _on_spark(setups: "list[Setup]", steps: int, settings: Any) -> "Iterator[Out
     help="Steps of handlers with faults, for each seed.",
 )
 @click.option("--brokers", default=3, show_default=True, type=click.IntRange(3, 9), metavar="N", help="How many brokers.")
-@click.option("--release", metavar="R", help="The rules of all nodes, or of each broker: 1=3.9,2=next.  [default: next]")
-@click.option("--mutant", metavar="NAME", help="Weaken one rule of all nodes, or of one broker: 2=NAME.")
+@click.option("--release", metavar="R", help="The rules of all nodes, or of each: 1=3.9,controller=4.4.  [default: next]")
+@click.option("--mutant", metavar="NAME", help="Weaken one rule of all nodes, or of one: 2=NAME.")
 @click.option("--acks", type=click.Choice(["all", "1"]), default="all", show_default=True, help="What producers ask for.")
 @click.option("--shrink/--no-shrink", "shrinking", default=True, help="Make the first run short that breaks a promise.")
 @click.option("--engine", type=SWARM_ENGINES, default="compiled", show_default=True, help="Where seeds are run.")
@@ -100,7 +100,7 @@ def simulate_cluster(
     The brokers and the controller are those of `kspec broker`, on a virtual clock, network and disk. A seed is always the
     same run. Exit status: 0 all promises hold, 1 one is broken, 2 bad usage.
     """
-    setups = _setups(range(seed, seed + seeds), brokers, release, mutant, acks)
+    setups = _setups(range(seed, seed + seeds), _rules(release, mutant, brokers), acks)
     settings = swarm_settings(engine, master, conf, quiet, workers)
     first_broken: Outcome | None = None
     total = 0
@@ -136,25 +136,11 @@ def _show_short(setup: "Setup", outcome: "Outcome") -> None:
     click.echo(f"  {short.broken.name}: {short.broken.what}")
 
 
-def _setups(chosen: range, brokers: int, release: str | None, mutant: str | None, acks: str) -> "list[Setup]":
+def _setups(chosen: range, rules: "dict[str, Rules]", acks: str) -> "list[Setup]":
+    from impl.cluster.plan import CONTROLLER
     from impl.sim.cluster import Setup
     from spec.messages.produce import ACKS_ALL, ACKS_LEADER
-    from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 
-    releases: Mapping[int, str | None] = by_broker("--release", release, brokers, "next")
-    mutants = by_broker("--mutant", mutant, brokers, None)
-    controllers = {one.name for one in CONTROLLER_MUTANTS}
-    of_controller = next((one for one in mutants.values() if one in controllers), None)
-    rules = {one: rules_of(releases[one] or "next", mutants[one]) for one in releases}
-    newest = max(releases.values(), key=_age) or "next"
-    controller = rules_of(newest, of_controller).controller
-    protocols = {one: found.broker for one, found in rules.items()}
+    protocols = {int(name): one.broker for name, one in rules.items() if name != CONTROLLER}
     wanted = ACKS_ALL if acks == "all" else ACKS_LEADER
-    return [Setup(seed, protocols, controller, acks=wanted) for seed in chosen]
-
-
-def _age(release: str | None) -> int:
-    """Where a release stands in the order of releases: the controller follows the newest."""
-    from spec.releases.broker import BROKER_RELEASES
-
-    return [one.name for one in BROKER_RELEASES].index(release or "next")
+    return [Setup(seed, protocols, rules[CONTROLLER].controller, acks=wanted) for seed in chosen]

@@ -133,3 +133,13 @@ def after_no_answer(session: ClientSession) -> ClientSession:
     **Kafka:** `FetchSessionHandler.handleError`.
     """
     return session._replace(epoch=FIRST_EPOCH)
+
+
+def waits_after(error: Error) -> bool:
+    """Whether a follower waits before it fetches again, after an answer with an error about the whole request.
+
+    A session that has ended is begun anew at once.
+
+    **Kafka:** `RemoteLeaderEndPoint.fetch`.
+    """
+    return error == Error.FETCH_SESSION_TOPIC_ID_ERROR

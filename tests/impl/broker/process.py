@@ -38,7 +38,7 @@ class BrokerProcess:
         self._options = options
         self._traced = traced
         self.traces: list[Path] = []
-        self._overrides = ["listeners=PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms=0", *overrides]
+        self.overrides = overrides
         self.process: subprocess.Popen[str] | None = None
         self.port = 0
         self.log = folder.parent / f"{folder.name}.log"
@@ -48,11 +48,15 @@ class BrokerProcess:
         """Where clients connect."""
         return f"127.0.0.1:{self.port}"
 
-    def start(self) -> "BrokerProcess":
-        """Start it, and wait until it serves. After the first time it has the same port."""
-        given = [part for override in self._overrides for part in ("--override", override)]
-        if self.port:
-            given += ["--override", f"listeners=PLAINTEXT://127.0.0.1:{self.port}"]
+    def settings(self) -> list[str]:
+        """Its settings; a port is chosen at the first start, and kept."""
+        listeners = [f"listeners=PLAINTEXT://127.0.0.1:{self.port}"]
+        own = ["group.initial.rebalance.delay.ms=0", *self.overrides]
+        return [*own, *listeners] if self.port else [*listeners, *own]
+
+    def start(self) -> Self:
+        """Start it, and wait until it serves."""
+        given = [part for override in self.settings() for part in ("--override", override)]
         if self._traced:
             self.traces.append(self.folder.parent / f"{self.folder.name}-{len(self.traces)}.trace")
             given += ["--trace", str(self.traces[-1])]
@@ -67,7 +71,7 @@ class BrokerProcess:
         line = first_line(self.process.stdout)
         if not line.startswith("ready 127.0.0.1:"):
             self.kill()
-            raise AssertionError(f"the broker said {line!r}, not that it is ready:\n{self.text_of_log()}")
+            raise AssertionError(f"it said {line!r}, not that it is ready:\n{self.text_of_log()}")
         self.port = int(line.rpartition(":")[2])
         return self
 
@@ -120,7 +124,7 @@ class BrokerProcess:
         pages = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
-    def __enter__(self) -> "BrokerProcess":
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:

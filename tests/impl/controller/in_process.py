@@ -16,6 +16,7 @@ from impl.wire.apis import CONTROLLER_APIS
 from impl.wire.frames import framed, read_header
 from impl.wire.reading import read_message
 from impl.wire.values import Message, refused
+from impl.wire.writing import joined
 from model_check.cli.broker.serve import rules_of
 from spec.controller.topics.cluster import NOT_STORED
 from tests.impl.controller.requests import CLUSTER_ID, Moves, answer_of, request_of
@@ -69,7 +70,7 @@ class InProcess(Moves):
                 header = effect.call.header
                 assert header.api is not None
                 parts = framed(header.api, header.version, header.correlation, effect.message)
-                self.answers[header.correlation] = b"".join(bytes(part) for part in parts)[4:]  # type: ignore[call-overload]
+                self.answers[header.correlation] = joined(parts)[4:]
 
     def send(self, name: str, version: int, message: Message) -> int:
         """Send a request; its number, by which its answer is found."""

@@ -1,8 +1,7 @@
 """Every API that a controller offers has somebody who answers it."""
 
 from impl.controller.dispatch import HANDLERS
-from impl.controller.envelope import FORWARDABLE
-from impl.wire.apis import OFFERED_BY_CONTROLLER
+from impl.wire.apis import FORWARDED, OFFERED_BY_CONTROLLER
 
 
 def test_what_is_offered_is_answered() -> None:
@@ -12,4 +11,4 @@ def test_what_is_offered_is_answered() -> None:
 
 def test_what_is_handed_on_is_answered_and_no_broker_s_own_business() -> None:
     own = {"Fetch", "FetchSnapshot", "BrokerRegistration", "BrokerHeartbeat", "AlterPartition", "Envelope"}
-    assert set(FORWARDABLE) <= set(HANDLERS) - own
+    assert set(FORWARDED) <= set(HANDLERS) - own
