@@ -91,7 +91,8 @@ def handle_broker_heartbeat(
     current = current_control_state(registration, session)
     caught_up = controller.protocol.caught_up(image, registration, request.metadata_offset)
     others = have_replayed(state.sessions, image, session.controlled_shutdown_offset)
-    following = next_control_state(current, request, caught_up, leads_any(image, request.broker), others)
+    may_unfence = caught_up and controller.protocol.may_unfence(registration)
+    following = next_control_state(current, request, may_unfence, leads_any(image, request.broker), others)
     records = records_of_control(controller, image, registration, current, following)
     touched = Session(request.broker, now_ms, request.metadata_offset, session.controlled_shutdown_offset)
     if is_fenced_state(following):

@@ -107,6 +107,9 @@ class ControllerProtocol:
     caught_up: Callable[[MetadataImage, BrokerRegistration, Offset], bool]
     """What a broker must have replayed before it is unfenced."""
 
+    may_unfence: Callable[[BrokerRegistration], bool]
+    """Whether a fenced broker may be unfenced, by its registration."""
+
     marks_shutdown: Callable[[BrokerRegistration], bool]
     """Whether the beginning of a controlled shutdown goes into the metadata."""
 

@@ -31,6 +31,7 @@ KRAFT_3_0 = ControllerProtocol(
     heard_at_registration=brokers.registration_is_contact,
     departure=brokers.new_incarnation_is_ignored,
     caught_up=brokers.caught_up_with_all,
+    may_unfence=brokers.unfences_whoever_asks,
     marks_shutdown=brokers.marks_shutdown_never,
     awaits_all_metadata=True,
 )
@@ -105,12 +106,13 @@ KRAFT_NEXT = replace(
     complete_reassignment=partition_change.complete_when_added_that_stay_are_in_sync,
     valid_session=brokers.is_valid_session,
     heard_at_registration=brokers.registration_is_contact,
+    may_unfence=brokers.unfences_who_is_not_stopping,
 )
 """The newest release with its known defects repaired.
 
 Only assigned replicas are eligible, or remembered as last known; a proposal is refused for good; a reassignment that takes
-back an added replica comes to an end. A session is over when its broker is fenced, as up to 3.9: a broker that starts again
-while it was fenced need not wait.
+back an added replica comes to an end. A broker in controlled shutdown stays fenced until it registers anew. A session is
+over when its broker is fenced, as up to 3.9: a broker that starts again while it was fenced need not wait.
 """
 
 KRAFT_RELEASES: tuple[ControllerProtocol, ...] = tuple(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spec.broker.effects import BatchesAppended, EpochOpened, LogStartMoved, LogTruncated
+from spec.controller.rules.brokers import unfences_whoever_asks
 from spec.mutation import weaken
 from spec.releases.broker import BROKER_NEXT
 from spec.releases.broker_mutants import BROKER_MUTANTS
@@ -136,6 +137,15 @@ def test_a_second_copy_of_a_refused_proposal_is_found(forgotten: bool) -> None:
     )
     violation = fails(setup, list(moves_of(setup, 19, 800)))
     assert (violation.name if violation else None) == ("QuorumSuperset" if forgotten else None)
+
+
+def test_a_broker_that_stops_and_is_elected_is_found() -> None:
+    """By the rules up to 4.4: see docs/findings/stopping-broker-is-elected.md."""
+    setup = Setup(oracles=False, controller=replace(KRAFT_NEXT, may_unfence=unfences_whoever_asks))
+    failure = simulate(1, 500, setup, first_run=803).failure
+    assert failure is not None
+    assert failure.name == "LeaderIsActive"
+    assert simulate(1, 500, Setup(oracles=False), first_run=803).failure is None
 
 
 # ---- properties and what is stored

@@ -194,6 +194,22 @@ def caught_up_with_registration(image: MetadataImage, registration: BrokerRegist
     return metadata_offset >= registration.registered_at
 
 
+def unfences_whoever_asks(registration: BrokerRegistration) -> bool:
+    """A broker in controlled shutdown may be unfenced, too: two late heartbeats fence and unfence it, and it leads again.
+
+    **Kafka:** `BrokerHeartbeatManager.calculateNextBrokerState` does not look at the registration.
+    """
+    return True
+
+
+def unfences_who_is_not_stopping(registration: BrokerRegistration) -> bool:
+    """A broker in controlled shutdown stays fenced until another incarnation registers.
+
+    **Kafka:** never; the repair of `stopping-broker-is-elected` in `docs/findings`.
+    """
+    return not registration.in_controlled_shutdown
+
+
 def current_control_state(registration: BrokerRegistration, session: Session) -> ControlState:
     """A broker's state before its next heartbeat. **Kafka:** `BrokerHeartbeatManager.currentBrokerState`."""
     if is_shutting_down(session):
@@ -202,11 +218,11 @@ def current_control_state(registration: BrokerRegistration, session: Session) ->
 
 
 def next_control_state(
-    current: ControlState, request: BrokerHeartbeatRequest, caught_up: bool, leads: bool, others_caught_up: bool
+    current: ControlState, request: BrokerHeartbeatRequest, may_unfence: bool, leads: bool, others_caught_up: bool
 ) -> ControlState:
     """A broker's state after a heartbeat.
 
-    A fenced broker may shut down at once. It is unfenced if it asks for that and is `caught_up`. An unfenced broker is
+    A fenced broker may shut down at once. It is unfenced if it asks for that and `may_unfence` holds. An unfenced broker is
     fenced, or shuts down, at its request. If it `leads` a partition it enters controlled shutdown first. The controlled
     shutdown ends when the broker leads no partition and `others_caught_up` holds: all active brokers have replayed the
     metadata log beyond the beginning of the shutdown.
@@ -216,7 +232,7 @@ def next_control_state(
     if current == ControlState.FENCED:
         if request.want_shutdown:
             return ControlState.SHUTDOWN_NOW
-        return ControlState.UNFENCED if caught_up and not request.want_fence else ControlState.FENCED
+        return ControlState.UNFENCED if may_unfence and not request.want_fence else ControlState.FENCED
     if current == ControlState.CONTROLLED_SHUTDOWN:
         return ControlState.SHUTDOWN_NOW if others_caught_up and not leads else ControlState.CONTROLLED_SHUTDOWN
     if request.want_fence:

@@ -196,7 +196,7 @@ def heartbeat(after: Outcome, request: Any) -> None:
             after.fence(broker)
     elif known.fenced:
         stops = request.want_shutdown
-        fenced = not stops and (not caught_up or request.want_fence)
+        fenced = not stops and (not caught_up or request.want_fence or known.in_controlled_shutdown)
         if stops:
             after.fence(broker)
         elif not fenced:
