@@ -49,11 +49,15 @@ class Run(NamedTuple):
 
 
 def release_of(kafka: str) -> str:
-    """The model's name of a release, `4.4` for 4.4.0. Raises: `NoRunError`."""
-    name = ".".join(kafka.split(".")[:2])
-    if name not in RELEASES or RELEASES.index(name) < RELEASES.index("3.9"):
-        raise NoRunError(f"the world plays Kafka 3.9 and later, and the model knows no release {name!r} there")
-    return name
+    """The model's name of a version: the newest release of the series that is not newer, `4.4` for 4.4.0, `3.9.1` for 3.9.2.
+
+    Raises: `NoRunError`.
+    """
+    version, oldest = kafka.split("."), RELEASES.index("3.9")
+    series = [name for name in RELEASES[oldest:] if name.split(".")[:2] == version[:2] and name.split(".") <= version]
+    if not series:
+        raise NoRunError(f"the world plays Kafka 3.9 and later, and the model knows no release {kafka!r} there")
+    return series[-1]
 
 
 def model_for(kafka: str, parameters: Mapping[str, Any]) -> Model:

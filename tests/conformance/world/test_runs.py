@@ -53,8 +53,9 @@ def test_a_kept_finding_is_a_run_to_the_loss_and_its_control_is_not(name: str, k
 
 
 def test_the_release_of_a_version() -> None:
-    assert (release_of("4.4.0"), release_of("3.9.2")) == ("4.4", "3.9")
-    with pytest.raises(NoRunError, match=r"knows no release '3\.8' there"):
+    named = {"4.4.0": "4.4", "3.9.2": "3.9.1", "3.9.0": "3.9", "4.0.0": "4.0", "4.1.2": "4.1.1", "4.1.0": "4.1"}
+    assert {kafka: release_of(kafka) for kafka in named} == named
+    with pytest.raises(NoRunError, match=r"knows no release '3\.8\.1' there"):
         release_of("3.8.1")
 
 
