@@ -1,0 +1,27 @@
+"""A broker's copy of the metadata log: it is not kept for ever, and a start goes on from it."""
+
+from impl.metadata.files import FOLDER
+from impl.sim.cluster import SETTINGS, Setup, SimulatedCluster
+from spec.controller.protocol import Controller
+from spec.releases.broker import BROKER_NEXT
+from spec.releases.kraft import KRAFT_NEXT
+
+LIMIT = 1_500
+"""Bytes of the copy after which a snapshot is taken."""
+
+
+def test_a_long_copy_gives_way_to_a_snapshot() -> None:
+    settings = {**SETTINGS, "metadata.log.max.record.bytes.between.snapshots": str(LIMIT)}
+    cluster = SimulatedCluster(Setup(4, dict.fromkeys((1, 2, 3), BROKER_NEXT), Controller(KRAFT_NEXT), settings=settings))
+    cluster.run(2_500)
+    end_offset = cluster.controller.core.image.spec.end_offset
+    for node in cluster.brokers.values():
+        copy = node.shell.metadata
+        assert copy.snapshot.end_offset > 0, "a snapshot was taken, by this broker or before by the controller"
+        assert copy.size < 2 * LIMIT
+        image = copy.restored()
+        for batch in copy.batches():
+            batch.replay_into(image)
+        assert image.spec.end_offset == end_offset
+        names = [name for name in node.disk.listdir(f"/sim/{node.node_id}/{FOLDER}") if name.endswith(".checkpoint")]
+        assert len(names) == 1, "the snapshot before is gone"
