@@ -251,6 +251,11 @@ def test_the_drawing_shows_the_imports_as_they_are() -> None:
     assert (DOCS / "rooms.svg").read_text(encoding="utf-8") == drawing(TREE)
 
 
+def test_every_room_is_drawn() -> None:
+    folders = {room for room in ROOMS if any(module.startswith(f"{room}.") for module in TREE.files if "." in room)}
+    assert folders - set(BOXES) == set()
+
+
 def test_no_two_rooms_are_drawn_over_each_other() -> None:
     floors = floors_of(arrows_of(TREE))
     for one, other in combinations(BOXES, 2):

@@ -102,7 +102,10 @@ def test_graphs_and_walks_are_those_of_the_same_model(model: Model) -> None:
     plan = Plan(seed=1, traces=20, depth=10)
     plain = outcome(lambda: list(walks(model, [], plan.seed, range(plan.traces), plan.depth, plan.weights)))
     walked = outcome(lambda: compiled_walks(model, [], plan, 1))
-    assert walked == plain or walked is ModelError
+    if isinstance(plain, list):
+        assert walked == plain or walked is ModelError
+    else:
+        assert walked in (UndefinedError, ModelError), "which of two refusals comes first is open"
 
 
 # ---- what led engines astray, one by one
