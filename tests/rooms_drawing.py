@@ -56,7 +56,7 @@ BOXES = {
     "impl.broker": Box(380, "broker"),
     "impl.requests": Box(420, "requests"),
     "impl.controller": Box(500, "controller"),
-    "impl.replica": Box(360, "replica"),
+    "impl.replica": Box(270, "replica"),
     "impl.server": Box(460, "server"),
     "impl.sim": Box(460, "sim"),
     "impl.cluster": Box(180, "cluster"),

@@ -252,7 +252,8 @@ def test_the_drawing_shows_the_imports_as_they_are() -> None:
 
 
 def test_every_room_is_drawn() -> None:
-    folders = {room for room in ROOMS if any(module.startswith(f"{room}.") for module in TREE.files if "." in room)}
+    rooms = [room for room in ROOMS if room.count(".") == 1]
+    folders = {room for room in rooms if any(module.startswith(f"{room}.") for module in TREE.files)}
     assert folders - set(BOXES) == set()
 
 
