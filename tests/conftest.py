@@ -3,10 +3,13 @@
 A busy machine is no reason to fail.
 """
 
+import os
 import signal
 
 import pytest
 from hypothesis import settings
+
+from tests.nightly import NIGHTLY, nightly_tests
 
 settings.register_profile("no-deadline", settings.get_profile(settings.get_current_profile_name()), deadline=None)
 settings.load_profile("no-deadline")
@@ -21,7 +24,10 @@ OF_SESSION, OF_MODULE = ("spark",), ("replay", "unweakened", "explored", "answer
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    nightly = set() if os.environ.get(NIGHTLY) else set(nightly_tests())
     for item in items:
+        if item.nodeid in nightly:
+            item.add_marker(pytest.mark.skip(reason=f"NIGHTLY: {NIGHTLY}=1 runs it; tests/nightly.txt lists such tests"))
         asked = getattr(item, "fixturenames", ())
         groups = [name for name in OF_SESSION if name in asked]
         groups += [f"{item.path.stem} {name}" for name in OF_MODULE if name in asked]

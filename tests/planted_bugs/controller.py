@@ -303,13 +303,13 @@ CONTROLLER_BUGS = (
     Bug(
         "unfenced-against-its-will",
         "controller.rules.brokers:next_control_state",
-        "caught_up and not request.want_fence",
-        "caught_up",
+        "may_unfence and not request.want_fence",
+        "may_unfence",
     ),
     Bug(
         "unfenced-before-caught-up-at-all",
         "controller.rules.brokers:next_control_state",
-        "caught_up and not request.want_fence",
+        "may_unfence and not request.want_fence",
         "not request.want_fence",
     ),
     Bug(

@@ -3,6 +3,7 @@
 Each example has a topic of its own on one broker, which is stopped and killed on the way.
 """
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -273,6 +274,10 @@ def test_a_broker_with_a_weakened_rule_is_noticed(tmp_path: Path, mutant: str) -
     assert "hardly a step" not in str(noticed.value)
 
 
+STOPPING_EXAMPLES = int(os.environ.get("KSPEC_STOPS", "10"))
+"""Runs in which the broker is stopped and killed, again and again."""
+
+
 @pytest.mark.slow
 def test_every_answer_is_the_specifications_over_stops_and_kills(served: BrokerProcess) -> None:
-    drive(StoppingMachine, served, examples=30, steps=80)
+    drive(StoppingMachine, served, examples=STOPPING_EXAMPLES, steps=80)

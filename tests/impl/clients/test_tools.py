@@ -118,6 +118,7 @@ def test_settings_are_shown_and_changed(address: str) -> None:
     assert tool(address, "configs", "--describe").exit_code == 2
 
 
+@pytest.mark.slow
 def test_lines_go_in_and_come_out(address: str) -> None:
     create(address, "lines", "--partitions", "1")
     parsed = ("--property", "parse.key=true", "--property", "key.separator=:")

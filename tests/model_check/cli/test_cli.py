@@ -51,6 +51,7 @@ def test_a_violation_ends_with_1_and_shows_the_shortest_run() -> None:
     assert "high watermark  0 -> 1" in done.stdout
 
 
+@pytest.mark.slow
 def test_json_has_what_scripts_rely_on() -> None:
     done = kspec("check", "truncate-to-hw", *SMALL, "--all", "--json")
     assert done.returncode == 1
@@ -86,22 +87,26 @@ def test_json_has_what_scripts_rely_on() -> None:
     assert strong["trace"][-1]["state"]["log"].keys() == {"1", "2"}
 
 
+@pytest.mark.slow
 def test_without_all_the_published_false_start_is_left_out() -> None:
     names = [prop["name"] for prop in kspec_json("check", "kip-320", *SMALL)["properties"]]
     assert "LeaderInIsr" not in names
     assert "LeaderNoneOrInIsr" in names
 
 
+@pytest.mark.slow
 def test_a_sometimes_that_is_asked_for_must_be_reached() -> None:
     assert kspec("check", "kip-320", "--replicas", "1", "--quiet").returncode == 0
     assert kspec("check", "kip-320", "--replicas", "1", "--invariant", "LeaderHasCommittedWithOthers").returncode == 1
 
 
+@pytest.mark.slow
 def test_a_property_whose_premise_is_never_met_is_called_vacuous() -> None:
     done = kspec("check", "kip-320", "--replicas", "1")
     assert "warning: StrongIsr holds, but LeaderHasCommittedWithOthers is never reached" in done.stdout
 
 
+@pytest.mark.slow
 def test_limits_end_with_3() -> None:
     done = kspec("check", "kip-320", "--max-states", "500")
     assert done.returncode == 3
@@ -109,6 +114,7 @@ def test_limits_end_with_3() -> None:
     assert kspec("check", "kip-320", "--time-limit", "0.000001").returncode == 3
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_with_3_and_the_counts_so_far() -> None:
     begins = """
 import sys
@@ -165,6 +171,7 @@ def test_lack_of_memory_is_told_in_one_line() -> None:
     assert (done.returncode, done.stderr) == (3, "kspec: out of memory: a shard of the visited set is full\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "needs", "extra"),
     [
@@ -194,6 +201,7 @@ def test_the_command_for_an_extra_works_in_the_folder_that_the_user_is_in(monkey
     assert install("graph") == ".venv/bin/python -m pip install 'kafka-replication-spec[graph]'"
 
 
+@pytest.mark.slow
 def test_deadlock_counts_as_violation_on_request() -> None:
     assert kspec("check", "kip-320", *SMALL, "--deadlock").returncode == 1
 
@@ -292,6 +300,7 @@ def test_time_spent_on_building_counts(command: Command, monkeypatch: pytest.Mon
     assert "stopped early: no time is left" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
 def test_ctrl_c_ends_what_comes_before_the_exploration(engine: str) -> None:
     begins = "from model_check.core import model\nfrom model_check.engines.compiled import rulebook as book\n"
@@ -307,6 +316,7 @@ def test_ctrl_c_ends_what_comes_before_the_exploration(engine: str) -> None:
     assert (process.returncode, told) == (3, "kspec: interrupted\n")
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_loops_are_compiled_stops_at_once_and_tells_what_is_known(tmp_path: Path) -> None:
     script = "from model_check.engines.compiled import compilation\nfrom model_check.cli.main import main\n"
     script += "import time\ndef working(doing): print(doing, flush=True); [time.sleep(60) for _ in iter(int, 1)]\n"
@@ -322,6 +332,7 @@ def test_ctrl_c_while_loops_are_compiled_stops_at_once_and_tells_what_is_known(t
     assert "stopped early: interrupted" in out
 
 
+@pytest.mark.slow
 def test_a_loss_of_power_needs_no_other_restart() -> None:
     """`--power-losses` has its own count; what the help says of it once made people think otherwise."""
     result = kspec_json("check", "truncate-to-hw", *SMALL, "--power-losses", "1", "--all")
@@ -395,6 +406,7 @@ def test_the_examples_of_the_help_run(command: Command, tmp_path: Path, monkeypa
         assert command(*example.split(), "--quiet", "--max-states", "2000").status in (0, 1, 3), example
 
 
+@pytest.mark.slow
 def test_itf_trace_loads_with_the_formats_own_library(tmp_path: Path) -> None:
     file = tmp_path / "trace.itf.json"
     done = kspec("check", "kip-101", "--replicas", "2", "--invariant", "StrongIsr", "--itf", str(file))
@@ -410,6 +422,7 @@ def test_itf_trace_loads_with_the_formats_own_library(tmp_path: Path) -> None:
     assert len(last["log"][2].records) == 0
 
 
+@pytest.mark.slow
 def test_mermaid_diagram_goes_to_a_file_or_to_standard_output(tmp_path: Path) -> None:
     file = tmp_path / "trace.mmd"
     args = ["check", "kip-101", "--replicas", "2", "--invariant", "StrongIsr"]
@@ -469,6 +482,7 @@ def test_study_lists_and_tells() -> None:
     assert "there is no study 'kip-102'; did you mean kip-101-loss" in unknown.stderr
 
 
+@pytest.mark.slow
 def test_symmetry_visits_one_state_of_each_orbit() -> None:
     result = kspec_json("check", "kip-320", "--replicas", "2", "--symmetry")
     assert (result["distinct_states"], result["symmetry"]) == (2987, True)

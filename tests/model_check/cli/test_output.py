@@ -41,6 +41,7 @@ def told_by(process: subprocess.Popen[str]) -> str:
     return told
 
 
+@pytest.mark.slow
 @needs_dev_full
 @pytest.mark.parametrize("arguments", [("models",), ("--help",), ("study",), LOSS, (*LOSS, "--itf", "-"), (*LOSS, "--json")])
 def test_a_full_standard_output_is_told_in_one_line(arguments: tuple[str, ...]) -> None:
@@ -192,6 +193,7 @@ def test_ctrl_c_in_a_command_with_several_explorations_ends_it(
     assert len(explored) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("master", "complaint"),
     [

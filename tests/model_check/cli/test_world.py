@@ -17,9 +17,9 @@ def kspec(*arguments: str) -> Result:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["replay", "missed-epoch", "--kafka", "2.8.2"], "knows no release '2.8' there"),
+        (["replay", "missed-epoch", "--kafka", "2.8.2"], "knows no release '2.8.2' there"),
         (["replay", "missed-epoch", "--kafka", "x"], "knows no release 'x' there"),
-        (["mutants", "--kafka", "3.8.0"], "knows no release '3.8' there"),
+        (["mutants", "--kafka", "3.8.0"], "knows no release '3.8.0' there"),
     ],
 )
 def test_a_release_that_is_not_played(arguments: list[str], complaint: str) -> None:

@@ -77,6 +77,7 @@ def test_states_are_orbits_and_verdicts_are_the_same(name: str, parameters: dict
             assert with_orbits.prop.bind()(with_orbits.trace[-1].state) != (with_orbits.prop.kind == "always")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters"), CASES)
 def test_the_models_and_their_properties_tell_no_brokers_apart(name: str, parameters: dict[str, Any]) -> None:
     model = MODELS[name].build(parameters)

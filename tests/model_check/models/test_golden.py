@@ -56,6 +56,7 @@ def test_numbers_equal_those_of_other_checkers(row: dict[str, Any]) -> None:
     assert_matches(row, "compiled")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", within(FAST_FOR["reference"]))
 def test_the_reference_engine_gives_the_numbers_of_other_checkers(row: dict[str, Any]) -> None:
     assert_matches(row, "reference")

@@ -66,7 +66,7 @@ REPLAYS = {
 }
 
 BY_NAME = {study.name: study for study in STUDIES}
-LARGE = 20_000
+LARGE = 6_000
 
 
 def study_parameters(large: bool | None = None) -> list[str]:
@@ -74,6 +74,10 @@ def study_parameters(large: bool | None = None) -> list[str]:
         return name in SLOW or EXPECTED[name].distinct_states > LARGE
 
     return [name for name in EXPECTED if large is None or is_large(name) == large]
+
+
+LARGE_STUDIES = [pytest.param(name, marks=pytest.mark.xdist_group(f"study {name}")) for name in study_parameters(large=True)]
+"""All tests of a large study run in one process, which explores it once."""
 
 
 @cache
@@ -125,7 +129,7 @@ def test_failure_is_found_and_repaired(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", study_parameters(large=True))
+@pytest.mark.parametrize("name", LARGE_STUDIES)
 def test_failure_is_found_and_repaired_in_large_spaces(name: str) -> None:
     assert_as_expected(BY_NAME[name], EXPECTED[name])
 
@@ -213,6 +217,7 @@ def test_unfenced_fetches_lose_nothing_committed() -> None:
     assert result.distinct_states == 107_815
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rules", "holds"),
     [
@@ -247,7 +252,7 @@ def test_the_page_in_the_docs_is_the_one_that_the_study_writes(name: str) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", study_parameters(large=True))
+@pytest.mark.parametrize("name", LARGE_STUDIES)
 def test_the_page_of_a_large_space_is_the_one_that_the_study_writes(name: str) -> None:
     assert (PAGES / f"{name}.md").read_text() == as_markdown(telling_of(name))
 

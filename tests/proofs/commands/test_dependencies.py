@@ -66,6 +66,7 @@ def test_what_a_conjunct_is_needed_for_fails_without_it() -> None:
     assert first_failure_without(THEOREMS["kip-320"], "OwnCommits", rests) == f"{COMMIT} breaks BelowHighWatermark"
 
 
+@pytest.mark.slow
 def test_nothing_fails_without_a_conjunct_that_another_repeats() -> None:
     theorem = THEOREMS["kip-320"]
     own_commits = next(conjunct for conjunct in theorem.conjuncts if conjunct.name == "OwnCommits")

@@ -190,6 +190,7 @@ def only_one_leads(s: Any, leader: BrokerId, other: BrokerId) -> Any:
     return implies(all_of(s.leads(leader), s.leads(other)), leader == other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("false", "action"),
     [

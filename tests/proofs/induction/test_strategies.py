@@ -27,6 +27,7 @@ def obligations() -> Obligations:
     return Obligations(KIP_320, ProofSettings(KIP_320.name, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["Init", "ControllerElectLeader(replica=1)", COMMIT, "Property"])
 def test_search_and_instances_prove_the_same_obligations(obligations: Obligations, task: str) -> None:
     by_search = statuses(Proof(obligations, BySearch(obligations)), task)

@@ -98,7 +98,7 @@ CLAIMED = [(carrier, law) for carrier in CARRIERS for law in LAWS if carrier.com
 
 
 @pytest.mark.parametrize(("carrier", "law"), CLAIMED, ids=[f"{carrier.name}-{law.name}" for carrier, law in CLAIMED])
-@settings(max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.filter_too_much])
 @given(data=st.data())
 def test_law(carrier: Carrier[Any], law: Law, data: st.DataObject) -> None:
     drawn = data.draw(arguments(carrier, law))

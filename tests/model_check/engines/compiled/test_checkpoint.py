@@ -413,7 +413,7 @@ def kill_until(kills: int, seed: int, arguments: list[str], folder: Path) -> dic
 @pytest.mark.slow
 def test_killed_at_random_moments(tmp_path: Path) -> None:
     arguments = ["kip-320", "--replicas", "3", "--max-epoch", "1", "--log-size", "2", "--max-records", "2"]
-    assert kill_until(5, 1, arguments, tmp_path / "kept")["killed"] == 5
+    assert kill_until(6, 1, arguments, tmp_path / "kept")["killed"] == 6
 
 
 @pytest.mark.slow
@@ -665,6 +665,7 @@ def test_another_version_is_refused(
         run(model, of_kip_101, resume=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edited", ["spec/broker/rules/high_watermark.py", "model_check/models/published/leader.py"])
 def test_other_sources_are_refused(edited: str, of_kip_101: Path, tmp_path: Path) -> None:
     for package in (spec, model_check):

@@ -34,6 +34,7 @@ def test_small_models(name: str, parameters: dict[str, Any]) -> None:
     assert found.engine == "compiled"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, 3])
 def test_workers_make_no_difference(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "CHUNK", 64)
@@ -120,6 +121,7 @@ def assert_golden(row: tuple[str, int, int, int, int, int, int], workers: int) -
     assert (found.distinct_states, found.transitions, found.depth) == (distinct, transitions, depth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", GOLDEN)
 def test_golden_counts(row: tuple[str, int, int, int, int, int, int]) -> None:
     assert_golden(row, 2)
@@ -140,6 +142,7 @@ GOLDEN_TRACES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "prop", "length"), GOLDEN_TRACES)
 def test_golden_traces(name: str, prop: str, length: int) -> None:
     model = model_of(name, {"replicas": 3, "max_epoch": 1})

@@ -69,6 +69,7 @@ def broken_entry(
     return nth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [*range(0, 60, 4), 97, 151, 202])
 def test_an_effect_that_is_not_taken(
     number: int, model: Model, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -71,6 +71,7 @@ def _assert_longer_by_lone_truncations(verdict: Verdict, other: Verdict, brokers
     assert len(other.trace) <= len(verdict.trace) + brokers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bounds", "broken", "reductions"), CASES, ids=str)
 def test_the_bounds_are_what_they_are_said_to_be(
     bounds: dict[str, Any], broken: str, reductions: tuple[Reduction, ...]

@@ -64,6 +64,7 @@ def test_symmetry_halves_the_states_of_two_brokers() -> None:
     assert (found.distinct_states, found.transitions, found.depth) == count_of("messages", symmetry=True, fetches=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mutant", "states"), [(None, None), ("unclean-replica-keeps-its-place", 12), ("advance-below-min-isr", 5)]
 )

@@ -101,6 +101,7 @@ HOLDS: list[Any] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("release", "bounds", "states"), HOLDS)
 def test_all_properties_hold(release: str, bounds: dict[str, int], states: int) -> None:
     found = explored(kafka(release=release, **bounds), everything=True)
