@@ -9,7 +9,7 @@ import signal
 import pytest
 from hypothesis import settings
 
-from tests.nightly import NIGHTLY, nightly_tests
+from tests.places import NIGHTLY, nightly_tests
 
 settings.register_profile("no-deadline", settings.get_profile(settings.get_current_profile_name()), deadline=None)
 settings.load_profile("no-deadline")

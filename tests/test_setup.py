@@ -1,5 +1,6 @@
 """`./run` and `./test` before Python runs: what goes wrong while they set up is told in one line, with exit status 2."""
 
+import ast
 import os
 import subprocess
 from pathlib import Path
@@ -7,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.places import REPOSITORY
+from tests.places import REPOSITORY, nightly_tests
 
 
 def set_up(folder: Path, *path: Path) -> subprocess.CompletedProcess[str]:
@@ -72,3 +73,12 @@ def test_a_folder_that_cannot_be_written_to_is_one_line() -> None:
         folder.chmod(0o755)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith(f"Cannot write into {folder}")
+
+
+def test_each_nightly_test_is_one_of_its_file() -> None:
+    names = nightly_tests()
+    assert names == sorted(set(names))
+    for name in names:
+        file, _, test = name.partition("::")
+        tree = ast.parse((REPOSITORY / file).read_text(encoding="utf-8"))
+        assert test.partition("[")[0] in {one.name for one in tree.body if isinstance(one, ast.FunctionDef)}, name
