@@ -1,6 +1,6 @@
-"""The broker beside Apache Kafka: `python -m benchmarks.broker.side_by_side [--kafka DIR] [--warm 90] [--runs 3]`.
+"""The broker beside Apache Kafka: `python -m benchmarks.broker.side_by_side [--kafka 4.4.0] [--warm 90] [--runs 3]`.
 
-Both run at the same time on this machine, and take turns. DIR has the jars of Kafka (kafka_2.13 with its dependencies).
+Both run at the same time on this machine, and take turns.
 Records of 1 KiB, random, in batches of 64 KiB, librdkafka with its default linger, three partitions. MB per CPU-second
 counts the broker's processor time alone, and is what noise touches least.
 """
@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+
+from conformance.kafka.jars import Jars, find_jars, java
 
 MIB = 1 << 20
 RECORD = 1024
@@ -64,7 +66,7 @@ def start_ours(folder: Path) -> Server:
     return serving("kspec broker", process, port, begun)
 
 
-def start_kafka(folder: Path, jars: Path, heap: str = "1g") -> Server:
+def start_kafka(folder: Path, jars: Jars, heap: str = "1g") -> Server:
     """Apache Kafka, broker and controller in one process."""
     port, controller = free_port(), free_port()
     settings = {
@@ -80,12 +82,13 @@ def start_kafka(folder: Path, jars: Path, heap: str = "1g") -> Server:
     }
     config = folder / "server.properties"
     config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
-    java = ["java", f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseG1GC", "-cp", f"{jars}/*"]
+    class_path = os.pathsep.join(map(str, jars.class_path))
+    command = [java(), f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseG1GC", "-cp", class_path]
     formatting = ["kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(config)]
-    subprocess.run([*java, *formatting], check=True, capture_output=True, timeout=120)
+    subprocess.run([*command, *formatting], check=True, capture_output=True, timeout=120)
     begun = time.monotonic()
     with (folder / "kafka.log").open("w") as log:
-        process = subprocess.Popen([*java, "kafka.Kafka", str(config)], stdout=log, stderr=log)
+        process = subprocess.Popen([*command, "kafka.Kafka", str(config)], stdout=log, stderr=log)
     return serving("Apache Kafka", process, port, begun)
 
 
@@ -153,7 +156,7 @@ def consume(server: Server, megabytes: int) -> int:
 def main() -> None:
     """Start, warm up, take turns, and print a table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--kafka", type=Path, metavar="DIR", help="The jars of Apache Kafka; without them ours runs alone.")
+    parser.add_argument("--kafka", metavar="RELEASE", help="Such as 4.4.0; without it ours runs alone.")
     parser.add_argument("--warm", type=float, default=90, metavar="S")
     parser.add_argument("--runs", type=int, default=3, metavar="N")
     parser.add_argument("--seconds", type=float, default=12, metavar="S")
@@ -164,7 +167,7 @@ def main() -> None:
         servers.append(start_ours(folder))
         idle = resident(servers[0].process.pid)
         if options.kafka:
-            servers.append(start_kafka(folder, options.kafka))
+            servers.append(start_kafka(folder, find_jars(options.kafka)))
         rates: dict[tuple[str, str], list[Rate]] = {}
         for server in servers:
             produce(server, options.warm)

@@ -1,13 +1,10 @@
 """The tools by the names and flags of Kafka's, against this broker, and against Apache Kafka where it is there."""
 
 import json
-import os
 import re
-import shutil
 import time
 import urllib.error
 import urllib.request
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from impl.records.record import new_batch
 from model_check.cli.main import cli
+from tests.conformance.kafka.releases import NEWEST, jars_or_skip
 from tests.impl.broker.process import BrokerProcess, Client
 
 side_by_side = pytest.importorskip(
@@ -33,11 +31,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    jars = os.environ.get("KAFKA_JARS", "")
-    if not jars or shutil.which("java") is None:
-        warnings.warn("THE TOOLS ARE NOT TRIED on Apache Kafka: set KAFKA_JARS to a folder with its jars", stacklevel=1)
-        pytest.skip("KAFKA_JARS does not name a folder with Kafka's jars, or there is no Java")
-    server = side_by_side.start_kafka(tmp_path_factory.mktemp("apache"), Path(jars), heap="512m")
+    server = side_by_side.start_kafka(tmp_path_factory.mktemp("apache"), jars_or_skip(NEWEST), heap="512m")
     yield f"127.0.0.1:{server.port}"
     server.process.terminate()
     server.process.wait(STOP_S)
