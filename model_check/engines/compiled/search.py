@@ -153,7 +153,7 @@ class Search:
         self.deadlocks = 0
         self.interrupted = False
         self.underway = False
-        """Not so while tables are made and loops are compiled, which may take long: Ctrl-C then interrupts at once."""
+        """Not so while tables are made and loops are compiled, which may take long: Ctrl-C and the time limit end that."""
         self._compiled = False
         self._spare = spare_bits(0)
         self._sparse = True
@@ -178,15 +178,15 @@ class Search:
 
     def run(self) -> Exploration:
         """Search until everything is explored, or something says to stop."""
-        with deferred_interrupt(self), without_garbage_collection(), ExitStack() as stack:
+        with interrupts(self), without_garbage_collection(), ExitStack() as stack:
             if self.pool:
                 stack.enter_context(self.pool)
             if self.checkpoint:
                 stack.callback(self.checkpoint.close)
             try:
                 self._search()
-            except KeyboardInterrupt:
-                self.result.stopped_because = INTERRUPTED
+            except (KeyboardInterrupt, _OutOfTimeError) as stop:
+                self.result.stopped_because = INTERRUPTED if isinstance(stop, KeyboardInterrupt) else self.clock.out_of_time
                 if self.checkpoint:
                     self.checkpoint.tell_where()
             self.conclude()
@@ -730,9 +730,16 @@ class _Checked:
         self.counts = np.zeros(3, np.int64)
 
 
+class _OutOfTimeError(BaseException):
+    """The time limit is over while loops are compiled. Not an `Exception`: compilers catch those."""
+
+
 @contextmanager
-def deferred_interrupt(search: Search) -> Iterator[None]:
-    """Let Ctrl-C stop the search between blocks, where its counts are consistent, once it is under way."""
+def interrupts(search: Search) -> Iterator[None]:
+    """Let Ctrl-C stop the search between blocks, where its counts are consistent, once it is under way.
+
+    Before that, Ctrl-C and the time limit stop it at once.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -742,8 +749,16 @@ def deferred_interrupt(search: Search) -> Iterator[None]:
         if not search.underway:
             raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, note)
+    def out_of_time(signum: int, frame: Any) -> None:
+        if not search.underway:
+            raise _OutOfTimeError
+
+    at_interrupt, at_alarm = signal.signal(signal.SIGINT, note), signal.signal(signal.SIGALRM, out_of_time)
+    if search.limits.max_seconds is not None:
+        signal.setitimer(signal.ITIMER_REAL, max(search.limits.max_seconds - search.limits.spent, 0.001), 1.0)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, at_alarm)
+        signal.signal(signal.SIGINT, at_interrupt)

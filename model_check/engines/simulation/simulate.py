@@ -15,7 +15,7 @@ from model_check.core.exploration import Limits, Trace, without_garbage_collecti
 from model_check.core.model import Model, Property
 from model_check.engines.compiled.kernels import ASK, SHARDS
 from model_check.engines.compiled.layout import Fields, padded, wide_fields
-from model_check.engines.compiled.search import CHUNK, Search, deferred_interrupt
+from model_check.engines.compiled.search import CHUNK, Search, interrupts
 from model_check.engines.compiled.store import Store
 from model_check.engines.simulation.choice import POSTPONED, STUCK, choose, first_random
 from model_check.engines.simulation.walks import End, Walk, instance_weights, trace_of, walks
@@ -227,7 +227,7 @@ class Fleet(Search):
 
     def take(self, note: Callable[[Ended], None]) -> None:
         """Take all walks; `note` is called with those that have ended, some at a time."""
-        with deferred_interrupt(self), without_garbage_collection(), ExitStack() as stack:
+        with interrupts(self), without_garbage_collection(), ExitStack() as stack:
             if self.pool:
                 stack.enter_context(self.pool)
             self.book.masks.extend()

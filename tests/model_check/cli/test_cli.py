@@ -316,20 +316,34 @@ def test_ctrl_c_ends_what_comes_before_the_exploration(engine: str) -> None:
     assert (process.returncode, told) == (3, "kspec: interrupted\n")
 
 
-@pytest.mark.slow
-def test_ctrl_c_while_loops_are_compiled_stops_at_once_and_tells_what_is_known(tmp_path: Path) -> None:
+def compiling(tmp_path: Path, *options: str) -> "subprocess.Popen[str]":
+    """A search that has begun to compile its loops, and does not come to an end with it."""
     script = "from model_check.engines.compiled import compilation\nfrom model_check.cli.main import main\n"
     script += "import time\ndef working(doing): print(doing, flush=True); [time.sleep(60) for _ in iter(int, 1)]\n"
     script += "compilation.at_work = working\nmain()"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", script, "check", "kip-320", "--symmetry", "--quiet"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("compiling the engine's loops")
+    command = [sys.executable, "-c", script, "check", "kip-320", "--symmetry", "--quiet", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("compiling the engine's loops")
+    return process
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_loops_are_compiled_stops_at_once_and_tells_what_is_known(tmp_path: Path) -> None:
+    with compiling(tmp_path) as process:
         process.send_signal(signal.SIGINT)
         out, told = process.communicate(timeout=EMERGENCY_S)
     assert (process.returncode, told) == (3, "")
     assert "stopped early: interrupted" in out
+
+
+@pytest.mark.slow
+def test_the_time_limit_counts_while_loops_are_compiled(tmp_path: Path) -> None:
+    with compiling(tmp_path, "--time-limit", "5") as process:
+        out, told = process.communicate(timeout=EMERGENCY_S)
+    assert (process.returncode, told) == (3, "")
+    assert "stopped early: the time limit of 5 s is reached" in out
 
 
 @pytest.mark.slow
