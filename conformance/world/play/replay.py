@@ -97,6 +97,7 @@ class _Play:
         if step.name in self.acts:
             await self.acts[step.name](step)
         await self.metadata.publish(step)
+        self.fetching.answer_older(step)
         self.fetching.drop_late(step)
         await self.proposals.close_exchange(step)
         await self._compare(step)

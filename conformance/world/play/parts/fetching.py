@@ -110,6 +110,28 @@ class Fetching:
                 return arrived
             arrived.answer(_empty_answer(arrived.message))
 
+    def answer_older(self, step: Step) -> None:
+        """The real broker has read of a new leader epoch: what it had asked before counts no more, whatever the run expects.
+
+        Kafka's follower drops such an answer, and asks anew.
+        """
+        epochs = [
+            [image.topic.leader_epoch for image in scene.reading(self._real)[:1]] for scene in (step.before, step.after)
+        ]
+        if epochs[0] == epochs[1] or not epochs[1]:
+            return
+        (epoch,) = epochs[1]
+        for node, queue in self._world.fetches.items():
+            arrived = [queue.get_nowait() for _ in range(queue.qsize())]
+            if node in self._waiting:
+                arrived.insert(0, self._waiting.pop(node))
+            for one in arrived:
+                seen = self._cast.seen_fetch(one.message)
+                if seen is None or seen.current_leader_epoch < epoch:
+                    one.answer(_empty_answer(one.message))
+                else:
+                    queue.put_nowait(one)
+
     async def _next_arrived(self, node: int) -> Arrived | None:
         queue = self._world.fetches[node]
         if queue.empty():
