@@ -93,6 +93,28 @@ def test_a_departure_leaves_nothing_to_the_runs_behind_it() -> None:
     ]
 
 
+def test_a_fetch_from_before_a_new_leader_epoch_is_not_taken_for_one_after_it() -> None:
+    """By a wrong model the follower goes on in the old epoch; what it had asked in that epoch still lies there."""
+    jars_or_skip(NEWEST)
+    moves = [
+        ("CreatePartition", {"leader": 2}),
+        ("ElectPreferred", {"leader": 1}),
+        ("Fence", {"broker": 1, "successor": 2}),
+        ("ReplayMetadata", {"broker": 2, "decisions": 1}),
+        ("ReplayMetadata", {"broker": 1, "decisions": 1}),
+        ("ReplayMetadata", {"broker": 2, "decisions": 2}),
+        ("ReplayMetadata", {"broker": 1, "decisions": 2}),
+        ("Fetch", {"follower": 1, "leader": 2}),
+    ]
+    bounds = {"elections": 1, "fencings": 1, "brokers": 2, "min_isr": 1, "endless_lag": True}
+    right, wrong = model_for(NEWEST, bounds), model_for(NEWEST, {**bounds, "mutant": "do-not-restart-fetcher"})
+    runs = [Run(name, model, trace_of_moves(model, moves), 1) for name, model in (("right", right), ("wrong", wrong))]
+    followed, departed = verdicts(NEWEST, runs)
+    assert followed.departure is None
+    assert departed.departure is not None
+    assert (departed.departure.step, departed.departure.what) == (8, "the follower's fetch: current leader epoch")
+
+
 def test_a_broker_that_lost_its_log_comes_back() -> None:
     jars_or_skip(NEWEST)
     model = model_for(NEWEST, {"elections": 0, "unclean_shutdowns": 1, "brokers": 2, "min_isr": 1, "endless_lag": True})
