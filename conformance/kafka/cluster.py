@@ -9,16 +9,20 @@ from conformance.kafka.process import STARTED, uuid_text, write_properties
 from impl.cluster.plan import ClusterError, Node
 
 HEAP = "-Xmx256m"
-JVM_FLAGS = (HEAP, "-Xms96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+JVM_FLAGS: tuple[str, ...] = (HEAP, "-Xms96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 
 
 class KafkaProgram:
-    """One release of Apache Kafka. A controller's folder is formatted by Kafka's own tool."""
+    """One release of Apache Kafka. A controller's folder is formatted by Kafka's own tool.
+
+    `flags` are those of Java: by default they make many short lives quick, and no long one fast.
+    """
 
     ready = STARTED
 
-    def __init__(self, jars: Jars) -> None:
+    def __init__(self, jars: Jars, flags: Sequence[str] = JVM_FLAGS) -> None:
         self._jars = jars
+        self._flags = flags
         self._path = ":".join(map(str, jars.class_path))
 
     def prepare(self, node: Node) -> None:
@@ -35,7 +39,7 @@ class KafkaProgram:
 
     def _format(self, node: Node) -> None:
         """**Kafka:** `StorageTool format`."""
-        command = [java(), *JVM_FLAGS, "-cp", self._path, "kafka.tools.StorageTool", "format"]
+        command = [java(), *self._flags, "-cp", self._path, "kafka.tools.StorageTool", "format"]
         command += ["-t", node.properties["cluster.id"], "-c", str(node.file)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -45,4 +49,4 @@ class KafkaProgram:
     def command(self, node: Node, start: int) -> Sequence[str]:
         """The command of a node."""
         shown = ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]
-        return [java(), *JVM_FLAGS, *shown, "-cp", self._path, "kafka.Kafka", str(node.file)]
+        return [java(), *self._flags, *shown, "-cp", self._path, "kafka.Kafka", str(node.file)]

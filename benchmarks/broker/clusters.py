@@ -1,0 +1,244 @@
+"""Three brokers beside three of Apache Kafka: `python -m benchmarks.broker.clusters [--kafka 4.4.0] [--warm 90] [--runs 3]`.
+
+Both clusters run at the same time on this machine, each with a controller, and take turns. Replication factor 3, acks=all,
+min ISR 2, records of 1 KiB, librdkafka with its default linger. Processor time and memory are those of all four processes.
+"""
+
+import argparse
+import asyncio
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from benchmarks.broker.side_by_side import MIB, RECONNECT, RECORD, Rate, cpu_seconds, free_port
+from conformance.kafka.cluster import KafkaProgram
+from conformance.kafka.jars import find_jars
+from impl.cluster.folder import ClusterFolder
+from impl.cluster.plan import Program, nodes_of, ports_from
+from impl.cluster.programs import KspecProgram
+from impl.cluster.supervisor import Cluster
+from impl.faults.load import create_topic
+
+TOPIC, PARTITIONS, BROKERS = "load", 3, 3
+KAFKAS_FLAGS = ("-Xmx1g", "-Xms1g", "-XX:+UseG1GC")
+"""As Kafka's own scripts start it."""
+
+SESSION_MS = 9_000
+"""`broker.session.timeout.ms`, by default the same on both sides."""
+
+OURS = (sys.executable, "-c", "from model_check.cli.start import main; main()", "broker")
+LIMIT_S = 120.0
+
+
+class Running:
+    """A cluster under test, and what was measured of it."""
+
+    def __init__(self, name: str, program: Program, folder: Path) -> None:
+        self.name = name
+        self.rates: dict[str, list[Rate]] = {}
+        self.measures: dict[str, str] = {}
+        nodes = nodes_of(folder, BROKERS, ports_from(free_port(), BROKERS), {})
+        self.cluster = Cluster(ClusterFolder(folder), nodes, program, print)
+        begun = time.monotonic()
+        asyncio.run(self.cluster.start())
+        create_topic(self.addresses, TOPIC, PARTITIONS, BROKERS)
+        one = Producer({"bootstrap.servers": self.addresses, "acks": "all", "log_level": 0, **RECONNECT})
+        one.produce(TOPIC, b"first", partition=0)
+        if one.flush(LIMIT_S):
+            raise RuntimeError(f"{name}: no record was acknowledged")
+        self.measures["first record (s)"] = f"{time.monotonic() - begun:.2f}"
+
+    @property
+    def addresses(self) -> str:
+        """Where clients connect."""
+        return self.cluster.addresses
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that run."""
+        return [one.pid for one in self.cluster.processes.values() if one.running and one.pid is not None]
+
+    def cpu(self) -> float:
+        """Processor time of all processes so far (s)."""
+        return sum(map(cpu_seconds, self.pids))
+
+    def memory(self) -> int:
+        """Memory of all processes in MiB; what they share counts once."""
+        lines = [line for pid in self.pids for line in Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()]
+        return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) >> 10
+
+    def leaders(self, topic: str) -> dict[int, int]:
+        """The leader of each partition, -1 if it has none."""
+        found = AdminClient({"bootstrap.servers": self.addresses, "log_level": 0}).list_topics(topic, timeout=10)
+        return {number: one.leader for number, one in found.topics[topic].partitions.items()}
+
+
+def measured(running: Running, work: Callable[[Running, float], int], amount: float) -> Rate:
+    """Run some work that returns the bytes it moved."""
+    cpu, begun = running.cpu(), time.monotonic()
+    moved = work(running, amount) / MIB
+    return Rate(moved / (time.monotonic() - begun), moved / max(running.cpu() - cpu, 0.01))
+
+
+def produce(running: Running, seconds: float) -> int:
+    """Produce for so long; the bytes of the values."""
+    producer = Producer({"bootstrap.servers": running.addresses, "acks": "all"})
+    value, sent, end = os.urandom(RECORD), 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        for _ in range(500):
+            try:
+                producer.produce(TOPIC, value)
+                sent += 1
+            except BufferError:
+                producer.poll(0.01)
+        producer.poll(0)
+    if producer.flush(LIMIT_S):
+        raise RuntimeError(f"{running.name} did not acknowledge everything")
+    return sent * RECORD
+
+
+def consume(running: Running, megabytes: float) -> int:
+    """Consume so much from the beginning, or all that there is; the bytes of the values."""
+    settings = {"bootstrap.servers": running.addresses, "group.id": "load", "enable.auto.commit": False}
+    consumer = Consumer(settings)
+    places = [TopicPartition(TOPIC, number, 0) for number in range(PARTITIONS)]
+    there = sum(consumer.get_watermark_offsets(place, LIMIT_S)[1] for place in places) * RECORD
+    consumer.assign(places)
+    found = 0
+    while found < min(megabytes * MIB, there - MIB):
+        found += sum(len(message.value() or b"") for message in consumer.consume(1000, 5.0))
+    consumer.close()
+    return found
+
+
+def latencies(running: Running, a_second: int, seconds: float) -> list[float]:
+    """How long each record took until it was acknowledged (ms), at so many records a second."""
+    producer = Producer({"bootstrap.servers": running.addresses, "acks": "all"})
+    value, found = os.urandom(RECORD), []
+
+    def taken(begun: float) -> Callable[[object, Message], None]:
+        return lambda error, message: found.append((time.monotonic() - begun) * 1000)
+
+    start = time.monotonic()
+    for number in range(int(a_second * seconds)):
+        while (left := start + number / a_second - time.monotonic()) > 0:
+            producer.poll(left)
+        producer.produce(TOPIC, value, on_delivery=taken(time.monotonic()))
+    producer.flush(LIMIT_S)
+    return found
+
+
+def seconds_without_leader(running: Running) -> float:
+    """From kill -9 of a leader to the next record of its partition that is acknowledged."""
+    leader = running.leaders(TOPIC)[0]
+    settings = {"bootstrap.servers": running.addresses, "acks": "all", "log_level": 0, **RECONNECT}
+    producer = Producer(settings)
+    producer.produce(TOPIC, b"before", partition=0)
+    producer.flush(LIMIT_S)
+    running.cluster.processes[str(leader)].kill()
+    begun = time.monotonic()
+    producer.produce(TOPIC, b"after", partition=0)
+    if producer.flush(LIMIT_S):
+        raise RuntimeError(f"{running.name}: nobody leads")
+    return time.monotonic() - begun
+
+
+def many_partitions(running: Running, partitions: int) -> None:
+    """A topic with many partitions: created, led again after a start of all, and after the death of a broker."""
+    begun = time.monotonic()
+    create_topic(running.addresses, "many", partitions, BROKERS)
+    until(lambda: len(running.leaders("many")) == partitions and min(running.leaders("many").values()) > 0)
+    running.measures[f"{partitions} partitions made (s)"] = f"{time.monotonic() - begun:.1f}"
+    asyncio.run(running.cluster.stop())
+    begun = time.monotonic()
+    asyncio.run(running.cluster.start())
+    until(lambda: min(running.leaders("many").values()) > 0)
+    running.measures["started again, all led (s)"] = f"{time.monotonic() - begun:.1f}"
+    dead = running.leaders("many")[0]
+    running.cluster.processes[str(dead)].kill()
+    begun = time.monotonic()
+    until(lambda: dead not in (known := running.leaders("many").values()) and min(known) > 0)
+    over = time.monotonic() - begun - SESSION_MS / 1000
+    running.measures["elections after a death, its session left out (s)"] = f"{over:.1f}"
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + LIMIT_S
+    while not holds():
+        if time.monotonic() > end:
+            raise RuntimeError("it does not come to hold")
+        time.sleep(0.05)
+
+
+def measure(clusters: list[Running], options: argparse.Namespace) -> None:
+    """Take turns."""
+    for one in clusters:
+        one.measures["idle (MiB)"] = str(one.memory())
+    for one in clusters:
+        produce(one, options.warm)
+    for _ in range(options.runs):
+        for one in clusters:
+            one.rates.setdefault("produce", []).append(measured(one, produce, options.seconds))
+    for _ in range(options.runs):
+        for one in clusters:
+            one.rates.setdefault("consume", []).append(measured(one, consume, 100))
+    for one in clusters:
+        found = statistics.quantiles(latencies(one, 1_000, options.seconds), n=100)
+        one.measures["p50, p99 at 1,000/s (ms)"] = f"{found[49]:.1f}, {found[98]:.1f}"
+        one.measures["loaded (MiB)"] = str(one.memory())
+    for one in clusters:
+        one.measures["after kill -9 (s)"] = f"{seconds_without_leader(one):.1f}"
+        asyncio.run(one.cluster.stop())
+    for one in clusters:
+        asyncio.run(one.cluster.start())
+        many_partitions(one, options.partitions)
+        asyncio.run(one.cluster.stop())
+
+
+def table(clusters: list[Running]) -> str:
+    """What was measured: a row for each measure, a column for each cluster."""
+    rows = [["", *(one.name for one in clusters)]]
+    for kind in ("produce", "consume"):
+        for name, field in (("MB/s", "per_second"), ("MB per CPU-s", "per_cpu_second")):
+            medians = [statistics.median(getattr(rate, field) for rate in one.rates[kind]) for one in clusters]
+            rows.append([f"{kind}, {name}", *(f"{median:.0f}" for median in medians)])
+    rows += [[name, *(one.measures[name] for one in clusters)] for name in clusters[0].measures]
+    rows.insert(1, ["---"] * len(rows[0]))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def main() -> None:
+    """Start, warm up, take turns, and print a table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kafka", metavar="RELEASE", help="Such as 4.4.0; without it ours runs alone.")
+    parser.add_argument("--warm", type=float, default=90, metavar="S")
+    parser.add_argument("--runs", type=int, default=3, metavar="N")
+    parser.add_argument("--seconds", type=float, default=12, metavar="S")
+    parser.add_argument("--partitions", type=int, default=1_000, metavar="N")
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="kspec-benchmark-"))
+    clusters: list[Running] = []
+    try:
+        clusters.append(Running("kspec", KspecProgram(OURS, {}, {}), folder / "kspec"))
+        if options.kafka:
+            program = KafkaProgram(find_jars(options.kafka), KAFKAS_FLAGS)
+            clusters.append(Running(f"Apache Kafka {options.kafka}", program, folder / "kafka"))
+        measure(clusters, options)
+        print(table(clusters))
+    finally:
+        for one in clusters:
+            one.cluster.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
