@@ -109,7 +109,12 @@ class Broker(Shell):
         self.core.deciding.not_stored()
 
     def _store(self, effect: Store) -> None:
+        """Change the files. Those of a partition that is offline stay as they are until the next start."""
         replica = effect.replica
+        if replica.offline:
+            if effect.on_failure is not None:
+                effect.on_failure()
+            return
         try:
             if isinstance(effect.change, LogDeleted):
                 replica.files.delete(self.now())
