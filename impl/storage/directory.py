@@ -70,6 +70,7 @@ class LogDirectory:
         self._recovery_points = _ignoring_damage(disk, path, RECOVERY_POINTS)
         self._log_starts = _ignoring_damage(disk, path, LOG_STARTS)
         self._cleaned = _ignoring_damage(disk, path, CLEANED_OFFSETS)
+        self._lines = (self._high_watermarks, self._recovery_points, self._log_starts, self._cleaned)
         self._stale: set[tuple[str, int]] = set()
         """Partitions that are gone and may still have lines in the checkpoint files."""
         self.found: dict[TopicPartition, str] = {}
@@ -125,7 +126,8 @@ class LogDirectory:
         key, folder = TopicPartition(topic, partition), self.folder_of(topic, partition)
         if key in self.found or self._disk.exists(folder):
             raise StorageError(f"{folder} exists already: a new partition needs a new folder")
-        if key in self._stale:
+        if key in self._stale or any(key in known for known in self._lines):
+            self._drop_lines(key)
             self._drop_stale_lines()
         files = PartitionFiles.create(self._disk, folder, topic_id, config, now_ms)
         self.found[key] = topic_id
@@ -188,7 +190,7 @@ class LogDirectory:
     # ---- checkpoints
 
     def _drop_lines(self, key: tuple[str, int]) -> None:
-        for known in (self._high_watermarks, self._recovery_points, self._log_starts, self._cleaned):
+        for known in self._lines:
             known.pop(key, None)
         self._stale.add(key)
 

@@ -358,7 +358,8 @@ def test_a_flush_beside_one_that_has_not_run_syncs_the_names_of_new_segments() -
     check_flushed_is_kept(run)
 
 
-def test_a_partition_that_is_created_again_does_not_keep_the_recovery_point_of_the_one_before() -> None:
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_partition_that_is_created_again_does_not_keep_the_recovery_point_of_the_one_before(restarts: bool) -> None:
     """A start would not look at the batches below it, and call a log whole that the power has taken."""
     run = Run(SimulatedDisk(), UNFLUSHED)
     before = run.start()
@@ -367,6 +368,9 @@ def test_a_partition_that_is_created_again_does_not_keep_the_recovery_point_of_t
     assert run.directory is not None
     run.directory.checkpoint_logs()
     before.delete(0)
+    if restarts:
+        run.disk = run.disk.after_power_loss(Survives.ALL)
+        run.directory = LogDirectory.open("/logs", run.disk, "cluster", 1)
     after = run.start_anew()
     for _ in range(6):
         after.append(after.log.end_offset, Epoch(1), [made(3, size=60)], 0)
