@@ -36,17 +36,17 @@ class Content:
 
     def left(self, survives: Survives) -> bytes:
         """The bytes after a loss of power."""
-        common = 0
-        while common < min(len(self.now), len(self.synced)) and self.now[common] == self.synced[common]:
-            common += 1
+        if survives in (Survives.NOTHING, Survives.ALL) or self.now == self.synced:
+            return self.synced if survives == Survives.NOTHING else bytes(self.now)
+        common = len(self.synced)
+        if not self.now.startswith(self.synced):
+            common = 0
+            while common < min(len(self.now), len(self.synced)) and self.now[common] == self.synced[common]:
+                common += 1
         match survives:
-            case Survives.NOTHING:
-                return self.synced
-            case Survives.ALL:
-                return bytes(self.now)
             case Survives.HALF:
                 return bytes(self.now[: common + (len(self.now) - common) // 2])
-            case Survives.ZEROS:
+            case _:
                 return bytes(self.now[:common]) + bytes(len(self.now) - common)
 
 
