@@ -23,6 +23,12 @@ MOST_SKEW = 3
 PURPOSES = ("fetch", "isr", "metadata", "lifecycle")
 """What brokers' connections are for."""
 
+MOST_LOST = 4
+"""How many connections are lost at once at most."""
+
+MOST_HELD = 3
+"""For how many purposes at once what is carried may be late."""
+
 
 class Cluster(Protocol):
     """What faults happen to."""
@@ -288,19 +294,22 @@ class Faults:
     def _break(self, fault: Fault) -> bool:
         random = Random(fault.number)
         lines = self._cluster.network.lines_of(fault.node)
-        lines = [one for one in lines if one.under_way] or lines
         if not lines:
             return False
-        after_ms = random.randint(0, fault.lasts_ms) if random.random() < 0.7 else None
-        self._cluster.network.lose(random.choice(lines), after_ms)
+        for line in random.sample(lines, random.randint(1, min(MOST_LOST, len(lines)))):
+            after_ms = random.randint(0, fault.lasts_ms) if random.random() < 0.7 else None
+            if random.random() < 0.4:
+                self._cluster.network.lose(line, after_ms)
+            else:
+                line.lost_with_next = (after_ms,)
         return True
 
     def _hold(self, fault: Fault) -> bool:
         random = Random(fault.number)
         until_ms = self._cluster.clock.now_ms + fault.lasts_ms
-        purpose = random.choice(PURPOSES)
-        for forth in random.choice(((True,), (False,), (True, False))):
-            self._cluster.network.late[fault.node, purpose, forth] = until_ms
+        for purpose in random.sample(PURPOSES, random.randint(1, MOST_HELD)):
+            for forth in random.choice(((True,), (False,), (True, False))):
+                self._cluster.network.late[fault.node, purpose, forth] = until_ms
         return True
 
     def _block(self, fault: Fault, pairs: set[frozenset[int]]) -> bool:

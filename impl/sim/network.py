@@ -93,6 +93,8 @@ class Line:
     """Whether nothing arrives any more."""
     arrives_from: int = 0
     """When what is under way arrives at the earliest (ms)."""
+    lost_with_next: tuple[int | None] | None = None
+    """If it will be lost once the next request is sent: after how long (ms) that arrives, if it does."""
     under_way: deque[Waiting] = field(default_factory=deque)
     free_at: dict[bool, int] = field(default_factory=dict)
     """When the last frame in each direction has arrived: the next one comes after it."""
@@ -132,9 +134,7 @@ class Line:
 class Network:
     """All connections. Two nodes between which `blocked` stands do not reach each other."""
 
-    def __init__(
-        self, clock: Clock, random: Random, delays_ms: tuple[int, int] = (1, 4), stragglers: float = 0.0
-    ) -> None:
+    def __init__(self, clock: Clock, random: Random, delays_ms: tuple[int, int] = (1, 4), stragglers: float = 0.0) -> None:
         self._clock = clock
         self._random = random
         self._least_ms, self._spread = delays_ms[0], delays_ms[1] - delays_ms[0] + 1
@@ -178,6 +178,9 @@ class Network:
         frame = joined(parts)[4:]
         self._carry(line, True, lambda: self._arrive(line, frame))
         self._clock.after(asked.timeout_ms, lambda: self._give_up(line, waiting))
+        if line.lost_with_next is not None:
+            (after_ms,) = line.lost_with_next
+            self._clock.at(self._clock.now_ms, lambda: self.lose(line, after_ms))
 
     def _line(self, client: Client, server: Server, purpose: str) -> Line:
         key = (client.node_id, client.incarnation, server.node_id, purpose)
@@ -232,7 +235,7 @@ class Network:
         return [one for one in self._lines.values() if node_id in (one.client.node_id, one.server.node_id)]
 
     def lose(self, line: Line, after_ms: int | None) -> None:
-        """A connection is lost. The client learns it now; what it has sent arrives after a while, or never."""
+        """A connection is lost. The client learns it now; what is under way arrives after a while (ms), or never."""
         line.lost = after_ms is None
         line.arrives_from = self._clock.now_ms + (after_ms or 0)
         self._clock.at(max(line.arrives_from, *line.free_at.values(), 0) + 1, line.close)

@@ -1,4 +1,4 @@
-"""Processes of the simulated cluster: brokers and a controller, each with a disk that outlives it, and a clock of its own."""
+"""Processes of the simulated cluster: brokers and a controller, each with a clock, and a disk that outlives it."""
 
 from abc import ABC, abstractmethod
 from collections import deque

@@ -28,9 +28,7 @@ class Operator:
 
     def create_topic(self, assignments: Sequence[Sequence[int]], unclean_elections: bool, take: Take) -> None:
         """Create the topic, with these replicas for each partition."""
-        placed = [
-            Message(partition_index=index, broker_ids=list(replicas)) for index, replicas in enumerate(assignments)
-        ]
+        placed = [Message(partition_index=index, broker_ids=list(replicas)) for index, replicas in enumerate(assignments)]
         configs = [Message(name="unclean.leader.election.enable", value="true")] if unclean_elections else []
         fields = {"num_partitions": -1, "replication_factor": -1, "assignments": placed, "configs": configs}
         self._ask("CreateTopics", Message(topics=[Message(name=self._topic, **fields)], timeout_ms=30_000), take)

@@ -1,7 +1,7 @@
 """What happens to a cluster, planned from its seed before the run: faults, and what operators do.
 
-The plan is made from numbers of its own, and each entry has a number from which all its choices are drawn. So an entry can be
-left out, and the others stay.
+The plan is made from numbers of its own, and each entry has a number from which all its choices are drawn. So an entry can
+be left out, and the others stay.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,8 +26,8 @@ class Kind(Enum):
     HIDE_CONTROLLER = "broker {node} does not reach the controller"
     KILL_CONTROLLER = "the controller is killed; of what was not synced, {survives} is left"
     PAUSE_CONTROLLER = "the controller stands still"
-    BREAK = "a connection of broker {node} is lost, with what is under way on it or before that arrives"
-    HOLD = "what one connection of broker {node} carries arrives late"
+    BREAK = "connections of broker {node} are lost, with what is under way on them or before that arrives"
+    HOLD = "what some connections of broker {node} carry arrives late"
     SLOW_DISK = "each sync of broker {node} takes long"
     FULL_DISK = "the disk of broker {node} is full"
     CLOCK = "the clock of broker {node}, or the controller's, jumps"
@@ -46,7 +46,7 @@ WEIGHTS = {
     Kind.HIDE_CONTROLLER: 2.0,
     Kind.KILL_CONTROLLER: 1.0,
     Kind.PAUSE_CONTROLLER: 0.5,
-    Kind.BREAK: 8.0,
+    Kind.BREAK: 10.0,
     Kind.HOLD: 6.0,
     Kind.SLOW_DISK: 1.0,
     Kind.FULL_DISK: 0.7,
@@ -106,14 +106,14 @@ def weather_of(seed: int) -> Weather:
     }
     return Weather(
         weights=tuple(weights.items()),
-        pauses=random.choice(((10, 200), (50, 600), (100, 1_500), (300, 4_000))),
+        pauses=random.choice(((30, 300), (100, 1_500), (100, 1_500), (300, 3_000))),
         longest=random.choice((1_000, 2_500, 5_000, 8_000)),
         delays=random.choice(((1, 4), (1, 4), (1, 15), (5, 40))),
         stragglers=random.choice((0.0, 0.0, 0.5, 3.0)),
         partitions=random.choice((1, 2, 3)),
         min_isr=random.choice((1, 2, 2, 2)),
         max_lag=random.choice((300, 1_000, 2_000, 10_000)),
-        think=random.choice(((0, 20), (5, 80), (20, 200), (50, 500))),
+        think=random.choice(((5, 80), (20, 200), (50, 500))),
         hasty=random.random() < 0.4,
     )
 

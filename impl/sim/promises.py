@@ -1,7 +1,8 @@
 """What must hold after each event, looked at with the eyes of nobody in the cluster: on all logs and states at once.
 
-A record is committed once it is below the high watermark of a replica that believes to lead. A log holds what is committed if
-it has the same epochs at the same offsets; that records of one epoch are the same is looked at in the end, with their values.
+A record is committed once it is below the high watermark of a replica that believes to lead. A log holds what is committed
+if it has the same epochs at the same offsets; that records of one epoch are the same is looked at in the end, with their
+values.
 """
 
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from spec.broker.partition import Partition
 from spec.broker.rules.isr.proposal import maximal_isr
 from spec.log.epoch_history import EpochEntry
 from spec.log.epoch_log import EpochLog
+from spec.messages.produce import ACKS_ALL
 from spec.metadata import BrokerRegistration, MetadataImage, PartitionRegistration, has_leader, is_active
 from spec.values import NO_EPOCH, NO_LEADER
 
@@ -67,6 +69,7 @@ class Promises:
     ) -> None:
         self._controller, self._brokers, self._histories = controller, brokers, histories
         self._keeps = not setup.unclean_elections
+        self._waits_for_isr = setup.acks == ACKS_ALL
         self._min_isr = setup.surroundings.min_isr
         self._committed = dict.fromkeys(histories, Committed())
         self._held: dict[tuple[int, int], tuple[Committed, EpochLog]] = {}
@@ -272,14 +275,16 @@ class Promises:
                 continue
             if replica.partition.local.log.end_offset < mark:
                 end = replica.partition.local.log.end_offset
-                what = f"leader {leader.leader} of partition {index} has high watermark {mark}, broker {node_id} ends at {end}"
+                what = (
+                    f"leader {leader.leader} of partition {index} has high watermark {mark}, broker {node_id} ends at {end}"
+                )
                 raise BrokenPromiseError("StrongIsr", what)
 
     # ---- what producers are told
 
     def acknowledged(self, index: int, end_offset: int) -> None:
         """Whether enough brokers have what a producer was just told is safe; of a broker that is down nobody knows."""
-        if not self._keeps:
+        if not self._keeps or not self._waits_for_isr:
             return
         if end_offset > self._committed[index].end_offset:
             what = f"records up to {end_offset} are acknowledged, committed is up to {self._committed[index].end_offset}"

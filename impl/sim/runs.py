@@ -11,7 +11,6 @@ from impl.sim.history import BrokenPromiseError
 from impl.sim.plan import Fault, plan
 from impl.sim.setup import Setup
 
-
 logging.getLogger("kspec").addHandler(logging.NullHandler())  # what nodes complain of is what a run is for
 
 

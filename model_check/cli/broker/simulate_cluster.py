@@ -15,8 +15,8 @@ from model_check.cli.statuses import ALL_HOLD, VIOLATED
 
 if TYPE_CHECKING:
     from impl.server.startup import Rules
-    from impl.sim.setup import Setup
     from impl.sim.runs import Outcome
+    from impl.sim.setup import Setup
 
 MOST_SEEDS, MOST_STEPS = 1_000_000, 1 << 40
 

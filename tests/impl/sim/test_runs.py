@@ -1,12 +1,14 @@
 """Runs of clusters in simulated time: the same for a seed, without a broken promise for `next`, and with one for mutants."""
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
-from impl.sim.cluster import Setup
-from impl.sim.faults import Kind, plan
+from impl.sim.plan import Fault, Kind, Weather
 from impl.sim.runs import Outcome, run, shrunk
+from impl.sim.setup import Setup
+from impl.storage.simulated_disk import Survives
 from spec.broker.protocol import BrokerProtocol
 from spec.controller.protocol import Controller
 from spec.mutation import weaken
@@ -51,15 +53,14 @@ def test_next_keeps_all_promises_for_long(seed: int) -> None:
 
 def test_a_stop_before_recovery_does_not_hide_what_was_lost() -> None:
     """A broker lost power, came back while there was no controller, and was told to stop before it had opened its logs."""
-    assert run(setup(12), 1_500).broken is None
-
-
-def test_a_plan_has_all_kinds_of_faults_and_no_fault_of_a_broker_with_itself() -> None:
-    planned = plan(1, BROKERS)
-    assert {fault.kind for fault in planned} == set(Kind)
-    assert all(fault.node != fault.other for fault in planned)
-    assert [fault.at_ms for fault in planned] == sorted(fault.at_ms for fault in planned)
-    assert plan(2, BROKERS) != planned
+    faults = [
+        Fault(1_000, Kind.POWER, 2, 1, 400, Survives.HALF),
+        Fault(1_100, Kind.KILL_CONTROLLER, 1, 2, 3_000, Survives.ALL),
+        Fault(1_600, Kind.RESTART, 2, 1, 2_000, Survives.ALL),
+    ]
+    outcome = run(replace(setup(12), weather=Weather()), 1_500, faults)
+    assert outcome.broken is None
+    assert outcome.faults == tuple(faults)
 
 
 def first_broken(name: str, seeds: int, steps: int) -> Outcome | None:
