@@ -152,8 +152,46 @@ def _with_rules(text: str, one: dict[str, Any]) -> str:
 
 UNKNOWN = "no schedule has come up yet."
 
-REASONS: dict[str, str] = {}
-"""Why a mutant is not found."""
+ASKS_ONCE = "`next` asks where an epoch ends only while its log has no epoch; it truncates by the answers to fetches."
+PROGRESS = "it costs progress only while a fault lasts, and in the end, without faults, all is well again."
+ONE_PROCESS = "a connection ends with its process, and here what the process has sent ends with it."
+LEADER_FIRST = (
+    "a leader of `next` does not propose such a replica; the controller is asked only if the leader's metadata are old."
+)
+
+REASONS: dict[str, str] = {
+    "take-registration-of-earlier-incarnation": ONE_PROCESS,
+    "count-fetch-of-earlier-incarnation": ONE_PROCESS,
+    "admit-earlier-incarnation": "a fetch of an earlier incarnation is refused before it can admit a replica.",
+    "act-on-old-metadata": "a broker whose ports are closed is not heard, whatever it believes.",
+    "open-ports-at-once": "in `next` a broker does not act before it is registered, and then it leads nothing.",
+    "unfenced-before-caught-up": "a broker asks to be unfenced only once it has caught up.",
+    "epoch-lookup-as-designed": ASKS_ONCE,
+    "epoch-lookup-by-end": ASKS_ONCE,
+    "no-epoch-entry": "the first record of an epoch makes the entry, and no follower of `next` asks for one before.",
+    "diverging-before-start": "logs start at 0: nothing is deleted.",
+    "await-isr-only": PROGRESS,
+    "await-ineligible": PROGRESS,
+    "join-under-min-isr": PROGRESS,
+    "admit-anybody": "the controller refuses the proposal; " + PROGRESS,
+    "second-registration-fences": "the broker is fenced, and unfenced by its next heartbeats; " + PROGRESS,
+    "fenced-replica-admitted": LEADER_FIRST,
+    "stale-broker-epoch-accepted": LEADER_FIRST,
+    "no-sequence-check": (
+        "a batch that is sent again is known by its number among the last five without this rule; it takes one that arrives after"
+        " five later ones, at a leader that has stayed."
+    ),
+    "high-watermark-over-committed-isr": (
+        "the new member must be behind while the leader does not know that it is a member; it was at the high watermark when it"
+        " was proposed, and fetches again within milliseconds."
+    ),
+    "roll-back-on-any-error": (
+        "the grant must be lost, the second copy refused, and the metadata that tell of the grant later than both."
+    ),
+    "refusal-without-trace": "a proposal must be refused and its copy arrive after the cause of the refusal is over.",
+    "last-known-leader-while-down": "all replicas must be lost for the controller, and the last leader down.",
+}
+"""Why a mutant is not found, where that is understood."""
 
 
 def write(found: dict[str, dict[str, Any]], file: Path = FILE, text: Path = PAGE) -> None:
