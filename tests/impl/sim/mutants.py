@@ -101,6 +101,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
         if "promise" in found.get(name, {})
     ]
     left = [one for one in MUTANTS if one not in broken]
+    open_ones = [f"`{name}`" for name in (*(one.name for one in left), *OTHERS) if name not in found]
     unfound = [name for name in OTHERS if name in found and "promise" not in found[name]]
     return "\n".join(
         [
@@ -134,6 +135,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
                 if one.name in found
             ],
             "",
+            *([f"Not run yet: {', '.join(open_ones)}.", ""] if open_ones else []),
         ]
     )
 
@@ -146,7 +148,13 @@ def _row_of_none(name: str, one: dict[str, Any]) -> str:
     return f"| {name} | {OTHERS[name]} | none broken | {one['seeds']} seeds | {one['all_steps']:,} |"
 
 
+MOST_RULES = 3
+"""If the run keeps its promises with more rules than these, it has taken another course, which says nothing."""
+
+
 def _with_rules(text: str, one: dict[str, Any]) -> str:
+    if len(one["rules"]) > MOST_RULES:
+        return f"{text}; no rule is named: with any of {len(one['rules'])} the run takes another course"
     return text + (f"; rules: {', '.join(f'`{rule}`' for rule in one['rules'])}" if one["rules"] else "")
 
 
@@ -178,12 +186,12 @@ REASONS: dict[str, str] = {
     "fenced-replica-admitted": LEADER_FIRST,
     "stale-broker-epoch-accepted": LEADER_FIRST,
     "no-sequence-check": (
-        "a batch that is sent again is known by its number among the last five without this rule; it takes one that arrives after"
-        " five later ones, at a leader that has stayed."
+        "a batch that is sent again is known by its number among the last five without this rule; it takes one that"
+        " arrives after five later ones, at a leader that has stayed."
     ),
     "high-watermark-over-committed-isr": (
-        "the new member must be behind while the leader does not know that it is a member; it was at the high watermark when it"
-        " was proposed, and fetches again within milliseconds."
+        "the new member must be behind while the leader does not know that it is a member; it was at the high watermark"
+        " when it was proposed, and fetches again within milliseconds."
     ),
     "roll-back-on-any-error": (
         "the grant must be lost, the second copy refused, and the metadata that tell of the grant later than both."

@@ -15,6 +15,7 @@ from spec.mutation import weaken
 from spec.releases.broker import BROKER_RELEASES
 from spec.releases.broker_mutants import BROKER_MUTANTS
 from spec.releases.kraft import KRAFT_NEXT
+from spec.releases.names import KRAFT_NAMES, kraft_of
 
 BROKERS = (1, 2, 3)
 NEXT: BrokerProtocol = {one.name: one for one in BROKER_RELEASES}["next"]
@@ -79,3 +80,12 @@ def test_a_broken_promise_is_found_and_made_short() -> None:
     assert len(short.faults) <= len(found.faults)
     assert short.as_json()["broken"] == short.broken._asdict()
     assert short.broken.name in short.in_words()
+
+
+@pytest.mark.parametrize("release", ["0.10", "0.11", "3.0", "3.2", "3.9", "4.0"])
+def test_a_cluster_of_an_older_release_starts_and_replicates(release: str) -> None:
+    controller = Controller(kraft_of(release if release in KRAFT_NAMES else KRAFT_NAMES[0]))
+    protocol = {one.name: one for one in BROKER_RELEASES}[release]
+    outcome = run(Setup(1, dict.fromkeys(BROKERS, protocol), controller, weather=Weather(partitions=1)), 300, [])
+    assert outcome.broken is None
+    assert outcome.acknowledged > 20
