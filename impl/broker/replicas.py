@@ -103,6 +103,8 @@ class Replicas:
             if change.role == LocalRole.DELETED:
                 return []
             raise AssertionError(f"partition {partition_id} is not open, and is to be {change.role}")
+        if replica.offline and change.role != LocalRole.DELETED:  # it neither leads nor follows until the next start
+            return []
         effects = core.run(apply_change, replica, change, now, now=now).effects
         if change.role == LocalRole.DELETED:
             del core.replicas[replica.place], core.replicas_by_id[key]

@@ -66,6 +66,8 @@ class IsrChanges:
                 replica = by_key.get((bytes(topic.topic_id), part.partition_index))
                 if replica is not None:
                     request = asked.pop(replica)
+                    if replica.offline:  # it commits nothing any more
+                        continue
                     response = _answer(request, part)
                     handled = self._core.run(handle_alter_partition_response, replica, request, response, now, now=now)
                     effects += handled.effects

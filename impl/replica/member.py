@@ -55,12 +55,17 @@ class Member:
         return [Ask(Channel(CONTROLLER, "lifecycle"), "ApiVersions", message, self._take_features)]
 
     def _take_features(self, answer: Message | None, now: int) -> list[Effect]:
-        """This broker reads all metadata records; else it supports what the controller does, and looks at none of it."""
+        """This broker reads all metadata records, also of releases before 3.3; of other features it supports what the
+        controller does, and looks at none of it.
+        """
         if answer is None or answer.error_code:
             self._core.timers.at(now + RETRY_MS, self._ask_features)
             return []
-        known = {one.name: (one.lowest, one.highest) for one in features_supported("next")}
         theirs = {one.name: (one.min_version, one.max_version) for one in answer.supported_features or ()}
+        own = {one.name: (one.lowest, one.highest) for one in features_supported("next")}
+        known = {
+            name: (min(lowest, theirs.get(name, (lowest, highest))[0]), highest) for name, (lowest, highest) in own.items()
+        }
         self._introduction.features[:] = [
             Message(name=name, min_supported_version=lowest, max_supported_version=highest)
             for name, (lowest, highest) in {**theirs, **known}.items()

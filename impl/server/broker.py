@@ -79,8 +79,15 @@ class Broker(Shell):
             self.on_stop()
 
     def answered(self, asked: Ask, answer: Message | None) -> None:
-        """The answer to a request of this process, or none."""
-        self.carry_out(asked.take(answer, self.now()))
+        """The answer to a request of this process, or none.
+
+        Files that cannot be opened or written end the broker: by metadata it may have taken only a part of what they say.
+        **Kafka:** `LogManager.handleLogDirFailure`, which halts a broker without another log directory.
+        """
+        try:
+            self.carry_out(asked.take(answer, self.now()))
+        except (OSError, StorageError) as error:
+            self.fail(error, "a partition cannot be opened or written")
         self.set_timer()
 
     def _copy_metadata(self, effect: CopyMetadata | CopySnapshot | CutMetadata) -> None:
@@ -109,7 +116,12 @@ class Broker(Shell):
         self.core.deciding.not_stored()
 
     def _store(self, effect: Store) -> None:
+        """Change the files. Those of a partition that is offline stay as they are until the next start."""
         replica = effect.replica
+        if replica.offline:
+            if effect.on_failure is not None:
+                effect.on_failure()
+            return
         try:
             if isinstance(effect.change, LogDeleted):
                 replica.files.delete(self.now())

@@ -168,9 +168,9 @@ class Shell(ABC):
             if isinstance(effect, Respond):
                 self.respond(effect.call, refused(effect.message, NOT_STORED.value))
 
-    def fail(self, error: Exception) -> None:
-        """The metadata log cannot be written: the node ends."""
-        LOG.critical("the metadata log cannot be written, so the %s ends: %s", self.kind, error)
+    def fail(self, error: Exception, what: str = "the metadata log cannot be written") -> None:
+        """The node cannot go on, and ends: because of its metadata log, or of something else."""
+        LOG.critical("%s, so the %s ends: %s", what, self.kind, error)
         self.failure = error
         self.on_failure()
 

@@ -15,10 +15,12 @@ from spec.messages.produce import ACKS_ALL
 from spec.values import Error, Offset
 
 REQUEST_MS, RETRY_MS = 10_000, 100
-PAUSE_MS = 5, 80
-"""Between an answer and the next request: the least and the most."""
-
 MOST_BYTES = 1 << 20
+LATEST = -1
+"""The timestamp that stands for the latest offset. Kafka: `ListOffsetsRequest.LATEST_TIMESTAMP`."""
+
+ASKS_LATEST, READS_ANEW = 0.15, 0.02
+"""How often a consumer asks for the latest offset, and begins anew, beside fetching."""
 
 
 def nothing(answer: Message | None, now: int) -> list[Effect]:
@@ -34,6 +36,8 @@ class Surroundings(NamedTuple):
     random: Random
     brokers: list[int]
     topic: str
+    think_ms: tuple[int, int]
+    """Between an answer and the next request: the least and the most."""
 
 
 class SimClient:
@@ -42,10 +46,11 @@ class SimClient:
     def __init__(self, client_id: int, around: Surroundings, partition: int) -> None:
         self.node_id = client_id
         self.incarnation = 0
+        self.busy_until = 0
         self.stopped = False
         self.topic, self.partition = around.topic, partition
-        self._clock, self._network, self._random, self._brokers, _ = around
-        self._leader = -1
+        self._clock, self._network, self._random, self._brokers, _, self._think_ms = around
+        self._leader = self._leader_epoch = -1
         self._topic_id = bytes(16)
 
     def run(self, action: Callable[[], None]) -> None:
@@ -75,17 +80,22 @@ class SimClient:
             self._later(self._find_leader)
             return
         self._leader, self._topic_id = found[0].leader_id, bytes(answer.topics[0].topic_id)
+        self._leader_epoch = found[0].leader_epoch
         self._go()
+
+    def _go_on(self) -> None:
+        """The next request, after a while."""
+        self._later(self._go, self._random.randint(*self._think_ms))
 
     def _go(self) -> None:
         raise NotImplementedError
 
 
 class Producer(SimClient):
-    """Sends one batch after the other, each until it is acknowledged; `acks` as given."""
+    """Sends one batch after the other, each until it is acknowledged. Without a history, nothing is promised to it."""
 
     def __init__(
-        self, client_id: int, around: Surroundings, partition: int, history: PartitionHistory, acks: int = ACKS_ALL
+        self, client_id: int, around: Surroundings, partition: int, history: PartitionHistory | None, acks: int = ACKS_ALL
     ) -> None:
         super().__init__(client_id, around, partition)
         self._history = history
@@ -138,12 +148,12 @@ class Producer(SimClient):
             self._producer_id = -1
             self._later(self._find_leader)
         elif error == Error.NONE:
-            if self._acks == ACKS_ALL and part.base_offset >= 0:
+            if self._history is not None and part.base_offset >= 0:
                 self._history.acknowledge(Offset(part.base_offset), self._batch)
             self.acknowledged += len(self._batch)
             self._sequence += len(self._batch)
             self._batch = []
-            self._later(self._go, self._random.randint(*PAUSE_MS))
+            self._go_on()
         else:
             self._later(self._find_leader)
 
@@ -155,13 +165,21 @@ class Consumer(SimClient):
         super().__init__(client_id, around, partition)
         self._history = history
         self._offset = Offset(0)
+        self._read_in = -1
+        """The latest leader epoch of those whom it has read from."""
 
     def _go(self) -> None:
         if self.stopped:
             return
+        drawn = self._random.random()
+        if drawn < ASKS_LATEST:
+            self._ask_latest()
+            return
+        if drawn < ASKS_LATEST + READS_ANEW:
+            self._offset = Offset(0)
         wanted = Message(
             partition=self.partition,
-            current_leader_epoch=-1,
+            current_leader_epoch=self._leader_epoch,
             fetch_offset=self._offset,
             last_fetched_epoch=-1,
             log_start_offset=-1,
@@ -186,7 +204,22 @@ class Consumer(SimClient):
             if offset >= self._offset:
                 self._history.see(offset, value)
                 self._offset = Offset(offset + 1)
-        self._later(self._go, self._random.randint(*PAUSE_MS))
+        self._read_in = max(self._read_in, self._leader_epoch)
+        self._go_on()
+
+    def _ask_latest(self) -> None:
+        """Ask where the log ends, for the leader of the epoch that is known."""
+        wanted = Message(partition_index=self.partition, current_leader_epoch=self._leader_epoch, timestamp=LATEST)
+        topic = Message(name=self.topic, partitions=[wanted])
+        self._ask(self._leader, "ListOffsets", Message(replica_id=-1, isolation_level=0, topics=[topic]), self._latest)
+
+    def _latest(self, answer: Message | None) -> None:
+        if answer is None or answer.topics[0].partitions[0].error_code:
+            self._later(self._find_leader)
+            return
+        if self._leader_epoch >= self._read_in:
+            self._history.see_latest(self._offset, Offset(answer.topics[0].partitions[0].offset))
+        self._go_on()
 
 
 def values_in(records: memoryview | bytes | None) -> list[tuple[Offset, Value]]:

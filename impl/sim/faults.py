@@ -1,80 +1,33 @@
-"""Seeded faults: processes that are killed, lose power, stand still or are restarted; nodes that do not reach each other.
+"""Faults as they happen: to processes, their disks and clocks, and to the network; and what operators do meanwhile."""
 
-The plan is made before the run, and from numbers of its own. So a fault can be left out, and the others stay.
-"""
-
-from collections.abc import Callable, Sequence
-from enum import Enum
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from impl.sim.clock import Clock
 from impl.sim.network import Network
-from impl.sim.nodes import BrokerNode, ControllerNode
-from impl.storage.simulated_disk import Survives
-
-LEAST_PAUSE_MS, MOST_PAUSE_MS = 100, 1_500
-"""Between the begin of one fault and the next."""
+from impl.sim.nodes import BrokerNode, ControllerNode, Node
+from impl.sim.operator import Operator
+from impl.sim.plan import Fault, Kind
 
 REVIVED_EVERY_MS = 500
 """How often, after all faults, nodes that are down are started."""
 
-LOSSES = (Survives.NOTHING, Survives.HALF, Survives.ZEROS)
-ONE_HOUR_MS = 3_600_000
+LOOKS_EVERY_MS, DOWN_MS, LONGEST_ROLL_MS = 50, 200, 10_000
+"""While brokers are restarted: how often somebody looks how far it is, how long each is down, and how long one may take."""
 
+LONGEST_SYNC_MS = 120
+MOST_SKEW = 3
+"""How far a clock jumps at most, beside how long the fault lasts."""
 
-class Kind(Enum):
-    """What can go wrong, with what is said of it."""
+PURPOSES = ("fetch", "isr", "metadata", "lifecycle")
+"""What brokers' connections are for."""
 
-    KILL = "broker {node} is killed"
-    POWER = "broker {node} loses power; of what was not synced, {survives} is left"
-    PAUSE = "broker {node} stands still"
-    RESTART = "broker {node} is told to stop"
-    SEPARATE = "brokers {node} and {other} do not reach each other"
-    ISOLATE = "broker {node} reaches no other node"
-    HIDE_CONTROLLER = "broker {node} does not reach the controller"
-    KILL_CONTROLLER = "the controller is killed; of what was not synced, {survives} is left"
+MOST_LOST = 4
+"""How many connections are lost at once at most."""
 
-
-WEIGHTS = {
-    Kind.KILL: 4,
-    Kind.POWER: 4,
-    Kind.PAUSE: 3,
-    Kind.RESTART: 3,
-    Kind.SEPARATE: 4,
-    Kind.ISOLATE: 2,
-    Kind.HIDE_CONTROLLER: 2,
-    Kind.KILL_CONTROLLER: 1,
-}
-
-
-class Fault(NamedTuple):
-    """One fault: when it begins (ms after the first client), to whom it happens, how long it lasts (ms)."""
-
-    at_ms: int
-    kind: Kind
-    node: int
-    other: int
-    lasts_ms: int
-    survives: Survives
-
-    def in_words(self) -> str:
-        """What happens."""
-        return self.kind.value.format(node=self.node, other=self.other, survives=self.survives.value)
-
-
-def plan(seed: int, brokers: Sequence[int], until_ms: int = ONE_HOUR_MS) -> tuple[Fault, ...]:
-    """The faults of a seed, in the order of their times."""
-    random = Random(seed)
-    found: list[Fault] = []
-    at_ms = 0
-    while at_ms < until_ms:
-        at_ms += random.randint(LEAST_PAUSE_MS, MOST_PAUSE_MS)
-        kind = random.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
-        node, other = random.sample(list(brokers), 2)
-        lasts_ms, survives = random.randint(100, 5_000), random.choice(LOSSES)
-        found.append(Fault(at_ms, kind, node, other, lasts_ms, survives))
-    return tuple(found)
+MOST_HELD = 3
+"""For how many purposes at once what is carried may be late."""
 
 
 class Cluster(Protocol):
@@ -84,9 +37,19 @@ class Cluster(Protocol):
     network: Network
     controller: ControllerNode
     brokers: dict[int, BrokerNode]
+    operator: Operator
+    partitions: int
+    least_replicas: int
+    """How many replicas an operator leaves to a partition at least."""
 
-    def is_at_full_strength(self) -> bool:
-        """Whether all that was acknowledged is on every broker, by the controller's word on their incarnations."""
+    def may_lose_power(self) -> bool:
+        """Whether all that was acknowledged is on every broker, so that one may lose some of it."""
+
+    def may_stop_uncleanly(self) -> bool:
+        """Whether no broker lacks what it has lost."""
+
+    def lost_power(self, node: BrokerNode) -> None:
+        """A broker may have lost records."""
 
     def tell(self, what: str) -> None:
         """Note what has happened."""
@@ -95,9 +58,10 @@ class Cluster(Protocol):
 class Faults:
     """The faults of a run as they happen."""
 
-    def __init__(self, cluster: Cluster, planned: Sequence[Fault]) -> None:
+    def __init__(self, cluster: Cluster, planned: Iterable[Fault]) -> None:
         self._cluster = cluster
-        self._planned = planned
+        self._planned: Iterator[Fault] = iter(planned)
+        self._rolling = False
         self._active = False
         self.happened: list[Fault] = []
         self._actions: dict[Kind, Callable[[Fault], bool]] = {
@@ -109,6 +73,15 @@ class Faults:
             Kind.ISOLATE: self._isolate,
             Kind.HIDE_CONTROLLER: lambda fault: self._block(fault, {frozenset((fault.node, self._controller_id))}),
             Kind.KILL_CONTROLLER: self._kill_controller,
+            Kind.PAUSE_CONTROLLER: self._pause_controller,
+            Kind.BREAK: self._break,
+            Kind.HOLD: self._hold,
+            Kind.SLOW_DISK: self._slow_disk,
+            Kind.FULL_DISK: self._full_disk,
+            Kind.CLOCK: self._jump,
+            Kind.REASSIGN: self._reassign,
+            Kind.PREFER: self._prefer,
+            Kind.ROLL: self._roll,
         }
 
     @property
@@ -118,20 +91,20 @@ class Faults:
     def begin(self) -> None:
         """Faults happen from now on."""
         self._active = True
-        self._set(0, self._cluster.clock.now_ms)
+        self._set(self._cluster.clock.now_ms)
 
-    def _set(self, place: int, start_ms: int) -> None:
+    def _set(self, start_ms: int) -> None:
         """Let the next fault come; each sets the one after it."""
-        if place == len(self._planned):
+        fault = next(self._planned, None)
+        if fault is None:
             return
-        fault = self._planned[place]
 
         def happen() -> None:
             if self._active:
                 if self._actions[fault.kind](fault):
                     self.happened.append(fault)
                     self._cluster.tell(fault.in_words())
-                self._set(place + 1, start_ms)
+                self._set(start_ms)
 
         self._cluster.clock.at(start_ms + fault.at_ms, happen)
 
@@ -141,7 +114,12 @@ class Faults:
         self._active = False
         cluster.network.blocked.clear()
         for node in (cluster.controller, *cluster.brokers.values()):
+            was_full = node.disk.condition.full
+            node.disk.condition.full, node.disk.condition.sync_ms = False, 0
+            node.set_clock(0)
             node.go_on()
+            if was_full and node.up:
+                node.kill()
         cluster.tell("all faults are over")
         self._revive()
 
@@ -172,16 +150,17 @@ class Faults:
 
     def _kill(self, fault: Fault) -> bool:
         node = self._victim(fault)
-        if node is None:
+        if node is None or not self._cluster.may_stop_uncleanly():
             return False
         node.kill()
         return self._after(fault, lambda: self._start(node))
 
     def _lose_power(self, fault: Fault) -> bool:
-        """Only at full strength: nothing is promised about a second loss of power before the first is made good."""
+        """Only at full strength: nothing is promised about a second loss before the first is made good."""
         node = self._victim(fault)
-        if node is None or not self._cluster.is_at_full_strength():
+        if node is None or not self._cluster.may_lose_power():
             return False
+        self._cluster.lost_power(node)
         node.kill(fault.survives)
         return self._after(fault, lambda: self._start(node))
 
@@ -199,6 +178,9 @@ class Faults:
         node.stop()
 
         def start_again() -> None:
+            if node.up and not self._cluster.may_stop_uncleanly():
+                self._after(fault, start_again)
+                return
             if node.up:
                 node.kill()
             self._start(node)
@@ -218,7 +200,117 @@ class Faults:
 
         return self._after(fault, start_again)
 
+    def _pause_controller(self, fault: Fault) -> bool:
+        controller = self._cluster.controller
+        if not controller.up:
+            return False
+        controller.pause()
+        return self._after(fault, controller.go_on)
+
+    def _roll(self, fault: Fault) -> bool:
+        """Stop each broker in order and start it again, once the one before serves."""
+        if self._rolling:
+            return False
+        self._rolling = True
+        brokers = iter(self._cluster.brokers.values())
+
+        def go_on() -> None:
+            node = next(brokers, None) if self._active else None
+            if node is None:
+                self._rolling = False
+                return
+            if node.up:
+                node.stop()
+            self._cluster.clock.after(DOWN_MS, lambda: look(node, self._cluster.clock.now_ms + LONGEST_ROLL_MS))
+
+        def look(node: BrokerNode, until_ms: int) -> None:
+            too_long = self._cluster.clock.now_ms > until_ms
+            if self._active and too_long and node.up and self._cluster.may_stop_uncleanly():
+                node.kill()
+            if self._active and not node.up:
+                self._start(node)
+                go_on_when_served(node, until_ms)
+            else:
+                self._cluster.clock.after(LOOKS_EVERY_MS, lambda: look(node, until_ms) if self._active else go_on())
+
+        def go_on_when_served(node: BrokerNode, until_ms: int) -> None:
+            if node.serves or self._cluster.clock.now_ms > until_ms or not self._active:
+                go_on()
+            else:
+                self._cluster.clock.after(LOOKS_EVERY_MS, lambda: go_on_when_served(node, until_ms))
+
+        go_on()
+        return True
+
+    # ---- disks and clocks
+
+    def _slow_disk(self, fault: Fault) -> bool:
+        condition = self._cluster.brokers[fault.node].disk.condition
+        condition.sync_ms = 1 + fault.number % LONGEST_SYNC_MS
+
+        def be_quick() -> None:
+            condition.sync_ms = 0
+
+        return self._after(fault, be_quick)
+
+    def _full_disk(self, fault: Fault) -> bool:
+        """Until there is space again, and the broker is restarted, as somebody does who has noticed."""
+        node = self._victim(fault)
+        if node is None or not self._cluster.may_stop_uncleanly():
+            return False
+        node.disk.condition.full = True
+
+        def make_space() -> None:
+            node.disk.condition.full = False
+            if node.up:
+                node.kill()
+            self._start(node)
+
+        return self._after(fault, make_space)
+
+    def _jump(self, fault: Fault) -> bool:
+        random = Random(fault.number)
+        cluster = self._cluster
+        node: Node = cluster.controller if random.random() < 0.25 else cluster.brokers[fault.node]
+        node.set_clock(random.randint(-fault.lasts_ms, fault.lasts_ms) * MOST_SKEW)
+        return self._after(fault, lambda: node.set_clock(0))
+
+    # ---- operators
+
+    def _reassign(self, fault: Fault) -> bool:
+        random = Random(fault.number)
+        brokers = list(self._cluster.brokers)
+        count = random.randint(self._cluster.least_replicas, len(brokers))
+        replicas = random.sample(brokers, count) if random.random() < 0.9 else None
+        self._cluster.operator.reassign(random.randrange(self._cluster.partitions), replicas)
+        return True
+
+    def _prefer(self, fault: Fault) -> bool:
+        self._cluster.operator.prefer(range(self._cluster.partitions))
+        return True
+
     # ---- the network
+
+    def _break(self, fault: Fault) -> bool:
+        random = Random(fault.number)
+        lines = self._cluster.network.lines_of(fault.node)
+        if not lines:
+            return False
+        for line in random.sample(lines, random.randint(1, min(MOST_LOST, len(lines)))):
+            after_ms = random.randint(0, fault.lasts_ms) if random.random() < 0.7 else None
+            if random.random() < 0.4:
+                self._cluster.network.lose(line, after_ms)
+            else:
+                line.lost_with_next = (after_ms,)
+        return True
+
+    def _hold(self, fault: Fault) -> bool:
+        random = Random(fault.number)
+        until_ms = self._cluster.clock.now_ms + fault.lasts_ms
+        for purpose in random.sample(PURPOSES, random.randint(1, MOST_HELD)):
+            for forth in random.choice(((True,), (False,), (True, False))):
+                self._cluster.network.late[fault.node, purpose, forth] = until_ms
+        return True
 
     def _block(self, fault: Fault, pairs: set[frozenset[int]]) -> bool:
         network = self._cluster.network

@@ -16,13 +16,26 @@ class BrokenPromiseError(Exception):
 
 
 PROMISES = {
-    "AcknowledgedOnNextLeader": "a record that was acknowledged with acks=all is on each leader that is elected",
-    "AcknowledgedByEnough": "a record that is acknowledged with acks=all is on min.insync.replicas brokers",
-    "StrongIsr": "every record below the leader's high watermark is on every member of the controller's ISR",
-    "ConsistentRead": "two consumers never see different records at the same offset",
-    "HighWatermarkGrows": "the high watermark of a leader never goes back",
     "TypeOk": "log start, high watermark and log end are in this order",
-    "LostWrite": "a record that was acknowledged with acks=all is in the log in the end, where the answer said",
+    "HighWatermarkGrows": "the high watermark of a leader never goes back",
+    "LeaderEpochGrows": "a running replica never goes back to an earlier leader epoch, nor a leader to an earlier ISR",
+    "HighWatermarkFromLeader": "a follower's high watermark is not above every leader's",
+    "LogMatching": "a follower's log below its high watermark is that of the leaders which committed it, epoch by epoch",
+    "ConsistentRead": "no two leaders, and no two consumers, ever see different records at the same offset",
+    "StrongIsr": "every record below the leader's high watermark is on every member of the controller's ISR",
+    "QuorumSuperset": "the true leader's maximal ISR contains the controller's ISR",
+    "LeaderCompleteness": "the true leader holds every record below any leader's high watermark",
+    "CommittedOnNextLeader": "a record below any leader's high watermark is on every possible next leader",
+    "AcknowledgedOnNextLeader": "an acknowledged record is on each leader that is elected, and on every possible next one",
+    "AcknowledgedIsCommitted": "a record that is acknowledged is below some leader's high watermark",
+    "AcknowledgedByEnough": "a record that is acknowledged is on min.insync.replicas brokers",
+    "LeaderInIsr": "the controller's leader is in its ISR, or there is none",
+    "IsrIsAssigned": "ISR and eligible leader replicas are replicas, and none is both",
+    "LeaderIsActive": "a new leader is neither fenced nor shutting down",
+    "PartitionEpochGrows": "each change of a partition has a later partition epoch, a new leader a later leader epoch",
+    "UncleanExclusion": "a broker that lost records is neither in the ISR nor eligible when it has registered again",
+    "LatestOffset": "the latest offset that a leader tells is not before what a consumer has read from an earlier one",
+    "LostWrite": "a record that was acknowledged is in the log in the end, where the answer said",
     "Duplicate": "a record of an idempotent producer is in the log once",
     "Reordered": "the records of an idempotent producer are in the log in the order in which they were sent",
     "Diverged": "in the end all replicas of a partition hold the same records",
@@ -56,6 +69,8 @@ class PartitionHistory:
     end_of_acknowledged: int = 0
     """After the last acknowledged record."""
     read: dict[Offset, Value] = field(default_factory=dict)
+    places: dict[Value, Offset] = field(default_factory=dict)
+    """Where each record was read."""
     on_acknowledged: Callable[[int], None] = lambda end_offset: None
     """Told where acknowledged records end."""
 
@@ -72,6 +87,15 @@ class PartitionHistory:
         if known != value:
             what = f"a consumer read {value} at offset {offset}, where another had read {known}"
             raise BrokenPromiseError("ConsistentRead", what)
+        place = self.places.setdefault(value, offset)
+        if place != offset:
+            raise BrokenPromiseError("Duplicate", f"a consumer read {value} at offsets {place} and {offset}")
+
+    def see_latest(self, position: Offset, latest: Offset) -> None:
+        """A consumer that has read up to a position is told where the log ends. Raises: `BrokenPromiseError`."""
+        if latest < position:
+            what = f"a consumer that has read up to {position} is told by a later leader that the log ends at {latest}"
+            raise BrokenPromiseError("LatestOffset", what)
 
     def check_log(self, name: str, log: list[tuple[Offset, Value]]) -> None:
         """A log in the end, held against what clients know. Raises: `BrokenPromiseError`."""

@@ -18,6 +18,9 @@ from impl.wire.requests import read_response, request_parts, sent
 from impl.wire.values import Message
 from impl.wire.writing import joined
 
+STRAGGLER_MS = 1_000
+"""How long a frame is under way at most that takes much longer than others."""
+
 RETRY_MS = 40
 """How soon a frame tries again to get through to a node that is out of reach."""
 
@@ -30,6 +33,8 @@ class Server(Protocol):
     node_id: int
     incarnation: int
     """A number of its process; another one after each start."""
+    busy_until: int
+    """Until when it can send nothing (ms)."""
 
     @property
     def serves(self) -> bool:
@@ -50,6 +55,7 @@ class Client(Protocol):
 
     node_id: int
     incarnation: int
+    busy_until: int
 
     def run(self, action: Callable[[], None]) -> None:
         """Do something in this process: later if it is paused, never if it is gone."""
@@ -73,6 +79,8 @@ class Line:
     client: Client
     server: Server
     purpose: str
+    incarnation: int
+    """Of the server: what arrives later is not for its next process."""
     host: str = "127.0.0.1"
     port: int = 0
     local_host: str = "127.0.0.1"
@@ -81,6 +89,12 @@ class Line:
     closed: bool = False
     bytes_in: int = 0
     bytes_out: int = 0
+    lost: bool = False
+    """Whether nothing arrives any more."""
+    arrives_from: int = 0
+    """When what is under way arrives at the earliest (ms)."""
+    lost_with_next: tuple[int | None] | None = None
+    """If it will be lost once the next request is sent: after how long (ms) that arrives, if it does."""
     under_way: deque[Waiting] = field(default_factory=deque)
     free_at: dict[bool, int] = field(default_factory=dict)
     """When the last frame in each direction has arrived: the next one comes after it."""
@@ -120,21 +134,27 @@ class Line:
 class Network:
     """All connections. Two nodes between which `blocked` stands do not reach each other."""
 
-    def __init__(self, clock: Clock, random: Random, least_ms: int = 1, most_ms: int = 4) -> None:
+    def __init__(self, clock: Clock, random: Random, delays_ms: tuple[int, int] = (1, 4), stragglers: float = 0.0) -> None:
         self._clock = clock
         self._random = random
-        self._least_ms, self._most_ms = least_ms, most_ms
+        self._least_ms, self._spread = delays_ms[0], delays_ms[1] - delays_ms[0] + 1
+        self._stragglers = stragglers / 100
         self._lines: dict[tuple[int, int, int, str], Line] = {}
         self._correlation = 0
         self.servers: dict[int, Server] = {}
         self.blocked: set[frozenset[int]] = set()
+        self.late: dict[tuple[int, str, bool], int] = {}
+        """When what a node's connections for a purpose carry, forth or back, arrives at the earliest (ms)."""
 
     def is_blocked(self, one: int, other: int) -> bool:
         """Whether two nodes do not reach each other now."""
         return frozenset((one, other)) in self.blocked
 
     def _delay(self) -> int:
-        return self._random.randint(self._least_ms, self._most_ms)
+        drawn = self._random.random()
+        if drawn < self._stragglers:
+            return int(self._random.random() * STRAGGLER_MS)
+        return self._least_ms + int(drawn * self._spread)
 
     # ---- requests
 
@@ -158,21 +178,31 @@ class Network:
         frame = joined(parts)[4:]
         self._carry(line, True, lambda: self._arrive(line, frame))
         self._clock.after(asked.timeout_ms, lambda: self._give_up(line, waiting))
+        if line.lost_with_next is not None:
+            (after_ms,) = line.lost_with_next
+            self._clock.at(self._clock.now_ms, lambda: self.lose(line, after_ms))
 
     def _line(self, client: Client, server: Server, purpose: str) -> Line:
         key = (client.node_id, client.incarnation, server.node_id, purpose)
         line = self._lines.get(key)
         if line is None or line.closed or line.server is not server:
-            line = self._lines[key] = Line(self, client, server, purpose)
+            line = self._lines[key] = Line(self, client, server, purpose, server.incarnation)
         return line
 
     def _carry(self, line: Line, forth: bool, arrive: Callable[[], None]) -> None:
         """Let a frame arrive after its time, behind those before it; while the way is blocked it tries again."""
-        due = max(self._clock.now_ms + self._delay(), line.free_at.get(forth, 0))
+        sender = line.client if forth else line.server
+        begin = max(self._clock.now_ms, sender.busy_until)
+        late = self.late.get((line.client.node_id, line.purpose, forth), 0)
+        due = max(begin + self._delay(), line.free_at.get(forth, 0), late)
         line.free_at[forth] = due
 
         def go() -> None:
-            if self.is_blocked(line.client.node_id, line.server.node_id):
+            if line.lost:
+                return
+            if line.arrives_from > self._clock.now_ms:
+                self._clock.at(line.arrives_from, go)
+            elif self.blocked and self.is_blocked(line.client.node_id, line.server.node_id):
                 later = self._clock.now_ms + RETRY_MS
                 line.free_at[forth] = max(line.free_at[forth], later)
                 self._clock.at(later, go)
@@ -183,7 +213,7 @@ class Network:
 
     def _arrive(self, line: Line, frame: bytes) -> None:
         """A request reaches its server, even if nobody waits for its answer any more."""
-        if self.servers.get(line.server.node_id) is line.server:
+        if line.server.serves and line.server.incarnation == line.incarnation:
             line.server.deliver(line, frame)
 
     def send_back(self, line: Line, frame: bytes) -> None:
@@ -199,6 +229,17 @@ class Network:
         waiting.take(message)
 
     # ---- ends
+
+    def lines_of(self, node_id: int) -> list[Line]:
+        """The open connections of a node, as client or as server, in the order of their making."""
+        return [one for one in self._lines.values() if node_id in (one.client.node_id, one.server.node_id)]
+
+    def lose(self, line: Line, after_ms: int | None) -> None:
+        """A connection is lost. The client learns it now; what is under way arrives after a while (ms), or never."""
+        line.lost = after_ms is None
+        line.arrives_from = self._clock.now_ms + (after_ms or 0)
+        self._clock.at(max(line.arrives_from, *line.free_at.values(), 0) + 1, line.close)
+        self._drop(line)
 
     def _give_up(self, line: Line, waiting: Waiting) -> None:
         """The client's time is over: it closes the connection, which the server may not learn."""

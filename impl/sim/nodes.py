@@ -1,7 +1,9 @@
-"""Processes of the simulated cluster: brokers and a controller, each with a disk that outlives it."""
+"""Processes of the simulated cluster: brokers and a controller, each with a clock, and a disk that outlives it."""
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,7 +22,7 @@ from impl.server.controller import FIRST_EPOCH, ControllerShell
 from impl.server.member import member_core, new_member
 from impl.sim.clock import Clock
 from impl.sim.network import Line, Network
-from impl.storage import LogDirectory
+from impl.storage import LogDirectory, StorageError
 from impl.storage.simulated_disk import SimulatedDisk, Survives
 from impl.wire.apis import APIS, CONTROLLER_APIS, MEMBER_APIS, Api
 from impl.wire.values import Message
@@ -42,27 +44,62 @@ class Node(ABC):
         self.clock = clock
         self.network = network
         self.random = random
-        self.disk = SimulatedDisk(now_ms=lambda: clock.now_ms)
+        self.disk = SimulatedDisk(now_ms=self.now)
+        self.skew_ms = 0
+        """How far its clock is ahead."""
         self.note: Note | None = None
         """Told of each step of a handler."""
         self.incarnation = 0
         self.up = False
         self.serves = False
-        self._paused: list[Callable[[], None]] | None = None
+        self._paused = False
+        self._held: deque[Callable[[], None]] = deque()
+        self.busy_until = 0
+        """When its disk has done what it waits for (ms)."""
         self._timer_at: int | None = None
         self._by_name = {api.name: api for api in self.apis.values()}
+
+    def now(self) -> int:
+        """The time by its own clock."""
+        return self.clock.now_ms + self.skew_ms
+
+    def set_clock(self, skew_ms: int) -> None:
+        """Its clock jumps, to so far ahead of the true time; timers are due by the clock."""
+        self.skew_ms = skew_ms
+        self._timer_at = None
+        if self.up:
+            self._set_timer()
 
     # ---- the process
 
     def run(self, action: Callable[[], None]) -> None:
-        """Do something in this process: later if it is paused, never if it is gone."""
+        """Do something in this process: later if it is paused or waits for its disk, never if it is gone."""
         if not self.up:
             return
-        if self._paused is not None:
-            self._paused.append(action)
+        if self._paused or self._held or self.busy_until > self.clock.now_ms:
+            self._held.append(action)
             return
+        self._do(action)
+
+    def _do(self, action: Callable[[], None]) -> None:
         action()
-        self._set_timer()
+        if self.up:
+            self._wait_for_disk()
+            self._set_timer()
+
+    def _wait_for_disk(self) -> None:
+        condition = self.disk.condition
+        if condition.spent_ms:
+            self.busy_until = self.clock.now_ms + condition.spent_ms
+            condition.spent_ms = 0
+            self.clock.at(self.busy_until, self._go_through)
+
+    def _go_through(self) -> None:
+        """Do what has come up while it could not, each as an event of its own."""
+        if self._held and not self._paused and self.busy_until <= self.clock.now_ms:
+            self._do(self._held.popleft())
+            if self._held and self.busy_until <= self.clock.now_ms:
+                self.clock.at(self.clock.now_ms, self._go_through)
 
     def in_this_run(self, action: Callable[[], None]) -> Callable[[], None]:
         """The same action, if this process still lives when it is due."""
@@ -79,10 +116,17 @@ class Node(ABC):
         assert not self.up, f"node {self.node_id} runs"
         self.incarnation += 1
         self.up = True
-        self._paused = None
+        self._paused = False
+        self._held.clear()
+        self.busy_until = 0
         self._timer_at = None
-        self._start()
-        self._set_timer()
+        try:
+            self._start()
+        except (OSError, StorageError):
+            self.kill()
+        else:
+            self._wait_for_disk()
+            self._set_timer()
 
     @abstractmethod
     def _start(self) -> None:
@@ -99,19 +143,19 @@ class Node(ABC):
 
     def _end(self) -> None:
         self.up = self.serves = False
+        self._held.clear()
         self.network.servers.pop(self.node_id, None)
         self.network.forget(self.node_id)
 
     def pause(self) -> None:
         """The process stands still, as after SIGSTOP."""
-        if self.up and self._paused is None:
-            self._paused = []
+        if self.up:
+            self._paused = True
 
     def go_on(self) -> None:
         """A process that stood still does what has come up meanwhile."""
-        waiting, self._paused = self._paused or [], None
-        for action in waiting:
-            self.run(action)
+        self._paused = False
+        self._go_through()
 
     # ---- the shell's surroundings
 
@@ -137,11 +181,18 @@ class Node(ABC):
         deadline = self.shell.node.timers.next_deadline()
         if deadline is not None and (self._timer_at is None or deadline < self._timer_at):
             self._timer_at = deadline
-            self.clock.at(deadline, self.in_this_run(self._on_time))
+            incarnation = self.incarnation
+
+            def go() -> None:
+                if self._timer_at == deadline and self.incarnation == incarnation:
+                    self.run(self._on_time)
+
+            self.clock.at(deadline - self.skew_ms, go)
 
     def _on_time(self) -> None:
+        """Do what is due; by another event this may have happened already."""
         self._timer_at = None
-        self.shell.carry_out(self.shell.node.timers.due(self.clock.now_ms))
+        self.shell.carry_out(self.shell.node.timers.due(self.now()))
 
 
 class _Asking:
@@ -164,11 +215,11 @@ class _Asking:
 class _BrokerShell(Broker):
     """The shell of a broker, with virtual time."""
 
-    clock: Clock
+    clock: Callable[[], int]
 
     def now(self) -> int:
-        """The virtual time."""
-        return self.clock.now_ms
+        """The time by the node's clock."""
+        return self.clock()
 
     def set_timer(self) -> None:
         """The node looks at the timers after each of its steps."""
@@ -177,11 +228,11 @@ class _BrokerShell(Broker):
 class _ControllerShell(ControllerShell):
     """The shell of a controller, with virtual time."""
 
-    clock: Clock
+    clock: Callable[[], int]
 
     def now(self) -> int:
-        """The virtual time."""
-        return self.clock.now_ms
+        """The time by the node's clock."""
+        return self.clock()
 
     def set_timer(self) -> None:
         """The node looks at the timers after each of its steps."""
@@ -211,7 +262,7 @@ class BrokerNode(Node):
         self._path = f"/sim/{node_id}"
 
     def _start(self) -> None:
-        now = self.clock.now_ms
+        now = self.now()
         self.directory = LogDirectory.open(self._path, self.disk, CLUSTER_ID, self.node_id)
         endpoint = Message(name="PLAINTEXT", host="127.0.0.1", port=self.node_id, security_protocol=0)
         self.core = core = member_core(self.config, self.protocol, endpoint, self.directory)
@@ -221,7 +272,7 @@ class BrokerNode(Node):
         incarnation = Incarnation((self.node_id << 64) + self.incarnation)
         self.member = new_member(core, self.replicas, copy, incarnation)
         self.shell = self.broker = _BrokerShell(core, self.replicas, copy)
-        self.broker.clock = self.clock
+        self.broker.clock = self.now
         self.broker.channels = _Asking(self)
         self.broker.on_serve = self._serve
         self.broker.on_stop = lambda: self.clock.at(self.clock.now_ms, self.in_this_run(self._close))
@@ -235,21 +286,26 @@ class BrokerNode(Node):
 
     def _keep_house(self) -> None:
         self.clock.after(HOUSEKEEPING_MS, self.in_this_run(self._keep_house))
-        now = self.clock.now_ms
-        self.directory.checkpoint_high_watermarks(self.replicas.high_watermarks())
-        if self.random.random() < 0.2:
-            for files in self.directory.to_flush(now):
-                files.flush(now)
-            self.directory.checkpoint_logs()
+        now = self.now()
+        with suppress(OSError, StorageError):
+            self.directory.checkpoint_high_watermarks(self.replicas.high_watermarks())
+            if self.random.random() < 0.2:
+                for files in self.directory.to_flush(now):
+                    files.flush(now)
+                self.directory.checkpoint_logs()
         self.directory.clean_up(now)
 
     def stop(self) -> None:
         """Stop in order: the process asks the controller for leave."""
-        self.run(lambda: self.broker.carry_out(self.member.stop(self.clock.now_ms)))
+        self.run(lambda: self.broker.carry_out(self.member.stop(self.now())))
 
     def _close(self) -> None:
         epoch = self.member.membership.lifecycle.broker_epoch
-        self.directory.close(self.replicas.high_watermarks(), epoch, self.replicas.logs_loaded)
+        try:
+            self.directory.close(self.replicas.high_watermarks(), epoch, self.replicas.logs_loaded)
+        except (OSError, StorageError):
+            self.kill()
+            return
         self.incarnation += 1
         self._end()
 
@@ -274,7 +330,7 @@ class ControllerNode(Node):
         self.config = ControllerConfig({**settings, **own})
 
     def _start(self) -> None:
-        now, path = self.clock.now_ms, f"/sim/{self.node_id}"
+        now, path = self.now(), f"/sim/{self.node_id}"
         self.directory = LogDirectory.open(path, self.disk, CLUSTER_ID, self.node_id)
         log = MetadataLog(self.disk, Path(path), now)
         log.epoch = max(log.epoch, FIRST_EPOCH)
@@ -282,7 +338,8 @@ class ControllerNode(Node):
         core.cluster.note = self.note
         core.cluster_id = CLUSTER_ID
         self.shell = shell = _ControllerShell(core, log)
-        shell.clock = self.clock
+        shell.clock = self.now
+        shell.on_failure = lambda: self.clock.at(self.clock.now_ms, self.in_this_run(self.kill))
         core.stored(log.begin_epoch(self.node_id, now), now)
         if not core.finalized_features:
             shell.carry_out(core.change_metadata(first_records(core)))

@@ -1,13 +1,17 @@
 """Runs of the simulated cluster: one for a seed, always the same; a run that breaks a promise is made short."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import seed as seed_globally
 from typing import NamedTuple
 
-from impl.sim.cluster import Setup, SimulatedCluster
-from impl.sim.faults import Fault, plan
+from impl.sim.cluster import SimulatedCluster
 from impl.sim.history import BrokenPromiseError
+from impl.sim.plan import Fault, plan
+from impl.sim.setup import Setup
+
+logging.getLogger("kspec").addHandler(logging.NullHandler())  # what nodes complain of is what a run is for
 
 
 class Broken(NamedTuple):
@@ -51,7 +55,7 @@ class Outcome:
 def run(setup: Setup, most_steps: int, faults: Sequence[Fault] | None = None) -> Outcome:
     """Run a seed, with its own faults or with these. The same arguments give the same run."""
     seed_globally(setup.seed)
-    planned = plan(setup.seed, sorted(setup.protocols)) if faults is None else faults
+    planned = plan(setup.seed, sorted(setup.protocols), setup.surroundings) if faults is None else faults
     cluster = SimulatedCluster(setup, planned)
     start_ms, broken = cluster.clock.now_ms, None
     try:

@@ -70,6 +70,9 @@ class LogDirectory:
         self._recovery_points = _ignoring_damage(disk, path, RECOVERY_POINTS)
         self._log_starts = _ignoring_damage(disk, path, LOG_STARTS)
         self._cleaned = _ignoring_damage(disk, path, CLEANED_OFFSETS)
+        self._lines = (self._high_watermarks, self._recovery_points, self._log_starts, self._cleaned)
+        self._stale: set[tuple[str, int]] = set()
+        """Partitions that are gone and may still have lines in the checkpoint files."""
         self.found: dict[TopicPartition, str] = {}
         self._deletions: list[tuple[int, str]] = []
         for name in disk.listdir(path):
@@ -123,6 +126,9 @@ class LogDirectory:
         key, folder = TopicPartition(topic, partition), self.folder_of(topic, partition)
         if key in self.found or self._disk.exists(folder):
             raise StorageError(f"{folder} exists already: a new partition needs a new folder")
+        if key in self._stale or any(key in known for known in self._lines):
+            self._drop_lines(key)
+            self._drop_stale_lines()
         files = PartitionFiles.create(self._disk, folder, topic_id, config, now_ms)
         self.found[key] = topic_id
         return self._add(files)
@@ -145,8 +151,7 @@ class LogDirectory:
         renamed = f"{folder}.{uuid4().hex}{STRAY}"
         self._disk.rename(folder, renamed)
         self._disk.sync_folder(self.path)
-        for known in (self._high_watermarks, self._recovery_points, self._log_starts, self._cleaned):
-            known.pop((topic, partition), None)
+        self._drop_lines((topic, partition))
         return renamed
 
     def open_partition(
@@ -175,15 +180,30 @@ class LogDirectory:
         return files
 
     def forget(self, files: PartitionFiles, now_ms: int) -> None:
-        """A partition was deleted. Its lines leave the checkpoints with the next write."""
+        """A partition was deleted. Its lines leave the checkpoints with the next write, or before it is created again."""
         key = TopicPartition(files.topic, files.partition)
         self._deletions.append((now_ms + files.config.file_delete_delay_ms, files.folder))
         self.partitions.pop(key, None)
         self.found.pop(key, None)
-        for known in (self._high_watermarks, self._recovery_points, self._log_starts, self._cleaned):
-            known.pop(key, None)
+        self._drop_lines(key)
 
     # ---- checkpoints
+
+    def _drop_lines(self, key: tuple[str, int]) -> None:
+        for known in self._lines:
+            known.pop(key, None)
+        self._stale.add(key)
+
+    def _drop_stale_lines(self) -> None:
+        """Write all checkpoints: by the recovery point of an earlier log, a start would not look at the new one's batches.
+
+        **Kafka:** `LogManager.asyncDelete`, which writes them with each deletion.
+        """
+        self.checkpoint_logs()
+        self._write(HIGH_WATERMARKS, self._high_watermarks)
+        if self._cleaned:
+            self._write(CLEANED_OFFSETS, self._cleaned)
+        self._stale.clear()
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
         """Write `replication-offset-checkpoint`: every 5 s in Kafka. Partitions that are not named keep their line."""

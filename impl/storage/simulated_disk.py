@@ -5,6 +5,7 @@ and `sync_folder` waits for all up to the last one in that folder. Syncing a fil
 file reaches the disk by `sync`, or by itself, in part or as zeros, at any time.
 """
 
+import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -35,18 +36,39 @@ class Content:
 
     def left(self, survives: Survives) -> bytes:
         """The bytes after a loss of power."""
-        common = 0
-        while common < min(len(self.now), len(self.synced)) and self.now[common] == self.synced[common]:
-            common += 1
+        if survives in (Survives.NOTHING, Survives.ALL) or self.now == self.synced:
+            return self.synced if survives == Survives.NOTHING else bytes(self.now)
+        common = len(self.synced)
+        if not self.now.startswith(self.synced):
+            common = 0
+            while common < min(len(self.now), len(self.synced)) and self.now[common] == self.synced[common]:
+                common += 1
         match survives:
-            case Survives.NOTHING:
-                return self.synced
-            case Survives.ALL:
-                return bytes(self.now)
             case Survives.HALF:
                 return bytes(self.now[: common + (len(self.now) - common) // 2])
-            case Survives.ZEROS:
+            case _:
                 return bytes(self.now[:common]) + bytes(len(self.now) - common)
+
+
+@dataclass(eq=False, slots=True)
+class Condition:
+    """The state of the machine's disk, whatever process uses it."""
+
+    full: bool = False
+    """Whether nothing can be written any more."""
+    sync_ms: int = 0
+    """How long a sync takes."""
+    spent_ms: int = 0
+    """How long syncs have taken that nobody has waited for yet."""
+
+    def synced(self) -> None:
+        """A sync takes its time."""
+        self.spent_ms += self.sync_ms
+
+    def check_space(self) -> None:
+        """Raises: `OSError`, if the disk is full."""
+        if self.full:
+            raise OSError(errno.ENOSPC, "no space left on the simulated disk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +97,7 @@ class SimulatedHandle:
     def sync(self) -> None:
         """The content is on the disk from now on."""
         self._disk.step()
+        self._disk.condition.synced()
         self._content.synced = bytes(self._content.now)
 
 
@@ -100,8 +123,11 @@ class SimulatedFile:
         return bytes(self._content.now[position : position + length])
 
     def append(self, buffers: Sequence[Buffer]) -> None:
-        """Write at the end. The power may be lost within the write."""
+        """Write at the end. The power may be lost within the write, or the space be used up."""
         data = b"".join(buffers)
+        if self._disk.condition.full:
+            self._content.now.extend(data[: len(data) // 2])
+        self._disk.condition.check_space()
         self._disk.step(lambda: self._content.now.extend(data[: len(data) // 2]))
         self._content.now.extend(data)
 
@@ -129,7 +155,10 @@ class SimulatedLock:
 class SimulatedDisk:
     """Implements `Disk`. `steps` counts what changes the disk; at step `stop_at` the power is lost instead."""
 
-    def __init__(self, names: Names | None = None, now_ms: Callable[[], int] = lambda: 0) -> None:
+    def __init__(
+        self, names: Names | None = None, now_ms: Callable[[], int] = lambda: 0, condition: Condition | None = None
+    ) -> None:
+        self.condition = condition or Condition()
         self.steps = 0
         self.stop_at = -1
         names = names or Names({}, frozenset({""}))
@@ -159,7 +188,8 @@ class SimulatedDisk:
             names_kept = 0 if survives == Survives.NOTHING else len(self._journal)
         at = self._journal[min(names_kept, len(self._journal)) - 1][1] if names_kept > 0 and self._journal else self._saved
         left = {id(content): Content(bytearray(data), data) for content, data in self._left(at, survives)}
-        return SimulatedDisk(Names({path: left[id(one)] for path, one in at.files.items()}, at.folders), self._now_ms)
+        found = Names({path: left[id(one)] for path, one in at.files.items()}, at.folders)
+        return SimulatedDisk(found, self._now_ms, self.condition)
 
     def _left(self, names: Names, survives: Survives) -> list[tuple[Content, bytes]]:
         return [(content, content.left(survives)) for content in names.files.values()]
@@ -187,6 +217,7 @@ class SimulatedDisk:
     def _create(self, path: str) -> None:
         if path.rpartition("/")[0] not in self._folders:
             raise FileNotFoundError(path)
+        self.condition.check_space()
         self.step()
         self._files[path] = Content()
         self._named(path)
@@ -200,11 +231,14 @@ class SimulatedDisk:
         if path not in self._files:
             self._create(path)
         file = self._files[path]
+        if content:
+            self.condition.check_space()
         self.step(file.now.clear)
         file.now[:] = content
         self._modified[path] = self._now_ms()
         if sync:
             self.step()
+            self.condition.synced()
             file.synced = content
 
     def rename(self, old: str, new: str) -> None:
@@ -271,6 +305,7 @@ class SimulatedDisk:
     def sync_folder(self, path: str) -> None:
         """The names in a folder are on the disk from now on, and all changes before them."""
         self.step()
+        self.condition.synced()
         last = max((number for number, (folders, _) in enumerate(self._journal) if path in folders), default=-1)
         if last >= 0:
             self._saved = self._journal[last][1]

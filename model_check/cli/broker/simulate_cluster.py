@@ -15,8 +15,8 @@ from model_check.cli.statuses import ALL_HOLD, VIOLATED
 
 if TYPE_CHECKING:
     from impl.server.startup import Rules
-    from impl.sim.cluster import Setup
     from impl.sim.runs import Outcome
+    from impl.sim.setup import Setup
 
 MOST_SEEDS, MOST_STEPS = 1_000_000, 1 << 40
 
@@ -138,7 +138,7 @@ def _show_short(setup: "Setup", outcome: "Outcome") -> None:
 
 def _setups(chosen: range, rules: "dict[str, Rules]", acks: str) -> "list[Setup]":
     from impl.cluster.plan import CONTROLLER
-    from impl.sim.cluster import Setup
+    from impl.sim.setup import Setup
     from spec.messages.produce import ACKS_ALL, ACKS_LEADER
 
     protocols = {int(name): one.broker for name, one in rules.items() if name != CONTROLLER}

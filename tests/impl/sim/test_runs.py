@@ -1,18 +1,21 @@
 """Runs of clusters in simulated time: the same for a seed, without a broken promise for `next`, and with one for mutants."""
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
-from impl.sim.cluster import Setup
-from impl.sim.faults import Kind, plan
+from impl.sim.plan import Fault, Kind, Weather
 from impl.sim.runs import Outcome, run, shrunk
+from impl.sim.setup import Setup
+from impl.storage.simulated_disk import Survives
 from spec.broker.protocol import BrokerProtocol
 from spec.controller.protocol import Controller
 from spec.mutation import weaken
 from spec.releases.broker import BROKER_RELEASES
 from spec.releases.broker_mutants import BROKER_MUTANTS
 from spec.releases.kraft import KRAFT_NEXT
+from spec.releases.names import KRAFT_NAMES, kraft_of
 
 BROKERS = (1, 2, 3)
 NEXT: BrokerProtocol = {one.name: one for one in BROKER_RELEASES}["next"]
@@ -51,15 +54,14 @@ def test_next_keeps_all_promises_for_long(seed: int) -> None:
 
 def test_a_stop_before_recovery_does_not_hide_what_was_lost() -> None:
     """A broker lost power, came back while there was no controller, and was told to stop before it had opened its logs."""
-    assert run(setup(12), 1_500).broken is None
-
-
-def test_a_plan_has_all_kinds_of_faults_and_no_fault_of_a_broker_with_itself() -> None:
-    planned = plan(1, BROKERS)
-    assert {fault.kind for fault in planned} == set(Kind)
-    assert all(fault.node != fault.other for fault in planned)
-    assert [fault.at_ms for fault in planned] == sorted(fault.at_ms for fault in planned)
-    assert plan(2, BROKERS) != planned
+    faults = [
+        Fault(1_000, Kind.POWER, 2, 1, 400, Survives.HALF),
+        Fault(1_100, Kind.KILL_CONTROLLER, 1, 2, 3_000, Survives.ALL),
+        Fault(1_600, Kind.RESTART, 2, 1, 2_000, Survives.ALL),
+    ]
+    outcome = run(replace(setup(12), weather=Weather()), 1_500, faults)
+    assert outcome.broken is None
+    assert outcome.faults == tuple(faults)
 
 
 def first_broken(name: str, seeds: int, steps: int) -> Outcome | None:
@@ -78,3 +80,12 @@ def test_a_broken_promise_is_found_and_made_short() -> None:
     assert len(short.faults) <= len(found.faults)
     assert short.as_json()["broken"] == short.broken._asdict()
     assert short.broken.name in short.in_words()
+
+
+@pytest.mark.parametrize("release", ["0.10", "0.11", "3.0", "3.2", "3.9", "4.0"])
+def test_a_cluster_of_an_older_release_starts_and_replicates(release: str) -> None:
+    controller = Controller(kraft_of(release if release in KRAFT_NAMES else KRAFT_NAMES[0]))
+    protocol = {one.name: one for one in BROKER_RELEASES}[release]
+    outcome = run(Setup(1, dict.fromkeys(BROKERS, protocol), controller, weather=Weather(partitions=1)), 300, [])
+    assert outcome.broken is None
+    assert outcome.acknowledged > 20

@@ -41,6 +41,12 @@ class Run:
             self.files = self.directory.create_partition("topic", 0, "A" * 22, self.config, 0)
         return self.files
 
+    def start_anew(self) -> PartitionFiles:
+        """The partition was deleted, and is created again."""
+        assert self.directory is not None
+        self.files = self.directory.create_partition("topic", 0, "B" * 22, self.config, 0)
+        return self.files
+
 
 Operation = tuple[str, Callable[[Run], None], Callable[[Model], None]]
 """What is done to the files, and to the model."""
@@ -350,3 +356,29 @@ def test_a_flush_beside_one_that_has_not_run_syncs_the_names_of_new_segments() -
         run.files.append(Offset(offset), Epoch(0), [made(1, size=100)], 0)
     run.files.flush_job()
     check_flushed_is_kept(run)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_partition_that_is_created_again_does_not_keep_the_recovery_point_of_the_one_before(restarts: bool) -> None:
+    """A start would not look at the batches below it, and call a log whole that the power has taken."""
+    run = Run(SimulatedDisk(), UNFLUSHED)
+    before = run.start()
+    before.append(Offset(0), Epoch(0), [made(8, size=60)], 0)
+    before.flush(0)
+    assert run.directory is not None
+    run.directory.checkpoint_logs()
+    before.delete(0)
+    if restarts:
+        run.disk = run.disk.after_power_loss(Survives.ALL)
+        run.directory = LogDirectory.open("/logs", run.disk, "cluster", 1)
+    after = run.start_anew()
+    for _ in range(6):
+        after.append(after.log.end_offset, Epoch(1), [made(3, size=60)], 0)
+    assert len(after.segments) > 2
+    for handle in after.segments[-1].handles(with_indexes=True):
+        handle.sync()
+    run.disk.sync_folder(after.folder)
+    run.disk = run.disk.after_power_loss(Survives.NOTHING)
+    found = run.start()
+    assert sum(one.count for one in read_all(found)) == found.log.end_offset
+    assert found.log.end_offset < after.log.end_offset

@@ -1,0 +1,305 @@
+"""What must hold after each event, looked at with the eyes of nobody in the cluster: on all logs and states at once.
+
+A record is committed once it is below the high watermark of a replica that believes to lead. A log holds what is committed
+if it has the same epochs at the same offsets; that records of one epoch are the same is looked at in the end, with their
+values.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from impl.broker.replica import Place, Replica
+from impl.sim.history import BrokenPromiseError, PartitionHistory
+from impl.sim.nodes import BrokerNode, ControllerNode
+from impl.sim.setup import TOPIC, Setup
+from spec.broker.partition import Partition
+from spec.broker.rules.isr.proposal import maximal_isr
+from spec.log.epoch_history import EpochEntry
+from spec.log.epoch_log import EpochLog
+from spec.messages.produce import ACKS_ALL
+from spec.metadata import BrokerRegistration, MetadataImage, PartitionRegistration, has_leader, is_active
+from spec.values import NO_EPOCH, NO_LEADER
+
+Stretches: TypeAlias = tuple[EpochEntry, ...]
+"""The epochs of a part of a log that begins at offset 0, with their first offsets."""
+
+
+def stretches(log: EpochLog, end_offset: int) -> Stretches:
+    """The epochs of a log below an offset."""
+    entries = log.epoch_history.entries
+    count = len(entries)
+    while count and entries[count - 1].start_offset >= end_offset:
+        count -= 1
+    return entries[:count]
+
+
+def _below(found: Stretches, end_offset: int) -> Stretches:
+    count = len(found)
+    while count and found[count - 1].start_offset >= end_offset:
+        count -= 1
+    return found[:count]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What any leader has shown of a partition: up to which offset, and in which epochs it was written."""
+
+    end_offset: int = 0
+    stretches: Stretches = ()
+
+    def agrees_below(self, log: EpochLog, end_offset: int) -> bool:
+        """Whether a log has the same records below an offset."""
+        return stretches(log, end_offset) == _below(self.stretches, end_offset)
+
+    def is_held_by(self, log: EpochLog) -> bool:
+        """Whether a log has all of it."""
+        return log.end_offset >= self.end_offset and stretches(log, self.end_offset) == self.stretches
+
+
+class Promises:
+    """Looks at the cluster after each event, as far as something has changed."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        controller: ControllerNode,
+        brokers: Mapping[int, BrokerNode],
+        histories: Mapping[int, PartitionHistory],
+    ) -> None:
+        self._controller, self._brokers, self._histories = controller, brokers, histories
+        self._keeps = not setup.unclean_elections
+        self._waits_for_isr = setup.acks == ACKS_ALL
+        self._min_isr = setup.surroundings.min_isr
+        self._committed = dict.fromkeys(histories, Committed())
+        self._held: dict[tuple[int, int], tuple[Committed, EpochLog]] = {}
+        """By broker and partition: what was found to be held, and by which log."""
+        self._seen: dict[tuple[int, int, Place], Partition[Any]] = {}
+        self._image: MetadataImage | None = None
+        self._registered: dict[int, PartitionRegistration] = {}
+        self._epochs: dict[int, BrokerRegistration] = {}
+        self._moved: set[int] = set()
+        self.stepped: set[int] = set()
+        """The brokers whose handlers have made a step."""
+        self.lossy: dict[int, int] = {}
+        """The brokers that have lost power and not registered since, with their broker epochs before."""
+
+    # ---- after each event
+
+    def look(self) -> None:
+        """Look at what has changed. Raises: `BrokenPromiseError`."""
+        controller = self._controller
+        if not self.stepped and (not controller.up or controller.core.image.spec is self._image):
+            return
+        changed: set[int] = set()
+        for node_id in self.stepped:
+            node = self._brokers[node_id]
+            if node.up:
+                for replica in node.core.replicas.values():
+                    if self._look_at_replica(node, replica):
+                        changed.add(replica.place.partition)
+        self.stepped.clear()
+        if controller.up and controller.core.image.spec is not self._image:
+            changed |= self._look_at_metadata(controller.core.image.spec)
+        if self._keeps and changed and controller.up:
+            for index in changed:
+                self._look_at_partition(index)
+
+    # ---- one replica
+
+    def _look_at_replica(self, node: BrokerNode, replica: Replica) -> bool:
+        """Whether anything about it has changed."""
+        if replica.offline:  # it serves nobody until the next start, and finds then what its files have
+            return False
+        now = replica.partition
+        process = (node.node_id, node.incarnation, replica.place)
+        before = self._seen.get(process)
+        if before is now:
+            return False
+        self._seen[process] = now
+        log, mark = now.local
+        if before is None or before.local is not now.local:
+            if not log.start_offset <= mark <= log.end_offset:
+                what = f"broker {node.node_id}: {log.start_offset}, {mark}, {log.end_offset}"
+                raise BrokenPromiseError("TypeOk", what)
+            if self._keeps:
+                self._note_committed(node.node_id, replica)
+        if before is not None:
+            self._look_at_step(node.node_id, before, now)
+        return True
+
+    def _look_at_step(self, node: int, before: Partition[Any], now: Partition[Any]) -> None:
+        if now.leader_epoch < before.leader_epoch and now.leader_epoch != NO_EPOCH:
+            what = f"broker {node} from epoch {before.leader_epoch} to {now.leader_epoch}"
+            raise BrokenPromiseError("LeaderEpochGrows", what)
+        if not before.leader == now.leader == node:
+            return
+        if now.local.high_watermark < before.local.high_watermark:
+            what = f"broker {node} from {before.local.high_watermark} to {now.local.high_watermark}"
+            raise BrokenPromiseError("HighWatermarkGrows", what)
+        if now.isr.partition_epoch < before.isr.partition_epoch:
+            raise BrokenPromiseError("LeaderEpochGrows", f"broker {node} from {before.isr} to {now.isr}")
+
+    def _note_committed(self, node: int, replica: Replica) -> None:
+        """Hold what is below a high watermark against what is committed; a leader's may commit more."""
+        partition, index = replica.partition, replica.place.partition
+        (log, mark), known = partition.local, self._committed[index]
+        if not known.agrees_below(log, min(mark, known.end_offset)):
+            name = "ConsistentRead" if partition.leader == node else "LogMatching"
+            what = f"broker {node} has {_in_words(stretches(log, mark))} up to {mark} of partition {index}"
+            raise BrokenPromiseError(name, f"{what}, committed was {_in_words(known.stretches)} up to {known.end_offset}")
+        if mark > known.end_offset:
+            if partition.leader != node:
+                what = f"broker {node} at {mark} in partition {index}, the leaders at {known.end_offset}"
+                raise BrokenPromiseError("HighWatermarkFromLeader", what)
+            self._committed[index] = Committed(mark, stretches(log, mark))
+
+    # ---- the metadata
+
+    def _look_at_metadata(self, image: MetadataImage) -> set[int]:
+        """The partitions that have changed."""
+        before, self._image = self._image, image
+        changed: set[int] = set()
+        if before is None or image.partitions is not before.partitions:
+            for record in image.partitions:
+                index = self._controller.core.image.key_of(record.partition_id).partition
+                known = self._registered.get(index)
+                if known is not record.registration and known != record.registration:
+                    self._registered[index] = record.registration
+                    self._look_at_decision(index, known, record.registration, image)
+                    changed.add(index)
+        if before is None or image.brokers is not before.brokers:
+            self._epochs = {int(one.broker): one for one in image.brokers}
+            self._look_at_unclean()
+        return changed
+
+    def _look_at_decision(
+        self, index: int, before: PartitionRegistration | None, after: PartitionRegistration, image: MetadataImage
+    ) -> None:
+        if has_leader(after) and after.leader not in after.isr:
+            raise BrokenPromiseError("LeaderInIsr", f"partition {index}: {after}")
+        if not after.isr | after.elr <= frozenset(after.replicas) or after.isr & after.elr:
+            raise BrokenPromiseError("IsrIsAssigned", f"partition {index}: {after}")
+        if before is None:
+            return
+        if before.replicas != after.replicas:
+            self._moved.add(index)
+        grown = after.partition_epoch > before.partition_epoch and after.leader_epoch >= before.leader_epoch
+        if not grown or (after.leader != before.leader and after.leader_epoch == before.leader_epoch):
+            raise BrokenPromiseError("PartitionEpochGrows", f"partition {index}: {before}, {after}")
+        if after.leader != before.leader and has_leader(after) and not is_active(image.brokers, after.leader):
+            raise BrokenPromiseError("LeaderIsActive", f"partition {index}: {after}")
+        if after.leader != NO_LEADER and after.leader_epoch != before.leader_epoch and self._keeps:
+            self._look_at_leader(index, after)
+
+    def _look_at_leader(self, index: int, elected: PartitionRegistration) -> None:
+        """Whether a leader that has just been elected holds every acknowledged record."""
+        node = self._brokers[elected.leader]
+        replica = node.core.replicas.get(Place(TOPIC, index)) if node.up else None
+        if replica is None:
+            return
+        known, end = self._histories[index].end_of_acknowledged, replica.partition.local.log.end_offset
+        if end < known:
+            what = f"broker {node.node_id} is elected in epoch {elected.leader_epoch} with a log that ends at {end}"
+            raise BrokenPromiseError("AcknowledgedOnNextLeader", f"{what}, acknowledged are {known}")
+
+    def _look_at_unclean(self) -> None:
+        """Whether brokers that have lost power and are registered again were taken out of all ISRs."""
+        for node, epoch in list(self.lossy.items()):
+            found = self._epochs.get(node)
+            if found is None or found.broker_epoch == epoch:
+                continue
+            del self.lossy[node]
+            for index, registration in self._registered.items():
+                if self._keeps and node in registration.isr | registration.elr:
+                    what = f"broker {node} lost records and is registered again; partition {index}: {registration}"
+                    raise BrokenPromiseError("UncleanExclusion", what)
+
+    # ---- one partition on all brokers
+
+    def _is_present(self, node: BrokerNode) -> bool:
+        """Whether a broker runs as the controller has registered it."""
+        if not node.up:
+            return False
+        found = self._epochs.get(node.node_id)
+        return found is not None and found.broker_epoch == node.member.membership.lifecycle.broker_epoch
+
+    def _look_at_partition(self, index: int) -> None:
+        registration = self._registered.get(index)
+        if registration is None:
+            return
+        place = Place(TOPIC, index)
+        for node_id in registration.isr | registration.elr:
+            node = self._brokers[node_id]
+            replica = node.core.replicas.get(place) if self._is_present(node) else None
+            if replica is not None and not replica.offline:
+                self._look_at_candidate(node_id, index, replica.partition.local.log, registration)
+        if not has_leader(registration):
+            return
+        leader = self._brokers[registration.leader]
+        found = leader.core.replicas.get(place) if leader.up else None
+        if found is None or found.offline:
+            return
+        partition = found.partition
+        if partition.leader != leader.node_id or partition.leader_epoch != registration.leader_epoch:
+            return
+        if not registration.isr <= maximal_isr(partition.isr):
+            what = f"broker {leader.node_id} counts {partition.isr}, the controller has {registration}"
+            raise BrokenPromiseError("QuorumSuperset", what)
+        self._look_at_isr(index, partition, registration)
+
+    def _look_at_candidate(self, node: int, index: int, log: EpochLog, registration: PartitionRegistration) -> None:
+        """Whether one that leads, or may be elected, has all that is committed."""
+        committed = self._committed[index]
+        held = self._held.get((node, index))
+        if held is not None and held[0] is committed and held[1] is log:
+            return
+        if committed.is_held_by(log):
+            self._held[node, index] = (committed, log)
+            return
+        if log.end_offset < self._histories[index].end_of_acknowledged:
+            name = "AcknowledgedOnNextLeader"
+        else:
+            name = "LeaderCompleteness" if node == registration.leader else "CommittedOnNextLeader"
+        has = f"broker {node} has {_in_words(stretches(log, log.end_offset))} up to {log.end_offset} of partition {index}"
+        committed_is = f"{_in_words(committed.stretches)} up to {committed.end_offset}"
+        raise BrokenPromiseError(name, f"{has}, committed is {committed_is}; {registration}")
+
+    def _look_at_isr(self, index: int, leader: Partition[Any], registration: PartitionRegistration) -> None:
+        """Whether the members of the controller's ISR have what the leader calls committed."""
+        mark = leader.local.high_watermark
+        for node_id in registration.isr:
+            node = self._brokers[node_id]
+            replica = node.core.replicas.get(Place(TOPIC, index)) if self._is_present(node) else None
+            if replica is None or replica.offline:
+                continue
+            if replica.partition.local.log.end_offset < mark:
+                end = replica.partition.local.log.end_offset
+                what = (
+                    f"leader {leader.leader} of partition {index} has high watermark {mark}, broker {node_id} ends at {end}"
+                )
+                raise BrokenPromiseError("StrongIsr", what)
+
+    # ---- what producers are told
+
+    def acknowledged(self, index: int, end_offset: int) -> None:
+        """Whether enough brokers have what a producer was just told is safe; of a broker that is down nobody knows."""
+        if not self._keeps or not self._waits_for_isr:
+            return
+        if end_offset > self._committed[index].end_offset:
+            what = f"records up to {end_offset} are acknowledged, committed is up to {self._committed[index].end_offset}"
+            raise BrokenPromiseError("AcknowledgedIsCommitted", what)
+        if index in self._moved:
+            return
+        found = [node.core.replicas.get(Place(TOPIC, index)) for node in self._brokers.values() if node.up]
+        ends = [replica.partition.local.log.end_offset for replica in found if replica is not None]
+        down = len(self._registered[index].replicas) - len(ends)
+        if sum(end >= end_offset for end in ends) + down < self._min_isr:
+            what = f"records up to {end_offset} are acknowledged, logs of partition {index} end at {sorted(ends)}"
+            raise BrokenPromiseError("AcknowledgedByEnough", what)
+
+
+def _in_words(found: Stretches) -> str:
+    """The last epochs of a log, each with its first offset."""
+    told = ", ".join(f"{entry.leader_epoch} from {entry.start_offset}" for entry in found[-5:])
+    return f"epochs {told}" if told else "nothing"

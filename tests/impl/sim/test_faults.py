@@ -1,0 +1,98 @@
+"""Each kind of fault, alone: it happens, and `next` keeps all promises."""
+
+from itertools import islice
+
+import pytest
+
+from impl.sim.cluster import SimulatedCluster
+from impl.sim.plan import Fault, Kind, Weather, plan, weather_of
+from impl.sim.runs import run
+from impl.sim.setup import Setup
+from impl.storage.simulated_disk import Survives
+from spec.controller.protocol import Controller
+from spec.releases.broker import BROKER_NEXT
+from spec.releases.kraft import KRAFT_NEXT
+
+BROKERS = (1, 2, 3)
+
+
+def setup(seed: int, weather: Weather) -> Setup:
+    return Setup(seed, dict.fromkeys(BROKERS, BROKER_NEXT), Controller(KRAFT_NEXT), weather=weather)
+
+
+@pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.name)
+def test_one_kind_of_fault_alone(kind: Kind) -> None:
+    outcome = run(setup(1, Weather(weights=((kind, 1.0),), partitions=1, pauses=(200, 900), longest=1_500)), 700)
+    assert outcome.broken is None
+    assert {fault.kind for fault in outcome.faults} == {kind}
+    assert outcome.acknowledged > 20
+
+
+def test_a_plan_has_all_kinds_of_faults_and_no_fault_of_a_broker_with_itself() -> None:
+    planned = list(islice(plan(1, BROKERS, Weather()), 2_000))
+    assert {fault.kind for fault in planned} == set(Kind)
+    assert all(fault.node != fault.other for fault in planned)
+    assert [fault.at_ms for fault in planned] == sorted(fault.at_ms for fault in planned)
+    assert list(islice(plan(2, BROKERS, Weather()), 2_000)) != planned
+
+
+def test_the_weather_of_seeds_differs() -> None:
+    found = [weather_of(seed) for seed in range(40)]
+    assert weather_of(1) == found[1]
+    assert {one.min_isr for one in found} == {1, 2}
+    assert {one.hasty for one in found} == {True, False}
+    assert any(weight == 0 for one in found for _, weight in one.weights)
+
+
+def ready(*faults: Fault) -> SimulatedCluster:
+    """A cluster with its clients, a while after these faults."""
+    cluster = SimulatedCluster(setup(1, Weather(partitions=1)), faults)
+    cluster.run(500)
+    return cluster
+
+
+def fault(kind: Kind, lasts_ms: int, number: int = 0, at_ms: int = 100) -> Fault:
+    return Fault(at_ms, kind, 2, 1, lasts_ms, Survives.ALL, number)
+
+
+def test_a_clock_that_jumps_is_another_time_for_one_node() -> None:
+    cluster = ready()
+    node = cluster.brokers[1]
+    node.set_clock(5_000)
+    assert node.now() == cluster.clock.now_ms + 5_000
+    assert cluster.controller.now() == cluster.clock.now_ms
+
+
+def test_a_controller_whose_clock_jumps_ahead_fences_those_whom_it_has_not_heard_since() -> None:
+    cluster = ready()
+    cluster.controller.set_clock(60_000)
+    end_ms = cluster.clock.now_ms + 400
+    while cluster.clock.now_ms < end_ms:
+        cluster.clock.next_event()
+    assert any(one.fenced for one in cluster.controller.core.image.spec.brokers)
+
+
+def test_a_broker_whose_disk_is_slow_answers_later() -> None:
+    quick = run(setup(1, Weather(weights=((Kind.PREFER, 1.0),), partitions=1)), 600)
+    slow = run(setup(1, Weather(weights=((Kind.SLOW_DISK, 1.0),), partitions=1)), 600)
+    assert slow.virtual_ms > quick.virtual_ms
+
+
+def test_a_broker_whose_disk_is_full_comes_back_when_there_is_space() -> None:
+    cluster = SimulatedCluster(setup(1, Weather(partitions=1)), [fault(Kind.FULL_DISK, 800)])
+    cluster.run(700)
+    told = [line.split(maxsplit=3)[3] for line in cluster.told]
+    assert told == ["the disk of broker 2 is full", "broker 2 starts", "all faults are over"]
+
+
+def test_the_power_is_not_lost_while_another_loss_is_not_made_good() -> None:
+    losses = [Fault(at, Kind.POWER, node, 3, 100, Survives.NOTHING) for at, node in ((100, 1), (250, 2), (400, 1))]
+    cluster = SimulatedCluster(setup(1, Weather(partitions=1)), losses)
+    cluster.run(700)
+    assert [one.node for one in cluster.faults.happened] == [1]
+
+
+def test_no_power_is_lost_where_one_replica_in_sync_is_enough() -> None:
+    cluster = SimulatedCluster(setup(1, Weather(partitions=1, min_isr=1)), [fault(Kind.POWER, 100)])
+    cluster.run(500)
+    assert cluster.faults.happened == []
