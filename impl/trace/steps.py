@@ -49,6 +49,12 @@ class Difference(NamedTuple):
     outcome: Any
 
 
+def has_steps(path: Path) -> bool:
+    """Whether a trace has its first line: a process may end before it is written."""
+    with path.open(encoding="utf-8") as file:
+        return file.readline().endswith("\n")
+
+
 def header_of(path: Path) -> tuple[str, str | None]:
     """The release and the mutant by whose rules a trace was written. Raises: `TraceError`."""
     try:

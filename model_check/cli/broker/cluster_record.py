@@ -23,12 +23,12 @@ class Record(NamedTuple):
 
 def replay_record(folder: Path) -> Record:
     """Run all steps in a cluster's folder again, each by the rules that its process had. Raises: `TraceError`."""
-    from impl.trace.steps import header_of, replay
+    from impl.trace.steps import has_steps, header_of, replay
 
     steps = starts = 0
     for file in sorted(folder.glob(STEPS)):
         starts += 1
-        if not file.stat().st_size:
+        if not has_steps(file):
             continue
         rules = rules_of(*header_of(file))
         for difference in replay(file, rules.broker, rules.controller.protocol):

@@ -1,7 +1,10 @@
 """A broker's copy of the metadata log: it is not kept for ever, and a start goes on from it."""
 
+import pytest
+
 from impl.metadata.files import FOLDER
-from impl.sim.cluster import SETTINGS, Setup, SimulatedCluster
+from impl.sim import setup
+from impl.sim.cluster import SimulatedCluster
 from spec.controller.protocol import Controller
 from spec.releases.broker import BROKER_NEXT
 from spec.releases.kraft import KRAFT_NEXT
@@ -10,10 +13,11 @@ LIMIT = 1_500
 """Bytes of the copy after which a snapshot is taken."""
 
 
-def test_a_long_copy_gives_way_to_a_snapshot() -> None:
-    settings = {**SETTINGS, "metadata.log.max.record.bytes.between.snapshots": str(LIMIT)}
-    cluster = SimulatedCluster(Setup(4, dict.fromkeys((1, 2, 3), BROKER_NEXT), Controller(KRAFT_NEXT), settings=settings))
-    cluster.run(2_500)
+def test_a_long_copy_gives_way_to_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {**setup.SETTINGS, "metadata.log.max.record.bytes.between.snapshots": str(LIMIT)}
+    monkeypatch.setattr(setup, "SETTINGS", settings)
+    cluster = SimulatedCluster(setup.Setup(4, dict.fromkeys((1, 2, 3), BROKER_NEXT), Controller(KRAFT_NEXT)))
+    cluster.run(2_000)
     end_offset = cluster.controller.core.image.spec.end_offset
     for node in cluster.brokers.values():
         copy = node.shell.metadata
