@@ -1,7 +1,6 @@
 """The files of one partition: what a broker appends, reads, cuts and deletes."""
 
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -36,7 +35,7 @@ from spec.broker.recovery import Checkpoints, Recovered, recovery_point_after_tr
 from spec.log.batch import Batch
 from spec.log.epoch_history import EpochHistory
 from spec.log.epoch_log import EpochLog
-from spec.log.producers import BATCHES_REMEMBERED, ProducerBatch, Producers, is_expired, rebuilt_from
+from spec.log.producers import ProducerBatch, Producers, is_expired, rebuilt_from
 from spec.log.segments import Incoming, Retention, deletable_segments, must_roll, new_segment_base
 from spec.values import NO_PRODUCER_ID, Epoch, Offset, ProducerId
 
@@ -263,7 +262,7 @@ class PartitionFiles:
             if self.recovery_point >= base_offset:  # a start will not look at the segment that ends here
                 for handle in self._active.handles(with_indexes=True):
                     handle.sync()
-        self._folder.write_snapshot(base_offset, self._states.by_id.values())
+        self._folder.write_snapshot(base_offset, self._states.for_snapshot())
         self.segments.append(self._folder.segment(base_offset, self.config, now_ms, create=True))
         self._names += 1
 
@@ -386,7 +385,7 @@ class PartitionFiles:
     @property
     def last_offsets(self) -> dict[ProducerId, Offset]:
         """The last offset of each producer's last batch. **Kafka:** `UnifiedLog.lastRecordsOfActiveProducers`."""
-        return {state.producer_id: state.last_offset for state in self._states.by_id.values()}
+        return {state.producer_id: state.last_offset for state in self._states.last()}
 
     def new_cleaned(self, base_offset: Offset, now_ms: int) -> Segment:
         """A segment to write compacted batches to: its files end in `.cleaned`."""
@@ -481,7 +480,7 @@ class PartitionFiles:
             segment.finish()
         if self.start_moved:
             self._save_epochs(self.log.epoch_history)
-        self._folder.write_snapshot(self._active.next_offset, self._states.by_id.values(), sync=True)
+        self._folder.write_snapshot(self._active.next_offset, self._states.for_snapshot(), sync=True)
         job = self.flush_job()
         job.run()
         for handle in self._active.handles(with_indexes=True):
@@ -546,26 +545,18 @@ class PartitionFiles:
         log = self.log
         self._states = ProducerStates()
         snapshot = self._folder.latest_snapshot(log.start_offset, log.end_offset)
-        last: dict[int, deque[ProducerBatch]] = {}
         if snapshot is None and clean:
             return ()
         start, states = snapshot or (log.start_offset, ())
-        if now_ms is not None:
-            states = tuple(state for state in states if not self._is_expired(state, now_ms))
         self._states = ProducerStates(states)
-        for state in states:
-            if state.last_offset >= 0:
-                last[state.producer_id] = deque([state.as_batch()], BATCHES_REMEMBERED)
+        if now_ms is not None:
+            self.expire_producers(now_ms)
         number = max(bisect_right(self.segments, start, key=lambda segment: segment.base_offset) - 1, 0)
         for segment in self.segments[number:]:
             first = segment.find(start)
             for header in segment.headers(first.position) if first else ():
-                if header.producer_id != NO_PRODUCER_ID:
-                    self._states.remember(header)
-                    if not header.control:
-                        batches = last.setdefault(header.producer_id, deque(maxlen=BATCHES_REMEMBERED))
-                        batches.append(self._states.by_id[header.producer_id].as_batch())
-        return tuple(sorted((batch for known in last.values() for batch in known), key=lambda batch: batch.base_offset))
+                self._states.remember(header)
+        return self._states.batches()
 
     def _is_expired(self, state: ProducerState, now_ms: int) -> bool:
         expiration_ms = self.config.producer_id_expiration_ms
@@ -576,9 +567,9 @@ class PartitionFiles:
 
         **Kafka:** `ProducerStateManager.removeExpiredProducers`.
         """
-        gone = tuple(state.producer_id for state in self._states.by_id.values() if self._is_expired(state, now_ms))
+        gone = tuple(state.producer_id for state in self._states.last() if self._is_expired(state, now_ms))
         for producer_id in gone:
-            del self._states.by_id[producer_id]
+            self._states.forget(producer_id)
         return gone
 
     def producer_batches(self) -> tuple[ProducerBatch, ...]:

@@ -1,9 +1,11 @@
 """The state of producers as their files keep it, beside the segments: `OFFSET.snapshot`.
 
-A snapshot holds of each producer the last batch only. It tells the state at the offset in its name, so that a start reads
-only the batches from there on.
+It tells the state at the offset in its name, so that a start reads only the batches from there on. Kafka writes the last
+batch of each producer. Here the batches before it, up to five in all, are entries before that one: Kafka takes the last
+entry of a producer, and a start here still knows all batches that a producer may send again.
 """
 
+from collections import deque
 from collections.abc import Iterable
 from struct import Struct
 from typing import NamedTuple
@@ -11,7 +13,7 @@ from typing import NamedTuple
 import crc32c
 
 from impl.records.batch import BatchHeader
-from spec.log.producers import ProducerBatch
+from spec.log.producers import BATCHES_REMEMBERED, ProducerBatch
 from spec.values import NO_PRODUCER_ID, NO_SEQUENCE, Offset, ProducerEpoch, ProducerId
 
 VERSION = 1
@@ -26,7 +28,7 @@ class SnapshotError(Exception):
 
 
 class ProducerState(NamedTuple):
-    """A producer's last batch, in the order of the file. Offsets and sequences are -1 without one.
+    """A producer's batch, in the order of the file. Offsets and sequences are -1 without one.
 
     `timestamp`: the largest of the batch, in ms. `transaction_start`: the first offset of an open transaction, -1 without.
     Kafka: `ProducerStateEntry`.
@@ -51,32 +53,71 @@ class ProducerState(NamedTuple):
 
 
 class ProducerStates:
-    """The states of all producers of a partition, by producer id. Kafka: `ProducerStateManager`."""
+    """The states of all producers of a partition: of each its last batches in its epoch, at most five.
+
+    Kafka: `ProducerStateManager`.
+    """
 
     def __init__(self, states: Iterable[ProducerState] = ()) -> None:
-        self.by_id = {state.producer_id: state for state in states}
+        self._known: dict[int, deque[ProducerState]] = {}
+        for state in states:
+            self._add(state)
+
+    def _add(self, state: ProducerState) -> None:
+        known = self._known.get(state.producer_id)
+        if known is None or known[-1].producer_epoch != state.producer_epoch:
+            known = self._known[state.producer_id] = deque(maxlen=BATCHES_REMEMBERED)
+        known.append(state)
+
+    def last(self) -> list[ProducerState]:
+        """The last batch of each producer."""
+        return [known[-1] for known in self._known.values()]
+
+    def batches(self) -> tuple[ProducerBatch, ...]:
+        """What is remembered of all producers, in order of the offsets."""
+        states = [state for known in self._known.values() for state in known if state.last_offset >= 0]
+        return tuple(sorted((state.as_batch() for state in states), key=lambda batch: batch.base_offset))
+
+    def for_snapshot(self) -> list[ProducerState]:
+        """The entries of a snapshot: the batches of each producer, the last one last."""
+        return [
+            state if state is known[-1] else state._replace(transaction_start=-1)
+            for known in self._known.values()
+            for state in known
+        ]
+
+    def forget(self, producer_id: ProducerId) -> None:
+        """A producer has been silent for too long."""
+        del self._known[producer_id]
 
     def remember(self, header: BatchHeader) -> None:
         """A batch was appended. **Kafka:** `ProducerStateManager.update`, `ProducerAppendInfo.append`."""
         if header.producer_id == NO_PRODUCER_ID:
             return
-        before = self.by_id.get(header.producer_id)
+        known = self._known.get(header.producer_id)
+        before = known[-1] if known else None
         if header.control:
-            self.by_id[header.producer_id] = after_marker(before, header)
+            after = after_marker(before, header)
+            if known and after.producer_epoch == known[-1].producer_epoch:
+                known[-1] = after
+            else:
+                self._add(after)
             return
         start = -1
         if header.transactional:
-            known = before.transaction_start if before and before.producer_epoch == header.producer_epoch else -1
-            start = known if known >= 0 else header.base_offset
-        self.by_id[header.producer_id] = ProducerState(
-            header.producer_id,
-            header.producer_epoch,
-            (header.base_sequence + header.last_offset_delta) % 2**31,
-            header.last_offset,
-            header.last_offset_delta,
-            header.max_timestamp,
-            before.coordinator_epoch if before else -1,
-            start,
+            open_since = before.transaction_start if before and before.producer_epoch == header.producer_epoch else -1
+            start = open_since if open_since >= 0 else header.base_offset
+        self._add(
+            ProducerState(
+                header.producer_id,
+                header.producer_epoch,
+                (header.base_sequence + header.last_offset_delta) % 2**31,
+                header.last_offset,
+                header.last_offset_delta,
+                header.max_timestamp,
+                before.coordinator_epoch if before else -1,
+                start,
+            )
         )
 
 

@@ -49,6 +49,20 @@ def test_a_folder_of_kafka_goes_on(tmp_path: Path) -> None:
     again.close({}, None)
 
 
+def test_a_start_knows_all_batches_that_a_producer_may_send_again(tmp_path: Path) -> None:
+    """Kafka's knows the last one only: an earlier one that is sent again is then out of order."""
+    directory = opened(tmp_path / "new")
+    files = directory.create_partition("t", 0, TOPIC_ID, LogConfig(), 0)
+    batches = [made(2, producer=7, sequence=2 * number) for number in range(7)]
+    for number, batch in enumerate(batches):
+        files.append(Offset(2 * number), Epoch(1), [batch], 0)
+    directory.close({}, None)
+    again = opened(tmp_path / "new")
+    (entry,) = again.open_partition("t", 0, LogConfig(), 0).producers()
+    assert [batch.first_sequence for batch in entry.batches] == [4, 6, 8, 10, 12]
+    again.close({}, None)
+
+
 def test_a_new_directory_is_formatted_once(tmp_path: Path) -> None:
     directory = opened(tmp_path / "new")
     assert len(directory.directory_id) == 22

@@ -215,8 +215,9 @@ def check(files: PartitionFiles, before: State, after: State, earlier: list[Stat
     if not earlier and latest >= 0:
         assert files.log.end_offset_for_epoch(latest).leader_epoch == latest, where
     assert files.recovery_point <= files.log.end_offset, where
-    producers = Model(found).producers()
-    assert [e.batches[-1:] for e in files.producers()][: len(producers)] == [e.batches[-1:] for e in producers], where
+    known = {entry.producer_id: entry.batches for entry in files.producers()}
+    for entry in Model(found).producers():
+        assert known[entry.producer_id][-len(entry.batches) :] == entry.batches, where
 
 
 def visible_in(state: State, start: int) -> list[Stored]:

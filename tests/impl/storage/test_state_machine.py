@@ -219,7 +219,7 @@ class PartitionMachine(RuleBasedStateMachine):
     def _check_producers(self) -> None:
         known = {entry.producer_id: entry for entry in self.files.producers()}
         for entry in Model(self.model.visible).producers():
-            assert known[entry.producer_id].batches[-1] == entry.batches[-1]
+            assert known[entry.producer_id].batches[-len(entry.batches) :] == entry.batches
 
     # ---- what must hold
 
