@@ -286,7 +286,7 @@ def _is_retried(step: Json, answer: Message) -> bool:
 
 
 class Suite(NamedTuple):
-    """Cases to run, how many at a time, the failures that are allowed, by name with the reason; how to restart the target."""
+    """Cases to run, how many at a time, the failures that are allowed, by name with the reason; how to restart it."""
 
     cases: Sequence[Json]
     together: int
