@@ -1,13 +1,14 @@
 """Covering runs: one for each goal that no longer run meets on its way; and one for each mutant that none of them tells."""
 
 from collections import deque
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from conformance.wire.choice.graph import Graph, Run, Step, explored, steps_from
 from conformance.wire.model.subject import Subject
 from spec.broker.protocol import BrokerProtocol
-from spec.mutation import Mutant, weaken
+from spec.mutation import Mutant, names_of_rules, weaken
 
 
 class Chosen(NamedTuple):
@@ -75,7 +76,8 @@ def chosen_runs(subjects: Sequence[Subject], protocol: BrokerProtocol, mutants: 
     found: list[Chosen] = []
     for subject in subjects:
         own = covering(subject, explored(subject, protocol))
-        for mutant in mutants if subject.by_release else ():
+        asked = rules_asked(subject, protocol) if subject.by_release else frozenset()
+        for mutant in (one for one in mutants if one.field in asked):
             weaker = weaken(protocol, mutant)
             if not any(is_told(subject, one.run, weaker) for one in own):
                 run = telling(subject, protocol, weaker)
@@ -83,6 +85,22 @@ def chosen_runs(subjects: Sequence[Subject], protocol: BrokerProtocol, mutants: 
                     own.append(Chosen(subject, run, (), (mutant.name,)))
         found += own
     return found
+
+
+def rules_asked(subject: Subject, protocol: BrokerProtocol) -> frozenset[str]:
+    """The rules of a release that the subject's answers depend on at all: no other mutant can show itself there."""
+    asked: set[str] = set()
+
+    def noting(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+        def ask(*given: Any) -> Any:
+            asked.add(name)
+            return rule(*given)
+
+        return ask
+
+    watched: dict[str, Any] = {name: noting(name, getattr(protocol, name)) for name in names_of_rules(protocol)}
+    explored(subject, replace(protocol, **watched))
+    return frozenset(asked)
 
 
 def caught_by(chosen: Sequence[Chosen], protocol: BrokerProtocol, mutants: Sequence[Mutant]) -> dict[str, list[Chosen]]:
