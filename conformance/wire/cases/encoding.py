@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.wire.exchange import Checked, Fixed, Hole, Records, Request
+from impl.wire.apis import LAST_STABLE
 from impl.wire.requests import CLIENT_ID, sent
 from impl.wire.schema import Field, Versions, schema
 from impl.wire.values import Message
@@ -109,9 +110,10 @@ def check_names(fields: tuple[Field, ...], values: Mapping[str, Any], owner: str
 
 
 def versions_of(request: Request) -> Versions:
-    """The versions in which a request can be written."""
+    """The versions in which a request can be written, as far as Kafka offers them."""
     known = sent(request.api).versions
-    return Versions(max(known.first, request.versions.first), min(known.last, request.versions.last))
+    last = min(known.last, LAST_STABLE.get(request.api, known.last))
+    return Versions(max(known.first, request.versions.first), min(last, request.versions.last))
 
 
 def parts_of(request: Request, version: int) -> tuple[Part, ...]:

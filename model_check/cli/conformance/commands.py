@@ -65,6 +65,32 @@ def list_cases(wanted: str | None) -> int:
     return ALL_HOLD
 
 
+@conformance.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def score(as_json: bool) -> int:
+    """Weaken one rule after the other, and say which cases tell it.
+
+    Mutants are the weakened rules of `kspec broker --mutant`; checks that all releases have are turned off one by one.
+    """
+    from conformance.wire.cases.case import name_of
+    from conformance.wire.cases.suite import all_runs
+    from conformance.wire.choice.weakened import scores
+    from conformance.wire.model.subjects import SUBJECTS
+    from spec.releases.broker import NEWEST
+    from spec.releases.broker_mutants import BROKER_MUTANTS
+
+    found = scores(SUBJECTS, all_runs(), NEWEST, BROKER_MUTANTS)
+    cases = {one.name: [name_of(run.subject, run.run[-1]) for run in one.told] for one in found}
+    if as_json:
+        click.echo(json.dumps({one.name: {"cases": cases[one.name], "reason": one.reason} for one in found}))
+        return ALL_HOLD
+    for one in found:
+        told = f"{len(one.told):3} cases, such as {min(cases[one.name], key=len)}" if one.told else one.reason
+        click.echo(f"{one.name}\n    {told}")
+    click.echo(f"{sum(bool(one.told) for one in found)} of {len(found)} are told")
+    return ALL_HOLD
+
+
 def _documents() -> list[Json]:
     from conformance.wire.cases.suite import all_documents
 
