@@ -335,13 +335,13 @@ class SuiteRun:
         else:
             async with self._places:
                 result = await CaseRun(self._target, case, self._naming.of_case(number), self._wait_for_restart).run()
+            if result.status == Status.FAIL:
+                await _look_after(self._target, result)
             if restarting:
-                await self._restarts.leave()
-        if result.status == Status.FAIL:
-            await _look_after(self._target, result)
-            if result.name in self._suite.allowed:
-                reason = f"{self._suite.allowed[result.name]}: {result.reason}"
-                result = result._replace(status=Status.ALLOWED, reason=reason)
+                await self._restarts.leave()  # not before, because the target may be restarted then
+        if result.status == Status.FAIL and result.name in self._suite.allowed:
+            reason = f"{self._suite.allowed[result.name]}: {result.reason}"
+            result = result._replace(status=Status.ALLOWED, reason=reason)
         self._tell(result)
         return result
 
