@@ -59,7 +59,7 @@ def dies_after_api_versions(client: socket.socket) -> None:
     time.sleep(0.2)
 
 
-BAD = {
+BAD: dict[Serve, str] = {
     closes_at_once: "it has closed the connection",
     answers_garbage: "it announces an answer of 1213486160 bytes",
     answers_an_empty_frame: "it answers 0 bytes, which are no answer",
