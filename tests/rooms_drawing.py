@@ -65,6 +65,7 @@ BOXES = {
     "conformance.kafka": Box(110, "kafka"),
     "conformance.mirror": Box(110, "mirror"),
     "conformance.world": Box(110, "world"),
+    "conformance.wire": Box(200, "wire"),
 }
 PARTS_OF_VALUES = ("spec.step", "spec.metadata", "spec.mutation")
 COLOURS = {

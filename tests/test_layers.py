@@ -159,6 +159,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "impl.metadata",
         "conformance.kafka",
     ),
+    "conformance.wire": ("spec.*", "spec", "model_check.core", "impl.wire", "impl.records"),
     "conformance.mirror": ("spec.*", "spec", "model_check.*", "impl.wire", "impl.metadata", "conformance.kafka"),
     "conformance": (),
     # The command line puts everything together.

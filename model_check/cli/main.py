@@ -42,6 +42,7 @@ COMMANDS = {
     "producer-perf-test": "broker.console",
     "consumer-perf-test": "broker.console",
     "world": "world.commands",
+    "conformance": "conformance.commands",
 }
 """The module of each command in this folder. It is imported when the command is used, so that a broker starts at once."""
 

@@ -2,7 +2,7 @@
 
 from spec.broker.partition import Broker, Handled, Partition, last_stable_offset_of, role_of
 from spec.broker.rules.epoch_lookup import answer_offset_for_leader_epoch
-from spec.broker.rules.offsets import latest_offset, offset_found
+from spec.broker.rules.offsets import earliest_offset, latest_offset, offset_found
 from spec.broker.rules.reading import visible_end
 from spec.log.algebra import LogT
 from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, Wanted
@@ -51,7 +51,7 @@ def _listed(
     last_stable = last_stable_offset_of(partition)
     lag = broker.protocol.latest_offset_lags(request.isolation, high_watermark, partition.epoch_start)
     if request.wanted == Wanted.EARLIEST:
-        return ListOffsetsResponse(Error.NONE, log.start_offset, log.epoch_at(log.start_offset))
+        return earliest_offset(log)
     if request.wanted == Wanted.LATEST:
         epoch = partition.leader_epoch
         return latest_offset(request.isolation, log.end_offset, high_watermark, last_stable, epoch, lag)

@@ -2,6 +2,7 @@
 
 from spec.broker.rules.followers import Brokers, Follower
 from spec.broker.rules.reading import visible_end
+from spec.log.algebra import Log
 from spec.messages.delete_records import TO_HIGH_WATERMARK, DeleteRecordsResponse
 from spec.messages.fetch import Isolation
 from spec.messages.list_offsets import ListOffsetsResponse
@@ -26,6 +27,15 @@ def never_lags(isolation: Isolation, high_watermark: Offset, epoch_start: Offset
     **Kafka:** `Partition.fetchOffsetForTimestamp` up to 2.1.
     """
     return Error.NONE
+
+
+def earliest_offset(log: Log) -> ListOffsetsResponse:
+    """Where the log starts, with the leader epoch in force there: of the first record, or of the next one if there is none.
+
+    **Kafka:** `UnifiedLog.fetchOffsetByTimestamp` for the earliest timestamp, `LeaderEpochFileCache.earliestEntry`.
+    """
+    start, end = log.start_offset, log.end_offset
+    return ListOffsetsResponse(Error.NONE, start, log.epoch_at(start) if start < end else log.latest_epoch)
 
 
 def latest_offset(

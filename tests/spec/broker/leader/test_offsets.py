@@ -75,6 +75,15 @@ def test_the_latest_offset_by_who_asks() -> None:
     assert listed(partition, Wanted.EARLIEST, Isolation.HIGH_WATERMARK) == (Error.NONE, 0, 4)
 
 
+def test_the_start_of_a_log_without_records_is_in_the_epoch_that_was_opened_there() -> None:
+    """As Apache Kafka 4.4.0 and 3.9.2 answer: a new partition, and one whose records were all deleted."""
+    opened = RecordLog().open_epoch(EPOCH)
+    assert listed(leader(opened), Wanted.EARLIEST, Isolation.HIGH_WATERMARK) == (Error.NONE, 0, EPOCH)
+    emptied = log_of(4, 4).start_at(Offset(2))
+    assert listed(leader(emptied, 2), Wanted.EARLIEST, Isolation.HIGH_WATERMARK) == (Error.NONE, 2, 4)
+    assert listed(leader(RecordLog()), Wanted.EARLIEST, Isolation.HIGH_WATERMARK) == (Error.NONE, 0, NO_EPOCH)
+
+
 def test_a_new_leader_does_not_show_clients_an_offset_that_goes_back() -> None:
     partition = leader(log_of(4, 4, 5), 1, epoch_start=2)
     client, replica = Isolation.HIGH_WATERMARK, Isolation.LOG_END

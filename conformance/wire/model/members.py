@@ -1,0 +1,314 @@
+"""Members of a group: joining, synchronising, heartbeats, leaving; dynamic and static."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from conformance.wire.exchange import Constraint, Exchange, Request, equals
+from conformance.wire.model.group import (
+    ASSIGNMENT,
+    COORDINATOR,
+    GROUP,
+    GROUP_HOLE,
+    JOIN,
+    PROTOCOLS,
+    REBALANCE_MS,
+    SESSION_MS,
+    SYNC,
+    UNKNOWN_MEMBER,
+    GroupState,
+    fresh_id,
+    group_ready,
+    number_of,
+    on_wire,
+    replied_exchange,
+    waiting_exchange,
+)
+from conformance.wire.model.requests import since
+from conformance.wire.model.subject import Move, Subject, Taken
+from spec.broker.protocol import BrokerProtocol
+from spec.coordinator.administration import handle_delete_groups, handle_describe_groups
+from spec.coordinator.joining import handle_join_group
+from spec.coordinator.members import handle_heartbeat, handle_leave_group, handle_sync_group
+from spec.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from spec.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from spec.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from spec.messages.groups.join_group import GroupProtocol, JoinGroupRequest
+from spec.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from spec.messages.groups.sync_group import MemberAssignment, SyncGroupRequest
+from spec.values import NO_MEMBER_ID, Error, Generation, GroupId, MemberId
+
+ONE_OWNER = "a partition has one owner in a generation, and a member of an earlier one is told so"
+JOINS = "a member gets into a group only as the protocol of the group allows"
+STRANGER = "C"
+"""The client that never gets into the group."""
+
+MOST_IDS = 2
+MOST_GENERATIONS = 3
+
+
+def _join_request(
+    state: GroupState, client: str, member_id: MemberId, instance: str | None, asked: dict[str, Any]
+) -> tuple[JoinGroupRequest, Request]:
+    """The request for the handler, and the same on the wire."""
+    group_id, session = asked.get("group", GROUP), asked.get("session", SESSION_MS)
+    kind, protocols = asked.get("type", "consumer"), asked.get("protocols", PROTOCOLS)
+    request = JoinGroupRequest(
+        number_of(client, JOIN),
+        GroupId(group_id),
+        member_id,
+        instance,
+        "kspec",
+        "/127.0.0.1",
+        session,
+        REBALANCE_MS,
+        kind,
+        protocols,
+        fresh_id(state, client),
+        requires_member_id=True,
+        skips_assignment=True,
+    )
+    fields = {
+        "group_id": GROUP_HOLE if group_id == GROUP else group_id,
+        "session_timeout_ms": session,
+        "rebalance_timeout_ms": REBALANCE_MS,
+        "member_id": on_wire(member_id),
+        "group_instance_id": instance,
+        "protocol_type": kind,
+        "protocols": [{"name": one.name, "metadata": one.metadata} for one in protocols],
+    }
+    return request, Request("JoinGroup", fields, since(9))
+
+
+def _too_far(state: GroupState, client: str) -> bool:
+    return client in state.waiting or state.group.generation >= MOST_GENERATIONS
+
+
+def _join(name: str, words: str, client: str, who: str, instance: str | None = None, **asked: Any) -> Move:
+    """`who`: `new`, or the latest (`own`) or an earlier (`former`) id that the client has been given, or `unknown`."""
+
+    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+        ids = state.ids_of(client)
+        if _too_far(state, client) or (who == "new" and len(ids) >= MOST_IDS):
+            return None
+        member_id = _who(state, client, who)
+        if member_id is None:
+            return None
+        request, sent = _join_request(state, client, member_id, instance, asked)
+        step = handle_join_group(COORDINATOR, state.group, request, 0)
+        if client == STRANGER and step.state.pending != state.group.pending:
+            return None
+        return waiting_exchange(state, client, sent, step, fresh_id(state, client) if who == "new" else NO_MEMBER_ID)
+
+    return Move(f"join.{name}", words, handle_join_group, JOINS, take)
+
+
+def _who(state: GroupState, client: str, who: str) -> MemberId | None:
+    ids = state.ids_of(client)
+    if who == "new":
+        return NO_MEMBER_ID
+    if who == "unknown":
+        return UNKNOWN_MEMBER
+    if who == "own":
+        return ids[-1] if ids else None
+    return ids[-2] if len(ids) > 1 else None
+
+
+def _generation(state: GroupState, ahead: int) -> Generation:
+    return Generation(state.group.generation + ahead)
+
+
+def _sync(name: str, words: str, client: str, who: str, ahead: int = 0, instance: str | None = None, **asked: Any) -> Move:
+    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+        member_id = _who(state, client, who)
+        if client in state.waiting or member_id is None:
+            return None
+        leads = state.group.leader == member_id
+        given = tuple(MemberAssignment(one.member_id, ASSIGNMENT) for one in state.group.members) if leads else ()
+        generation, group_id = _generation(state, ahead), asked.get("group", GROUP)
+        kind, chosen = asked.get("type", "consumer"), asked.get("protocol", PROTOCOLS[0].name)
+        request = SyncGroupRequest(
+            number_of(client, SYNC), GroupId(group_id), generation, member_id, instance, kind, chosen, given
+        )
+        fields = {
+            "group_id": GROUP_HOLE if group_id == GROUP else group_id,
+            "generation_id": generation,
+            "member_id": on_wire(member_id),
+            "group_instance_id": instance,
+            "protocol_type": kind,
+            "protocol_name": chosen,
+            "assignments": [{"member_id": on_wire(one.member_id), "assignment": one.assignment} for one in given],
+        }
+        step = handle_sync_group(COORDINATOR, state.group, request, 0)
+        return waiting_exchange(state, client, Request("SyncGroup", fields, since(5)), step)
+
+    return Move(f"sync.{name}", words, handle_sync_group, ONE_OWNER, take)
+
+
+def _error_only(answer: Any) -> tuple[Error, tuple[Constraint, ...]]:
+    return answer.error, (equals("error_code", answer.error.value),)
+
+
+def _heartbeat(
+    name: str, words: str, client: str, who: str, ahead: int = 0, instance: str | None = None, **asked: Any
+) -> Move:
+    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+        member_id = _who(state, client, who)
+        if client in state.waiting or member_id is None:
+            return None
+        group_id, generation = asked.get("group", GROUP), _generation(state, ahead)
+        request = HeartbeatRequest(GroupId(group_id), generation, member_id, instance)
+        fields = {
+            "group_id": GROUP_HOLE if group_id == GROUP else group_id,
+            "generation_id": generation,
+            "member_id": on_wire(member_id),
+            "group_instance_id": instance,
+        }
+        step = handle_heartbeat(COORDINATOR, state.group, request, 0)
+        return replied_exchange(state, client, Request("Heartbeat", fields, since(3)), step, _heartbeat_told)
+
+    return Move(f"heartbeat.{name}", words, handle_heartbeat, ONE_OWNER, take)
+
+
+def _heartbeat_told(answer: HeartbeatResponse) -> tuple[Error, tuple[Constraint, ...]]:
+    return _error_only(answer)
+
+
+def _leave(name: str, words: str, client: str, who: str, instance: str | None = None, **asked: Any) -> Move:
+    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+        member_id = _who(state, client, who) if who else NO_MEMBER_ID
+        if client in state.waiting or member_id is None:
+            return None
+        group_id = asked.get("group", GROUP)
+        request = LeaveGroupRequest(GroupId(group_id), (MemberIdentity(member_id, instance),))
+        fields = {
+            "group_id": GROUP_HOLE if group_id == GROUP else group_id,
+            "members": [{"member_id": on_wire(member_id), "group_instance_id": instance}],
+        }
+        step = handle_leave_group(COORDINATOR, state.group, request, 0)
+        return replied_exchange(state, client, Request("LeaveGroup", fields, since(3)), step, _left)
+
+    return Move(f"leave.{name}", words, handle_leave_group, ONE_OWNER, take)
+
+
+def _left(answer: LeaveGroupResponse) -> tuple[Error, tuple[Constraint, ...]]:
+    if answer.error != Error.NONE:
+        return answer.error, (equals("error_code", answer.error.value),)
+    each = tuple(equals(f"members[{number}].error_code", one.error.value) for number, one in enumerate(answer.members))
+    return answer.members[0].error, (equals("error_code", 0), *each)
+
+
+# ---- looking at the group, and forgetting it
+
+
+def _describe() -> Move:
+    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+        step = handle_describe_groups(COORDINATOR, state.group, DescribeGroupsRequest(GROUP, True), 0)
+        request = Request("DescribeGroups", {"groups": [GROUP_HOLE]}, since(6))
+        taken = replied_exchange(state, "C", request, step, _described)
+        state_of_group = step.state.state.value
+        exchange = taken.exchange
+        if exchange.error == Error.NONE:
+            exchange = exchange._replace(outcome=f"{state_of_group}, {len(state.group.members)} members")
+        return Taken(taken.state, exchange)
+
+    return Move("describe", "describe the group", handle_describe_groups, "what is told of a group is so", take)
+
+
+def _described(answer: DescribeGroupsResponse) -> tuple[Error, tuple[Constraint, ...]]:
+    inside = (
+        equals("groups[0].error_code", answer.error.value),
+        equals("groups[0].group_state", answer.group_state),
+        equals("groups[0].members[#]", len(answer.members)),
+    )
+    return answer.error, inside
+
+
+def _forget() -> Move:
+    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+        step = handle_delete_groups(COORDINATOR, state.group, DeleteGroupsRequest(GROUP), 0)
+        request = Request("DeleteGroups", {"groups_names": [GROUP_HOLE]})
+        return replied_exchange(state, "C", request, step, _forgotten)
+
+    return Move("delete", "delete the group", handle_delete_groups, "a group in use is not forgotten", take)
+
+
+def _forgotten(answer: DeleteGroupsResponse) -> tuple[Error, tuple[Constraint, ...]]:
+    return answer.error, (equals("results[0].error_code", answer.error.value),)
+
+
+OTHER = (GroupProtocol("other", b""),)
+
+
+def _dynamic() -> Iterator[Move]:
+    for client in ("A", "B"):
+        yield _join(f"new.{client}", f"member {client} joins without an id", client, "new")
+        yield _join(f"own.{client}", f"member {client} joins with the id it was given", client, "own")
+        yield _sync(f"own.{client}", f"member {client} asks for its assignment", client, "own")
+        yield _heartbeat(f"own.{client}", f"member {client} is alive", client, "own")
+        yield _leave(f"own.{client}", f"member {client} leaves", client, "own")
+
+
+def _wrong() -> Iterator[Move]:
+    yield _join("unknown", "a member joins with an id that nobody has", "C", "unknown")
+    yield _join("no-group-id", "a member joins a group without a name", "C", "new", group="")
+    yield _join("session-too-short", "a member joins with a session of 1 ms", "C", "new", session=1)
+    yield _join("session-too-long", "a member joins with a session of a day", "C", "new", session=86_400_000)
+    yield _join("other-type", "a member joins with another type of protocol", "C", "new", type="other")
+    yield _join("other-protocol", "a member joins with a protocol that the others do not have", "C", "new", protocols=OTHER)
+    yield _join("no-protocol", "a member joins without a protocol", "C", "new", protocols=())
+    yield _sync("unknown", "an assignment is asked for by a member that nobody knows", "C", "unknown")
+    yield _sync("newer", "member A asks for its assignment in a later generation", "A", "own", ahead=1)
+    yield _sync("older", "member A asks for its assignment in an earlier generation", "A", "own", ahead=-1)
+    yield _sync("other-type", "member A asks for its assignment by another type of protocol", "A", "own", type="other")
+    yield _sync("other-protocol", "member A asks for its assignment by another protocol", "A", "own", protocol="other")
+    yield _sync("no-group-id", "an assignment is asked for in a group without a name", "C", "unknown", group="")
+    yield _heartbeat("unknown", "a member is alive that nobody knows", "C", "unknown")
+    yield _heartbeat("newer", "member A is alive in a later generation", "A", "own", ahead=1)
+    yield _heartbeat("older", "member A is alive in an earlier generation", "A", "own", ahead=-1)
+    yield _heartbeat("no-group-id", "a member is alive in a group without a name", "C", "unknown", group="")
+    yield _leave("unknown", "a member leaves that nobody knows", "C", "unknown")
+    yield _leave("no-group-id", "a member leaves a group without a name", "C", "unknown", group="")
+
+
+INSTANCE = "static-1"
+
+
+def _static() -> Iterator[Move]:
+    yield _join("new", "a static member joins without an id", "A", "new", INSTANCE)
+    yield _join("own", "a static member joins with its id", "A", "own", INSTANCE)
+    yield _join("former", "a static member joins with the id of its former self", "A", "former", INSTANCE)
+    yield _join("other-instance", "a static member joins with the name of another", "A", "own", "static-2")
+    yield _sync("own", "a static member asks for its assignment", "A", "own", instance=INSTANCE)
+    yield _sync("former", "the former self of a static member asks for its assignment", "A", "former", instance=INSTANCE)
+    yield _heartbeat("own", "a static member is alive", "A", "own", instance=INSTANCE)
+    yield _heartbeat("former", "the former self of a static member is alive", "A", "former", instance=INSTANCE)
+    yield _leave("by-name", "a static member leaves by its name alone", "A", "", INSTANCE)
+    yield _leave("former", "the former self of a static member leaves", "A", "former", INSTANCE)
+    yield _leave("unknown-name", "a static member leaves that nobody knows", "C", "", "static-2")
+
+
+def _setup(state: GroupState, holes: frozenset[str]) -> tuple[Exchange, ...]:
+    return group_ready()
+
+
+DYNAMIC = {move.name: move for move in _dynamic()}
+JOIN_NEW, JOIN_OWN = DYNAMIC["join.new.A"], DYNAMIC["join.own.A"]
+SYNC_OWN, LEAVE_OWN = DYNAMIC["sync.own.A"], DYNAMIC["leave.own.A"]
+DESCRIBE, DELETE = _describe(), _forget()
+BOUNDS = {"generations": MOST_GENERATIONS, "member_ids": MOST_IDS}
+MEMBERS = Subject(
+    "members",
+    "members of a group that join, are given partitions, are alive and leave",
+    GroupState(),
+    (*DYNAMIC.values(), *_wrong(), DESCRIBE, DELETE),
+    _setup,
+    BOUNDS,
+)
+STATIC_MEMBERS = Subject(
+    "static-members",
+    "static members, and their former selves",
+    GroupState(),
+    (*_static(), DESCRIBE),
+    _setup,
+    BOUNDS,
+)

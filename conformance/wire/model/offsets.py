@@ -1,0 +1,177 @@
+"""Offsets that a group commits, fetches and forgets: by its members, and by clients that are in no group."""
+
+from typing import Any
+
+from conformance.wire.exchange import Constraint, Exchange, Request, equals
+from conformance.wire.model.group import (
+    COORDINATOR,
+    GROUP,
+    GROUP_HOLE,
+    UNKNOWN_MEMBER,
+    GroupState,
+    group_ready,
+    on_wire,
+    replied_exchange,
+)
+from conformance.wire.model.members import DELETE, DESCRIBE, JOIN_NEW, JOIN_OWN, LEAVE_OWN, SYNC_OWN
+from conformance.wire.model.partition import CURRENT, topic_ready
+from conformance.wire.model.partition import on_wire as epoch_on_wire
+from conformance.wire.model.requests import TOPIC, TOPIC_ID, since
+from conformance.wire.model.subject import Move, Subject, Taken
+from spec.broker.protocol import BrokerProtocol
+from spec.coordinator.offsets import handle_offset_commit, handle_offset_delete, handle_offset_fetch
+from spec.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse, OffsetToCommit
+from spec.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from spec.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse, TopicPartition
+from spec.values import NO_GENERATION, NO_MEMBER_ID, Error, Generation, MemberId, Offset
+
+RESUMES = "a group goes on where it has committed, and only its present members commit"
+MOST_OFFSET = 2
+MOST_GENERATIONS = 2
+LONGEST_METADATA = COORDINATOR.settings.max_metadata_size
+NEW_COORDINATOR = "4.0"
+"""3.9.2 answers `ILLEGAL_GENERATION` in all versions, as its coordinator of that time does."""
+
+WHERE = "topics[0].partitions[0]"
+
+
+def _next_offset(state: GroupState) -> Offset | None:
+    committed = max((record.offset for record in state.group.offsets), default=0)
+    return Offset(committed + 1) if committed < MOST_OFFSET else None
+
+
+def _commit(name: str, words: str, who: str, ahead: int | None, metadata: str = "") -> Move:
+    """`ahead`: how far the generation is from the group's; none for a client that is in no group."""
+
+    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+        offset, member = _next_offset(state), _member(state, who)
+        if offset is None or member is None or "A" in state.waiting:
+            return None
+        generation = NO_GENERATION if ahead is None else Generation(state.group.generation + ahead)
+        commit = OffsetToCommit("topic", 0, offset, CURRENT, metadata)
+        request = OffsetCommitRequest(GROUP, (commit,), generation, member, reports_missing_group=True)
+        partition = {
+            "partition_index": 0,
+            "committed_offset": offset,
+            "committed_leader_epoch": epoch_on_wire(CURRENT),
+            "committed_metadata": metadata,
+        }
+        fields = {
+            "group_id": GROUP_HOLE,
+            "generation_id_or_member_epoch": generation,
+            "member_id": on_wire(member),
+            "topics": [{"name": TOPIC, "topic_id": TOPIC_ID, "partitions": [partition]}],
+        }
+        step = handle_offset_commit(COORDINATOR, state.group, request, 0)
+        taken = replied_exchange(state, "A", Request("OffsetCommit", fields, since(9)), step, _committed)
+        if taken.exchange.error == Error.GROUP_ID_NOT_FOUND:
+            return Taken(taken.state, taken.exchange._replace(since=NEW_COORDINATOR))
+        return taken
+
+    return Move(f"commit.{name}", words, handle_offset_commit, RESUMES, take)
+
+
+def _member(state: GroupState, who: str) -> MemberId | None:
+    if who == "nobody":
+        return NO_MEMBER_ID
+    if who == "unknown":
+        return UNKNOWN_MEMBER
+    ids = state.ids_of("A")
+    return ids[-1] if ids else None
+
+
+def _committed(answer: OffsetCommitResponse) -> tuple[Error, tuple[Constraint, ...]]:
+    error = answer.partitions[0].error
+    return error, (equals(f"{WHERE}.error_code", error.value),)
+
+
+def _fetch(name: str, words: str, wanted: tuple[TopicPartition, ...] | None) -> Move:
+    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+        if "A" in state.waiting:
+            return None
+        step = handle_offset_fetch(COORDINATOR, state.group, OffsetFetchRequest(GROUP, wanted), 0)
+        old: list[dict[str, Any]] | None = None
+        new: list[dict[str, Any]] | None = None
+        if wanted is not None:
+            old = [{"name": TOPIC, "partition_indexes": [one.partition for one in wanted]}]
+            new = [one | {"topic_id": TOPIC_ID} for one in old]
+        fields = {"group_id": GROUP_HOLE, "topics": old, "groups": [{"group_id": GROUP_HOLE, "topics": new}]}
+        taken = replied_exchange(state, "A", Request("OffsetFetch", fields, since(2)), step, _fetched)
+        found = any(record.offset >= 0 for record in state.group.offsets)
+        return Taken(taken.state, taken.exchange._replace(outcome="an offset" if found else "none"))
+
+    return Move(f"offsets.{name}", words, handle_offset_fetch, RESUMES, take)
+
+
+def _fetched(answer: OffsetFetchResponse) -> tuple[Error, tuple[Constraint, ...]]:
+    found: list[Constraint] = []
+    for prefix in ("", "groups[0]."):
+        found += [
+            equals(f"{prefix}error_code", answer.error.value),
+            equals(f"{prefix}topics[#]", int(bool(answer.partitions))),
+        ]
+        for number, one in enumerate(answer.partitions):
+            where = f"{prefix}topics[0].partitions[{number}]"
+            found += [
+                equals(f"{where}.error_code", one.error.value),
+                equals(f"{where}.committed_offset", one.offset),
+                equals(f"{where}.committed_leader_epoch", epoch_on_wire(one.leader_epoch)),
+                equals(f"{where}.metadata", one.metadata),
+            ]
+    return answer.error, tuple(found)
+
+
+def _forget() -> Move:
+    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+        request = OffsetDeleteRequest(GROUP, (TopicPartition("topic", 0),))
+        step = handle_offset_delete(COORDINATOR, state.group, request, 0)
+        fields = {"group_id": GROUP_HOLE, "topics": [{"name": TOPIC, "partitions": [{"partition_index": 0}]}]}
+        return replied_exchange(state, "C", Request("OffsetDelete", fields), step, _forgotten)
+
+    return Move("offsets.delete", "delete the group's offset of the partition", handle_offset_delete, RESUMES, take)
+
+
+def _forgotten(answer: OffsetDeleteResponse) -> tuple[Error, tuple[Constraint, ...]]:
+    if answer.error != Error.NONE:
+        return answer.error, (equals("error_code", answer.error.value),)
+    inside = answer.partitions[0].error
+    return inside, (equals("error_code", 0), equals(f"{WHERE}.error_code", inside.value))
+
+
+def _setup(state: GroupState, holes: frozenset[str]) -> tuple[Exchange, ...]:
+    return (*topic_ready((), holes), *group_ready())
+
+
+def _few(move: Move) -> Move:
+    """The move, within the bounds of this subject."""
+
+    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+        many = state.group.generation >= MOST_GENERATIONS - 1 or len(state.ids_of("A")) > 1
+        return None if many and move.name.startswith("join") else move.take(protocol, state)
+
+    return move._replace(take=take)
+
+
+PARTITION = (TopicPartition("topic", 0),)
+OFFSETS = Subject(
+    "offsets",
+    "offsets that a group commits, fetches and forgets",
+    GroupState(),
+    (
+        _commit("alone", "a client that is in no group commits", "nobody", None),
+        _commit("own", "a member commits", "own", 0),
+        _commit("newer", "a member commits in a later generation", "own", 1),
+        _commit("older", "a member commits in an earlier generation", "own", -1),
+        _commit("unknown", "a member commits that nobody knows", "unknown", 0),
+        _commit("metadata", "a client commits with as much metadata as it may", "nobody", None, "m" * LONGEST_METADATA),
+        _commit("much-metadata", "a client commits with too much metadata", "nobody", None, "m" * (LONGEST_METADATA + 1)),
+        _fetch("of-partition", "ask for the group's offset of the partition", PARTITION),
+        _fetch("all", "ask for all offsets of the group", None),
+        _forget(),
+        *map(_few, (JOIN_NEW, JOIN_OWN, SYNC_OWN, LEAVE_OWN)),
+        DESCRIBE,
+        DELETE,
+    ),
+    _setup,
+    {"offset": MOST_OFFSET, "generations": MOST_GENERATIONS - 1},
+)

@@ -1,0 +1,94 @@
+"""The requests of clients as fields, and where their answers have what."""
+
+from typing import Any
+
+from conformance.wire.exchange import Exchange, Fields, Hole, Records, Request, equals
+from impl.wire.schema import FOREVER, Versions
+from spec.values import Error
+
+EVER = Versions(0, FOREVER)
+TOPIC, TOPIC_ID = Hole("topic"), Hole("topic_id")
+WAIT_MS = 10_000
+MOST_BYTES = 1 << 20
+NOT_READY = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.LEADER_NOT_AVAILABLE, Error.NOT_LEADER_OR_FOLLOWER)
+"""What clients ask again after: a topic that has just been created may not be known everywhere."""
+
+NO_COORDINATOR = (Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR)
+"""What clients ask again after: a coordinator begins its work when it is needed."""
+
+FETCHED, LISTED = "responses[0].partitions[0]", "topics[0].partitions[0]"
+PRODUCED = "responses[0].partition_responses[0]"
+
+
+def since(version: int) -> Versions:
+    """All versions from this one on."""
+    return Versions(version, FOREVER)
+
+
+def produce(acks: int, records: Records, versions: Versions = EVER, **more: Any) -> Request:
+    """One batch, or what stands for one, to the partition."""
+    data = {"index": 0, "records": records}
+    topic = {"name": TOPIC, "topic_id": TOPIC_ID, "partition_data": [data]}
+    return Request("Produce", {"acks": acks, "timeout_ms": WAIT_MS, "topic_data": [topic], **more}, versions)
+
+
+def fetch(offset: int, *, epoch: Any = -1, last_epoch: Any = -1, versions: Versions = EVER, **more: Any) -> Request:
+    """A fetch of the partition that does not wait."""
+    partition = {
+        "partition": 0,
+        "current_leader_epoch": epoch,
+        "fetch_offset": offset,
+        "last_fetched_epoch": last_epoch,
+        "partition_max_bytes": MOST_BYTES,
+    }
+    topics = [{"topic": TOPIC, "topic_id": TOPIC_ID, "partitions": [partition]}]
+    fields = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": MOST_BYTES, "topics": topics, **more}
+    return Request("Fetch", fields, versions)
+
+
+def list_offsets(timestamp: Any, *, epoch: Any = -1, versions: Versions = EVER, **more: Any) -> Request:
+    """The offset of a timestamp."""
+    partition = {"partition_index": 0, "current_leader_epoch": epoch, "timestamp": timestamp}
+    fields: Fields = {"replica_id": -1, "topics": [{"name": TOPIC, "partitions": [partition]}], **more}
+    return Request("ListOffsets", fields, versions)
+
+
+def create_topic(name: Any, configs: tuple[tuple[str, str], ...] = ()) -> Exchange:
+    """A topic of one partition is created."""
+    given = [{"name": key, "value": value} for key, value in configs]
+    topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": given}
+    request = Request("CreateTopics", {"topics": [topic], "timeout_ms": WAIT_MS})
+    return Exchange(request, "created", constraints=(equals("topics[0].error_code", Error.NONE.value),))
+
+
+def look_up_topic(topic: Hole = TOPIC, topic_id: str = "topic_id") -> Exchange:
+    """The topic's id and leader epoch, once the broker knows it."""
+    request = Request("Metadata", {"topics": [{"name": topic}], "allow_auto_topic_creation": False})
+    return Exchange(
+        request,
+        "known",
+        constraints=(equals("topics[0].error_code", 0), equals("topics[0].partitions[0].error_code", 0)),
+        kept=((topic_id, "topics[0].topic_id"), ("epoch_0", "topics[0].partitions[0].leader_epoch")),
+        retried=NOT_READY,
+    )
+
+
+def wait_for_leader() -> Exchange:
+    """The broker leads the partition."""
+    constraints = (equals(f"{LISTED}.error_code", 0),)
+    return Exchange(list_offsets(-2), "led", constraints=constraints, retried=NOT_READY)
+
+
+def restarted(epoch: str, offset: int = 0) -> Exchange:
+    """The broker is restarted, and leads the partition again in a new leader epoch, with all of its records."""
+    constraints = (equals(f"{LISTED}.error_code", 0), equals(f"{LISTED}.offset", offset))
+    kept = ((epoch, f"{LISTED}.leader_epoch"),)
+    request = list_offsets(-1, versions=since(4))
+    return Exchange(request, "led again", constraints=constraints, kept=kept, retried=NOT_READY, restarts=True)
+
+
+def init_producer(kept: str = "producer_id") -> Exchange:
+    """An id for an idempotent producer."""
+    request = Request("InitProducerId", {"transactional_id": None, "transaction_timeout_ms": 60_000})
+    constraints = (equals("error_code", 0), equals("producer_epoch", 0))
+    return Exchange(request, "an id", constraints=constraints, kept=((kept, "producer_id"),), retried=NO_COORDINATOR)

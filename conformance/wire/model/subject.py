@@ -1,0 +1,65 @@
+"""A subject of the suite: one part of a broker as a model whose moves are requests of clients."""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from conformance.wire.exchange import Exchange
+from model_check.core.model import REFUSED, Model, then
+from spec.broker.protocol import BrokerProtocol
+
+
+class Taken(NamedTuple):
+    """What a move does: the state after it, and the exchange on the wire."""
+
+    state: Hashable
+    exchange: Exchange
+
+
+Take = Callable[[BrokerProtocol, Any], Taken | None]
+"""A move under some release's rules in a state; none where it is not possible, or beyond the bounds."""
+
+
+class Move(NamedTuple):
+    """A request that clients may make. `name` is part of the names of cases, `words` of their titles.
+
+    `handler` is the function of `spec` that answers it, `promise` what the answer is good for.
+    """
+
+    name: str
+    words: str
+    handler: Callable[..., Any]
+    promise: str
+    take: Take
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One part of a broker.
+
+    `setup` makes what a run needs before its first move, by the holes that the run has. `look` is a move that shows what
+    a run has left behind: it ends every run.
+    """
+
+    name: str
+    meaning: str
+    initial: Hashable
+    moves: tuple[Move, ...]
+    setup: Callable[[Any, frozenset[str]], tuple[Exchange, ...]]
+    bounds: Mapping[str, int] = field(default_factory=dict)
+    look: Move | None = None
+    by_release: bool = False
+    """Whether its answers depend on rules in which releases differ."""
+
+    def model(self, protocol: BrokerProtocol) -> Model:
+        """The subject as a model that any engine explores; an action's answer is the error of the exchange."""
+        model = Model(f"wire.{self.name}", dict(self.bounds))
+        slot = model.slot(self.name, self.initial)
+        for move in self.moves:
+
+            def after(state: Any, move: Move = move) -> Any:
+                taken = move.take(protocol, state)
+                return REFUSED if taken is None else taken.state
+
+            model.action(move.name, {}, (), (then(slot, after, slot),))
+        return model

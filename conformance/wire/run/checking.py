@@ -1,0 +1,105 @@
+"""Whether an answer is as a case expects it."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from conformance.wire.run.rendering import Json, Known, UnknownHoleError, filled
+from impl.records.batch import InvalidBatchError, headers
+from impl.wire.values import Message
+
+
+def at(message: Message, path: str) -> Any:
+    """The field of an answer at a path. Raises: `LookupError`, if a list is too short or there is nothing inside."""
+    found: Any = message
+    for name, index in re.findall(r"([a-z_0-9]+)|\[(#|\d+)\]", path):
+        if name:
+            if not isinstance(found, Message):
+                raise LookupError(path)
+            found = found.__dict__[name]
+        elif found is None:
+            raise LookupError(path)
+        else:
+            found = len(found) if index == "#" else found[int(index)]
+    return found
+
+
+def differences(expected: list[Json], version: int, answer: Message, known: Known) -> list[str]:
+    """What is not as expected, one line each; nothing if all is."""
+    return [line for one in expected if _applies(one, version) for line in _differences(one, answer, known)]
+
+
+def _applies(constraint: Json, version: int) -> bool:
+    first, last = constraint.get("versions", (version, version))
+    return bool(first <= version <= last)
+
+
+def _differences(constraint: Json, answer: Message, known: Known) -> Iterator[str]:
+    path = constraint["path"]
+    try:
+        found = at(answer, path)
+    except (LookupError, TypeError):
+        if not _is_absent(constraint):
+            yield f"{path}: there is none"
+        return
+    try:
+        yield from _compared(constraint, path, found, known)
+    except UnknownHoleError as error:
+        yield f"{path}: {shown(found)}, and {error}"
+
+
+def _is_absent(constraint: Json) -> bool:
+    """Whether the field may be missing: a tagged field that has its default."""
+    return bool(constraint.get("one_of") == [-1])
+
+
+def _compared(constraint: Json, path: str, found: Any, known: Known) -> Iterator[str]:
+    if "one_of" in constraint:
+        allowed = [filled(one, known) for one in constraint["one_of"]]
+        if _plain(found) not in allowed:
+            yield f"{path}: {shown(found)}, not {' or '.join(map(shown, allowed))}"
+    elif "at_least" in constraint:
+        if found < constraint["at_least"]:
+            yield f"{path}: {found}, not at least {constraint['at_least']}"
+    elif "not_empty" in constraint:
+        if found in (0, -1, "", None, b"", bytes(16)):
+            yield f"{path}: {shown(found)}, not something of its own"
+    else:
+        wanted = constraint["records"]
+        yield from _records(path, found, wanted["offsets"], filled(wanted["leader_epochs"], known))
+
+
+def _records(path: str, found: Any, offsets: list[int], epochs: list[int]) -> Iterator[str]:
+    try:
+        batches = list(headers(bytes(found or b"")))
+    except InvalidBatchError as error:
+        yield f"{path}: {error}"
+        return
+    first = offsets[0] if offsets else 0
+    covered = {offset: one for one in batches for offset in range(max(one.base_offset, first), one.next_offset)}
+    if list(covered) != offsets:
+        yield f"{path}: the records at {list(covered)}, not at {offsets}"
+        return
+    carried = [one.leader_epoch for one in covered.values()]
+    if carried != epochs:
+        yield f"{path}: leader epochs {carried}, not {epochs}"
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, (memoryview, bytearray)) else value
+
+
+def shown(value: Any) -> str:
+    """A value as it is told in a difference."""
+    value = _plain(value)
+    return value.hex() if isinstance(value, bytes) else repr(value)
+
+
+def kept(kept: Json, version: int, answer: Message) -> dict[str, Any]:
+    """What later requests need of an answer, as far as this version of it has it."""
+    found = {}
+    for name, where in kept.items():
+        first, last = where.get("versions", (version, version))
+        if first <= version <= last:
+            found[name] = _plain(at(answer, where["path"]))
+    return found

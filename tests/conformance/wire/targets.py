@@ -1,0 +1,61 @@
+"""Cases run against a target from a test."""
+
+import asyncio
+import secrets
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
+
+from conformance.wire.cases.suite import all_documents
+from conformance.wire.run.results import Result, Status
+from conformance.wire.run.runner import Naming, Suite, SuiteRun, find_target
+from conformance.wire.run.words import failure_in_words
+from tests.impl.broker.process import COMMAND
+
+SECONDS = 60.0
+"""For one step: an emergency stop, far away."""
+
+
+def documents(*names: str) -> list[Any]:
+    """The cases with these names, or all."""
+    return [one for one in all_documents() if not names or one["name"] in names]
+
+
+def run_on(port: int, cases: Sequence[Any], restart: Callable[[], None] | None = None) -> list[Result]:
+    """Run cases on a broker of the loopback."""
+
+    async def restarted() -> None:
+        assert restart is not None
+        await asyncio.get_running_loop().run_in_executor(None, restart)
+
+    again: Callable[[], Awaitable[None]] | None = restarted if restart else None
+
+    async def work() -> list[Result]:
+        target = await find_target("127.0.0.1", port, SECONDS)
+        suite = Suite(cases, 8, {}, again)
+        return await SuiteRun(target, suite, Naming(secrets.token_hex(3)), lambda result: None).run()
+
+    return asyncio.run(work())
+
+
+def assert_all_pass(results: Sequence[Result], may_lack: tuple[str, ...] = ()) -> None:
+    """Every case passes, or lacks a version that starts so."""
+    for one in results:
+        lacks = one.status == Status.NOT_SUPPORTED and one.reason.startswith(may_lack) and may_lack
+        assert one.status == Status.PASS or lacks, "\n".join(failure_in_words(one, ""))
+
+
+class Kspec(NamedTuple):
+    """What came of a command: its exit status, and what it said."""
+
+    status: int
+    out: str
+    err: str
+
+
+def kspec(*arguments: str) -> Kspec:
+    """Run `kspec` with these arguments."""
+    command = [sys.executable, "-c", COMMAND, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * SECONDS, check=False)
+    return Kspec(done.returncode, done.stdout, done.stderr)

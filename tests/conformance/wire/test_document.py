@@ -1,0 +1,128 @@
+"""Cases as JSON: the bytes of every version are those that the codec writes, with the holes filled."""
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import crc32c
+import pytest
+from click.testing import CliRunner
+
+from conformance.wire.cases.document import FORMAT, versions_with
+from conformance.wire.run.checking import differences
+from conformance.wire.run.rendering import UnknownHoleError, filled, rendered
+from impl.records.batch import header_at, is_intact
+from impl.wire.apis import MEMBER_APIS
+from impl.wire.frames import read_header
+from impl.wire.reading import read_message
+from impl.wire.schema import schema
+from impl.wire.values import Message
+from model_check.cli.conformance.commands import conformance
+from tests.conformance.wire.targets import documents
+
+KNOWN: dict[str, Any] = {
+    "correlation_id": 77,
+    "topic": "a-topic",
+    "topic_dotted": "a.topic",
+    "topic_underscored": "a_topic",
+    "topic_id": bytes(range(16)),
+    "group": "a-group",
+    "now": 1_700_000_000_000,
+    "broker_id": 3,
+    "producer_id": 4711,
+    "session_id": 99,
+    "epoch_0": 8,
+    "epoch_1": 10,
+    "epoch_2": 12,
+    "older_epoch": 7,
+    **{f"member_{client}{number}": f"member-{client}-{number}" for client in "ABC" for number in (1, 2)},
+}
+
+
+def check(fields: tuple[Any, ...], message: Message, values: Any, version: int) -> None:
+    for field in fields:
+        if field.name not in values or version not in field.versions:
+            continue
+        wanted, found = values[field.name], message.__dict__[field.name]
+        if field.kind == "struct" and wanted is not None:
+            pairs = zip(found, wanted, strict=True) if field.is_array else [(found, wanted)]
+            for one, other in pairs:
+                check(field.fields, one, other, version)
+        else:
+            plain = bytes(found) if isinstance(found, (memoryview, bytearray)) else found
+            assert plain == wanted, field.name
+
+
+def test_the_bytes_of_every_version_say_what_the_fields_say() -> None:
+    count = 0
+    for document in documents():
+        for step in document["steps"]:
+            values = filled(step["request"], KNOWN)
+            for version, parts in step["bytes"].items():
+                frame = memoryview(rendered(parts, KNOWN))
+                header = read_header(frame, MEMBER_APIS)
+                assert (header.key, header.version, header.correlation) == (step["key"], int(version), 77)
+                message, end = read_message(f"{step['api']}Request", int(version), frame, header.body)
+                assert end == len(frame)
+                check(schema(f"{step['api']}Request").fields, message, values, int(version))
+                count += 1
+    assert count > 10_000
+
+
+def test_a_batch_is_intact_once_its_holes_are_filled() -> None:
+    (document,) = documents("producing/idempotent.again/duplicate")
+    step = [one for one in document["steps"] if one["api"] == "Produce"][-1]
+    records = filled(step["request"], KNOWN)["topic_data"][0]["partition_data"][0]["records"]
+    header = header_at(records)
+    assert is_intact(records, header)
+    assert (header.producer_id, header.max_timestamp) == (4711, 1_700_000_000_000)
+
+
+def test_what_nobody_has_told_is_an_error() -> None:
+    with pytest.raises(UnknownHoleError, match="no answer has told the producer id"):
+        rendered([{"hole": "producer_id", "as": "int64"}], {})
+
+
+def test_parts_by_hand() -> None:
+    parts = ["00ff", {"hole": "n", "plus": 2, "as": "int16"}, {"hole": "t", "as": "string"}, {"crc32c": ["6162"]}]
+    wanted = b"\x00\xff\x00\x05\x00\x02hi" + struct.pack(">I", crc32c.crc32c(b"ab")) + b"ab"
+    assert rendered(parts, {"n": 3, "t": "hi"}) == wanted
+    assert rendered([{"hole": "t", "as": "compact_string"}], {"t": "hi"}) == b"\x03hi"
+
+
+def test_the_versions_that_have_a_field() -> None:
+    assert versions_with("ListOffsets", "topics[0].partitions[0].leader_epoch")[0] == 4
+    assert versions_with("Fetch", "responses[#]")[0] == schema("FetchResponse").versions.first
+
+
+ANSWER = Message(error_code=3, names=["a", "b"], inside=None)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "wrong"),
+    [
+        ({"path": "error_code", "one_of": [3]}, []),
+        ({"path": "error_code", "one_of": [0, {"hole": "n"}]}, ["error_code: 3, not 0 or 5"]),
+        ({"path": "error_code", "one_of": [0], "versions": [5, 9]}, []),
+        ({"path": "names[#]", "one_of": [2]}, []),
+        ({"path": "names[2]", "one_of": ["c"]}, ["names[2]: there is none"]),
+        ({"path": "inside.epoch", "one_of": [7]}, ["inside.epoch: there is none"]),
+        ({"path": "inside.epoch", "one_of": [-1]}, []),
+        ({"path": "error_code", "not_empty": True}, []),
+        ({"path": "inside", "not_empty": True}, ["inside: None, not something of its own"]),
+        ({"path": "error_code", "at_least": 4, "reason": ""}, ["error_code: 3, not at least 4"]),
+    ],
+)
+def test_constraints(constraint: Any, wrong: list[str]) -> None:
+    assert differences([constraint], 4, ANSWER, {"n": 5}) == wrong
+
+
+def test_generate_writes_a_file_for_each_case(tmp_path: Path) -> None:
+    done = CliRunner().invoke(conformance, ["generate", "--out", str(tmp_path / "cases")])
+    assert done.exit_code == 0, done.output
+    index = json.loads((tmp_path / "cases" / "index.json").read_text(encoding="utf-8"))
+    assert (index["format"], len(index["cases"])) == (FORMAT, 448)
+    assert len({one["file"] for one in index["cases"]}) == 448
+    one = json.loads((tmp_path / "cases" / index["cases"][0]["file"]).read_text(encoding="utf-8"))
+    assert one["name"] == index["cases"][0]["name"]

@@ -1,0 +1,34 @@
+"""The whole of level 0 on Apache Kafka itself: it passes every case, or the case is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from conformance.kafka.single import SingleKafka
+from conformance.wire.run.results import Status
+from spec.releases.names import RELEASES
+from tests.conformance.kafka.releases import NEWEST, OLD, jars_or_skip
+from tests.conformance.wire.targets import assert_all_pass, documents, run_on
+
+pytestmark = pytest.mark.slow
+
+NEWER_THAN_OLD = ("DescribeGroups 0 to 5", "ListOffsets 0 to 9")
+"""What 3.9.2 does not offer in the versions that some cases need."""
+
+
+def test_the_newest_release_passes_every_case(tmp_path: Path) -> None:
+    jars = jars_or_skip(NEWEST)
+    with SingleKafka(jars, tmp_path / "kafka") as kafka:
+        results = run_on(kafka.port, documents(), kafka.restart)
+    assert_all_pass(results)
+
+
+def test_an_older_release_passes_every_case_that_holds_from_it_on(tmp_path: Path) -> None:
+    jars = jars_or_skip(OLD)
+    until = RELEASES.index("3.9")
+    cases = [one for one in documents() if one["since"] is None or RELEASES.index(one["since"]) <= until]
+    assert len(documents()) - len(cases) == 4
+    with SingleKafka(jars, tmp_path / "kafka") as kafka:
+        results = run_on(kafka.port, cases, kafka.restart)
+    assert_all_pass(results, NEWER_THAN_OLD)
+    assert sum(one.status == Status.NOT_SUPPORTED for one in results) == 25

@@ -1,0 +1,95 @@
+"""The suite on this project's broker: sound, and with one rule weakened."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.wire.cases.suite import all_cases, all_runs
+from conformance.wire.choice.weakened import checks_told
+from conformance.wire.run.results import Status
+from conformance.wire.run.runner import needs_restart
+from spec.releases.broker import NEWEST
+from tests.conformance.wire.targets import assert_all_pass, documents, run_on
+from tests.impl.broker.process import BrokerProcess, first_line
+
+OF_EVERY_SUBJECT = (
+    "producing",
+    "received",
+    "reading",
+    "compacted",
+    "sessions",
+    "topics",
+    "members",
+    "static-members",
+    "offsets",
+)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with BrokerProcess(tmp_path_factory.mktemp("level-0") / "logs", "--release", "4.4") as running:
+        yield running
+
+
+def test_some_cases_of_every_subject_pass(broker: BrokerProcess) -> None:
+    plain = [case for case in documents() if not needs_restart(case)]
+    chosen = [case for subject in OF_EVERY_SUBJECT for case in [one for one in plain if one["subject"] == subject][::4]]
+    assert len(chosen) > 90
+    assert_all_pass(run_on(broker.port, chosen))
+
+
+def test_cases_that_need_a_restart_are_not_applicable_without_one(broker: BrokerProcess) -> None:
+    (case,) = documents("reading/fetch.end.older/fenced-leader-epoch")
+    (result,) = run_on(broker.port, [case])
+    assert (result.status, result.reason) == (
+        Status.NOT_APPLICABLE,
+        "it needs a target that can be restarted (--restart COMMAND)",
+    )
+
+
+@pytest.mark.slow
+def test_all_cases_pass_twice_in_a_row(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "logs", "--release", "4.4", traced=False) as running:
+        for _ in range(2):
+            assert_all_pass(run_on(running.port, documents(), running.restart))
+
+
+MUTANTS = sorted({mutant for case in all_cases() for mutant in case.mutants})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_broker_with_a_mutant_fails_the_cases_that_tell_it(tmp_path: Path, mutant: str) -> None:
+    told = [case.name for case in all_cases() if mutant in case.mutants][:12]
+    options = ("--release", "4.4", "--mutant", mutant)
+    with BrokerProcess(tmp_path / "logs", *options, traced=False) as weak:
+        results = run_on(weak.port, documents(*told), weak.restart)
+    assert any(one.status == Status.FAIL for one in results), [(one.name, one.status) for one in results]
+
+
+WEAK = {check: [one for one in runs if one.goals] for check, runs in checks_told(all_runs(), NEWEST).items() if runs}
+BY_GOALS = {case.goals: case.name for case in all_cases()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", WEAK)
+def test_a_broker_without_a_check_fails_the_cases_that_tell_it(tmp_path: Path, check: str) -> None:
+    told = [BY_GOALS[one.goals] for one in WEAK[check]]
+    command = [sys.executable, "-u", "-m", "tests.conformance.wire.weak_broker", check, "broker", "--release", "4.4"]
+    command += ["--log-dir", str(tmp_path / "logs"), "--override", "listeners=PLAINTEXT://127.0.0.1:0"]
+    command += ["--override", "group.initial.rebalance.delay.ms=0"]
+    with (tmp_path / "log").open("w", encoding="utf-8") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    try:
+        assert process.stdout is not None
+        port = int(first_line(process.stdout).rpartition(":")[2])
+        cases = [case for case in documents(*told) if not needs_restart(case)]
+        results = run_on(port, cases[:12])
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert any(one.status == Status.FAIL for one in results), [(one.name, one.status) for one in results]
