@@ -22,6 +22,7 @@ def all_cases() -> tuple[Case, ...]:
     return tuple(cases_of(all_runs(), NEWEST, BROKER_MUTANTS))
 
 
+@cache
 def all_documents() -> list[Json]:
-    """The cases as JSON."""
+    """The cases as JSON; nobody changes them."""
     return [document_of(case, NEWEST.name) for case in all_cases()]

@@ -97,6 +97,13 @@ def _documents() -> list[Json]:
     return all_documents()
 
 
+def _check_release(release: str | None) -> None:
+    from spec.releases.names import RELEASES
+
+    if release is not None and release not in RELEASES:
+        raise unknown(f"there is no release {release!r}", release, RELEASES, f"one of {', '.join(RELEASES)}")
+
+
 def _chosen(documents: list[Json], wanted: str | None, release: str | None) -> list[Json]:
     """The cases with a name, or with a name that begins so, and which hold for a release."""
     if wanted is not None:
@@ -110,8 +117,6 @@ def _chosen(documents: list[Json], wanted: str | None, release: str | None) -> l
         return documents
     from spec.releases.names import RELEASES
 
-    if release not in RELEASES:
-        raise unknown(f"there is no release {release!r}", release, RELEASES, f"one of {', '.join(RELEASES)}")
     until = RELEASES.index(release)
     return [one for one in documents if one["since"] is None or RELEASES.index(one["since"]) <= until]
 
@@ -182,9 +187,11 @@ def run(
 
     host, port = _address(address)
     allowed = _allowed(allow)
-    cases = _chosen(_documents(), wanted, release)
+    _check_release(release)
     naming = Naming(secrets.token_hex(3))
     outputs = [Output(file) for file in (junit, json_file, html_file)]
+    if wanted is not None:
+        _chosen(_documents(), wanted, release)
 
     def replay(result: "Result") -> str:
         given = f" --restart {shlex.quote(restart)}" if restart else ""
@@ -196,6 +203,7 @@ def run(
 
     async def work() -> "list[Result]":
         target = await find_target(host, port, timeout)
+        cases = _chosen(_documents(), wanted, release)
         again = _restarting(restart, host, port, timeout) if restart else None
         try:
             return await SuiteRun(target, Suite(cases, together, allowed, again), naming, tell).run()
