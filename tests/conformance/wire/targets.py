@@ -16,14 +16,19 @@ from tests.impl.broker.process import COMMAND
 SECONDS = 60.0
 """For one step: an emergency stop, far away."""
 
+SOON = 5.0
+"""The time limit for a step of a broker that may not answer, because a rule is weakened."""
+
 
 def documents(*names: str) -> list[Any]:
     """The cases with these names, or all."""
     return [one for one in all_documents() if not names or one["name"] in names]
 
 
-def run_on(port: int, cases: Sequence[Any], restart: Callable[[], None] | None = None) -> list[Result]:
-    """Run cases on a broker of the loopback."""
+def run_on(
+    port: int, cases: Sequence[Any], restart: Callable[[], None] | None = None, seconds: float = SECONDS
+) -> list[Result]:
+    """Run cases on a broker of the loopback, with so long a time limit for a step."""
 
     async def restarted() -> None:
         assert restart is not None
@@ -32,7 +37,7 @@ def run_on(port: int, cases: Sequence[Any], restart: Callable[[], None] | None =
     again: Callable[[], Awaitable[None]] | None = restarted if restart else None
 
     async def work() -> list[Result]:
-        target = await find_target("127.0.0.1", port, SECONDS)
+        target = await find_target("127.0.0.1", port, seconds)
         suite = Suite(cases, 8, {}, again)
         return await SuiteRun(target, suite, Naming(secrets.token_hex(3)), lambda result: None).run()
 

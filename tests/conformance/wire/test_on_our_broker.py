@@ -13,7 +13,7 @@ from conformance.wire.choice.weakened import checks_told
 from conformance.wire.run.results import Status
 from conformance.wire.run.runner import needs_restart
 from spec.releases.broker import NEWEST
-from tests.conformance.wire.targets import assert_all_pass, documents, run_on
+from tests.conformance.wire.targets import SOON, assert_all_pass, documents, run_on
 from tests.impl.broker.process import BrokerProcess, first_line
 
 OF_EVERY_SUBJECT = (
@@ -67,16 +67,19 @@ def test_a_broker_with_a_mutant_fails_the_cases_that_tell_it(tmp_path: Path, mut
     told = [case.name for case in all_cases() if mutant in case.mutants][:12]
     options = ("--release", "4.4", "--mutant", mutant)
     with BrokerProcess(tmp_path / "logs", *options, traced=False) as weak:
-        results = run_on(weak.port, documents(*told), weak.restart)
+        results = run_on(weak.port, documents(*told), weak.restart, SOON)
     assert any(one.status == Status.FAIL for one in results), [(one.name, one.status) for one in results]
 
+
+ASKED_BEFORE = "spec.broker.rules.produce:check_produce"
+"""A broker asks for the acks before it looks at a partition, where it asks again: the second time alone is not seen."""
 
 WEAK = {check: [one for one in runs if one.goals] for check, runs in checks_told(all_runs(), NEWEST).items() if runs}
 BY_GOALS = {case.goals: case.name for case in all_cases()}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("check", WEAK)
+@pytest.mark.parametrize("check", sorted(set(WEAK) - {ASKED_BEFORE}))
 def test_a_broker_without_a_check_fails_the_cases_that_tell_it(tmp_path: Path, check: str) -> None:
     told = [BY_GOALS[one.goals] for one in WEAK[check]]
     command = [sys.executable, "-u", "-m", "tests.conformance.wire.weak_broker", check, "broker", "--release", "4.4"]
@@ -88,7 +91,7 @@ def test_a_broker_without_a_check_fails_the_cases_that_tell_it(tmp_path: Path, c
         assert process.stdout is not None
         port = int(first_line(process.stdout).rpartition(":")[2])
         cases = [case for case in documents(*told) if not needs_restart(case)]
-        results = run_on(port, cases[:12])
+        results = run_on(port, cases[:12], seconds=SOON)
     finally:
         process.send_signal(signal.SIGKILL)
         process.communicate()
