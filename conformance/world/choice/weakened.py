@@ -13,7 +13,7 @@ from conformance.world.choice.stepping import Interned, Packed, Quick
 from conformance.world.play.players import Players, Scene, proposed
 from conformance.world.play.unplayed import is_played
 from conformance.world.play.watching import expected_replica
-from conformance.world.runs.run import Run, model_for
+from conformance.world.runs.run import Run, model_for, trace_of_moves
 from model_check.core.exploration import TraceStep
 from model_check.core.model import Model
 from spec.releases.broker_mutants import BROKER_MUTANTS
@@ -103,6 +103,13 @@ def telling_runs(
             for own, (given, interned) in zip(sides, known, strict=True)
         )
         yield Telling(mutant, next((run for run in ways if run is not None), None))
+
+
+def by_the_rules(kafka: str, told: Run) -> Run:
+    """The same steps by the rules that are not weakened: a broker that has the mutant departs from this run."""
+    given = {name: value for name, value in told.model.parameters.items() if name != "mutant"}
+    model = model_for(kafka, given)
+    return Run(told.name, model, trace_of_moves(model, told.moves), told.real)
 
 
 def _tell(own: _Side, weak: _Side, mutant: str) -> Run | None:

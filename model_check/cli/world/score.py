@@ -27,11 +27,14 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def score(kafka: str, names: tuple[str, ...], runs: int, as_json: bool) -> int:
-    """Weaken this project's broker, one rule at a time, and see which the covering runs notice.
+    """Weaken this project's broker, one rule at a time, and see which the runs notice.
+
+    These are covering runs, and before them the run by which `kspec world mutants` tells the rule, if it has found one.
 
     Exit status: 0 done, whatever was noticed; 2 bad usage, 3 the broker without a weakened rule departs, or does not answer.
     """
     from conformance.world.choice.cover import covering_runs, some_of
+    from conformance.world.choice.weakened import by_the_rules, telling_runs
     from spec.releases.broker_mutants import BROKER_MUTANTS
 
     known = [one.name for one in BROKER_MUTANTS]
@@ -39,9 +42,13 @@ def score(kafka: str, names: tuple[str, ...], runs: int, as_json: bool) -> int:
         if name not in known:
             raise unknown(f"there is no mutant {name!r} of a broker", name, known, "kspec world score")
     chosen = [one.run for one in some_of(list(covering_runs(kafka)), runs)]
+    told_by = {
+        one.mutant: by_the_rules(kafka, one.run) for one in telling_runs(kafka, names or known) if one.run is not None
+    }
     found: dict[str, str | None] = {}
     for name in (None, *(names or known)):
-        told = run_to_end(_first_departure(Tested(kafka, "kspec", name).found(), chosen))
+        first = list(told_by.values()) if name is None else [told_by[name]] if name in told_by else []
+        told = run_to_end(_first_departure(Tested(kafka, "kspec", name).found(), [*first, *chosen]))
         if name is None and told is not None:
             raise StoppedError(f"the broker departs without a weakened rule: {told}")
         if name is not None:
@@ -50,9 +57,13 @@ def score(kafka: str, names: tuple[str, ...], runs: int, as_json: bool) -> int:
                 click.echo(f"{name}: {told or 'not noticed'}")
     noticed = sum(told is not None for told in found.values())
     if as_json:
-        click.echo(json.dumps({"kafka": kafka, "runs": len(chosen), "noticed": noticed, "mutants": found}))
+        click.echo(
+            json.dumps({"kafka": kafka, "runs": len(chosen), "telling": len(told_by), "noticed": noticed, "mutants": found})
+        )
     else:
-        click.echo(f"{noticed} of {len(found)} mutants noticed by {len(chosen)} runs")
+        click.echo(
+            f"{noticed} of {len(found)} mutants noticed by {len(chosen)} covering runs and {len(told_by)} of their own"
+        )
     return ALL_HOLD
 
 
