@@ -782,9 +782,9 @@ LEADER_BUGS = (
     ),
     Bug(
         "earliest-is-zero",
-        "broker.leader.offsets:_listed",
-        "ListOffsetsResponse(Error.NONE, log.start_offset, log",
-        "ListOffsetsResponse(Error.NONE, type(log.start_offset)(0), log",
+        "broker.rules.offsets:earliest_offset",
+        "ListOffsetsResponse(Error.NONE, start, ",
+        "ListOffsetsResponse(Error.NONE, type(start)(0), ",
     ),
     Bug(
         "latest-offset-is-log-end",

@@ -270,7 +270,7 @@ def list_offsets(node: Node, request: Any) -> Expected:
         return {}, (Reply(ListOffsetsResponse(error)),)
     if request.wanted == Wanted.EARLIEST:
         start = now.log.start_offset
-        epoch = now.log.records[0].leader_epoch if now.log.records else Epoch(-1)
+        epoch = now.log.records[0].leader_epoch if now.log.records else now.log.opened_epoch
         return {}, (Reply(ListOffsetsResponse(Error.NONE, start, epoch)),)
     if request.isolation != Isolation.LOG_END and now.epoch_start > now.local.high_watermark:
         return {}, (Reply(ListOffsetsResponse(Error.OFFSET_NOT_AVAILABLE)),)
