@@ -152,17 +152,17 @@ class PartitionModel:
     def _move_start(self, start: Offset) -> None:
         self.stored.start_at(start)
         if start == self.log.end_offset:  # nothing is left of the segment: the next one begins here, with a snapshot
-            self._snapshots = {start: self._last_batches()}
+            self._snapshots = {start: self._remembered()}
             self.segment_base = start
 
     # ---- stopping and starting
 
-    def _last_batches(self) -> tuple[ProducerBatch, ...]:
-        return tuple(entry.batches[-1] for entry in self.partition.producers)
+    def _remembered(self) -> tuple[ProducerBatch, ...]:
+        return tuple(batch for entry in self.partition.producers for batch in entry.batches)
 
     def stop(self) -> None:
         """A clean stop writes a snapshot of the producers at the end of the log."""
-        self._snapshots[self.log.end_offset] = self._last_batches()
+        self._snapshots[self.log.end_offset] = self._remembered()
 
     def start(self, log_start: Offset, leader_epoch: int, clean: bool) -> None:
         """Start again. After a kill the log start may be an earlier one than before: the last one that was written."""
@@ -177,7 +177,7 @@ class PartitionModel:
         self._lead(leader_epoch)
 
     def _producers(self, start: Offset, end: Offset, clean: bool) -> tuple[ProducerBatch, ...]:
-        """The batches from which the state of the producers is made: a snapshot has the last one of each."""
+        """The batches from which the state of the producers is made: a snapshot has those that are remembered."""
         self._snapshots = {offset: known for offset, known in self._snapshots.items() if start < offset <= end}
         if not self._snapshots and clean:
             return ()
