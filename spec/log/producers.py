@@ -100,6 +100,11 @@ def check_producer_epoch(entry: ProducerEntry, batch: ProducerBatch) -> Error:
     return Error.INVALID_PRODUCER_EPOCH if batch.producer_epoch < entry.producer_epoch else Error.NONE
 
 
+def next_sequence(entry: ProducerEntry) -> int:
+    """The first sequence number of a producer's next batch in its epoch. **Kafka:** `ProducerAppendInfo.inSequence`."""
+    return 0 if entry.last_sequence == LAST_SEQUENCE else entry.last_sequence + 1
+
+
 def check_sequence(entry: ProducerEntry, batch: ProducerBatch) -> Error:
     """Whether a batch is the next one of its producer.
 
@@ -114,7 +119,7 @@ def check_sequence(entry: ProducerEntry, batch: ProducerBatch) -> Error:
         return Error.NONE
     if batch.producer_epoch != entry.producer_epoch:
         return Error.NONE if batch.first_sequence == 0 else Error.OUT_OF_ORDER_SEQUENCE_NUMBER
-    following = 0 if entry.last_sequence == LAST_SEQUENCE else entry.last_sequence + 1
+    following = next_sequence(entry)
     return Error.NONE if batch.first_sequence == following else Error.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 

@@ -125,7 +125,7 @@ LEADER_BUGS = (
         "if entry.producer_epoch == NO_PRODUCER_EPOCH:",
         "if entry.producer_epoch == NO_PRODUCER_EPOCH and batch.first_sequence == 0:",
     ),
-    Bug("sequence-wraps-to-one", "log.producers:check_sequence", "following = 0 if", "following = 1 if"),
+    Bug("sequence-wraps-to-one", "log.producers:next_sequence", "return 0 if", "return 1 if"),
     Bug("last-sequence-one-too-far", "log.producers:ProducerBatch.last_sequence", "record_count - 1)", "record_count)"),
     Bug("last-offset-one-too-far", "log.producers:ProducerBatch.last_offset", "record_count - 1)", "record_count)"),
     Bug(

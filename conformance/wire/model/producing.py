@@ -13,7 +13,7 @@ from spec.broker.leader.fetch import read_partition
 from spec.broker.leader.produce import handle_produce
 from spec.broker.protocol import BrokerProtocol
 from spec.log.batch import Batch
-from spec.log.producers import LAST_SEQUENCE, ProducerEntry, entry_of
+from spec.log.producers import LAST_SEQUENCE, ProducerEntry, entry_of, next_sequence
 from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest
 from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE
 from spec.values import NO_EPOCH, NO_PRODUCER_ID, Error, Offset, ProducerEpoch, ProducerId
@@ -39,10 +39,6 @@ Choose = Callable[[ProducerEntry], Sequence | None]
 """What is sent next, from what the leader remembers of the producer; none where there is no such batch."""
 
 
-def _following(entry: ProducerEntry) -> int:
-    return 0 if entry.last_sequence == LAST_SEQUENCE else entry.last_sequence + 1
-
-
 def _again(back: int) -> Choose:
     """The batch that is `back` batches before the next one. All have one record, and count from 0."""
 
@@ -65,12 +61,12 @@ SEQUENCES: tuple[tuple[str, str, Choose], ...] = (
     ("first", "its first batch", _unknown(0)),
     ("first-not-0", "its first batch, which does not begin at 0", _unknown(UNKNOWN_STARTS_AT)),
     ("first-at-last", "its first batch, with the last sequence number there is", _unknown(LAST_SEQUENCE)),
-    ("next", "its next batch", _known(lambda entry: Sequence(entry.producer_epoch, _following(entry)))),
+    ("next", "its next batch", _known(lambda entry: Sequence(entry.producer_epoch, next_sequence(entry)))),
     ("again", "its last batch again", _again(1)),
     ("again-2", "its last batch but one again", _again(2)),
     ("again-5", "the fifth last batch again", _again(5)),
     ("again-6", "the sixth last batch again", _again(6)),
-    ("gap", "a batch after a gap", _known(lambda entry: Sequence(entry.producer_epoch, _following(entry) + 1))),
+    ("gap", "a batch after a gap", _known(lambda entry: Sequence(entry.producer_epoch, next_sequence(entry) + 1))),
     (
         "overlap",
         "a batch of two, the first sent before",
@@ -82,7 +78,7 @@ SEQUENCES: tuple[tuple[str, str, Choose], ...] = (
         "a batch of a newer epoch that does not begin at 0",
         _known(lambda entry: Sequence(entry.producer_epoch + 1, 1)),
     ),
-    ("old-epoch", "the next batch, of an older epoch", lambda entry: _of_older(entry, _following(entry))),
+    ("old-epoch", "the next batch, of an older epoch", lambda entry: _of_older(entry, next_sequence(entry))),
     ("old-epoch-first", "a first batch, of an older epoch", lambda entry: _of_older(entry, 0)),
 )
 
