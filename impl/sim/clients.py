@@ -1,5 +1,6 @@
 """Clients of the simulated cluster: idempotent producers, and consumers. Both find the leader by Metadata, and try again."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
@@ -40,22 +41,29 @@ class Surroundings(NamedTuple):
     """Between an answer and the next request: the least and the most."""
 
 
-class SimClient:
-    """A client that reads or writes one partition."""
+class Asker:
+    """Who is not a node of the cluster, and asks. It is always there."""
 
-    def __init__(self, client_id: int, around: Surroundings, partition: int) -> None:
+    def __init__(self, client_id: int) -> None:
         self.node_id = client_id
         self.incarnation = 0
         self.busy_until = 0
+
+    def run(self, action: Callable[[], None]) -> None:
+        """Do something."""
+        action()
+
+
+class SimClient(Asker, ABC):
+    """A client that reads or writes one partition."""
+
+    def __init__(self, client_id: int, around: Surroundings, partition: int) -> None:
+        super().__init__(client_id)
         self.stopped = False
         self.topic, self.partition = around.topic, partition
         self._clock, self._network, self._random, self._brokers, _, self._think_ms = around
         self._leader = self._leader_epoch = -1
         self._topic_id = bytes(16)
-
-    def run(self, action: Callable[[], None]) -> None:
-        """A client is always there."""
-        action()
 
     def start(self) -> None:
         """Begin."""
@@ -87,8 +95,9 @@ class SimClient:
         """The next request, after a while."""
         self._later(self._go, self._random.randint(*self._think_ms))
 
+    @abstractmethod
     def _go(self) -> None:
-        raise NotImplementedError
+        """Read or write, now that the leader is known."""
 
 
 class Producer(SimClient):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from impl.broker.calls import Ask, Channel
-from impl.sim.clients import SimClient, Surroundings, nothing
+from impl.sim.clients import Asker, Surroundings, nothing
 from impl.sim.network import Take
 from impl.sim.setup import ADMIN_ID, CONTROLLER_ID
 from impl.wire.values import Message
@@ -20,7 +20,7 @@ class Operator:
     """Sends requests to the controller."""
 
     def __init__(self, around: Surroundings) -> None:
-        self._client = SimClient(ADMIN_ID, around, 0)
+        self._client = Asker(ADMIN_ID)
         self._network, self._topic = around.network, around.topic
 
     def _ask(self, api: str, message: Message, take: Take = no_matter) -> None:

@@ -15,11 +15,11 @@ from impl.sim.nodes import BrokerNode, ControllerNode
 from impl.sim.setup import TOPIC, Setup
 from spec.broker.partition import Partition
 from spec.broker.rules.isr.proposal import maximal_isr
-from spec.log.epoch_history import EpochEntry
+from spec.log.epoch_history import EpochEntry, EpochHistory
 from spec.log.epoch_log import EpochLog
 from spec.messages.produce import ACKS_ALL
 from spec.metadata import BrokerRegistration, MetadataImage, PartitionRegistration, has_leader, is_active
-from spec.values import NO_EPOCH, NO_LEADER
+from spec.values import NO_EPOCH, NO_LEADER, Offset
 
 Stretches: TypeAlias = tuple[EpochEntry, ...]
 """The epochs of a part of a log that begins at offset 0, with their first offsets."""
@@ -27,18 +27,7 @@ Stretches: TypeAlias = tuple[EpochEntry, ...]
 
 def stretches(log: EpochLog, end_offset: int) -> Stretches:
     """The epochs of a log below an offset."""
-    entries = log.epoch_history.entries
-    count = len(entries)
-    while count and entries[count - 1].start_offset >= end_offset:
-        count -= 1
-    return entries[:count]
-
-
-def _below(found: Stretches, end_offset: int) -> Stretches:
-    count = len(found)
-    while count and found[count - 1].start_offset >= end_offset:
-        count -= 1
-    return found[:count]
+    return log.epoch_history.truncate_from_end(Offset(end_offset)).entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +39,7 @@ class Committed:
 
     def agrees_below(self, log: EpochLog, end_offset: int) -> bool:
         """Whether a log has the same records below an offset."""
-        return stretches(log, end_offset) == _below(self.stretches, end_offset)
+        return stretches(log, end_offset) == EpochHistory(self.stretches).truncate_from_end(Offset(end_offset)).entries
 
     def is_held_by(self, log: EpochLog) -> bool:
         """Whether a log has all of it."""
