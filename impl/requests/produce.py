@@ -7,14 +7,13 @@ from impl.broker.replica import Replica
 from impl.records.batch import HEADER_SIZE, LENGTH_END, BatchHeader, header_at, is_intact, stamped
 from impl.wire.values import Message
 from spec.broker.clients.batches import (
+    BatchLimits,
+    ProduceTerms,
     ReceivedBatch,
+    check_batch_for_log,
+    check_batch_of_request,
     check_framing,
-    check_received_batch,
-    check_request_records,
-    check_timestamp,
-    check_transactional,
 )
-from spec.broker.rules.produce import check_required_acks
 from spec.messages.produce import ACKS_ALL, NO_DEADLINE, ProduceResponse
 from spec.values import Error
 
@@ -42,15 +41,17 @@ def _produce_one(core: Core, pending: PendingProduce, place: int, topic: Message
     if replica is None:
         return pending.take(place, refusal(data.index, error))
     records = data.records if data.records is not None else memoryview(b"")
-    error, header, received = _framed(call, records)
-    if error == Error.NONE:
-        error = check_required_acks(pending.acks)
-    if error == Error.NONE and core.is_internal(replica.place.topic):
-        error = Error.INVALID_TOPIC_EXCEPTION
-    if error != Error.NONE or header is None or received is None:
+    error = _framing_error(records)
+    if error != Error.NONE:
+        return pending.take(place, refusal(data.index, error))
+    header = header_at(records)
+    received = _received(header, records)
+    terms = ProduceTerms(call.version, pending.acks, call.message.transactional_id is not None)
+    error = check_batch_of_request(terms, received, core.is_internal(replica.place.topic))
+    if error != Error.NONE:
         return pending.take(place, refusal(data.index, error))
     if core.takes_records(replica, pending.acks):
-        error = _checked(replica, received, now)
+        error = check_batch_for_log(received, _limits(replica), now)
     if error != Error.NONE:
         return pending.take(place, answer_of(replica, ProduceResponse(error)))
     batch = records[: header.size]
@@ -61,33 +62,21 @@ def _produce_one(core: Core, pending: PendingProduce, place: int, topic: Message
     return core.append(replica, pending, place, header, batch, now, pending.acks, deadline)
 
 
-def _framed(call: Call, records: memoryview) -> tuple[Error, BatchHeader | None, ReceivedBatch | None]:
-    """The first error of a request's records before any partition is looked at; otherwise the batch."""
+def _framing_error(records: memoryview) -> Error:
+    """Why the records are not a whole batch of the right format, if they are not."""
     has_length = len(records) >= FIXED
     length = int.from_bytes(records[LENGTH_AT : LENGTH_AT + 4], "big", signed=True) if has_length else None
     magic = records[MAGIC_AT] if has_length else 0
     whole = length is not None and len(records) >= LENGTH_END + length
     error = check_framing(length, magic - 256 if magic > 127 else magic, whole)
-    if error != Error.NONE:
-        return error, None, None
-    if length is None or LENGTH_END + length < HEADER_SIZE:
-        return Error.CORRUPT_MESSAGE, None, None
-    header = header_at(records)
-    received = _received(header, records)
-    error = check_request_records(call.version, received)
-    if error == Error.NONE:
-        error = check_transactional(received.transactional, call.message.transactional_id is not None, False)
-    return error, header, received
+    too_short_for_a_header = length is None or LENGTH_END + length < HEADER_SIZE
+    return Error.CORRUPT_MESSAGE if error == Error.NONE and too_short_for_a_header else error
 
 
-def _checked(replica: Replica, received: ReceivedBatch, now: int) -> Error:
-    """The first error of a batch for this partition."""
+def _limits(replica: Replica) -> BatchLimits:
     config = replica.config
-    error = check_received_batch(received, config.max_message_bytes)
-    if error == Error.NONE and config.message_timestamp_type == "CreateTime":
-        limits = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
-        error = check_timestamp(received.max_timestamp, now, *limits)
-    return error
+    limits = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
+    return BatchLimits(config.max_message_bytes, *limits, config.message_timestamp_type == "CreateTime")
 
 
 def _received(header: BatchHeader, records: memoryview) -> ReceivedBatch:

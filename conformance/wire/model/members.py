@@ -199,6 +199,12 @@ def _left(answer: LeaveGroupResponse) -> tuple[Error, tuple[Constraint, ...]]:
 
 # ---- looking at the group, and forgetting it
 
+NOT_STORED_YET = (Error.GROUP_ID_NOT_FOUND,)
+"""Kafka answers the join that makes a group before the group is stored, and tells others of what is stored.
+
+Kafka: `GroupMetadataManager.classicGroupJoin`, `GroupCoordinatorShard.describeGroups` with `committedOffset`.
+"""
+
 
 def _describe() -> Move:
     def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
@@ -208,7 +214,8 @@ def _describe() -> Move:
         state_of_group = step.state.state.value
         exchange = taken.exchange
         if exchange.error == Error.NONE:
-            exchange = exchange._replace(outcome=f"{state_of_group}, {len(state.group.members)} members")
+            outcome = f"{state_of_group}, {len(state.group.members)} members"
+            exchange = exchange._replace(outcome=outcome, retried=NOT_STORED_YET)
         return Taken(taken.state, exchange)
 
     return Move("describe", "describe the group", handle_describe_groups, "what is told of a group is so", take)

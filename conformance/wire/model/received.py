@@ -13,12 +13,12 @@ from impl.wire.schema import FOREVER, Versions
 from spec.broker.clients.batches import (
     CODECS,
     ZSTD,
+    BatchLimits,
+    ProduceTerms,
     ReceivedBatch,
+    check_batch_for_log,
+    check_batch_of_request,
     check_framing,
-    check_received_batch,
-    check_request_records,
-    check_timestamp,
-    check_transactional,
 )
 from spec.broker.leader.offsets import handle_list_offsets
 from spec.broker.leader.produce import handle_produce
@@ -36,6 +36,8 @@ CONFIGS = (
     ("message.timestamp.before.max.ms", str(HOUR_MS)),
     ("message.timestamp.after.max.ms", str(HOUR_MS)),
 )
+LIMITS = BatchLimits(MOST_BYTES, HOUR_MS, HOUR_MS)
+NOW = 10 * HOUR_MS
 CONTROL, TRANSACTIONAL = 0x20, 0x10
 MAGIC_AT, LAST_DELTA_AT, COUNT_AT, LENGTH_AT = 16, 23, 57, 8
 NEVER_MAGIC = 9
@@ -176,14 +178,15 @@ def judge(sent: Sent) -> Error:
     """The first error of the rules about received batches, in the order in which a broker asks them."""
     error = check_framing(sent.length, sent.magic, sent.whole)
     if error == Error.NONE:
-        error = check_request_records(sent.version, sent.header)
+        error = check_batch_of_request(ProduceTerms(sent.version, ACKS_ALL, False), sent.header, internal=False)
     if error == Error.NONE:
-        error = check_transactional(sent.header.transactional, False, False)
-    if error == Error.NONE:
-        error = check_received_batch(sent.header, MOST_BYTES)
-    if error == Error.NONE:
-        error = check_timestamp(sent.header.max_timestamp + HOUR_MS * 10, HOUR_MS * 10, HOUR_MS, HOUR_MS)
+        error = check_batch_for_log(_aged(sent.header), LIMITS, NOW)
     return error
+
+
+def _aged(header: ReceivedBatch) -> ReceivedBatch:
+    """The header with its times as of the broker's clock: batches of the model are made at time 0."""
+    return header._replace(max_timestamp=header.max_timestamp + NOW)
 
 
 def _receive(name: str, words: str, make: Callable[[], Sent]) -> Move:

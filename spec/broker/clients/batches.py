@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from spec.broker.rules.produce import check_required_acks
 from spec.values import NO_PRODUCER_ID, UNKNOWN_OFFSET, Error, Offset, ProducerId
 
 MAGIC = 2
@@ -37,6 +38,27 @@ class ReceivedBatch(NamedTuple):
     max_timestamp: int
     intact: bool
     more: bool
+
+
+class ProduceTerms(NamedTuple):
+    """What a produce request says of all its batches: its version, its acks, and whether it names a transactional id."""
+
+    version: int
+    acks: int
+    has_transactional_id: bool
+
+
+class BatchLimits(NamedTuple):
+    """What a topic allows: the size of a batch in bytes, and how old and how far ahead a timestamp may be in ms.
+
+    `create_time`: whether timestamps are the producer's; those that the broker sets are not checked. **Kafka:**
+    `max.message.bytes`, `message.timestamp.before.max.ms`, `message.timestamp.after.max.ms`, `message.timestamp.type`.
+    """
+
+    max_size: int
+    before_max: int
+    after_max: int
+    create_time: bool = True
 
 
 def check_framing(length: int | None, magic: int, whole: bool) -> Error:
@@ -94,6 +116,34 @@ def check_received_batch(batch: ReceivedBatch, max_size: int) -> Error:
         return Error.INVALID_RECORD
     unnumbered = batch.producer_id != NO_PRODUCER_ID and batch.base_sequence < 0
     return Error.INVALID_RECORD if batch.control or unnumbered else Error.NONE
+
+
+def check_batch_of_request(terms: ProduceTerms, batch: ReceivedBatch, internal: bool) -> Error:
+    """The first error of a batch before any log is asked. `internal`: whether the topic is one that only brokers write to.
+
+    Errors: those of `check_request_records`, `check_transactional`, `check_required_acks`; `INVALID_TOPIC_EXCEPTION`.
+
+    **Kafka:** `KafkaApis.handleProduceRequest`, `ReplicaManager.appendRecords`, `ReplicaManager.appendToLocalLog`.
+    """
+    error = check_request_records(terms.version, batch)
+    if error == Error.NONE:
+        error = check_transactional(batch.transactional, terms.has_transactional_id, False)
+    if error == Error.NONE:
+        error = check_required_acks(terms.acks)
+    return Error.INVALID_TOPIC_EXCEPTION if error == Error.NONE and internal else error
+
+
+def check_batch_for_log(batch: ReceivedBatch, limits: BatchLimits, now: int) -> Error:
+    """The first error of a batch that a leader is about to append. `now`: the broker's time in ms.
+
+    Errors: those of `check_received_batch`, then `INVALID_TIMESTAMP`.
+
+    **Kafka:** `UnifiedLog.append`, `LogValidator.validateMessagesAndAssignOffsets`.
+    """
+    error = check_received_batch(batch, limits.max_size)
+    if error == Error.NONE and limits.create_time:
+        error = check_timestamp(batch.max_timestamp, now, limits.before_max, limits.after_max)
+    return error
 
 
 WITHOUT_LOG_START = frozenset(

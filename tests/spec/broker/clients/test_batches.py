@@ -5,8 +5,12 @@ from typing import Any
 import pytest
 
 from spec.broker.clients.batches import (
+    BatchLimits,
+    ProduceTerms,
     ReceivedBatch,
     answered_log_start,
+    check_batch_for_log,
+    check_batch_of_request,
     check_framing,
     check_received_batch,
     check_request_records,
@@ -98,3 +102,29 @@ def test_most_errors_of_the_log_come_with_its_start() -> None:
     assert answered_log_start(Error.NONE, Offset(3)) == 3
     assert answered_log_start(Error.INVALID_RECORD, Offset(3)) == 3
     assert answered_log_start(Error.CORRUPT_MESSAGE, Offset(3)) == -1
+
+
+@pytest.mark.parametrize(
+    ("terms", "change", "internal", "error"),
+    [
+        (ProduceTerms(9, -1, False), {}, False, Error.NONE),
+        (ProduceTerms(6, 7, False), {"codec": 4, "transactional": True}, True, Error.UNSUPPORTED_COMPRESSION_TYPE),
+        (ProduceTerms(9, 7, False), {"transactional": True}, True, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (ProduceTerms(9, 7, True), {"transactional": True}, True, Error.INVALID_TXN_STATE),
+        (ProduceTerms(9, 7, False), {}, True, Error.INVALID_REQUIRED_ACKS),
+        (ProduceTerms(9, 1, False), {}, True, Error.INVALID_TOPIC_EXCEPTION),
+    ],
+)
+def test_the_first_error_before_any_log_is_asked(
+    terms: ProduceTerms, change: dict[str, Any], internal: bool, error: Error
+) -> None:
+    assert check_batch_of_request(terms, GOOD._replace(**change), internal) == error
+
+
+def test_the_first_error_of_a_batch_about_to_be_appended() -> None:
+    limits = BatchLimits(1000, 100, 100)
+    late = GOOD._replace(max_timestamp=5000)
+    assert check_batch_for_log(late, limits, now=5000) == Error.NONE
+    assert check_batch_for_log(late, limits, now=9000) == Error.INVALID_TIMESTAMP
+    assert check_batch_for_log(late, limits._replace(create_time=False), now=9000) == Error.NONE
+    assert check_batch_for_log(late, limits._replace(max_size=1), now=9000) == Error.MESSAGE_TOO_LARGE
