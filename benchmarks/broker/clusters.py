@@ -6,21 +6,23 @@ min ISR 2, records of 1 KiB, librdkafka with its default linger. Processor time 
 
 import argparse
 import asyncio
-import os
 import shutil
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from benchmarks.broker.side_by_side import MIB, RECONNECT, RECORD, Rate, cpu_seconds, free_port
+from benchmarks.broker.load import LIMIT_S, RECONNECT, Rate, Target, consume, latencies, measured, produce
+from benchmarks.broker.side_by_side import cpu_seconds
 from conformance.kafka.cluster import KafkaProgram
 from conformance.kafka.jars import find_jars
+from conformance.kafka.process import free_port
 from impl.cluster.folder import ClusterFolder
 from impl.cluster.plan import Program, nodes_of, ports_from
 from impl.cluster.programs import KspecProgram
@@ -35,7 +37,6 @@ SESSION_MS = 9_000
 """`broker.session.timeout.ms`, by default the same on both sides."""
 
 OURS = (sys.executable, "-c", "from model_check.cli.start import main; main()", "broker")
-LIMIT_S = 120.0
 
 
 class Running:
@@ -62,6 +63,11 @@ class Running:
         return self.cluster.addresses
 
     @property
+    def target(self) -> Target:
+        """Where records go."""
+        return Target(self.addresses, TOPIC, PARTITIONS)
+
+    @property
     def pids(self) -> list[int]:
         """The processes that run."""
         return [one.pid for one in self.cluster.processes.values() if one.running and one.pid is not None]
@@ -79,61 +85,6 @@ class Running:
         """The leader of each partition, -1 if it has none."""
         found = AdminClient({"bootstrap.servers": self.addresses, "log_level": 0}).list_topics(topic, timeout=10)
         return {number: one.leader for number, one in found.topics[topic].partitions.items()}
-
-
-def measured(running: Running, work: Callable[[Running, float], int], amount: float) -> Rate:
-    """Run some work that returns the bytes it moved."""
-    cpu, begun = running.cpu(), time.monotonic()
-    moved = work(running, amount) / MIB
-    return Rate(moved / (time.monotonic() - begun), moved / max(running.cpu() - cpu, 0.01))
-
-
-def produce(running: Running, seconds: float) -> int:
-    """Produce for so long; the bytes of the values."""
-    producer = Producer({"bootstrap.servers": running.addresses, "acks": "all"})
-    value, sent, end = os.urandom(RECORD), 0, time.monotonic() + seconds
-    while time.monotonic() < end:
-        for _ in range(500):
-            try:
-                producer.produce(TOPIC, value)
-                sent += 1
-            except BufferError:
-                producer.poll(0.01)
-        producer.poll(0)
-    if producer.flush(LIMIT_S):
-        raise RuntimeError(f"{running.name} did not acknowledge everything")
-    return sent * RECORD
-
-
-def consume(running: Running, megabytes: float) -> int:
-    """Consume so much from the beginning, or all that there is; the bytes of the values."""
-    settings = {"bootstrap.servers": running.addresses, "group.id": "load", "enable.auto.commit": False}
-    consumer = Consumer(settings)
-    places = [TopicPartition(TOPIC, number, 0) for number in range(PARTITIONS)]
-    there = sum(consumer.get_watermark_offsets(place, LIMIT_S)[1] for place in places) * RECORD
-    consumer.assign(places)
-    found = 0
-    while found < min(megabytes * MIB, there - MIB):
-        found += sum(len(message.value() or b"") for message in consumer.consume(1000, 5.0))
-    consumer.close()
-    return found
-
-
-def latencies(running: Running, a_second: int, seconds: float) -> list[float]:
-    """How long each record took until it was acknowledged (ms), at so many records a second."""
-    producer = Producer({"bootstrap.servers": running.addresses, "acks": "all"})
-    value, found = os.urandom(RECORD), []
-
-    def taken(begun: float) -> Callable[[object, Message], None]:
-        return lambda error, message: found.append((time.monotonic() - begun) * 1000)
-
-    start = time.monotonic()
-    for number in range(int(a_second * seconds)):
-        while (left := start + number / a_second - time.monotonic()) > 0:
-            producer.poll(left)
-        producer.produce(TOPIC, value, on_delivery=taken(time.monotonic()))
-    producer.flush(LIMIT_S)
-    return found
 
 
 def seconds_without_leader(running: Running) -> float:
@@ -184,16 +135,16 @@ def measure(clusters: list[Running], options: argparse.Namespace) -> None:
     for one in clusters:
         one.measures["idle (MiB)"] = str(one.memory())
     for one in clusters:
-        produce(one, options.warm)
+        produce(one.target, options.warm)
     for _ in range(options.runs):
         for one in clusters:
-            one.rates.setdefault("produce", []).append(measured(one, produce, options.seconds))
+            done = measured(one.cpu, partial(produce, one.target, options.seconds))
+            one.rates.setdefault("produce", []).append(done)
     for _ in range(options.runs):
         for one in clusters:
-            one.rates.setdefault("consume", []).append(measured(one, consume, 100))
+            one.rates.setdefault("consume", []).append(measured(one.cpu, partial(consume, one.target, 100)))
     for one in clusters:
-        found = statistics.quantiles(latencies(one, 1_000, options.seconds), n=100)
-        one.measures["p50, p99 at 1,000/s (ms)"] = f"{found[49]:.1f}, {found[98]:.1f}"
+        one.measures["p50, p99 at 1,000/s (ms)"] = latencies(one.target, 1_000, options.seconds)
         one.measures["loaded (MiB)"] = str(one.memory())
     for one in clusters:
         one.measures["after kill -9 (s)"] = f"{seconds_without_leader(one):.1f}"

@@ -2,29 +2,40 @@
 
 Both run at the same time on this machine, and take turns.
 Records of 1 KiB, random, in batches of 64 KiB, librdkafka with its default linger, three partitions. MB per CPU-second
-counts the broker's processor time alone, and is what noise touches least.
+counts the broker's processor time alone, and is what noise touches least. Times to an acknowledgement are those at 1,000
+records a second.
 """
 
 import argparse
 import os
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
+from benchmarks.broker.load import MIB, RECONNECT, Rate, Target, consume, latencies, measured, produce
 from conformance.kafka.jars import Jars, find_jars, java
+from conformance.kafka.process import CLUSTER_ID, free_port, run_storage_tool, write_properties
+from conformance.kafka.single import settings_of
 
-MIB = 1 << 20
-RECORD = 1024
-RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 50}
+COLUMNS = (
+    "produce MB/s",
+    "MB per CPU-s",
+    "consume MB/s",
+    "MB per CPU-s",
+    "p50, p99 (ms)",
+    "first record (s)",
+    "memory (MiB)",
+)
+BATCHES = (("batch.size", 65536), ("queue.buffering.max.kbytes", 131072))
 
 
 class Server(NamedTuple):
@@ -35,12 +46,14 @@ class Server(NamedTuple):
     port: int
     seconds_to_first_record: float
 
+    @property
+    def target(self) -> Target:
+        """Where records go."""
+        return Target(f"127.0.0.1:{self.port}", "load", 3, BATCHES)
 
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    def cpu(self) -> float:
+        """Processor time so far (s)."""
+        return cpu_seconds(self.process.pid)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -68,24 +81,13 @@ def start_ours(folder: Path) -> Server:
 
 def start_kafka(folder: Path, jars: Jars, heap: str = "1g") -> Server:
     """Apache Kafka, broker and controller in one process."""
-    port, controller = free_port(), free_port()
-    settings = {
-        "process.roles": "broker,controller",
-        "node.id": "1",
-        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
-        "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "log.dirs": str(folder / "kafka"),
-        "offsets.topic.replication.factor": "1",
-        "num.partitions": "3",
-    }
+    port = free_port()
+    settings = settings_of(folder, port, free_port()) | {"num.partitions": 3, "offsets.topic.num.partitions": 50}
     config = folder / "server.properties"
-    config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
-    class_path = os.pathsep.join(map(str, jars.class_path))
-    command = [java(), f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseG1GC", "-cp", class_path]
-    formatting = ["kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(config)]
-    subprocess.run([*command, *formatting], check=True, capture_output=True, timeout=120)
+    write_properties(config, settings)
+    flags = (f"-Xms{heap}", f"-Xmx{heap}", "-XX:+UseG1GC")
+    run_storage_tool(jars, flags, CLUSTER_ID, config)
+    command = [java(), *flags, "-cp", os.pathsep.join(map(str, jars.class_path))]
     begun = time.monotonic()
     with (folder / "kafka.log").open("w") as log:
         process = subprocess.Popen([*command, "kafka.Kafka", str(config)], stdout=log, stderr=log)
@@ -110,49 +112,6 @@ def first_record(port: int, begun: float) -> float:
     return time.monotonic() - begun
 
 
-class Rate(NamedTuple):
-    """MB in a second, and in a second of the broker's processor time."""
-
-    per_second: float
-    per_cpu_second: float
-
-
-def measured(server: Server, work: Any) -> Rate:
-    """Run some work that returns the bytes it moved."""
-    cpu, begun = cpu_seconds(server.process.pid), time.monotonic()
-    moved = work() / MIB
-    return Rate(moved / (time.monotonic() - begun), moved / max(cpu_seconds(server.process.pid) - cpu, 0.01))
-
-
-def produce(server: Server, seconds: float) -> int:
-    """Produce for so long; the bytes of the values."""
-    settings = {"bootstrap.servers": f"127.0.0.1:{server.port}", "batch.size": 65536, "queue.buffering.max.kbytes": 131072}
-    producer = Producer(settings)
-    value, sent, end = os.urandom(RECORD), 0, time.monotonic() + seconds
-    while time.monotonic() < end:
-        for _ in range(500):
-            try:
-                producer.produce("load", value)
-                sent += 1
-            except BufferError:
-                producer.poll(0.01)
-        producer.poll(0)
-    if producer.flush(60):
-        raise RuntimeError(f"{server.name} did not acknowledge everything")
-    return sent * RECORD
-
-
-def consume(server: Server, megabytes: int) -> int:
-    """Consume so much from the beginning; the bytes of the values."""
-    consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{server.port}", "group.id": "load", "enable.auto.commit": False})
-    consumer.assign([TopicPartition("load", number, 0) for number in range(3)])
-    found = 0
-    while found < megabytes * MIB:
-        found += sum(len(message.value() or b"") for message in consumer.consume(1000, 5.0))
-    consumer.close()
-    return found
-
-
 def main() -> None:
     """Start, warm up, take turns, and print a table."""
     parser = argparse.ArgumentParser()
@@ -170,25 +129,29 @@ def main() -> None:
             servers.append(start_kafka(folder, find_jars(options.kafka)))
         rates: dict[tuple[str, str], list[Rate]] = {}
         for server in servers:
-            produce(server, options.warm)
+            produce(server.target, options.warm)
         for _ in range(options.runs):
             for server in servers:
-                done = measured(server, lambda one=server: produce(one, options.seconds))
+                done = measured(server.cpu, partial(produce, server.target, options.seconds))
                 rates.setdefault((server.name, "produce"), []).append(done)
         for _ in range(options.runs):
             for server in servers:
-                done = measured(server, lambda one=server: consume(one, 200))
+                done = measured(server.cpu, partial(consume, server.target, 200))
                 rates.setdefault((server.name, "consume"), []).append(done)
-        print("| | produce MB/s | MB per CPU-s | consume MB/s | MB per CPU-s | first record (s) | memory (MiB) |")
-        print("|---|---|---|---|---|---|---|")
+        waits = {server.name: latencies(server.target, 1_000, options.seconds) for server in servers}
+        print(f"| | {' | '.join(COLUMNS)} |")
+        print(f"|---|{'---|' * len(COLUMNS)}")
         for server in servers:
             cells = [
                 f"{statistics.median(getattr(rate, field) for rate in rates[server.name, kind]):.0f}"
                 for kind in ("produce", "consume")
                 for field in Rate._fields
             ]
-            memory = f"{idle} to {resident(server.process.pid)}" if server is servers[0] else resident(server.process.pid)
-            print(f"| {server.name} | {' | '.join(cells)} | {server.seconds_to_first_record:.2f} | {memory} |")
+            memory = (
+                f"{idle} to {resident(server.process.pid)}" if server is servers[0] else str(resident(server.process.pid))
+            )
+            cells += [waits[server.name], f"{server.seconds_to_first_record:.2f}", memory]
+            print(f"| {server.name} | {' | '.join(cells)} |")
     finally:
         for server in servers:
             server.process.send_signal(signal.SIGTERM)

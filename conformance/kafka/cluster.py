@@ -1,11 +1,10 @@
 """Apache Kafka as the program of the nodes of a cluster, to compare with."""
 
 import secrets
-import subprocess
 from collections.abc import Sequence
 
-from conformance.kafka.jars import Jars, java
-from conformance.kafka.process import STARTED, uuid_text, write_properties
+from conformance.kafka.jars import Jars, KafkaMissingError, java
+from conformance.kafka.process import STARTED, run_storage_tool, uuid_text, write_properties
 from impl.cluster.plan import ClusterError, Node
 
 HEAP = "-Xmx256m"
@@ -38,13 +37,10 @@ class KafkaProgram:
         write_properties(node.data / "meta.properties", about)
 
     def _format(self, node: Node) -> None:
-        """**Kafka:** `StorageTool format`."""
-        command = [java(), *self._flags, "-cp", self._path, "kafka.tools.StorageTool", "format"]
-        command += ["-t", node.properties["cluster.id"], "-c", str(node.file)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            lines = (done.stdout + done.stderr).strip().splitlines() or ["no reason given"]
-            raise ClusterError(f"Kafka {self._jars.release} does not format its log directory: {lines[-1]}")
+        try:
+            run_storage_tool(self._jars, self._flags, node.properties["cluster.id"], node.file)
+        except KafkaMissingError as error:
+            raise ClusterError(str(error)) from None
 
     def command(self, node: Node, start: int) -> Sequence[str]:
         """The command of a node."""

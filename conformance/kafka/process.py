@@ -5,6 +5,7 @@ Everything listens on loopback. The process ends with the one that has started i
 
 import base64
 import ctypes
+import os
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from conformance.kafka.jars import Jars, java
+from conformance.kafka.jars import Jars, KafkaMissingError, java
 
 HOST = "127.0.0.1"
 CLUSTER_ID = "a3NwZWMtY29uZm9ybWFuY2"
@@ -47,6 +48,19 @@ def format_log_dir(folder: Path, node: int, directory_id: bytes) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     properties = {"version": 1, "cluster.id": CLUSTER_ID, "node.id": node, "directory.id": uuid_text(directory_id)}
     write_properties(folder / "meta.properties", properties)
+
+
+def run_storage_tool(jars: Jars, flags: Sequence[str], cluster_id: str, properties: Path) -> None:
+    """Make a log directory as Kafka's own tool does. Raises: `KafkaMissingError`, with the tool's reason.
+
+    **Kafka:** `StorageTool format`.
+    """
+    path = os.pathsep.join(map(str, jars.class_path))
+    command = [java(), *flags, "-cp", path, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = (done.stdout + done.stderr).strip().splitlines() or ["no reason given"]
+        raise KafkaMissingError(f"Kafka {jars.release} does not format its log directory: {lines[-1]}")
 
 
 def write_properties(file: Path, properties: Mapping[str, object]) -> None:

@@ -1,15 +1,22 @@
 """Apache Kafka as one process that is broker and controller: formatted, started, and awaited until it serves."""
 
 import socket
-import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from conformance.kafka.jars import Jars, KafkaMissingError, java
-from conformance.kafka.process import CLUSTER_ID, HOST, JVM_FLAGS, KafkaProcess, free_port, write_properties
+from conformance.kafka.jars import Jars, KafkaMissingError
+from conformance.kafka.process import (
+    CLUSTER_ID,
+    HOST,
+    JVM_FLAGS,
+    KafkaProcess,
+    free_port,
+    run_storage_tool,
+    write_properties,
+)
 
 START_SECONDS = 180
 """An emergency stop, far away."""
@@ -58,28 +65,11 @@ class SingleKafka:
         self.process.kill()
 
     def _format(self) -> None:
-        """**Kafka:** `StorageTool format`. Raises: `KafkaMissingError`."""
         process = self.process
         process.folder.mkdir(parents=True, exist_ok=True)
         properties = process.folder / "server.properties"
         write_properties(properties, process.settings)
-        path = ":".join(map(str, process.jars.class_path))
-        command = [
-            java(),
-            *JVM_FLAGS,
-            "-cp",
-            path,
-            "kafka.tools.StorageTool",
-            "format",
-            "-t",
-            CLUSTER_ID,
-            "-c",
-            str(properties),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            lines = (done.stdout + done.stderr).strip().splitlines() or ["no reason given"]
-            raise KafkaMissingError(f"Kafka {process.jars.release} does not format its log directory: {lines[-1]}")
+        run_storage_tool(process.jars, JVM_FLAGS, CLUSTER_ID, properties)
 
     def start(self) -> None:
         """Start the process, and wait until it serves. Raises: `KafkaMissingError`, if it does not."""

@@ -11,14 +11,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from conformance.kafka.process import free_port
+from conformance.kafka.single import SingleKafka
 from impl.records.record import new_batch
 from model_check.cli.main import cli
 from tests.conformance.kafka.releases import NEWEST, jars_or_skip
 from tests.impl.broker.process import BrokerProcess, Client
-
-side_by_side = pytest.importorskip(
-    "benchmarks.broker.side_by_side", reason="confluent-kafka is not installed: the tools are not tried"
-)
 
 STOP_S = 120
 
@@ -31,10 +29,9 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    server = side_by_side.start_kafka(tmp_path_factory.mktemp("apache"), jars_or_skip(NEWEST), heap="512m")
-    yield f"127.0.0.1:{server.port}"
-    server.process.terminate()
-    server.process.wait(STOP_S)
+    jars, folder = jars_or_skip(NEWEST), tmp_path_factory.mktemp("apache")
+    with SingleKafka(jars, folder / "kafka", {"num.partitions": 3}) as kafka:
+        yield kafka.address
 
 
 @pytest.fixture(params=["ours", pytest.param("kafkas", marks=pytest.mark.slow)])
@@ -174,7 +171,7 @@ def test_records_are_counted_and_timed(address: str) -> None:
 
 
 def test_metrics_are_prometheus(tmp_path: Path) -> None:
-    port = side_by_side.free_port()
+    port = free_port()
     with BrokerProcess(tmp_path / "logs", overrides=[f"metrics.listener=127.0.0.1:{port}"]) as broker:
 
         def numbers() -> dict[str, float]:
