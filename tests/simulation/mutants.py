@@ -1,4 +1,4 @@
-"""Which mutants of `spec` the properties of the simulation kill: `python -m tests.simulation.mutants`.
+"""Which mutants of `spec` the properties of the simulation catch: `python -m tests.simulation.mutants`.
 
 It writes what it finds to `tests/data/simulated-mutants.json` and to docs/simulated-mutants.md. Oracles are not asked: they
 know each rule, and would say only that it is another one.
@@ -21,7 +21,7 @@ from tests.simulation.setup import Setup
 FILE = DATA / "simulated-mutants.json"
 PAGE = DOCS / "simulated-mutants.md"
 MOVES = 25_000
-"""Moves after which a mutant counts as a survivor."""
+"""Moves after which a mutant counts as not caught."""
 
 MUTANTS: tuple[Mutant, ...] = (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)
 
@@ -51,28 +51,29 @@ def kills() -> dict[str, dict[str, Any]]:
 
 def page(found: dict[str, dict[str, Any]]) -> str:
     """The table of all mutants."""
-    dead = [mutant for mutant in MUTANTS if mutant.name in found]
+    caught = [mutant for mutant in MUTANTS if mutant.name in found]
     rows = [
         f"| `{one.name}` | {one.summary} | {found[one.name]['property']} | {found[one.name]['seed']} "
         f"| {found[one.name]['run']} | {found[one.name]['moves']:,} |"
-        for one in dead
+        for one in caught
     ]
     left = [f"- `{one.name}`: {one.summary}" for one in MUTANTS if one.name not in found]
     return "\n".join(
         [
             "# Mutants in the simulation",
             "",
-            "Each mutant of broker and controller, simulated until a property fails. Written by",
+            "You want to know which weakened rules the simulation catches. Each mutant of broker and controller is",
+            "simulated until a property fails. Written by",
             "`python -m tests.simulation.mutants`. Moves are counted over all runs of the seed; `python -m tests.simulation",
             "--without-oracles --mutant NAME --seed SEED --run RUN` shows the run, cut to what it needs.",
             "",
-            f"{len(dead)} of {len(MUTANTS)} die.",
+            f"{len(caught)} of {len(MUTANTS)} are caught.",
             "",
-            "| mutant | what it means | dies of | seed | run | moves |",
+            "| mutant | what it means | caught by | seed | run | moves |",
             "|---|---|---|---|---|---|",
             *rows,
             "",
-            "## Survivors",
+            "## Not caught",
             "",
             f"Nothing fails within {MOVES:,} moves. The model checker finds the shortest runs of most of them,",
             "or the liveness property that they violate ([mutants](mutants.md)).",
@@ -105,7 +106,7 @@ def main() -> int:
             continue
         found.pop(mutant.name, None)
         kill = hunt(mutant.name, arguments.seed, arguments.moves)
-        print(mutant.name, kill or "survives", flush=True)
+        print(mutant.name, kill or "not caught", flush=True)
         if kill:
             found[mutant.name] = kill
     write({mutant.name: found[mutant.name] for mutant in MUTANTS if mutant.name in found})

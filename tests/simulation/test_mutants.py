@@ -1,4 +1,4 @@
-"""The mutants that the simulation kills, again: `python -m tests.simulation.mutants` finds them."""
+"""The mutants that the simulation catches, again: `python -m tests.simulation.mutants` finds them."""
 
 from pathlib import Path
 
@@ -7,10 +7,10 @@ import pytest
 from tests.simulation.mutants import MUTANTS, PAGE, hunt, kills, main, page, write
 
 SOON = 6000
-"""Moves within which a kill is tried again here."""
+"""Moves within which a mutant is caught again here."""
 
 
-def test_at_least_fifteen_die() -> None:
+def test_at_least_fifteen_are_caught() -> None:
     assert len(kills()) >= 15
     assert set(kills()) <= {mutant.name for mutant in MUTANTS}
 
@@ -24,7 +24,7 @@ def test_the_page_says_what_the_file_says(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, kill in kills().items() if kill["moves"] <= SOON])
-def test_it_dies_as_it_did(name: str) -> None:
+def test_it_is_caught_as_before(name: str) -> None:
     kill = kills()[name]
     assert hunt(name, kill["seed"], kill["moves"]) == kill
 

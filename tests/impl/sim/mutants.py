@@ -107,27 +107,27 @@ def page(found: dict[str, dict[str, Any]]) -> str:
         [
             "# Mutants in simulated clusters",
             "",
-            "Whole brokers and a controller in [simulated time](simulated-clusters-of-brokers.md), all brokers, or the",
-            "controller, with one rule of `next` weakened. Seeds are run until a promise is broken. Written by",
-            "`python -m tests.impl.sim.mutants`. *Steps* are those of the seed that breaks it, in brackets those of all",
-            "seeds up to there. Tests run these seeds again.",
+            "You want to know which weakened rules simulated clusters catch. Whole brokers and a controller run in",
+            "[simulated time](simulated-clusters-of-brokers.md). All brokers, or the controller, have one rule of `next`",
+            "weakened. Seeds are run until a property fails. Written by `python -m tests.impl.sim.mutants`. *Steps* are",
+            "those of the seed in which it fails, in brackets those of all seeds up to it. Tests run these seeds again.",
             "",
-            f"{len(broken)} of {len(MUTANTS)} are found.",
+            f"{len(broken)} of {len(MUTANTS)} are caught.",
             "",
-            "| mutant | what it means | promise | seed | steps |",
+            "| mutant | what it means | caught by | seed | steps |",
             "|---|---|---|---|---|",
             *rows,
             "",
             "## Releases, and acks=1",
             "",
-            "A rule is named if the same seed, with the same faults, keeps its promises with this rule as `next` has it.",
+            "A rule is named if all properties hold for the same seed, with the same faults, and this rule as in `next`.",
             "",
-            "| what | | promise | seed | steps |",
+            "| what | | property | seed | steps |",
             "|---|---|---|---|---|",
             *others,
             *[_row_of_none(name, found[name]) for name in unfound],
             "",
-            "## Not found",
+            "## Not caught",
             "",
             *[
                 f"- `{one.name}` ({one.summary}), in {found[one.name]['seeds']} seeds: {REASONS.get(one.name, UNKNOWN)}"
@@ -145,7 +145,7 @@ def _row(name: str, text: str, one: dict[str, Any]) -> str:
 
 
 def _row_of_none(name: str, one: dict[str, Any]) -> str:
-    return f"| {name} | {OTHERS[name]} | none broken | {one['seeds']} seeds | {one['all_steps']:,} |"
+    return f"| {name} | {OTHERS[name]} | none fails | {one['seeds']} seeds | {one['all_steps']:,} |"
 
 
 MOST_RULES = 3
@@ -161,7 +161,7 @@ def _with_rules(text: str, one: dict[str, Any]) -> str:
 UNKNOWN = "no schedule has come up yet."
 
 ASKS_ONCE = "`next` asks where an epoch ends only while its log has no epoch; it truncates by the answers to fetches."
-PROGRESS = "it costs progress only while a fault lasts, and in the end, without faults, all is well again."
+PROGRESS = "it costs progress only while a fault lasts, and at the end, without faults, all properties hold."
 ONE_PROCESS = "a connection ends with its process, and here what the process has sent ends with it."
 LEADER_FIRST = (
     "a leader of `next` does not propose such a replica; the controller is asked only if the leader's metadata are old."
