@@ -10,7 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from conformance.wire.run.results import Result
-from tests.conformance.wire.targets import SECONDS, documents, kspec, run_on
+from conformance.wire.run.runner import needs_restart
+from tests.conformance.wire.targets import SECONDS, SOON, documents, kspec, run_on
 from tests.impl.broker.process import BrokerProcess
 from tests.places import REPOSITORY
 
@@ -62,10 +63,13 @@ def test_every_verdict_on_our_broker_is_that_of_the_runner_in_python(go: Go, bro
     assert verdicts(done.stdout) == in_python(run_on(broker.port, documents()))
 
 
-def test_every_verdict_on_an_older_broker_too_with_failures_among_them(go: Go, tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path / "logs", "--release", "0.11", traced=False) as older:
-        done = go.run(older.address)
-        expected = in_python(run_on(older.port, documents()))
+def test_every_verdict_of_a_subject_on_a_weakened_broker_too_with_failures_among_them(go: Go, tmp_path: Path) -> None:
+    weakened = next(one for one in documents() if one["catches"] and not needs_restart(one))
+    subject, mutant = weakened["subject"], weakened["catches"][0]
+    cases = [one for one in documents() if one["subject"] == subject]
+    with BrokerProcess(tmp_path / "logs", "--release", "4.4", "--mutant", mutant, traced=False) as weak:
+        done = go.run(weak.address, "--case", f"{subject}/", "--timeout", f"{SOON:g}s")
+        expected = in_python(run_on(weak.port, cases, seconds=SOON))
     assert done.returncode == 1, done.stderr
     assert verdicts(done.stdout) == expected
     assert "fail" in expected.values()
