@@ -6,6 +6,7 @@ from typing import Any
 
 from conformance.wire.cases.case import Case
 from conformance.wire.cases.encoding import parts_of, versions_of
+from conformance.wire.cases.layout import layouts_of
 from conformance.wire.exchange import (
     Allowed,
     AtLeast,
@@ -18,14 +19,34 @@ from conformance.wire.exchange import (
     Hole,
     NotEmpty,
     Records,
+    Request,
 )
 from impl.wire.requests import sent
 from impl.wire.schema import Field, Versions, schema
 
-FORMAT = 1
+FORMAT = 2
 """The version of the format. It grows with every change that a runner would have to know."""
 
 Json = dict[str, Any]
+
+PROBE = Exchange(Request("ApiVersions", {}, Versions(0, 0)), "")
+"""How a target is asked which versions it offers. Every broker answers this version."""
+
+TOPIC_NAMES = [Hole("topic"), Hole("topic_dotted"), Hole("topic_underscored")]
+CLEAN_UP = Exchange(Request("DeleteTopics", {"topic_names": TOPIC_NAMES, "timeout_ms": 10_000}, Versions(1, 5)), "")
+"""What deletes the topics of a case; any answer will do."""
+
+
+def index_of(cases: Sequence[Case], files: Sequence[str]) -> Json:
+    """What a runner needs beside the cases: their files, what is sent before and after them, the layouts of answers."""
+    exchanges = [PROBE, CLEAN_UP, *(one for case in cases for one in (*case.setup, *case.steps))]
+    return {
+        "format": FORMAT,
+        "cases": [{"file": file, "name": case.name, "title": case.title} for case, file in zip(cases, files, strict=True)],
+        "probe": step_of(PROBE),
+        "clean_up": step_of(CLEAN_UP),
+        "layouts": layouts_of(exchanges),
+    }
 
 
 def document_of(case: Case, release: str) -> Json:

@@ -35,14 +35,15 @@ def conformance() -> None:
 @click.option("--out", "folder", required=True, metavar="DIR", help="The folder for the files; it need not exist.")
 def generate(folder: str) -> int:
     """Write the cases as JSON files that need no Python: docs/conformance-format.md says what is in them."""
-    from conformance.wire.cases.suite import all_documents
+    from conformance.wire.cases.document import index_of
+    from conformance.wire.cases.suite import all_cases, all_documents
 
     documents = all_documents()
     with OutputFolder(folder).opened() as place:
         for document in documents:
             write_whole(place / file_of(document["name"]), json.dumps(document, indent=1) + "\n")
-        index = {"format": documents[0]["format"], "cases": [_entry(document) for document in documents]}
-        write_whole(place / "index.json", json.dumps(index, indent=1) + "\n")
+        index = index_of(all_cases(), [file_of(document["name"]) for document in documents])
+        write_whole(place / "index.json", json.dumps(index) + "\n")
     click.echo(f"{folder}: {len(documents)} cases and index.json")
     return ALL_HOLD
 
@@ -50,10 +51,6 @@ def generate(folder: str) -> int:
 def file_of(name: str) -> str:
     """The name of a case's file."""
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()) + ".json"
-
-
-def _entry(document: Json) -> Json:
-    return {"file": file_of(document["name"]), "name": document["name"], "title": document["title"]}
 
 
 @conformance.command("list")

@@ -1,0 +1,3 @@
+module kspec-runner
+
+go 1.21
