@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock as Mutex
+from threading import RLock
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -51,7 +51,8 @@ class LogDirectory:
 
     `directory_id`: 22 characters of URL-safe base64, made when the directory was formatted. `clean`: whether the broker
     before stopped cleanly, and `previous_broker_epoch` what it noted. `found`: the topic id of each partition's folder.
-    `partitions`: those that are open.
+    `partitions`: those that are open. Partitions are opened, created and closed in several threads: what they share is
+    changed by one after the other.
     """
 
     def __init__(self, path: str, disk: Disk, lock: Lock, meta: Mapping[str, str]) -> None:
@@ -60,7 +61,7 @@ class LogDirectory:
         self.node_id = int(meta["node.id"])
         self.directory_id = meta.get("directory.id", "")
         self.partitions: dict[TopicPartition, PartitionFiles] = {}
-        self._writing = Mutex()
+        self._changing = RLock()
         self._disk = disk
         self._lock = lock
         noted = read_clean_shutdown(disk, path)
@@ -126,9 +127,10 @@ class LogDirectory:
         key, folder = TopicPartition(topic, partition), self.folder_of(topic, partition)
         if key in self.found or self._disk.exists(folder):
             raise StorageError(f"{folder} exists already: a new partition needs a new folder")
-        if key in self._stale or any(key in known for known in self._lines):
-            self._drop_lines(key)
-            self._drop_stale_lines()
+        with self._changing:
+            if key in self._stale or any(key in known for known in self._lines):
+                self._drop_lines(key)
+                self._drop_stale_lines()
         files = PartitionFiles.create(self._disk, folder, topic_id, config, now_ms)
         self.found[key] = topic_id
         return self._add(files)
@@ -175,7 +177,8 @@ class LogDirectory:
         return self._add(files)
 
     def _add(self, files: PartitionFiles) -> PartitionFiles:
-        self.partitions[TopicPartition(files.topic, files.partition)] = files
+        with self._changing:
+            self.partitions[TopicPartition(files.topic, files.partition)] = files
         files.keeper = self
         return files
 
@@ -183,16 +186,18 @@ class LogDirectory:
         """A partition was deleted. Its lines leave the checkpoints with the next write, or before it is created again."""
         key = TopicPartition(files.topic, files.partition)
         self._deletions.append((now_ms + files.config.file_delete_delay_ms, files.folder))
-        self.partitions.pop(key, None)
-        self.found.pop(key, None)
-        self._drop_lines(key)
+        with self._changing:
+            self.partitions.pop(key, None)
+            self.found.pop(key, None)
+            self._drop_lines(key)
 
     # ---- checkpoints
 
     def _drop_lines(self, key: tuple[str, int]) -> None:
-        for known in self._lines:
-            known.pop(key, None)
-        self._stale.add(key)
+        with self._changing:
+            for known in self._lines:
+                known.pop(key, None)
+            self._stale.add(key)
 
     def _drop_stale_lines(self) -> None:
         """Write all checkpoints: by the recovery point of an earlier log, a start would not look at the new one's batches.
@@ -207,9 +212,10 @@ class LogDirectory:
 
     def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
         """Write `replication-offset-checkpoint`: every 5 s in Kafka. Partitions that are not named keep their line."""
-        for key, offset in high_watermarks.items():
-            self._high_watermarks[key] = offset
-        self._write(HIGH_WATERMARKS, self._high_watermarks)
+        with self._changing:
+            for key, offset in high_watermarks.items():
+                self._high_watermarks[key] = offset
+            self._write(HIGH_WATERMARKS, self._high_watermarks)
 
     def checkpoint_logs(self) -> None:
         """Write `recovery-point-offset-checkpoint` and `log-start-offset-checkpoint`: every 60 s in Kafka.
@@ -217,7 +223,7 @@ class LogDirectory:
         They are written as well before a log is cut below its recovery point. Partitions that are worked on in several
         threads write one after the other.
         """
-        with self._writing:
+        with self._changing:
             for key, files in self.partitions.items():
                 self._recovery_points[key] = files.recovery_point
                 self._log_starts.pop(key, None)
@@ -243,8 +249,9 @@ class LogDirectory:
         cleaned = compact(files, Offset(self._cleaned.get(key, UNKNOWN_OFFSET)), high_watermark, now_ms)
         if cleaned is None:
             return False
-        self._cleaned[key] = cleaned
-        self._write(CLEANED_OFFSETS, self._cleaned)
+        with self._changing:
+            self._cleaned[key] = cleaned
+            self._write(CLEANED_OFFSETS, self._cleaned)
         return True
 
     def clean_up(self, now_ms: int) -> None:

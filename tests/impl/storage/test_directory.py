@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from shutil import copytree
 
@@ -217,6 +219,27 @@ def test_partitions_with_a_moved_log_start_are_closed_in_several_threads(tmp_pat
     starts = {again.open_partition("topic", number, LogConfig(), 0).log.start_offset for number in range(40)}
     assert starts == {2}
     again.close({}, None)
+
+
+class SlowDisk(RealDisk):
+    """A file takes a while to be written, so that threads meet."""
+
+    def write_file(self, path: str, content: bytes, sync: bool = True) -> None:
+        super().write_file(path, content, sync)
+        time.sleep(0.002)
+
+
+def test_partitions_are_created_again_in_several_threads(tmp_path: Path) -> None:
+    directory = LogDirectory.open(str(tmp_path), SlowDisk(), CLUSTER, 1)
+    with ThreadPoolExecutor(8) as threads:
+        for _ in range(5):
+            create = partial(directory.create_partition, "topic", topic_id=TOPIC_ID, config=LogConfig(), now_ms=0)
+            made_again = list(threads.map(create, range(32)))
+            directory.checkpoint_high_watermarks({TopicPartition("topic", number): Offset(0) for number in range(32)})
+            for files in made_again:
+                files.delete(0)
+            directory.clean_up(LogConfig().file_delete_delay_ms)
+    directory.close({}, None)
 
 
 def test_a_partition_that_does_not_say_whose_it_is_belongs_to_who_asks(tmp_path: Path) -> None:
