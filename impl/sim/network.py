@@ -14,7 +14,8 @@ from typing import Any, Protocol
 from impl.broker.calls import Ask
 from impl.server.answers import Answers
 from impl.sim.clock import Clock
-from impl.wire.requests import read_response, request_parts, sent
+from impl.sim.frames import Answer, Frame, request_frame
+from impl.wire.requests import read_response, sent
 from impl.wire.values import Message
 from impl.wire.writing import joined
 
@@ -43,7 +44,7 @@ class Server(Protocol):
     def last_version(self, api: str) -> int | None:
         """The highest version of an API that it offers."""
 
-    def deliver(self, connection: "Line", frame: bytes) -> None:
+    def deliver(self, connection: "Line", frame: Frame) -> None:
         """A request has arrived."""
 
     def hung_up(self, connection: "Line") -> None:
@@ -120,7 +121,7 @@ class Line:
             return
         for ready in self._answers.put(place, parts):
             if ready:
-                self.network.send_back(self, joined(ready)[4:])
+                self.network.send_back(self, ready[0] if isinstance(ready[0], Answer) else joined(ready)[4:])
 
     def close(self) -> None:
         """Cut the connection: the server forgets it at once, the client learns it, if it can be reached."""
@@ -132,9 +133,20 @@ class Line:
 
 
 class Network:
-    """All connections. Two nodes between which `blocked` stands do not reach each other."""
+    """All connections. Two nodes between which `blocked` stands do not reach each other.
 
-    def __init__(self, clock: Clock, random: Random, delays_ms: tuple[int, int] = (1, 4), stragglers: float = 0.0) -> None:
+    `coded`: whether requests are bytes on their way, as on a real wire; by default messages are passed on as they are.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        random: Random,
+        delays_ms: tuple[int, int] = (1, 4),
+        stragglers: float = 0.0,
+        coded: bool = False,
+    ) -> None:
+        self.coded = coded
         self._clock = clock
         self._random = random
         self._least_ms, self._spread = delays_ms[0], delays_ms[1] - delays_ms[0] + 1
@@ -174,8 +186,7 @@ class Network:
         self._correlation += 1
         waiting = Waiting(asked, version, self._correlation, take)
         line.under_way.append(waiting)
-        parts = request_parts(api, version, self._correlation, asked.message)
-        frame = joined(parts)[4:]
+        frame = request_frame(api, version, self._correlation, asked.message, self.coded)
         self._carry(line, True, lambda: self._arrive(line, frame))
         self._clock.after(asked.timeout_ms, lambda: self._give_up(line, waiting))
         if line.lost_with_next is not None:
@@ -211,20 +222,23 @@ class Network:
 
         self._clock.at(due, go)
 
-    def _arrive(self, line: Line, frame: bytes) -> None:
+    def _arrive(self, line: Line, frame: Frame) -> None:
         """A request reaches its server, even if nobody waits for its answer any more."""
         if line.server.serves and line.server.incarnation == line.incarnation:
             line.server.deliver(line, frame)
 
-    def send_back(self, line: Line, frame: bytes) -> None:
+    def send_back(self, line: Line, frame: Answer | bytes) -> None:
         """An answer leaves the server."""
         self._carry(line, False, lambda: line.client.run(lambda: self._answered(line, frame)))
 
-    def _answered(self, line: Line, frame: bytes) -> None:
+    def _answered(self, line: Line, frame: Answer | bytes) -> None:
         if not line.under_way:
             return
         waiting = line.under_way.popleft()
-        correlation, message = read_response(waiting.asked.api, waiting.version, memoryview(frame))
+        if isinstance(frame, Answer):
+            correlation, message = frame
+        else:
+            correlation, message = read_response(waiting.asked.api, waiting.version, memoryview(frame))
         assert correlation == waiting.correlation, f"the answer to {correlation}, not to {waiting.correlation}"
         waiting.take(message)
 
