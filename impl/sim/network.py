@@ -70,6 +70,8 @@ class Waiting:
     version: int
     correlation: int
     take: Take
+    until: tuple[int, int]
+    """When its time is over (ms), and its place among the events of that time."""
 
 
 @dataclass(eq=False)
@@ -97,6 +99,8 @@ class Line:
     lost_with_next: tuple[int | None] | None = None
     """If it will be lost once the next request is sent: after how long (ms) that arrives, if it does."""
     under_way: deque[Waiting] = field(default_factory=deque)
+    watched_until: list[tuple[int, int]] = field(default_factory=list)
+    """When somebody looks whether a request's time is over."""
     free_at: dict[bool, int] = field(default_factory=dict)
     """When the last frame in each direction has arrived: the next one comes after it."""
     _answers: Answers = field(default_factory=Answers)
@@ -184,11 +188,12 @@ class Network:
         api = sent(asked.api)
         version = min(offered, api.versions.last)
         self._correlation += 1
-        waiting = Waiting(asked, version, self._correlation, take)
+        waiting = Waiting(asked, version, self._correlation, take, (0, 0))
         line.under_way.append(waiting)
         frame = request_frame(api, version, self._correlation, asked.message, self.coded)
         self._carry(line, True, lambda: self._arrive(line, frame))
-        self._clock.after(asked.timeout_ms, lambda: self._give_up(line, waiting))
+        waiting.until = (self._clock.now_ms + asked.timeout_ms, self._clock.new_number())
+        self._watch(line, waiting.until)
         if line.lost_with_next is not None:
             (after_ms,) = line.lost_with_next
             self._clock.at(self._clock.now_ms, lambda: self.lose(line, after_ms))
@@ -255,10 +260,22 @@ class Network:
         self._clock.at(max(line.arrives_from, *line.free_at.values(), 0) + 1, line.close)
         self._drop(line)
 
-    def _give_up(self, line: Line, waiting: Waiting) -> None:
-        """The client's time is over: it closes the connection, which the server may not learn."""
-        if waiting in line.under_way:
+    def _watch(self, line: Line, until: tuple[int, int]) -> None:
+        """Look at that time whether a request has no answer yet, unless somebody looks before that."""
+        if not line.watched_until or until < line.watched_until[-1]:
+            line.watched_until.append(until)
+            self._clock.at_place(*until, partial(self._look_at, line))
+
+    def _look_at(self, line: Line) -> None:
+        """If a client's time is over, it closes the connection, which the server may not learn."""
+        over = line.watched_until.pop()
+        if not line.under_way:
+            return
+        first = min(waiting.until for waiting in line.under_way)
+        if first <= over:
             self._drop(line)
+        else:
+            self._watch(line, first)
 
     def _drop(self, line: Line) -> None:
         """The client has no connection any more: all that it waits for has no answer."""

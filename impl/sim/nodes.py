@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,6 +16,7 @@ from impl.config.controller import ControllerConfig
 from impl.controller.core import ControllerCore
 from impl.controller.features import first_records
 from impl.controller.timing import start_timers
+from impl.metadata.files import records_in
 from impl.metadata.log import MetadataLog
 from impl.replica.metadata_copy import MetadataCopy
 from impl.server.broker import Broker
@@ -37,6 +39,9 @@ from spec.values import Incarnation
 CLUSTER_ID = "a3NwZWMtc2ltdWxhdGlvbg"
 CLIENT_ID = CLIENT.decode()
 HOUSEKEEPING_MS = 1_000
+
+read_once = lru_cache(maxsize=20_000)(records_in)
+"""All nodes read the same metadata log, and each reads it again when it starts: a batch is decoded once."""
 
 
 class Node(ABC):
@@ -285,6 +290,7 @@ class BrokerNode(Node):
         self.core = core = member_core(self.config, self.protocol, endpoint, self.directory)
         core.note = core.cluster.note = self.note
         copy = MetadataCopy(self.disk, Path(self._path), now)
+        copy.read = read_once
         self.replicas = Replicas(core, self.directory, most_threads=1)
         incarnation = Incarnation((self.node_id << 64) + self.incarnation)
         self.member = new_member(core, self.replicas, copy, incarnation)
@@ -350,6 +356,7 @@ class ControllerNode(Node):
         now, path = self.now(), f"/sim/{self.node_id}"
         self.directory = LogDirectory.open(path, self.disk, CLUSTER_ID, self.node_id)
         log = MetadataLog(self.disk, Path(path), now)
+        log.read = read_once
         log.epoch = max(log.epoch, FIRST_EPOCH)
         self.core = core = ControllerCore(self.config, self.rules, log, log.image(), now)
         core.cluster.note = self.note
