@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from impl.broker.calls import Ask
 from impl.server.answers import Answers
 from impl.sim.clock import Clock
-from impl.sim.frames import Answer, Frame, request_frame
-from impl.wire.requests import read_response, sent
+from impl.wire.frames import RequestHeader
+from impl.wire.passing import passer_of
+from impl.wire.requests import Sent, read_response, request_parts, sent
 from impl.wire.values import Message
 from impl.wire.writing import joined
 
@@ -26,6 +27,38 @@ RETRY_MS = 40
 """How soon a frame tries again to get through to a node that is out of reach."""
 
 Take = Callable[[Message | None], None]
+
+
+class Request(NamedTuple):
+    """A request as its server would decode it."""
+
+    key: int
+    version: int
+    correlation: int
+    message: Message
+
+
+class Answer(NamedTuple):
+    """An answer as its client would decode it."""
+
+    correlation: int
+    message: Message
+
+
+Frame: TypeAlias = bytes | Request
+
+
+def request_frame(api: Sent, version: int, correlation: int, message: Message, coded: bool) -> Frame:
+    """A request on its way."""
+    if coded:
+        return joined(request_parts(api, version, correlation, message))[4:]
+    return Request(api.key, version, correlation, passer_of(f"{api.name}Request", version)(message))
+
+
+def answer_frame(header: RequestHeader, message: Message) -> Answer:
+    """An answer that is passed on as it is."""
+    assert header.api is not None
+    return Answer(header.correlation, passer_of(f"{header.api.name}Response", header.version)(message))
 
 
 class Server(Protocol):

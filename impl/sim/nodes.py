@@ -24,8 +24,7 @@ from impl.server.controller import FIRST_EPOCH, ControllerShell
 from impl.server.member import member_core, new_member
 from impl.server.shell import Shell
 from impl.sim.clock import Clock
-from impl.sim.frames import Frame, answer_frame
-from impl.sim.network import Line, Network
+from impl.sim.network import Frame, Line, Network, answer_frame
 from impl.storage import LogDirectory, StorageError
 from impl.storage.simulated_disk import SimulatedDisk, Survives
 from impl.wire.apis import APIS, CONTROLLER_APIS, MEMBER_APIS, Api

@@ -8,8 +8,7 @@ import pytest
 from impl.broker.calls import Ask, Channel
 from impl.sim.clients import nothing
 from impl.sim.clock import Clock
-from impl.sim.frames import Frame
-from impl.sim.network import Line, Network
+from impl.sim.network import Frame, Line, Network
 from impl.wire.apis import APIS
 from impl.wire.frames import framed
 from impl.wire.values import Message
