@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from conformance.kafka.codec import MetadataRecord as Written
 from conformance.mirror.taking import NO_PARTITION
 from impl.metadata.records import LogRecord, encode_incarnation, to_spec
+from impl.wire.apis import PREFERRED_ELECTION, UNCLEAN_ELECTION
 from impl.wire.values import Message
 from spec.controller.state import Answer, ControllerRequest
 from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -26,9 +27,6 @@ WAIT_MS = 30_000
 
 LEFT_OUT = ("TopicRecord", "RemoveTopicRecord", "ConfigRecord", "ClearElrRecord", "NoOpRecord", "FeatureLevelRecord")
 """Records that `spec.controller` does not have: about topics and settings, and those that say nothing."""
-
-PREFERRED, UNCLEAN = 0, 1
-"""Kinds of elections in ElectLeaders. Kafka: `ElectionType`."""
 
 
 class Place(NamedTuple):
@@ -86,7 +84,7 @@ def on_the_wire(request: ControllerRequest, place: Place) -> Sent:
             return Sent("AlterPartition", 3, _proposal(request, place))
         case ElectLeadersRequest(partition_id, unclean):
             chosen = [Message(topic=place.topic, partitions=[int(partition_id)])]
-            kind = UNCLEAN if unclean else PREFERRED
+            kind = UNCLEAN_ELECTION if unclean else PREFERRED_ELECTION
             return Sent("ElectLeaders", 2, Message(election_type=kind, topic_partitions=chosen, timeout_ms=WAIT_MS))
         case AlterPartitionReassignmentsRequest(partition_id, replicas):
             moved = Message(partition_index=partition_id, replicas=None if replicas is None else list(replicas))

@@ -1,6 +1,6 @@
 """The core: partitions, sessions and waiting requests of one broker. Requests and the time go in, effects come out."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, Protocol
@@ -105,6 +105,10 @@ class Core:
         self._numbers = count(1)
         self.timers: Timers[Effect] = Timers()
         self._collecting: list[Effect] = []
+        self._settings: dict[str, dict[str, str]] = {}
+        """Of topics, as they were at `_settings_at`: in that image, after so many changes."""
+        self._settings_at: tuple[ClusterImage | None, int] = (None, 0)
+        self._configured_at: tuple[ClusterImage | None, int] = (None, 0)
         self.producer_ids = ProducerIds()
         self.cluster_id = ""
         self.log_dir = ""
@@ -302,8 +306,16 @@ class Core:
 
     # ---- the metadata
 
-    def settings_of(self, topic: str) -> dict[str, str]:
-        """A topic's settings, with the broker's for those that it does not set."""
+    def settings_of(self, topic: str) -> Mapping[str, str]:
+        """A topic's settings, with the broker's for those that it does not set: worked out when some have changed."""
+        image = self.cluster.image
+        if self._settings_at != (image, image.settings_changes):
+            self._settings, self._settings_at = {}, (image, image.settings_changes)
+        if topic not in self._settings:
+            self._settings[topic] = self._new_settings_of(topic)
+        return self._settings[topic]
+
+    def _new_settings_of(self, topic: str) -> dict[str, str]:
         own = dict(self.cluster.view.configs(ConfigResource(ResourceType.TOPIC, topic)))
         found = {**self.default_topic_settings(), **own}
         found["cleanup.policy"] = ",".join(items_of(found["cleanup.policy"]))
@@ -317,12 +329,14 @@ class Core:
 
     def configure_replicas(self) -> None:
         """Take the topics' settings as they are now."""
-        settings: dict[str, dict[str, str]] = {}
+        now = (self.cluster.image, self.cluster.image.settings_changes)
+        if self._configured_at == now:
+            return
+        self._configured_at = now
         for place, replica in self.replicas.items():
-            if place.topic not in settings:
-                settings[place.topic] = self.settings_of(place.topic)
-            if settings[place.topic] != replica.topic_config:
-                replica.configure(settings[place.topic])
+            settings = self.settings_of(place.topic)
+            if settings != replica.topic_config:
+                replica.configure(settings)
 
     def change_metadata(self, records: list[LogRecord]) -> list[Effect]:
         """Write records to the metadata log, and then act on them."""

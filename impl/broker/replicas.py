@@ -2,7 +2,7 @@
 
 import base64
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -128,7 +128,7 @@ class Replicas:
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(action, items))
 
-    def _open(self, partition_id: PartitionId, settings_of: dict[str, dict[str, str]], now: int) -> Replica:
+    def _open(self, partition_id: PartitionId, settings_of: Mapping[str, Mapping[str, str]], now: int) -> Replica:
         key = self._keys[partition_id]
         place = self._core.cluster.place_of(partition_id)
         settings = settings_of[place.topic]

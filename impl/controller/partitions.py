@@ -3,6 +3,7 @@
 from impl.broker.calls import Call, Effect
 from impl.controller.core import ControllerCore
 from impl.metadata.records import LogRecord, PartitionKey
+from impl.wire.apis import UNCLEAN_ELECTION
 from impl.wire.values import Message
 from spec.controller.partitions import (
     handle_alter_partition,
@@ -20,9 +21,6 @@ from spec.values import BrokerEpoch, BrokerId, Epoch, Error, PartitionEpoch, Par
 
 FIRST_WITH_EPOCHS = 3
 """The version of AlterPartition from which members are named with their broker epochs."""
-
-UNCLEAN = 1
-"""Kafka: `ElectionType.UNCLEAN`."""
 
 NO_PARTITION = PartitionId(-1)
 """A partition that there is not."""
@@ -90,7 +88,7 @@ def elect_leaders(core: ControllerCore, call: Call, now: int) -> list[Effect]:
     Of all partitions, those that need no election are not told.
     """
     asked = call.message
-    unclean = call.version >= 1 and asked.election_type == UNCLEAN
+    unclean = call.version >= 1 and asked.election_type == UNCLEAN_ELECTION
     if asked.topic_partitions is None:
         wanted = [(topic.name, list(range(len(topic.partitions)))) for topic in core.image.topics.values()]
     else:

@@ -4,6 +4,7 @@ They lie in the folder `__cluster_metadata-0`, as Kafka keeps them. Now and then
 before it, so that a start reads little.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,13 +40,17 @@ class MetadataBatch(NamedTuple):
         image.go_to(self.next_offset)
 
 
-def batches_of(content: memoryview) -> list[MetadataBatch]:
-    """The batches in a buffer. Raises: `InvalidBatchError`, `DecodeError`."""
+def records_in(batch: bytes) -> tuple[LogRecord, ...]:
+    """The records of one batch that is no control batch. Raises: `DecodeError`."""
+    return tuple(decode_record(memoryview(record.value or b"")) for record in records_of(batch))
+
+
+def batches_of(content: memoryview, read: "Callable[[bytes], tuple[LogRecord, ...]]" = records_in) -> list[MetadataBatch]:
+    """The batches in a buffer, each read by `read`. Raises: `InvalidBatchError`, `DecodeError`."""
     found = []
     for header in headers(content):
         batch = content[header.position : header.position + header.size]
-        values = [] if header.control else [record.value or b"" for record in records_of(batch)]
-        records = tuple(decode_record(memoryview(value)) for value in values)
+        records = () if header.control else read(bytes(batch))
         found.append(MetadataBatch(header.base_offset, header.next_offset, records))
     return found
 
@@ -55,6 +60,8 @@ class MetadataFiles:
 
     def __init__(self, disk: Disk, log_dir: Path, now_ms: int) -> None:
         self.disk = disk
+        self.read: Callable[[bytes], tuple[LogRecord, ...]] = records_in
+        """What reads the records of a batch."""
         self.folder = folder = str(log_dir / FOLDER)
         config = LogConfig(retention_ms=-1, file_delete_delay_ms=0)
         if disk.exists(folder):
@@ -106,9 +113,13 @@ class MetadataFiles:
         offset = max(self.files.log.start_offset, self.snapshot.end_offset)
         while offset < self.end_offset:
             piece = self.files.read(offset, self.end_offset, READ_BYTES, at_least_one=True)
-            found += batches_of(memoryview(piece.bytes()))
+            found += self.batches_in(memoryview(piece.bytes()))
             offset = piece.next_offset
         return found
+
+    def batches_in(self, content: memoryview) -> list[MetadataBatch]:
+        """The batches in a buffer, with their records. Raises: `InvalidBatchError`, `DecodeError`."""
+        return batches_of(content, self.read)
 
     def path_of(self, snapshot: SnapshotId) -> str:
         """The file of a snapshot."""

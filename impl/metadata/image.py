@@ -49,6 +49,8 @@ class ClusterImage:
         self.directories: dict[PartitionId, tuple[bytes, ...]] = {}
         """The log directory of each replica, in the order of the replicas."""
         self.next_producer_id = 0
+        self.settings_changes = 0
+        """How often `configs` has changed."""
         self._numbers: dict[PartitionKey, PartitionId] = {} if before is None else before._numbers
 
     def partition_id(self, key: PartitionKey) -> PartitionId | None:
@@ -175,6 +177,7 @@ class ClusterImage:
     def _remove(self, topic: Topic) -> None:
         del self.topics[topic.name]
         self.configs.pop((TOPIC_RESOURCE, topic.name), None)
+        self.settings_changes += 1
         gone = set(topic.partitions)
         for partition_id in gone:
             del self.keys[partition_id]
@@ -183,6 +186,7 @@ class ClusterImage:
         self.spec = self.spec._replace(partitions=kept)
 
     def _configure(self, message: Message) -> None:
+        self.settings_changes += 1
         settings = self.configs.setdefault((message.resource_type, message.resource_name), {})
         if message.value is None:
             settings.pop(message.name, None)

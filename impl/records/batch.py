@@ -5,6 +5,7 @@ the checksum covers, so a batch is stored as its producer sent it.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from struct import Struct
 from typing import NamedTuple
 
@@ -60,6 +61,10 @@ class BatchHeader(NamedTuple):
     record_count: int
     position: int
 
+    def moved(self, base_offset: Offset, leader_epoch: Epoch, position: int) -> "BatchHeader":
+        """The header of the same batch at another offset, in another epoch, at another place."""
+        return _header((base_offset, self.length, leader_epoch, *self[3:-1], position))
+
     @property
     def size(self) -> int:
         """The size of the whole batch in bytes."""
@@ -101,8 +106,14 @@ class BatchHeader(NamedTuple):
         return self.base_timestamp if self.attributes & 0x40 else None
 
 
-def header_at(buffer: Buffer, position: int = 0) -> BatchHeader:
+_header = partial(tuple.__new__, BatchHeader)
+"""A header of its fields, which are given together: many are made."""
+
+
+def header_at(buffer: Buffer, position: int = 0, of_file: int | None = None) -> BatchHeader:
     """The header of the batch that begins at a byte of a buffer. The records themselves may be missing.
+
+    `of_file`: where it begins in the file that the buffer is a part of.
 
     Raises: `InvalidBatchError`, if fewer bytes are there than a header has.
     """
@@ -110,7 +121,7 @@ def header_at(buffer: Buffer, position: int = 0) -> BatchHeader:
         raise InvalidBatchError(
             position, f"{max(len(buffer) - position, 0)} bytes are fewer than a header has ({HEADER_SIZE})"
         )
-    return BatchHeader._make((*_HEADER.unpack_from(buffer, position), position))
+    return _header((*_HEADER.unpack_from(buffer, position), position if of_file is None else of_file))
 
 
 def headers(buffer: Buffer) -> Iterator[BatchHeader]:

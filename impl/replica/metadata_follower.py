@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from impl.broker.calls import CONTROLLER, Ask, Channel, CopyMetadata, CopySnapshot, CutMetadata, Effect, Then
 from impl.broker.core import Core
-from impl.metadata.files import MetadataBatch, batches_of
+from impl.metadata.files import MetadataBatch
 from impl.replica.metadata_copy import MetadataCopy
 from impl.wire.values import Message
 from spec.controller.rules.metadata_log import SnapshotId
@@ -99,8 +99,7 @@ class MetadataFollower:
     def _take_batches(self, part: Message, now: int) -> list[Effect]:
         effects: list[Effect] = []
         if part.records is not None and len(part.records):
-            batches = batches_of(memoryview(part.records))
-            self._pending.extend(batches)
+            self._pending.extend(self._copy.batches_in(memoryview(part.records)))
             effects.append(CopyMetadata(bytes(part.records)))
         committed = Offset(part.high_watermark)
         if self.end_at_start is None and committed >= 0:

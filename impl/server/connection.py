@@ -9,6 +9,7 @@ import errno
 import logging
 import os
 import socket
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -81,7 +82,7 @@ class Connection:
         self.host, self.port = address
         self.local_host, self.local_port = sock.getsockname()[:2]
         self.client = ""
-        self.last_used = 0.0
+        self.last_used = time.monotonic()
         self.closed = False
         self.bytes_in = 0
         self.bytes_out = 0

@@ -204,12 +204,16 @@ class Shell(ABC):
             LOG.warning("closing %s:%d: %s", connection.host, connection.port, error)
             connection.close()
             return
+        self.on_request(connection, header, api.name, message)
+
+    def on_request(self, connection: Connection, header: RequestHeader, api: str, message: Message) -> None:
+        """Answer one request."""
         call = self._call(connection, header, message)
-        self.counts.requests[api.name] += 1
+        self.counts.requests[api] += 1
         try:
-            self.carry_out(self.handlers[api.name](call, call.received_ms))
+            self.carry_out(self.handlers[api](call, call.received_ms))
         except Exception:
-            LOG.exception("closing %s:%d: %s version %d failed", connection.host, connection.port, api.name, header.version)
+            LOG.exception("closing %s:%d: %s version %d failed", connection.host, connection.port, api, header.version)
             connection.close()
         if call.waiting is not None and not call.waiting.done and not connection.closed:
             self._remember_waiting(connection, call.waiting)
@@ -237,9 +241,12 @@ class Shell(ABC):
         """Send the answer of a request."""
         connection = self.connection_of(call)
         if not connection.closed:
-            header = call.header
-            assert header.api is not None
-            connection.answer(call.place, framed(header.api, header.version, header.correlation, message))
+            connection.answer(call.place, self.parts_of(call.header, message))
+
+    def parts_of(self, header: RequestHeader, message: Message) -> list[Any]:
+        """The answer to a request as it is sent."""
+        assert header.api is not None
+        return framed(header.api, header.version, header.correlation, message)
 
     def may_read(self, size: int) -> bool:
         """Whether the frames of all connections together stay below the limit with this one."""

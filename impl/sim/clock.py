@@ -19,7 +19,16 @@ class Clock:
 
     def at(self, time_ms: int, event: Event) -> None:
         """Let something happen at a time, or now if that is over."""
-        heapq.heappush(self._events, (max(time_ms, self.now_ms), next(self._numbers), event))
+        now_ms = self.now_ms
+        heapq.heappush(self._events, (time_ms if time_ms > now_ms else now_ms, next(self._numbers), event))
+
+    def new_number(self) -> int:
+        """The place, among those of the same time, of an event that may be set later."""
+        return next(self._numbers)
+
+    def at_place(self, time_ms: int, number: int, event: Event) -> None:
+        """Let something happen at a time to come, in the place that was kept for it."""
+        heapq.heappush(self._events, (time_ms, number, event))
 
     def after(self, delay_ms: int, event: Event) -> None:
         """Let something happen after a while."""

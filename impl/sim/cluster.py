@@ -34,7 +34,7 @@ class SimulatedCluster:
         self.partitions, self.least_replicas = weather.partitions, max(2, weather.min_isr)
         self.random = Random(setup.seed)
         self.clock = Clock()
-        self.network = Network(self.clock, self.random, weather.delays, weather.stragglers)
+        self.network = Network(self.clock, self.random, weather.delays, weather.stragglers, setup.is_coded)
         self.steps = 0
         """Steps of handlers so far."""
         settings = setup.settings()

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from impl.broker.calls import Ask
 from impl.server.answers import Answers
 from impl.sim.clock import Clock
-from impl.wire.requests import read_response, request_parts, sent
+from impl.wire.frames import RequestHeader
+from impl.wire.passing import passer_of
+from impl.wire.requests import Sent, read_response, request_parts, sent
 from impl.wire.values import Message
 from impl.wire.writing import joined
 
@@ -25,6 +27,38 @@ RETRY_MS = 40
 """How soon a frame tries again to get through to a node that is out of reach."""
 
 Take = Callable[[Message | None], None]
+
+
+class Request(NamedTuple):
+    """A request as its server would decode it."""
+
+    key: int
+    version: int
+    correlation: int
+    message: Message
+
+
+class Answer(NamedTuple):
+    """An answer as its client would decode it."""
+
+    correlation: int
+    message: Message
+
+
+Frame: TypeAlias = bytes | Request
+
+
+def request_frame(api: Sent, version: int, correlation: int, message: Message, coded: bool) -> Frame:
+    """A request on its way."""
+    if coded:
+        return joined(request_parts(api, version, correlation, message))[4:]
+    return Request(api.key, version, correlation, passer_of(f"{api.name}Request", version)(message))
+
+
+def answer_frame(header: RequestHeader, message: Message) -> Answer:
+    """An answer that is passed on as it is."""
+    assert header.api is not None
+    return Answer(header.correlation, passer_of(f"{header.api.name}Response", header.version)(message))
 
 
 class Server(Protocol):
@@ -43,7 +77,7 @@ class Server(Protocol):
     def last_version(self, api: str) -> int | None:
         """The highest version of an API that it offers."""
 
-    def deliver(self, connection: "Line", frame: bytes) -> None:
+    def deliver(self, connection: "Line", frame: Frame) -> None:
         """A request has arrived."""
 
     def hung_up(self, connection: "Line") -> None:
@@ -69,6 +103,8 @@ class Waiting:
     version: int
     correlation: int
     take: Take
+    until: tuple[int, int]
+    """When its time is over (ms), and its place among the events of that time."""
 
 
 @dataclass(eq=False)
@@ -96,6 +132,8 @@ class Line:
     lost_with_next: tuple[int | None] | None = None
     """If it will be lost once the next request is sent: after how long (ms) that arrives, if it does."""
     under_way: deque[Waiting] = field(default_factory=deque)
+    watched_until: list[tuple[int, int]] = field(default_factory=list)
+    """When somebody looks whether a request's time is over."""
     free_at: dict[bool, int] = field(default_factory=dict)
     """When the last frame in each direction has arrived: the next one comes after it."""
     _answers: Answers = field(default_factory=Answers)
@@ -120,7 +158,7 @@ class Line:
             return
         for ready in self._answers.put(place, parts):
             if ready:
-                self.network.send_back(self, joined(ready)[4:])
+                self.network.send_back(self, ready[0] if isinstance(ready[0], Answer) else joined(ready)[4:])
 
     def close(self) -> None:
         """Cut the connection: the server forgets it at once, the client learns it, if it can be reached."""
@@ -132,9 +170,20 @@ class Line:
 
 
 class Network:
-    """All connections. Two nodes between which `blocked` stands do not reach each other."""
+    """All connections. Two nodes between which `blocked` stands do not reach each other.
 
-    def __init__(self, clock: Clock, random: Random, delays_ms: tuple[int, int] = (1, 4), stragglers: float = 0.0) -> None:
+    `coded`: whether requests are bytes on their way, as on a real wire; by default messages are passed on as they are.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        random: Random,
+        delays_ms: tuple[int, int] = (1, 4),
+        stragglers: float = 0.0,
+        coded: bool = False,
+    ) -> None:
+        self.coded = coded
         self._clock = clock
         self._random = random
         self._least_ms, self._spread = delays_ms[0], delays_ms[1] - delays_ms[0] + 1
@@ -172,12 +221,12 @@ class Network:
         api = sent(asked.api)
         version = min(offered, api.versions.last)
         self._correlation += 1
-        waiting = Waiting(asked, version, self._correlation, take)
+        waiting = Waiting(asked, version, self._correlation, take, (0, 0))
         line.under_way.append(waiting)
-        parts = request_parts(api, version, self._correlation, asked.message)
-        frame = joined(parts)[4:]
+        frame = request_frame(api, version, self._correlation, asked.message, self.coded)
         self._carry(line, True, lambda: self._arrive(line, frame))
-        self._clock.after(asked.timeout_ms, lambda: self._give_up(line, waiting))
+        waiting.until = (self._clock.now_ms + asked.timeout_ms, self._clock.new_number())
+        self._watch(line, waiting.until)
         if line.lost_with_next is not None:
             (after_ms,) = line.lost_with_next
             self._clock.at(self._clock.now_ms, lambda: self.lose(line, after_ms))
@@ -211,20 +260,23 @@ class Network:
 
         self._clock.at(due, go)
 
-    def _arrive(self, line: Line, frame: bytes) -> None:
+    def _arrive(self, line: Line, frame: Frame) -> None:
         """A request reaches its server, even if nobody waits for its answer any more."""
         if line.server.serves and line.server.incarnation == line.incarnation:
             line.server.deliver(line, frame)
 
-    def send_back(self, line: Line, frame: bytes) -> None:
+    def send_back(self, line: Line, frame: Answer | bytes) -> None:
         """An answer leaves the server."""
         self._carry(line, False, lambda: line.client.run(lambda: self._answered(line, frame)))
 
-    def _answered(self, line: Line, frame: bytes) -> None:
+    def _answered(self, line: Line, frame: Answer | bytes) -> None:
         if not line.under_way:
             return
         waiting = line.under_way.popleft()
-        correlation, message = read_response(waiting.asked.api, waiting.version, memoryview(frame))
+        if isinstance(frame, Answer):
+            correlation, message = frame
+        else:
+            correlation, message = read_response(waiting.asked.api, waiting.version, memoryview(frame))
         assert correlation == waiting.correlation, f"the answer to {correlation}, not to {waiting.correlation}"
         waiting.take(message)
 
@@ -241,10 +293,22 @@ class Network:
         self._clock.at(max(line.arrives_from, *line.free_at.values(), 0) + 1, line.close)
         self._drop(line)
 
-    def _give_up(self, line: Line, waiting: Waiting) -> None:
-        """The client's time is over: it closes the connection, which the server may not learn."""
-        if waiting in line.under_way:
+    def _watch(self, line: Line, until: tuple[int, int]) -> None:
+        """Look at that time whether a request has no answer yet, unless somebody looks before that."""
+        if not line.watched_until or until < line.watched_until[-1]:
+            line.watched_until.append(until)
+            self._clock.at_place(*until, partial(self._look_at, line))
+
+    def _look_at(self, line: Line) -> None:
+        """If a client's time is over, it closes the connection, which the server may not learn."""
+        over = line.watched_until.pop()
+        if not line.under_way:
+            return
+        first = min(waiting.until for waiting in line.under_way)
+        if first <= over:
             self._drop(line)
+        else:
+            self._watch(line, first)
 
     def _drop(self, line: Line) -> None:
         """The client has no connection any more: all that it waits for has no answer."""

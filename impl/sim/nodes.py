@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,23 +16,31 @@ from impl.config.controller import ControllerConfig
 from impl.controller.core import ControllerCore
 from impl.controller.features import first_records
 from impl.controller.timing import start_timers
+from impl.metadata.files import records_in
 from impl.metadata.log import MetadataLog
 from impl.replica.metadata_copy import MetadataCopy
 from impl.server.broker import Broker
 from impl.server.controller import FIRST_EPOCH, ControllerShell
 from impl.server.member import member_core, new_member
+from impl.server.shell import Shell
 from impl.sim.clock import Clock
-from impl.sim.network import Line, Network
+from impl.sim.network import Frame, Line, Network, answer_frame
 from impl.storage import LogDirectory, StorageError
 from impl.storage.simulated_disk import SimulatedDisk, Survives
 from impl.wire.apis import APIS, CONTROLLER_APIS, MEMBER_APIS, Api
+from impl.wire.frames import RequestHeader
+from impl.wire.requests import CLIENT_ID as CLIENT
 from impl.wire.values import Message
 from spec.broker.protocol import BrokerProtocol
 from spec.controller.protocol import Controller
 from spec.values import Incarnation
 
 CLUSTER_ID = "a3NwZWMtc2ltdWxhdGlvbg"
+CLIENT_ID = CLIENT.decode()
 HOUSEKEEPING_MS = 1_000
+
+read_once = lru_cache(maxsize=20_000)(records_in)
+"""All nodes read the same metadata log, and each reads it again when it starts: a batch is decoded once."""
 
 
 class Node(ABC):
@@ -166,9 +175,20 @@ class Node(ABC):
         found = self._by_name.get(api)
         return None if found is None else found.offered.last
 
-    def deliver(self, connection: Line, frame: bytes) -> None:
+    def deliver(self, connection: Line, frame: Frame) -> None:
         """A request has arrived."""
-        self.run(lambda: self.shell.on_frame(connection, memoryview(frame)) if not connection.closed else None)
+        self.run(lambda: self._take(connection, frame))
+
+    def _take(self, connection: Line, frame: Frame) -> None:
+        if connection.closed:
+            return
+        if isinstance(frame, bytes):
+            self.shell.on_frame(connection, memoryview(frame))
+            return
+        key, version, correlation, message = frame
+        api = self.apis[key]
+        header = RequestHeader(key, version, correlation, CLIENT_ID, api, 0)
+        self.shell.on_request(connection, header, api.name, message)
 
     def hung_up(self, connection: Line) -> None:
         """A connection is closed."""
@@ -212,10 +232,12 @@ class _Asking:
         """Connections end with the process."""
 
 
-class _BrokerShell(Broker):
-    """The shell of a broker, with virtual time."""
+class _Virtual(Shell):
+    """A shell in virtual time, and on a virtual network."""
 
     clock: Callable[[], int]
+    coded = False
+    """Whether answers are bytes on their way."""
 
     def now(self) -> int:
         """The time by the node's clock."""
@@ -224,18 +246,17 @@ class _BrokerShell(Broker):
     def set_timer(self) -> None:
         """The node looks at the timers after each of its steps."""
 
+    def parts_of(self, header: RequestHeader, message: Message) -> list[Any]:
+        """The answer to a request as it is sent."""
+        return super().parts_of(header, message) if self.coded else [answer_frame(header, message)]
 
-class _ControllerShell(ControllerShell):
-    """The shell of a controller, with virtual time."""
 
-    clock: Callable[[], int]
+class _BrokerShell(_Virtual, Broker):
+    """The shell of a broker."""
 
-    def now(self) -> int:
-        """The time by the node's clock."""
-        return self.clock()
 
-    def set_timer(self) -> None:
-        """The node looks at the timers after each of its steps."""
+class _ControllerShell(_Virtual, ControllerShell):
+    """The shell of a controller."""
 
 
 class BrokerNode(Node):
@@ -268,11 +289,12 @@ class BrokerNode(Node):
         self.core = core = member_core(self.config, self.protocol, endpoint, self.directory)
         core.note = core.cluster.note = self.note
         copy = MetadataCopy(self.disk, Path(self._path), now)
+        copy.read = read_once
         self.replicas = Replicas(core, self.directory, most_threads=1)
         incarnation = Incarnation((self.node_id << 64) + self.incarnation)
         self.member = new_member(core, self.replicas, copy, incarnation)
         self.shell = self.broker = _BrokerShell(core, self.replicas, copy)
-        self.broker.clock = self.now
+        self.broker.clock, self.broker.coded = self.now, self.network.coded
         self.broker.channels = _Asking(self)
         self.broker.on_serve = self._serve
         self.broker.on_stop = lambda: self.clock.at(self.clock.now_ms, self.in_this_run(self._close))
@@ -333,12 +355,13 @@ class ControllerNode(Node):
         now, path = self.now(), f"/sim/{self.node_id}"
         self.directory = LogDirectory.open(path, self.disk, CLUSTER_ID, self.node_id)
         log = MetadataLog(self.disk, Path(path), now)
+        log.read = read_once
         log.epoch = max(log.epoch, FIRST_EPOCH)
         self.core = core = ControllerCore(self.config, self.rules, log, log.image(), now)
         core.cluster.note = self.note
         core.cluster_id = CLUSTER_ID
         self.shell = shell = _ControllerShell(core, log)
-        shell.clock = self.now
+        shell.clock, shell.coded = self.now, self.network.coded
         shell.on_failure = lambda: self.clock.at(self.clock.now_ms, self.in_this_run(self.kill))
         core.stored(log.begin_epoch(self.node_id, now), now)
         if not core.finalized_features:

@@ -6,10 +6,8 @@ from impl.broker.calls import Ask, Channel
 from impl.sim.clients import Asker, Surroundings, nothing
 from impl.sim.network import Take
 from impl.sim.setup import ADMIN_ID, CONTROLLER_ID
+from impl.wire.apis import PREFERRED_ELECTION
 from impl.wire.values import Message
-
-PREFERRED = 0
-"""The election type of a preferred election. Kafka: `ElectionType.PREFERRED`."""
 
 
 def no_matter(answer: Message | None) -> None:
@@ -41,4 +39,4 @@ class Operator:
     def prefer(self, partitions: Sequence[int]) -> None:
         """Ask for the preferred leaders of partitions."""
         named = [Message(topic=self._topic, partitions=list(partitions))]
-        self._ask("ElectLeaders", Message(election_type=PREFERRED, topic_partitions=named))
+        self._ask("ElectLeaders", Message(election_type=PREFERRED_ELECTION, topic_partitions=named))

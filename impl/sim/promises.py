@@ -6,7 +6,7 @@ values.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from impl.broker.replica import Place, Replica
@@ -46,6 +46,15 @@ class Committed:
         return log.end_offset >= self.end_offset and stretches(log, self.end_offset) == self.stretches
 
 
+@dataclass(slots=True)
+class Seen:
+    """A broker as it was looked at last: its process, whether that is the registered one, and its partitions."""
+
+    incarnation: int = 0
+    present: bool = False
+    partitions: dict[Place, Partition[Any]] = field(default_factory=dict)
+
+
 class Promises:
     """Looks at the cluster after each event, as far as something has changed."""
 
@@ -63,7 +72,7 @@ class Promises:
         self._committed = dict.fromkeys(histories, Committed())
         self._held: dict[tuple[int, int], tuple[Committed, EpochLog]] = {}
         """By broker and partition: what was found to be held, and by which log."""
-        self._seen: dict[tuple[int, int, Place], Partition[Any]] = {}
+        self._seen: dict[int, Seen] = {node: Seen() for node in brokers}
         self._image: MetadataImage | None = None
         self._registered: dict[int, PartitionRegistration] = {}
         self._epochs: dict[int, BrokerRegistration] = {}
@@ -84,9 +93,7 @@ class Promises:
         for node_id in self.stepped:
             node = self._brokers[node_id]
             if node.up:
-                for replica in node.core.replicas.values():
-                    if self._look_at_replica(node, replica):
-                        changed.add(replica.place.partition)
+                self._look_at_broker(node, changed)
         self.stepped.clear()
         if controller.up and controller.core.image.spec is not self._image:
             changed |= self._look_at_metadata(controller.core.image.spec)
@@ -96,16 +103,28 @@ class Promises:
 
     # ---- one replica
 
-    def _look_at_replica(self, node: BrokerNode, replica: Replica) -> bool:
-        """Whether anything about it has changed."""
-        if replica.offline:  # it serves nobody until the next start, and finds then what its files have
-            return False
-        now = replica.partition
-        process = (node.node_id, node.incarnation, replica.place)
-        before = self._seen.get(process)
-        if before is now:
-            return False
-        self._seen[process] = now
+    def _look_at_broker(self, node: BrokerNode, changed: set[int]) -> None:
+        """Look at the partitions of a broker whose state is another one; those that others depend on are `changed`."""
+        seen = self._seen[node.node_id]
+        if seen.incarnation != node.incarnation:
+            seen = self._seen[node.node_id] = Seen(node.incarnation)
+        present = self._is_present(node)
+        partitions = seen.partitions
+        for place, replica in node.core.replicas.items():
+            before, now = partitions.get(place), replica.partition
+            if before is now:
+                if present is not seen.present:
+                    changed.add(place.partition)
+            elif not replica.offline:  # one that is serves nobody until the next start, and finds then what its files have
+                partitions[place] = now
+                if self._look_at_replica(node, replica, before, now) or present is not seen.present:
+                    changed.add(place.partition)
+        seen.present = present
+
+    def _look_at_replica(
+        self, node: BrokerNode, replica: Replica, before: Partition[Any] | None, now: Partition[Any]
+    ) -> bool:
+        """Whether anything has changed on which a promise depends; when followers have fetched last is nothing such."""
         log, mark = now.local
         if before is None or before.local is not now.local:
             if not log.start_offset <= mark <= log.end_offset:
@@ -113,9 +132,15 @@ class Promises:
                 raise BrokenPromiseError("TypeOk", what)
             if self._keeps:
                 self._note_committed(node.node_id, replica)
-        if before is not None:
-            self._look_at_step(node.node_id, before, now)
-        return True
+        if before is None:
+            return True
+        self._look_at_step(node.node_id, before, now)
+        return (
+            before.local is not now.local
+            or before.isr is not now.isr
+            or before.leader_epoch != now.leader_epoch
+            or before.leader != now.leader
+        )
 
     def _look_at_step(self, node: int, before: Partition[Any], now: Partition[Any]) -> None:
         if now.leader_epoch < before.leader_epoch and now.leader_epoch != NO_EPOCH:
@@ -160,6 +185,7 @@ class Promises:
         if before is None or image.brokers is not before.brokers:
             self._epochs = {int(one.broker): one for one in image.brokers}
             self._look_at_unclean()
+            changed |= self._registered.keys()
         return changed
 
     def _look_at_decision(

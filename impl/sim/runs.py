@@ -1,7 +1,9 @@
 """Runs of the simulated cluster: one for a seed, always the same; a run that breaks a promise is made short."""
 
+import gc
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import seed as seed_globally
 from typing import NamedTuple
@@ -52,6 +54,20 @@ class Outcome:
         }
 
 
+COLLECTED_AFTER = (200_000, 20, 50)
+"""How many values are made between two looks for circles of garbage: a step makes many values, and hardly a circle."""
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(*COLLECTED_AFTER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def run(setup: Setup, most_steps: int, faults: Sequence[Fault] | None = None) -> Outcome:
     """Run a seed, with its own faults or with these. The same arguments give the same run."""
     seed_globally(setup.seed)
@@ -59,7 +75,8 @@ def run(setup: Setup, most_steps: int, faults: Sequence[Fault] | None = None) ->
     cluster = SimulatedCluster(setup, planned)
     start_ms, broken = cluster.clock.now_ms, None
     try:
-        cluster.run(most_steps)
+        with _seldom_collected():
+            cluster.run(most_steps)
     except BrokenPromiseError as error:
         broken = Broken(error.name, error.what)
     acknowledged = sum(len(history.acknowledged) for history in cluster.histories.values())

@@ -12,6 +12,8 @@ CONTROLLER_ID = 100
 ADMIN_ID, FIRST_CLIENT_ID = 1_000, 1_001
 TOPIC = "sim"
 
+CODED_ONE_IN = 10
+
 SETTINGS: Mapping[str, str] = {
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
@@ -38,11 +40,18 @@ class Setup:
     """Whether the topic allows elections of replicas that may lack records: nothing is promised about these, then."""
     weather: Weather | None = None
     """What the cluster and its world are like; by default what follows from the seed."""
+    coded: bool | None = None
+    """Whether all messages are encoded and decoded as on a real wire; by default in one seed of `CODED_ONE_IN`."""
 
     @property
     def surroundings(self) -> Weather:
         """The weather of this run."""
         return self.weather if self.weather is not None else weather_of(self.seed)
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether messages are bytes on their way. The run is the same if they are not."""
+        return self.coded if self.coded is not None else self.seed % CODED_ONE_IN == 0
 
     def settings(self) -> dict[str, str]:
         """The settings of all nodes."""

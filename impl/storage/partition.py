@@ -210,7 +210,7 @@ class PartitionFiles:
             return
         stored, offset = [], base_offset
         for leader_epoch, header, _ in batches:
-            stored.append(header._replace(base_offset=offset, leader_epoch=leader_epoch))
+            stored.append(header.moved(offset, leader_epoch, header.position))
             offset = stored[-1].next_offset
         records = tuple(Batch(header.last_offset_delta + 1, header.leader_epoch) for header in stored)
         size = sum(header.size for header in stored)

@@ -1,7 +1,7 @@
 """A segment: a `.log` file with its two indexes."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from impl.records.batch import HEADER_SIZE, MAGIC, BatchHeader, Buffer, header_at, is_intact
 from impl.storage.disk import Disk, File, Handle, StorageError
@@ -14,13 +14,15 @@ CHUNK = 8_192
 
 READS_REMEMBERED = 64
 
+BATCHES_REMEMBERED = 64
+"""Of the batches that were appended last: whoever reads at the end of the log needs no look at the file."""
+
 
 class InvalidSegmentError(StorageError):
     """A batch in a segment file that cannot be one."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileSlice:
+class FileSlice(NamedTuple):
     """Whole batches that lie behind each other in one segment file, to be sent from there.
 
     `first_offset` is the base offset of the first batch, which may be below the offset asked for. No record lies between the
@@ -65,6 +67,8 @@ class Segment:
         self._max_timestamp: tuple[int, Offset] | None = (NO_TIMESTAMP, base_offset) if create else None
         self._since_entry = 0
         self._starts: dict[Offset, int] = {}
+        self._latest: dict[Offset, BatchHeader] = {}
+        """The batches that were appended last, by their base offsets."""
 
     # ---- what it is
 
@@ -130,7 +134,7 @@ class Segment:
                 raise InvalidSegmentError(
                     f"{self.log.path}: at byte {position} only {end - position} bytes of a batch are left"
                 )
-            header = header_at(chunk, position - start)._replace(position=position)
+            header = header_at(chunk, position - start, position)
             if header.magic != MAGIC or header.size < HEADER_SIZE or position + header.size > self.size:
                 raise InvalidSegmentError(f"{self.log.path}: no batch of format {MAGIC} begins at byte {position}")
             yield header
@@ -147,7 +151,7 @@ class Segment:
 
     def read(self, offset: Offset, max_offset: Offset, max_bytes: int, at_least_one: bool) -> FileSlice | None:
         """Batches from `offset` on, as `PartitionFiles.read` says; none if the segment has no batch at or after it."""
-        first = self.find(offset)
+        first = self._latest.get(offset) or self.find(offset)
         if first is None:
             return None
         handle = self.log.handle()
@@ -165,8 +169,14 @@ class Segment:
 
     def _end_of_read(self, first: BatchHeader, max_offset: Offset, limit: int) -> tuple[int, Offset]:
         """Where the last batch ends that lies before `limit` and `max_offset`, found from the index entries before both."""
-        from_index = min(self.offsets.position_up_to(limit), self.offsets.position_for(Offset(max_offset - 1)))
         end, next_offset = first.position + first.size, first.next_offset
+        while (known := self._latest.get(next_offset)) is not None:
+            if known.position + known.size > limit or known.next_offset > max_offset:
+                return end, next_offset
+            end, next_offset = known.position + known.size, known.next_offset
+        if next_offset >= self.next_offset:
+            return end, next_offset
+        from_index = min(self.offsets.position_up_to(limit), self.offsets.position_for(Offset(max_offset - 1)))
         for header in self.headers(max(from_index, first.position)):
             if header.position + header.size > limit or header.next_offset > max_offset:
                 if header.position > end:
@@ -179,6 +189,7 @@ class Segment:
         """A reader goes on where it ended: remember that position."""
         if len(self._starts) >= READS_REMEMBERED:
             self._starts.clear()
+        self._latest.clear()
         self._starts[found.next_offset] = found.position + found.length
         return found
 
@@ -192,7 +203,10 @@ class Segment:
             self._first_timestamp = headers[0].max_timestamp
         for header in headers:
             self._note(header, position)
+            self._latest[header.base_offset] = header.moved(header.base_offset, header.leader_epoch, position)
             position += header.size
+        while len(self._latest) > BATCHES_REMEMBERED:
+            del self._latest[next(iter(self._latest))]
 
     def _note(self, header: BatchHeader, position: int) -> None:
         if header.max_timestamp > self.max_timestamp[0]:
@@ -217,6 +231,7 @@ class Segment:
         self.offsets.truncate_to(offset)
         self.times.truncate_to(offset)
         self._starts.clear()
+        self._latest.clear()
         if found is not None:
             self.log.truncate(found.position)
         self._since_entry = 0
@@ -237,6 +252,7 @@ class Segment:
         self.offsets.cut(0)
         self.times.cut(0)
         self._starts.clear()
+        self._latest.clear()
         self._next_offset, self._max_timestamp, self._since_entry = self.base_offset, (NO_TIMESTAMP, self.base_offset), 0
         valid = 0
         try:

@@ -92,7 +92,7 @@ class SimulatedHandle:
 
     def read(self, position: int, length: int) -> bytes:
         """The bytes from a position on."""
-        return bytes(self._content.now[position : position + length])
+        return bytes(memoryview(self._content.now)[position : position + length])
 
     def sync(self) -> None:
         """The content is on the disk from now on."""
@@ -120,7 +120,7 @@ class SimulatedFile:
 
     def read(self, position: int, length: int) -> bytes:
         """The bytes from a position on."""
-        return bytes(self._content.now[position : position + length])
+        return bytes(memoryview(self._content.now)[position : position + length])
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         """Write at the end. The power may be lost within the write, or the space be used up."""

@@ -81,6 +81,9 @@ FORWARDED = (
 LAST_STABLE = {"InitProducerId": 5, "OffsetFetch": 10}
 """Versions above these are in the table, and Kafka does not offer them yet."""
 
+PREFERRED_ELECTION, UNCLEAN_ELECTION = 0, 1
+"""Kinds of elections in ElectLeaders. Kafka: `ElectionType`."""
+
 FIRST_OFFERED = {"Produce": 0}
 """Kafka says that it takes these, for old clients that look at nothing else, and closes the connection that uses them."""
 

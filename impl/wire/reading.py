@@ -87,7 +87,7 @@ def _struct_reader(fields: tuple[Field, ...], version: int, flexible: bool) -> R
         steps.append(_tagged_section({tag: _field_reader(field, version, flexible) for tag, field in tagged.items()}))
     names = [field.name for field in plain]
     by_tag = {tag: field.name for tag, field in tagged.items()}
-    defaults = {field.name: _absent(field) for field in fields}
+    defaults = {field.name: absent(field) for field in fields}
 
     def read(buffer: memoryview, position: int) -> tuple[Message, int]:
         values: list[Any] = []
@@ -104,10 +104,10 @@ def _struct_reader(fields: tuple[Field, ...], version: int, flexible: bool) -> R
     return read
 
 
-def _absent(field: Field) -> Any:
+def absent(field: Field) -> Any:
     """What a field is in a version that lacks it."""
     if field.kind == "struct" and not field.is_array and 0 not in field.nullable and field.default is None:
-        return Message(**{inner.name: _absent(inner) for inner in field.fields})
+        return Message(**{inner.name: absent(inner) for inner in field.fields})
     return field.default
 
 

@@ -136,7 +136,7 @@ def _tagged_section(owner: str, fields: list[Field], version: int) -> Callable[[
         given = [
             (tag, write, values[name])
             for name, default, tag, write in writers
-            if name in values and not _is_default(values[name], default)
+            if name in values and not is_default(values[name], default)
         ]
         parts.tail += unsigned_varint(len(given))
         for tag, write, value in given:
@@ -150,7 +150,8 @@ def _tagged_section(owner: str, fields: list[Field], version: int) -> Callable[[
     return step
 
 
-def _is_default(value: Any, default: Any) -> bool:
+def is_default(value: Any, default: Any) -> bool:
+    """Whether a field with a tag need not be written."""
     return value == default or (default == () and isinstance(value, list) and not value)
 
 

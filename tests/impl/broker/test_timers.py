@@ -1,8 +1,13 @@
-"""Timers: in order, once, and without what was cancelled."""
+"""Timers: in order, once, and without what was cancelled; when a connection counts as idle."""
 
+import asyncio
+import socket
+import time
 from collections.abc import Callable
+from typing import Any, cast
 
 from impl.broker.timers import FEW, Timers
+from impl.server.connection import Connection
 
 
 def telling(name: str) -> Callable[[int], list[str]]:
@@ -32,3 +37,17 @@ def test_what_is_cancelled_is_not_done_and_does_not_pile_up() -> None:
         timers.cancel(timers.at(2**40 + number, telling("never")))
         assert len(timers) <= FEW + 2
     assert timers.due(2) == ["2 at 2"]
+
+
+def test_a_connection_that_has_not_asked_yet_is_not_idle() -> None:
+    """It is closed after `connections.max.idle.ms` from its start on, and not before: a monotonic clock begins anywhere."""
+    ours, theirs = socket.socketpair()
+    loop = asyncio.new_event_loop()
+    try:
+        before = time.monotonic()
+        connection = Connection(loop, ours, cast(Any, None), ("127.0.0.1", 1))
+        assert before <= connection.last_used <= time.monotonic()
+    finally:
+        loop.close()
+        ours.close()
+        theirs.close()

@@ -8,7 +8,7 @@ import pytest
 from impl.broker.calls import Ask, Channel
 from impl.sim.clients import nothing
 from impl.sim.clock import Clock
-from impl.sim.network import Line, Network
+from impl.sim.network import Frame, Line, Network
 from impl.wire.apis import APIS
 from impl.wire.frames import framed
 from impl.wire.values import Message
@@ -29,7 +29,8 @@ class Echo:
     def last_version(self, api: str) -> int | None:
         return 3
 
-    def deliver(self, connection: Line, frame: bytes) -> None:
+    def deliver(self, connection: Line, frame: Frame) -> None:
+        assert isinstance(frame, bytes)
         self.came.append(self._clock.now_ms)
         correlation = int.from_bytes(frame[4:8], "big")
         connection.answer(connection.new_place(), framed(HEARTBEAT, 3, correlation, Message()))
@@ -52,7 +53,7 @@ class World:
 
     def __init__(self) -> None:
         self.clock = Clock(0)
-        self.network = Network(self.clock, Random(1))
+        self.network = Network(self.clock, Random(1), coded=True)
         self.server, self.client = Echo(self.clock), Asking()
         self.network.servers[SERVER] = self.server
         self.answers: list[tuple[int, bool]] = []
@@ -141,7 +142,7 @@ def test_a_node_that_waits_for_its_disk_sends_nothing(world: World) -> None:
 
 
 def test_some_frames_take_much_longer(world: World) -> None:
-    world.network = Network(world.clock, Random(1), (1, 4), stragglers=50.0)
+    world.network = Network(world.clock, Random(1), (1, 4), stragglers=50.0, coded=True)
     world.network.servers[SERVER] = world.server
     took = []
     for number in range(50):

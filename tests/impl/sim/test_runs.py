@@ -36,6 +36,12 @@ def test_a_seed_is_always_the_same_run() -> None:
     assert of_seed(1).told != of_seed(2).told
 
 
+def test_a_run_is_the_same_with_messages_as_bytes() -> None:
+    assert setup(20).is_coded
+    assert not setup(1).is_coded
+    assert run(replace(setup(1), coded=True), 2_000) == of_seed(1)
+
+
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_next_keeps_all_promises(seed: int) -> None:
     outcome = of_seed(seed)
