@@ -41,13 +41,9 @@ def test_what_is_cancelled_is_not_done_and_does_not_pile_up() -> None:
 
 def test_a_connection_that_has_not_asked_yet_is_not_idle() -> None:
     """It is closed after `connections.max.idle.ms` from its start on, and not before: a monotonic clock begins anywhere."""
-    ours, theirs = socket.socketpair()
     loop = asyncio.new_event_loop()
-    try:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
         before = time.monotonic()
-        connection = Connection(loop, ours, cast(Any, None), ("127.0.0.1", 1))
+        connection = Connection(loop, client, cast(Any, None), ("127.0.0.1", 1))
         assert before <= connection.last_used <= time.monotonic()
-    finally:
-        loop.close()
-        ours.close()
-        theirs.close()
+    loop.close()
