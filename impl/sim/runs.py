@@ -1,4 +1,4 @@
-"""Runs of the simulated cluster: one for a seed, always the same; a run that breaks a promise is made short."""
+"""Runs of the simulated cluster: one for a seed, always the same; a run in which a property fails is shrunk."""
 
 import gc
 import logging
@@ -17,7 +17,7 @@ logging.getLogger("kspec").addHandler(logging.NullHandler())  # what nodes compl
 
 
 class Broken(NamedTuple):
-    """A promise that was broken: its name, and how."""
+    """A property that fails: its name, and how."""
 
     name: str
     what: str
@@ -39,7 +39,7 @@ class Outcome:
         """In a line."""
         told = f"seed {self.seed}: {self.steps:,} steps, {self.virtual_ms / 1000:.0f} s, {len(self.faults)} faults"
         if self.broken is None:
-            return f"{told}, {self.acknowledged:,} records acknowledged, all promises hold"
+            return f"{told}, {self.acknowledged:,} records acknowledged, all properties hold"
         return f"{told}: BROKEN {self.broken.name}: {self.broken.what}"
 
     def as_json(self) -> dict[str, object]:
@@ -92,11 +92,11 @@ def run(setup: Setup, most_steps: int, faults: Sequence[Fault] | None = None) ->
 
 
 def shrunk(setup: Setup, outcome: Outcome) -> Outcome:
-    """A run with as few faults as can be, and as few steps, that breaks the same promise.
+    """A run with as few faults as can be, and as few steps, in which the same property fails.
 
     Halves of the faults are left out, then quarters, and so on to single ones; what is not needed stays out.
     """
-    assert outcome.broken is not None, "only a run that breaks a promise is made short"
+    assert outcome.broken is not None, "only a run in which a property fails is shrunk"
     best, size = outcome, max(1, len(outcome.faults) // 2)
     while True:
         place = 0

@@ -73,7 +73,7 @@ def _on_spark(setups: "list[Setup]", steps: int, settings: Any) -> "Iterator[Out
 @click.option("--release", metavar="R", help="The rules of all nodes, or of each: 1=3.9,controller=4.4.  [default: next]")
 @click.option("--mutant", metavar="NAME", help="Weaken one rule of all nodes, or of one: 2=NAME.")
 @click.option("--acks", type=click.Choice(["all", "1"]), default="all", show_default=True, help="What producers ask for.")
-@click.option("--shrink/--no-shrink", "shrinking", default=True, help="Make the first run short that breaks a promise.")
+@click.option("--shrink/--no-shrink", "shrinking", default=True, help="Shrink the first run in which a property fails.")
 @click.option("--engine", type=SWARM_ENGINES, default="compiled", show_default=True, help="Where seeds are run.")
 @click.option("--workers", type=click.IntRange(1, 256), metavar="W", help="Processes; by default one for each core.")
 @session_options
@@ -95,10 +95,10 @@ def simulate_cluster(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Run clusters in simulated time, with faults, and hold what clients see against Kafka's promises.
+    """Run clusters in simulated time, with faults, and check properties after each event.
 
     The brokers and the controller are those of `kspec broker`, on a virtual clock, network and disk. A seed is always the
-    same run. Exit status: 0 all promises hold, 1 one is broken, 2 bad usage.
+    same run. Exit status: 0 all properties hold, 1 one fails, 2 bad usage.
     """
     setups = _setups(range(seed, seed + seeds), _rules(release, mutant, brokers), acks)
     settings = swarm_settings(engine, master, conf, quiet, workers)

@@ -267,13 +267,13 @@ TRIED = [
 ]
 
 
-NOT_TRIED_YET = {"refusal-without-trace"}
-"""Mutants that came after the tables were made."""
+WITHOUT_AN_END = {"refusal-without-trace"}
+"""Mutants whose search did not end within 25 minutes on one core."""
 
 
 def test_every_mutant_is_in_the_tables() -> None:
-    assert set(POWER_LOSS) | NOT_TRIED_YET == set(KAFKA_NEXT_THEOREM.mutants)
-    assert not NOT_TRIED_YET & set(POWER_LOSS)
+    assert set(POWER_LOSS) | WITHOUT_AN_END == set(KAFKA_NEXT_THEOREM.mutants)
+    assert not WITHOUT_AN_END & set(POWER_LOSS)
     assert sorted(NO_LOSS) == sorted(set(POWER_LOSS) - set(broken(POWER_LOSS)))
     assert broken(POWER_LOSS)
     assert unchanged(POWER_LOSS)
