@@ -54,18 +54,19 @@ BOXES = {
     "impl.metadata": Box(310, "metadata"),
     "impl.dump": Box(460, "dump"),
     "impl.broker": Box(380, "broker"),
-    "impl.requests": Box(420, "requests"),
+    "impl.requests": Box(443, "requests"),
     "impl.controller": Box(500, "controller"),
-    "impl.replica": Box(270, "replica"),
+    "impl.replica": Box(318, "replica"),
     "impl.server": Box(460, "server"),
     "impl.sim": Box(460, "sim"),
     "impl.cluster": Box(180, "cluster"),
     "impl.history": Box(600, "history"),
     "impl.faults": Box(240, "faults"),
     "conformance.kafka": Box(110, "kafka"),
-    "conformance.mirror": Box(110, "mirror"),
+    "conformance.mirror": Box(68, "mirror"),
     "conformance.world": Box(110, "world"),
     "conformance.wire": Box(200, "wire"),
+    "conformance.targets": Box(193, "targets"),
 }
 PARTS_OF_VALUES = ("spec.step", "spec.metadata", "spec.mutation")
 COLOURS = {

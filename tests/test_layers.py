@@ -160,6 +160,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "conformance.kafka",
     ),
     "conformance.wire": ("spec.*", "spec", "model_check.core", "impl.wire", "impl.records"),
+    "conformance.targets": ("conformance.kafka", "conformance.wire"),
     "conformance.mirror": ("spec.*", "spec", "model_check.*", "impl.wire", "impl.metadata", "conformance.kafka"),
     "conformance": (),
     # The command line puts everything together.

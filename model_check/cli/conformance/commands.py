@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from model_check.cli.common import unknown
+from model_check.cli.conformance.matrix import matrix
 from model_check.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
 from model_check.cli.terminal.output import Output, OutputFolder
 from model_check.core.files import write_whole
@@ -29,6 +30,9 @@ def conformance() -> None:
 
     They need a broker that listens, and nothing else of it. See docs/conformance.md.
     """
+
+
+conformance.add_command(matrix)
 
 
 @conformance.command()

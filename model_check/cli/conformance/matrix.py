@@ -1,0 +1,102 @@
+"""`kspec conformance matrix`."""
+
+import asyncio
+import secrets
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from model_check.cli.common import unknown
+from model_check.cli.statuses import ALL_HOLD, StoppedError
+from model_check.core.files import write_whole
+
+if TYPE_CHECKING:
+    from conformance.targets.drivers import Driver, Running
+    from conformance.targets.matrix import Column
+    from conformance.wire.choice.weakened import Score
+
+
+@click.command()
+@click.option(
+    "--out", "folder", default="docs/conformance", show_default=True, metavar="DIR", help="Where pages are written."
+)
+@click.option("--target", "names", multiple=True, metavar="NAME", help="This broker alone; may be repeated.")
+@click.option("--timeout", default=3.0, show_default=True, type=click.FloatRange(0.1), metavar="S", help="For each step.")
+def matrix(folder: str, names: tuple[str, ...], timeout: float) -> int:
+    """Run the cases on every broker that is found on this machine, and write the pages of the matrix.
+
+    These are looked for: Apache Kafka 4.4.0 and 3.9.2 (jars as for `kspec world`), this project's broker, kfake (Go),
+    noida-db and Tansu (programs on the path).
+
+    Exit status: 0 the pages are written, whatever failed; 2 bad usage; 3 a broker does not start, or stops answering.
+    """
+    from conformance.targets.drivers import MissingError, looked_for
+    from conformance.targets.matrix import failures, overview
+
+    known = dict(looked_for())
+    for name in names:
+        if name not in known:
+            raise unknown(f"there is no broker {name!r}", name, list(known), f"one of {', '.join(known)}")
+    columns: list[Column] = []
+    missing: dict[str, str] = {}
+    for name in names or known:
+        try:
+            columns.append(_column(known[name](), timeout))
+        except MissingError as error:
+            missing[name] = str(error).splitlines()[0]
+            click.echo(f"{name}: {missing[name]}", err=True)
+            continue
+        click.echo(f"{columns[-1].title}: {', '.join(f'{n} {status.value}' for status, n in columns[-1].counts().items())}")
+    if not columns:
+        raise StoppedError("none of these brokers is on this machine")
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    for column in columns:
+        write_whole(place / column.file, failures(column))
+    write_whole(place / "README.md", overview(columns, missing, f"{datetime.now(UTC):%-d %B %Y}", _scores()))
+    click.echo(f"{folder}: README.md and {len(columns)} pages")
+    return ALL_HOLD
+
+
+def _column(driver: "Driver", timeout: float) -> "Column":
+    from conformance.targets.matrix import Column
+    from conformance.wire.cases.suite import all_documents
+    from conformance.wire.run.runner import TargetGoneError
+    from spec.releases.names import RELEASES
+
+    until = RELEASES.index(driver.release) if driver.release else len(RELEASES)
+    cases = [one for one in all_documents() if one["since"] is None or RELEASES.index(one["since"]) <= until]
+    with tempfile.TemporaryDirectory(prefix="kspec-target-") as folder, driver.start(Path(folder) / "broker") as running:
+        try:
+            return Column(driver, asyncio.run(_results(driver, running, cases, timeout)))
+        except TargetGoneError as error:
+            raise StoppedError(f"{driver.name}: {error}") from error
+
+
+async def _results(driver: "Driver", running: "Running", cases: list[Any], timeout: float) -> list[Any]:
+    from conformance.kafka.process import HOST
+    from conformance.wire.run.runner import Naming, Suite, SuiteRun, find_target
+
+    async def restarted() -> None:
+        await asyncio.get_running_loop().run_in_executor(None, running.restart)
+        await find_target(HOST, running.port, timeout)
+
+    target = await find_target(HOST, running.port, timeout)
+    suite = Suite(cases, 8, {}, restarted if driver.restarts else None)
+    return await SuiteRun(target, suite, Naming(secrets.token_hex(3)), lambda result: None).run()
+
+
+def _scores() -> "list[tuple[Score, str]]":
+    from conformance.wire.cases.case import name_of
+    from conformance.wire.cases.suite import all_runs
+    from conformance.wire.choice.weakened import scores
+    from conformance.wire.model.subjects import SUBJECTS
+    from spec.releases.broker import NEWEST
+    from spec.releases.broker_mutants import BROKER_MUTANTS
+
+    found = scores(SUBJECTS, all_runs(), NEWEST, BROKER_MUTANTS)
+    cases = [[name_of(run.subject, run.run[-1]) for run in one.told] for one in found]
+    return [(one, f"`{min(names, key=len)}`" if names else "") for one, names in zip(found, cases, strict=True)]

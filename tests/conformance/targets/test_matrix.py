@@ -1,0 +1,89 @@
+"""Every broker that is found is run, and the pages say what came of it."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conformance.targets import drivers
+from conformance.targets.drivers import Driver, MissingError, Program, Running
+from conformance.targets.matrix import Column, failures, overview
+from conformance.wire.choice.weakened import Score
+from conformance.wire.run.results import Result, Status, Told
+from tests.conformance.wire.targets import documents, kspec
+
+
+@contextmanager
+def never(folder: Path) -> Iterator[Running]:
+    raise AssertionError("it is not started")
+    yield Program(folder, lambda port: [])
+
+
+DRIVER = Driver("Broker", "1.2", "`broker PORT`", never)
+
+
+def column() -> Column:
+    first, second, third = documents()[:3]
+    told = Told("A", "Produce", 9, "", {}, "", {}, "", "appended", ("error_code: 7, not 0 | 1",))
+    return Column(
+        DRIVER,
+        [
+            Result(first, Status.PASS, "", (), 0.1),
+            Result(second, Status.FAIL, "error_code: 7, not 0", (told,), 0.1),
+            Result(third, Status.NOT_SUPPORTED, "Produce 0 to 2", (), 0.0),
+        ],
+    )
+
+
+def test_the_page_of_a_broker_has_each_failure_with_what_differs() -> None:
+    page = failures(column())
+    assert "1 pass, 1 fail, 1 not supported" in page
+    assert f"| `{documents()[1]['name']}` |" in page
+    assert "error_code: 7, not 0 \\| 1 |" in page
+    assert "- 1: Produce 0 to 2" in page
+    assert documents()[0]["name"] not in page
+
+
+def test_the_first_page_counts_the_cases_that_ran() -> None:
+    caught = Score("count-what-is-sent", ("some run",), "")  # type: ignore[arg-type]
+    missed = Score("await-isr-only", (), "why not")
+    page = overview([column()], {"Tansu": "there is none"}, "1 May 2030", [(caught, "`a/case`"), (missed, "")])
+    assert "| cases | [Broker 1.2](broker-1.2.md) |" in page
+    assert "| **all** | 1 of 2 |" in page
+    assert "| Broker 1.2 | `broker PORT` | 1 | 1 | 1 | 0 |" in page
+    assert "- Tansu: there is none" in page
+    assert "Of 2 weakened rules of this project's broker 1 are caught" in page
+    assert "| `await-isr-only` | 0 | why not |" in page
+
+
+def test_what_does_not_start_says_why(tmp_path: Path) -> None:
+    program = Program(tmp_path / "it", lambda port: ["python3", "-c", "print('no disk'); raise SystemExit(1)"])
+    with pytest.raises(MissingError, match="python3 does not start: no disk"):
+        program.start()
+
+
+@pytest.mark.parametrize("driver", [drivers.kfake, drivers.noida_db, drivers.tansu])
+def test_a_program_that_is_not_there_is_named(driver: Callable[[], Driver], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drivers, "which", lambda name: None)
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    monkeypatch.setattr(sys, "path", [])
+    with pytest.raises(MissingError, match="there is no "):
+        driver()
+
+
+def test_an_unknown_broker_is_named() -> None:
+    done = kspec("conformance", "matrix", "--target", "kfaek")
+    assert done.status == 2
+    assert "kfake" in done.err
+
+
+@pytest.mark.slow
+def test_our_own_broker_passes_every_case_over_restarts(tmp_path: Path) -> None:
+    done = kspec("conformance", "matrix", "--target", "kspec broker", "--out", str(tmp_path / "pages"), "--timeout", "60")
+    assert done.status == 0, done.err
+    page = (tmp_path / "pages" / "README.md").read_text(encoding="utf-8")
+    assert f"| **all** | {len(documents())} of {len(documents())} |" in page
+    (own,) = (one for one in (tmp_path / "pages").iterdir() if one.name.startswith("kspec"))
+    assert f"{len(documents())} pass, 0 fail" in own.read_text(encoding="utf-8")
