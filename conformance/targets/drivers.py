@@ -134,7 +134,7 @@ def own() -> Driver:
 
         return _program(folder, command)
 
-    return Driver("kspec broker", _packaged("kspec"), "`kspec broker`", start, restarts=True)
+    return Driver("kspec broker", _packaged("kafka-replication-spec"), "`kspec broker`", start, restarts=True)
 
 
 def kfake() -> Driver:
@@ -152,7 +152,7 @@ def kfake() -> Driver:
         return _program(folder, lambda port: [program, str(port)])
 
     pinned = next(line.split()[-1] for line in (source / "go.mod").read_text("utf-8").splitlines() if "pkg/kfake" in line)
-    return Driver("kfake", pinned, "`go run . PORT` in `conformance/targets/kfake`", start)
+    return Driver("kfake", pinned.split("-")[1][:8], "`go run . PORT` in `conformance/targets/kfake`", start)
 
 
 def noida_db() -> Driver:
