@@ -189,7 +189,6 @@ class Segment:
         """A reader goes on where it ended: remember that position."""
         if len(self._starts) >= READS_REMEMBERED:
             self._starts.clear()
-        self._latest.clear()
         self._starts[found.next_offset] = found.position + found.length
         return found
 
