@@ -3,12 +3,14 @@
 A driver starts a process in a folder of its own, on a free port of the loopback. The process ends with the `with` block.
 """
 
+import os
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from shutil import which
@@ -65,7 +67,9 @@ class Program:
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "output.log").open("ab") as log:
             command = list(self._command(self.port))
-            self._process = subprocess.Popen(command, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                command, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
         end = time.monotonic() + START_SECONDS
         while not self._listens():
             if self._process.poll() is not None or time.monotonic() > end:
@@ -74,16 +78,21 @@ class Program:
             time.sleep(0.1)
 
     def stop(self) -> None:
-        """End the process; by force if it does not end by itself."""
+        """End the process and those that it has started; by force what does not end by itself."""
         if self._process is None:
             return
-        self._process.terminate()
-        try:
+        self._signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._signal(signal.SIGKILL)
+        self._process.wait()
         self._process = None
+
+    def _signal(self, number: signal.Signals) -> None:
+        """To all of the session: what a package calls a program may only start the program."""
+        assert self._process is not None
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
 
     def restart(self) -> None:
         """Stop it in order, and start it again."""

@@ -1,5 +1,6 @@
 """Every broker that is found is run, and the pages say what came of it."""
 
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -62,6 +63,16 @@ def test_what_does_not_start_says_why(tmp_path: Path) -> None:
     program = Program(tmp_path / "it", lambda port: ["python3", "-c", "print('no disk'); raise SystemExit(1)"])
     with pytest.raises(MissingError, match="python3 does not start: no disk"):
         program.start()
+
+
+def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
+    inner = "import socket, sys, time; s = socket.create_server(('127.0.0.1', int(sys.argv[1]))); time.sleep(600)"
+    outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}, sys.argv[1]])"
+    program = Program(tmp_path / "it", lambda port: [sys.executable, "-c", outer, str(port)])
+    program.start()
+    program.stop()
+    with socket.socket() as client:
+        assert client.connect_ex(("127.0.0.1", program.port)) != 0
 
 
 @pytest.mark.parametrize("driver", [drivers.kfake, drivers.noida_db, drivers.tansu])
