@@ -14,6 +14,10 @@ from typing import Any, NamedTuple
 from impl.cluster.plan import ClusterError
 from impl.history.events import ACKNOWLEDGED, REFUSED, UNKNOWN, Assigned, Ended, Event, Outcome, Polled, Sent
 
+IN_FLIGHT = 1
+"""Requests of a producer that are under way to a broker. With more, librdkafka begins a new epoch when a leader refuses one and
+then finds a gap before the next, and sends again what it has no answer to: a record twice, which no broker can know."""
+
 GIVE_UP_S, FLUSH_S, QUIET_S = 600, 60, 60.0
 """When a record is given up: later than any fault lasts, for librdkafka begins a new producer epoch then and sends again
 what it had sent, which no broker can recognize. How long the last records may take; how long a last reading may stand still.
@@ -152,6 +156,7 @@ class Load:
                 "acks": self._settings.acks,
                 "enable.idempotence": idempotent,
                 "linger.ms": 5,
+                **({"max.in.flight.requests.per.connection": IN_FLIGHT} if idempotent else {}),
                 "request.timeout.ms": 4000,
                 "message.timeout.ms": GIVE_UP_S * 1000,
                 "error_cb": note_fatal,
