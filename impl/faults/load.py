@@ -15,8 +15,8 @@ from impl.cluster.plan import ClusterError
 from impl.history.events import ACKNOWLEDGED, REFUSED, UNKNOWN, Assigned, Ended, Event, Outcome, Polled, Sent
 
 IN_FLIGHT = 1
-"""Requests of a producer that are under way to a broker. With more, librdkafka begins a new epoch when a leader refuses one and
-then finds a gap before the next, and sends again what it has no answer to: a record twice, which no broker can know."""
+"""Requests of a producer that are under way to a broker. With more, librdkafka begins a new epoch when a leader refuses one
+and then finds a gap before the next, and sends again what it has no answer to: a record twice, which no broker can know."""
 
 GIVE_UP_S, FLUSH_S, QUIET_S = 600, 60, 60.0
 """When a record is given up: later than any fault lasts, for librdkafka begins a new producer epoch then and sends again
