@@ -202,7 +202,7 @@ def _left(answer: LeaveGroupResponse) -> tuple[Error, tuple[Constraint, ...]]:
 NOT_STORED_YET = (Error.GROUP_ID_NOT_FOUND,)
 """Kafka answers the join that makes a group before the group is stored, and tells others of what is stored.
 
-Kafka: `GroupMetadataManager.classicGroupJoinToClassicGroup`, `GroupMetadataManager.describeGroups` with its committed offset.
+Kafka: `GroupMetadataManager.classicGroupJoinToClassicGroup`, `GroupMetadataManager.describeGroups` at `committedOffset`.
 """
 
 
