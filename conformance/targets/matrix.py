@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from conformance.targets.drivers import Driver
 from conformance.wire.choice.weakened import Score
@@ -37,7 +37,11 @@ class Column(NamedTuple):
         )
 
 
-def overview(columns: Sequence[Column], missing: dict[str, str], date: str, scores: Sequence[tuple[Score, str]]) -> str:
+Scored: TypeAlias = Sequence[tuple[Score, Sequence[str]]]
+"""Weakened rules, each with the names of the cases that catch it."""
+
+
+def overview(columns: Sequence[Column], missing: dict[str, str], date: str, scores: Scored) -> str:
     """The first page: a row for each subject and each KIP, a column for each broker."""
     subjects = list(dict.fromkeys(one.case["subject"] for column in columns for one in column.results))
     kips = sorted({kip for column in columns for one in column.results for kip in one.case["kips"]})
@@ -65,8 +69,8 @@ def overview(columns: Sequence[Column], missing: dict[str, str], date: str, scor
     return "\n".join([*lines, "", *_scores(scores)]) + "\n"
 
 
-def _scores(scores: Sequence[tuple[Score, str]]) -> list[str]:
-    caught = sum(bool(one.told) for one, _ in scores)
+def _scores(scores: Scored) -> list[str]:
+    caught = sum(bool(cases) for _, cases in scores)
     return [
         "## Weakened rules",
         "",
@@ -74,8 +78,12 @@ def _scores(scores: Sequence[tuple[Score, str]]) -> list[str]:
         "",
         "| weakened rule | cases that catch it | one of them, or the reason |",
         "|---|---|---|",
-        *(f"| `{one.name}` | {len(one.told)} | {case or one.reason} |" for one, case in scores),
+        *(f"| `{one.name}` | {len(cases)} | {_shortest(cases) or one.reason} |" for one, cases in scores),
     ]
+
+
+def _shortest(names: Sequence[str]) -> str:
+    return f"`{min(names, key=len)}`" if names else ""
 
 
 def failures(column: Column) -> str:

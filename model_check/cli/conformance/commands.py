@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from model_check.cli.common import unknown
+from model_check.cli.conformance.choosing import chosen, scored
 from model_check.cli.conformance.matrix import matrix
 from model_check.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
 from model_check.cli.terminal.output import Output, OutputFolder
@@ -61,7 +62,7 @@ def file_of(name: str) -> str:
 @click.option("--case", "wanted", metavar="NAME", help="Those whose names begin with this.")
 def list_cases(wanted: str | None) -> int:
     """Name the cases, each with what it does."""
-    for document in _chosen(_documents(), wanted, None):
+    for document in chosen(wanted):
         click.echo(f"{document['name']}\n    {document['title']}")
     return ALL_HOLD
 
@@ -73,29 +74,15 @@ def score(as_json: bool) -> int:
 
     Mutants are the weakened rules of `kspec broker --mutant`; checks that all releases have are turned off one by one.
     """
-    from conformance.wire.cases.case import name_of
-    from conformance.wire.cases.suite import all_runs
-    from conformance.wire.choice.weakened import scores
-    from conformance.wire.model.subjects import SUBJECTS
-    from spec.releases.broker import NEWEST
-    from spec.releases.broker_mutants import BROKER_MUTANTS
-
-    found = scores(SUBJECTS, all_runs(), NEWEST, BROKER_MUTANTS)
-    cases = {one.name: [name_of(run.subject, run.run[-1]) for run in one.told] for one in found}
+    found = scored()
     if as_json:
-        click.echo(json.dumps({one.name: {"cases": cases[one.name], "reason": one.reason} for one in found}))
+        click.echo(json.dumps({one.name: {"cases": names, "reason": one.reason} for one, names in found}))
         return ALL_HOLD
-    for one in found:
-        told = f"{len(one.told):3} cases, such as {min(cases[one.name], key=len)}" if one.told else one.reason
+    for one, names in found:
+        told = f"{len(names):3} cases, such as {min(names, key=len)}" if names else one.reason
         click.echo(f"{one.name}\n    {told}")
-    click.echo(f"{sum(bool(one.told) for one in found)} of {len(found)} are told")
+    click.echo(f"{sum(bool(names) for _, names in found)} of {len(found)} are told")
     return ALL_HOLD
-
-
-def _documents() -> list[Json]:
-    from conformance.wire.cases.suite import all_documents
-
-    return all_documents()
 
 
 def _check_release(release: str | None) -> None:
@@ -103,23 +90,6 @@ def _check_release(release: str | None) -> None:
 
     if release is not None and release not in RELEASES:
         raise unknown(f"there is no release {release!r}", release, RELEASES, f"one of {', '.join(RELEASES)}")
-
-
-def _chosen(documents: list[Json], wanted: str | None, release: str | None) -> list[Json]:
-    """The cases with a name, or with a name that begins so, and which hold for a release."""
-    if wanted is not None:
-        exact = [one for one in documents if one["name"] == wanted]
-        found = exact or [one for one in documents if one["name"].startswith(wanted)]
-        if not found:
-            names = [one["name"] for one in documents]
-            raise unknown(f"there is no case {wanted!r}", wanted, names, "kspec conformance list")
-        documents = found
-    if release is None:
-        return documents
-    from spec.releases.names import RELEASES
-
-    until = RELEASES.index(release)
-    return [one for one in documents if one["since"] is None or RELEASES.index(one["since"]) <= until]
 
 
 def _allowed(file: str | None) -> dict[str, str]:
@@ -192,7 +162,7 @@ def run(
     naming = Naming(secrets.token_hex(3))
     outputs = [Output(file) for file in (junit, json_file, html_file)]
     if wanted is not None:
-        _chosen(_documents(), wanted, release)
+        chosen(wanted, release)
 
     def replay(result: "Result") -> str:
         given = f" --restart {shlex.quote(restart)}" if restart else ""
@@ -204,7 +174,7 @@ def run(
 
     async def work() -> "list[Result]":
         target = await find_target(host, port, timeout)
-        cases = _chosen(_documents(), wanted, release)
+        cases = chosen(wanted, release)
         again = _restarting(restart, host, port, timeout) if restart else None
         try:
             return await SuiteRun(target, Suite(cases, together, allowed, again), naming, tell).run()

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from model_check.cli.common import unknown
+from model_check.cli.conformance.choosing import chosen, scored
 from model_check.cli.statuses import ALL_HOLD, StoppedError
 from model_check.core.files import write_whole
 
 if TYPE_CHECKING:
     from conformance.targets.drivers import Driver, Running
     from conformance.targets.matrix import Column
-    from conformance.wire.choice.weakened import Score
 
 
 @click.command()
@@ -56,19 +56,16 @@ def matrix(folder: str, names: tuple[str, ...], timeout: float) -> int:
     place.mkdir(parents=True, exist_ok=True)
     for column in columns:
         write_whole(place / column.file, failures(column))
-    write_whole(place / "README.md", overview(columns, missing, f"{datetime.now(UTC):%-d %B %Y}", _scores()))
+    write_whole(place / "README.md", overview(columns, missing, f"{datetime.now(UTC):%-d %B %Y}", scored()))
     click.echo(f"{folder}: README.md and {len(columns)} pages")
     return ALL_HOLD
 
 
 def _column(driver: "Driver", timeout: float) -> "Column":
     from conformance.targets.matrix import Column
-    from conformance.wire.cases.suite import all_documents
     from conformance.wire.run.runner import TargetGoneError
-    from spec.releases.names import RELEASES
 
-    until = RELEASES.index(driver.release) if driver.release else len(RELEASES)
-    cases = [one for one in all_documents() if one["since"] is None or RELEASES.index(one["since"]) <= until]
+    cases = chosen(None, driver.release)
     with tempfile.TemporaryDirectory(prefix="kspec-target-") as folder, driver.start(Path(folder) / "broker") as running:
         try:
             return Column(driver, asyncio.run(_results(driver, running, cases, timeout)))
@@ -87,16 +84,3 @@ async def _results(driver: "Driver", running: "Running", cases: list[Any], timeo
     target = await find_target(HOST, running.port, timeout)
     suite = Suite(cases, 8, {}, restarted if driver.restarts else None)
     return await SuiteRun(target, suite, Naming(secrets.token_hex(3)), lambda result: None).run()
-
-
-def _scores() -> "list[tuple[Score, str]]":
-    from conformance.wire.cases.case import name_of
-    from conformance.wire.cases.suite import all_runs
-    from conformance.wire.choice.weakened import scores
-    from conformance.wire.model.subjects import SUBJECTS
-    from spec.releases.broker import NEWEST
-    from spec.releases.broker_mutants import BROKER_MUTANTS
-
-    found = scores(SUBJECTS, all_runs(), NEWEST, BROKER_MUTANTS)
-    cases = [[name_of(run.subject, run.run[-1]) for run in one.told] for one in found]
-    return [(one, f"`{min(names, key=len)}`" if names else "") for one, names in zip(found, cases, strict=True)]

@@ -48,14 +48,17 @@ def test_the_page_of_a_broker_has_each_failure_with_what_differs() -> None:
 
 
 def test_the_first_page_counts_the_cases_that_ran() -> None:
-    caught = Score("count-what-is-sent", ("some run",), "")  # type: ignore[arg-type]
+    caught = Score("count-what-is-sent", (), "")
     missed = Score("await-isr-only", (), "why not")
-    page = overview([column()], {"Tansu": "there is none"}, "1 May 2030", [(caught, "`a/case`"), (missed, "")])
+    page = overview(
+        [column()], {"Tansu": "there is none"}, "1 May 2030", [(caught, ["a/longer-case", "a/case"]), (missed, [])]
+    )
     assert "| cases | [Broker 1.2](broker-1.2.md) |" in page
     assert "| **all** | 1 of 2 |" in page
     assert "| Broker 1.2 | `broker PORT` | 1 | 1 | 1 | 0 |" in page
     assert "- Tansu: there is none" in page
     assert "Of 2 weakened rules of this project's broker 1 are caught" in page
+    assert "| `count-what-is-sent` | 2 | `a/case` |" in page
     assert "| `await-isr-only` | 0 | why not |" in page
 
 
