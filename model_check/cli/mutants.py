@@ -40,7 +40,7 @@ def mutants(
     unlisted = [name for name in names or found.ALL_MUTANTS if not found.is_listed(name)]
     if unlisted:
         raise click.UsageError(
-            f"nothing says where mutant {unlisted[0]!r} is caught: add it to HUNTS, PROMISES or SURVIVORS"
+            f"nothing says where mutant {unlisted[0]!r} is caught: add it to HUNTS, LIVENESS_HUNTS or NOT_CAUGHT"
             " in model_check/reports/mutants.py"
         )
     page = Output(file)
@@ -57,9 +57,9 @@ def mutants(
     if as_json:
         click.echo(json.dumps(found.as_json(done)))
     else:
-        click.echo(f"  {sum(entry.killed for entry in done)} of {len(done)} are caught")
+        click.echo(f"  {sum(entry.caught for entry in done)} of {len(done)} are caught")
     page.write(found.as_markdown(done))
-    return ALL_HOLD if all(entry.killed or entry.survives_because for entry in done) else VIOLATED
+    return ALL_HOLD if all(entry.caught or entry.not_caught_because for entry in done) else VIOLATED
 
 
 def _hunts_on_spark(names: tuple[str, ...], settings: Any) -> list[Any]:

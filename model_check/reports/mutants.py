@@ -1,8 +1,8 @@
-"""Every rule is needed: the model `kafka` with one rule weakened, and the property or promise that then fails.
+"""Every rule is needed: the model `kafka` with one rule weakened, and the property that then fails.
 
 A hunt is the release and the bounds in which a mutant is explored. A mutant that costs progress, but no records, violates a
-promise: the checker finds a fair infinite run. Mutants that the model cannot kill are listed with the reason. A test checks
-that every mutant has a hunt or a reason.
+liveness property: the checker finds a fair infinite run. Mutants that the model cannot catch are listed with the reason. A
+test checks that every mutant has a hunt or a reason.
 """
 
 import time
@@ -89,14 +89,14 @@ HUNTS: Mapping[str, Mapping[str, Any]] = {
     "reassignment-over-too-early": {"elections": 0, "isr_shrinks": 1, "unclean_shutdowns": 1, "reassignments": 1},
     "no-epoch-for-a-smaller-assignment": {"elections": 0, "reassignments": 2},
 }
-"""The bounds in which each mutant is killed, where they differ from the model's defaults."""
+"""The bounds in which each mutant is caught, where they differ from the model's defaults."""
 
 BESIDE: Mapping[str, str] = {
     "forget-last-epoch": "take-answer-of-other-epoch",
     "act-on-old-metadata": "open-ports-at-once",
     "admit-anybody": "refusal-without-trace",
 }
-"""Mutants that are killed only together with another, which alone violates nothing within the bounds; releases had both.
+"""Mutants that are caught only together with another, which alone violates nothing within the bounds; releases had both.
 
 A broker that acts on old metadata is not heard while its ports are closed. A leader that proposes replicas which are down is
 refused again and again. If each refusal is written, as in `next`, the partition epochs have no end, and neither has the
@@ -109,38 +109,38 @@ def weakened(name: str) -> str:
     return ",".join(filter(None, (BESIDE.get(name), name)))
 
 
-class PromiseHunt(NamedTuple):
-    """Where a mutant breaks a promise: bounds, the promise, and which actions need not be fair."""
+class LivenessHunt(NamedTuple):
+    """Where a mutant violates a liveness property: bounds, the property, and which actions need not be fair."""
 
     bounds: Mapping[str, Any]
-    promise: str
+    prop: str
     without: tuple[str, ...] = ()
 
 
 LEADER_TO_AND_FRO: Mapping[str, Any] = {"brokers": 2, "min_isr": 1, "elections": 2, "isr_shrinks": 1}
 ONE_BROKER_STAYS_AWAY: Mapping[str, Any] = {"brokers": 2, "min_isr": 1, "elections": 0}
 
-PROMISES: Mapping[str, PromiseHunt] = {
-    "do-not-restart-fetcher": PromiseHunt(LEADER_TO_AND_FRO, "AcknowledgedIsReplicated"),
-    "truncate-only-if-longer": PromiseHunt(LEADER_TO_AND_FRO, "AcknowledgedIsReplicated"),
-    "await-ineligible": PromiseHunt(
+LIVENESS_HUNTS: Mapping[str, LivenessHunt] = {
+    "do-not-restart-fetcher": LivenessHunt(LEADER_TO_AND_FRO, "AcknowledgedIsReplicated"),
+    "truncate-only-if-longer": LivenessHunt(LEADER_TO_AND_FRO, "AcknowledgedIsReplicated"),
+    "await-ineligible": LivenessHunt(
         {**ONE_BROKER_STAYS_AWAY, "clean_shutdowns": 1, "endless_lag": True}, "WriteIsAnswered", without=("Register",)
     ),
-    "last-known-leader-while-down": PromiseHunt(
+    "last-known-leader-while-down": LivenessHunt(
         {**ONE_BROKER_STAYS_AWAY, "values": 0, "unclean": True, "fencings": 1, "unclean_shutdowns": 2},
         "LeaderTakesOffice",
         without=("Register",),
     ),
-    "admit-anybody": PromiseHunt(
+    "admit-anybody": LivenessHunt(
         {"values": 0, "elections": 0, "isr_shrinks": 1, "fencings": 1}, "ActiveReplicaJoinsIsr", without=("Unfence",)
     ),
-    "second-registration-fences": PromiseHunt(
+    "second-registration-fences": LivenessHunt(
         {"brokers": 2, "elections": 0, "fencings": 1, "late_registrations": 1}, "BrokerComesBack"
     ),
 }
-"""Where the mutants that cost progress are killed."""
+"""Where the mutants that cost progress are caught."""
 
-SURVIVORS: Mapping[str, str] = {
+NOT_CAUGHT: Mapping[str, str] = {
     "epoch-lookup-as-designed": (
         "differs from the rule only for an epoch above all of the leader's, and a leader since 2.1 has noted its own, above "
         "all that it is asked about; see the study of KIP-279 for the model in which it fails"
@@ -166,61 +166,62 @@ SURVIVORS: Mapping[str, str] = {
     ),
     "unfenced-before-caught-up": "a broker asks to be unfenced only once it has caught up",
 }
-"""The reasons why the model does not kill the others."""
+"""The reasons why the model does not catch the others."""
 
 
 class Hunt(NamedTuple):
-    """A mutant and its verdict. `killed_by`: the properties that fail, with the steps of a shortest run each.
+    """A mutant and its verdict. `caught_by`: the properties that fail, with the steps of a shortest run each.
 
     `beside`: another mutant that was there as well, empty if there was none.
-    For a promise the steps are those of a lasso; the last `loop` of them repeat for ever (0: nothing happens any more).
+    For a liveness property the steps are those of a lasso; the last `loop` of them repeat for ever (0: nothing happens
+    any more).
     `without`: actions that need not be fair.
     """
 
     mutant: Mutant
     bounds: Mapping[str, Any]
-    killed_by: Mapping[str, int]
+    caught_by: Mapping[str, int]
     states: int
     seconds: float
-    survives_because: str | None = None
+    not_caught_because: str | None = None
     beside: str = ""
     loop: int | None = None
     without: tuple[str, ...] = ()
 
     @property
-    def killed(self) -> bool:
+    def caught(self) -> bool:
         """Whether a property fails."""
-        return bool(self.killed_by)
+        return bool(self.caught_by)
 
 
 def is_listed(name: str) -> bool:
-    """Whether a hunt, a promise or a reason to survive is listed for a mutant."""
-    return name in HUNTS or name in PROMISES or name in SURVIVORS
+    """Whether a hunt, or a reason why none catches it, is listed for a mutant."""
+    return name in HUNTS or name in LIVENESS_HUNTS or name in NOT_CAUGHT
 
 
 def hunt(name: str, report: Callable[[Progress], None] | None = None, workers: int | None = None) -> Hunt:
-    """Explore one mutant up to its first violation. A mutant that is known to survive is not explored.
+    """Explore one mutant up to its first violation. A mutant that is known not to be caught is not explored.
 
     It is explored on all cores unless `workers` gives their number. The outcome does not depend on it.
-    Raises `MissingExtraError` if deciding a promise needs a library that is missing.
+    Raises `MissingExtraError` if deciding a liveness property needs a library that is missing.
     """
     mutant = ALL_MUTANTS[name]
-    if name in PROMISES:
-        return _hunt_promise(name, PROMISES[name], report)
+    if name in LIVENESS_HUNTS:
+        return _hunt_infinite_run(name, LIVENESS_HUNTS[name], report)
     if name not in HUNTS:
-        return Hunt(mutant, {}, {}, 0, 0.0, SURVIVORS[name])
+        return Hunt(mutant, {}, {}, 0, 0.0, NOT_CAUGHT[name])
     began, result = time.monotonic(), explore_mutant(name, HUNTS[name], report, workers)
     found = {verdict.prop.name: len(verdict.trace or ()) - 1 for verdict in result.verdicts if verdict.violated}
     states, seconds = result.distinct_states, time.monotonic() - began
     return Hunt(mutant, HUNTS[name], found, states, seconds, beside=BESIDE.get(name, ""))
 
 
-def _hunt_promise(name: str, chosen: PromiseHunt, report: Callable[[Progress], None] | None) -> Hunt:
-    began, verdict = time.monotonic(), check_promise({**chosen.bounds, "mutant": weakened(name)}, chosen, report)
+def _hunt_infinite_run(name: str, chosen: LivenessHunt, report: Callable[[Progress], None] | None) -> Hunt:
+    began, verdict = time.monotonic(), check_liveness_within({**chosen.bounds, "mutant": weakened(name)}, chosen, report)
     found, loop, lasso = {}, None, verdict.lasso
     if lasso is not None:
         loop = len(lasso.steps) - lasso.loop_start if lasso.closing else 0
-        found = {chosen.promise: len(lasso.steps) - (0 if lasso.closing else 1)}
+        found = {chosen.prop: len(lasso.steps) - (0 if lasso.closing else 1)}
     seconds = time.monotonic() - began
     return Hunt(
         ALL_MUTANTS[name],
@@ -234,24 +235,24 @@ def _hunt_promise(name: str, chosen: PromiseHunt, report: Callable[[Progress], N
     )
 
 
-def check_promise(
-    bounds: Mapping[str, Any], chosen: PromiseHunt, report: Callable[[Progress], None] | None = None
-) -> "PromiseVerdict":
-    """Whether the model within these bounds keeps the promise of a hunt, under the fairness that remains in the hunt."""
+def check_liveness_within(
+    bounds: Mapping[str, Any], chosen: LivenessHunt, report: Callable[[Progress], None] | None = None
+) -> "LivenessVerdict":
+    """Whether the model within these bounds satisfies a hunt's liveness property, under the fairness that remains."""
     need(("scipy",), "a liveness property")
     from model_check.graphs.edges import state_graph  # noqa: PLC0415
     from model_check.graphs.liveness import check_liveness  # noqa: PLC0415
 
     model = MODELS["kafka"].build(bounds)
     graph = state_graph(model, report=report)
-    promises = [prop for prop in model.liveness if prop.name == chosen.promise]
+    properties = [prop for prop in model.liveness if prop.name == chosen.prop]
     fairness = [one for one in model.fairness if one.action not in chosen.without]
-    (verdict,) = check_liveness(graph, promises, lambda prop: fairness).verdicts
-    return PromiseVerdict(graph.states, verdict.met, verdict.lasso)
+    (verdict,) = check_liveness(graph, properties, lambda prop: fairness).verdicts
+    return LivenessVerdict(graph.states, verdict.met, verdict.lasso)
 
 
-class PromiseVerdict(NamedTuple):
-    """States of the graph, the cases in which the promise was due, and a lasso if it is broken."""
+class LivenessVerdict(NamedTuple):
+    """States of the graph, the cases in which the property was due, and a lasso if it is violated."""
 
     states: int
     met: int
@@ -279,7 +280,7 @@ def hunts(names: tuple[str, ...], report: Callable[[Progress], None] | None = No
 def as_json(done: list[Hunt]) -> dict[str, Any]:
     """All hunts."""
     return {
-        "killed": sum(entry.killed for entry in done),
+        "caught": sum(entry.caught for entry in done),
         "mutants": [
             {
                 "name": entry.mutant.name,
@@ -288,12 +289,12 @@ def as_json(done: list[Hunt]) -> dict[str, Any]:
                 "bounds": dict(entry.bounds),
                 "beside": entry.beside,
                 "without": list(entry.without),
-                "killed": entry.killed,
-                "killed_by": [{"property": name, "steps": steps} for name, steps in entry.killed_by.items()],
+                "caught": entry.caught,
+                "caught_by": [{"property": name, "steps": steps} for name, steps in entry.caught_by.items()],
                 "loop": entry.loop,
                 "states": entry.states,
                 "seconds": round(entry.seconds, 2),
-                "survives_because": entry.survives_because,
+                "not_caught_because": entry.not_caught_because,
             }
             for entry in done
         ],
@@ -306,9 +307,9 @@ def line(entry: Hunt) -> str:
 
 
 def _in_words(entry: Hunt) -> str:
-    if not entry.killed:
-        return f"is not caught: {entry.survives_because or 'nothing fails within its bounds'}"
-    name, steps = next(iter(entry.killed_by.items()))
+    if not entry.caught:
+        return f"is not caught: {entry.not_caught_because or 'nothing fails within its bounds'}"
+    name, steps = next(iter(entry.caught_by.items()))
     how = "fails after" if entry.loop is None else "fails in an infinite run of"
     return f"{name} {how} {steps} steps ({entry.states:,} states, {entry.seconds:.1f} s)"
 
@@ -321,14 +322,14 @@ def options(bounds: Mapping[str, Any]) -> list[str]:
 
 def as_markdown(done: list[Hunt]) -> str:
     """The page `docs/mutants.md`."""
-    killed = [entry for entry in done if entry.killed]
+    caught = [entry for entry in done if entry.caught]
     lines = [
         "# Mutants",
         "",
         "Each rule of broker and controller weakened by itself, in the model `kafka`.",
         "Written by `kspec mutants --write docs/mutants.md`.",
         "",
-        f"{len(killed)} of {len(done)} are caught."
+        f"{len(caught)} of {len(done)} are caught."
         " `kspec check kafka --symmetry --mutant NAME` and the bounds show the run,",
         "`--mutant OTHER,NAME` if a mutant is caught only beside another one, which alone does no harm there.",
         "Where a liveness property fails, `kspec liveness kafka --mutant NAME` shows an infinite run. Its steps are",
@@ -337,12 +338,12 @@ def as_markdown(done: list[Hunt]) -> str:
         "| mutant | rule | what it means | bounds | caught by | steps |",
         "|---|---|---|---|---|---|",
     ]
-    for entry in killed:
+    for entry in caught:
         without = [f"--without {action}" for action in entry.without]
         beside = f" beside `{entry.beside}`" if entry.beside else ""
         bounds = f"`{' '.join([*options(entry.bounds), *without])}`{beside}"
-        properties = ", ".join(entry.killed_by) if entry.loop is None else f"liveness property {', '.join(entry.killed_by)}"
-        steps = min(entry.killed_by.values())
+        properties = ", ".join(entry.caught_by) if entry.loop is None else f"liveness property {', '.join(entry.caught_by)}"
+        steps = min(entry.caught_by.values())
         mutant = entry.mutant
         lines.append(f"| `{mutant.name}` | `{mutant.field}` | {mutant.summary} | {bounds} | {properties} | {steps} |")
     lines += [
@@ -353,8 +354,8 @@ def as_markdown(done: list[Hunt]) -> str:
         "|---|---|---|---|",
     ]
     for entry in done:
-        if not entry.killed:
+        if not entry.caught:
             mutant = entry.mutant
-            reason = entry.survives_because or "nothing fails within its bounds"
+            reason = entry.not_caught_because or "nothing fails within its bounds"
             lines.append(f"| `{mutant.name}` | `{mutant.field}` | {mutant.summary} | {reason} |")
     return "\n".join(lines) + "\n"

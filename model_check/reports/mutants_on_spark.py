@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from model_check.engines.spark.session import SparkSettings, collected, spark_context
-from model_check.reports.mutants import ALL_MUTANTS, HUNTS, PROMISES, Hunt, hunt
+from model_check.reports.mutants import ALL_MUTANTS, HUNTS, LIVENESS_HUNTS, Hunt, hunt
 
 
 def hunts(names: tuple[str, ...], settings: SparkSettings | None = None) -> list[Hunt]:
@@ -16,7 +16,7 @@ def hunts(names: tuple[str, ...], settings: SparkSettings | None = None) -> list
 def hunts_on(context: Any, names: tuple[str, ...]) -> list[Hunt]:
     """`hunts` with an existing context."""
     asked = names or tuple(ALL_MUTANTS)
-    explored = [name for name in asked if name in HUNTS or name in PROMISES]
+    explored = [name for name in asked if name in HUNTS or name in LIVENESS_HUNTS]
     found: dict[str, Hunt] = {}
     if explored:
         tasks = context.parallelize(explored, len(explored)).mapPartitions(_hunt_all)

@@ -43,7 +43,7 @@ def hunt(name: str, seed: int, moves: int) -> dict[str, Any] | None:
     return {"property": failure.name, "seed": seed, "run": failure.run, "moves": failure.all_moves}
 
 
-def kills() -> dict[str, dict[str, Any]]:
+def catches() -> dict[str, dict[str, Any]]:
     """What the file says: mutants by name, each with property, seed, run and moves."""
     found: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
     return found
@@ -100,15 +100,15 @@ def main() -> int:
     unknown = set(arguments.names) - {mutant.name for mutant in MUTANTS}
     if unknown:
         parser.error(f"no mutant is called {', '.join(sorted(unknown))}")
-    found = kills() if arguments.names and FILE.exists() else {}
+    found = catches() if arguments.names and FILE.exists() else {}
     for mutant in MUTANTS:
         if arguments.names and mutant.name not in arguments.names:
             continue
         found.pop(mutant.name, None)
-        kill = hunt(mutant.name, arguments.seed, arguments.moves)
-        print(mutant.name, kill or "not caught", flush=True)
-        if kill:
-            found[mutant.name] = kill
+        catch = hunt(mutant.name, arguments.seed, arguments.moves)
+        print(mutant.name, catch or "not caught", flush=True)
+        if catch:
+            found[mutant.name] = catch
     write({mutant.name: found[mutant.name] for mutant in MUTANTS if mutant.name in found})
     return 0
 

@@ -4,29 +4,29 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.mutants import MUTANTS, PAGE, hunt, kills, main, page, write
+from tests.simulation.mutants import MUTANTS, PAGE, catches, hunt, main, page, write
 
 SOON = 6000
 """Moves within which a mutant is caught again here."""
 
 
 def test_at_least_fifteen_are_caught() -> None:
-    assert len(kills()) >= 15
-    assert set(kills()) <= {mutant.name for mutant in MUTANTS}
+    assert len(catches()) >= 15
+    assert set(catches()) <= {mutant.name for mutant in MUTANTS}
 
 
 def test_the_page_says_what_the_file_says(tmp_path: Path) -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(kills())
+    assert PAGE.read_text(encoding="utf-8") == page(catches())
     file, text = tmp_path / "found.json", tmp_path / "found.md"
-    write(kills(), file, text)
-    assert text.read_text(encoding="utf-8") == page(kills())
+    write(catches(), file, text)
+    assert text.read_text(encoding="utf-8") == page(catches())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, kill in kills().items() if kill["moves"] <= SOON])
+@pytest.mark.parametrize("name", [name for name, catch in catches().items() if catch["moves"] <= SOON])
 def test_it_is_caught_as_before(name: str) -> None:
-    kill = kills()[name]
-    assert hunt(name, kill["seed"], kill["moves"]) == kill
+    catch = catches()[name]
+    assert hunt(name, catch["seed"], catch["moves"]) == catch
 
 
 def test_a_mutant_that_is_not_there(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

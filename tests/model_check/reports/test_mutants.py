@@ -1,4 +1,4 @@
-"""`kspec mutants`: every mutant dies or is known to survive; the page says what was found."""
+"""`kspec mutants`: every mutant is caught or known not to be; the page says what was found."""
 
 import json
 import re
@@ -15,40 +15,40 @@ from tests.places import DOCS
 
 PAGE = (DOCS / "mutants.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `([\w-]+)` .*\| ([\w, ]+) \| (\d+) \|$", PAGE, re.MULTILINE)
-DIES = {name: (set(properties.split(", ")), int(steps)) for name, properties, steps in ROWS if name in mutants.HUNTS}
+CAUGHT = {name: (set(properties.split(", ")), int(steps)) for name, properties, steps in ROWS if name in mutants.HUNTS}
 """What the page says of those that die: the properties that fail, and the steps of a shortest run.
 
 The page is written by `kspec mutants --write docs/mutants.md`.
 """
 
-QUICK = sorted(DIES, key=lambda name: DIES[name][1])[:6]
+QUICK = sorted(CAUGHT, key=lambda name: CAUGHT[name][1])[:6]
 """Those that die soonest."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in DIES])
-def test_a_mutant_dies(name: str) -> None:
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CAUGHT])
+def test_a_mutant_is_caught(name: str) -> None:
     found = mutants.hunt(name)
-    properties, steps = DIES[name]
-    assert set(found.killed_by) == properties
-    assert min(found.killed_by.values()) == steps
+    properties, steps = CAUGHT[name]
+    assert set(found.caught_by) == properties
+    assert min(found.caught_by.values()) == steps
 
 
 def test_every_mutant_that_is_hunted_is_known_to_die() -> None:
-    assert set(DIES) == set(mutants.HUNTS)
-    assert set(mutants.BESIDE) <= {*mutants.HUNTS, *mutants.PROMISES}
+    assert set(CAUGHT) == set(mutants.HUNTS)
+    assert set(mutants.BESIDE) <= {*mutants.HUNTS, *mutants.LIVENESS_HUNTS}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "other"), mutants.BESIDE.items())
-def test_a_mutant_beside_which_another_dies_does_no_harm_alone(name: str, other: str) -> None:
-    bounds = mutants.HUNTS[name] if name in mutants.HUNTS else mutants.PROMISES[name].bounds
+def test_a_mutant_beside_which_another_is_caught_does_no_harm_alone(name: str, other: str) -> None:
+    bounds = mutants.HUNTS[name] if name in mutants.HUNTS else mutants.LIVENESS_HUNTS[name].bounds
     found = explored(kafka(**bounds, mutant=other))
     assert found.complete
     assert not found.violated
 
 
 @pytest.mark.slow
-def test_an_answer_kills_because_it_is_late() -> None:
+def test_an_answer_does_harm_because_it_is_late() -> None:
     found = mutants.explore_mutant("take-answer-of-other-offset", mutants.LATE_ANSWER)
     trace = next(verdict.trace for verdict in found.verdicts if verdict.violated)
     assert trace is not None
@@ -78,14 +78,14 @@ def test_an_answer_kills_because_it_is_late() -> None:
     ],
     ids=str,
 )
-def test_what_kills_a_mutant_holds_in_the_repaired_version(bounds: dict[str, int]) -> None:
+def test_what_a_mutant_violates_holds_in_the_repaired_version(bounds: dict[str, int]) -> None:
     found = explored(kafka(**bounds))
     assert found.complete
     assert not found.violated
 
 
-def test_every_mutant_is_hunted_or_known_to_survive() -> None:
-    known = [*mutants.HUNTS, *mutants.PROMISES, *mutants.SURVIVORS]
+def test_every_mutant_is_hunted_or_known_not_to_be_caught() -> None:
+    known = [*mutants.HUNTS, *mutants.LIVENESS_HUNTS, *mutants.NOT_CAUGHT]
     assert set(known) == set(mutants.ALL_MUTANTS)
     assert len(known) == len(mutants.ALL_MUTANTS)
 
@@ -98,8 +98,8 @@ def test_hunts_as_lines_json_and_page(command: Command, tmp_path: Path) -> None:
     assert "1 of 2 are caught" in done.stdout
     assert "| `min-isr-of-one` | `min_isr` |" in page.read_text()
     listed = json.loads(command("mutants", "min-isr-of-one", "--quiet", "--json").stdout)
-    assert listed["killed"] == 1
-    assert listed["mutants"][0]["killed_by"][0] == {"property": "CommittedOnNextLeader", "steps": 6}
+    assert listed["caught"] == 1
+    assert listed["mutants"][0]["caught_by"][0] == {"property": "CommittedOnNextLeader", "steps": 6}
 
 
 def test_a_mutant_that_should_die_and_does_not_is_a_failure(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def test_hunts_come_to_the_same_end() -> None:
     names = ("await-isr-only", "stale-partition-epoch-accepted")
     spread, alone = mutants_on_spark.hunts_on(Context(), names), list(mutants.hunts(names))
     assert [entry._replace(seconds=0.0) for entry in spread] == [entry._replace(seconds=0.0) for entry in alone]
-    assert [entry.killed for entry in spread] == [False, True]
+    assert [entry.caught for entry in spread] == [False, True]
 
 
 @pytest.mark.parametrize(

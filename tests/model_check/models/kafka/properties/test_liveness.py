@@ -1,4 +1,4 @@
-"""What the model `kafka` promises: kept in the repaired release, broken by mutants and releases, by runs that are fair."""
+"""Liveness of the model `kafka`: holds in the repaired release, violated by mutants and releases, by runs that are fair."""
 
 from functools import cache
 from typing import Any
@@ -17,9 +17,9 @@ from tests.model_check.graphs.lassos import assert_fair_violation
 from tests.model_check.models.kafka.test_kafka import kafka
 
 Lengths = dict[str, tuple[int, int]]
-"""Of each broken promise: states of the run, and of its loop (0 if it stands still)."""
+"""Of each violated property: states of the run, and of its loop (0 if it stands still)."""
 
-PROMISES = [
+PROPERTIES = [
     "BrokerComesBack",
     "LeaderTakesOffice",
     "IsrChangeCompletes",
@@ -64,7 +64,7 @@ def graph_of(parameters: tuple[tuple[str, Any], ...]) -> StateGraph:
 
 
 def broken(graph: StateGraph, *without: str) -> Lengths:
-    """Which promises are broken if these actions need not be fair; each run is checked to be one, and fair."""
+    """Which liveness properties are violated if these actions need not be fair; each run is checked to be one, and fair."""
     model = graph.model
     fairness = [one for one in assumed(model.fairness) if one.action not in without]
     found: Lengths = {}
@@ -91,16 +91,16 @@ KEPT: list[Any] = [
 
 
 @pytest.mark.parametrize("parameters", KEPT)
-def test_the_repaired_version_keeps_its_promises(parameters: tuple[tuple[str, Any], ...]) -> None:
+def test_the_repaired_version_satisfies_its_properties(parameters: tuple[tuple[str, Any], ...]) -> None:
     graph = graph_of(parameters)
     assert graph.states == count_of("kafka", **dict(parameters)).states
     assert broken(graph) == {}
 
 
 @pytest.mark.slow
-def test_every_promise_is_due_somewhere() -> None:
+def test_every_property_is_due_somewhere() -> None:
     graph = graph_of(of(brokers=2, min_isr=1, elections=0, clean_shutdowns=1))
-    assert [prop.name for prop in graph.model.liveness] == PROMISES
+    assert [prop.name for prop in graph.model.liveness] == PROPERTIES
     assert all(verdict.met for verdict in check_liveness(graph, graph.model.liveness).verdicts)
 
 
@@ -133,18 +133,18 @@ def test_what_is_not_fair_is_a_disturbance_a_loss_or_what_clients_do() -> None:
     assert {fairness.action for fairness in HEALING} == known - DISTURBANCES - LOSSES - CLIENTS
 
 
-SLOW = set(mutants.PROMISES) - {"truncate-only-if-longer"}
+SLOW = set(mutants.LIVENESS_HUNTS) - {"truncate-only-if-longer"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in mutants.PROMISES]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in mutants.LIVENESS_HUNTS]
 )
-def test_a_mutant_that_costs_progress_breaks_a_promise_that_the_repaired_version_keeps(name: str) -> None:
-    hunt = mutants.PROMISES[name]
-    assert hunt.promise in broken(graph_of(of(**hunt.bounds, mutant=mutants.weakened(name))), *hunt.without)
+def test_a_mutant_that_costs_progress_violates_a_property_that_the_repaired_version_satisfies(name: str) -> None:
+    hunt = mutants.LIVENESS_HUNTS[name]
+    assert hunt.prop in broken(graph_of(of(**hunt.bounds, mutant=mutants.weakened(name))), *hunt.without)
     repaired = graph_of(of(**hunt.bounds))
-    assert hunt.promise not in broken(repaired, *hunt.without)
-    verdicts = check_liveness(repaired, [prop for prop in repaired.model.liveness if prop.name == hunt.promise]).verdicts
+    assert hunt.prop not in broken(repaired, *hunt.without)
+    verdicts = check_liveness(repaired, [prop for prop in repaired.model.liveness if prop.name == hunt.prop]).verdicts
     assert all(verdict.met for verdict in verdicts)
 
 
@@ -200,7 +200,7 @@ def test_a_quick_restart_goes_unnoticed_up_to_2_1(release: str, expected: dict[s
     ],
     ids=str,
 )
-def test_promises_are_kept_with_zookeeper(release: str, bounds: dict[str, int]) -> None:
+def test_liveness_holds_with_zookeeper(release: str, bounds: dict[str, int]) -> None:
     assert broken(graph_of(of(release=release, brokers=2, **bounds))) == {}
 
 
@@ -216,7 +216,7 @@ def test_promises_are_kept_with_zookeeper(release: str, bounds: dict[str, int]) 
     ],
     ids=str,
 )
-def test_promises_are_kept_with_zookeeper_and_three_brokers(release: str, bounds: dict[str, int]) -> None:
+def test_liveness_holds_with_zookeeper_and_three_brokers(release: str, bounds: dict[str, int]) -> None:
     assert broken(graph_of(of(release=release, elections=0, **bounds))) == {}
 
 
@@ -227,11 +227,11 @@ def test_a_leader_with_an_epoch_that_is_not_its_own_asks_for_an_isr_for_ever() -
 
 
 @pytest.mark.slow
-def test_a_hunt_for_a_promise_as_line_json_and_page(command: Command) -> None:
+def test_a_hunt_for_a_liveness_property_as_line_json_and_page(command: Command) -> None:
     found = mutants.hunt("await-ineligible")
-    assert (found.killed_by, found.loop, found.without) == ({"WriteIsAnswered": 5}, 0, ("Register",))
+    assert (found.caught_by, found.loop, found.without) == ({"WriteIsAnswered": 5}, 0, ("Register",))
     assert "WriteIsAnswered fails in an infinite run of 5 steps" in " ".join(mutants.line(found).split())
     (listed,) = mutants.as_json([found])["mutants"]
-    assert (listed["killed"], listed["loop"], listed["without"]) == (True, 0, ["Register"])
+    assert (listed["caught"], listed["loop"], listed["without"]) == (True, 0, ["Register"])
     page = mutants.as_markdown([found])
     assert "--clean-shutdowns 1 --endless-lag --without Register` | liveness property WriteIsAnswered | 5 |" in page
