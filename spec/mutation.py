@@ -1,6 +1,6 @@
 """Mutants (a protocol with one rule weakened, to show that the rule is needed), and the difference of two protocols.
 
-A mutant is killed when the checker finds a counterexample in it. See `docs/studies/` for the runs.
+A mutant is caught when the checker finds a counterexample in it. See `docs/studies/` for the runs.
 """
 
 from dataclasses import Field, dataclass, fields, replace
@@ -42,6 +42,18 @@ def weaken(protocol: RulesT, mutant: Mutant) -> RulesT:
         **dict(mutant.traits),
     }
     return replace(protocol, **changes)
+
+
+def differing_fields(one: Rules, other: Rules) -> tuple[str, ...]:
+    """The rules and traits in which two protocols of one kind differ, by the names of their fields."""
+    names = [field.name for field in fields(one) if field.name != "name"]
+    return tuple(name for name in names if getattr(one, name) != getattr(other, name))
+
+
+def with_field_of(protocol: RulesT, name: str, other: RulesT) -> RulesT:
+    """The protocol with one rule or trait as another has it."""
+    changed: dict[str, Any] = {name: getattr(other, name)}
+    return replace(protocol, **changed)
 
 
 def names_of_rules(protocol: Rules) -> tuple[str, ...]:

@@ -1,12 +1,12 @@
 """Which rule a broken promise is about: the run again, with one rule at a time as a release without the defect has it."""
 
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 from impl.sim.runs import Outcome, run
 from impl.sim.setup import Setup
 from spec.broker.protocol import BrokerProtocol
 from spec.controller.protocol import ControllerProtocol
+from spec.mutation import differing_fields, with_field_of
 
 
 def rules_that_repair(
@@ -28,20 +28,10 @@ def _repaired(setup: Setup, broker: BrokerProtocol, controller: ControllerProtoc
     """The setup with one rule replaced, for each rule that is another there."""
     found = []
     some_broker = next(iter(setup.protocols.values()))
-    for name in _differing(some_broker, broker):
-        protocols = {node: _with(one, name, broker) for node, one in setup.protocols.items()}
+    for name in differing_fields(some_broker, broker):
+        protocols = {node: with_field_of(one, name, broker) for node, one in setup.protocols.items()}
         found.append((name, replace(setup, protocols=protocols)))
-    for name in _differing(setup.controller.protocol, controller):
-        rules = replace(setup.controller, protocol=_with(setup.controller.protocol, name, controller))
+    for name in differing_fields(setup.controller.protocol, controller):
+        rules = replace(setup.controller, protocol=with_field_of(setup.controller.protocol, name, controller))
         found.append((f"controller: {name}", replace(setup, controller=rules)))
     return found
-
-
-def _differing(one: Any, other: Any) -> list[str]:
-    names = [field.name for field in fields(one) if field.name != "name"]
-    return [name for name in names if getattr(one, name) != getattr(other, name)]
-
-
-def _with(protocol: Any, name: str, other: Any) -> Any:
-    changed: dict[str, Any] = {name: getattr(other, name)}
-    return replace(protocol, **changed)

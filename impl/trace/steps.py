@@ -65,12 +65,28 @@ def header_of(path: Path) -> tuple[str, str | None]:
         raise TraceError(f"{path} is no trace: {error}") from error
 
 
-def replay(path: Path, broker: BrokerProtocol, controller: ControllerProtocol) -> Iterator[Difference | None]:
-    """Run each step again: none where it comes out the same. A last line that is cut off, as by a kill, is left out.
+class Step(NamedTuple):
+    """A recorded step: its line in the file, its rule, and what was recorded. `fields`: the line, as it was read."""
 
-    Raises: `TraceError`.
-    """
-    rules: dict[type, Any] = {BrokerProtocol: broker, ControllerProtocol: controller}
+    path: Path
+    line: int
+    rule: str
+    recorded: Any
+    fields: dict[str, Any]
+
+    def outcome_by(self, broker: BrokerProtocol, controller: ControllerProtocol) -> Any:
+        """What comes out by these rules, written as `recorded` is. Raises: `TraceError`, and what the rule raises."""
+        rules: dict[type, Any] = {BrokerProtocol: broker, ControllerProtocol: controller}
+        try:
+            handler = named(self.rule)
+            party, state, given = (decode(self.fields[name], rules) for name in ("self", "state", "given"))
+        except (ValueError, KeyError, TypeError) as error:
+            raise TraceError(f"{self.path}:{self.line} is no step: {error}") from error
+        return encode(handler(party, state, *given), RULES)
+
+
+def steps_of(path: Path) -> Iterator[Step]:
+    """The steps of a trace. A last line that is cut off, as by a kill, is left out. Raises: `TraceError`."""
     with path.open(encoding="utf-8") as file:
         file.readline()
         for number, text in enumerate(file, start=2):
@@ -78,10 +94,16 @@ def replay(path: Path, broker: BrokerProtocol, controller: ControllerProtocol) -
                 return
             try:
                 line = json.loads(text)
-                handler = named(line["rule"])
-                given = decode(line["given"], rules)
-                outcome = handler(decode(line["self"], rules), decode(line["state"], rules), *given)
+                yield Step(path, number, line["rule"], line["outcome"], line)
             except (ValueError, KeyError, TypeError) as error:
                 raise TraceError(f"{path}:{number} is no step: {error}") from error
-            words = encode(outcome, RULES)
-            yield None if words == line["outcome"] else Difference(number, line["rule"], line["outcome"], words)
+
+
+def replay(path: Path, broker: BrokerProtocol, controller: ControllerProtocol) -> Iterator[Difference | None]:
+    """Run each step again: none where it comes out the same. Raises: `TraceError`."""
+    for step in steps_of(path):
+        try:
+            outcome = step.outcome_by(broker, controller)
+        except (ValueError, KeyError, TypeError) as error:
+            raise TraceError(f"{path}:{step.line} is no step: {error}") from error
+        yield None if outcome == step.recorded else Difference(step.line, step.rule, step.recorded, outcome)

@@ -1,9 +1,10 @@
 """The record that a cluster's processes have written with --trace, run through the rules again."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from model_check.cli.broker.serve import rules_of
+from model_check.cli.broker.serve import NEXT, rules_of
 
 STEPS = "*/steps-*.jsonl"
 
@@ -36,3 +37,39 @@ def replay_record(folder: Path) -> Record:
                 return Record(steps, starts, f"{file}:{difference.line}: {difference.rule} comes out differently")
             steps += 1
     return Record(steps, starts, None)
+
+
+class Departed(NamedTuple):
+    """A rule that is not as in `next`: the steps that it decided otherwise, and the first of them."""
+
+    rule: str
+    steps: int
+    first: str
+
+    def __str__(self) -> str:
+        return f"rule {self.rule}: not as in {NEXT}, decided {self.steps:,} steps otherwise, first {self.first}"
+
+
+def departed(folder: Path) -> list[Departed]:
+    """The rules by which a cluster's processes departed from `next`; those that decided most steps first.
+
+    Two rules that make a difference only together are named together. Raises: `TraceError`.
+    """
+    found: dict[str, Departed] = {}
+    for file in sorted(folder.glob(STEPS)):
+        for line, handler, rules in _departures(file, NEXT):
+            name = " or ".join(rules) or "several together"
+            before = found.get(name, Departed(name, 0, f"{file}:{line} ({handler.rpartition('.')[2]})"))
+            found[name] = before._replace(steps=before.steps + 1)
+    return sorted(found.values(), key=lambda one: -one.steps)
+
+
+def _departures(file: Path, release: str) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    from impl.trace.departures import RulesOfNode, departures
+    from impl.trace.steps import has_steps, header_of
+
+    if has_steps(file):
+        own, other = rules_of(*header_of(file)), rules_of(release, None)
+        yield from departures(
+            file, RulesOfNode(own.broker, own.controller.protocol), RulesOfNode(other.broker, other.controller.protocol)
+        )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from model_check.cli.broker.cluster_record import STEPS, replay_record
+from model_check.cli.broker.cluster_record import STEPS, departed, replay_record
 from model_check.cli.broker.cluster_view import Shown
 from model_check.cli.statuses import ALL_HOLD, STOPPED, VIOLATED, StoppedError
 
@@ -68,7 +68,11 @@ async def run_rounds(cluster: "Cluster", shown: Shown, settings: "RoundSettings"
         in_order = await run_in_foreground(cluster, lambda: shown.ready(cluster.addresses), beside)
     finally:
         await links.close()
-    if any(verdict.anomalies for verdict in rounds.verdicts) or not _as_recorded(cluster.folder.path):
+    as_recorded = _as_recorded(cluster.folder.path)
+    if any(verdict.anomalies or verdict.allowed for verdict in rounds.verdicts):
+        for rule in departed(cluster.folder.path):
+            click.echo(str(rule))
+    if any(verdict.anomalies for verdict in rounds.verdicts) or not as_recorded:
         return VIOLATED
     return ALL_HOLD if in_order and len(rounds.verdicts) == settings.rounds else STOPPED
 

@@ -1,0 +1,52 @@
+"""Which rules a process had that another release does not have, and which of its recorded steps they decided."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from impl.trace.steps import Step, steps_of
+from spec.broker.protocol import BrokerProtocol
+from spec.controller.protocol import ControllerProtocol
+from spec.mutation import differing_fields, with_field_of
+
+
+class RulesOfNode(NamedTuple):
+    """The rules of a process: of its broker, and of its controller."""
+
+    broker: BrokerProtocol
+    controller: ControllerProtocol
+
+
+class Departure(NamedTuple):
+    """A step that comes out otherwise by other rules: its line, its handler, and the rules that make the difference.
+
+    A rule is named as the field of its protocol. There is none if it takes two rules together.
+    """
+
+    line: int
+    handler: str
+    rules: tuple[str, ...]
+
+
+def departures(path: Path, own: RulesOfNode, other: RulesOfNode) -> Iterator[Departure]:
+    """The steps of a trace that come out otherwise by other rules than the process had. Raises: `TraceError`."""
+    changed = [*_with_one_of(own, other)]
+    for step in steps_of(path):
+        if _departs(step, other):
+            yield Departure(step.line, step.rule, tuple(name for name, rules in changed if _departs(step, rules)))
+
+
+def _with_one_of(own: RulesOfNode, other: RulesOfNode) -> Iterator[tuple[str, RulesOfNode]]:
+    """A process's rules with one rule as the other has it, for each in which they differ."""
+    for name in differing_fields(own.broker, other.broker):
+        yield name, own._replace(broker=with_field_of(own.broker, name, other.broker))
+    for name in differing_fields(own.controller, other.controller):
+        yield f"controller: {name}", own._replace(controller=with_field_of(own.controller, name, other.controller))
+
+
+def _departs(step: Step, rules: RulesOfNode) -> bool:
+    try:
+        outcome: Any = step.outcome_by(rules.broker, rules.controller)
+    except Exception:  # rules that cannot handle a state that other rules have made
+        return True
+    return bool(outcome != step.recorded)
