@@ -1,10 +1,13 @@
 """The record that a cluster's processes have written with --trace, run through the rules again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from model_check.cli.broker.serve import NEXT, rules_of
+
+if TYPE_CHECKING:
+    from impl.trace.departures import Departure
 
 STEPS = "*/steps-*.jsonl"
 
@@ -40,36 +43,39 @@ def replay_record(folder: Path) -> Record:
 
 
 class Departed(NamedTuple):
-    """A rule that is not as in `next`: the steps that it decided otherwise, and the first of them."""
+    """A rule that is not as in a release: the steps that it decided otherwise, and the first of them."""
 
     rule: str
+    release: str
     steps: int
     first: str
 
     def __str__(self) -> str:
-        return f"rule {self.rule}: not as in {NEXT}, decided {self.steps:,} steps otherwise, first {self.first}"
+        steps = f"{self.steps:,} step{'s' if self.steps > 1 else ''}"
+        return f"rule {self.rule}: not as in {self.release}, decided {steps} otherwise, first {self.first}"
 
 
-def departed(folder: Path) -> list[Departed]:
-    """The rules by which a cluster's processes departed from `next`; those that decided most steps first.
+def departed(files: Iterable[Path], release: str = NEXT) -> list[Departed]:
+    """The rules by which processes departed from a release's; those that decided most steps first.
 
-    Two rules that make a difference only together are named together. Raises: `TraceError`.
+    Raises: `TraceError`; bad usage, if there is no such release.
     """
     found: dict[str, Departed] = {}
-    for file in sorted(folder.glob(STEPS)):
-        for line, handler, rules in _departures(file, NEXT):
+    for file in sorted(files):
+        for line, handler, rules in _departures(file, release):
             name = " or ".join(rules) or "several together"
-            before = found.get(name, Departed(name, 0, f"{file}:{line} ({handler.rpartition('.')[2]})"))
+            before = found.get(name, Departed(name, release, 0, f"{file}:{line} ({handler.rpartition('.')[2]})"))
             found[name] = before._replace(steps=before.steps + 1)
     return sorted(found.values(), key=lambda one: -one.steps)
 
 
-def _departures(file: Path, release: str) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+def _departures(file: Path, release: str) -> Iterator["Departure"]:
     from impl.trace.departures import RulesOfNode, departures
     from impl.trace.steps import has_steps, header_of
 
+    other = rules_of(release, None)
     if has_steps(file):
-        own, other = rules_of(*header_of(file)), rules_of(release, None)
+        own = rules_of(*header_of(file))
         yield from departures(
             file, RulesOfNode(own.broker, own.controller.protocol), RulesOfNode(other.broker, other.controller.protocol)
         )

@@ -70,7 +70,7 @@ async def run_rounds(cluster: "Cluster", shown: Shown, settings: "RoundSettings"
         await links.close()
     as_recorded = _as_recorded(cluster.folder.path)
     if any(verdict.anomalies or verdict.allowed for verdict in rounds.verdicts):
-        for rule in departed(cluster.folder.path):
+        for rule in departed(cluster.folder.path.glob(STEPS)):
             click.echo(str(rule))
     if any(verdict.anomalies for verdict in rounds.verdicts) or not as_recorded:
         return VIOLATED

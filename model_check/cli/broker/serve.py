@@ -113,7 +113,8 @@ def broker(
 
 @click.command()
 @click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
-def replay(file: Path) -> int:
+@click.option("--against", metavar="R", help="By the rules of this release, and name those that decide otherwise.")
+def replay(file: Path, against: str | None) -> int:
     """Run the steps that `kspec broker --trace FILE` has recorded through the rules again.
 
     Exit status: 0 if all come out the same, 1 at the first that differs.
@@ -121,8 +122,14 @@ def replay(file: Path) -> int:
     from impl.trace.steps import header_of
     from impl.trace.steps import replay as replay_steps
     from impl.trace.values import TraceError
+    from model_check.cli.broker.cluster_record import departed
 
     try:
+        if against is not None:
+            rules_named = departed([file], against)
+            for rule in rules_named:
+                click.echo(str(rule))
+            return VIOLATED if rules_named else ALL_HOLD
         rules = rules_of(*header_of(file))
         steps = 0
         for difference in replay_steps(file, rules.broker, rules.controller.protocol):

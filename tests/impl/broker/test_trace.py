@@ -60,3 +60,25 @@ def test_a_recorded_run_comes_out_the_same_and_a_changed_one_does_not(tmp_path: 
     assert ended.return_value == 1
     assert "spec.broker.leader.fetch.read_partition comes out differently" in ended.stdout
     assert isinstance(kspec("replay", str(tmp_path / "missing")).exception, click.UsageError)
+
+
+def test_steps_that_a_weakened_rule_decided_name_the_rule(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    mutant = "--release", "next", "--mutant", "no-sequence-check"
+    with BrokerProcess(tmp_path / "logs", "--trace", str(trace), *mutant, traced=False) as broker:
+        with Client(broker.port) as client:
+            client.create("traced")
+            for number in (0, 0, 5):
+                batch = new_batch([(1, b"k", b"v")], producer_id=7, producer_epoch=0, base_sequence=number)
+                assert client.produce("traced", batch).error_code == 0
+        assert broker.stop() == 0
+    assert kspec("replay", str(trace)).return_value == 0
+    ended = kspec("replay", str(trace), "--against", "next")
+    assert ended.return_value == 1, ended.output
+    (line,) = ended.stdout.splitlines()
+    assert line.startswith("rule check_sequences: not as in next, decided 1 step otherwise, first ")
+    assert line.endswith("(handle_produce)")
+    step = int(line.rpartition(":")[2].split()[0])
+    lines = trace.read_text(encoding="utf-8").splitlines()
+    assert step == max(number for number, text in enumerate(lines, start=1) if "handle_produce" in text)
+    assert isinstance(kspec("replay", str(trace), "--against", "9.9").exception, click.UsageError)

@@ -1,7 +1,7 @@
 """What rounds of faults on real processes find: `python -m tests.impl.faults.mutants [NAME ...]`.
 
-Mutants of `next`, old releases, and acks=1, each in rounds until clients see what must not be. The record of the processes then names
-the rule. What is found is written to `tests/data/mutants-in-processes.json` and docs/mutants-in-processes.md.
+Mutants of `next`, old releases, and acks=1, each in rounds until clients see what must not be. The record of the processes
+then names the rule. What is found is written to `tests/data/mutants-in-processes.json` and docs/mutants-in-processes.md.
 """
 
 import argparse
@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from spec.mutation import Mutant
@@ -71,7 +70,7 @@ def hunt(name: str, seeds: Sequence[int]) -> dict[str, Any]:
 def judged(said: str) -> dict[str, Any] | None:
     """What a round's output says was found, if anything was."""
     anomalies = re.search(r"^seed \d+: (?:ANOMALIES|lost as acks=1 may): ([^;]*);", said, re.MULTILINE)
-    rules = re.findall(r"^rule (.*?): not as in next, decided ([\d,]+) steps otherwise", said, re.MULTILINE)
+    rules = re.findall(r"^rule (.*?): not as in next, decided ([\d,]+) steps? otherwise", said, re.MULTILINE)
     if anomalies is None and "not whole again" not in said:
         return None
     return {
@@ -95,12 +94,12 @@ def page(found: dict[str, dict[str, Any]]) -> str:
         [
             "# Mutants in clusters of processes",
             "",
-            "You want to know which weakened rules [rounds of faults](cluster.md#rounds-of-faults) find: three brokers and a",
-            "controller, each a process, under load and random faults. All have one rule of `next` weakened. The clients'",
-            "history is judged; then the steps that all processes have recorded are run by the rules of `next`, and those that",
-            f"come out otherwise name the rule. A round has {SECONDS} s of faults; when they meet the processes is up to the",
-            "machine, so a seed that found something need not find it again. Written by",
-            "`python -m tests.impl.faults.mutants`; one round is `kspec cluster --log-dir DIR --mutant NAME --rounds 1 --seed S",
+            "You want to know which weakened rules [rounds of faults](cluster.md#rounds-of-faults) find: three brokers and",
+            "a controller, each a process, under load and random faults. All have one rule of `next` weakened. The clients'",
+            "history is judged; then the steps that all processes have recorded are run by the rules of `next`, and those",
+            f"that come out otherwise name the rule. A round has {SECONDS} s of faults; when they meet the processes is up",
+            "to the machine, so a seed that found something need not find it again. Written by `python -m",
+            "tests.impl.faults.mutants`; one round is `kspec cluster --log-dir DIR --mutant NAME --rounds 1 --seed S",
             f"--seconds {SECONDS} --trace`.",
             "",
             f"{len(caught)} of the {len(caught) + len(missed)} that were tried are found.",

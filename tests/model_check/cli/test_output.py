@@ -154,7 +154,7 @@ def test_a_pipe_that_is_closed_ends_quietly() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "arguments", [("check", "kip-320", "--quiet"), ("study", "kip-279-loss", "--quiet"), ("history", "--quiet")]
+    "arguments", [("check", "kip-320", "--quiet"), ("study", "missed-epoch", "--quiet"), ("history", "--quiet")]
 )
 def test_ctrl_c_at_any_time_is_one_line(arguments: tuple[str, ...]) -> None:
     """From the moment on in which Python has begun to load `kspec`, which it takes part of a second to do."""
