@@ -87,6 +87,9 @@ class Program:
         self._signal(signal.SIGKILL)
         self._process.wait()
         self._process = None
+        end = time.monotonic() + STOP_SECONDS
+        while self._listens() and time.monotonic() < end:  # what it has started may take a moment to end
+            time.sleep(0.02)
 
     def _signal(self, number: signal.Signals) -> None:
         """To all of the session: what a package calls a program may only start the program."""
