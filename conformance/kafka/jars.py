@@ -4,8 +4,8 @@ The command that fetches them, once for each release:
 
     mvn -q -B -f conformance/kafka/pom.xml dependency:build-classpath -Dkafka.version=4.4.0 -DincludeScope=runtime
 
-Maven keeps them in `~/.m2`; the class path that it found is kept in `~/.cache/kspec/`. `tools.xml` in the place of `pom.xml` is
-for Kafka's command-line tools, which not every release has on Maven Central: 4.3.1 has, 4.4.0 has not.
+Maven keeps them in `~/.m2`; the class path that it found is kept in `~/.cache/kspec/`. `tools.xml` in the place of `pom.xml`
+is for Kafka's command-line tools, which not every release has on Maven Central: 4.3.1 has, 4.4.0 has not.
 """
 
 import os
@@ -69,7 +69,7 @@ def java() -> str:
 
 
 def find_jars(release: str, *, fetch: bool = True, pom: Path = POM) -> Jars:
-    """The jars of a release of Kafka, such as `4.4.0`; what is missing is fetched by Maven, if `fetch`. `pom`: which of them.
+    """The jars of a release of Kafka, such as `4.4.0`, that `pom` names; what is missing is fetched by Maven, if `fetch`.
 
     Raises: `KafkaMissingError`.
     """

@@ -49,8 +49,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 class Conversation:
     """One connection: frames, until there were enough or the broker has closed it.
 
-    All frames of a `polite` one can be read. So each has to be answered, though perhaps later, and the broker has no reason to
-    close the connection.
+    All frames of a `polite` one can be read. So each has to be answered, though perhaps later, and the broker has no reason
+    to close the connection.
     """
 
     def __init__(self, port: int, polite: bool) -> None:

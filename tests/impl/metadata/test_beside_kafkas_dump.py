@@ -1,4 +1,4 @@
-"""`kafka-dump-log --cluster-metadata-decoder` reads a broker's metadata log and snapshot: each record, field by field, as we do."""
+"""`kafka-dump-log --cluster-metadata-decoder` reads a broker's metadata: each record has the fields that it has for us."""
 
 import json
 import re
@@ -12,7 +12,6 @@ from impl.metadata.files import records_in
 from impl.metadata.records import LogRecord
 from impl.metadata.snapshots import from_bytes
 from impl.records.batch import header_at
-from impl.wire.schema import schema
 from tests.conformance.kafka.releases import kafkas_dump
 from tests.impl.broker.process import BrokerProcess, Client
 
