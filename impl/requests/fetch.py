@@ -1,12 +1,14 @@
 """Fetch: what a follower or a consumer reads, at once or when there is enough of it."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from impl.broker.calls import Call, Effect, Respond
 from impl.broker.core import Core
 from impl.broker.fetch_sessions import Wanted
-from impl.broker.replica import Replica, Waiting
+from impl.broker.replica import Replica, Waiting, not_again
+from impl.broker.timers import nothing
 from impl.storage import FileSlice
 from impl.wire.values import Message
 from spec.broker.leader.fetch import handle_fetch, read_partition
@@ -65,19 +67,35 @@ def _wait(core: Core, call: Call, wanted: list[Wanted], reads: list[ReadPartitio
     sizes = {read.replica: read.size for read in reads if read.replica is not None}
     places = {read.replica: read.wanted for read in reads if read.replica is not None}
 
-    def complete(now: int) -> list[Effect]:
-        core.stop_waiting(waiting)
-        return [answer(core, call, _read_all(core, call, wanted, now))]
-
-    def look_again(replica: Replica, now: int) -> list[Effect]:
-        read = _read_one(core, call, places[replica], places[replica].max_bytes, now)
-        sizes[replica] = read.size
-        enough = sum(sizes.values()) >= call.message.min_bytes
-        return complete(now) if enough or answers_at_once(read.answer, UNLIMITED, True, False) else []
-
-    waiting = Waiting(list(sizes), now + call.message.max_wait_ms, look_again, complete)
+    waiting = Waiting(list(sizes), now + call.message.max_wait_ms, not_again, nothing)
+    waiting.look_again = partial(_look_again, core, call, waiting, wanted, places, sizes)
+    waiting.complete = partial(_complete, core, call, waiting, wanted)
     core.wait(waiting)
     call.waiting = waiting
+
+
+def _complete(core: Core, call: Call, waiting: Waiting, wanted: list[Wanted], now: int) -> list[Effect]:
+    core.stop_waiting(waiting)
+    return [answer(core, call, _read_all(core, call, wanted, now))]
+
+
+def _look_again(
+    core: Core,
+    call: Call,
+    waiting: Waiting,
+    wanted: list[Wanted],
+    places: dict[Replica, Wanted],
+    sizes: dict[Replica, int],
+    replica: Replica,
+    now: int,
+) -> list[Effect]:
+    """A partition has changed: answer if there is enough now."""
+    read = _read_one(core, call, places[replica], places[replica].max_bytes, now)
+    sizes[replica] = read.size
+    enough = sum(sizes.values()) >= call.message.min_bytes
+    if enough or answers_at_once(read.answer, UNLIMITED, True, False):
+        return _complete(core, call, waiting, wanted, now)
+    return []
 
 
 def _most_bytes(core: Core, call: Call) -> int:
