@@ -211,12 +211,12 @@ class Network:
         """Send a request, and take its answer, or none: at once if nobody listens, later if nobody answers."""
         server = self.servers.get(asked.channel.node)
         if server is None or not server.serves:
-            self._clock.after(self._delay(), lambda: client.run(lambda: take(None)))
+            self._clock.after(self._delay(), partial(client.run, partial(take, None)))
             return
         line = self._line(client, server, asked.channel.purpose)
         offered = server.last_version(asked.api)
         if offered is None:
-            self._clock.after(self._delay(), lambda: client.run(lambda: take(None)))
+            self._clock.after(self._delay(), partial(client.run, partial(take, None)))
             return
         api = sent(asked.api)
         version = min(offered, api.versions.last)
