@@ -179,6 +179,8 @@ class Core:
     def leaders_elsewhere(self, replicas: Iterable[Replica | None]) -> list[Message]:
         """Where the leaders of these partitions are reached."""
         leaders = {replica.partition.leader for replica in replicas if replica is not None}
+        if not leaders:
+            return []
         endpoints = self.cluster.image.endpoints
         return [
             Message(node_id=leader, host=endpoints[leader].host, port=endpoints[leader].port, rack=None)

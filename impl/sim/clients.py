@@ -237,9 +237,9 @@ def values_in(records: memoryview | bytes | None) -> list[tuple[Offset, Value]]:
     found = []
     content = memoryview(records or b"")
     for header in headers(content):
-        batch = content[header.position : header.position + header.size]
-        values = _values_in(bytes(batch[CRC_START:]))
-        found += [(Offset(header.base_offset + delta), value) for delta, value in values]
+        start, base_offset = header.position, header.base_offset
+        values = _values_in(bytes(content[start + CRC_START : start + header.size]))
+        found += [(Offset(base_offset + delta), value) for delta, value in values]
     return found
 
 

@@ -211,12 +211,12 @@ class Network:
         """Send a request, and take its answer, or none: at once if nobody listens, later if nobody answers."""
         server = self.servers.get(asked.channel.node)
         if server is None or not server.serves:
-            self._clock.after(self._delay(), lambda: client.run(lambda: take(None)))
+            self._clock.after(self._delay(), partial(client.run, partial(take, None)))
             return
         line = self._line(client, server, asked.channel.purpose)
         offered = server.last_version(asked.api)
         if offered is None:
-            self._clock.after(self._delay(), lambda: client.run(lambda: take(None)))
+            self._clock.after(self._delay(), partial(client.run, partial(take, None)))
             return
         api = sent(asked.api)
         version = min(offered, api.versions.last)
@@ -224,7 +224,7 @@ class Network:
         waiting = Waiting(asked, version, self._correlation, take, (0, 0))
         line.under_way.append(waiting)
         frame = request_frame(api, version, self._correlation, asked.message, self.coded)
-        self._carry(line, True, lambda: self._arrive(line, frame))
+        self._carry(line, True, self._arrive, frame)
         waiting.until = (self._clock.now_ms + asked.timeout_ms, self._clock.new_number())
         self._watch(line, waiting.until)
         if line.lost_with_next is not None:
@@ -238,27 +238,27 @@ class Network:
             line = self._lines[key] = Line(self, client, server, purpose, server.incarnation)
         return line
 
-    def _carry(self, line: Line, forth: bool, arrive: Callable[[], None]) -> None:
-        """Let a frame arrive after its time, behind those before it; while the way is blocked it tries again."""
-        sender = line.client if forth else line.server
-        begin = max(self._clock.now_ms, sender.busy_until)
-        late = self.late.get((line.client.node_id, line.purpose, forth), 0)
-        due = max(begin + self._delay(), line.free_at.get(forth, 0), late)
-        line.free_at[forth] = due
+    def _carry(self, line: Line, forth: bool, arrive: Callable[[Line, Any], None], frame: Any = None) -> None:
+        """Let a frame arrive after its time, behind those before it."""
+        now_ms, free_at = self._clock.now_ms, line.free_at
+        busy_until = (line.client if forth else line.server).busy_until
+        due = (busy_until if busy_until > now_ms else now_ms) + self._delay()
+        due = max(due, free_at.get(forth, 0), self.late.get((line.client.node_id, line.purpose, forth), 0))
+        free_at[forth] = due
+        self._clock.at(due, partial(self._go, line, forth, arrive, frame))
 
-        def go() -> None:
-            if line.lost:
-                return
-            if line.arrives_from > self._clock.now_ms:
-                self._clock.at(line.arrives_from, go)
-            elif self.blocked and self.is_blocked(line.client.node_id, line.server.node_id):
-                later = self._clock.now_ms + RETRY_MS
-                line.free_at[forth] = max(line.free_at[forth], later)
-                self._clock.at(later, go)
-            else:
-                arrive()
-
-        self._clock.at(due, go)
+    def _go(self, line: Line, forth: bool, arrive: Callable[[Line, Any], None], frame: Any) -> None:
+        """A frame's time has come; while the way is blocked it tries again."""
+        if line.lost:
+            return
+        if line.arrives_from > self._clock.now_ms:
+            self._clock.at(line.arrives_from, partial(self._go, line, forth, arrive, frame))
+        elif self.blocked and self.is_blocked(line.client.node_id, line.server.node_id):
+            later = self._clock.now_ms + RETRY_MS
+            line.free_at[forth] = max(line.free_at[forth], later)
+            self._clock.at(later, partial(self._go, line, forth, arrive, frame))
+        else:
+            arrive(line, frame)
 
     def _arrive(self, line: Line, frame: Frame) -> None:
         """A request reaches its server, even if nobody waits for its answer any more."""
@@ -267,7 +267,11 @@ class Network:
 
     def send_back(self, line: Line, frame: Answer | bytes) -> None:
         """An answer leaves the server."""
-        self._carry(line, False, lambda: line.client.run(lambda: self._answered(line, frame)))
+        self._carry(line, False, self._come_back, frame)
+
+    def _come_back(self, line: Line, frame: Answer | bytes) -> None:
+        """An answer reaches its client."""
+        line.client.run(partial(self._answered, line, frame))
 
     def _answered(self, line: Line, frame: Answer | bytes) -> None:
         if not line.under_way:
@@ -321,7 +325,11 @@ class Network:
 
     def cut(self, line: Line) -> None:
         """The server has closed a connection."""
-        self._carry(line, False, lambda: self._drop(line))
+        self._carry(line, False, self._closed)
+
+    def _closed(self, line: Line, nothing: None) -> None:
+        """The client learns that its connection is closed."""
+        self._drop(line)
 
     def forget(self, node_id: int) -> None:
         """A process is gone: those who wait for it learn it, unless they cannot be reached."""
