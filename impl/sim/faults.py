@@ -8,7 +8,9 @@ from impl.sim.clock import Clock
 from impl.sim.network import Network
 from impl.sim.nodes import BrokerNode, ControllerNode, Node
 from impl.sim.operator import Operator
-from impl.sim.plan import Fault, Kind
+from impl.sim.plan import PURPOSES, Fault, Kind
+from impl.storage.simulated_disk import Survives
+from spec.values import BrokerId
 
 REVIVED_EVERY_MS = 500
 """How often, after all faults, nodes that are down are started."""
@@ -20,14 +22,14 @@ LONGEST_SYNC_MS = 120
 MOST_SKEW = 3
 """How far a clock jumps at most, beside how long the fault lasts."""
 
-PURPOSES = ("fetch", "isr", "metadata", "lifecycle")
-"""What brokers' connections are for."""
-
 MOST_LOST = 4
 """How many connections are lost at once at most."""
 
 MOST_HELD = 3
 """For how many purposes at once what is carried may be late."""
+
+MOST_SLUGGISH_MS = 600
+"""How much longer a frame takes at most on a connection that is sluggish."""
 
 
 class Cluster(Protocol):
@@ -42,14 +44,20 @@ class Cluster(Protocol):
     least_replicas: int
     """How many replicas an operator leaves to a partition at least."""
 
-    def may_lose_power(self) -> bool:
-        """Whether all that was acknowledged is on every broker, so that one may lose some of it."""
+    def may_lose_power(self, node: BrokerNode) -> bool:
+        """Whether enough others have all that was acknowledged, so that this broker may lose some of it."""
 
-    def may_stop_uncleanly(self) -> bool:
-        """Whether no broker lacks what it has lost."""
+    def may_stop_uncleanly(self, node: BrokerNode) -> bool:
+        """Whether no other broker lacks what it has lost."""
 
-    def lost_power(self, node: BrokerNode) -> None:
-        """A broker may have lost records."""
+    def stops_uncleanly(self, node: BrokerNode, survives: Survives) -> None:
+        """A broker stops without leave, and may lose records."""
+
+    def replicas_of(self, index: int) -> tuple[BrokerId, ...]:
+        """The replicas of a partition in their order, by the controller's word."""
+
+    def client_ids(self) -> list[int]:
+        """The ids of all clients."""
 
     def tell(self, what: str) -> None:
         """Note what has happened."""
@@ -79,8 +87,11 @@ class Faults:
             Kind.SLOW_DISK: self._slow_disk,
             Kind.FULL_DISK: self._full_disk,
             Kind.CLOCK: self._jump,
+            Kind.COPY: self._copy,
+            Kind.SLUGGISH: self._be_sluggish,
             Kind.REASSIGN: self._reassign,
             Kind.PREFER: self._prefer,
+            Kind.MOVE_LEADER: self._move_leader,
             Kind.ROLL: self._roll,
         }
 
@@ -113,6 +124,8 @@ class Faults:
         cluster = self._cluster
         self._active = False
         cluster.network.blocked.clear()
+        cluster.network.sluggish.clear()
+        cluster.network.lost_with_next.clear()
         for node in (cluster.controller, *cluster.brokers.values()):
             was_full = node.disk.condition.full
             node.disk.condition.full, node.disk.condition.sync_ms = False, 0
@@ -150,19 +163,25 @@ class Faults:
 
     def _kill(self, fault: Fault) -> bool:
         node = self._victim(fault)
-        if node is None or not self._cluster.may_stop_uncleanly():
+        if node is None or not self._cluster.may_stop_uncleanly(node):
             return False
-        node.kill()
+        self._kill_now(node, fault, Survives.ALL)
         return self._after(fault, lambda: self._start(node))
 
     def _lose_power(self, fault: Fault) -> bool:
-        """Only at full strength: nothing is promised about a second loss before the first is made good."""
+        """Only while no other broker lacks what it has lost: of two losses at a time nothing is promised."""
         node = self._victim(fault)
-        if node is None or not self._cluster.may_lose_power():
+        if node is None or not self._cluster.may_lose_power(node):
             return False
-        self._cluster.lost_power(node)
-        node.kill(fault.survives)
+        self._kill_now(node, fault, fault.survives)
         return self._after(fault, lambda: self._start(node))
+
+    def _kill_now(self, node: BrokerNode, fault: Fault | None = None, survives: Survives = Survives.ALL) -> None:
+        """End a process; what it has sent last arrives never, or late, perhaps after its next start."""
+        self._cluster.stops_uncleanly(node, survives)
+        random = Random(0 if fault is None else fault.number)
+        arrives = fault is not None and random.random() < 0.5
+        node.kill(survives, random.randint(0, 2 * fault.lasts_ms) if fault is not None and arrives else None)
 
     def _pause(self, fault: Fault) -> bool:
         node = self._victim(fault)
@@ -178,11 +197,11 @@ class Faults:
         node.stop()
 
         def start_again() -> None:
-            if node.up and not self._cluster.may_stop_uncleanly():
+            if node.up and not self._cluster.may_stop_uncleanly(node):
                 self._after(fault, start_again)
                 return
             if node.up:
-                node.kill()
+                self._kill_now(node)
             self._start(node)
 
         return self._after(fault, start_again)
@@ -225,8 +244,8 @@ class Faults:
 
         def look(node: BrokerNode, until_ms: int) -> None:
             too_long = self._cluster.clock.now_ms > until_ms
-            if self._active and too_long and node.up and self._cluster.may_stop_uncleanly():
-                node.kill()
+            if self._active and too_long and node.up and self._cluster.may_stop_uncleanly(node):
+                self._kill_now(node)
             if self._active and not node.up:
                 self._start(node)
                 go_on_when_served(node, until_ms)
@@ -256,14 +275,14 @@ class Faults:
     def _full_disk(self, fault: Fault) -> bool:
         """Until there is space again, and the broker is restarted, as somebody does who has noticed."""
         node = self._victim(fault)
-        if node is None or not self._cluster.may_stop_uncleanly():
+        if node is None or not self._cluster.may_stop_uncleanly(node):
             return False
         node.disk.condition.full = True
 
         def make_space() -> None:
             node.disk.condition.full = False
             if node.up:
-                node.kill()
+                self._kill_now(node)
             self._start(node)
 
         return self._after(fault, make_space)
@@ -289,7 +308,56 @@ class Faults:
         self._cluster.operator.prefer(range(self._cluster.partitions))
         return True
 
+    def _move_leader(self, fault: Fault) -> bool:
+        """Put a replica first, and ask for preferred leaders; later put the one before first again."""
+        random = Random(fault.number)
+        moved = [index for index in range(self._cluster.partitions) if random.random() < 0.8]
+        before = {index: self._cluster.replicas_of(index) for index in moved}
+        before = {index: replicas for index, replicas in before.items() if fault.node in replicas}
+        if not before:
+            return False
+        for index, replicas in before.items():
+            others = [replica for replica in replicas if replica != fault.node]
+            random.shuffle(others)
+            self._cluster.operator.reassign(index, [fault.node, *others])
+        self._cluster.operator.prefer(list(before))
+        if random.random() < 0.3:
+            return True
+
+        def move_back() -> None:
+            there = {index: self._cluster.replicas_of(index) for index in before}
+            for index, replicas in before.items():
+                if set(there[index]) == set(replicas):
+                    self._cluster.operator.reassign(index, replicas)
+            self._cluster.operator.prefer(list(before))
+
+        return self._after(fault, move_back)
+
     # ---- the network
+
+    def _copy(self, fault: Fault) -> bool:
+        """Who has sent it sends it again, at once on another connection; so two copies arrive, in any order, or later ones
+        before the first.
+        """
+        random = Random(fault.number)
+        client = random.choice(self._cluster.client_ids())
+        whose = random.choice(((fault.node, "isr"), (fault.node, "lifecycle"), (client, f"client {client}")))
+        self._cluster.network.lost_with_next[whose] = random.randint(0, random.choice((60, fault.lasts_ms)))
+        return True
+
+    def _be_sluggish(self, fault: Fault) -> bool:
+        random = Random(fault.number)
+        sluggish = self._cluster.network.sluggish
+        ways = [(fault.node, purpose, forth) for purpose in PURPOSES for forth in (True, False)]
+        chosen = random.sample(ways, random.randint(1, MOST_HELD))
+        for way in chosen:
+            sluggish[way] = random.randint(10, MOST_SLUGGISH_MS)
+
+        def be_quick() -> None:
+            for way in chosen:
+                sluggish.pop(way, None)
+
+        return self._after(fault, be_quick)
 
     def _break(self, fault: Fault) -> bool:
         random = Random(fault.number)

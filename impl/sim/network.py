@@ -194,6 +194,10 @@ class Network:
         self.blocked: set[frozenset[int]] = set()
         self.late: dict[tuple[int, str, bool], int] = {}
         """When what a node's connections for a purpose carry, forth or back, arrives at the earliest (ms)."""
+        self.sluggish: dict[tuple[int, str, bool], int] = {}
+        """How much longer (ms) each frame takes that a node's connections for a purpose carry, forth or back."""
+        self.lost_with_next: dict[tuple[int, str], int] = {}
+        """Whose next request for a purpose will lose its connection, and after how long (ms) it arrives even so."""
 
     def is_blocked(self, one: int, other: int) -> bool:
         """Whether two nodes do not reach each other now."""
@@ -227,6 +231,10 @@ class Network:
         self._carry(line, True, lambda: self._arrive(line, frame))
         waiting.until = (self._clock.now_ms + asked.timeout_ms, self._clock.new_number())
         self._watch(line, waiting.until)
+        if self.lost_with_next:
+            after_ms = self.lost_with_next.pop((client.node_id, line.purpose), None)
+            if after_ms is not None:
+                line.lost_with_next = (after_ms,)
         if line.lost_with_next is not None:
             (after_ms,) = line.lost_with_next
             self._clock.at(self._clock.now_ms, lambda: self.lose(line, after_ms))
@@ -243,7 +251,8 @@ class Network:
         sender = line.client if forth else line.server
         begin = max(self._clock.now_ms, sender.busy_until)
         late = self.late.get((line.client.node_id, line.purpose, forth), 0)
-        due = max(begin + self._delay(), line.free_at.get(forth, 0), late)
+        longer = self.sluggish.get((line.client.node_id, line.purpose, forth), 0) if self.sluggish else 0
+        due = max(begin + self._delay() + longer, line.free_at.get(forth, 0), late)
         line.free_at[forth] = due
 
         def go() -> None:
@@ -323,14 +332,20 @@ class Network:
         """The server has closed a connection."""
         self._carry(line, False, lambda: self._drop(line))
 
-    def forget(self, node_id: int) -> None:
-        """A process is gone: those who wait for it learn it, unless they cannot be reached."""
+    def forget(self, node_id: int, sent_arrives_ms: int | None = None) -> None:
+        """A process is gone: those who wait for it learn it, unless they cannot be reached.
+
+        `sent_arrives_ms`: after how long what it has sent arrives even so, and the end of its connections then.
+        """
         for line in [one for one in self._lines.values() if one.server.node_id == node_id]:
             line.closed = True
             self.cut(line)
         for key in [key for key in self._lines if key[0] == node_id]:
             line = self._lines.pop(key)
             line.under_way.clear()
-            if not line.closed:
+            if sent_arrives_ms is not None:
+                line.arrives_from = self._clock.now_ms + sent_arrives_ms
+                self._clock.at(max(line.arrives_from, line.free_at.get(True, 0)) + 1, line.close)
+            elif not line.closed:
                 line.closed = True
                 line.server.hung_up(line)

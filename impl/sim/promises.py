@@ -197,7 +197,7 @@ class Promises:
             raise BrokenPromiseError("IsrIsAssigned", f"partition {index}: {after}")
         if before is None:
             return
-        if before.replicas != after.replicas:
+        if frozenset(before.replicas) != frozenset(after.replicas):
             self._moved.add(index)
         grown = after.partition_epoch > before.partition_epoch and after.leader_epoch >= before.leader_epoch
         if not grown or (after.leader != before.leader and after.leader_epoch == before.leader_epoch):
