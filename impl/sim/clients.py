@@ -231,9 +231,7 @@ class Consumer(SimClient):
 
     def _validate(self) -> None:
         """Ask where the epoch of the last record ends. **Kafka:** `OffsetsRequestManager.validatePositionsIfNeeded`."""
-        wanted = Message(
-            partition=self.partition, current_leader_epoch=self._leader_epoch, leader_epoch=self._last_epoch
-        )
+        wanted = Message(partition=self.partition, current_leader_epoch=self._leader_epoch, leader_epoch=self._last_epoch)
         message = Message(replica_id=-1, topics=[Message(topic=self.topic, partitions=[wanted])])
         self._ask(self._leader, "OffsetForLeaderEpoch", message, self._validated)
 

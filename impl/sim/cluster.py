@@ -26,13 +26,17 @@ CALM_MS = 120_000
 """How long a cluster without faults may take until all is well again."""
 
 
+LEAST_REPLICAS = 2
+"""How many replicas an operator leaves to a partition at least."""
+
+
 class SimulatedCluster:
     """The cluster of one seed."""
 
     def __init__(self, setup: Setup, planned: Iterable[Fault] = ()) -> None:
         self.setup = setup
         weather = setup.surroundings
-        self.partitions, self.least_replicas = weather.partitions, max(2, weather.min_isr)
+        self.partitions, self.least_replicas = weather.partitions, LEAST_REPLICAS
         self.random = Random(setup.seed)
         self.clock = Clock()
         self.network = Network(self.clock, self.random, weather.delays, weather.stragglers, setup.is_coded)
@@ -52,7 +56,9 @@ class SimulatedCluster:
         self._promises = Promises(setup, self.controller, self.brokers, self.histories)
         for index, history in self.histories.items():
             history.on_acknowledged = partial(self._promises.acknowledged, index)
-        self._around = Surroundings(self.clock, self.network, self.random, list(self.brokers), TOPIC, weather.think, weather.asks_latest)
+        self._around = Surroundings(
+            self.clock, self.network, self.random, list(self.brokers), TOPIC, weather.think, weather.asks_latest
+        )
         self.operator = Operator(self._around)
         self.clients: list[SimClient] = []
         self.told: list[str] = []

@@ -1,7 +1,7 @@
 """Where a weakened rule would have said something else: in the run of a seed by the rules as they are.
 
-A mutant takes the same course as the run, up to the first question to which its rule has another answer. A run in which there
-is none need not be repeated with the mutant.
+A mutant takes the same course as the run, up to the first question to which its rule has another answer. A run in which
+there is none need not be repeated with the mutant.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,9 +23,7 @@ class Differences:
         weaker: dict[str, list[Mutant]] = {}
         for mutant in mutants:
             weaker.setdefault(mutant.field, []).append(mutant)
-        changes: dict[str, Any] = {
-            name: self._watched(getattr(protocol, name), others) for name, others in weaker.items()
-        }
+        changes: dict[str, Any] = {name: self._watched(getattr(protocol, name), others) for name, others in weaker.items()}
         return replace(protocol, **changes)
 
     def _watched(self, rule: Callable[..., Any], mutants: list[Mutant]) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from random import Random
 from typing import Protocol
 
 from impl.sim.clock import Clock
-from impl.sim.network import Network
+from impl.sim.network import Line, Network
 from impl.sim.nodes import BrokerNode, ControllerNode, Node
 from impl.sim.operator import Operator
 from impl.sim.plan import PURPOSES, Fault, Kind
@@ -88,6 +88,7 @@ class Faults:
             Kind.FULL_DISK: self._full_disk,
             Kind.CLOCK: self._jump,
             Kind.COPY: self._copy,
+            Kind.STRIKE: self._strike,
             Kind.SLUGGISH: self._be_sluggish,
             Kind.REASSIGN: self._reassign,
             Kind.PREFER: self._prefer,
@@ -126,6 +127,7 @@ class Faults:
         cluster.network.blocked.clear()
         cluster.network.sluggish.clear()
         cluster.network.lost_with_next.clear()
+        cluster.network.told_of_next.clear()
         for node in (cluster.controller, *cluster.brokers.values()):
             was_full = node.disk.condition.full
             node.disk.condition.full, node.disk.condition.sync_ms = False, 0
@@ -301,8 +303,12 @@ class Faults:
         brokers = list(self._cluster.brokers)
         count = random.randint(self._cluster.least_replicas, len(brokers))
         replicas = random.sample(brokers, count) if random.random() < 0.9 else None
-        self._cluster.operator.reassign(random.randrange(self._cluster.partitions), replicas)
-        return True
+        index = random.randrange(self._cluster.partitions)
+        before = self._cluster.replicas_of(index)
+        self._cluster.operator.reassign(index, replicas)
+        if random.random() < 0.5:
+            return True
+        return self._after(fault, lambda: self._cluster.operator.reassign(index, before))
 
     def _prefer(self, fault: Fault) -> bool:
         self._cluster.operator.prefer(range(self._cluster.partitions))
@@ -344,6 +350,45 @@ class Faults:
         whose = random.choice(((fault.node, "isr"), (fault.node, "lifecycle"), (client, f"client {client}")))
         self._cluster.network.lost_with_next[whose] = random.randint(0, random.choice((60, fault.lasts_ms)))
         return True
+
+    def _strike(self, fault: Fault) -> bool:
+        """Something happens to others just while a leader asks for an ISR, or a follower for records."""
+        network, random = self._cluster.network, Random(fault.number)
+
+        def isr_is_proposed(line: Line) -> None:
+            self._hold_leader_up(line, fault, random)
+            others = [node for node in self._cluster.brokers.values() if node.node_id != line.client.node_id]
+            self._stop_one(random.choice(others), fault, random)
+
+        def records_are_fetched(line: Line) -> None:
+            network.hold(line, False, fault.lasts_ms)
+            if random.random() < 0.5:
+                self._stop_one(self._cluster.brokers[fault.node], fault, random)
+            else:
+                self._move_leader(fault._replace(node=fault.other, lasts_ms=fault.lasts_ms // 3))
+
+        if random.random() < 0.6:
+            for node in self._cluster.brokers:
+                network.told_of_next[node, "isr"] = isr_is_proposed
+        else:
+            network.told_of_next[fault.node, "fetch"] = records_are_fetched
+        return True
+
+    def _hold_leader_up(self, line: Line, fault: Fault, random: Random) -> None:
+        """The leader's proposal, or the answer, arrives late, and perhaps its metadata."""
+        network, node = self._cluster.network, line.client.node_id
+        network.hold(line, random.random() < 0.5, fault.lasts_ms)
+        if random.random() < 0.6:
+            until_ms = self._cluster.clock.now_ms + fault.lasts_ms
+            network.late[node, "metadata", random.random() < 0.5] = until_ms
+
+    def _stop_one(self, node: BrokerNode, fault: Fault, random: Random) -> None:
+        """A broker is killed, loses power or stands still for a while; or what it says arrives late."""
+        kind = random.choice((Kind.KILL, Kind.POWER, Kind.PAUSE, Kind.HOLD))
+        lasts_ms = 1 + fault.lasts_ms // random.choice((1, 4))
+        struck = fault._replace(kind=kind, node=node.node_id, lasts_ms=lasts_ms)
+        if self._actions[kind](struck):
+            self._cluster.tell(struck.in_words())
 
     def _be_sluggish(self, fault: Fault) -> bool:
         random = Random(fault.number)

@@ -34,7 +34,7 @@ PROMISES = {
     "LeaderIsActive": "a new leader is neither fenced nor shutting down",
     "PartitionEpochGrows": "each change of a partition has a later partition epoch, a new leader a later leader epoch",
     "UncleanExclusion": "a broker that lost records is neither in the ISR nor eligible when it has registered again",
-    "LatestOffset": "the latest offset that a leader tells is not before what any consumer has read from it or an earlier one",
+    "LatestOffset": "the latest offset that a leader tells is not before what consumers have read from it or earlier ones",
     "NoTruncation": "a consumer that asks is never told that what it has read is not in the log any more",
     "LostWrite": "a record that was acknowledged is in the log in the end, where the answer said",
     "Duplicate": "a record of an idempotent producer is in the log once",
@@ -112,10 +112,11 @@ class PartitionHistory:
             raise BrokenPromiseError("LatestOffset", what)
 
     def see_end(self, position: Offset, epoch: int, end_offset: Offset, end_epoch: int) -> None:
-        """A consumer that has read up to a position, last in an epoch, is told where that epoch ends, or the largest before it.
+        """A consumer that has read up to a position, last in an epoch, is told where that epoch ends.
 
-        It takes its position for truncated if the leader does not know that epoch, or knows less of it. **Kafka:**
-        `SubscriptionState.maybeCompleteValidation`. Raises: `BrokenPromiseError`.
+        It takes its position for truncated if the leader does not know that epoch, or knows less of it.
+
+        **Kafka:** `SubscriptionState.maybeCompleteValidation`. Raises: `BrokenPromiseError`.
         """
         if end_epoch < epoch or end_offset < position:
             what = f"a consumer has read up to {position}, last in epoch {epoch}"

@@ -198,6 +198,8 @@ class Network:
         """How much longer (ms) each frame takes that a node's connections for a purpose carry, forth or back."""
         self.lost_with_next: dict[tuple[int, str], int] = {}
         """Whose next request for a purpose will lose its connection, and after how long (ms) it arrives even so."""
+        self.told_of_next: dict[tuple[int, str], Callable[[Line], None]] = {}
+        """Who is told of a node's next request for a purpose, once that is under way."""
 
     def is_blocked(self, one: int, other: int) -> bool:
         """Whether two nodes do not reach each other now."""
@@ -235,6 +237,10 @@ class Network:
             after_ms = self.lost_with_next.pop((client.node_id, line.purpose), None)
             if after_ms is not None:
                 line.lost_with_next = (after_ms,)
+        if self.told_of_next:
+            told = self.told_of_next.pop((client.node_id, line.purpose), None)
+            if told is not None:
+                self._clock.at(self._clock.now_ms, partial(told, line))
         if line.lost_with_next is not None:
             (after_ms,) = line.lost_with_next
             self._clock.at(self._clock.now_ms, lambda: self.lose(line, after_ms))
@@ -290,6 +296,14 @@ class Network:
         waiting.take(message)
 
     # ---- ends
+
+    def hold(self, line: Line, forth: bool, wait_ms: int) -> None:
+        """What a connection carries arrives after a while: all that is under way, or only what is sent back from now on."""
+        until_ms = self._clock.now_ms + wait_ms
+        if forth:
+            line.arrives_from = max(line.arrives_from, until_ms)
+        else:
+            line.free_at[False] = max(line.free_at.get(False, 0), until_ms)
 
     def lines_of(self, node_id: int) -> list[Line]:
         """The open connections of a node, as client or as server, in the order of their making."""

@@ -32,6 +32,7 @@ class Kind(Enum):
     FULL_DISK = "the disk of broker {node} is full"
     CLOCK = "the clock of broker {node}, or the controller's, jumps"
     COPY = "the next request of broker {node} for one purpose, or of a client, loses its connection, and arrives late"
+    STRIKE = "when the next ISR is proposed, or broker {node} fetches next, that is held up, and a broker stops or leads"
     SLUGGISH = "what broker {node} says and hears for some purposes takes longer"
     REASSIGN = "an operator moves a partition"
     PREFER = "an operator asks for preferred leaders"
@@ -55,8 +56,9 @@ WEIGHTS = {
     Kind.FULL_DISK: 0.7,
     Kind.CLOCK: 0.7,
     Kind.COPY: 5.0,
+    Kind.STRIKE: 5.0,
     Kind.SLUGGISH: 5.0,
-    Kind.REASSIGN: 1.5,
+    Kind.REASSIGN: 2.5,
     Kind.PREFER: 2.0,
     Kind.MOVE_LEADER: 4.0,
     Kind.ROLL: 0.3,
@@ -140,7 +142,7 @@ def weather_of(seed: int) -> Weather:
         delays=random.choice(((1, 4), (1, 4), (1, 15), (5, 40))),
         stragglers=random.choice((0.0, 0.0, 0.5, 3.0)),
         partitions=random.choice((1, 1, 2, 3)),
-        min_isr=random.choice((1, 2, 2, 2)),
+        min_isr=random.choice((1, 2, 2, 2, 3)),
         max_lag=random.choice((300, 300, 1_000, 2_000, 10_000)),
         think=random.choice(((5, 80), (20, 200), (50, 500))),
         hasty=random.random() < 0.4,
