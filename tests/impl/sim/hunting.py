@@ -1,9 +1,9 @@
 """Hunts in simulated clusters: which seed shows what a weakened rule, a release, or a finding leads to.
 
 The seeds are run by the rules of `next` first, and each weakened rule is asked with every question
-(`impl/sim/differences.py`). Only where it has had another answer does the seed run with the mutant. A finding is hunted in the
-same way: the release with this one rule repaired runs first; then, where nothing fails and the release's own rule has had
-another answer, the release.
+(`impl/sim/differences.py`). Only where it has had another answer does the seed run with the mutant. A finding is hunted in
+the same way: the release with this one rule repaired runs first; then, where nothing fails and the release's own rule has
+had another answer, the release.
 """
 
 from collections.abc import Iterator
@@ -73,13 +73,12 @@ def repaired(name: str, seed: int) -> Setup:
     return replace(released, protocols={node: replace(one, **changed) for node, one in released.protocols.items()})
 
 
-def _found(name: str, outcome: Outcome, all_steps: int, limit: int) -> dict[str, Any]:
+def _found(name: str, outcome: Outcome, limit: int) -> dict[str, Any]:
     assert outcome.broken is not None
     return {
         "promise": outcome.broken.name,
         "seed": outcome.seed,
         "steps": outcome.steps,
-        "all_steps": all_steps,
         "limit": limit,
         "rules": _causes(name, outcome),
     }
@@ -93,30 +92,27 @@ def _causes(name: str, outcome: Outcome) -> list[str]:
 
 
 def hunt(name: str, seeds: range, limit: int) -> dict[str, Any]:
-    """The first seed in which a release or acks=1 breaks a promise, its steps, and those of all seeds before."""
-    total = 0
+    """The first seed in which a release or acks=1 breaks a promise, and its steps."""
     for seed in seeds:
         outcome = run(setup_of(name, seed), limit)
-        total += outcome.steps
         if outcome.broken is not None:
-            return _found(name, outcome, total, limit)
-    return {"seeds": len(seeds), "all_steps": total, "limit": limit}
+            return _found(name, outcome, limit)
+    return {"seeds": len(seeds), "limit": limit}
 
 
 def hunt_finding(name: str, seeds: range, limit: int) -> dict[str, Any]:
     """The first seed in which the release breaks a promise, and with the one rule repaired does not."""
     released = [one for one in BROKER_MUTANTS if one.name == FINDINGS[name].mutant]
-    total, tried = 0, 0
+    tried = 0
     for seed in seeds:
         differences = Differences()
         if run(watched_setup(repaired(name, seed), differences, released, ()), limit).broken or not differences.counts:
             continue
         tried += 1
         outcome = run(setup_of(name, seed), limit)
-        total += outcome.steps
         if outcome.broken is not None:
-            return _found(name, outcome, total, limit)
-    return {"seeds": len(seeds), "runs": tried, "all_steps": total, "limit": limit}
+            return _found(name, outcome, limit)
+    return {"seeds": len(seeds), "runs": tried, "limit": limit}
 
 
 class BrokenNextError(Exception):
@@ -129,7 +125,7 @@ def hunt_mutants(names: list[str], seeds: range, limit: int) -> Iterator[tuple[s
     `seeds` of what is not found: how many ran by the rules of `next`; `runs`: those in which the weakened rule had another
     answer, so that they ran with the mutant, too. Raises: `BrokenNextError`.
     """
-    left, totals, runs = dict.fromkeys(names), dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    left, runs = dict.fromkeys(names), dict.fromkeys(names, 0)
     for seed in seeds:
         if not left:
             return
@@ -140,10 +136,9 @@ def hunt_mutants(names: list[str], seeds: range, limit: int) -> Iterator[tuple[s
             raise BrokenNextError(f"seed {seed}: {broken.name}: {broken.what}")
         for name in [one for one in left if one in differences.counts]:
             outcome = run(setup_of(name, seed), limit)
-            totals[name] += outcome.steps
             runs[name] += 1
             if outcome.broken is not None:
                 del left[name]
-                yield name, _found(name, outcome, totals[name], limit)
+                yield name, _found(name, outcome, limit)
     for name in left:
-        yield name, {"seeds": len(seeds), "runs": runs[name], "all_steps": totals[name], "limit": limit}
+        yield name, {"seeds": len(seeds), "runs": runs[name], "limit": limit}
