@@ -168,7 +168,7 @@ class SimulatedCluster:
             self._killed.add(node.node_id)
             return
         self._lost.add(node.node_id)
-        self._promises.lossy[node.node_id] = node.member.membership.lifecycle.broker_epoch
+        self._promises.lost_power(node.node_id)
 
     def replicas_of(self, index: int) -> tuple[BrokerId, ...]:
         """The replicas of a partition in their order, by the controller's word."""
