@@ -174,6 +174,10 @@ class SimulatedCluster:
         """The replicas of a partition in their order, by the controller's word."""
         return self._registration(index).replicas
 
+    def leader_of(self, index: int) -> BrokerId:
+        """The leader of a partition, by the controller's word."""
+        return self._registration(index).leader
+
     def client_ids(self) -> list[int]:
         """The ids of all clients."""
         return [client.node_id for client in self.clients]

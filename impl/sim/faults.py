@@ -10,7 +10,7 @@ from impl.sim.nodes import BrokerNode, ControllerNode, Node
 from impl.sim.operator import Operator
 from impl.sim.plan import PURPOSES, Fault, Kind
 from impl.storage.simulated_disk import Survives
-from spec.values import BrokerId
+from spec.values import NO_LEADER, BrokerId
 
 REVIVED_EVERY_MS = 500
 """How often, after all faults, nodes that are down are started."""
@@ -56,6 +56,9 @@ class Cluster(Protocol):
     def replicas_of(self, index: int) -> tuple[BrokerId, ...]:
         """The replicas of a partition in their order, by the controller's word."""
 
+    def leader_of(self, index: int) -> BrokerId:
+        """The leader of a partition, by the controller's word."""
+
     def client_ids(self) -> list[int]:
         """The ids of all clients."""
 
@@ -93,6 +96,7 @@ class Faults:
             Kind.REASSIGN: self._reassign,
             Kind.PREFER: self._prefer,
             Kind.MOVE_LEADER: self._move_leader,
+            Kind.HAND_OVER: self._hand_over,
             Kind.ROLL: self._roll,
         }
 
@@ -338,6 +342,30 @@ class Faults:
             self._cluster.operator.prefer(list(before))
 
         return self._after(fault, move_back)
+
+    def _hand_over(self, fault: Fault) -> bool:
+        """The leader goes on, and hears of nothing; a follower that is a little behind leads, and then stops in order."""
+        cluster, random = self._cluster, Random(fault.number)
+        index = random.randrange(cluster.partitions)
+        leader, now_ms = cluster.leader_of(index), cluster.clock.now_ms
+        if leader in (NO_LEADER, fault.node) or self._victim(fault) is None:
+            return False
+        moves_ms, stops_ms = random.randint(20, 200), random.randint(20, 400)
+        for line in cluster.network.lines_from(leader, "metadata"):
+            cluster.network.lose(line, None)
+        cluster.network.late[leader, "metadata", True] = now_ms + moves_ms + stops_ms + random.randint(20, 400)
+        cluster.network.late[fault.node, "fetch", True] = now_ms + 2 * moves_ms
+
+        def move() -> None:
+            others = [replica for replica in cluster.replicas_of(index) if replica not in (fault.node, leader)]
+            cluster.operator.reassign(index, [fault.node, leader, *others])
+            cluster.operator.prefer([index])
+
+        def stop() -> None:
+            self._restart(fault)
+
+        self._after(fault._replace(lasts_ms=moves_ms), move)
+        return self._after(fault._replace(lasts_ms=moves_ms + stops_ms), stop)
 
     # ---- the network
 

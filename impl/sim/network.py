@@ -305,6 +305,10 @@ class Network:
         else:
             line.free_at[False] = max(line.free_at.get(False, 0), until_ms)
 
+    def lines_from(self, node_id: int, purpose: str) -> list[Line]:
+        """The open connections that a node has made for a purpose."""
+        return [one for key, one in self._lines.items() if key[0] == node_id and one.purpose == purpose]
+
     def lines_of(self, node_id: int) -> list[Line]:
         """The open connections of a node, as client or as server, in the order of their making."""
         return [one for one in self._lines.values() if node_id in (one.client.node_id, one.server.node_id)]

@@ -37,6 +37,7 @@ class Kind(Enum):
     REASSIGN = "an operator moves a partition"
     PREFER = "an operator asks for preferred leaders"
     MOVE_LEADER = "an operator makes broker {node} the preferred leader of partitions, and takes that back"
+    HAND_OVER = "a leader does not hear from the controller while broker {node}, which is behind, leads and is told to stop"
     ROLL = "all brokers are restarted, one after the other"
 
 
@@ -62,6 +63,7 @@ WEIGHTS = {
     Kind.PREFER: 2.0,
     Kind.MOVE_LEADER: 4.0,
     Kind.ROLL: 0.3,
+    Kind.HAND_OVER: 1.0,
 }
 """How often each happens beside the others."""
 
@@ -121,6 +123,9 @@ PURPOSES = ("fetch", "isr", "metadata", "lifecycle")
 IN_A_BURST_MS = 120
 """How far apart two faults of a burst are at most."""
 
+HAND_OVERS = (0.0, 0.0, 0.0, 6.0)
+"""How often leaders are handed over: in most seeds not at all."""
+
 LEFT_OUT = 0.6
 """How many of the kinds of faults do not happen in a seed that draws its own."""
 
@@ -128,13 +133,15 @@ LEFT_OUT = 0.6
 def weather_of(seed: int) -> Weather:
     """The weather of a seed: some things happen much more often than in others, or not at all."""
     random = Random(f"weather {seed}")
-    weights = {
+    weights: dict[Kind, float] = {
         kind: weight * random.choice((0, 0.2, 0.5, 2, 4, 8)) if random.random() < 0.5 else weight
         for kind, weight in WEIGHTS.items()
+        if kind != Kind.HAND_OVER
     }
     if random.random() < 0.5:
         some = {kind: weight for kind, weight in weights.items() if random.random() >= LEFT_OUT}
         weights = some if sum(some.values()) > 0 else weights
+    weights[Kind.HAND_OVER] = Random(f"hand-overs {seed}").choice(HAND_OVERS)
     return Weather(
         weights=tuple(weights.items()),
         pauses=random.choice(((30, 300), (100, 1_500), (100, 1_500), (300, 3_000))),
