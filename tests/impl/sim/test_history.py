@@ -19,7 +19,7 @@ def test_the_latest_offset_is_held_against_what_was_read_from_earlier_leaders() 
 
 @pytest.mark.parametrize(("end_offset", "end_epoch"), [(4, 3), (7, 2), (-1, -1)])
 def test_a_consumer_is_not_told_that_what_it_has_read_is_gone(end_offset: int, end_epoch: int) -> None:
-    """It has read up to 5, last in epoch 3: an end before 5, or of an earlier epoch, means that its position was truncated."""
+    """It has read up to 5, last in epoch 3: an end before 5, or in an earlier epoch, means that records are gone."""
     history = PartitionHistory()
     history.see_end(Offset(5), 3, Offset(5), 3)
     with pytest.raises(BrokenPromiseError) as caught:
