@@ -194,6 +194,12 @@ class Network:
         self.blocked: set[frozenset[int]] = set()
         self.late: dict[tuple[int, str, bool], int] = {}
         """When what a node's connections for a purpose carry, forth or back, arrives at the earliest (ms)."""
+        self.sluggish: dict[tuple[int, str, bool], int] = {}
+        """How much longer (ms) each frame takes that a node's connections for a purpose carry, forth or back."""
+        self.lost_with_next: dict[tuple[int, str], int] = {}
+        """Whose next request for a purpose will lose its connection, and after how long (ms) it arrives even so."""
+        self.told_of_next: dict[tuple[int, str], Callable[[Line], None]] = {}
+        """Who is told of a node's next request for a purpose, once that is under way."""
 
     def is_blocked(self, one: int, other: int) -> bool:
         """Whether two nodes do not reach each other now."""
@@ -227,6 +233,14 @@ class Network:
         self._carry(line, True, self._arrive, frame)
         waiting.until = (self._clock.now_ms + asked.timeout_ms, self._clock.new_number())
         self._watch(line, waiting.until)
+        if self.lost_with_next:
+            after_ms = self.lost_with_next.pop((client.node_id, line.purpose), None)
+            if after_ms is not None:
+                line.lost_with_next = (after_ms,)
+        if self.told_of_next:
+            told = self.told_of_next.pop((client.node_id, line.purpose), None)
+            if told is not None:
+                self._clock.at(self._clock.now_ms, partial(told, line))
         if line.lost_with_next is not None:
             (after_ms,) = line.lost_with_next
             self._clock.at(self._clock.now_ms, lambda: self.lose(line, after_ms))
@@ -240,10 +254,11 @@ class Network:
 
     def _carry(self, line: Line, forth: bool, arrive: Callable[[Line, Any], None], frame: Any = None) -> None:
         """Let a frame arrive after its time, behind those before it."""
-        now_ms, free_at = self._clock.now_ms, line.free_at
+        now_ms, free_at, way = self._clock.now_ms, line.free_at, (line.client.node_id, line.purpose, forth)
         busy_until = (line.client if forth else line.server).busy_until
-        due = (busy_until if busy_until > now_ms else now_ms) + self._delay()
-        due = max(due, free_at.get(forth, 0), self.late.get((line.client.node_id, line.purpose, forth), 0))
+        longer = self.sluggish.get(way, 0) if self.sluggish else 0
+        due = (busy_until if busy_until > now_ms else now_ms) + self._delay() + longer
+        due = max(due, free_at.get(forth, 0), self.late.get(way, 0))
         free_at[forth] = due
         self._clock.at(due, partial(self._go, line, forth, arrive, frame))
 
@@ -285,6 +300,18 @@ class Network:
         waiting.take(message)
 
     # ---- ends
+
+    def hold(self, line: Line, forth: bool, wait_ms: int) -> None:
+        """What a connection carries arrives after a while: all that is under way, or only what is sent back from now on."""
+        until_ms = self._clock.now_ms + wait_ms
+        if forth:
+            line.arrives_from = max(line.arrives_from, until_ms)
+        else:
+            line.free_at[False] = max(line.free_at.get(False, 0), until_ms)
+
+    def lines_from(self, node_id: int, purpose: str) -> list[Line]:
+        """The open connections that a node has made for a purpose."""
+        return [one for key, one in self._lines.items() if key[0] == node_id and one.purpose == purpose]
 
     def lines_of(self, node_id: int) -> list[Line]:
         """The open connections of a node, as client or as server, in the order of their making."""
@@ -331,14 +358,20 @@ class Network:
         """The client learns that its connection is closed."""
         self._drop(line)
 
-    def forget(self, node_id: int) -> None:
-        """A process is gone: those who wait for it learn it, unless they cannot be reached."""
+    def forget(self, node_id: int, sent_arrives_ms: int | None = None) -> None:
+        """A process is gone: those who wait for it learn it, unless they cannot be reached.
+
+        `sent_arrives_ms`: after how long what it has sent arrives even so, and the end of its connections then.
+        """
         for line in [one for one in self._lines.values() if one.server.node_id == node_id]:
             line.closed = True
             self.cut(line)
         for key in [key for key in self._lines if key[0] == node_id]:
             line = self._lines.pop(key)
             line.under_way.clear()
-            if not line.closed:
+            if sent_arrives_ms is not None:
+                line.arrives_from = self._clock.now_ms + sent_arrives_ms
+                self._clock.at(max(line.arrives_from, line.free_at.get(True, 0)) + 1, line.close)
+            elif not line.closed:
                 line.closed = True
                 line.server.hung_up(line)

@@ -142,20 +142,23 @@ class Node(ABC):
     def _start(self) -> None:
         """What this kind of process does first."""
 
-    def kill(self, survives: Survives = Survives.ALL) -> None:
-        """End the process without warning. Unless all survives, the power is lost as well."""
+    def kill(self, survives: Survives = Survives.ALL, sent_arrives_ms: int | None = None) -> None:
+        """End the process without warning. Unless all survives, the power is lost as well.
+
+        `sent_arrives_ms`: after how long what it has sent last arrives, if it does.
+        """
         self.up = self.serves = False
         self.incarnation += 1
         whole = survives == Survives.ALL
         kept = self.disk.unsynced_names if whole else self.random.randint(0, self.disk.unsynced_names)
         self.disk = self.disk.after_power_loss(survives, kept)
-        self._end()
+        self._end(sent_arrives_ms)
 
-    def _end(self) -> None:
+    def _end(self, sent_arrives_ms: int | None = None) -> None:
         self.up = self.serves = False
         self._held.clear()
         self.network.servers.pop(self.node_id, None)
-        self.network.forget(self.node_id)
+        self.network.forget(self.node_id, sent_arrives_ms)
 
     def pause(self) -> None:
         """The process stands still, as after SIGSTOP."""

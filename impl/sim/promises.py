@@ -77,8 +77,13 @@ class Promises:
         self._moved: set[int] = set()
         self.stepped: set[int] = set()
         """The brokers whose handlers have made a step."""
-        self.lossy: dict[int, int] = {}
-        """The brokers that have lost power and not registered since, with their broker epochs before."""
+        self._lossy: dict[int, int] = {}
+        """The brokers that have lost power and are not registered since, with the broker epochs that they have."""
+
+    def lost_power(self, node: int) -> None:
+        """A broker may have lost records."""
+        if node in self._epochs:
+            self._lossy[node] = self._epochs[node].broker_epoch
 
     # ---- after each event
 
@@ -207,7 +212,7 @@ class Promises:
             raise BrokenPromiseError("IsrIsAssigned", f"partition {index}: {after}")
         if before is None:
             return
-        if before.replicas != after.replicas:
+        if frozenset(before.replicas) != frozenset(after.replicas):
             self._moved.add(index)
         grown = after.partition_epoch > before.partition_epoch and after.leader_epoch >= before.leader_epoch
         if not grown or (after.leader != before.leader and after.leader_epoch == before.leader_epoch):
@@ -230,11 +235,11 @@ class Promises:
 
     def _look_at_unclean(self) -> None:
         """Whether brokers that have lost power and are registered again were taken out of all ISRs."""
-        for node, epoch in list(self.lossy.items()):
+        for node, epoch in list(self._lossy.items()):
             found = self._epochs.get(node)
             if found is None or found.broker_epoch == epoch:
                 continue
-            del self.lossy[node]
+            del self._lossy[node]
             for index, registration in self._registered.items():
                 if self._keeps and node in registration.isr | registration.elr:
                     what = f"broker {node} lost records and is registered again; partition {index}: {registration}"
