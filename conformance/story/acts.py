@@ -1,19 +1,18 @@
 """What makes each step of a run of model `kafka` happen to real processes.
 
 Nothing is told to a process that it would not meet in a cluster: requests and answers arrive late, or not at all; heartbeats
-are lost; processes are killed and started; an administrator elects and reorders; a producer sends.
+are lost; an administrator elects and reorders; a producer sends.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from conformance.story.gates import Parcel, until
-from conformance.story.power import lose_power
 from conformance.story.stage import APIS, Stage
 from conformance.story.words import StoryError
 from conformance.world.play.players import Scene
 from impl.cluster.plan import CONTROLLER
-from model_check.core.model import Action, Model
+from model_check.core.model import Action
 from model_check.models.kafka.values import Under
 
 DECISION_S = 60.0
@@ -65,7 +64,6 @@ async def _fence(stage: Stage, step: Step) -> None:
 async def _unfence(stage: Stage, step: Step) -> None:
     broker = step.args["broker"]
     stage.silenced.discard(broker)
-    stage.fenced_stay.discard(broker)
     await until(lambda: not stage.is_fenced(broker), f"broker {broker} is unfenced", DECISION_S)
 
 
@@ -171,26 +169,6 @@ async def _take_isr_answer(stage: Stage, step: Step) -> None:
     answer.release()
 
 
-# ---- processes
-
-
-async def _lose_power(stage: Stage, step: Step) -> None:
-    broker = step.args["broker"]
-    process = stage.process(broker)
-    process.kill()
-    stage.heard[broker] = -1
-    lose_power(process.node.data, stage.topic, step.args["kept"], step.args["checkpointedHighWatermark"])
-
-
-async def _register(stage: Stage, step: Step) -> None:
-    broker = step.args["broker"]
-    before = stage.broker_epoch(broker)
-    stage.silenced.discard(broker)
-    stage.fenced_stay.add(broker)
-    stage.process(broker).start()
-    await until(lambda: stage.broker_epoch(broker) > before, f"broker {broker} is registered", DECISION_S)
-
-
 async def _nothing(stage: Stage, step: Step) -> None:
     """What the metadata log, or a process by itself, brings about."""
 
@@ -199,7 +177,6 @@ ACTS: Mapping[str, Act] = {
     "CreatePartition": _create,
     "ElectPreferred": _elect,
     "Fence": _fence,
-    "FenceDown": _fence,
     "Unfence": _unfence,
     "ReplayMetadata": _nothing,
     "Fetch": _fetch,
@@ -213,20 +190,11 @@ ACTS: Mapping[str, Act] = {
     "RefuseIsr": _decide_isr,
     "RefuseIsrForGood": _decide_isr,
     "TakeIsrAnswer": _take_isr_answer,
-    "UncleanShutdown": _lose_power,
-    "Register": _register,
-    "TakeFirstImage": _nothing,
 }
 """The actions that processes can be made to take."""
 
 CLOCKS = ("ProposeShrink",)
 """Actions that need a follower to be too slow."""
 
-SESSIONS = ("Fence", "FenceDown", "Unfence", "Register")
+SESSIONS = ("Fence", "Unfence")
 """Actions that need a session to end."""
-
-
-def cannot_show(model: Model, actions: list[Action]) -> str | None:
-    """Why processes cannot be made to take these actions, or `None`."""
-    unknown = sorted({action.name for action in actions} - ACTS.keys())
-    return f"no process can be made to take the step {', '.join(unknown)}" if unknown else None

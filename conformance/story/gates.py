@@ -57,9 +57,7 @@ class Gates:
     It may change the frame of a parcel. `ports`: for each node the port that the others are told, and its own.
     """
 
-    def __init__(
-        self, ports: Mapping[str, tuple[int, int]], pids: Callable[[], Mapping[str, int]], passes: Passes
-    ) -> None:
+    def __init__(self, ports: Mapping[str, tuple[int, int]], pids: Callable[[], Mapping[str, int]], passes: Passes) -> None:
         self._ports = ports
         self._pids = pids
         self._passes = passes

@@ -1,9 +1,7 @@
 """A story told: the processes go through the run, and are compared with the model after each step."""
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +33,11 @@ class Ending(NamedTuple):
     def wrong(self) -> dict[str, str]:
         """What is wrong at the end of the run."""
         return wrongs(self.seen)
+
+    @property
+    def wrong_when_settled(self) -> dict[str, str]:
+        """What is wrong when everything has arrived."""
+        return wrongs(self.settled)
 
 
 def settings_of(run: Run) -> dict[str, str]:
@@ -88,7 +91,7 @@ class _Play:
         for broker in self._stage.brokers:
             taken = _taken(step, broker)
             cap = self._readings.step(broker, len(step.after.reading(broker)), taken, end)
-            if cap is not None and cap != self._stage.caps[broker]:
+            if cap != self._stage.caps[broker]:
                 await self._stage.read_up_to(broker, cap)
 
     async def _until_decided(self, after: Scene) -> None:

@@ -4,25 +4,22 @@ from collections.abc import Iterable
 
 
 class Readings:
-    """For each broker the offsets behind the decisions that it has read last and has still to read, as the model keeps them."""
+    """For each broker the offsets behind the decisions that it has read last and has still to read, as in the model."""
 
     def __init__(self, brokers: Iterable[int], end: int) -> None:
-        self._ends = dict.fromkeys(brokers, (end,))
+        self._ends: dict[int, tuple[int, ...]] = dict.fromkeys(brokers, (end,))
 
-    def step(self, broker: int, images: int, taken: int, end: int) -> int | None:
-        """Take a step; the offset up to which the broker may read now, `None` for one that does not read.
+    def step(self, broker: int, images: int, taken: int, end: int) -> int:
+        """Take a step; the offset up to which the broker may read now.
 
         `images`: how many the model keeps of this broker after the step: the one it has read last, and those to come.
-        `taken`: how many it has read in the step. `end`: the end of the metadata log after the step. A decision adds an image,
-        or, if it requires no step of the broker, is part of the one before.
+        `taken`: how many it has read in the step. `end`: the end of the metadata log after the step. A decision adds an
+        image, or, if it requires no step of the broker, is part of the one before.
         """
-        before = self._ends[broker]
-        ends = before[taken:]
+        ends = self._ends[broker][taken:]
         if images > len(ends):
-            ends = (*ends, *[end] * (images - len(ends)))
-        elif images:
-            ends = (*ends[: images - 1], end if taken == 0 or images > 1 else ends[images - 1])
-        else:
-            ends = ()
+            ends += (end,) * (images - len(ends))
+        elif taken == 0 and ends:
+            ends = (*ends[:-1], end)
         self._ends[broker] = ends
-        return ends[0] if ends else None
+        return ends[0]

@@ -1,4 +1,4 @@
-"""The run of a story: the shortest one of model `kafka` that fails by the rules of the processes; and the same by other rules.
+"""The run of a story: the shortest one of model `kafka` that fails by the rules of the processes; and the same by others.
 
 The model is of brokers of one release, old ones too, below a KRaft controller, as the processes are.
 """
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from conformance.story.catalogue import Story, controller_release
+from conformance.story.catalogue import Rules, Story, controller_release
 from conformance.story.words import StoryError
 from model_check.core.exploration import Limits, Trace, TraceStep
 from model_check.core.model import Action, Model, when
@@ -27,8 +27,8 @@ class Run(NamedTuple):
     left_out: tuple[Action, ...] = ()
 
 
-def model_of(rules: tuple[str, str | None], bounds: Mapping[str, Any]) -> Model:
-    """Model `kafka` by these rules: a release and a mutant."""
+def model_of(rules: Rules, bounds: Mapping[str, Any]) -> Model:
+    """Model `kafka` by these rules. Raises: `StoryError`, if there is no such release or mutant."""
     release, mutant = rules
     kraft = controller_release(release)
     given = {**bounds, "release": kraft, **({"mutant": mutant} if mutant else {})}
@@ -61,17 +61,11 @@ def failing_run(story: Story) -> Run:
     assert prop is not None, f"model kafka has no property {story.invariant}"
     (verdict,) = explore(model, [prop], Limits(), symmetry=Symmetry(model)).verdicts
     if verdict.trace is None:
-        raise StoryError(f"{story.name}: {story.invariant} holds by the rules of {in_words(story.failing)}: nothing to tell")
+        raise StoryError(f"{story.name}: {story.invariant} holds by the rules of {story.failing}: nothing to tell")
     return Run(model, verdict.trace)
 
 
-def in_words(rules: tuple[str, str | None]) -> str:
-    """Rules by their names."""
-    release, mutant = rules
-    return f"release {release}" if mutant is None else f"release {release} with mutant {mutant}"
-
-
-def same_steps(run: Run, rules: tuple[str, str | None], bounds: Mapping[str, Any]) -> Run:
+def same_steps(run: Run, rules: Rules, bounds: Mapping[str, Any]) -> Run:
     """The same steps by other rules. Those that are not possible by them are left out."""
     model = model_of(rules, bounds)
     by_label = {action.label: action for action in model.actions}

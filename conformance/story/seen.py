@@ -1,4 +1,4 @@
-"""What is seen of a cluster from outside: each replica's files, what its broker tells clients, what the controller has written.
+"""What is seen of a cluster: each replica's files, what producers are told, what the controller has written.
 
 And what is wrong with it.
 """
@@ -122,7 +122,9 @@ def _lacks(log: Log, one: Acknowledged) -> bool:
 
 def _on_leader(seen: Seen) -> tuple[str, str]:
     lost = [one for one in sorted(seen.acknowledged) if seen.leader > 0 and _lacks(seen.replicas[seen.leader].log, one)]
-    told = [f"m{one.value} was acknowledged at offset {one.offset}, and leader {seen.leader} does not have it" for one in lost]
+    told = [
+        f"m{one.value} was acknowledged at offset {one.offset}, and leader {seen.leader} does not have it" for one in lost
+    ]
     return "AcknowledgedOnLeader", "; ".join(told)
 
 
@@ -139,7 +141,7 @@ def _in_isr(seen: Seen) -> tuple[str, str]:
 def _committed(seen: Seen) -> tuple[str, str]:
     """Of a record below the high watermark of some replica: whether all members of the ISR have it."""
     told = [
-        f"m{record.value} at offset {offset} is committed on broker {broker}, and broker {member}, in the ISR, does not have it"
+        f"m{record.value} at offset {offset} is committed on broker {broker}, and broker {member}, in the ISR, lacks it"
         for broker, replica in sorted(seen.replicas.items())
         for offset, record in enumerate(replica.log[: replica.high_watermark])
         for member in sorted(seen.isr)

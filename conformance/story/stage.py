@@ -25,7 +25,7 @@ from spec.values import NO_EPOCH, NO_LEADER
 
 TOPIC = "story"
 ASKED_OF_LEADERS = ("Fetch", "ListOffsets", "OffsetForLeaderEpoch")
-ASKED_OF_CONTROLLER = ("BrokerHeartbeat", "AlterPartition", "BrokerRegistration")
+ASKED_OF_CONTROLLER = ("BrokerHeartbeat", "AlterPartition")
 APIS = {sent(api).key: api for api in (*ASKED_OF_LEADERS, *ASKED_OF_CONTROLLER)}
 EVERYTHING = 1 << 60
 
@@ -43,8 +43,8 @@ class Stage:
     """The processes, and the gates between them. All that a gate holds waits for the director.
 
     `caps`: up to which offset of the metadata log each broker is told that it is committed. `silenced`: brokers whose
-    heartbeats do not arrive; `fenced_stay`: those that must not be unfenced yet. `unheard`: a follower and a leader whose answers
-    are lost. `heard`: how far each broker has read, by its heartbeats.
+    heartbeats do not arrive. `unheard`: a follower and a leader whose answers are lost. `heard`: how far each broker has
+    read, by its heartbeats.
     """
 
     def __init__(self, folder: Path, port: int, brokers: int, program: Program, settings: Mapping[str, str]) -> None:
@@ -54,7 +54,6 @@ class Stage:
         self.topic = TOPIC
         self.caps = dict.fromkeys(self.brokers, EVERYTHING)
         self.silenced: set[int] = set()
-        self.fenced_stay: set[int] = set()
         self.unheard: set[tuple[int, int]] = set()
         self.heard = dict.fromkeys(self.brokers, -1)
         self.open = True
@@ -88,7 +87,6 @@ class Stage:
         self.open = True
         self.caps = dict.fromkeys(self.brokers, EVERYTHING)
         self.silenced.clear()
-        self.fenced_stay.clear()
         self.gates.look_again()
 
     async def end(self) -> None:
@@ -123,8 +121,6 @@ class Stage:
             self._cap(parcel, self.caps[broker])
         if api == "BrokerHeartbeat" and not parcel.is_answer:
             return self._heartbeat(broker, parcel)
-        if api == "BrokerRegistration" and not parcel.is_answer:
-            return broker not in self.silenced
         return self.open or api != "AlterPartition"
 
     def asks(self, follower: int, leader: int | None = None) -> Callable[[Parcel], bool]:
@@ -149,8 +145,7 @@ class Stage:
     def _heartbeat(self, broker: int, parcel: Parcel) -> bool:
         request = self.request_of(parcel)
         self.heard[broker] = request.current_metadata_offset
-        wants_part = broker in self.fenced_stay and not request.want_fence
-        if broker in self.silenced or wants_part:
+        if broker in self.silenced:
             parcel.lose()
             return False
         return True
@@ -168,10 +163,6 @@ class Stage:
     def is_fenced(self, broker: int) -> bool:
         """Whether the controller has fenced a broker."""
         return any(one.broker == broker and one.fenced for one in self._image().spec.brokers)
-
-    def broker_epoch(self, broker: int) -> int:
-        """The epoch with which a broker is registered."""
-        return next(int(one.broker_epoch) for one in self._image().spec.brokers if one.broker == broker)
 
     def _image(self) -> ClusterImage:
         return image_in(self._cluster.processes[CONTROLLER].node.data)

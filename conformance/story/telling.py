@@ -20,7 +20,6 @@ SENTENCES: Mapping[str, str] = {
     "ElectPreferred": "The controller elects broker {leader}.",
     "ElectUncleanly": "The controller elects broker {leader}, in sync or not.",
     "Fence": "No heartbeat of broker {broker} arrives until its session ends; the controller fences it.",
-    "FenceDown": "The session of broker {broker}, which is down, ends; the controller fences it.",
     "Unfence": "A heartbeat of broker {broker} arrives; the controller unfences it.",
     "ProposeShrink": "Broker {leader} finds {slow} too slow, and asks for an ISR without it.",
     "GrantIsr": "The controller grants the ISR that broker {leader} has asked for.",
@@ -28,9 +27,6 @@ SENTENCES: Mapping[str, str] = {
     "RefuseIsr": "The controller refuses the ISR that broker {leader} has asked for.",
     "RefuseIsrForGood": "The controller refuses the ISR that broker {leader} has asked for.",
     "TakeIsrAnswer": "The controller's answer arrives at broker {leader}.",
-    "UncleanShutdown": "Broker {broker} loses power (kill -9); of its log {kept} records were on the disk.",
-    "Register": "Broker {broker} starts again, and registers.",
-    "TakeFirstImage": "Broker {broker} reads the metadata log.",
 }
 """What is said of each action of the model that processes can be made to take."""
 
