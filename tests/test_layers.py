@@ -162,6 +162,16 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "conformance.wire": ("spec.*", "spec", "model_check.core", "impl.wire", "impl.records"),
     "conformance.targets": ("conformance.kafka", "conformance.wire"),
     "conformance.mirror": ("spec.*", "spec", "model_check.*", "impl.wire", "impl.metadata", "conformance.kafka"),
+    "conformance.story": (
+        "spec.*",
+        "model_check.*",
+        "impl.wire",
+        "impl.records",
+        "impl.metadata",
+        "impl.cluster",
+        "impl.faults",
+        "conformance.world",
+    ),
     "conformance": (),
     # The command line puts everything together.
     "model_check.cli": (
