@@ -74,6 +74,7 @@ REFUSED: Mapping[str, str] = {
     "act-on-old-metadata": "needs a second mutant beside it",
     "act-before-registration": "a registration must be late, and no driver delays one",
     "no-sequence-check": "a request must arrive again behind five others, and clients here have one under way",
+    "roll-back-on-any-error": "an answer of the controller must be lost, and no driver loses one",
     "latest-offset-goes-back": "no client asks for the latest offset while it polls",
     "take-old-announcement": "a model of older releases, whose controller writes to ZooKeeper",
     "no-epoch-entry": "a model of older releases",

@@ -6,7 +6,7 @@ A controller and three brokers are processes, each behind a proxy that can cut l
 import asyncio
 import contextlib
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from conformance.cluster.driver import ABILITIES, DriverError, Factory, Link
@@ -38,12 +38,13 @@ class ProcessCluster:
     def __init__(self, title: str, program: Program, folder: Path, port: int) -> None:
         self.title = title
         nodes = nodes_of(folder, len(BROKERS), ports_behind(port, len(BROKERS)), SETTINGS)
-        self.brokers = {node.name: (HOST, node.told) for node in nodes if node.is_broker}
+        self.brokers: Mapping[str, tuple[str, int]] = {node.name: (HOST, node.told) for node in nodes if node.is_broker}
         self._cluster = Cluster(ClusterFolder(folder), nodes, program, lambda line: None)
         self._links = Links({node.name: (node.told, node.port) for node in nodes}, self._cluster.folder.pids)
         self._watching: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
+        """See `ClusterDriver`, also for what follows. Raises: `DriverError`."""
         try:
             await self._links.open()
             await self._cluster.start()
@@ -53,6 +54,7 @@ class ProcessCluster:
         self._watching = asyncio.create_task(self._cluster.watch())
 
     async def close(self) -> None:
+        """End all processes, and the proxies."""
         if self._watching is not None:
             self._watching.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -61,33 +63,41 @@ class ProcessCluster:
         await self._links.close()
 
     async def start(self, broker: str) -> None:
+        """Let the supervisor start it again."""
         self._cluster.held.discard(broker)
 
     async def stop(self, broker: str) -> None:
+        """SIGTERM."""
         self._cluster.held.add(broker)
         await self._cluster.stop_node(self._cluster.processes[broker])
 
     async def kill(self, broker: str) -> None:
+        """SIGKILL."""
         self._cluster.held.add(broker)
         self._cluster.processes[broker].kill()
 
     async def pause(self, broker: str) -> None:
+        """SIGSTOP."""
         self._cluster.processes[broker].pause()
 
     async def resume(self, broker: str) -> None:
+        """SIGCONT."""
         self._cluster.processes[broker].resume()
 
     async def partition(self, links: Collection[Link]) -> None:
+        """Cut these links, and mend all others."""
         self._links.mend(self._links.cut_now - set(links))
         self._links.cut(links)
 
     async def elect(self, topic: str, replicas: Sequence[int]) -> None:
+        """By Kafka's own requests."""
         await elect_by_wire(self.brokers, topic, replicas)
 
 
 def own(port: int, mutant: str | None = None) -> Factory:
     """This project's brokers by the rules of `next`; with one rule weakened, if a mutant is named."""
-    program = KspecProgram(COMMAND, dict.fromkeys(("controller", *BROKERS), "next"), dict.fromkeys(("controller", *BROKERS), mutant))
+    nodes = ("controller", *BROKERS)
+    program = KspecProgram(COMMAND, dict.fromkeys(nodes, "next"), dict.fromkeys(nodes, mutant))
     title = "kspec broker" + (f" with {mutant}" if mutant else "")
     return lambda folder: ProcessCluster(title, program, folder, port)
 

@@ -11,12 +11,12 @@ from conformance.cluster.acts import Act, Do, Schedule
 from conformance.cluster.cases import Case, Played
 from conformance.cluster.driver import ClusterDriver
 from conformance.cluster.results import WHOLE, Outcome, verdict_of
-from conformance.wire.run.results import Status
 from impl.cluster.plan import ClusterError
 from impl.cluster.view import ClusterView, PartitionView
 from impl.faults.load import CLIENT, Load, LoadSettings, Reader, Recorder, library
 from impl.history.anomalies import anomalies_in
-from impl.history.events import ACKNOWLEDGED, UNKNOWN, Event, Outcome as Answer, Polled, Sent, write_history
+from impl.history.events import ACKNOWLEDGED, UNKNOWN, Event, Polled, Sent, write_history
+from impl.history.events import Outcome as Answer
 
 AT_FIRST, WRITTEN = 20, 40
 """How many records are acknowledged before the run begins; how many more end a wait for producers."""
@@ -206,5 +206,3 @@ def _read_all(servers: str, topic: str, recorder: Recorder) -> None:
         reader.read_to_the_end()
     finally:
         reader.close()
-
-

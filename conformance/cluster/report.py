@@ -94,17 +94,19 @@ def _case(outcome: Outcome, replay: str) -> dict[str, Any]:
 
 def as_html(outcomes: Sequence[Outcome], target: str, run: str, replay: Replay) -> str:
     """One page: the counts, the failures in full, and all cases."""
-    told = "".join(
-        f'<h2 id="{_text(one.name)}">{_text(one.name)}</h2><pre>{_text(chr(10).join(failure_in_words(one, replay(one))))}</pre>'
-        for one in outcomes
-        if one.status in (Status.FAIL, Status.ALLOWED)
-    )
+    told = "".join(_section(one, replay(one)) for one in outcomes if one.status in (Status.FAIL, Status.ALLOWED))
+    rows = "".join(map(_row, outcomes))
     counts = ", ".join(f"{count} {status}" for status, count in counts_of(outcomes).items() if count)
     return (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{_text(target)}</title><style>{STYLE}</style>"
         f"<h1>{_text(target)}</h1><p>Level {LEVEL}, run {_text(run)}: {_text(counts)}.</p>{told}"
-        f"<h2>All cases</h2><table><tr><th>case<th>what it does<th>rule<th>status</tr>{''.join(map(_row, outcomes))}</table></html>\n"
+        f"<h2>All cases</h2><table><tr><th>case<th>what it does<th>rule<th>status</tr>{rows}</table></html>\n"
     )
+
+
+def _section(outcome: Outcome, replay: str) -> str:
+    lines = "\n".join(failure_in_words(outcome, replay))
+    return f'<h2 id="{_text(outcome.name)}">{_text(outcome.name)}</h2><pre>{_text(lines)}</pre>'
 
 
 def _row(outcome: Outcome) -> str:

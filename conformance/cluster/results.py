@@ -63,11 +63,10 @@ def in_words(anomalies: Sequence[Anomaly]) -> str:
     """How many anomalies there are of each name, behind the property that they break."""
     counts = count_by_name(anomalies)
     told = {name: [one for one in counts if PROPERTIES[one] == name] for name in dict.fromkeys(PROPERTIES.values())}
-    return "; ".join(
-        f"{name}: {', '.join(f'{one} {counts[one]}' for one in ones)}" for name, ones in told.items() if ones
-    )
+    return "; ".join(f"{name}: {', '.join(f'{one} {counts[one]}' for one in ones)}" for name, ones in told.items() if ones)
 
 
 def firsts(anomalies: Sequence[Anomaly]) -> list[Anomaly]:
     """The first anomaly of each name."""
-    return [next(one for one in anomalies if one.name == name) for name in MEANINGS if any(one.name == name for one in anomalies)]
+    by_name = {one.name: one for one in reversed(anomalies)}
+    return [by_name[name] for name in MEANINGS if name in by_name]

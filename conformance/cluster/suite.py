@@ -17,9 +17,7 @@ from impl.cluster.plan import ClusterError
 class LevelRun:
     """A run of cases. `allowed`: names of cases that may fail, with reasons. `tell` takes each result."""
 
-    def __init__(
-        self, factory: Factory, folder: Path, allowed: Mapping[str, str], tell: Callable[[Outcome], None]
-    ) -> None:
+    def __init__(self, factory: Factory, folder: Path, allowed: Mapping[str, str], tell: Callable[[Outcome], None]) -> None:
         self._factory = factory
         self._folder = folder
         self._allowed = allowed

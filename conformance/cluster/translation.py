@@ -2,8 +2,8 @@
 
 In a run a broker does only what the run says. A real broker does all that it can. So what the run leaves out is prevented: a
 follower that does not fetch is cut off from the others, a broker that does not hear of a decision is cut off from the
-controller. A run is divided at its *loud* steps: producers write, somebody is elected, fenced, stopped or started. Between two
-of them these links stay as they are.
+controller. A run is divided at its *loud* steps: producers write, somebody is elected, fenced, stopped or started. Between
+two of them these links stay as they are.
 
 At the end the leader and all others but one are killed: the one that has least of what should be there. If it is elected, it
 had to have all; what it lacks is lost.
@@ -32,8 +32,13 @@ QUIET = {
     "RegisterStarted",
     "FenceDown",
     "BeginShutdown",
+    "StopCleanly",
 }
 """What brokers and the controller do by themselves, unless they are prevented."""
+
+
+STOPS = ("AskToStop", "StopAtOnce", "StopWithoutLeave", "StopUnheard")
+STARTS = ("Register", "Start")
 
 
 class NotPlayedError(Exception):
@@ -69,14 +74,9 @@ class _Run:
             "ProposeShrink": self._shrink,
             "ElectPreferred": self._elect,
             "Fence": self._fence,
-            "UncleanShutdown": lambda segment: [*self._parted(segment), Act(Do.KILL, segment.args["broker"])],
-            "AskToStop": lambda segment: [*self._parted(segment), Act(Do.STOP, segment.args["broker"])],
-            "StopAtOnce": lambda segment: [*self._parted(segment), Act(Do.STOP, segment.args["broker"])],
-            "StopCleanly": lambda segment: self._parted(segment),
-            "StopWithoutLeave": lambda segment: [*self._parted(segment), Act(Do.STOP, segment.args["broker"])],
-            "StopUnheard": lambda segment: [*self._parted(segment), Act(Do.STOP, segment.args["broker"])],
-            "Register": lambda segment: [Act(Do.START, segment.args["broker"]), *self._parted(segment)],
-            "Start": lambda segment: [Act(Do.START, segment.args["broker"]), *self._parted(segment)],
+            "UncleanShutdown": self._kill,
+            **dict.fromkeys(STOPS, self._stop),
+            **dict.fromkeys(STARTS, self._start),
         }
 
     def schedule(self) -> Schedule:
@@ -141,13 +141,15 @@ class _Run:
         return [*self._parted(segment), Act(Do.WRITE)]
 
     def _produce_again(self, segment: Segment) -> list[Act]:
-        return [Act(Do.PART, links=frozenset({(str(segment.args["leader"]), CLIENTS)})), Act(Do.WRITE), *self._parted(segment)]
+        return [
+            Act(Do.PART, links=frozenset({(str(segment.args["leader"]), CLIENTS)})),
+            Act(Do.WRITE),
+            *self._parted(segment),
+        ]
 
     def _is_granted(self, segment: Segment) -> bool:
         leader = segment.args["leader"]
-        return any(
-            name.startswith("GrantIsr") and args["leader"] == leader for name, args in self._steps[segment.first :]
-        )
+        return any(name.startswith("GrantIsr") and args["leader"] == leader for name, args in self._steps[segment.first :])
 
     def _shrink(self, segment: Segment) -> list[Act]:
         """The slow followers are cut off until they have left the ISR; the others fetch, or they would leave it, too."""
@@ -163,6 +165,15 @@ class _Run:
         elected = segment.args["leader"]
         return [*self._parted(segment), Act(Do.ELECT, elected), Act(Do.LEAD, elected)]
 
+    def _kill(self, segment: Segment) -> list[Act]:
+        return [*self._parted(segment), Act(Do.KILL, segment.args["broker"])]
+
+    def _stop(self, segment: Segment) -> list[Act]:
+        return [*self._parted(segment), Act(Do.STOP, segment.args["broker"])]
+
+    def _start(self, segment: Segment) -> list[Act]:
+        return [Act(Do.START, segment.args["broker"]), *self._parted(segment)]
+
     def _fence(self, segment: Segment) -> list[Act]:
         """A broker's session ends. It stands still, if the run lets it do nothing before it hears of that."""
         broker = int(segment.args["broker"])
@@ -170,7 +181,11 @@ class _Run:
         led = self._slot(self._states[segment.first], "controller").topic.leader == broker
         end = Act(Do.LOSE if led else Do.DROP, broker)
         if acts:
-            return [Act(Do.PART, links=frozenset({*self._cut(segment), *_from_controller(broker)})), end, *self._parted(segment)]
+            return [
+                Act(Do.PART, links=frozenset({*self._cut(segment), *_from_controller(broker)})),
+                end,
+                *self._parted(segment),
+            ]
         self._paused.add(broker)
         return [*self._parted(segment), Act(Do.PAUSE, broker), end]
 
@@ -194,12 +209,13 @@ class _Run:
         return [Act(Do.WRITE), *(Act(Do.KILL, one) for one in others), Act(Do.PART), Act(Do.LEAD, last)]
 
     def _poorest(self) -> int:
-        """Of those that may be elected, or are, the one with the shortest log; of several, the one that fetched longest ago."""
+        """Of those that may be elected the one with the shortest log; of several, the one that fetched longest ago."""
         state = self._states[-1]
         topic = self._slot(state, "controller").topic
         may = (topic.isr | topic.elr | {topic.leader}) & set(self._brokers)
         fetched = {args["follower"]: number for number, (name, args) in enumerate(self._steps) if name in FETCHES}
-        shrunk = [one for name, args in self._steps if name == "ProposeShrink" for one in args["slow"]]
+        slow: list[Any] = [args["slow"] for name, args in self._steps if name == "ProposeShrink"]
+        shrunk = {int(broker) for brokers in slow for broker in brokers}
 
         def wealth(broker: int) -> tuple[int, bool, bool, int]:
             end = int(self._slot(state, "log", broker).log.end_offset)

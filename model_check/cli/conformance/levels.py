@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from conformance.cluster.results import Outcome
 
 Command = Callable[..., Any]
+DRIVERS = "kspec, kspec:MUTANT, kafka:RELEASE, or FILE.py:NAME"
 WORLD = "level 2 plays the rest of the world around one broker, and has its own command: kspec world cover --kafka 4.4.0"
 
 
@@ -55,7 +56,7 @@ class Level(NamedTuple):
         if self.level == 1 and address is not None:
             raise click.UsageError("level 1 starts and ends a cluster: --driver in place of --bootstrap-server")
         if self.level == 1 and self.driver is None:
-            raise click.UsageError("level 1 needs --driver: kspec, kspec:MUTANT, kafka:RELEASE, or FILE.py:NAME")
+            raise click.UsageError(f"level 1 needs --driver: {DRIVERS}")
 
     def run(self, wanted: str | None, allowed: Mapping[str, str], files: Files) -> int:
         """Play the cases; the exit status. Raises: bad usage, `StoppedError`."""
@@ -133,7 +134,7 @@ class Level(NamedTuple):
         except DriverError as error:
             raise StoppedError(str(error)) from error
         if not kind.endswith(".py"):
-            raise click.UsageError(f"there is no driver {self.driver!r}: kspec, kspec:MUTANT, kafka:RELEASE, or FILE.py:NAME")
+            raise click.UsageError(f"there is no driver {self.driver!r}: {DRIVERS}")
         try:
             return factory_in(self.driver)
         except DriverError as error:
@@ -153,18 +154,24 @@ def named_cases(wanted: str | None, acks: str | None = None) -> "list[Case]":
     exact = [one for one in known if one.name == wanted]
     found = exact or [one for one in known if one.name.startswith(wanted)]
     if not found and not RANDOM.startswith(wanted):
-        raise unknown(f"there is no case {wanted!r}", wanted, [one.name for one in known], "kspec conformance list --level 1")
+        raise unknown(
+            f"there is no case {wanted!r}", wanted, [one.name for one in known], "kspec conformance list --level 1"
+        )
     return found
 
 
 def level_options(command: Command) -> Command:
     """The options of levels above 0, in the argument `level`."""
     options = (
-        click.option("--level", type=click.IntRange(0, 2), default=0, show_default=True, help="0: one broker; 1: a cluster."),
-        click.option("--driver", metavar="D", help="Level 1: kspec, kspec:MUTANT, kafka:RELEASE, or FILE.py:NAME."),
+        click.option(
+            "--level", type=click.IntRange(0, 2), default=0, show_default=True, help="0: one broker; 1: a cluster."
+        ),
+        click.option("--driver", metavar="D", help=f"Level 1: {DRIVERS}."),
         click.option("--log-dir", metavar="DIR", help="Level 1: keep the cluster's files and the histories."),
         click.option("--port", default=19192, show_default=True, metavar="PORT", help="Level 1: eight ports begin here."),
-        click.option("--seed", default=1, show_default=True, type=click.IntRange(1), metavar="S", help="Level 1: the first."),
+        click.option(
+            "--seed", default=1, show_default=True, type=click.IntRange(1), metavar="S", help="Level 1: the first."
+        ),
         click.option("--rounds", type=click.IntRange(0), metavar="N", help="Level 1: cases of seeds S, S+1, ..., besides."),
         click.option("--minutes", type=Seconds(0), metavar="M", help="Level 1: go on with cases of seeds so long."),
         click.option("--acks", type=click.Choice(["all", "1"]), help="Level 1: what producers wait for, in all cases."),
