@@ -102,8 +102,7 @@ def test_who_is_fenced_and_goes_on_is_cut_off_from_the_controller() -> None:
 
 
 def test_who_stood_still_goes_on_before_it_does_something() -> None:
-    run = [*CREATED, "Fence(broker=1, successor=3)", *reads(2, 3), "Produce(leader=3)"]
-    run += [*reads(1)]
+    run = [*CREATED, "Fence(broker=1, successor=3)", "ReplayMetadata(broker=3, decisions=2)", "Produce(leader=3)", *reads(1)]
     acts = schedule(run, fencings=1).acts
     assert acts.index(Act(Do.PAUSE, 1)) < acts.index(Act(Do.RESUME, 1)) < acts.index(WRITE)
 
