@@ -18,13 +18,14 @@ from impl.history.anomalies import anomalies_in
 from impl.history.events import ACKNOWLEDGED, UNKNOWN, Event, Polled, Sent, write_history
 from impl.history.events import Outcome as Answer
 
-AT_FIRST, WRITTEN = 20, 40
-"""How many records are acknowledged before the run begins; how many more end a wait for producers."""
+AT_FIRST, WRITTEN, RATE = 20, 20, 25
+"""How many records are acknowledged before the run begins; how many more end a wait for producers; records per second of each
+of two producers."""
 
 LIMITS = {Do.WRITE: 4.0, Do.LEAD: 12.0, Do.LOSE: 12.0, Do.DROP: 8.0}
 """How long an act waits at most for what it is about (s)."""
 
-LOOK_S, HEALED_S = 0.1, 180.0
+LOOK_S, HEALED_S = 0.2, 180.0
 """Pause between two looks. An emergency stop: when a cluster that does not become whole again is given up."""
 
 
@@ -88,7 +89,7 @@ class _Show:
         """All that clients saw."""
         await asyncio.to_thread(_create_topic, self._servers, self._topic, self._schedule)
         await self._until_whole()
-        load = Load(self._servers, self._topic, 1, LoadSettings(consumers=1, acks=acks), self._recorder)
+        load = Load(self._servers, self._topic, 1, LoadSettings(consumers=1, rate=RATE, acks=acks), self._recorder)
         load.start()
         try:
             await self._until(lambda: self._acknowledged() >= AT_FIRST, HEALED_S)

@@ -41,11 +41,11 @@ class LevelRun:
             await self._close()
 
     async def _played(self, number: int, case: Case) -> Outcome:
-        driver = await self._cluster()
         try:
             found = await asyncio.to_thread(played, case)
         except NotPlayedError as error:
             return Outcome(case, Status.NOT_APPLICABLE, str(error))
+        driver = await self._cluster()
         missing = sorted(found.schedule.needs - set(driver.abilities))
         if missing:
             return Outcome(case, Status.NOT_APPLICABLE, f"the driver cannot {', '.join(missing)}")
