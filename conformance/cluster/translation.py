@@ -204,11 +204,13 @@ class _Run:
         return tuple(dict.fromkeys([*(one for one in leaders if one > 0), *self._brokers]))
 
     def _last_one_left(self) -> list[Act]:
-        last = self._poorest()
+        last = self._last()
+        there = [Act(Do.RESUME, last)] if last in self._paused else []
+        there += [] if self._slot(self._states[-1], "process", last).up else [Act(Do.START, last)]
         others = [one for one in self._brokers if one != last]
-        return [Act(Do.WRITE), *(Act(Do.KILL, one) for one in others), Act(Do.PART), Act(Do.LEAD, last)]
+        return [Act(Do.WRITE), *(Act(Do.KILL, one) for one in others), *there, Act(Do.PART), Act(Do.LEAD, last)]
 
-    def _poorest(self) -> int:
+    def _last(self) -> int:
         """Of those that may be elected the one with the shortest log; of several, the one that fetched longest ago."""
         state = self._states[-1]
         topic = self._slot(state, "controller").topic
@@ -217,12 +219,12 @@ class _Run:
         slow: list[Any] = [args["slow"] for name, args in self._steps if name == "ProposeShrink"]
         shrunk = {int(broker) for brokers in slow for broker in brokers}
 
-        def wealth(broker: int) -> tuple[int, bool, bool, int]:
+        def what_it_has(broker: int) -> tuple[int, bool, bool, int]:
             end = int(self._slot(state, "log", broker).log.end_offset)
             leads = broker == topic.leader and broker not in shrunk
             return end, leads, broker not in shrunk, fetched.get(broker, -1)
 
-        return min(sorted(may) or self._brokers, key=wealth)
+        return min(sorted(may) or self._brokers, key=what_it_has)
 
 
 def _from_controller(broker: int) -> set[Link]:

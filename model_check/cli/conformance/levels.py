@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import shutil
 import sys
 import tempfile
 import time
@@ -63,14 +64,17 @@ class Level(NamedTuple):
         from conformance.cluster.driver import DriverError
         from conformance.cluster.suite import LevelRun
 
-        with tempfile.TemporaryDirectory() as temporary:
-            run = LevelRun(self._factory(), Path(self.log_dir or temporary), allowed, self._tell)
-            began = time.monotonic()
-            try:
-                asyncio.run(run.play(self._cases(wanted)))
-            except DriverError as error:
-                raise StoppedError(str(error)) from error
-            return self._report(run.title, run.run, run.outcomes, files, time.monotonic() - began)
+        factory = self._factory()
+        folder = Path(self.log_dir or tempfile.mkdtemp(prefix="kspec-level-1-"))
+        run, began = LevelRun(factory, folder, allowed, self._tell), time.monotonic()
+        try:
+            asyncio.run(run.play(self._cases(wanted)))
+        except DriverError as error:
+            raise StoppedError(f"{error}; see {folder}") from error
+        status = self._report(run.title or str(self.driver), run.run, run.outcomes, files, time.monotonic() - began)
+        if self.log_dir is None and status == ALL_HOLD:
+            shutil.rmtree(folder, ignore_errors=True)
+        return status
 
     def _report(self, title: str, run: str, outcomes: "list[Outcome]", files: Files, seconds: float) -> int:
         from conformance.cluster.report import as_html, as_json, as_junit, counts_of
@@ -99,6 +103,8 @@ class Level(NamedTuple):
     def _cases(self, wanted: str | None) -> "Iterator[Case]":
         """The named cases, then those of seeds: as many as wanted, or as long as there is time."""
         chosen = named_cases(wanted, self.acks)
+        if not chosen and self.rounds is None and self.minutes is None:
+            raise click.UsageError("random cases need --rounds or --minutes, or a name such as random/seed-1")
         end = None if self.minutes is None else time.monotonic() + 60 * self.minutes
         yield from (one for one in chosen if end is None or time.monotonic() < end)
         yield from self._random(end)

@@ -102,13 +102,20 @@ def test_bad_usage_is_one_line(options: list[str], complaint: str) -> None:
     assert complaint in result.output
 
 
-def test_an_unknown_case_is_bad_usage(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("case", "complaint"),
+    [
+        ("rules/nothing", "there is no case 'rules/nothing'"),
+        ("random", "random cases need --rounds or --minutes"),
+    ],
+)
+def test_a_choice_of_no_case_is_bad_usage(tmp_path: Path, case: str, complaint: str) -> None:
     file = tmp_path / "mine.py"
     file.write_text("mine = lambda folder: None\n", encoding="utf-8")
-    options = ["--level", "1", "--driver", f"{file}:mine", "--case", "rules/nothing"]
+    options = ["--level", "1", "--driver", f"{file}:mine", "--case", case]
     result = CliRunner().invoke(cli, ["conformance", "run", *options])
     assert result.exit_code == 2
-    assert "there is no case 'rules/nothing'" in result.output
+    assert complaint in result.output
 
 
 def test_the_list_of_level_1() -> None:
