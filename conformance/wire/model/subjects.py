@@ -4,8 +4,20 @@ from conformance.wire.model.members import MEMBERS, STATIC_MEMBERS
 from conformance.wire.model.offsets import OFFSETS
 from conformance.wire.model.producing import PRODUCING
 from conformance.wire.model.reading import COMPACTED, LEADER_EPOCHS, READING
-from conformance.wire.model.received import RECEIVED
+from conformance.wire.model.received import LIMITS_OF_A_TOPIC, RECEIVED
 from conformance.wire.model.sessions import SESSIONS
 from conformance.wire.model.topics import TOPICS
 
-SUBJECTS = (PRODUCING, RECEIVED, READING, COMPACTED, LEADER_EPOCHS, SESSIONS, TOPICS, MEMBERS, STATIC_MEMBERS, OFFSETS)
+SUBJECTS = (
+    PRODUCING,
+    RECEIVED,
+    LIMITS_OF_A_TOPIC,
+    READING,
+    COMPACTED,
+    LEADER_EPOCHS,
+    SESSIONS,
+    TOPICS,
+    MEMBERS,
+    STATIC_MEMBERS,
+    OFFSETS,
+)
