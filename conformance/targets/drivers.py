@@ -113,7 +113,7 @@ class Program:
 
 
 class Announced(Program):
-    """A broker that takes a port of its own, and says which: a line HOST:PORT of its output, the last one if it is restarted."""
+    """A broker that takes a port of its own, and says which: by a line HOST:PORT, of which the last one counts."""
 
     def _listens(self) -> bool:
         said = re.findall(rf"^{HOST}:(\d+)$", (self._folder / "output.log").read_text("utf-8", "replace"), re.MULTILINE)

@@ -1,5 +1,7 @@
 """All subjects."""
 
+from conformance.wire.model.absent import ABSENT
+from conformance.wire.model.frames import FRAMES
 from conformance.wire.model.members import MEMBERS, STATIC_MEMBERS
 from conformance.wire.model.offsets import OFFSETS
 from conformance.wire.model.producing import PRODUCING
@@ -9,6 +11,8 @@ from conformance.wire.model.sessions import SESSIONS
 from conformance.wire.model.topics import TOPICS
 
 SUBJECTS = (
+    FRAMES,
+    ABSENT,
     PRODUCING,
     RECEIVED,
     LIMITS_OF_A_TOPIC,
