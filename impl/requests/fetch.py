@@ -11,13 +11,14 @@ from impl.broker.replica import Replica, Waiting, not_again
 from impl.broker.timers import nothing
 from impl.storage import FileSlice
 from impl.wire.values import Message
+from spec.broker.clients.named_partitions import check_isolation_level
 from spec.broker.leader.fetch import handle_fetch, read_partition
 from spec.broker.rules.divergence import is_diverging
 from spec.broker.rules.reading import answers_at_once, isolation_of, visible_end
 from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse
 from spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Epoch, Error, Offset
 
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+READ_COMMITTED = 1
 FIRST_WITH_LEADER_HINT = 16
 
 
@@ -42,8 +43,9 @@ def fetch(core: Core, call: Call, now: int) -> list[Effect]:
     **Kafka:** `KafkaApis.handleFetchRequest`.
     """
     request = call.message
-    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        return [_refused(call, Error.UNKNOWN_SERVER_ERROR)]
+    error = check_isolation_level(request.isolation_level)
+    if error != Error.NONE:
+        return [_refused(call, error)]
     error, wanted = core.sessions.begin(call, now)
     if error != Error.NONE:
         return [call.respond(error_code=error.value, session_id=0, responses=[])]

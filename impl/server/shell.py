@@ -27,7 +27,7 @@ from impl.wire.apis import Api
 from impl.wire.frames import API_VERSIONS, RequestHeader, framed, read_header
 from impl.wire.reading import read_message
 from impl.wire.values import DecodeError, Message, refused
-from spec.broker.clients.versions import Verdict, judge_version
+from spec.broker.clients.versions import Verdict, judge_content, judge_version
 from spec.controller.topics.cluster import NOT_STORED
 
 LOG = logging.getLogger("kspec.broker")
@@ -184,8 +184,9 @@ class Shell(ABC):
                 return
             message, _ = read_message(f"{api.name}Request", header.version, frame, header.body)
         except DecodeError as error:
-            LOG.warning("closing %s:%d: %s", connection.host, connection.port, error)
-            connection.close()
+            if judge_content(readable=False) == Verdict.CLOSE:
+                LOG.warning("closing %s:%d: %s", connection.host, connection.port, error)
+                connection.close()
             return
         self.on_request(connection, header, api.name, message)
 
