@@ -156,7 +156,10 @@ EMPTY_IMAGE = MetadataImage()
 
 def broker_of(brokers: tuple[BrokerRegistration, ...], broker: BrokerId) -> BrokerRegistration | None:
     """The registration of `broker`, `None` if there is none. **Kafka:** `ClusterControlManager.registration`."""
-    return next((registration for registration in brokers if registration.broker == broker), None)
+    for registration in brokers:
+        if registration.broker == broker:
+            return registration
+    return None
 
 
 def partition_of(image: MetadataImage, partition_id: PartitionId) -> PartitionRegistration | None:

@@ -67,6 +67,7 @@ BOXES = {
     "conformance.world": Box(110, "world"),
     "conformance.wire": Box(200, "wire"),
     "conformance.targets": Box(193, "targets"),
+    "conformance.cluster": Box(330, "cluster"),
 }
 PARTS_OF_VALUES = ("spec.step", "spec.metadata", "spec.mutation")
 COLOURS = {

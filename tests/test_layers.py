@@ -161,7 +161,28 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "conformance.wire": ("spec.*", "spec", "model_check.core", "impl.wire", "impl.records"),
     "conformance.targets": ("conformance.kafka", "conformance.wire"),
+    # Level 1 draws its cases from the model and its mutants, and takes load, links and the judge of histories from `impl`.
+    "conformance.cluster": (
+        "spec.*",
+        "model_check.*",
+        "impl.wire",
+        "impl.cluster",
+        "impl.history",
+        "impl.faults",
+        "conformance.kafka",
+        "conformance.wire",
+    ),
     "conformance.mirror": ("spec.*", "spec", "model_check.*", "impl.wire", "impl.metadata", "conformance.kafka"),
+    "conformance.story": (
+        "spec.*",
+        "model_check.*",
+        "impl.wire",
+        "impl.records",
+        "impl.metadata",
+        "impl.cluster",
+        "impl.faults",
+        "conformance.world",
+    ),
     "conformance": (),
     # The command line puts everything together.
     "model_check.cli": (

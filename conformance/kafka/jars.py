@@ -4,7 +4,8 @@ The command that fetches them, once for each release:
 
     mvn -q -B -f conformance/kafka/pom.xml dependency:build-classpath -Dkafka.version=4.4.0 -DincludeScope=runtime
 
-Maven keeps them in `~/.m2`; the class path that it found is kept in `~/.cache/kspec/`.
+Maven keeps them in `~/.m2`; the class path that it found is kept in `~/.cache/kspec/`. `tools.xml` in the place of `pom.xml`
+is for Kafka's command-line tools, which not every release has on Maven Central: 4.3.1 has, 4.4.0 has not.
 """
 
 import os
@@ -15,6 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 POM = Path(__file__).with_name("pom.xml")
+"""The broker and controller."""
+
+TOOLS = Path(__file__).with_name("tools.xml")
+"""The command-line tools, such as `kafka-dump-log`."""
+
 FETCH_SECONDS = 900
 
 
@@ -37,15 +43,20 @@ class Jars(NamedTuple):
         raise KafkaMissingError(f"the class path of Kafka {self.release} has no {wanted}")
 
 
-def fetch_command(release: str) -> list[str]:
+def fetch_command(release: str, pom: Path = POM) -> list[str]:
     """The command that lets Maven fetch a release's jars into its local repository."""
-    options = ["-q", "-B", "-f", str(POM), "dependency:build-classpath", "-DincludeScope=runtime"]
+    options = ["-q", "-B", "-f", str(pom), "dependency:build-classpath", "-DincludeScope=runtime"]
     return ["mvn", *options, f"-Dkafka.version={release}"]
 
 
 def cache_folder() -> Path:
     """Where class paths are kept: `kspec` in `$XDG_CACHE_HOME`, by default in `~/.cache`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kspec"
+
+
+def kept_class_path(release: str, pom: Path = POM) -> Path:
+    """The file in which the class path of a release is kept."""
+    return cache_folder() / f"{'class-path' if pom == POM else pom.stem}-{release}.txt"
 
 
 def java() -> str:
@@ -57,24 +68,25 @@ def java() -> str:
     return found
 
 
-def find_jars(release: str, *, fetch: bool = True) -> Jars:
-    """The jars of a release of Kafka, such as `4.4.0`; what is missing is fetched by Maven, if `fetch`.
+def find_jars(release: str, *, fetch: bool = True, pom: Path = POM) -> Jars:
+    """The jars of a release of Kafka, such as `4.4.0`, that `pom` names; what is missing is fetched by Maven, if `fetch`.
 
     Raises: `KafkaMissingError`.
     """
     if re.fullmatch(r"\d+\.\d+\.\d+", release) is None:
         raise KafkaMissingError(f"{release!r} is no release of Kafka; one looks like 4.4.0")
-    kept = cache_folder() / f"class-path-{release}.txt"
+    kept = kept_class_path(release, pom)
     if kept.exists() and (jars := _present(kept)):
         return Jars(release, jars)
     if not fetch:
-        raise KafkaMissingError(f"the jars of Kafka {release} are not there; fetch them: {' '.join(fetch_command(release))}")
+        command = " ".join(fetch_command(release, pom))
+        raise KafkaMissingError(f"the jars of Kafka {release} are not there; fetch them: {command}")
     if shutil.which("mvn") is None:
         raise KafkaMissingError(f"the jars of Kafka {release} are not there, and neither is Maven (mvn) to fetch them")
     kept.parent.mkdir(parents=True, exist_ok=True)
     found = kept.with_suffix(f".{os.getpid()}")
     try:
-        _fetch(release, found)
+        _fetch(release, pom, found)
         found.replace(kept)
     finally:
         found.unlink(missing_ok=True)
@@ -84,8 +96,8 @@ def find_jars(release: str, *, fetch: bool = True) -> Jars:
     return Jars(release, jars)
 
 
-def _fetch(release: str, file: Path) -> None:
-    command = [*fetch_command(release), f"-Dmdep.outputFile={file}"]
+def _fetch(release: str, pom: Path, file: Path) -> None:
+    command = [*fetch_command(release, pom), f"-Dmdep.outputFile={file}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
     except subprocess.TimeoutExpired:

@@ -4,6 +4,7 @@ A driver starts a process in a folder of its own, on a free port of the loopback
 """
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 from typing import NamedTuple, Protocol
@@ -39,7 +41,8 @@ class Running(Protocol):
 
 class Driver(NamedTuple):
     """A kind of broker. `release`: leave out cases that hold only from a later release of Kafka on. `restarts`: it keeps
-    its records over a restart, so cases may restart it. `how`: the command that starts it, for people."""
+    its records over a restart, so cases may restart it. `fragile`: some case ends it, so cases run one at a time, and it is
+    started anew after such a case. `how`: the command that starts it, for people."""
 
     name: str
     version: str
@@ -47,6 +50,7 @@ class Driver(NamedTuple):
     start: Callable[[Path], AbstractContextManager[Running]]
     release: str | None = None
     restarts: bool = False
+    fragile: bool = False
 
 
 class MissingError(Exception):
@@ -111,9 +115,18 @@ class Program:
         return lines[-1] if lines else "it says nothing"
 
 
+class Announced(Program):
+    """A broker that takes a port of its own, and says which: by a line HOST:PORT, of which the last one counts."""
+
+    def _listens(self) -> bool:
+        said = re.findall(rf"^{HOST}:(\d+)$", (self._folder / "output.log").read_text("utf-8", "replace"), re.MULTILINE)
+        self.port = int(said[-1]) if said else self.port
+        return bool(said) and super()._listens()
+
+
 @contextmanager
-def _program(folder: Path, command: Callable[[int], Sequence[str]]) -> Iterator[Running]:
-    program = Program(folder, command)
+def _program(folder: Path, command: Callable[[int], Sequence[str]], kind: type[Program] = Program) -> Iterator[Running]:
+    program = kind(folder, command)
     program.start()
     try:
         yield program
@@ -164,7 +177,20 @@ def kfake() -> Driver:
         return _program(folder, lambda port: [program, str(port)])
 
     pinned = next(line.split()[-1] for line in (source / "go.mod").read_text("utf-8").splitlines() if "pkg/kfake" in line)
-    return Driver("kfake", pinned.split("-")[1][:8], "`go run . PORT` in `conformance/targets/kfake`", start)
+    how = "`go run . PORT` in `conformance/targets/kfake`"
+    return Driver("kfake", pinned.split("-")[1][:8], how, start, fragile=True)
+
+
+def mock() -> Driver:
+    """The mock cluster inside librdkafka, from PyPI. Raises: `MissingError`."""
+    if find_spec("confluent_kafka") is None:
+        raise MissingError("there is no confluent_kafka (pip install confluent-kafka)")
+    how = "`python -m conformance.targets.mock`, one broker"
+
+    def start(folder: Path) -> AbstractContextManager[Running]:
+        return _program(folder, lambda port: [sys.executable, "-m", "conformance.targets.mock"], Announced)
+
+    return Driver("librdkafka mock", _packaged("confluent-kafka"), how, start, fragile=True)
 
 
 def noida_db() -> Driver:
@@ -210,4 +236,5 @@ def _packaged(package: str) -> str:
 def looked_for() -> list[tuple[str, Callable[[], Driver]]]:
     """All drivers by name; each says whether its broker is on this machine."""
     kafkas = [(f"Apache Kafka {one}", lambda one=one, rules=rules: kafka(one, rules)) for one, rules in KAFKAS]
-    return [*kafkas, ("kspec broker", own), ("kfake", kfake), ("noida-db", noida_db), ("Tansu", tansu)]
+    others = [("kfake", kfake), ("librdkafka mock", mock), ("noida-db", noida_db), ("Tansu", tansu)]
+    return [*kafkas, ("kspec broker", own), *others]

@@ -97,14 +97,14 @@ def equals(path: str, value: Any) -> Allowed:
 class Request(NamedTuple):
     """A request by its fields, in any of these versions of its API.
 
-    `raw`: bytes that are sent as they are, for what no client would send. An answer to them is read as one of `api`, in the
-    first of the versions.
+    `raw`: parts (see `Records`) that are sent as they are, the length before them included, for what no client would send.
+    An answer to them is read as one of `api`, in the first of the versions.
     """
 
     api: str
     fields: Fields
     versions: Versions = Versions(0, FOREVER)
-    raw: bytes | None = None
+    raw: tuple[Any, ...] | None = None
 
 
 class Awaited(NamedTuple):
@@ -122,7 +122,8 @@ class Exchange(NamedTuple):
     one of the errors in `retried` the request is sent again: the protocol asks clients to. `awaited`: the answers to other
     clients, whose requests were left unanswered before (`Ending.LATER`), that come because of this one. `restarts`: the
     broker is stopped in order and started again before the request. `since`: the first release of Kafka that answers so,
-    where that was measured; the rules of `spec` tell the others.
+    where that was measured; the rules of `spec` tell the others. `otherwise`: what does as well where a target does not
+    offer the request. `optional`: it only looks, and is left out there.
     """
 
     request: Request
@@ -137,3 +138,5 @@ class Exchange(NamedTuple):
     words: str = ""
     restarts: bool = False
     since: str | None = None
+    otherwise: "Exchange | None" = None
+    optional: bool = False

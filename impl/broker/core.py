@@ -17,6 +17,7 @@ from impl.metadata.records import LogRecord
 from impl.records.batch import BatchHeader
 from impl.wire.apis import APIS
 from impl.wire.values import Message
+from spec.broker.clients.named_partitions import NO_TOPIC, check_named_partition
 from spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, Persist, RebuildProducers
 from spec.broker.leader.produce import handle_produce
 from spec.broker.partition import Broker, expire_waiting, leads, min_isr_of, role_of
@@ -159,11 +160,8 @@ class Core:
         if replica is not None:
             return (replica, Error.NONE) if not replica.offline else (None, Error.KAFKA_STORAGE_ERROR)
         topic = self.cluster.topic(name, bytes(topic_id), by_id)
-        if topic is None:
-            return None, Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION
-        if index in range(len(topic.partitions)):
-            return None, Error.NOT_LEADER_OR_FOLLOWER
-        return None, Error.UNKNOWN_TOPIC_OR_PARTITION
+        error = check_named_partition(NO_TOPIC if topic is None else len(topic.partitions), index, by_id)
+        return None, Error.NOT_LEADER_OR_FOLLOWER if error == Error.NONE else error
 
     def is_internal(self, topic: str) -> bool:
         """Whether clients may not write to a topic."""
@@ -179,6 +177,8 @@ class Core:
     def leaders_elsewhere(self, replicas: Iterable[Replica | None]) -> list[Message]:
         """Where the leaders of these partitions are reached."""
         leaders = {replica.partition.leader for replica in replicas if replica is not None}
+        if not leaders:
+            return []
         endpoints = self.cluster.image.endpoints
         return [
             Message(node_id=leader, host=endpoints[leader].host, port=endpoints[leader].port, rack=None)

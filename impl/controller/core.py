@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from impl.broker.calls import AppendMetadata, Effect
 from impl.broker.cluster import Cluster
 from impl.broker.replica import Waiting
-from impl.broker.timers import Timers
+from impl.broker.timers import Timers, nothing
 from impl.config.controller import CONTROLLER_SETTINGS, ControllerConfig
 from impl.controller.directories import directories_completed
 from impl.controller.settings import controller_settings, partitions_with_other_min_isr
@@ -191,3 +191,4 @@ class ControllerCore:
             self.timers.cancel(waiting.timer)
             waiting.timer = None
         self._fetches.pop(id(waiting), None)
+        waiting.complete = nothing  # no circle is left, so its memory is free at once

@@ -74,6 +74,11 @@ class Links:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    @property
+    def cut_now(self) -> frozenset[Link]:
+        """The ways that nothing goes now."""
+        return frozenset(self._cut)
+
     def cut(self, links: Iterable[Link]) -> None:
         """Nothing goes these ways from now on."""
         self._cut |= set(links)

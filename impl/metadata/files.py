@@ -4,7 +4,7 @@ They lie in the folder `__cluster_metadata-0`, as Kafka keeps them. Now and then
 before it, so that a start reads little.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,11 +33,23 @@ class MetadataBatch(NamedTuple):
     next_offset: Offset
     records: tuple[LogRecord, ...]
 
-    def replay_into(self, image: ClusterImage) -> None:
-        """Take the batch's records, which are next."""
-        image.go_to(self.base_offset)
-        image.replay_all(self.records)
-        image.go_to(self.next_offset)
+
+def replay_into(image: ClusterImage, batches: Iterable[MetadataBatch]) -> None:
+    """Take batches, which are next: the records of those without an offset between them together, which is quicker."""
+    records: list[LogRecord] = []
+    following = image.spec.end_offset
+    for batch in batches:
+        if batch.base_offset != following:
+            image.replay_all(records)
+            image.go_to(batch.base_offset)
+            records = []
+        records += batch.records
+        following = Offset(batch.base_offset + len(batch.records))
+        if following != batch.next_offset:
+            image.replay_all(records)
+            image.go_to(batch.next_offset)
+            records, following = [], batch.next_offset
+    image.replay_all(records)
 
 
 def records_in(batch: bytes) -> tuple[LogRecord, ...]:

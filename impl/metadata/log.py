@@ -6,7 +6,7 @@ One controller epoch is the leader epoch of the batches. It grows with every sta
 from collections.abc import Sequence
 from pathlib import Path
 
-from impl.metadata.files import MetadataFiles
+from impl.metadata.files import MetadataFiles, replay_into
 from impl.metadata.image import ClusterImage
 from impl.metadata.records import LogRecord, decode_record, encode_record
 from impl.metadata.snapshots import CONTROL, leader_change
@@ -29,8 +29,7 @@ class MetadataLog(MetadataFiles):
     def image(self) -> ClusterImage:
         """What the log says: the snapshot, and the records after it. Raises: `StorageError`, if the snapshot is damaged."""
         image = self.restored()
-        for batch in self.batches():
-            batch.replay_into(image)
+        replay_into(image, self.batches())
         return image
 
     # ---- for those who fetch it

@@ -45,6 +45,8 @@ FENCING = {True: 1, None: 0, False: -1}
 `BrokerRegistrationFencingChange`.
 """
 
+FENCED = {number: fenced for fenced, number in FENCING.items()}
+
 
 class LogRecord(NamedTuple):
     """A record of the metadata log: the name of its kind, and its fields."""
@@ -206,7 +208,7 @@ def to_spec(record: LogRecord, partition_id: PartitionId | None) -> MetadataReco
             return BrokerRegistrationChangeRecord(
                 BrokerId(message.broker_id),
                 BrokerEpoch(message.broker_epoch),
-                {number: fenced for fenced, number in FENCING.items()}[message.fenced],
+                FENCED[message.fenced],
                 True if message.in_controlled_shutdown == 1 else None,
             )
         case "UnregisterBrokerRecord":
@@ -233,19 +235,20 @@ def _spec_partition(message: Message) -> PartitionRegistration:
     )
 
 
-def _spec_change(partition_id: PartitionId, message: Message) -> PartitionChangeRecord:
-    def members(ids: list[int] | None) -> frozenset[BrokerId] | None:
-        return None if ids is None else _brokers(ids)
+def _members(ids: list[int] | None) -> frozenset[BrokerId] | None:
+    return None if ids is None else _brokers(ids)
 
+
+def _spec_change(partition_id: PartitionId, message: Message) -> PartitionChangeRecord:
     state = message.leader_recovery_state
     return PartitionChangeRecord(
         partition_id,
-        members(message.isr),
+        _members(message.isr),
         BrokerId(message.leader),
         None if message.replicas is None else tuple(map(BrokerId, message.replicas)),
-        members(message.removing_replicas),
-        members(message.adding_replicas),
+        _members(message.removing_replicas),
+        _members(message.adding_replicas),
         None if state < 0 else LeaderRecoveryState(state),
-        members(message.eligible_leader_replicas),
-        members(message.last_known_elr),
+        _members(message.eligible_leader_replicas),
+        _members(message.last_known_elr),
     )

@@ -7,6 +7,7 @@ the checksum covers, so a batch is stored as its producer sent it.
 from collections.abc import Iterator, Sequence
 from functools import partial
 from struct import Struct
+from struct import error as StructError
 from typing import NamedTuple
 
 import crc32c
@@ -21,8 +22,8 @@ HEADER_SIZE = 61
 LENGTH_END = 12
 """Bytes before those that the field `length` counts. Kafka: `Records.LOG_OVERHEAD`."""
 
-CRC_START = 21
-"""The checksum covers the batch from its attributes on."""
+CRC, CRC_AT, CRC_START = Struct(">I"), 17, 21
+"""The checksum: what it is, where it lies, and the attributes, from which on it covers the batch."""
 
 MAGIC = 2
 
@@ -63,7 +64,7 @@ class BatchHeader(NamedTuple):
 
     def moved(self, base_offset: Offset, leader_epoch: Epoch, position: int) -> "BatchHeader":
         """The header of the same batch at another offset, in another epoch, at another place."""
-        return _header((base_offset, self.length, leader_epoch, *self[3:-1], position))
+        return _header((base_offset, self[1], leader_epoch, *self[3:-1], position))
 
     @property
     def size(self) -> int:
@@ -117,11 +118,12 @@ def header_at(buffer: Buffer, position: int = 0, of_file: int | None = None) -> 
 
     Raises: `InvalidBatchError`, if fewer bytes are there than a header has.
     """
-    if len(buffer) - position < HEADER_SIZE:
-        raise InvalidBatchError(
-            position, f"{max(len(buffer) - position, 0)} bytes are fewer than a header has ({HEADER_SIZE})"
-        )
-    return _header((*_HEADER.unpack_from(buffer, position), position if of_file is None else of_file))
+    try:
+        fields = _HEADER.unpack_from(buffer, position)
+    except StructError:
+        left = max(len(buffer) - position, 0)
+        raise InvalidBatchError(position, f"{left} bytes are fewer than a header has ({HEADER_SIZE})") from None
+    return _header((*fields, position if of_file is None else of_file))
 
 
 def headers(buffer: Buffer) -> Iterator[BatchHeader]:
@@ -132,20 +134,25 @@ def headers(buffer: Buffer) -> Iterator[BatchHeader]:
     position, end = 0, len(buffer)
     while position < end:
         header = header_at(buffer, position)
+        size = LENGTH_END + header.length
         if header.magic != MAGIC:
             raise InvalidBatchError(position, f"magic {header.magic} is not {MAGIC}")
-        if header.size < HEADER_SIZE or position + header.size > end:
-            raise InvalidBatchError(position, f"a size of {header.size} bytes, where {end - position} are left")
+        if size < HEADER_SIZE or position + size > end:
+            raise InvalidBatchError(position, f"a size of {size} bytes, where {end - position} are left")
         yield header
-        position += header.size
+        position += size
 
 
-def is_intact(buffer: Buffer, header: BatchHeader) -> bool:
-    """Whether the checksum of a batch in this buffer is right. **Kafka:** `DefaultRecordBatch.isValid`."""
-    if header.size < HEADER_SIZE:
+def is_intact(buffer: Buffer, header: BatchHeader, position: int | None = None) -> bool:
+    """Whether the checksum of a batch in this buffer is right. **Kafka:** `DefaultRecordBatch.isValid`.
+
+    `position`: where it begins in the buffer, if that is another place than the header says.
+    """
+    size = LENGTH_END + header.length
+    if size < HEADER_SIZE:
         return False
-    view = memoryview(buffer)[header.position + CRC_START : header.position + header.size]
-    return crc32c.crc32c(view) == header.crc
+    start = header.position if position is None else position
+    return crc32c.crc32c(memoryview(buffer)[start + CRC_START : start + size]) == header.crc
 
 
 def packed_header(header: BatchHeader) -> bytes:
@@ -165,16 +172,15 @@ def placed(batches: Sequence[tuple[Epoch, BatchHeader, Buffer]], base_offset: Of
     """
     parts: list[Buffer] = []
     for leader_epoch, header, buffer in batches:
-        view = memoryview(buffer)
+        start = header.position
         parts.append(first_fields(base_offset, header.length, leader_epoch))
-        parts.append(view[header.position + 16 : header.position + header.size])
+        parts.append(memoryview(buffer)[start + 16 : start + LENGTH_END + header.length])
         base_offset = Offset(base_offset + header.last_offset_delta + 1)
     return parts
 
 
 LOG_APPEND_TIME = 0x08
 _ATTRIBUTES, _MAX_TIMESTAMP = Struct(">h"), Struct(">q")
-_CRC = Struct(">I")
 
 
 def stamped(batch: Buffer, header: BatchHeader, now: int) -> memoryview:
@@ -185,5 +191,5 @@ def stamped(batch: Buffer, header: BatchHeader, now: int) -> memoryview:
     copied = bytearray(memoryview(batch)[: header.size])
     _ATTRIBUTES.pack_into(copied, CRC_START, header.attributes | LOG_APPEND_TIME)
     _MAX_TIMESTAMP.pack_into(copied, 35, now)
-    _CRC.pack_into(copied, 17, crc32c.crc32c(memoryview(copied)[CRC_START:]))
+    CRC.pack_into(copied, CRC_AT, crc32c.crc32c(memoryview(copied)[CRC_START:]))
     return memoryview(copied)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import crc32c
 
-from impl.records.batch import CRC_START, HEADER_SIZE, LENGTH_END, MAGIC, BatchHeader, Buffer, header_at, packed_header
+from impl.records.batch import CRC, CRC_AT, CRC_START, HEADER_SIZE, LENGTH_END, MAGIC, BatchHeader, Buffer, header_at, packed_header
 from impl.records.compression import compress, decompress
 from spec.values import Epoch, Offset, ProducerEpoch, ProducerId
 
@@ -104,8 +104,14 @@ def first_record(batch: Buffer, wanted: Callable[[StoredRecord], bool]) -> Store
 # ---- writing
 
 
+_SHORT = tuple(bytes([number]) for number in range(0x80))
+"""The numbers of one byte."""
+
+
 def _number(value: int) -> bytes:
     value = (value << 1) ^ (value >> 63)
+    if value < 0x80:
+        return _SHORT[value]
     found = bytearray()
     while value >= 0x80:
         found.append(value & 0x7F | 0x80)
@@ -140,9 +146,9 @@ def batch_of(header: BatchHeader, records: Sequence[StoredRecord]) -> bytes:
     """
     body = compress(header.compression, b"".join(_write_record(record, header) for record in records))
     length = HEADER_SIZE - LENGTH_END + len(body)
-    written = header._replace(length=length, record_count=len(records), crc=0)
-    rest = packed_header(written)[CRC_START:] + body
-    return packed_header(written._replace(crc=crc32c.crc32c(rest)))[:CRC_START] + rest
+    packed = packed_header(header._replace(length=length, record_count=len(records)))
+    rest = packed[CRC_START:] + body
+    return packed[:CRC_AT] + CRC.pack(crc32c.crc32c(rest)) + rest
 
 
 def new_batch(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from impl.broker.calls import CONTROLLER, Ask, Channel, CopyMetadata, CopySnapshot, CutMetadata, Effect, Then
 from impl.broker.core import Core
-from impl.metadata.files import MetadataBatch
+from impl.metadata.files import MetadataBatch, replay_into
 from impl.replica.metadata_copy import MetadataCopy
 from impl.wire.values import Message
 from spec.controller.rules.metadata_log import SnapshotId
@@ -110,11 +110,11 @@ class MetadataFollower:
 
     def _replay(self, committed: Offset) -> bool:
         """Take the batches that are committed; whether there were any, or the start has been caught up with."""
-        image, moved = self._core.cluster.image, False
+        image, taken = self._core.cluster.image, []
         while self._pending and self._pending[0].next_offset <= committed:
-            self._pending.popleft().replay_into(image)
-            moved = True
-        return moved or self.end_at_start == image.spec.end_offset
+            taken.append(self._pending.popleft())
+        replay_into(image, taken)
+        return bool(taken) or self.end_at_start == image.spec.end_offset
 
     def _cut(self, end_offset: Offset, now: int) -> list[Effect]:
         """The controller does not have the end of the copy, which was never committed."""

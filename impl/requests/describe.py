@@ -10,7 +10,7 @@ from impl.requests.topics import create_missing
 from impl.wire.apis import APIS
 from impl.wire.schema import NO_UUID
 from impl.wire.values import Message
-from spec.broker.clients.metadata_requests import check_named_topics
+from spec.broker.clients.metadata_requests import check_missing_topic, check_named_topics
 from spec.controller.topics.names import wrong_with_name
 from spec.metadata import PartitionRegistration, is_unfenced
 from spec.values import NO_LEADER, Error
@@ -61,12 +61,10 @@ def metadata(core: Core, call: Call, now: int) -> list[Effect]:
             topic = core.cluster.topic(one.name, bytes(one.topic_id), by_id)
             if topic is not None:
                 named.append(_topic(core, topic, call))
-            elif by_id:
-                named.append(_missing(Error.UNKNOWN_TOPIC_ID, None, bytes(one.topic_id)))
             else:
-                error = _error_of_missing(one.name)
+                error = check_missing_topic(by_id, by_id or wrong_with_name(one.name) is None)
                 missing += [one.name] if error == Error.UNKNOWN_TOPIC_OR_PARTITION else []
-                named.append(_missing(error, one.name))
+                named.append(_missing(error, one.name, bytes(one.topic_id)))
         if missing and request.allow_auto_topic_creation and core.config["auto.create.topics.enable"]:
             effects = create_missing(core, missing, now)
     fields: dict[str, Any] = {
@@ -93,10 +91,6 @@ def alive_brokers(core: Core) -> list[Message]:
         for registration in core.cluster.image.spec.brokers
         if not registration.fenced and registration.broker in endpoints
     ]
-
-
-def _error_of_missing(name: str) -> Error:
-    return Error.UNKNOWN_TOPIC_OR_PARTITION if wrong_with_name(name) is None else Error.INVALID_TOPIC_EXCEPTION
 
 
 def _missing(error: Error, name: str | None, topic_id: bytes = NO_UUID) -> Message:
@@ -150,7 +144,7 @@ def describe_topic_partitions(core: Core, call: Call, now: int) -> list[Effect]:
     for name in names:
         topic = core.cluster.image.topics.get(name)
         if topic is None:
-            topics.append(_missing(_error_of_missing(name), name))
+            topics.append(_missing(check_missing_topic(False, wrong_with_name(name) is None), name))
             continue
         if left <= 0:
             cursor = Message(topic_name=name, partition_index=0)

@@ -1,21 +1,24 @@
 """Fetch: what a follower or a consumer reads, at once or when there is enough of it."""
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from impl.broker.calls import Call, Effect, Respond
 from impl.broker.core import Core
 from impl.broker.fetch_sessions import Wanted
-from impl.broker.replica import Replica, Waiting
+from impl.broker.replica import Replica, Waiting, not_again
+from impl.broker.timers import nothing
 from impl.storage import FileSlice
 from impl.wire.values import Message
+from spec.broker.clients.named_partitions import check_isolation_level
 from spec.broker.leader.fetch import handle_fetch, read_partition
 from spec.broker.rules.divergence import is_diverging
 from spec.broker.rules.reading import answers_at_once, isolation_of, visible_end
 from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse
 from spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Epoch, Error, Offset
 
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+READ_COMMITTED = 1
 FIRST_WITH_LEADER_HINT = 16
 
 
@@ -40,70 +43,96 @@ def fetch(core: Core, call: Call, now: int) -> list[Effect]:
     **Kafka:** `KafkaApis.handleFetchRequest`.
     """
     request = call.message
-    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        return [_refused(call, Error.UNKNOWN_SERVER_ERROR)]
+    error = check_isolation_level(request.isolation_level)
+    if error != Error.NONE:
+        return [_refused(call, error)]
     error, wanted = core.sessions.begin(call, now)
     if error != Error.NONE:
         return [call.respond(error_code=error.value, session_id=0, responses=[])]
+    asked = [Asked(one, _request(call, one)) for one in wanted]
     before = core.begin_collecting()
-    reads = _read_all(core, call, wanted, now, first=True)
+    reads = _read_all(core, call, asked, now, first=True)
     effects = core.collected(before)
     may_wait = request.max_wait_ms > 0 and bool(wanted)
     decided = any(answers_at_once(read.answer, UNLIMITED, may_wait, False) for read in reads)
     if decided or sum(read.size for read in reads) >= min(request.min_bytes, _most_bytes(core, call)) or not may_wait:
         return [*effects, answer(core, call, reads)]
-    _wait(core, call, wanted, reads, now)
+    _wait(core, call, asked, reads, now)
     return effects
+
+
+class Asked(NamedTuple):
+    """One partition of a fetch: as the client named it, and in the words of `spec`."""
+
+    wanted: Wanted
+    request: FetchRequest
 
 
 UNLIMITED = 2**63
 """No number of records is enough: a broker counts bytes instead."""
 
 
-def _wait(core: Core, call: Call, wanted: list[Wanted], reads: list[ReadPartition], now: int) -> None:
+def _wait(core: Core, call: Call, asked: list[Asked], reads: list[ReadPartition], now: int) -> None:
     """Wait for more to read: `sizes` has how many bytes each partition has for it, as last seen."""
     sizes = {read.replica: read.size for read in reads if read.replica is not None}
-    places = {read.replica: read.wanted for read in reads if read.replica is not None}
+    places = {read.replica: one for read, one in zip(reads, asked, strict=True) if read.replica is not None}
 
-    def complete(now: int) -> list[Effect]:
-        core.stop_waiting(waiting)
-        return [answer(core, call, _read_all(core, call, wanted, now))]
-
-    def look_again(replica: Replica, now: int) -> list[Effect]:
-        read = _read_one(core, call, places[replica], places[replica].max_bytes, now)
-        sizes[replica] = read.size
-        enough = sum(sizes.values()) >= call.message.min_bytes
-        return complete(now) if enough or answers_at_once(read.answer, UNLIMITED, True, False) else []
-
-    waiting = Waiting(list(sizes), now + call.message.max_wait_ms, look_again, complete)
+    waiting = Waiting(list(sizes), now + call.message.max_wait_ms, not_again, nothing)
+    waiting.look_again = partial(_look_again, core, call, waiting, asked, places, sizes)
+    waiting.complete = partial(_complete, core, call, waiting, asked)
     core.wait(waiting)
     call.waiting = waiting
+
+
+def _complete(core: Core, call: Call, waiting: Waiting, asked: list[Asked], now: int) -> list[Effect]:
+    core.stop_waiting(waiting)
+    return [answer(core, call, _read_all(core, call, asked, now))]
+
+
+def _look_again(
+    core: Core,
+    call: Call,
+    waiting: Waiting,
+    asked: list[Asked],
+    places: dict[Replica, Asked],
+    sizes: dict[Replica, int],
+    replica: Replica,
+    now: int,
+) -> list[Effect]:
+    """A partition has changed: answer if there is enough now."""
+    read = _read_one(core, call, places[replica], places[replica].wanted.max_bytes, now)
+    sizes[replica] = read.size
+    enough = sum(sizes.values()) >= call.message.min_bytes
+    if enough or answers_at_once(read.answer, UNLIMITED, True, False):
+        return _complete(core, call, waiting, asked, now)
+    return []
 
 
 def _most_bytes(core: Core, call: Call) -> int:
     return int(min(call.message.max_bytes, core.config["fetch.max.bytes"]))
 
 
-def _read_all(core: Core, call: Call, wanted: list[Wanted], now: int, first: bool = False) -> list[ReadPartition]:
+def _read_all(core: Core, call: Call, asked: list[Asked], now: int, first: bool = False) -> list[ReadPartition]:
     """Read partition by partition, until the answer has as many bytes as it may; the first batch is given in any case."""
     left = _most_bytes(core, call)
     reads: list[ReadPartition] = []
     found_any = False
-    for one in wanted:
-        read = _read_one(core, call, one, min(left, one.max_bytes), now, not found_any, first)
-        found_any = found_any or read.size > 0
-        left = max(0, left - read.size)
+    for one in asked:
+        read = _read_one(core, call, one, min(left, one.wanted.max_bytes), now, not found_any, first)
+        size = read.size
+        found_any = found_any or size > 0
+        left = max(0, left - size)
         reads.append(read)
     return reads
 
 
 def _read_one(
-    core: Core, call: Call, wanted: Wanted, limit: int, now: int, at_least_one: bool = True, first: bool = False
+    core: Core, call: Call, asked: Asked, limit: int, now: int, at_least_one: bool = True, first: bool = False
 ) -> ReadPartition:
+    wanted, request = asked
     replica, error = core.find(wanted.topic, wanted.topic_id, wanted.partition, by_id=call.version >= 13)
     if replica is None:
         return ReadPartition(wanted, None, FetchResponse(error))
-    request = _request(call, wanted)
     found = _ask(core, replica, request, now, first)
     if found.error != Error.NONE or not found.records:
         return ReadPartition(wanted, replica, found)

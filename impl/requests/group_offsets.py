@@ -7,6 +7,7 @@ from impl.broker.core import Core
 from impl.requests.groups import Groups
 from impl.wire.schema import NO_UUID
 from impl.wire.values import Message
+from spec.broker.clients.named_partitions import NO_TOPIC, check_named_partition
 from spec.coordinator.administration import handle_delete_groups, handle_describe_groups, handle_list_groups
 from spec.coordinator.offsets import handle_offset_commit, handle_offset_delete, handle_offset_fetch
 from spec.messages.groups.delete_groups import DeleteGroupsRequest
@@ -31,7 +32,7 @@ def _topic(core: Core, topic: Message, by_id: bool) -> tuple[str, bytes, int, Er
     known = core.cluster.topic(None if by_id else topic.name, bytes(topic.topic_id) if by_id else NO_UUID, by_id)
     if known is None:
         missing = Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION
-        return ("" if by_id else topic.name), (bytes(topic.topic_id) if by_id else NO_UUID), 0, missing
+        return ("" if by_id else topic.name), (bytes(topic.topic_id) if by_id else NO_UUID), NO_TOPIC, missing
     return known.name, known.topic_id, len(known.partitions), Error.NONE
 
 
@@ -43,10 +44,11 @@ def offset_commit(groups: Groups, call: Call, now: int) -> list[Effect]:
     errors: dict[tuple[int, int], Error] = {}
     places: list[tuple[int, int]] = []
     for number, topic in enumerate(message.topics):
-        name, topic_id, count, error = _topic(groups.core, topic, by_id)
+        name, topic_id, count, _ = _topic(groups.core, topic, by_id)
         for place, one in enumerate(topic.partitions):
-            if error != Error.NONE or not 0 <= one.partition_index < count:
-                errors[number, place] = error if error != Error.NONE else Error.UNKNOWN_TOPIC_OR_PARTITION
+            error = check_named_partition(count, one.partition_index, by_id)
+            if error != Error.NONE:
+                errors[number, place] = error
                 continue
             places.append((number, place))
             offset, epoch = Offset(one.committed_offset), Epoch(one.committed_leader_epoch)
@@ -151,12 +153,13 @@ def offset_delete(groups: Groups, call: Call, now: int) -> list[Effect]:
     topics = call.message.topics
     known, errors = [], {}
     for topic in topics:
-        _, _, count, error = _topic(groups.core, topic, False)
+        _, _, count, _ = _topic(groups.core, topic, False)
         for one in topic.partitions:
-            if error == Error.NONE and 0 <= one.partition_index < count:
+            error = check_named_partition(count, one.partition_index, by_id=False)
+            if error == Error.NONE:
                 known.append(TopicPartition(topic.name, one.partition_index))
             else:
-                errors[topic.name, one.partition_index] = Error.UNKNOWN_TOPIC_OR_PARTITION
+                errors[topic.name, one.partition_index] = error
 
     def shown(answer: OffsetDeleteResponse) -> dict[str, Any]:
         if answer.error != Error.NONE:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 import uuid
 
 from impl.broker.calls import Effect, Note
@@ -14,7 +15,7 @@ from impl.controller.timing import start_timers
 from impl.metadata.log import MetadataLog
 from impl.metadata.records import LogRecord
 from impl.server.process import NewLoop, begin, event_loop, say_ready, warn_if_open
-from impl.server.shell import Shell, bind, now_ms
+from impl.server.shell import Shell, now_ms
 from impl.server.startup import BrokerFailureError
 from impl.storage import LogDirectory, RealDisk
 from impl.storage.small_files import META_PROPERTIES, read_meta
@@ -56,10 +57,12 @@ class ControllerShell(Shell):
 class RunningController:
     """A controller from its start to its stop. Raises: `ConfigError`, `StorageError`, `BrokerFailureError`."""
 
-    def __init__(self, config: ControllerConfig, rules: Controller, note: Note | None = None) -> None:
+    def __init__(
+        self, config: ControllerConfig, rules: Controller, listening: socket.socket, note: Note | None = None
+    ) -> None:
         self.config = config
         self._disk = RealDisk()
-        self._listening = bind(config.listener, config["socket.listen.backlog.size"])
+        self._listening = listening
         now = now_ms()
         self.directory = self._open_directory()
         self.metadata_log = MetadataLog(self._disk, config.log_dir, now)
@@ -103,12 +106,18 @@ class RunningController:
         LOG.info("stopped")
 
 
-def run_controller(config: ControllerConfig, rules: Controller, new_loop: NewLoop, trace: TraceWriter | None = None) -> None:
+def run_controller(
+    config: ControllerConfig,
+    rules: Controller,
+    listening: socket.socket,
+    new_loop: NewLoop,
+    trace: TraceWriter | None = None,
+) -> None:
     """Run a controller until SIGTERM or SIGINT. With a trace, each step of a rule is written."""
     for name, value in config.unknown.items():
         LOG.warning("%s=%s is not known, and ignored", name, value)
     with event_loop(new_loop, trace) as loop:
-        running = RunningController(config, rules, trace.note if trace is not None else None)
+        running = RunningController(config, rules, listening, trace.note if trace is not None else None)
         stopped = asyncio.Event()
         running.shell.on_failure = stopped.set
         begin(loop, stopped.set)

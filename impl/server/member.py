@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 import uuid
 
 from impl.broker.calls import CONTROLLER
@@ -18,7 +19,7 @@ from impl.server.broker import Broker
 from impl.server.channels import Address, Channels
 from impl.server.housekeeping import Housekeeping
 from impl.server.process import NewLoop, begin, event_loop, say_ready, warn_if_open
-from impl.server.shell import bind, now_ms
+from impl.server.shell import now_ms
 from impl.server.startup import BrokerFailureError, disk_space, endpoint_of, open_directory
 from impl.storage import LogDirectory, RealDisk
 from impl.trace.steps import TraceWriter
@@ -72,6 +73,7 @@ class RunningMember:
         self,
         config: BrokerConfig,
         protocol: BrokerProtocol,
+        listening: socket.socket,
         loop: asyncio.AbstractEventLoop,
         trace: TraceWriter | None = None,
     ) -> None:
@@ -80,7 +82,7 @@ class RunningMember:
         self.config = config
         path = config.log_dir
         disk = RealDisk()
-        self._listening = bind(config.listener, config["socket.listen.backlog.size"])
+        self._listening = listening
         if config["cluster.id"] is None and not (path / "meta.properties").exists():
             raise ConfigError("cluster.id must be given for a new log directory of a broker that is a member of a cluster")
         self.directory = open_directory(config, disk)
@@ -147,10 +149,16 @@ class RunningMember:
         LOG.info("stopped")
 
 
-def run_member(config: BrokerConfig, protocol: BrokerProtocol, new_loop: NewLoop, trace: TraceWriter | None = None) -> None:
+def run_member(
+    config: BrokerConfig,
+    protocol: BrokerProtocol,
+    listening: socket.socket,
+    new_loop: NewLoop,
+    trace: TraceWriter | None = None,
+) -> None:
     """Run a broker of a cluster until SIGTERM or SIGINT."""
     with event_loop(new_loop, trace) as loop:
-        running = RunningMember(config, protocol, loop, trace)
+        running = RunningMember(config, protocol, listening, loop, trace)
         begin(loop, running.stop)
         running.start()
         if config["metrics.listener"] is not None:

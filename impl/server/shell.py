@@ -16,8 +16,6 @@ from typing import Any, Protocol, cast
 from impl.broker.calls import AppendMetadata, Call, Drop, Effect, NoResponse, Respond, Then
 from impl.broker.replica import Waiting
 from impl.broker.timers import Timers
-from impl.config.broker import Listener
-from impl.config.properties import ConfigError
 from impl.metadata.files import MetadataFiles
 from impl.metadata.image import ClusterImage
 from impl.metadata.log import MetadataLog
@@ -29,7 +27,7 @@ from impl.wire.apis import Api
 from impl.wire.frames import API_VERSIONS, RequestHeader, framed, read_header
 from impl.wire.reading import read_message
 from impl.wire.values import DecodeError, Message, refused
-from spec.broker.clients.versions import Verdict, judge_version
+from spec.broker.clients.versions import Verdict, judge_content, judge_version
 from spec.controller.topics.cluster import NOT_STORED
 
 LOG = logging.getLogger("kspec.broker")
@@ -38,21 +36,6 @@ LOG = logging.getLogger("kspec.broker")
 def now_ms() -> int:
     """The time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
-
-
-def bind(listener: Listener, backlog: int) -> socket.socket:
-    """A socket that listens at an address. Raises: `ConfigError`."""
-    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind((listener.host, listener.port))
-    except OSError as error:
-        sock.close()
-        raise ConfigError(f"cannot listen on {listener.host}:{listener.port}: {error.strerror or error}") from error
-    sock.listen(backlog)
-    sock.setblocking(False)
-    return sock
 
 
 class Settings(Protocol):
@@ -201,8 +184,9 @@ class Shell(ABC):
                 return
             message, _ = read_message(f"{api.name}Request", header.version, frame, header.body)
         except DecodeError as error:
-            LOG.warning("closing %s:%d: %s", connection.host, connection.port, error)
-            connection.close()
+            if judge_content(readable=False) == Verdict.CLOSE:
+                LOG.warning("closing %s:%d: %s", connection.host, connection.port, error)
+                connection.close()
             return
         self.on_request(connection, header, api.name, message)
 

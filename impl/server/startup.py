@@ -19,7 +19,7 @@ from impl.metadata.log import MetadataLog
 from impl.server.broker import Broker
 from impl.server.housekeeping import Housekeeping
 from impl.server.process import NewLoop, begin, event_loop, say_ready, warn_if_open
-from impl.server.shell import bind, now_ms
+from impl.server.shell import now_ms
 from impl.storage import Disk, LogDirectory, RealDisk
 from impl.storage.small_files import META_PROPERTIES, read_meta
 from impl.trace.steps import TraceWriter
@@ -88,11 +88,11 @@ def endpoint_of(config: BrokerConfig, listening: socket.socket) -> Message:
 class RunningBroker:
     """A broker from its start to its stop."""
 
-    def __init__(self, config: BrokerConfig, rules: Rules, note: Note | None = None) -> None:
+    def __init__(self, config: BrokerConfig, rules: Rules, listening: socket.socket, note: Note | None = None) -> None:
         self.config = config
         self._path = config.log_dir
         self._disk = RealDisk()
-        self._listening = bind(config.listener, config["socket.listen.backlog.size"])
+        self._listening = listening
         now = now_ms()
         self.directory = open_directory(config, self._disk)
         self.metadata_log = MetadataLog(self._disk, self._path, now)
@@ -174,10 +174,16 @@ class RunningBroker:
         LOG.info("stopped")
 
 
-def run(config: BrokerConfig, rules: Rules, new_loop: NewLoop, trace: TraceWriter | None = None) -> None:
+def run(
+    config: BrokerConfig,
+    rules: Rules,
+    listening: socket.socket,
+    new_loop: NewLoop,
+    trace: TraceWriter | None = None,
+) -> None:
     """Run a broker until SIGTERM or SIGINT. With a trace, each step of a rule is written."""
     with event_loop(new_loop, trace) as loop:
-        running = RunningBroker(config, rules, trace.note if trace is not None else None)
+        running = RunningBroker(config, rules, listening, trace.note if trace is not None else None)
         stopped = asyncio.Event()
         running.broker.on_failure = stopped.set
         begin(loop, stopped.set)

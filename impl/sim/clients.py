@@ -21,8 +21,8 @@ MOST_BYTES = 1 << 20
 LATEST = -1
 """The timestamp that stands for the latest offset. Kafka: `ListOffsetsRequest.LATEST_TIMESTAMP`."""
 
-ASKS_LATEST, READS_ANEW = 0.15, 0.02
-"""How often a consumer asks for the latest offset, and begins anew, beside fetching."""
+READS_ANEW = 0.02
+"""How often a consumer begins anew, beside fetching."""
 
 
 def nothing(answer: Message | None, now: int) -> list[Effect]:
@@ -40,6 +40,8 @@ class Surroundings(NamedTuple):
     topic: str
     think_ms: tuple[int, int]
     """Between an answer and the next request: the least and the most."""
+    asks_latest: float
+    """How often a consumer asks for the latest offset, beside fetching."""
 
 
 class Asker:
@@ -62,7 +64,7 @@ class SimClient(Asker, ABC):
         super().__init__(client_id)
         self.stopped = False
         self.topic, self.partition = around.topic, partition
-        self._clock, self._network, self._random, self._brokers, _, self._think_ms = around
+        self._clock, self._network, self._random, self._brokers, _, self._think_ms, self._asks_latest = around
         self._leader = self._leader_epoch = -1
         self._topic_id = bytes(16)
 
@@ -169,24 +171,32 @@ class Producer(SimClient):
 
 
 class Consumer(SimClient):
-    """Reads the partition from its start, again and again from where it was."""
+    """Reads the partition from its start, again and again from where it was.
+
+    When another leader epoch is known, it first asks whether what it has read last is still there (KIP-320).
+    """
 
     def __init__(self, client_id: int, around: Surroundings, partition: int, history: PartitionHistory) -> None:
         super().__init__(client_id, around, partition)
         self._history = history
         self._offset = Offset(0)
-        self._read_in = -1
-        """The latest leader epoch of those whom it has read from."""
+        self._last_epoch = -1
+        """The leader epoch of the record that it has read last."""
+        self._validated_in = -1
+        """The leader epoch in which its position was found to be there."""
 
     def _go(self) -> None:
         if self.stopped:
             return
+        if self._last_epoch >= 0 and self._validated_in < self._leader_epoch:
+            self._validate()
+            return
         drawn = self._random.random()
-        if drawn < ASKS_LATEST:
+        if drawn < self._asks_latest:
             self._ask_latest()
             return
-        if drawn < ASKS_LATEST + READS_ANEW:
-            self._offset = Offset(0)
+        if drawn < self._asks_latest + READS_ANEW:
+            self._offset, self._last_epoch = Offset(0), -1
         wanted = Message(
             partition=self.partition,
             current_leader_epoch=self._leader_epoch,
@@ -210,26 +220,49 @@ class Consumer(SimClient):
         if answer is None or answer.error_code or answer.responses[0].partitions[0].error_code:
             self._later(self._find_leader)
             return
-        for offset, value in values_in(answer.responses[0].partitions[0].records):
+        records = answer.responses[0].partitions[0].records
+        for offset, value in values_in(records):
             if offset >= self._offset:
                 self._history.see(offset, value)
                 self._offset = Offset(offset + 1)
-        self._read_in = max(self._read_in, self._leader_epoch)
+                self._last_epoch = last_epoch_in(records)
+        self._history.read_to(self._offset, self._leader_epoch)
+        self._go_on()
+
+    def _validate(self) -> None:
+        """Ask where the epoch of the last record ends. **Kafka:** `OffsetsRequestManager.validatePositionsIfNeeded`."""
+        wanted = Message(partition=self.partition, current_leader_epoch=self._leader_epoch, leader_epoch=self._last_epoch)
+        message = Message(replica_id=-1, topics=[Message(topic=self.topic, partitions=[wanted])])
+        self._ask(self._leader, "OffsetForLeaderEpoch", message, self._validated)
+
+    def _validated(self, answer: Message | None) -> None:
+        if answer is None or answer.topics[0].partitions[0].error_code:
+            self._later(self._find_leader)
+            return
+        end = answer.topics[0].partitions[0]
+        self._history.see_end(self._offset, self._last_epoch, Offset(end.end_offset), end.leader_epoch)
+        self._validated_in = self._leader_epoch
         self._go_on()
 
     def _ask_latest(self) -> None:
         """Ask where the log ends, for the leader of the epoch that is known."""
+        known = self._history.end_of_read(self._leader_epoch)
         wanted = Message(partition_index=self.partition, current_leader_epoch=self._leader_epoch, timestamp=LATEST)
         topic = Message(name=self.topic, partitions=[wanted])
-        self._ask(self._leader, "ListOffsets", Message(replica_id=-1, isolation_level=0, topics=[topic]), self._latest)
 
-    def _latest(self, answer: Message | None) -> None:
-        if answer is None or answer.topics[0].partitions[0].error_code:
-            self._later(self._find_leader)
-            return
-        if self._leader_epoch >= self._read_in:
-            self._history.see_latest(self._offset, Offset(answer.topics[0].partitions[0].offset))
-        self._go_on()
+        def take(answer: Message | None) -> None:
+            if answer is None or answer.topics[0].partitions[0].error_code:
+                self._later(self._find_leader)
+                return
+            self._history.see_latest(known, Offset(answer.topics[0].partitions[0].offset))
+            self._go_on()
+
+        self._ask(self._leader, "ListOffsets", Message(replica_id=-1, isolation_level=0, topics=[topic]), take)
+
+
+def last_epoch_in(records: memoryview | bytes | None) -> int:
+    """The leader epoch of the last of whole batches."""
+    return max((header.leader_epoch for header in headers(memoryview(records or b""))), default=-1)
 
 
 def values_in(records: memoryview | bytes | None) -> list[tuple[Offset, Value]]:
@@ -237,9 +270,9 @@ def values_in(records: memoryview | bytes | None) -> list[tuple[Offset, Value]]:
     found = []
     content = memoryview(records or b"")
     for header in headers(content):
-        batch = content[header.position : header.position + header.size]
-        values = _values_in(bytes(batch[CRC_START:]))
-        found += [(Offset(header.base_offset + delta), value) for delta, value in values]
+        start, base_offset = header.position, header.base_offset
+        values = _values_in(bytes(content[start + CRC_START : start + header.size]))
+        found += [(Offset(base_offset + delta), value) for delta, value in values]
     return found
 
 

@@ -1,7 +1,7 @@
 """Virtual time: what is to happen, in its order. Nothing waits; the time jumps from one event to the next."""
 
-import heapq
 from collections.abc import Callable
+from heapq import heappop, heappush
 from itertools import count
 
 Event = Callable[[], None]
@@ -20,7 +20,7 @@ class Clock:
     def at(self, time_ms: int, event: Event) -> None:
         """Let something happen at a time, or now if that is over."""
         now_ms = self.now_ms
-        heapq.heappush(self._events, (time_ms if time_ms > now_ms else now_ms, next(self._numbers), event))
+        heappush(self._events, (time_ms if time_ms > now_ms else now_ms, next(self._numbers), event))
 
     def new_number(self) -> int:
         """The place, among those of the same time, of an event that may be set later."""
@@ -28,7 +28,7 @@ class Clock:
 
     def at_place(self, time_ms: int, number: int, event: Event) -> None:
         """Let something happen at a time to come, in the place that was kept for it."""
-        heapq.heappush(self._events, (time_ms, number, event))
+        heappush(self._events, (time_ms, number, event))
 
     def after(self, delay_ms: int, event: Event) -> None:
         """Let something happen after a while."""
@@ -38,6 +38,6 @@ class Clock:
         """Let the next event happen; whether there was one."""
         if not self._events:
             return False
-        self.now_ms, _, event = heapq.heappop(self._events)
+        self.now_ms, _, event = heappop(self._events)
         event()
         return True

@@ -16,13 +16,18 @@ from impl.sim.operator import Operator
 from impl.sim.plan import Fault
 from impl.sim.promises import Promises
 from impl.sim.setup import CONTROLLER_ID, FIRST_CLIENT_ID, TOPIC, Setup
+from impl.storage.simulated_disk import Survives
 from impl.wire.values import Message
 from spec.messages.produce import ACKS_LEADER
 from spec.metadata import PartitionRegistration
-from spec.values import Offset
+from spec.values import BrokerId, Offset
 
 CALM_MS = 120_000
 """How long a cluster without faults may take until all is well again."""
+
+
+LEAST_REPLICAS = 2
+"""How many replicas an operator leaves to a partition at least."""
 
 
 class SimulatedCluster:
@@ -31,10 +36,12 @@ class SimulatedCluster:
     def __init__(self, setup: Setup, planned: Iterable[Fault] = ()) -> None:
         self.setup = setup
         weather = setup.surroundings
-        self.partitions, self.least_replicas = weather.partitions, max(2, weather.min_isr)
+        self.partitions, self.least_replicas = weather.partitions, LEAST_REPLICAS
         self.random = Random(setup.seed)
         self.clock = Clock()
         self.network = Network(self.clock, self.random, weather.delays, weather.stragglers, setup.is_coded)
+        for purpose, forth, longer_ms in weather.sluggish:
+            self.network.sluggish.update({(node, purpose, forth): longer_ms for node in setup.protocols})
         self.steps = 0
         """Steps of handlers so far."""
         settings = setup.settings()
@@ -49,12 +56,16 @@ class SimulatedCluster:
         self._promises = Promises(setup, self.controller, self.brokers, self.histories)
         for index, history in self.histories.items():
             history.on_acknowledged = partial(self._promises.acknowledged, index)
-        self._around = Surroundings(self.clock, self.network, self.random, list(self.brokers), TOPIC, weather.think)
+        self._around = Surroundings(
+            self.clock, self.network, self.random, list(self.brokers), TOPIC, weather.think, weather.asks_latest
+        )
         self.operator = Operator(self._around)
         self.clients: list[SimClient] = []
         self.told: list[str] = []
-        self._incomplete = False
-        """Whether a broker has lost power, and not all replicas are in sync again."""
+        self._killed: set[int] = set()
+        """Brokers that have stopped without leave, and are not in sync again."""
+        self._lost: set[int] = set()
+        """Brokers that have lost power, and are not in sync again."""
         self.faults = Faults(self, planned)
 
     # ---- running
@@ -115,28 +126,61 @@ class SimulatedCluster:
         partitions = self.controller.core.image.spec.partitions
         return all(one.registration.isr == frozenset(one.registration.replicas) for one in partitions)
 
-    def may_lose_power(self) -> bool:
-        """Whether all that was acknowledged is on every broker, so that one may lose some of it.
+    def may_lose_power(self, node: BrokerNode) -> bool:
+        """Whether enough others have all that was acknowledged, so that this broker may lose some of it.
 
         With eligible leader replicas, fewer replicas than min.insync.replicas may lose records at a time, and every unclean
-        stop counts as a loss (KIP-966).
+        stop counts as a loss (KIP-966). Without, only while all replicas are in sync.
         """
-        full = any(node.disk.condition.full for node in self.brokers.values())
-        return self.setup.surroundings.min_isr > 1 and not full and self._is_at_full_strength()
-
-    def may_stop_uncleanly(self) -> bool:
-        """Whether no broker lacks what it has lost."""
-        if self._incomplete and self._is_at_full_strength():
-            self._incomplete = False
-        return not self._incomplete
-
-    def _is_at_full_strength(self) -> bool:
-        """Whether all brokers serve, and are in sync by the controller's word on their incarnations."""
-        if not self.controller.up or not all(node.serves for node in self.brokers.values()):
+        full = any(one.disk.condition.full for one in self.brokers.values())
+        if full or self.setup.surroundings.min_isr < 2 or not self.controller.up:
             return False
-        registered = {int(one.broker): one.broker_epoch for one in self.controller.core.image.spec.brokers}
-        known = {node.node_id: node.member.membership.lifecycle.broker_epoch for node in self.brokers.values()}
-        return self.all_in_sync() and all(registered.get(one) == epoch for one, epoch in known.items())
+        self._note_completed()
+        if not self.controller.core.topic_settings.eligible_leader_replicas:
+            return not self._killed and not self._lost and self.all_in_sync() and all(map(self._is_complete, self.brokers))
+        return self._killed | self._lost <= {node.node_id}
+
+    def may_stop_uncleanly(self, node: BrokerNode) -> bool:
+        """Whether no other broker lacks what it has lost."""
+        self._note_completed()
+        return self._lost <= {node.node_id}
+
+    def _note_completed(self) -> None:
+        complete = {node for node in self._killed | self._lost if self._is_complete(node)}
+        self._killed -= complete
+        self._lost -= complete
+
+    def _is_complete(self, node_id: int) -> bool:
+        """Whether a broker serves, and is in sync by the controller's word on its present incarnation."""
+        node = self.brokers[node_id]
+        if not self.controller.up or not node.serves:
+            return False
+        image = self.controller.core.image.spec
+        epochs = {int(one.broker): one.broker_epoch for one in image.brokers}
+        if epochs.get(node_id) != node.member.membership.lifecycle.broker_epoch:
+            return False
+        assigned = [one.registration for one in image.partitions if node_id in one.registration.replicas]
+        return all(node_id in one.isr for one in assigned)
+
+    def stops_uncleanly(self, node: BrokerNode, survives: Survives) -> None:
+        """A broker stops without leave, and may lose records."""
+        if survives == Survives.ALL:
+            self._killed.add(node.node_id)
+            return
+        self._lost.add(node.node_id)
+        self._promises.lost_power(node.node_id)
+
+    def replicas_of(self, index: int) -> tuple[BrokerId, ...]:
+        """The replicas of a partition in their order, by the controller's word."""
+        return self._registration(index).replicas
+
+    def leader_of(self, index: int) -> BrokerId:
+        """The leader of a partition, by the controller's word."""
+        return self._registration(index).leader
+
+    def client_ids(self) -> list[int]:
+        """The ids of all clients."""
+        return [client.node_id for client in self.clients]
 
     def _same_ends(self, index: int) -> bool:
         registration = self._registration(index)
@@ -145,11 +189,6 @@ class SimulatedCluster:
         marks = {replica.partition.local.high_watermark for replica in replicas}
         settled = not registration.adding and not registration.removing
         return settled and len(replicas) == len(registration.replicas) and len(ends) == 1 and marks == ends
-
-    def lost_power(self, node: BrokerNode) -> None:
-        """A broker loses power, and may have lost records."""
-        self._incomplete = True
-        self._promises.lossy[node.node_id] = node.member.membership.lifecycle.broker_epoch
 
     # ---- topics and clients
 

@@ -5,10 +5,12 @@ from random import Random
 from typing import Protocol
 
 from impl.sim.clock import Clock
-from impl.sim.network import Network
+from impl.sim.network import Line, Network
 from impl.sim.nodes import BrokerNode, ControllerNode, Node
 from impl.sim.operator import Operator
-from impl.sim.plan import Fault, Kind
+from impl.sim.plan import PURPOSES, Fault, Kind
+from impl.storage.simulated_disk import Survives
+from spec.values import NO_LEADER, BrokerId
 
 REVIVED_EVERY_MS = 500
 """How often, after all faults, nodes that are down are started."""
@@ -20,14 +22,14 @@ LONGEST_SYNC_MS = 120
 MOST_SKEW = 3
 """How far a clock jumps at most, beside how long the fault lasts."""
 
-PURPOSES = ("fetch", "isr", "metadata", "lifecycle")
-"""What brokers' connections are for."""
-
 MOST_LOST = 4
 """How many connections are lost at once at most."""
 
 MOST_HELD = 3
 """For how many purposes at once what is carried may be late."""
+
+MOST_SLUGGISH_MS = 600
+"""How much longer a frame takes at most on a connection that is sluggish."""
 
 
 class Cluster(Protocol):
@@ -42,14 +44,23 @@ class Cluster(Protocol):
     least_replicas: int
     """How many replicas an operator leaves to a partition at least."""
 
-    def may_lose_power(self) -> bool:
-        """Whether all that was acknowledged is on every broker, so that one may lose some of it."""
+    def may_lose_power(self, node: BrokerNode) -> bool:
+        """Whether enough others have all that was acknowledged, so that this broker may lose some of it."""
 
-    def may_stop_uncleanly(self) -> bool:
-        """Whether no broker lacks what it has lost."""
+    def may_stop_uncleanly(self, node: BrokerNode) -> bool:
+        """Whether no other broker lacks what it has lost."""
 
-    def lost_power(self, node: BrokerNode) -> None:
-        """A broker may have lost records."""
+    def stops_uncleanly(self, node: BrokerNode, survives: Survives) -> None:
+        """A broker stops without leave, and may lose records."""
+
+    def replicas_of(self, index: int) -> tuple[BrokerId, ...]:
+        """The replicas of a partition in their order, by the controller's word."""
+
+    def leader_of(self, index: int) -> BrokerId:
+        """The leader of a partition, by the controller's word."""
+
+    def client_ids(self) -> list[int]:
+        """The ids of all clients."""
 
     def tell(self, what: str) -> None:
         """Note what has happened."""
@@ -79,8 +90,13 @@ class Faults:
             Kind.SLOW_DISK: self._slow_disk,
             Kind.FULL_DISK: self._full_disk,
             Kind.CLOCK: self._jump,
+            Kind.COPY: self._copy,
+            Kind.STRIKE: self._strike,
+            Kind.SLUGGISH: self._be_sluggish,
             Kind.REASSIGN: self._reassign,
             Kind.PREFER: self._prefer,
+            Kind.MOVE_LEADER: self._move_leader,
+            Kind.HAND_OVER: self._hand_over,
             Kind.ROLL: self._roll,
         }
 
@@ -113,6 +129,9 @@ class Faults:
         cluster = self._cluster
         self._active = False
         cluster.network.blocked.clear()
+        cluster.network.sluggish.clear()
+        cluster.network.lost_with_next.clear()
+        cluster.network.told_of_next.clear()
         for node in (cluster.controller, *cluster.brokers.values()):
             was_full = node.disk.condition.full
             node.disk.condition.full, node.disk.condition.sync_ms = False, 0
@@ -150,19 +169,25 @@ class Faults:
 
     def _kill(self, fault: Fault) -> bool:
         node = self._victim(fault)
-        if node is None or not self._cluster.may_stop_uncleanly():
+        if node is None or not self._cluster.may_stop_uncleanly(node):
             return False
-        node.kill()
+        self._kill_now(node, fault, Survives.ALL)
         return self._after(fault, lambda: self._start(node))
 
     def _lose_power(self, fault: Fault) -> bool:
-        """Only at full strength: nothing is promised about a second loss before the first is made good."""
+        """Only while no other broker lacks what it has lost: of two losses at a time nothing is promised."""
         node = self._victim(fault)
-        if node is None or not self._cluster.may_lose_power():
+        if node is None or not self._cluster.may_lose_power(node):
             return False
-        self._cluster.lost_power(node)
-        node.kill(fault.survives)
+        self._kill_now(node, fault, fault.survives)
         return self._after(fault, lambda: self._start(node))
+
+    def _kill_now(self, node: BrokerNode, fault: Fault | None = None, survives: Survives = Survives.ALL) -> None:
+        """End a process; what it has sent last arrives never, or late, perhaps after its next start."""
+        self._cluster.stops_uncleanly(node, survives)
+        random = Random(0 if fault is None else fault.number)
+        arrives = fault is not None and random.random() < 0.5
+        node.kill(survives, random.randint(0, 2 * fault.lasts_ms) if fault is not None and arrives else None)
 
     def _pause(self, fault: Fault) -> bool:
         node = self._victim(fault)
@@ -178,11 +203,11 @@ class Faults:
         node.stop()
 
         def start_again() -> None:
-            if node.up and not self._cluster.may_stop_uncleanly():
+            if node.up and not self._cluster.may_stop_uncleanly(node):
                 self._after(fault, start_again)
                 return
             if node.up:
-                node.kill()
+                self._kill_now(node)
             self._start(node)
 
         return self._after(fault, start_again)
@@ -225,8 +250,8 @@ class Faults:
 
         def look(node: BrokerNode, until_ms: int) -> None:
             too_long = self._cluster.clock.now_ms > until_ms
-            if self._active and too_long and node.up and self._cluster.may_stop_uncleanly():
-                node.kill()
+            if self._active and too_long and node.up and self._cluster.may_stop_uncleanly(node):
+                self._kill_now(node)
             if self._active and not node.up:
                 self._start(node)
                 go_on_when_served(node, until_ms)
@@ -256,14 +281,14 @@ class Faults:
     def _full_disk(self, fault: Fault) -> bool:
         """Until there is space again, and the broker is restarted, as somebody does who has noticed."""
         node = self._victim(fault)
-        if node is None or not self._cluster.may_stop_uncleanly():
+        if node is None or not self._cluster.may_stop_uncleanly(node):
             return False
         node.disk.condition.full = True
 
         def make_space() -> None:
             node.disk.condition.full = False
             if node.up:
-                node.kill()
+                self._kill_now(node)
             self._start(node)
 
         return self._after(fault, make_space)
@@ -282,14 +307,130 @@ class Faults:
         brokers = list(self._cluster.brokers)
         count = random.randint(self._cluster.least_replicas, len(brokers))
         replicas = random.sample(brokers, count) if random.random() < 0.9 else None
-        self._cluster.operator.reassign(random.randrange(self._cluster.partitions), replicas)
-        return True
+        index = random.randrange(self._cluster.partitions)
+        before = self._cluster.replicas_of(index)
+        self._cluster.operator.reassign(index, replicas)
+        if random.random() < 0.5:
+            return True
+        return self._after(fault, lambda: self._cluster.operator.reassign(index, before))
 
     def _prefer(self, fault: Fault) -> bool:
         self._cluster.operator.prefer(range(self._cluster.partitions))
         return True
 
+    def _move_leader(self, fault: Fault) -> bool:
+        """Put a replica first, and ask for preferred leaders; later put the one before first again."""
+        random = Random(fault.number)
+        moved = [index for index in range(self._cluster.partitions) if random.random() < 0.8]
+        before = {index: self._cluster.replicas_of(index) for index in moved}
+        before = {index: replicas for index, replicas in before.items() if fault.node in replicas}
+        if not before:
+            return False
+        for index, replicas in before.items():
+            others = [replica for replica in replicas if replica != fault.node]
+            random.shuffle(others)
+            self._cluster.operator.reassign(index, [fault.node, *others])
+        self._cluster.operator.prefer(list(before))
+        if random.random() < 0.3:
+            return True
+
+        def move_back() -> None:
+            there = {index: self._cluster.replicas_of(index) for index in before}
+            for index, replicas in before.items():
+                if set(there[index]) == set(replicas):
+                    self._cluster.operator.reassign(index, replicas)
+            self._cluster.operator.prefer(list(before))
+
+        return self._after(fault, move_back)
+
+    def _hand_over(self, fault: Fault) -> bool:
+        """The leader goes on, and hears of nothing; a follower that is a little behind leads, and then stops in order."""
+        cluster, random = self._cluster, Random(fault.number)
+        index = random.randrange(cluster.partitions)
+        leader, now_ms = cluster.leader_of(index), cluster.clock.now_ms
+        if leader in (NO_LEADER, fault.node) or self._victim(fault) is None:
+            return False
+        moves_ms, stops_ms = random.randint(20, 200), random.randint(20, 400)
+        for line in cluster.network.lines_from(leader, "metadata"):
+            cluster.network.lose(line, None)
+        cluster.network.late[leader, "metadata", True] = now_ms + moves_ms + stops_ms + random.randint(20, 400)
+        cluster.network.late[fault.node, "fetch", True] = now_ms + 2 * moves_ms
+
+        def move() -> None:
+            others = [replica for replica in cluster.replicas_of(index) if replica not in (fault.node, leader)]
+            cluster.operator.reassign(index, [fault.node, leader, *others])
+            cluster.operator.prefer([index])
+
+        def stop() -> None:
+            self._restart(fault)
+
+        self._after(fault._replace(lasts_ms=moves_ms), move)
+        return self._after(fault._replace(lasts_ms=moves_ms + stops_ms), stop)
+
     # ---- the network
+
+    def _copy(self, fault: Fault) -> bool:
+        """Who has sent it sends it again, at once on another connection; so two copies arrive, in any order, or later ones
+        before the first.
+        """
+        random = Random(fault.number)
+        client = random.choice(self._cluster.client_ids())
+        whose = random.choice(((fault.node, "isr"), (fault.node, "lifecycle"), (client, f"client {client}")))
+        self._cluster.network.lost_with_next[whose] = random.randint(0, random.choice((60, fault.lasts_ms)))
+        return True
+
+    def _strike(self, fault: Fault) -> bool:
+        """Something happens to others just while a leader asks for an ISR, or a follower for records."""
+        network, random = self._cluster.network, Random(fault.number)
+
+        def isr_is_proposed(line: Line) -> None:
+            self._hold_leader_up(line, fault, random)
+            others = [node for node in self._cluster.brokers.values() if node.node_id != line.client.node_id]
+            self._stop_one(random.choice(others), fault, random)
+
+        def records_are_fetched(line: Line) -> None:
+            network.hold(line, False, fault.lasts_ms)
+            if random.random() < 0.5:
+                self._stop_one(self._cluster.brokers[fault.node], fault, random)
+            else:
+                self._move_leader(fault._replace(node=fault.other, lasts_ms=fault.lasts_ms // 3))
+
+        if random.random() < 0.6:
+            for node in self._cluster.brokers:
+                network.told_of_next[node, "isr"] = isr_is_proposed
+        else:
+            network.told_of_next[fault.node, "fetch"] = records_are_fetched
+        return True
+
+    def _hold_leader_up(self, line: Line, fault: Fault, random: Random) -> None:
+        """The leader's proposal, or the answer, arrives late, and perhaps its metadata."""
+        network, node = self._cluster.network, line.client.node_id
+        network.hold(line, random.random() < 0.5, fault.lasts_ms)
+        if random.random() < 0.6:
+            until_ms = self._cluster.clock.now_ms + fault.lasts_ms
+            network.late[node, "metadata", random.random() < 0.5] = until_ms
+
+    def _stop_one(self, node: BrokerNode, fault: Fault, random: Random) -> None:
+        """A broker is killed, loses power or stands still for a while; or what it says arrives late."""
+        kind = random.choice((Kind.KILL, Kind.POWER, Kind.PAUSE, Kind.HOLD))
+        lasts_ms = 1 + fault.lasts_ms // random.choice((1, 4))
+        struck = fault._replace(kind=kind, node=node.node_id, lasts_ms=lasts_ms)
+        if self._actions[kind](struck):
+            self._cluster.tell(struck.in_words())
+
+    def _be_sluggish(self, fault: Fault) -> bool:
+        random = Random(fault.number)
+        sluggish = self._cluster.network.sluggish
+        ways = [(fault.node, purpose, forth) for purpose in PURPOSES for forth in (True, False)]
+        chosen = random.sample(ways, random.randint(1, MOST_HELD))
+        for way in chosen:
+            sluggish[way] = random.randint(10, MOST_SLUGGISH_MS)
+
+        def be_quick() -> None:
+            for way in chosen:
+                sluggish.pop(way, None)
+
+        return self._after(fault, be_quick)
 
     def _break(self, fault: Fault) -> bool:
         random = Random(fault.number)

@@ -34,7 +34,8 @@ PROMISES = {
     "LeaderIsActive": "a new leader is neither fenced nor shutting down",
     "PartitionEpochGrows": "each change of a partition has a later partition epoch, a new leader a later leader epoch",
     "UncleanExclusion": "a broker that lost records is neither in the ISR nor eligible when it has registered again",
-    "LatestOffset": "the latest offset that a leader tells is not before what a consumer has read from an earlier one",
+    "LatestOffset": "the latest offset that a leader tells is not before what consumers have read from it or earlier ones",
+    "NoTruncation": "a consumer that asks is never told that what it has read is not in the log any more",
     "LostWrite": "a record that was acknowledged is in the log in the end, where the answer said",
     "Duplicate": "a record of an idempotent producer is in the log once",
     "Reordered": "the records of an idempotent producer are in the log in the order in which they were sent",
@@ -69,6 +70,8 @@ class PartitionHistory:
     end_of_acknowledged: int = 0
     """After the last acknowledged record."""
     read: dict[Offset, Value] = field(default_factory=dict)
+    ends_read: dict[int, int] = field(default_factory=dict)
+    """Up to where consumers have read, by the leader epoch in which."""
     places: dict[Value, Offset] = field(default_factory=dict)
     """Where each record was read."""
     on_acknowledged: Callable[[int], None] = lambda end_offset: None
@@ -91,11 +94,33 @@ class PartitionHistory:
         if place != offset:
             raise BrokenPromiseError("Duplicate", f"a consumer read {value} at offsets {place} and {offset}")
 
-    def see_latest(self, position: Offset, latest: Offset) -> None:
-        """A consumer that has read up to a position is told where the log ends. Raises: `BrokenPromiseError`."""
-        if latest < position:
-            what = f"a consumer that has read up to {position} is told by a later leader that the log ends at {latest}"
+    def read_to(self, end_offset: Offset, leader_epoch: int) -> None:
+        """A consumer has read up to an offset, from the leader of an epoch."""
+        self.ends_read[leader_epoch] = max(end_offset, self.ends_read.get(leader_epoch, 0))
+
+    def end_of_read(self, leader_epoch: int) -> Offset:
+        """Up to where any consumer has read from the leader of this epoch or of an earlier one."""
+        return Offset(max((end for epoch, end in self.ends_read.items() if epoch <= leader_epoch), default=0))
+
+    def see_latest(self, known: Offset, latest: Offset) -> None:
+        """A consumer is told where the log ends; before it asked, consumers had read up to `known`.
+
+        Raises: `BrokenPromiseError`.
+        """
+        if latest < known:
+            what = f"consumers have read up to {known}, and then a later leader says that the log ends at {latest}"
             raise BrokenPromiseError("LatestOffset", what)
+
+    def see_end(self, position: Offset, epoch: int, end_offset: Offset, end_epoch: int) -> None:
+        """A consumer that has read up to a position, last in an epoch, is told where that epoch ends.
+
+        It takes its position for truncated if the leader does not know that epoch, or knows less of it.
+
+        **Kafka:** `SubscriptionState.maybeCompleteValidation`. Raises: `BrokenPromiseError`.
+        """
+        if end_epoch < epoch or end_offset < position:
+            what = f"a consumer has read up to {position}, last in epoch {epoch}"
+            raise BrokenPromiseError("NoTruncation", f"{what}, and is told that epoch {end_epoch} ends at {end_offset}")
 
     def check_log(self, name: str, log: list[tuple[Offset, Value]]) -> None:
         """A log in the end, held against what clients know. Raises: `BrokenPromiseError`."""

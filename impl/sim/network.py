@@ -194,6 +194,12 @@ class Network:
         self.blocked: set[frozenset[int]] = set()
         self.late: dict[tuple[int, str, bool], int] = {}
         """When what a node's connections for a purpose carry, forth or back, arrives at the earliest (ms)."""
+        self.sluggish: dict[tuple[int, str, bool], int] = {}
+        """How much longer (ms) each frame takes that a node's connections for a purpose carry, forth or back."""
+        self.lost_with_next: dict[tuple[int, str], int] = {}
+        """Whose next request for a purpose will lose its connection, and after how long (ms) it arrives even so."""
+        self.told_of_next: dict[tuple[int, str], Callable[[Line], None]] = {}
+        """Who is told of a node's next request for a purpose, once that is under way."""
 
     def is_blocked(self, one: int, other: int) -> bool:
         """Whether two nodes do not reach each other now."""
@@ -211,12 +217,12 @@ class Network:
         """Send a request, and take its answer, or none: at once if nobody listens, later if nobody answers."""
         server = self.servers.get(asked.channel.node)
         if server is None or not server.serves:
-            self._clock.after(self._delay(), lambda: client.run(lambda: take(None)))
+            self._clock.after(self._delay(), partial(client.run, partial(take, None)))
             return
         line = self._line(client, server, asked.channel.purpose)
         offered = server.last_version(asked.api)
         if offered is None:
-            self._clock.after(self._delay(), lambda: client.run(lambda: take(None)))
+            self._clock.after(self._delay(), partial(client.run, partial(take, None)))
             return
         api = sent(asked.api)
         version = min(offered, api.versions.last)
@@ -224,9 +230,17 @@ class Network:
         waiting = Waiting(asked, version, self._correlation, take, (0, 0))
         line.under_way.append(waiting)
         frame = request_frame(api, version, self._correlation, asked.message, self.coded)
-        self._carry(line, True, lambda: self._arrive(line, frame))
+        self._carry(line, True, self._arrive, frame)
         waiting.until = (self._clock.now_ms + asked.timeout_ms, self._clock.new_number())
         self._watch(line, waiting.until)
+        if self.lost_with_next:
+            after_ms = self.lost_with_next.pop((client.node_id, line.purpose), None)
+            if after_ms is not None:
+                line.lost_with_next = (after_ms,)
+        if self.told_of_next:
+            told = self.told_of_next.pop((client.node_id, line.purpose), None)
+            if told is not None:
+                self._clock.at(self._clock.now_ms, partial(told, line))
         if line.lost_with_next is not None:
             (after_ms,) = line.lost_with_next
             self._clock.at(self._clock.now_ms, lambda: self.lose(line, after_ms))
@@ -238,27 +252,28 @@ class Network:
             line = self._lines[key] = Line(self, client, server, purpose, server.incarnation)
         return line
 
-    def _carry(self, line: Line, forth: bool, arrive: Callable[[], None]) -> None:
-        """Let a frame arrive after its time, behind those before it; while the way is blocked it tries again."""
-        sender = line.client if forth else line.server
-        begin = max(self._clock.now_ms, sender.busy_until)
-        late = self.late.get((line.client.node_id, line.purpose, forth), 0)
-        due = max(begin + self._delay(), line.free_at.get(forth, 0), late)
-        line.free_at[forth] = due
+    def _carry(self, line: Line, forth: bool, arrive: Callable[[Line, Any], None], frame: Any = None) -> None:
+        """Let a frame arrive after its time, behind those before it."""
+        now_ms, free_at, way = self._clock.now_ms, line.free_at, (line.client.node_id, line.purpose, forth)
+        busy_until = (line.client if forth else line.server).busy_until
+        longer = self.sluggish.get(way, 0) if self.sluggish else 0
+        due = (busy_until if busy_until > now_ms else now_ms) + self._delay() + longer
+        due = max(due, free_at.get(forth, 0), self.late.get(way, 0))
+        free_at[forth] = due
+        self._clock.at(due, partial(self._go, line, forth, arrive, frame))
 
-        def go() -> None:
-            if line.lost:
-                return
-            if line.arrives_from > self._clock.now_ms:
-                self._clock.at(line.arrives_from, go)
-            elif self.blocked and self.is_blocked(line.client.node_id, line.server.node_id):
-                later = self._clock.now_ms + RETRY_MS
-                line.free_at[forth] = max(line.free_at[forth], later)
-                self._clock.at(later, go)
-            else:
-                arrive()
-
-        self._clock.at(due, go)
+    def _go(self, line: Line, forth: bool, arrive: Callable[[Line, Any], None], frame: Any) -> None:
+        """A frame's time has come; while the way is blocked it tries again."""
+        if line.lost:
+            return
+        if line.arrives_from > self._clock.now_ms:
+            self._clock.at(line.arrives_from, partial(self._go, line, forth, arrive, frame))
+        elif self.blocked and self.is_blocked(line.client.node_id, line.server.node_id):
+            later = self._clock.now_ms + RETRY_MS
+            line.free_at[forth] = max(line.free_at[forth], later)
+            self._clock.at(later, partial(self._go, line, forth, arrive, frame))
+        else:
+            arrive(line, frame)
 
     def _arrive(self, line: Line, frame: Frame) -> None:
         """A request reaches its server, even if nobody waits for its answer any more."""
@@ -267,7 +282,11 @@ class Network:
 
     def send_back(self, line: Line, frame: Answer | bytes) -> None:
         """An answer leaves the server."""
-        self._carry(line, False, lambda: line.client.run(lambda: self._answered(line, frame)))
+        self._carry(line, False, self._come_back, frame)
+
+    def _come_back(self, line: Line, frame: Answer | bytes) -> None:
+        """An answer reaches its client."""
+        line.client.run(partial(self._answered, line, frame))
 
     def _answered(self, line: Line, frame: Answer | bytes) -> None:
         if not line.under_way:
@@ -281,6 +300,18 @@ class Network:
         waiting.take(message)
 
     # ---- ends
+
+    def hold(self, line: Line, forth: bool, wait_ms: int) -> None:
+        """What a connection carries arrives after a while: all that is under way, or only what is sent back from now on."""
+        until_ms = self._clock.now_ms + wait_ms
+        if forth:
+            line.arrives_from = max(line.arrives_from, until_ms)
+        else:
+            line.free_at[False] = max(line.free_at.get(False, 0), until_ms)
+
+    def lines_from(self, node_id: int, purpose: str) -> list[Line]:
+        """The open connections that a node has made for a purpose."""
+        return [one for key, one in self._lines.items() if key[0] == node_id and one.purpose == purpose]
 
     def lines_of(self, node_id: int) -> list[Line]:
         """The open connections of a node, as client or as server, in the order of their making."""
@@ -321,16 +352,26 @@ class Network:
 
     def cut(self, line: Line) -> None:
         """The server has closed a connection."""
-        self._carry(line, False, lambda: self._drop(line))
+        self._carry(line, False, self._closed)
 
-    def forget(self, node_id: int) -> None:
-        """A process is gone: those who wait for it learn it, unless they cannot be reached."""
+    def _closed(self, line: Line, nothing: None) -> None:
+        """The client learns that its connection is closed."""
+        self._drop(line)
+
+    def forget(self, node_id: int, sent_arrives_ms: int | None = None) -> None:
+        """A process is gone: those who wait for it learn it, unless they cannot be reached.
+
+        `sent_arrives_ms`: after how long what it has sent arrives even so, and the end of its connections then.
+        """
         for line in [one for one in self._lines.values() if one.server.node_id == node_id]:
             line.closed = True
             self.cut(line)
         for key in [key for key in self._lines if key[0] == node_id]:
             line = self._lines.pop(key)
             line.under_way.clear()
-            if not line.closed:
+            if sent_arrives_ms is not None:
+                line.arrives_from = self._clock.now_ms + sent_arrives_ms
+                self._clock.at(max(line.arrives_from, line.free_at.get(True, 0)) + 1, line.close)
+            elif not line.closed:
                 line.closed = True
                 line.server.hung_up(line)

@@ -4,12 +4,12 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from impl.broker.calls import CONTROLLER, Ask, Note
+from impl.broker.calls import CONTROLLER, Ask, Channel, Note
 from impl.broker.replicas import Replicas
 from impl.config.broker import BrokerConfig
 from impl.config.controller import ControllerConfig
@@ -93,15 +93,15 @@ class Node(ABC):
     def _do(self, action: Callable[[], None]) -> None:
         action()
         if self.up:
-            self._wait_for_disk()
+            if self.disk.condition.spent_ms:
+                self._wait_for_disk()
             self._set_timer()
 
     def _wait_for_disk(self) -> None:
         condition = self.disk.condition
-        if condition.spent_ms:
-            self.busy_until = self.clock.now_ms + condition.spent_ms
-            condition.spent_ms = 0
-            self.clock.at(self.busy_until, self._go_through)
+        self.busy_until = self.clock.now_ms + condition.spent_ms
+        condition.spent_ms = 0
+        self.clock.at(self.busy_until, self._go_through)
 
     def _go_through(self) -> None:
         """Do what has come up while it could not, each as an event of its own."""
@@ -134,27 +134,31 @@ class Node(ABC):
         except (OSError, StorageError):
             self.kill()
         else:
-            self._wait_for_disk()
+            if self.disk.condition.spent_ms:
+                self._wait_for_disk()
             self._set_timer()
 
     @abstractmethod
     def _start(self) -> None:
         """What this kind of process does first."""
 
-    def kill(self, survives: Survives = Survives.ALL) -> None:
-        """End the process without warning. Unless all survives, the power is lost as well."""
+    def kill(self, survives: Survives = Survives.ALL, sent_arrives_ms: int | None = None) -> None:
+        """End the process without warning. Unless all survives, the power is lost as well.
+
+        `sent_arrives_ms`: after how long what it has sent last arrives, if it does.
+        """
         self.up = self.serves = False
         self.incarnation += 1
         whole = survives == Survives.ALL
         kept = self.disk.unsynced_names if whole else self.random.randint(0, self.disk.unsynced_names)
         self.disk = self.disk.after_power_loss(survives, kept)
-        self._end()
+        self._end(sent_arrives_ms)
 
-    def _end(self) -> None:
+    def _end(self, sent_arrives_ms: int | None = None) -> None:
         self.up = self.serves = False
         self._held.clear()
         self.network.servers.pop(self.node_id, None)
-        self.network.forget(self.node_id)
+        self.network.forget(self.node_id, sent_arrives_ms)
 
     def pause(self) -> None:
         """The process stands still, as after SIGSTOP."""
@@ -177,7 +181,7 @@ class Node(ABC):
 
     def deliver(self, connection: Line, frame: Frame) -> None:
         """A request has arrived."""
-        self.run(lambda: self._take(connection, frame))
+        self.run(partial(self._take, connection, frame))
 
     def _take(self, connection: Line, frame: Frame) -> None:
         if connection.closed:
@@ -196,18 +200,15 @@ class Node(ABC):
             self.shell.on_closed(connection)
 
     def _set_timer(self) -> None:
-        if not self.up:
-            return
+        """Wake when the core's next timer is due."""
         deadline = self.shell.node.timers.next_deadline()
         if deadline is not None and (self._timer_at is None or deadline < self._timer_at):
             self._timer_at = deadline
-            incarnation = self.incarnation
+            self.clock.at(deadline - self.skew_ms, partial(self._wake, deadline, self.incarnation))
 
-            def go() -> None:
-                if self._timer_at == deadline and self.incarnation == incarnation:
-                    self.run(self._on_time)
-
-            self.clock.at(deadline - self.skew_ms, go)
+    def _wake(self, deadline: int, incarnation: int) -> None:
+        if self._timer_at == deadline and self.incarnation == incarnation:
+            self.run(self._on_time)
 
     def _on_time(self) -> None:
         """Do what is due; by another event this may have happened already."""
@@ -225,8 +226,11 @@ class _Asking:
         """Send a request; the answer comes later."""
         node = self._node
         if asked.channel.node == CONTROLLER:
-            asked.channel = asked.channel._replace(node=node.controller_id)
-        node.network.ask(node, asked, lambda answer: node.broker.answered(asked, answer))
+            asked.channel = Channel(node.controller_id, asked.channel.purpose)
+        node.network.ask(node, asked, partial(self._answered, asked))
+
+    def _answered(self, asked: Ask, answer: Message | None) -> None:
+        self._node.broker.answered(asked, answer)
 
     def close(self) -> None:
         """Connections end with the process."""

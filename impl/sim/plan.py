@@ -31,8 +31,13 @@ class Kind(Enum):
     SLOW_DISK = "each sync of broker {node} takes long"
     FULL_DISK = "the disk of broker {node} is full"
     CLOCK = "the clock of broker {node}, or the controller's, jumps"
+    COPY = "the next request of broker {node} for one purpose, or of a client, loses its connection, and arrives late"
+    STRIKE = "when the next ISR is proposed, or broker {node} fetches next, that is held up, and a broker stops or leads"
+    SLUGGISH = "what broker {node} says and hears for some purposes takes longer"
     REASSIGN = "an operator moves a partition"
     PREFER = "an operator asks for preferred leaders"
+    MOVE_LEADER = "an operator makes broker {node} the preferred leader of partitions, and takes that back"
+    HAND_OVER = "a leader does not hear from the controller while broker {node}, which is behind, leads and is told to stop"
     ROLL = "all brokers are restarted, one after the other"
 
 
@@ -51,9 +56,14 @@ WEIGHTS = {
     Kind.SLOW_DISK: 1.0,
     Kind.FULL_DISK: 0.7,
     Kind.CLOCK: 0.7,
-    Kind.REASSIGN: 1.5,
+    Kind.COPY: 5.0,
+    Kind.STRIKE: 5.0,
+    Kind.SLUGGISH: 5.0,
+    Kind.REASSIGN: 2.5,
     Kind.PREFER: 2.0,
+    Kind.MOVE_LEADER: 4.0,
     Kind.ROLL: 0.3,
+    Kind.HAND_OVER: 1.0,
 }
 """How often each happens beside the others."""
 
@@ -95,26 +105,71 @@ class Weather(NamedTuple):
     """Between a client's answer and its next request."""
     hasty: bool = False
     """Whether there is a producer for each partition that asks for acks=1, to which nothing is promised."""
+    burst: int = 1
+    """How many faults come close together at most, before the next pause."""
+    focus: float = 0.0
+    """How often a fault of a burst happens to the same two brokers as the one before."""
+    session: int = 3_000
+    """`broker.session.timeout.ms`."""
+    sluggish: tuple[tuple[str, bool, int], ...] = ()
+    """What takes longer for all brokers and all the time: the purpose of the connection, whether forth, and how much."""
+    asks_latest: float = 0.15
+    """How often a consumer asks for the latest offset beside fetching."""
+
+
+PURPOSES = ("fetch", "isr", "metadata", "lifecycle")
+"""What brokers' connections are for."""
+
+IN_A_BURST_MS = 120
+"""How far apart two faults of a burst are at most."""
+
+HAND_OVERS = (0.0, 0.0, 0.0, 6.0)
+"""How often leaders are handed over: in most seeds not at all."""
+
+LEFT_OUT = 0.6
+"""How many of the kinds of faults do not happen in a seed that draws its own."""
 
 
 def weather_of(seed: int) -> Weather:
     """The weather of a seed: some things happen much more often than in others, or not at all."""
     random = Random(f"weather {seed}")
-    weights = {
+    weights: dict[Kind, float] = {
         kind: weight * random.choice((0, 0.2, 0.5, 2, 4, 8)) if random.random() < 0.5 else weight
         for kind, weight in WEIGHTS.items()
+        if kind != Kind.HAND_OVER
     }
+    if random.random() < 0.5:
+        some = {kind: weight for kind, weight in weights.items() if random.random() >= LEFT_OUT}
+        weights = some if sum(some.values()) > 0 else weights
+    weights[Kind.HAND_OVER] = Random(f"hand-overs {seed}").choice(HAND_OVERS)
     return Weather(
         weights=tuple(weights.items()),
         pauses=random.choice(((30, 300), (100, 1_500), (100, 1_500), (300, 3_000))),
-        longest=random.choice((1_000, 2_500, 5_000, 8_000)),
+        longest=random.choice((500, 1_000, 2_500, 5_000)),
         delays=random.choice(((1, 4), (1, 4), (1, 15), (5, 40))),
         stragglers=random.choice((0.0, 0.0, 0.5, 3.0)),
-        partitions=random.choice((1, 2, 3)),
-        min_isr=random.choice((1, 2, 2, 2)),
-        max_lag=random.choice((300, 1_000, 2_000, 10_000)),
+        partitions=random.choice((1, 1, 2, 3)),
+        min_isr=random.choice((1, 2, 2, 2, 3)),
+        max_lag=random.choice((300, 300, 1_000, 2_000, 10_000)),
         think=random.choice(((5, 80), (20, 200), (50, 500))),
         hasty=random.random() < 0.4,
+        burst=random.choice((1, 2, 3, 5)),
+        focus=random.choice((0.0, 0.5, 0.9)),
+        session=random.choice((600, 1_500, 3_000)),
+        sluggish=_sluggish(random),
+        asks_latest=random.choice((0.15, 0.15, 0.6)),
+    )
+
+
+def _sluggish(random: Random) -> tuple[tuple[str, bool, int], ...]:
+    """What takes longer throughout: in two seeds of five something does."""
+    if random.random() < 0.6:
+        return ()
+    return tuple(
+        (purpose, forth, random.choice((20, 100, 400)))
+        for purpose in PURPOSES
+        for forth in (True, False)
+        if random.random() < 0.3
     )
 
 
@@ -125,7 +180,11 @@ def plan(seed: int, brokers: Sequence[int], weather: Weather) -> Iterator[Fault]
     at_ms = 0
     while True:
         at_ms += random.randint(*weather.pauses)
-        (kind,) = random.choices(kinds, weights)
-        node, other = random.sample(list(brokers), 2)
-        lasts_ms, survives = random.randint(50, weather.longest), random.choice(LOSSES)
-        yield Fault(at_ms, kind, node, other, lasts_ms, survives, random.getrandbits(32))
+        pair = random.sample(list(brokers), 2)
+        for _ in range(random.randint(1, weather.burst)):
+            (kind,) = random.choices(kinds, weights)
+            if random.random() >= weather.focus:
+                pair = random.sample(list(brokers), 2)
+            lasts_ms, survives = random.randint(50, weather.longest), random.choice(LOSSES)
+            yield Fault(at_ms, kind, pair[0], pair[1], lasts_ms, survives, random.getrandbits(32))
+            at_ms += random.randint(0, IN_A_BURST_MS)

@@ -37,13 +37,9 @@ class Committed:
     end_offset: int = 0
     stretches: Stretches = ()
 
-    def agrees_below(self, log: EpochLog, end_offset: int) -> bool:
-        """Whether a log has the same records below an offset."""
-        return stretches(log, end_offset) == EpochHistory(self.stretches).truncate_from_end(Offset(end_offset)).entries
-
-    def is_held_by(self, log: EpochLog) -> bool:
-        """Whether a log has all of it."""
-        return log.end_offset >= self.end_offset and stretches(log, self.end_offset) == self.stretches
+    def below(self, end_offset: int) -> Stretches:
+        """The part of it below an offset."""
+        return EpochHistory(self.stretches).truncate_from_end(Offset(end_offset)).entries
 
 
 @dataclass(slots=True)
@@ -72,6 +68,8 @@ class Promises:
         self._committed = dict.fromkeys(histories, Committed())
         self._held: dict[tuple[int, int], tuple[Committed, EpochLog]] = {}
         """By broker and partition: what was found to be held, and by which log."""
+        self._same: dict[tuple[int, int], tuple[Stretches, Stretches]] = {}
+        """By broker and partition: the epochs of its log, and those committed, that were found equal last."""
         self._seen: dict[int, Seen] = {node: Seen() for node in brokers}
         self._image: MetadataImage | None = None
         self._registered: dict[int, PartitionRegistration] = {}
@@ -79,15 +77,21 @@ class Promises:
         self._moved: set[int] = set()
         self.stepped: set[int] = set()
         """The brokers whose handlers have made a step."""
-        self.lossy: dict[int, int] = {}
-        """The brokers that have lost power and not registered since, with their broker epochs before."""
+        self._lossy: dict[int, int] = {}
+        """The brokers that have lost power and are not registered since, with the broker epochs that they have."""
+
+    def lost_power(self, node: int) -> None:
+        """A broker may have lost records."""
+        if node in self._epochs:
+            self._lossy[node] = self._epochs[node].broker_epoch
 
     # ---- after each event
 
     def look(self) -> None:
         """Look at what has changed. Raises: `BrokenPromiseError`."""
         controller = self._controller
-        if not self.stepped and (not controller.up or controller.core.image.spec is self._image):
+        image = controller.core.cluster.image.spec if controller.up else self._image
+        if not self.stepped and image is self._image:
             return
         changed: set[int] = set()
         for node_id in self.stepped:
@@ -95,8 +99,8 @@ class Promises:
             if node.up:
                 self._look_at_broker(node, changed)
         self.stepped.clear()
-        if controller.up and controller.core.image.spec is not self._image:
-            changed |= self._look_at_metadata(controller.core.image.spec)
+        if image is not None and image is not self._image:
+            changed |= self._look_at_metadata(image)
         if self._keeps and changed and controller.up:
             for index in changed:
                 self._look_at_partition(index)
@@ -158,7 +162,8 @@ class Promises:
         """Hold what is below a high watermark against what is committed; a leader's may commit more."""
         partition, index = replica.partition, replica.place.partition
         (log, mark), known = partition.local, self._committed[index]
-        if not known.agrees_below(log, min(mark, known.end_offset)):
+        end = min(mark, known.end_offset)
+        if not self._agree(node, index, stretches(log, end), known.below(end)):
             name = "ConsistentRead" if partition.leader == node else "LogMatching"
             what = f"broker {node} has {_in_words(stretches(log, mark))} up to {mark} of partition {index}"
             raise BrokenPromiseError(name, f"{what}, committed was {_in_words(known.stretches)} up to {known.end_offset}")
@@ -167,6 +172,16 @@ class Promises:
                 what = f"broker {node} at {mark} in partition {index}, the leaders at {known.end_offset}"
                 raise BrokenPromiseError("HighWatermarkFromLeader", what)
             self._committed[index] = Committed(mark, stretches(log, mark))
+
+    def _agree(self, node: int, index: int, has: Stretches, committed: Stretches) -> bool:
+        """Whether a log has the epochs that are committed. Neither ever changes: what was found equal stays so."""
+        same = self._same.get((node, index))
+        if same is not None and same[0] is has and same[1] is committed:
+            return True
+        if has != committed:
+            return False
+        self._same[node, index] = (has, committed)
+        return True
 
     # ---- the metadata
 
@@ -197,7 +212,7 @@ class Promises:
             raise BrokenPromiseError("IsrIsAssigned", f"partition {index}: {after}")
         if before is None:
             return
-        if before.replicas != after.replicas:
+        if frozenset(before.replicas) != frozenset(after.replicas):
             self._moved.add(index)
         grown = after.partition_epoch > before.partition_epoch and after.leader_epoch >= before.leader_epoch
         if not grown or (after.leader != before.leader and after.leader_epoch == before.leader_epoch):
@@ -220,11 +235,11 @@ class Promises:
 
     def _look_at_unclean(self) -> None:
         """Whether brokers that have lost power and are registered again were taken out of all ISRs."""
-        for node, epoch in list(self.lossy.items()):
+        for node, epoch in list(self._lossy.items()):
             found = self._epochs.get(node)
             if found is None or found.broker_epoch == epoch:
                 continue
-            del self.lossy[node]
+            del self._lossy[node]
             for index, registration in self._registered.items():
                 if self._keeps and node in registration.isr | registration.elr:
                     what = f"broker {node} lost records and is registered again; partition {index}: {registration}"
@@ -269,7 +284,8 @@ class Promises:
         held = self._held.get((node, index))
         if held is not None and held[0] is committed and held[1] is log:
             return
-        if committed.is_held_by(log):
+        end = committed.end_offset
+        if log.end_offset >= end and self._agree(node, index, stretches(log, end), committed.stretches):
             self._held[node, index] = (committed, log)
             return
         if log.end_offset < self._histories[index].end_of_acknowledged:

@@ -14,9 +14,10 @@ TOPIC = "sim"
 
 CODED_ONE_IN = 10
 
+HEARTBEATS = 6
+"""How many heartbeats a broker sends within its session timeout. Kafka: 9,000 and 2,000 ms by default."""
+
 SETTINGS: Mapping[str, str] = {
-    "broker.session.timeout.ms": "3000",
-    "broker.heartbeat.interval.ms": "500",
     "replica.fetch.wait.max.ms": "300",
     "replica.fetch.backoff.ms": "200",
     "auto.create.topics.enable": "false",
@@ -56,5 +57,10 @@ class Setup:
     def settings(self) -> dict[str, str]:
         """The settings of all nodes."""
         weather = self.surroundings
-        own = {"replica.lag.time.max.ms": str(weather.max_lag), "min.insync.replicas": str(weather.min_isr)}
+        own = {
+            "replica.lag.time.max.ms": str(weather.max_lag),
+            "min.insync.replicas": str(weather.min_isr),
+            "broker.session.timeout.ms": str(weather.session),
+            "broker.heartbeat.interval.ms": str(weather.session // HEARTBEATS),
+        }
         return {**SETTINGS, **own}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from impl.records.batch import HEADER_SIZE, MAGIC, BatchHeader, Buffer, header_at, is_intact
+from impl.records.batch import HEADER_SIZE, LENGTH_END, MAGIC, BatchHeader, Buffer, header_at, is_intact
 from impl.storage.disk import Disk, File, Handle, StorageError
 from impl.storage.index import OffsetIndex, TimeIndex
 from spec.log.segments import LARGEST_RELATIVE_OFFSET, NO_TIMESTAMP, ActiveSegment, StoredSegment, needs_index_entry
@@ -125,20 +125,23 @@ class Segment:
 
         Raises: `InvalidSegmentError` where no batch can begin.
         """
-        end = self.size if end is None else end
-        chunk, start = b"", position
+        size = self.size
+        end = size if end is None else end
+        chunk, start, chunk_end = b"", position, position
         while position < end:
-            if position + HEADER_SIZE > start + len(chunk):
+            if position + HEADER_SIZE > chunk_end:
                 chunk, start = self.log.read(position, min(CHUNK, max(end - position, HEADER_SIZE))), position
-            if len(chunk) - (position - start) < HEADER_SIZE:
+                chunk_end = start + len(chunk)
+            if chunk_end - position < HEADER_SIZE:
                 raise InvalidSegmentError(
                     f"{self.log.path}: at byte {position} only {end - position} bytes of a batch are left"
                 )
             header = header_at(chunk, position - start, position)
-            if header.magic != MAGIC or header.size < HEADER_SIZE or position + header.size > self.size:
+            following = position + header.size
+            if header.magic != MAGIC or following - position < HEADER_SIZE or following > size:
                 raise InvalidSegmentError(f"{self.log.path}: no batch of format {MAGIC} begins at byte {position}")
             yield header
-            position += header.size
+            position = following
 
     def find(self, offset: Offset) -> BatchHeader | None:
         """The batch that contains an offset, or the first one after it; none if all batches lie before it."""
@@ -203,7 +206,7 @@ class Segment:
         for header in headers:
             self._note(header, position)
             self._latest[header.base_offset] = header.moved(header.base_offset, header.leader_epoch, position)
-            position += header.size
+            position += LENGTH_END + header.length
         while len(self._latest) > BATCHES_REMEMBERED:
             del self._latest[next(iter(self._latest))]
 
@@ -269,7 +272,7 @@ class Segment:
 
     def _is_intact(self, header: BatchHeader) -> bool:
         batch = self.log.read(header.position, header.size)
-        return len(batch) == header.size and is_intact(batch, header._replace(position=0))
+        return len(batch) == header.size and is_intact(batch, header, position=0)
 
     def handles(self, with_indexes: bool) -> tuple[Handle, ...]:
         """The files to sync: its indexes, too, if it is to be opened without being recovered."""

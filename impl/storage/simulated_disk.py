@@ -163,7 +163,7 @@ class SimulatedDisk:
         self.stop_at = -1
         names = names or Names({}, frozenset({""}))
         self._files = dict(names.files)
-        self._folders = set(names.folders)
+        self._folders = names.folders
         self._saved = names
         self._journal: list[tuple[frozenset[str], Names]] = []
         self._locked: set[str] = set()
@@ -201,8 +201,8 @@ class SimulatedDisk:
 
     def _named(self, *paths: str) -> None:
         """A change of names has happened."""
-        folders = frozenset(path.rpartition("/")[0] for path in paths)
-        self._journal.append((folders, Names(dict(self._files), frozenset(self._folders))))
+        folders = frozenset([path.rpartition("/")[0] for path in paths])
+        self._journal.append((folders, Names(self._files.copy(), self._folders)))
 
     # ---- files
 
@@ -249,8 +249,7 @@ class SimulatedDisk:
         elif old in self._folders:
             for path in [path for path in self._files if path.startswith(f"{old}/")]:
                 self._files[new + path.removeprefix(old)] = self._files.pop(path)
-            self._folders.remove(old)
-            self._folders.add(new)
+            self._folders = (self._folders - {old}) | {new}
         else:
             raise FileNotFoundError(old)
         self._named(old, new)
@@ -265,8 +264,9 @@ class SimulatedDisk:
 
     def listdir(self, path: str) -> list[str]:
         """The names in a folder, sorted."""
-        inside = (name.removeprefix(f"{path}/") for name in (*self._files, *self._folders) if name.startswith(f"{path}/"))
-        return sorted(name for name in inside if "/" not in name)
+        begin = f"{path}/"
+        inside = [name for name in (*self._files, *self._folders) if name.startswith(begin)]
+        return sorted(name[len(begin) :] for name in inside if name.rfind("/") < len(begin))
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
@@ -292,14 +292,14 @@ class SimulatedDisk:
         if above:
             self.make_folder(above)
         self.step()
-        self._folders.add(path)
+        self._folders |= {path}
         self._named(path)
 
     def remove_folder(self, path: str) -> None:
         """Delete an empty folder."""
         assert not self.listdir(path), f"{path} is not empty"
         self.step()
-        self._folders.remove(path)
+        self._folders -= {path}
         self._named(path)
 
     def sync_folder(self, path: str) -> None:

@@ -28,15 +28,20 @@ def _struct_passer(fields: tuple[Field, ...], version: int) -> Passer:
     written = {field.name: field.default for field in present if version not in field.tagged}
     start = {**absents, **written}
     lacking = frozenset(absents) - {field.name for field in present}
-    passers = [(field.name, passer) for field in present if (passer := _field_passer(field, version)) is not None]
+    passers = [(field, passer) for field in present if (passer := _field_passer(field, version)) is not None]
+    always = [(field.name, passer) for field, passer in passers if version not in field.tagged]
+    if_given = [(field.name, passer) for field, passer in passers if version in field.tagged]
 
     def passed(message: Any) -> Any:
         given = message.__dict__
         found = {**start, **given}
         if not lacking.isdisjoint(given):
             found.update({name: absents[name] for name in lacking})
-        for name, passer in passers:
+        for name, passer in always:
             found[name] = passer(found[name])
+        for name, passer in if_given:  # one that is not given stays absent
+            if name in given:
+                found[name] = passer(found[name])
         copied = Message.__new__(Message)
         copied.__dict__ = found
         return copied

@@ -11,7 +11,7 @@ class Message:
     """
 
     def __init__(self, **fields: Any) -> None:
-        self.__dict__.update(fields)
+        self.__dict__ = fields
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())

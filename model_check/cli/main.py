@@ -46,6 +46,9 @@ COMMANDS = {
 }
 """The module of each command in this folder. It is imported when the command is used, so that a broker starts at once."""
 
+DRIVEN = "conformance"
+"""A command that knows no models: FILE.py:NAME is a driver there."""
+
 
 class CommandsWhenUsed(Commands):
     """A group that imports a command when it is asked for."""
@@ -68,7 +71,7 @@ def main() -> NoReturn:
     if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _interrupt)
     try:
-        for argument in [argument for argument in sys.argv[1:] if ".py:" in argument]:
+        for argument in [argument for argument in sys.argv[1:] if ".py:" in argument and sys.argv[1] != DRIVEN]:
             _know(argument)
         status = cli.main(prog_name="kspec", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):

@@ -45,7 +45,7 @@ def handle_offset_commit(coordinator: Coordinator, group: Group, request: Offset
     committed = group if exists(group) else new_group(request.group_id, now)
     if group.state in RESTS:
         committed = touched(committed, request.member_id, now)
-    expires = None if request.retention_ms == DEFAULT_RETENTION else now + request.retention_ms
+    expires = None if request.retention_ms == DEFAULT_RETENTION else _as_long(now + request.retention_ms)
     errors = tuple(_check_metadata(coordinator, offset) for offset in request.offsets)
     records = tuple(
         OffsetCommitRecord(
@@ -102,6 +102,14 @@ def commit_refused(request: OffsetCommitRequest, error: Error) -> OffsetCommitRe
     """The answer that has the same error for every partition. **Kafka:** `OffsetCommitRequest.getErrorResponse`."""
     partitions = (PartitionError(offset.topic, offset.partition, error, offset.topic_id) for offset in request.offsets)
     return OffsetCommitResponse(tuple(partitions))
+
+
+def _as_long(time: int) -> int:
+    """A time (ms) as a Java `long` holds it: one beyond the end of all times lies before their beginning, and is over.
+
+    **Kafka:** `OffsetMetadataManager.expireTimestampMs`, whose addition overflows.
+    """
+    return (time + 2**63) % 2**64 - 2**63
 
 
 def _check_metadata(coordinator: Coordinator, offset: OffsetToCommit) -> Error:

@@ -1,9 +1,5 @@
 """`kspec dump-log` beside Apache Kafka's own tool: what it printed of a recorded folder, and, if Java is there, of ours."""
 
-import os
-import shutil
-import subprocess
-import warnings
 from pathlib import Path
 
 import pytest
@@ -14,6 +10,7 @@ from impl.records.record import new_batch
 from impl.storage import LogConfig, LogDirectory, RealDisk, StorageError
 from model_check.cli.main import cli
 from spec.values import Epoch
+from tests.conformance.kafka.releases import kafkas_dump
 from tests.places import REPOSITORY
 
 RECORDED = REPOSITORY / "tests/data/kafka-4.4.0"
@@ -107,12 +104,6 @@ def test_other_files_are_ignored(tmp_path: Path) -> None:
     assert "is no snapshot of producers" in errors
 
 
-def kafka_jars() -> str | None:
-    """A class path with Kafka's tools: `KAFKA_JARS`, a folder, if Java is there."""
-    folder = os.environ.get("KAFKA_JARS", "")
-    return f"{folder}/*" if folder and shutil.which("java") else None
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "flags",
@@ -127,13 +118,6 @@ def kafka_jars() -> str | None:
 )
 def test_beside_kafkas_tool(flags: list[str], tmp_path: Path) -> None:
     """Kafka's tool reads our folder, and prints just what ours prints, also to standard error."""
-    jars = kafka_jars()
-    if jars is None:
-        warnings.warn(
-            "NOT COMPARED with kafka-dump-log: set KAFKA_JARS to a folder with the jars of kafka-tools", stacklevel=1
-        )
-        pytest.skip("KAFKA_JARS does not name a folder with Kafka's jars, or there is no Java")
     names = ["--files", ",".join(files_of(ours(tmp_path / "logs"))), *flags]
-    tool = ["java", "-cp", jars, "org.apache.kafka.tools.DumpLogSegments", *names]
-    theirs = subprocess.run(tool, capture_output=True, text=True, timeout=120, check=False)
+    theirs = kafkas_dump(*names)
     assert run(names) == (theirs.returncode, theirs.stdout, theirs.stderr)

@@ -27,9 +27,11 @@ type Step struct {
 	Versions            []int
 	Bytes               map[string][]any
 	Raw, Restart        bool
+	Optional            bool  // it only looks, and is left out where the target does not offer the request
 	Expect              []Constraint
 	Keep                map[string]Kept
 	Retry               []int64
+	Otherwise           *Step // what does as well where the target does not offer the request
 	Awaited             []struct {
 		Client string
 		Expect []Constraint
@@ -146,13 +148,24 @@ func (t *Target) run(one *Case, known Known) error {
 			connection.Close()
 		}
 	}()
+	var steps []*Step
 	for number := range one.Steps { // first, so that a case that cannot be run to its end is not begun
-		if _, err := t.version(&one.Steps[number]); err != nil {
+		step := &one.Steps[number]
+		_, err := t.version(step)
+		if err != nil && step.Otherwise != nil {
+			step = step.Otherwise
+			_, err = t.version(step)
+		}
+		if err != nil && step.Optional {
+			continue
+		}
+		if err != nil {
 			return err
 		}
+		steps = append(steps, step)
 	}
-	for number := range one.Steps {
-		if err := run.take(&one.Steps[number]); err != nil {
+	for _, step := range steps {
+		if err := run.take(step); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-const format = 2
+const format = 3
 
 // Suite is index.json.
 type Suite struct {

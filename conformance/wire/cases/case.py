@@ -70,7 +70,7 @@ def _look(chosen: Chosen, protocol: BrokerProtocol) -> list[Exchange]:
     if look is None or last.move.name == look.name or after is None:
         return []
     taken = look.take(protocol, after.state)
-    return [] if taken is None else [taken.exchange._replace(words=look.words)]
+    return [] if taken is None else [taken.exchange._replace(words=look.words, optional=True)]
 
 
 def title_of(chosen: Chosen) -> str:

@@ -24,7 +24,7 @@ from conformance.wire.exchange import (
 from impl.wire.requests import sent
 from impl.wire.schema import Field, Versions, schema
 
-FORMAT = 2
+FORMAT = 3
 """The version of the format. It grows with every change that a runner would have to know."""
 
 Json = dict[str, Any]
@@ -40,6 +40,7 @@ CLEAN_UP = Exchange(Request("DeleteTopics", {"topic_names": TOPIC_NAMES, "timeou
 def index_of(cases: Sequence[Case], files: Sequence[str]) -> Json:
     """What a runner needs beside the cases: their files, what is sent before and after them, the layouts of answers."""
     exchanges = [PROBE, CLEAN_UP, *(one for case in cases for one in (*case.setup, *case.steps))]
+    exchanges += [one.otherwise for one in exchanges if one.otherwise is not None]
     return {
         "format": FORMAT,
         "cases": [{"file": file, "name": case.name, "title": case.title} for case, file in zip(cases, files, strict=True)],
@@ -98,6 +99,10 @@ def step_of(exchange: Exchange) -> Json:
         found["keep"] = kept_of(api.name, exchange.kept)
     if exchange.retried:
         found["retry"] = [error.value for error in exchange.retried]
+    if exchange.optional:
+        found["optional"] = True
+    if exchange.otherwise is not None:
+        found["otherwise"] = step_of(exchange.otherwise)
     if exchange.awaited:
         found["awaited"] = [awaited_of(one) for one in exchange.awaited]
     return found

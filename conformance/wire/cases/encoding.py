@@ -119,7 +119,7 @@ def versions_of(request: Request) -> Versions:
 def parts_of(request: Request, version: int) -> tuple[Part, ...]:
     """A request with its header, without its length."""
     if request.raw is not None:
-        return (request.raw,)
+        return request.raw
     api = sent(request.api)
     flexible = version in api.flexible_request
     facts = schema(f"{request.api}Request")

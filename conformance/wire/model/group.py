@@ -179,5 +179,6 @@ def group_ready() -> tuple[Exchange, ...]:
     find = Request("FindCoordinator", {"key": GROUP_HOLE, "key_type": 0, "coordinator_keys": [GROUP_HOLE]})
     found = Exchange(find, "found", constraints=(equals("error_code", 0), equals("coordinators[0].error_code", 0)))
     listed = Request("DescribeGroups", {"groups": [GROUP_HOLE]}, Request("", {}).versions._replace(last=5))
-    ready = Exchange(listed, "ready", constraints=(equals("groups[0].error_code", 0),), retried=NO_COORDINATOR)
+    listed_now = (equals("groups[0].error_code", 0),)
+    ready = Exchange(listed, "ready", constraints=listed_now, retried=NO_COORDINATOR, optional=True)
     return found._replace(retried=NO_COORDINATOR), ready

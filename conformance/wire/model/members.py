@@ -25,6 +25,7 @@ from conformance.wire.model.group import (
 )
 from conformance.wire.model.requests import since
 from conformance.wire.model.subject import Move, Subject, Taken
+from impl.wire.schema import Versions
 from spec.broker.protocol import BrokerProtocol
 from spec.coordinator.administration import handle_delete_groups, handle_describe_groups
 from spec.coordinator.joining import handle_join_group
@@ -33,7 +34,7 @@ from spec.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroups
 from spec.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from spec.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from spec.messages.groups.join_group import GroupProtocol, JoinGroupRequest
-from spec.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from spec.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, single_error
 from spec.messages.groups.sync_group import MemberAssignment, SyncGroupRequest
 from spec.values import NO_MEMBER_ID, Error, Generation, GroupId, MemberId
 
@@ -41,6 +42,15 @@ ONE_OWNER = "a partition has one owner in a generation, and a member of an earli
 JOINS = "a member gets into a group only as the protocol of the group allows"
 STRANGER = "C"
 """The client that never gets into the group."""
+
+REQUIRING_ID, SKIPPING = 4, 9
+"""The first versions of JoinGroup in which a new member gets its id first, and which tell a leader to assign nothing."""
+
+KNOWING_INSTANCE, KNOWING_PROTOCOL = 3, 5
+"""The first versions of SyncGroup and Heartbeat with a static member's name, and of SyncGroup with the group's protocol."""
+
+OF_MANY = 3
+"""The first version of LeaveGroup in which several members leave."""
 
 MOST_IDS = 2
 MOST_GENERATIONS = 3
@@ -52,6 +62,8 @@ def _join_request(
     """The request for the handler, and the same on the wire."""
     group_id, session = asked.get("group", GROUP), asked.get("session", SESSION_MS)
     kind, protocols = asked.get("type", "consumer"), asked.get("protocols", PROTOCOLS)
+    at_once = asked.get("at_once", False)
+    versions = Versions(0, REQUIRING_ID - 1) if at_once else since(SKIPPING if instance else REQUIRING_ID)
     request = JoinGroupRequest(
         number_of(client, JOIN),
         GroupId(group_id),
@@ -64,8 +76,8 @@ def _join_request(
         kind,
         protocols,
         fresh_id(state, client),
-        requires_member_id=True,
-        skips_assignment=True,
+        requires_member_id=not at_once,
+        skips_assignment=instance is not None,
     )
     fields = {
         "group_id": GROUP_HOLE if group_id == GROUP else group_id,
@@ -76,7 +88,7 @@ def _join_request(
         "protocol_type": kind,
         "protocols": [{"name": one.name, "metadata": one.metadata} for one in protocols],
     }
-    return request, Request("JoinGroup", fields, since(9))
+    return request, Request("JoinGroup", fields, versions)
 
 
 def _too_far(state: GroupState, client: str) -> bool:
@@ -91,8 +103,8 @@ def _join(name: str, words: str, client: str, who: str, instance: str | None = N
         if _too_far(state, client) or (who == "new" and len(ids) >= MOST_IDS):
             return None
         member_id = _who(state, client, who)
-        if member_id is None:
-            return None
+        if member_id is None or (asked.get("at_once") and state.group.members):
+            return None  # a member without an id learns it from its answer, which comes at once if it is alone
         request, sent = _join_request(state, client, member_id, instance, asked)
         step = handle_join_group(COORDINATOR, state.group, request, 0)
         if client == STRANGER and step.state.pending != state.group.pending:
@@ -139,7 +151,8 @@ def _sync(name: str, words: str, client: str, who: str, ahead: int = 0, instance
             "assignments": [{"member_id": on_wire(one.member_id), "assignment": one.assignment} for one in given],
         }
         step = handle_sync_group(COORDINATOR, state.group, request, 0)
-        return waiting_exchange(state, client, Request("SyncGroup", fields, since(5)), step)
+        versions = since(KNOWING_PROTOCOL if {"type", "protocol"} & asked.keys() else KNOWING_INSTANCE if instance else 0)
+        return waiting_exchange(state, client, Request("SyncGroup", fields, versions), step)
 
     return Move(f"sync.{name}", words, handle_sync_group, ONE_OWNER, take)
 
@@ -164,7 +177,9 @@ def _heartbeat(
             "group_instance_id": instance,
         }
         step = handle_heartbeat(COORDINATOR, state.group, request, 0)
-        return replied_exchange(state, client, Request("Heartbeat", fields, since(3)), step, _heartbeat_told)
+        return replied_exchange(
+            state, client, Request("Heartbeat", fields, since(KNOWING_INSTANCE if instance else 0)), step, _heartbeat_told
+        )
 
     return Move(f"heartbeat.{name}", words, handle_heartbeat, ONE_OWNER, take)
 
@@ -182,10 +197,14 @@ def _leave(name: str, words: str, client: str, who: str, instance: str | None = 
         request = LeaveGroupRequest(GroupId(group_id), (MemberIdentity(member_id, instance),))
         fields = {
             "group_id": GROUP_HOLE if group_id == GROUP else group_id,
+            "member_id": on_wire(member_id),
             "members": [{"member_id": on_wire(member_id), "group_instance_id": instance}],
         }
         step = handle_leave_group(COORDINATOR, state.group, request, 0)
-        return replied_exchange(state, client, Request("LeaveGroup", fields, since(3)), step, _left)
+        if asked.get("single"):
+            versions = Versions(0, OF_MANY - 1)
+            return replied_exchange(state, client, Request("LeaveGroup", fields, versions), step, _left_alone)
+        return replied_exchange(state, client, Request("LeaveGroup", fields, since(OF_MANY)), step, _left)
 
     return Move(f"leave.{name}", words, handle_leave_group, ONE_OWNER, take)
 
@@ -197,7 +216,14 @@ def _left(answer: LeaveGroupResponse) -> tuple[Error, tuple[Constraint, ...]]:
     return answer.members[0].error, (equals("error_code", 0), *each)
 
 
+def _left_alone(answer: LeaveGroupResponse) -> tuple[Error, tuple[Constraint, ...]]:
+    error = single_error(answer)
+    return error, (equals("error_code", error.value),)
+
+
 # ---- looking at the group, and forgetting it
+
+REPORTING_MISSING = 6
 
 NOT_STORED_YET = (Error.GROUP_ID_NOT_FOUND,)
 """Kafka answers the join that makes a group before the group is stored, and tells others of what is stored.
@@ -206,10 +232,14 @@ Kafka: `GroupMetadataManager.classicGroupJoinToClassicGroup`, `GroupMetadataMana
 """
 
 
-def _describe() -> Move:
+def _describe(name: str, words: str, reports_missing: bool) -> Move:
+    """`reports_missing`: the version of the request has an error for a group that does not exist (KIP-1043)."""
+
     def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
-        step = handle_describe_groups(COORDINATOR, state.group, DescribeGroupsRequest(GROUP, True), 0)
-        request = Request("DescribeGroups", {"groups": [GROUP_HOLE]}, since(6))
+        asked = DescribeGroupsRequest(GROUP, reports_missing)
+        step = handle_describe_groups(COORDINATOR, state.group, asked, 0)
+        versions = since(REPORTING_MISSING) if reports_missing else Versions(0, REPORTING_MISSING - 1)
+        request = Request("DescribeGroups", {"groups": [GROUP_HOLE]}, versions)
         taken = replied_exchange(state, "C", request, step, _described)
         state_of_group = step.state.state.value
         exchange = taken.exchange
@@ -218,7 +248,7 @@ def _describe() -> Move:
             exchange = exchange._replace(outcome=outcome, retried=NOT_STORED_YET)
         return Taken(taken.state, exchange)
 
-    return Move("describe", "describe the group", handle_describe_groups, "what is told of a group is so", take)
+    return Move(name, words, handle_describe_groups, "what is told of a group is so", take)
 
 
 def _described(answer: DescribeGroupsResponse) -> tuple[Error, tuple[Constraint, ...]]:
@@ -253,6 +283,10 @@ def _dynamic() -> Iterator[Move]:
         yield _sync(f"own.{client}", f"member {client} asks for its assignment", client, "own")
         yield _heartbeat(f"own.{client}", f"member {client} is alive", client, "own")
         yield _leave(f"own.{client}", f"member {client} leaves", client, "own")
+    yield _join(
+        "at-once.A", "member A joins without an id, in a version of the request that needs none", "A", "new", at_once=True
+    )
+    yield _leave("single.own.A", "member A leaves, in a version of the request for one member", "A", "own", single=True)
 
 
 def _wrong() -> Iterator[Move]:
@@ -275,6 +309,8 @@ def _wrong() -> Iterator[Move]:
     yield _heartbeat("no-group-id", "a member is alive in a group without a name", "C", "unknown", group="")
     yield _leave("unknown", "a member leaves that nobody knows", "C", "unknown")
     yield _leave("no-group-id", "a member leaves a group without a name", "C", "unknown", group="")
+    single = "a member leaves that nobody knows, in a version of the request for one member"
+    yield _leave("single.unknown", single, "C", "unknown", single=True)
 
 
 INSTANCE = "static-1"
@@ -301,13 +337,14 @@ def _setup(state: GroupState, holes: frozenset[str]) -> tuple[Exchange, ...]:
 DYNAMIC = {move.name: move for move in _dynamic()}
 JOIN_NEW, JOIN_OWN = DYNAMIC["join.new.A"], DYNAMIC["join.own.A"]
 SYNC_OWN, LEAVE_OWN = DYNAMIC["sync.own.A"], DYNAMIC["leave.own.A"]
-DESCRIBE, DELETE = _describe(), _forget()
+DESCRIBE, DELETE = _describe("describe", "describe the group", True), _forget()
+OLD_DESCRIBE = _describe("describe.old", "describe the group, in a version that has no error for a missing one", False)
 BOUNDS = {"generations": MOST_GENERATIONS, "member_ids": MOST_IDS}
 MEMBERS = Subject(
     "members",
     "members of a group that join, are given partitions, are alive and leave",
     GroupState(),
-    (*DYNAMIC.values(), *_wrong(), DESCRIBE, DELETE),
+    (*DYNAMIC.values(), *_wrong(), DESCRIBE, OLD_DESCRIBE, DELETE),
     _setup,
     BOUNDS,
 )

@@ -18,17 +18,25 @@ from conformance.wire.model.partition import CURRENT, topic_ready
 from conformance.wire.model.partition import on_wire as epoch_on_wire
 from conformance.wire.model.requests import TOPIC, TOPIC_ID, since
 from conformance.wire.model.subject import Move, Subject, Taken
+from impl.wire.schema import Versions
 from spec.broker.protocol import BrokerProtocol
+from spec.coordinator.group import exists
 from spec.coordinator.offsets import handle_offset_commit, handle_offset_delete, handle_offset_fetch
 from spec.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse, OffsetToCommit
 from spec.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from spec.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse, TopicPartition
-from spec.values import NO_GENERATION, NO_MEMBER_ID, Error, Generation, MemberId, Offset
+from spec.values import NO_EPOCH, NO_GENERATION, NO_MEMBER_ID, Error, Generation, MemberId, Offset
 
 RESUMES = "a group goes on where it has committed, and only its present members commit"
 MOST_OFFSET = 2
 MOST_GENERATIONS = 2
 LONGEST_METADATA = COORDINATOR.settings.max_metadata_size
+WITH_EPOCH, REPORTING_MISSING = 6, 9
+"""The first version of OffsetCommit with a leader epoch, and the first with an error for a missing group."""
+
+ANY_WITH_EPOCH = since(WITH_EPOCH)
+WITHOUT_EPOCH, WITHOUT_REPORT = Versions(2, WITH_EPOCH - 1), Versions(WITH_EPOCH, REPORTING_MISSING - 1)
+
 NEW_COORDINATOR = "4.0"
 """3.9.2 answers `ILLEGAL_GENERATION` in all versions, as its coordinator of that time does."""
 
@@ -40,20 +48,31 @@ def _next_offset(state: GroupState) -> Offset | None:
     return Offset(committed + 1) if committed < MOST_OFFSET else None
 
 
-def _commit(name: str, words: str, who: str, ahead: int | None, metadata: str = "") -> Move:
-    """`ahead`: how far the generation is from the group's; none for a client that is in no group."""
+def _commit(
+    name: str, words: str, who: str, ahead: int | None, metadata: str = "", versions: Versions = ANY_WITH_EPOCH
+) -> Move:
+    """`ahead`: how far the generation is from the group's; none for a client that is in no group.
+
+    A version without a leader epoch commits none. A version without an error for a missing group is asked where there is
+    no group, as the others behave alike.
+    """
+    has_epoch = versions.first >= WITH_EPOCH
+    reports_missing = versions.last >= REPORTING_MISSING
 
     def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
         offset, member = _next_offset(state), _member(state, who)
         if offset is None or member is None or "A" in state.waiting:
             return None
+        if not reports_missing and has_epoch and exists(state.group):
+            return None
         generation = NO_GENERATION if ahead is None else Generation(state.group.generation + ahead)
-        commit = OffsetToCommit("topic", 0, offset, CURRENT, metadata)
-        request = OffsetCommitRequest(GROUP, (commit,), generation, member, reports_missing_group=True)
+        epoch = CURRENT if has_epoch else NO_EPOCH
+        commit = OffsetToCommit("topic", 0, offset, epoch, metadata)
+        request = OffsetCommitRequest(GROUP, (commit,), generation, member, reports_missing_group=reports_missing)
         partition = {
             "partition_index": 0,
             "committed_offset": offset,
-            "committed_leader_epoch": epoch_on_wire(CURRENT),
+            "committed_leader_epoch": epoch_on_wire(epoch),
             "committed_metadata": metadata,
         }
         fields = {
@@ -63,9 +82,10 @@ def _commit(name: str, words: str, who: str, ahead: int | None, metadata: str = 
             "topics": [{"name": TOPIC, "topic_id": TOPIC_ID, "partitions": [partition]}],
         }
         step = handle_offset_commit(COORDINATOR, state.group, request, 0)
-        taken = replied_exchange(state, "A", Request("OffsetCommit", fields, since(9)), step, _committed)
+        taken = replied_exchange(state, "A", Request("OffsetCommit", fields, versions), step, _committed)
         if taken.exchange.error == Error.GROUP_ID_NOT_FOUND:
-            return Taken(taken.state, taken.exchange._replace(since=NEW_COORDINATOR))
+            newer = taken.exchange.request._replace(versions=since(REPORTING_MISSING))
+            return Taken(taken.state, taken.exchange._replace(request=newer, since=NEW_COORDINATOR))
         return taken
 
     return Move(f"commit.{name}", words, handle_offset_commit, RESUMES, take)
@@ -159,7 +179,9 @@ OFFSETS = Subject(
     GroupState(),
     (
         _commit("alone", "a client that is in no group commits", "nobody", None),
+        _commit("without-epoch", "a client that is in no group commits no epoch", "nobody", None, versions=WITHOUT_EPOCH),
         _commit("own", "a member commits", "own", 0),
+        _commit("own.old", "a member commits by an older request", "own", 0, versions=WITHOUT_REPORT),
         _commit("newer", "a member commits in a later generation", "own", 1),
         _commit("older", "a member commits in an earlier generation", "own", -1),
         _commit("unknown", "a member commits that nobody knows", "unknown", 0),

@@ -43,7 +43,7 @@ from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffset
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from spec.messages.produce import ACKS_ALL
 from spec.metadata import PartitionRegistration
-from spec.values import NO_EPOCH, UNKNOWN_OFFSET, Epoch, Error, Offset, PartitionEpoch
+from spec.values import NO_EPOCH, UNKNOWN_OFFSET, BrokerId, Epoch, Error, Offset, PartitionEpoch
 
 MOST_RECORDS = 3
 
@@ -52,6 +52,7 @@ SAME_LOG = "a reader that has lost its place is told so, and never reads from an
 FENCED = "whoever acts on an older leader epoch is refused, and whoever is ahead asks again"
 TRUNCATES = "a reader whose records were replaced learns where its log parts from the leader's"
 MONOTONIC = "an offset that a client was told does not go back"
+NO_STRANGERS = "only its replicas are counted for a partition, so only they fetch as such"
 DELETED = "deleted records are not read again, and records that are not committed are not deleted"
 
 Place = Callable[[Led], Offset | None]
@@ -181,6 +182,26 @@ def _fetch(place: tuple[str, str, Place], epoch: tuple[str, Epoch], last: tuple[
     return Move(name, told, handle_fetch, _promise_of_fetch(epoch[0], last[0]), take)
 
 
+NO_REPLICA = BrokerId(2_000_000)
+
+
+def _fetch_as_replica(epoch: tuple[str, Epoch]) -> Move:
+    """A fetch of a broker that is no replica of the partition, as a follower's."""
+
+    def take(protocol: BrokerProtocol, state: LogState) -> Taken | None:
+        offset = state.partition.local.log.end_offset
+        request = FetchRequest(NO_REPLICA, FetchPosition(epoch[1], offset, NO_EPOCH))
+        step = handle_fetch(broker(protocol), state.partition, request, 0)
+        answer = reply_of(step.effects, FetchResponse)
+        who = {"replica_id": NO_REPLICA, "replica_state": {"replica_id": NO_REPLICA, "replica_epoch": -1}}
+        sent = fetch(offset, epoch=on_wire(epoch[1]), versions=since(FIRST_WITH_EPOCH if epoch[0] else 4), **who)
+        return Taken(state, Exchange(sent, answer.error.name, answer.error, constraints=fetch_constraints(answer)))
+
+    name = ".".join(filter(None, ("fetch.as-replica", epoch[0])))
+    told = "fetch as a replica that the partition has not" + _claims(epoch[0])
+    return Move(name, told, handle_fetch, NO_STRANGERS, take)
+
+
 def _promise_of_fetch(epoch: str, last: str) -> str:
     return FENCED if epoch in ("older", "newer") else TRUNCATES if last else SAME_LOG
 
@@ -194,6 +215,8 @@ def _fetches() -> Iterator[Move]:
         yield _fetch(place, EPOCHS[0], EPOCHS[0], committed=True)
     for epoch in EPOCHS[2:]:
         yield _fetch(PLACES[-1], epoch, EPOCHS[1], committed=False)
+    for epoch in EPOCHS:
+        yield _fetch_as_replica(epoch)
 
 
 def _shape(partition: Led) -> str:

@@ -132,7 +132,9 @@ def _exactly_as_large() -> Sent:
     return _sound(Shape(value=bytes(room)))
 
 
-KINDS: tuple[tuple[str, str, Callable[[], Sent]], ...] = (
+Kinds = tuple[tuple[str, str, Callable[[], Sent]], ...]
+
+KINDS: Kinds = (
     ("sound", "a sound batch", lambda: _sound(Shape())),
     ("claimed-epoch", "a batch that claims a leader epoch", lambda: _sound(Shape(leader_epoch=99))),
     ("base-offset", "a batch whose base offset is not 0", lambda: _sound(Shape(base_offset=77))),
@@ -149,11 +151,15 @@ KINDS: tuple[tuple[str, str, Callable[[], Sent]], ...] = (
     ("empty", "no batch at all", lambda: _sound(Shape())._replace(records=Records((b"",)), length=None)),
     ("magic-1", "a batch of the old format", lambda: _magic(1)),
     ("magic-unknown", "a batch of a format that never was", lambda: _magic(NEVER_MAGIC)),
+    ("zstd-too-old", "zstd in a version of the request that does not know it", lambda: _coded(ZSTD)._replace(version=6)),
+)
+
+LIMITED: Kinds = (
+    ("sound", "a sound batch", lambda: _sound(Shape())),
     ("too-large", "a batch larger than max.message.bytes", _too_large),
     ("just-not-too-large", "a batch just as large as max.message.bytes allows", _exactly_as_large),
     ("too-early", "a record of two hours ago, where one hour is allowed", lambda: _sound(Shape(time=-2 * HOUR_MS))),
     ("too-late", "a record of two hours ahead, where one hour is allowed", lambda: _sound(Shape(time=2 * HOUR_MS))),
-    ("zstd-too-old", "zstd in a version of the request that does not know it", lambda: _coded(ZSTD)._replace(version=6)),
 )
 
 
@@ -226,9 +232,20 @@ LATEST = _latest()
 
 RECEIVED = Subject(
     "received",
-    "batches that are damaged, too large, of another time, or not what their header says",
+    "batches that are damaged, or not what their header says",
     LogState(led_partition()),
     (*(_receive(name, words, make) for name, words, make in KINDS), LATEST),
+    lambda state, holes: topic_ready((), holes),
+    {"records": 2},
+    look=LATEST,
+    by_release=True,
+)
+
+LIMITS_OF_A_TOPIC = Subject(
+    "limits",
+    "batches that are too large or of another time for the settings of their topic",
+    LogState(led_partition()),
+    (*(_receive(name, words, make) for name, words, make in LIMITED), LATEST),
     lambda state, holes: topic_ready(CONFIGS, holes),
     {"records": 2, "max_message_bytes": MOST_BYTES, "hours": 1},
     look=LATEST,

@@ -1,11 +1,27 @@
 """All subjects."""
 
+from conformance.wire.model.absent import ABSENT
+from conformance.wire.model.frames import FRAMES
 from conformance.wire.model.members import MEMBERS, STATIC_MEMBERS
 from conformance.wire.model.offsets import OFFSETS
 from conformance.wire.model.producing import PRODUCING
 from conformance.wire.model.reading import COMPACTED, LEADER_EPOCHS, READING
-from conformance.wire.model.received import RECEIVED
+from conformance.wire.model.received import LIMITS_OF_A_TOPIC, RECEIVED
 from conformance.wire.model.sessions import SESSIONS
 from conformance.wire.model.topics import TOPICS
 
-SUBJECTS = (PRODUCING, RECEIVED, READING, COMPACTED, LEADER_EPOCHS, SESSIONS, TOPICS, MEMBERS, STATIC_MEMBERS, OFFSETS)
+SUBJECTS = (
+    FRAMES,
+    ABSENT,
+    PRODUCING,
+    RECEIVED,
+    LIMITS_OF_A_TOPIC,
+    READING,
+    COMPACTED,
+    LEADER_EPOCHS,
+    SESSIONS,
+    TOPICS,
+    MEMBERS,
+    STATIC_MEMBERS,
+    OFFSETS,
+)

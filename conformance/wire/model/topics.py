@@ -92,9 +92,7 @@ def _create(name: str, words: str, asked: Asked) -> Move:
                 equals("topics[0].num_partitions", made.partitions),
                 equals("topics[0].replication_factor", made.replication_factor),
             ]
-        taken = _decided(
-            state, decision, Request("CreateTopics", fields, since(7)), made.error, "would do", tuple(constraints)
-        )
+        taken = _decided(state, decision, Request("CreateTopics", fields), made.error, "would do", tuple(constraints))
         if decision.records and asked.name == PLAIN:
             return Taken(taken.state, taken.exchange._replace(kept=(("topic_id", "topics[0].topic_id"),)))
         return taken

@@ -44,3 +44,9 @@ class Result(NamedTuple):
     def name(self) -> str:
         """The name of the case."""
         return str(self.case["name"])
+
+    def ended_target(self) -> "Result":
+        """The same, where the target has ended: what differs says so."""
+        *before, last = self.told
+        ended = last._replace(differences=(*last.differences, "and the broker ends"))
+        return self._replace(status=Status.FAIL, told=(*before, ended))

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from conformance.wire.run.checking import at, differences, kept
 from conformance.wire.run.connection import LENGTH, ClosedError, Connection, NoAnswerError, SlowError
 from conformance.wire.run.rendering import Json, UnknownHoleError, filled, rendered
 from conformance.wire.run.results import Result, Status, Told
+from conformance.wire.run.versions import shared
 from impl.wire.requests import read_response, request_bytes
 from impl.wire.values import DecodeError, Message
 
@@ -18,7 +19,11 @@ QUIET_SECONDS = 0.3
 
 
 class TargetGoneError(Exception):
-    """The target is not there, or does not speak the protocol at all: one line."""
+    """The target is not there, or does not speak the protocol at all: one line. `result`: the case after which, if one."""
+
+    def __init__(self, reason: str, result: Result | None = None) -> None:
+        super().__init__(reason)
+        self.result = result
 
 
 class StepError(Exception):
@@ -141,8 +146,9 @@ class CaseRun:
         began = time.monotonic()
         status, reason = Status.PASS, ""
         try:
-            versions = [self._version(step) for step in self._case["steps"]]
-            for step, version in zip(self._case["steps"], versions, strict=True):
+            steps = list(self._steps())
+            versions = [self._version(step) for step in steps]
+            for step, version in zip(steps, versions, strict=True):
                 await self._take(step, version)
             await self._end_quietly()
         except SkippedError as skipped:
@@ -158,6 +164,15 @@ class CaseRun:
             await connection.close()
         self._connections.clear()
 
+    def _steps(self) -> Iterator[Json]:
+        """What is done. Where the target lacks a request, something else may do as well, or it may be left out."""
+        for step in self._case["steps"]:
+            lacks = not step.get("raw") and not shared(step, self._target.offered)
+            if lacks and "otherwise" in step:
+                yield step["otherwise"]
+            elif not lacks or not step.get("optional"):
+                yield step
+
     def _version(self, step: Json) -> int:
         """The highest version that both sides have."""
         first, last = step["versions"]
@@ -165,12 +180,12 @@ class CaseRun:
             return int(first)
         if step["key"] not in self._target.offered:
             raise SkippedError(Status.NOT_SUPPORTED, f"there is no {step['api']}")
-        lowest, highest = self._target.offered[step["key"]]
-        version = min(last, highest)
-        if version < max(first, lowest):
+        versions = shared(step, self._target.offered)
+        if not versions:
+            lowest, highest = self._target.offered[step["key"]]
             wanted = f"{first} to {last}" if first != last else str(first)
             raise SkippedError(Status.NOT_SUPPORTED, f"{step['api']} {lowest} to {highest}, where {wanted} is needed")
-        return int(version)
+        return versions[-1]
 
     async def _connection(self, client: str) -> Connection:
         if client not in self._connections:
@@ -335,8 +350,8 @@ class SuiteRun:
         else:
             async with self._places:
                 result = await CaseRun(self._target, case, self._naming.of_case(number), self._wait_for_restart).run()
-            if result.status == Status.FAIL:
-                await _look_after(self._target, result)
+                if result.status == Status.FAIL:
+                    await _look_after(self._target, result)
             if restarting:
                 await self._restarts.leave()  # not before, because the target may be restarted then
         if result.status == Status.FAIL and result.name in self._suite.allowed:
@@ -360,7 +375,7 @@ async def _look_after(target: Target, result: Result) -> None:
             await _api_versions(connection)
     except (NoAnswerError, DecodeError) as error:
         where = f"{target.host}:{target.port}"
-        raise TargetGoneError(f"{where} no longer answers after case {result.name}: {error}") from None
+        raise TargetGoneError(f"{where} no longer answers after case {result.name}: {error}", result) from None
 
 
 async def clean_up(target: Target, naming: Naming, count: int) -> None:

@@ -37,6 +37,7 @@ class Scene:
     """One state of the model, by the names of its slots."""
 
     def __init__(self, model: Model, state: State) -> None:
+        self.model = model
         self._positions = {(slot.name, slot.key): slot.position for slot in model.slots}
         self.state = state
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from impl.config.properties import ConfigError, parse_overrides
+from model_check.cli.broker.cluster_story import list_stories, tell_story
 from model_check.cli.broker.serve import NEXT, rules_of
 from model_check.cli.statuses import ALL_HOLD, StoppedError
 
@@ -18,7 +19,7 @@ PROGRAM = (sys.executable, "-c", "from model_check.cli.start import main; main()
 
 
 @click.command()
-@click.option("--log-dir", required=True, metavar="DIR", help="The folder of the cluster, with one for each process.")
+@click.option("--log-dir", metavar="DIR", help="The folder of the cluster, with one for each process.")
 @click.option("--brokers", default=3, show_default=True, metavar="N", help="How many brokers.")
 @click.option("--port", default=19192, show_default=True, metavar="PORT", help="Of broker 1; broker N is on PORT+N-1.")
 @click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting of all processes.")
@@ -36,8 +37,10 @@ PROGRAM = (sys.executable, "-c", "from model_check.cli.start import main; main()
 @click.option("--acks", type=click.Choice(["all", "1"]), default="all", show_default=True, help="What producers wait for.")
 @click.option("--rate", default=100, show_default=True, metavar="R", help="Records per second of each of two producers.")
 @click.option("--start", metavar="N", help="Start broker N by hand, in the cluster that runs in DIR.")
+@click.option("--story", metavar="NAME", help="Go through the run of a study, where it fails and where it does not.")
+@click.option("--stories", is_flag=True, help="List the studies, with what processes show of them.")
 def cluster(
-    log_dir: str,
+    log_dir: str | None,
     brokers: int,
     port: int,
     overrides: tuple[str, ...],
@@ -55,6 +58,8 @@ def cluster(
     acks: str,
     rate: int,
     start: str | None,
+    story: str | None,
+    stories: bool,
 ) -> int:
     """Run a cluster on this machine, a controller and brokers as processes, until SIGTERM or Ctrl-C.
 
@@ -63,7 +68,16 @@ def cluster(
 
     With --rounds clients send and poll while nodes are killed, stand still, are parted, run out of disk and are restarted;
     what the clients saw is judged. Exit status: 0 if nothing was lost, 1 if something was, 3 if a round did not end.
+
+    With --story processes go through the run of a study, first with the release where it fails, then with the repaired one.
+    Exit status: 0 if it went as told, 1 if not. Without --log-dir nothing of it is kept.
     """
+    if stories:
+        return list_stories()
+    if story is not None:
+        return tell_story(story, release, mutant, log_dir, port)
+    if log_dir is None:
+        raise click.UsageError("Missing option '--log-dir'.")
     from impl.cluster.folder import ClusterFolder
     from impl.cluster.foreground import run_in_foreground, start_by_hand
     from impl.cluster.plan import ClusterError, UsageError, nodes_of, ports_behind, ports_from

@@ -23,23 +23,27 @@ def rules_of(release: str, mutant: str | None) -> "Rules":
     """The rules of a release, possibly with one weakened. Raises: bad usage, if there is no such release or mutant."""
     from impl.server.startup import Rules
     from spec.controller.protocol import Controller
-    from spec.mutation import weaken
     from spec.releases.broker import BROKER_RELEASES
-    from spec.releases.broker_mutants import BROKER_MUTANTS
-    from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
     from spec.releases.names import KRAFT_NAMES, kraft_of
 
     brokers = {protocol.name: protocol for protocol in BROKER_RELEASES}
     if release not in brokers:
         raise click.UsageError(f"there is no release {release!r}; releases: {', '.join(brokers)}")
     protocol, kraft = brokers[release], kraft_of(release if release in KRAFT_NAMES else KRAFT_NAMES[0])
+    if mutant is None:
+        return Rules(protocol, Controller(kraft))
+
+    from spec.mutation import weaken
+    from spec.releases.broker_mutants import BROKER_MUTANTS
+    from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+
     broker_mutants = {one.name: one for one in BROKER_MUTANTS}
     kraft_mutants = {one.name: one for one in CONTROLLER_MUTANTS}
     if mutant in broker_mutants:
         protocol = weaken(protocol, broker_mutants[mutant])
     elif mutant in kraft_mutants:
         kraft = weaken(kraft, kraft_mutants[mutant])
-    elif mutant is not None:
+    else:
         known = ", ".join([*broker_mutants, *kraft_mutants])
         raise click.UsageError(f"there is no mutant {mutant!r}; mutants: {known}")
     return Rules(protocol, Controller(kraft))
@@ -75,39 +79,52 @@ def broker(
     It prints `ready HOST:PORT` when it serves. Without any option it keeps its logs in ./kspec-broker and listens on
     127.0.0.1:9092.
     """
-    from impl.config.broker import BrokerConfig
-    from impl.config.controller import ControllerConfig, is_controller_alone
     from impl.config.properties import ConfigError, parse_overrides, read_properties
-    from impl.server.controller import run_controller
-    from impl.server.member import run_member
-    from impl.server.startup import BrokerFailureError, run, warn_about
-    from impl.storage import StorageError
-    from impl.trace.steps import TraceWriter
-    from spec.releases.names import default_release
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
-    release = release or default_release(mutant)
-    rules = rules_of(release, mutant)
     try:
         given = read_properties(Path(config_file)) if config_file else {}
         given |= parse_overrides(overrides)
         if log_dir:
             given["log.dirs"] = log_dir
-        if is_controller_alone(given):
-            controls = ControllerConfig(given)
-            writer = TraceWriter(Path(trace), release, mutant) if trace else None
-            run_controller(controls, rules.controller, _new_loop(), writer)
+        _run(given, release, mutant, Path(trace) if trace else None)
+    except (ConfigError, OSError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _run(given: dict[str, str], release: str | None, mutant: str | None, trace: Path | None) -> None:
+    """Run the process that the settings describe. It listens first, and then loads what it needs."""
+    from impl.config.broker import BrokerConfig
+    from impl.config.controller import ControllerConfig, is_controller_alone
+    from impl.server.listening import bind
+
+    config = ControllerConfig(given) if is_controller_alone(given) else BrokerConfig(given)
+    listening = bind(config.listener, config["socket.listen.backlog.size"])
+
+    from impl.server.startup import BrokerFailureError, run, warn_about
+    from impl.storage import StorageError
+    from impl.trace.steps import TraceWriter
+    from spec.releases.names import default_release
+
+    release = release or default_release(mutant)
+    rules = rules_of(release, mutant)
+    writer = TraceWriter(trace, release, mutant) if trace else None
+    try:
+        if isinstance(config, ControllerConfig):
+            from impl.server.controller import run_controller
+
+            run_controller(config, rules.controller, listening, _new_loop(), writer)
             return
-        config = BrokerConfig(given)
         warn_about(config, given)
-        writer = TraceWriter(Path(trace), release, mutant) if trace else None
         if config.has_controller_elsewhere:
-            run_member(config, rules.broker, _new_loop(), writer)
+            from impl.server.member import run_member
+
+            run_member(config, rules.broker, listening, _new_loop(), writer)
         else:
-            run(config, rules, _new_loop(), writer)
+            run(config, rules, listening, _new_loop(), writer)
     except BrokerFailureError as error:
         raise StoppedError(str(error)) from error
-    except (ConfigError, StorageError, OSError) as error:
+    except StorageError as error:
         raise click.UsageError(str(error)) from error
 
 

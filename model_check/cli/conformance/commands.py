@@ -14,6 +14,7 @@ import click
 
 from model_check.cli.common import unknown
 from model_check.cli.conformance.choosing import chosen, scored
+from model_check.cli.conformance.levels import Files, Level, level_options, named_cases
 from model_check.cli.conformance.matrix import matrix
 from model_check.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
 from model_check.cli.terminal.output import Output, OutputFolder
@@ -60,8 +61,13 @@ def file_of(name: str) -> str:
 
 @conformance.command("list")
 @click.option("--case", "wanted", metavar="NAME", help="Those whose names begin with this.")
-def list_cases(wanted: str | None) -> int:
+@click.option("--level", type=click.IntRange(0, 1), default=0, show_default=True, help="0: one broker; 1: a cluster.")
+def list_cases(wanted: str | None, level: int) -> int:
     """Name the cases, each with what it does."""
+    if level:
+        for case in named_cases(wanted):
+            click.echo(f"{case.name}\n    {case.title}")
+        return ALL_HOLD
     for document in chosen(wanted):
         click.echo(f"{document['name']}\n    {document['title']}")
     return ALL_HOLD
@@ -115,7 +121,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 @conformance.command()
-@click.option("--bootstrap-server", "address", required=True, metavar="HOST:PORT", help="The broker under test.")
+@click.option("--bootstrap-server", "address", metavar="HOST:PORT", help="The broker under test.")
 @click.option("--case", "wanted", metavar="NAME", help="This case, or those whose names begin with it.")
 @click.option("--release", metavar="R", help="Leave out what holds only from a later release of Kafka on.")
 @click.option("--allow", metavar="FILE", help="Failures that are known: a name and a reason on each line.")
@@ -126,8 +132,9 @@ def _address(text: str) -> tuple[str, int]:
 @click.option("--junit", metavar="FILE", help="Write the results for continuous integration.")
 @click.option("--json", "json_file", metavar="FILE", help="Write the results for programs.")
 @click.option("--html", "html_file", metavar="FILE", help="Write the results for people.")
+@level_options
 def run(
-    address: str,
+    address: str | None,
     wanted: str | None,
     release: str | None,
     allow: str | None,
@@ -138,8 +145,9 @@ def run(
     junit: str | None,
     json_file: str | None,
     html_file: str | None,
+    level: Level,
 ) -> int:
-    """Run the cases against a broker.
+    """Run the cases against a broker, or with --level 1 a cluster under faults.
 
     Exit status: 0 all pass, are allowed, or cannot be run there; 1 some fail; 2 bad usage; 3 the target has died or does
     not speak the protocol.
@@ -156,11 +164,14 @@ def run(
     )
     from conformance.wire.run.words import counts_in_words, failure_in_words
 
-    host, port = _address(address)
+    level.check(address)
     allowed = _allowed(allow)
+    outputs = [Output(file) for file in (junit, json_file, html_file)]
+    if address is None:
+        return level.run(wanted, allowed, Files(*outputs))
+    host, port = _address(address)
     _check_release(release)
     naming = Naming(secrets.token_hex(3))
-    outputs = [Output(file) for file in (junit, json_file, html_file)]
     if wanted is not None:
         chosen(wanted, release)
 

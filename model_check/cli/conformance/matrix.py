@@ -17,6 +17,7 @@ from model_check.core.files import write_whole
 if TYPE_CHECKING:
     from conformance.targets.drivers import Driver, Running
     from conformance.targets.matrix import Column
+    from conformance.wire.run.results import Result
 
 
 @click.command()
@@ -29,7 +30,7 @@ def matrix(folder: str, names: tuple[str, ...], timeout: float) -> int:
     """Run the cases on every broker that is found on this machine, and write the pages of the matrix.
 
     These are looked for: Apache Kafka 4.4.0 and 3.9.2 (jars as for `kspec world`), this project's broker, kfake (Go),
-    noida-db and Tansu (programs on the path).
+    librdkafka's mock cluster (confluent-kafka), noida-db and Tansu (programs on the path).
 
     Exit status: 0 the pages are written, whatever failed; 2 bad usage; 3 a broker does not start, or stops answering.
     """
@@ -67,13 +68,20 @@ def _column(driver: "Driver", timeout: float) -> "Column":
 
     cases = chosen(None, driver.release)
     with tempfile.TemporaryDirectory(prefix="kspec-target-") as folder, driver.start(Path(folder) / "broker") as running:
-        try:
-            return Column(driver, asyncio.run(_results(driver, running, cases, timeout)))
-        except TargetGoneError as error:
-            raise StoppedError(f"{driver.name}: {error}") from error
+        found: dict[str, Result] = {}
+        while left := [case for case in cases if case["name"] not in found]:
+            try:
+                asyncio.run(_run(driver, running, left, timeout, found))
+            except TargetGoneError as error:
+                if not driver.fragile or error.result is None:
+                    raise StoppedError(f"{driver.name}: {error}") from error
+                found[error.result.name] = error.result.ended_target()
+                running.restart()
+    return Column(driver, [found[case["name"]] for case in cases])
 
 
-async def _results(driver: "Driver", running: "Running", cases: list[Any], timeout: float) -> list[Any]:
+async def _run(driver: "Driver", running: "Running", cases: list[Any], timeout: float, found: "dict[str, Result]") -> None:
+    """Run cases, and put what comes of each into `found`."""
     from conformance.kafka.process import HOST
     from conformance.wire.run.runner import Naming, Suite, SuiteRun, find_target
 
@@ -82,5 +90,9 @@ async def _results(driver: "Driver", running: "Running", cases: list[Any], timeo
         await find_target(HOST, running.port, timeout)
 
     target = await find_target(HOST, running.port, timeout)
-    suite = Suite(cases, 8, {}, restarted if driver.restarts else None)
-    return await SuiteRun(target, suite, Naming(secrets.token_hex(3)), lambda result: None).run()
+    suite = Suite(cases, 1 if driver.fragile else 8, {}, restarted if driver.restarts else None)
+
+    def tell(result: "Result") -> None:
+        found[result.name] = result
+
+    await SuiteRun(target, suite, Naming(secrets.token_hex(3)), tell).run()

@@ -2,6 +2,19 @@
 
 from spec.values import Error
 
+
+def check_missing_topic(by_id: bool, has_valid_name: bool) -> Error:
+    """What is answered of a topic that there is not.
+
+    Errors: `UNKNOWN_TOPIC_ID`; `INVALID_TOPIC_EXCEPTION` for a name that no topic can have; `UNKNOWN_TOPIC_OR_PARTITION`.
+
+    **Kafka:** `KafkaApis.handleTopicMetadataRequest`, `AutoTopicCreationManager.createTopics`.
+    """
+    if by_id:
+        return Error.UNKNOWN_TOPIC_ID
+    return Error.UNKNOWN_TOPIC_OR_PARTITION if has_valid_name else Error.INVALID_TOPIC_EXCEPTION
+
+
 FIRST_BY_ID = 12
 """Versions 10 and 11 have a field for a topic's id, and no broker takes it there (KIP-516)."""
 

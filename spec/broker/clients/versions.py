@@ -24,6 +24,17 @@ def judge_version(known_api: bool, is_api_versions: bool, number: int, first: in
     return Verdict.ANSWER_UNSUPPORTED if known_api and is_api_versions else Verdict.CLOSE
 
 
+def judge_content(readable: bool) -> Verdict:
+    """What becomes of a request of a version that is offered: it is answered if its bytes can be read as one.
+
+    Bytes behind its end are ignored, and so are tagged fields that are not known.
+
+    **Kafka:** `RequestContext.parseRequest`, whose exception closes the connection in
+    `SocketServer.Processor.processCompletedReceives`.
+    """
+    return Verdict.ANSWER if readable else Verdict.CLOSE
+
+
 def check_frame_size(size: int, largest: int) -> bool:
     """Whether a frame of this size (bytes) is read at all. **Kafka:** `NetworkReceive.readFrom`."""
     return 0 <= size <= largest

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.kafka.jars import Jars, KafkaMissingError, cache_folder, fetch_command, find_jars, java
+from conformance.kafka.jars import POM, TOOLS, Jars, KafkaMissingError, cache_folder, fetch_command, find_jars, java
 
 
 def test_what_is_no_release(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -40,7 +40,19 @@ def test_java_is_asked_for_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path
         java()
 
 
-def test_the_command_names_a_file_that_is_there() -> None:
-    command = fetch_command("3.9.2")
+def test_the_tools_have_a_class_path_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    jar = tmp_path / "kafka-tools-4.3.1.jar"
+    jar.write_bytes(b"")
+    cache_folder().mkdir()
+    (cache_folder() / "tools-4.3.1.txt").write_text(f"{jar}\n")
+    assert find_jars("4.3.1", fetch=False, pom=TOOLS).class_path == (jar,)
+    with pytest.raises(KafkaMissingError, match=r"fetch them: mvn .*pom\.xml"):
+        find_jars("4.3.1", fetch=False)
+
+
+@pytest.mark.parametrize("pom", [POM, TOOLS])
+def test_the_command_names_a_file_that_is_there(pom: Path) -> None:
+    command = fetch_command("3.9.2", pom)
     assert Path(command[command.index("-f") + 1]).exists()
     assert "-Dkafka.version=3.9.2" in command

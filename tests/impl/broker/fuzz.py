@@ -1,10 +1,8 @@
 """Requests that nobody would send: frames of every API, with random fields, cut, stretched, and with wrong bytes."""
 
 import random
-import select
-import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import crc32c
@@ -22,32 +20,52 @@ EXTREMES = (2**7 - 1, 2**15 - 1, 2**31 - 1, 2**63 - 1, -(2**31), -(2**63), 2**31
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 CRC_AT, CRC_FROM = 17, 21
 LONGEST_WAIT_MS = 50
-FRAMES_OF_A_CONNECTION = 20
+ALL = tuple(APIS.values())
+NOT_A_TEXT = b"\xff\xfe"
 
 
 class Fuzzer:
-    """Makes frames, and hands them to a broker."""
+    """Makes frames. `offered`: the keys of the APIs that the broker has said it offers."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, offered: Sequence[int]) -> None:
         self.random = random.Random(seed)
+        self.offered = offered
         self.ids = [bytes(16)]
         """Ids of topics that requests may name."""
 
     # ---- requests
 
     def frame(self) -> bytes:
-        """A request, as a frame without its length: with luck a valid one."""
-        api = self.random.choice(list(APIS.values()))
+        """A request as it is sent: with luck a valid one. Now and then its length is wrong."""
+        api = self.random.choice(ALL)
         version = self.random.randint(*api.known)
-        body = self._body(api, version)
+        body = self._body(api, version, self._request(api, version), self.random.choice((b"fuzz", b"", NOT_A_TEXT)))
         for _ in range(self.random.choice((0, 0, 1, 1, 2, 4))):
             body = self.random.choice(self._changes)(body)
-        return body
+        length = len(body)
+        if self.random.random() < 0.02:
+            length = self.random.choice((length - 1, length + 1, 0, -1, 2**31 - 1, 1 << 20))
+        return struct.pack(">i", length) + body
 
-    def _body(self, api: Api, version: int) -> bytes:
-        client = self.random.choice((b"fuzz", b"", b"\xff\xfe"))
+    def readable_frame(self) -> bytes:
+        """A request that a broker can read and so has to answer, with whichever error: only what it asks for is random.
+
+        A producer that wants no answer (acks=0) learns of an error by the end of its connection: this one wants one.
+        """
+        api = APIS[self.random.choice(self.offered)]
+        version = self.random.randint(*api.known)
+        message = self._request(api, version)
+        if api.name == "Produce" and vars(message)["acks"] == 0:
+            vars(message)["acks"] = -1
+        body = self._body(api, version, message, b"fuzz")
+        return struct.pack(">i", len(body)) + body
+
+    def _request(self, api: Api, version: int) -> Message:
+        name = f"{api.name}Request"
+        return self._message(name, schema(name).fields, version)
+
+    def _body(self, api: Api, version: int, message: Message, client: bytes) -> bytes:
         head = struct.pack(">hhih", api.key, version, self.random.getrandbits(31), len(client)) + client
-        message = self._message(f"{api.name}Request", schema(f"{api.name}Request").fields, version)
         return head + (b"\0" if version in api.flexible else b"") + write_message(f"{api.name}Request", version, message)
 
     def _message(self, name: str, fields: tuple[Field, ...], version: int) -> Message:
@@ -143,25 +161,3 @@ class Fuzzer:
     def _insert(self, frame: bytes) -> bytes:
         place = self._within(frame)
         return frame[:place] + self.random.randbytes(self.random.randint(1, 12)) + frame[place:]
-
-    def with_length(self, frame: bytes) -> bytes:
-        """The frame as it is sent: now and then its length is wrong."""
-        length = len(frame)
-        if self.random.random() < 0.02:
-            length = self.random.choice((length - 1, length + 1, 0, -1, 2**31 - 1, 1 << 20))
-        return struct.pack(">i", length) + frame
-
-    # ---- a connection
-
-    def converse(self, port: int) -> int:
-        """Send some frames over one connection, until the broker closes it; how many were sent."""
-        frames = [self.with_length(self.frame()) for _ in range(FRAMES_OF_A_CONNECTION)]
-        with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
-            for number, frame in enumerate(frames):
-                try:
-                    sock.sendall(frame)
-                    if select.select([sock], [], [], 0.0005)[0] and not sock.recv(1 << 16):
-                        return number + 1
-                except (ConnectionError, BrokenPipeError):
-                    return number + 1
-        return len(frames)

@@ -79,6 +79,28 @@ def member_of(joined: Message) -> dict[str, object]:
     return {"generation_id": joined.generation_id, "member_id": joined.member_id}
 
 
+def test_an_offset_may_be_kept_for_ever_and_a_day(broker: BrokerProcess) -> None:
+    with Client(broker.port) as client:
+        client.create("kept")
+        wait_until(lambda: client.call("FindCoordinator", 3, key="keeps", key_type=0).error_code == 0)
+        offset = Message(partition_index=0, committed_offset=5, committed_metadata="")
+        topics = [Message(name="kept", partitions=[offset])]
+
+        def error() -> Error:
+            answer = client.call(
+                "OffsetCommit",
+                4,
+                group_id="keeps",
+                generation_id_or_member_epoch=-1,
+                member_id="",
+                retention_time_ms=2**63 - 1,
+                topics=topics,
+            )
+            return Error(answer.topics[0].partitions[0].error_code)
+
+        wait_until(lambda: error() == Error.NONE)
+
+
 def test_fetches_of_clients_that_have_gone_leave_nothing_behind(broker: BrokerProcess) -> None:
     with Client(broker.port) as client:
         client.create("waited-for")

@@ -25,7 +25,7 @@ def test_a_long_copy_gives_way_to_a_snapshot(monkeypatch: pytest.MonkeyPatch) ->
         assert copy.size < 2 * LIMIT
         image = copy.restored()
         for batch in copy.batches():
-            batch.replay_into(image)
+            replay_into(image, [batch])
         assert image.spec.end_offset == end_offset
         names = [name for name in node.disk.listdir(f"/sim/{node.node_id}/{FOLDER}") if name.endswith(".checkpoint")]
         assert len(names) == 1, "the snapshot before is gone"

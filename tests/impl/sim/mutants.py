@@ -1,88 +1,30 @@
 """What simulated clusters find, by seed: `python -m tests.impl.sim.mutants [NAME …]`.
 
-Mutants of `next`, releases, and acks=1, each run seed by seed until a promise is broken. What is found is written to
-`tests/data/mutants-in-clusters.json` and to docs/mutants-in-simulated-clusters.md.
+Mutants of `next`, findings, releases, and acks=1, each run seed by seed until a promise is broken. What is found is written
+to `tests/data/mutants-in-clusters.json` and to docs/mutants-in-simulated-clusters.md.
 """
 
 import argparse
 import json
 import sys
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from impl.sim.causes import rules_that_repair
-from impl.sim.runs import Outcome, run
-from impl.sim.setup import Setup
-from spec.broker.protocol import BrokerProtocol
-from spec.controller.protocol import Controller, ControllerProtocol
-from spec.messages.produce import ACKS_LEADER
-from spec.mutation import Mutant, weaken
-from spec.releases.broker import BROKER_NEXT, BROKER_RELEASES
-from spec.releases.broker_mutants import BROKER_MUTANTS
-from spec.releases.kraft import KRAFT_NEXT
-from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
-from spec.releases.names import KRAFT_NAMES, kraft_of
+from tests.impl.sim.hunting import FINDINGS, MUTANTS, OLD, ONE_ACK, hunt, hunt_finding, hunt_mutants
 from tests.places import DATA, DOCS
 
 FILE = DATA / "mutants-in-clusters.json"
 PAGE = DOCS / "mutants-in-simulated-clusters.md"
-BROKERS = (1, 2, 3)
-SEEDS, STEPS = 14, 2_500
+SEEDS, STEPS = 40, 2_500
 """How many seeds are tried, with how many steps each."""
 
-MUTANTS: tuple[Mutant, ...] = (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)
-RELEASES = {one.name: one for one in BROKER_RELEASES}
-ONE_ACK = "acks=1"
-OLD = ("0.10", "0.11", "3.9", "4.0")
 OTHERS: dict[str, str] = {
     ONE_ACK: "`next`, and producers that wait for the leader alone",
     **{f"release {name}": "all brokers, with the oldest controller there is" for name in OLD[:2]},
     **{f"release {name}": "all brokers, and the controller" for name in OLD[2:]},
 }
-"""What is run beside mutants."""
-
-
-def _setup(seed: int, broker: BrokerProtocol, controller: ControllerProtocol) -> Setup:
-    return Setup(seed, dict.fromkeys(BROKERS, broker), Controller(controller))
-
-
-def setup_of(name: str, seed: int) -> Setup:
-    """The cluster of a mutant, a release or acks=1."""
-    if name == ONE_ACK:
-        return replace(_setup(seed, BROKER_NEXT, KRAFT_NEXT), acks=ACKS_LEADER)
-    if name in OTHERS:
-        release = name.removeprefix("release ")
-        return _setup(seed, RELEASES[release], kraft_of(release if release in KRAFT_NAMES else KRAFT_NAMES[0]))
-    (mutant,) = [one for one in MUTANTS if one.name == name]
-    if mutant in BROKER_MUTANTS:
-        return _setup(seed, weaken(BROKER_NEXT, mutant), KRAFT_NEXT)
-    return _setup(seed, BROKER_NEXT, weaken(KRAFT_NEXT, mutant))
-
-
-def hunt(name: str, first_seed: int, seeds: int, steps: int) -> dict[str, Any]:
-    """The first seed that breaks a promise, its steps, and those of all seeds before."""
-    total = 0
-    for seed in range(first_seed, first_seed + seeds):
-        outcome = run(setup_of(name, seed), steps)
-        total += outcome.steps
-        if outcome.broken is not None:
-            return {
-                "promise": outcome.broken.name,
-                "seed": seed,
-                "steps": outcome.steps,
-                "all_steps": total,
-                "limit": steps,
-                "rules": _causes(name, outcome),
-            }
-    return {"seeds": seeds, "all_steps": total, "limit": steps}
-
-
-def _causes(name: str, outcome: Outcome) -> list[str]:
-    """For a release, the rules with which the run keeps its promises."""
-    if name not in OTHERS or name == ONE_ACK:
-        return []
-    return list(rules_that_repair(setup_of(name, outcome.seed), outcome, BROKER_NEXT, KRAFT_NEXT))
+"""What is run beside mutants and findings."""
 
 
 def known() -> dict[str, dict[str, Any]]:
@@ -93,15 +35,15 @@ def known() -> dict[str, dict[str, Any]]:
 
 def page(found: dict[str, dict[str, Any]]) -> str:
     """The page: what is found, and what is not, with the reason."""
-    broken = [one for one in MUTANTS if "promise" in found.get(one.name, {})]
-    rows = [_row(f"`{one.name}`", one.summary, found[one.name]) for one in broken]
+    caught = [one for one in MUTANTS if "promise" in found.get(one.name, {})]
+    rows = [_row(f"`{one.name}`", one.summary, found[one.name]) for one in caught]
     others = [
         _row(name, _with_rules(text, found[name]), found[name])
         for name, text in OTHERS.items()
         if "promise" in found.get(name, {})
     ]
-    left = [one for one in MUTANTS if one not in broken]
-    open_ones = [f"`{name}`" for name in (*(one.name for one in left), *OTHERS) if name not in found]
+    left = [one for one in MUTANTS if one not in caught]
+    open_ones = [f"`{name}`" for name in (*(one.name for one in left), *FINDINGS, *OTHERS) if name not in found]
     unfound = [name for name in OTHERS if name in found and "promise" not in found[name]]
     return "\n".join(
         [
@@ -110,13 +52,26 @@ def page(found: dict[str, dict[str, Any]]) -> str:
             "You want to know which weakened rules simulated clusters catch. Whole brokers and a controller run in",
             "[simulated time](simulated-clusters-of-brokers.md). All brokers, or the controller, have one rule of `next`",
             "weakened. Seeds are run until a property fails. Written by `python -m tests.impl.sim.mutants`. *Steps* are",
-            "those of the seed in which it fails, in brackets those of all seeds up to it. Tests run these seeds again.",
+            "those of the seed up to there. Tests run these seeds again; `kspec simulate-cluster --seed SEED --steps 2500",
+            "--mutant NAME` does so, too, and says which of the faults are needed.",
             "",
-            f"{len(broken)} of {len(MUTANTS)} are caught.",
+            "Each seed runs by the rules of `next` first, and the weakened rules are asked the same questions. Only where",
+            "a rule has had another answer does the seed run with the mutant: up to there both runs are the same.",
+            "",
+            f"{len(caught)} of {len(MUTANTS)} are caught.",
             "",
             "| mutant | what it means | caught by | seed | steps |",
             "|---|---|---|---|---|",
             *rows,
+            "",
+            "## Findings of the model checker",
+            "",
+            "All brokers and the controller have the rules of the release. A seed counts if a property fails with these,",
+            "and none fails with the same seed once the one rule in question is as in `next`.",
+            "",
+            "| finding | rule | property | seed | steps |",
+            "|---|---|---|---|---|",
+            *[_row_of_finding(name, found[name]) for name in FINDINGS if name in found],
             "",
             "## Releases, and acks=1",
             "",
@@ -129,8 +84,11 @@ def page(found: dict[str, dict[str, Any]]) -> str:
             "",
             "## Not caught",
             "",
+            "In brackets: in how many seeds the weakened rule had another answer, of those that were run.",
+            "",
             *[
-                f"- `{one.name}` ({one.summary}), in {found[one.name]['seeds']} seeds: {REASONS.get(one.name, UNKNOWN)}"
+                f"- `{one.name}` ({one.summary}) ({found[one.name]['runs']} of {found[one.name]['seeds']}): "
+                f"{REASONS.get(one.name, UNKNOWN)}"
                 for one in left
                 if one.name in found
             ],
@@ -140,12 +98,20 @@ def page(found: dict[str, dict[str, Any]]) -> str:
     )
 
 
+def _row_of_finding(name: str, one: dict[str, Any]) -> str:
+    finding = FINDINGS[name]
+    text = f"| [{finding.page}](findings/{finding.page}.md) in {finding.release} | `{finding.field}` |"
+    if "promise" not in one:
+        return f"{text} none fails | {one['seeds']} seeds | |"
+    return f"{text} {one['promise']} | {one['seed']} | {one['steps']:,} |"
+
+
 def _row(name: str, text: str, one: dict[str, Any]) -> str:
-    return f"| {name} | {text} | {one['promise']} | {one['seed']} | {one['steps']:,} ({one['all_steps']:,}) |"
+    return f"| {name} | {text} | {one['promise']} | {one['seed']} | {one['steps']:,} |"
 
 
 def _row_of_none(name: str, one: dict[str, Any]) -> str:
-    return f"| {name} | {OTHERS[name]} | none fails | {one['seeds']} seeds | {one['all_steps']:,} |"
+    return f"| {name} | {OTHERS[name]} | none fails | {one['seeds']} seeds | |"
 
 
 MOST_RULES = 3
@@ -208,9 +174,19 @@ def write(found: dict[str, dict[str, Any]], file: Path = FILE, text: Path = PAGE
     text.write_text(page(found), encoding="utf-8")
 
 
+def hunts(names: list[str], seeds: range, steps: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is found of each, as it is found."""
+    yield from hunt_mutants([one.name for one in MUTANTS if one.name in names], seeds, steps)
+    for name in names:
+        if name in FINDINGS:
+            yield name, hunt_finding(name, seeds, steps)
+        elif name in OTHERS:
+            yield name, hunt(name, seeds, steps)
+
+
 def main() -> int:
     """Hunt all, or those that are named; the others stay as the file has them."""
-    names = [*(mutant.name for mutant in MUTANTS), *OTHERS]
+    names = [*(mutant.name for mutant in MUTANTS), *FINDINGS, *OTHERS]
     parser = argparse.ArgumentParser(prog="python -m tests.impl.sim.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="these only")
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
@@ -221,13 +197,15 @@ def main() -> int:
     unknown = set(arguments.names) - set(names)
     if unknown:
         parser.error(f"there is no {', '.join(sorted(unknown))}")
-    found = known() if FILE.exists() else {}
     if not arguments.page:
-        for name in arguments.names or names:
-            found[name] = hunt(name, arguments.seed, arguments.seeds, arguments.steps)
-            print(name, found[name], flush=True)
-            file = {one: found[one] for one in names if one in found}
-            FILE.write_text(json.dumps(file, indent=1) + "\n", encoding="utf-8")
+        seeds = range(arguments.seed, arguments.seed + arguments.seeds)
+        for name, one in hunts(arguments.names or names, seeds, arguments.steps):
+            print(name, one, flush=True)
+            found = (known() if FILE.exists() else {}) | {name: one}
+            FILE.write_text(
+                json.dumps({one: found[one] for one in names if one in found}, indent=1) + "\n", encoding="utf-8"
+            )
+    found = known()
     write({name: found[name] for name in names if name in found})
     return 0
 

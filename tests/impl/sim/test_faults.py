@@ -4,10 +4,12 @@ from itertools import islice
 
 import pytest
 
+from impl.sim.clients import Producer, Surroundings
 from impl.sim.cluster import SimulatedCluster
+from impl.sim.network import Frame, Line
 from impl.sim.plan import Fault, Kind, Weather, plan, weather_of
 from impl.sim.runs import run
-from impl.sim.setup import Setup
+from impl.sim.setup import FIRST_CLIENT_ID, TOPIC, Setup
 from impl.storage.simulated_disk import Survives
 from spec.controller.protocol import Controller
 from spec.releases.broker import BROKER_NEXT
@@ -39,9 +41,11 @@ def test_a_plan_has_all_kinds_of_faults_and_no_fault_of_a_broker_with_itself() -
 def test_the_weather_of_seeds_differs() -> None:
     found = [weather_of(seed) for seed in range(40)]
     assert weather_of(1) == found[1]
-    assert {one.min_isr for one in found} == {1, 2}
+    assert {one.min_isr for one in found} == {1, 2, 3}
+    assert {one.burst for one in found} == {1, 2, 3, 5}
+    assert {bool(one.sluggish) for one in found} == {True, False}
+    assert len({frozenset(kind for kind, weight in one.weights if weight) for one in found}) > 20
     assert {one.hasty for one in found} == {True, False}
-    assert any(weight == 0 for one in found for _, weight in one.weights)
 
 
 def ready(*faults: Fault) -> SimulatedCluster:
@@ -55,6 +59,10 @@ def fault(kind: Kind, lasts_ms: int, number: int = 0, at_ms: int = 100) -> Fault
     return Fault(at_ms, kind, 2, 1, lasts_ms, Survives.ALL, number)
 
 
+def still(node: int, lasts_ms: int, at_ms: int = 100) -> Fault:
+    return Fault(at_ms, Kind.PAUSE, node, 1, lasts_ms, Survives.ALL)
+
+
 def test_a_clock_that_jumps_is_another_time_for_one_node() -> None:
     cluster = ready()
     node = cluster.brokers[1]
@@ -66,9 +74,7 @@ def test_a_clock_that_jumps_is_another_time_for_one_node() -> None:
 def test_a_controller_whose_clock_jumps_ahead_fences_those_whom_it_has_not_heard_since() -> None:
     cluster = ready()
     cluster.controller.set_clock(60_000)
-    end_ms = cluster.clock.now_ms + 400
-    while cluster.clock.now_ms < end_ms:
-        cluster.clock.next_event()
+    go_on(cluster, 400)
     assert any(one.fenced for one in cluster.controller.core.image.spec.brokers)
 
 
@@ -86,10 +92,93 @@ def test_a_broker_whose_disk_is_full_comes_back_when_there_is_space() -> None:
 
 
 def test_the_power_is_not_lost_while_another_loss_is_not_made_good() -> None:
+    """The broker that lacks records already may lose more of them."""
     losses = [Fault(at, Kind.POWER, node, 3, 100, Survives.NOTHING) for at, node in ((100, 1), (250, 2), (400, 1))]
     cluster = SimulatedCluster(setup(1, Weather(partitions=1)), losses)
     cluster.run(700)
-    assert [one.node for one in cluster.faults.happened] == [1]
+    assert [one.node for one in cluster.faults.happened] == [1, 1]
+
+
+def test_the_power_is_lost_while_another_broker_stands_still() -> None:
+    cluster = SimulatedCluster(setup(1, Weather(partitions=1)), [still(2, 100), fault(Kind.POWER, 100, at_ms=150)])
+    cluster.run(700)
+    assert [one.kind for one in cluster.faults.happened] == [Kind.PAUSE, Kind.POWER]
+
+
+def go_on(cluster: SimulatedCluster, for_ms: int) -> None:
+    end_ms = cluster.clock.now_ms + for_ms
+    while cluster.clock.now_ms < end_ms:
+        cluster.clock.next_event()
+
+
+def test_a_leader_is_moved_and_comes_back() -> None:
+    leaders = set()
+    for number in range(6):
+        moved = [fault(Kind.MOVE_LEADER, 300, number)]
+        cluster = SimulatedCluster(setup(1, Weather(partitions=1)), moved)
+        cluster.run(500)
+        (partition,) = cluster.controller.core.image.spec.partitions
+        leaders.add((partition.registration.leader, partition.registration.leader_epoch))
+    assert leaders == {(1, 0), (1, 2), (2, 1)}, "not moved; moved there and back; moved"
+
+
+def test_a_proposal_whose_connection_is_lost_arrives_twice() -> None:
+    cluster = ready()
+    cluster.network.lost_with_next[1, "isr"] = 30
+    proposals: list[object] = []
+    take = cluster.controller.deliver
+
+    def deliver(connection: Line, frame: Frame) -> None:
+        if connection.purpose == "isr":
+            assert not isinstance(frame, bytes)
+            proposals.append(frame.message)
+        take(connection, frame)
+
+    cluster.controller.deliver = deliver  # type: ignore[method-assign]
+    cluster.brokers[3].pause()
+    new_producer(cluster).start()
+    go_on(cluster, 4_000)
+    assert len(proposals) >= 2
+    assert proposals[0] == proposals[1]
+
+
+def new_producer(cluster: SimulatedCluster) -> Producer:
+    around = Surroundings(cluster.clock, cluster.network, cluster.random, [1, 2], TOPIC, (5, 80), 0.15)
+    return Producer(FIRST_CLIENT_ID + 50, around, 0, None)
+
+
+@pytest.mark.parametrize(("sent_arrives_ms", "arrives"), [(None, False), (20, True)])
+def test_what_a_dead_process_has_sent_arrives_late_or_never(sent_arrives_ms: int | None, arrives: bool) -> None:
+    cluster = ready()
+    used: list[Line] = []
+    arrived: list[Line] = []
+
+    def deliver(connection: Line, frame: Frame) -> None:
+        if not connection.closed:
+            arrived.append(connection)
+
+    def kill(line: Line) -> None:
+        used.append(line)
+        line.server.deliver = deliver  # type: ignore[method-assign]
+        cluster.brokers[3].kill(sent_arrives_ms=sent_arrives_ms)
+
+    cluster.network.told_of_next[3, "fetch"] = kill
+    go_on(cluster, 600)
+    assert (used[0] in arrived) == arrives
+
+
+def test_a_broker_stops_while_an_isr_is_proposed() -> None:
+    cluster = SimulatedCluster(setup(1, Weather(partitions=1, max_lag=300)), strikes())
+    cluster.run(900)
+    told = [line.split(maxsplit=3)[3] for line in cluster.told]
+    assert any(line.startswith("when the next ISR is proposed") for line in told)
+    assert {"broker 2 is killed", "broker 3 is killed", "broker 2 stands still"} & set(told)
+
+
+def strikes() -> list[Fault]:
+    """Several at once, each with choices of its own, and a follower that stands still and is dropped."""
+    armed = [Fault(100 + at, Kind.STRIKE, 2, 3, 400, Survives.ALL, at) for at in range(4)]
+    return [*armed, still(3, 1_200, at_ms=150)]
 
 
 def test_no_power_is_lost_where_one_replica_in_sync_is_enough() -> None:

@@ -6,11 +6,13 @@ from impl.sim.causes import rules_that_repair
 from impl.sim.runs import run
 from spec.releases.broker import BROKER_NEXT
 from spec.releases.kraft import KRAFT_NEXT
-from tests.impl.sim.mutants import MUTANTS, ONE_ACK, OTHERS, PAGE, known, page, setup_of
+from tests.impl.sim.hunting import FINDINGS, MUTANTS, ONE_ACK, hunt_finding, hunt_mutants, repaired, setup_of
+from tests.impl.sim.mutants import OTHERS, PAGE, known, page
 
 FOUND = {name: one for name, one in known().items() if "promise" in one}
 FEW = 450
 QUICK = [name for name, one in FOUND.items() if one["steps"] <= FEW]
+LEAST_CAUGHT = 22
 
 
 def check(name: str) -> None:
@@ -31,9 +33,36 @@ def test_a_mutant_is_found(name: str) -> None:
     check(name)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FINDINGS)
+def test_a_finding_needs_its_rule(name: str) -> None:
+    """With the same seed, and this one rule of the release repaired, nothing fails."""
+    one = FOUND[name]
+    assert run(repaired(name, one["seed"]), one["limit"]).broken is None
+
+
+def test_many_mutants_are_found() -> None:
+    assert sum(one.name in FOUND for one in MUTANTS) >= LEAST_CAUGHT
+
+
+def test_a_hunt_finds_what_the_file_says() -> None:
+    name = "count-what-is-sent"
+    one = FOUND[name]
+    assert dict(hunt_mutants([name], range(one["seed"], one["seed"] + 1), one["limit"])) == {name: one}
+
+
+def test_a_hunt_says_how_often_a_rule_had_another_answer() -> None:
+    found = dict(hunt_mutants(["take-later-epochs", "join-under-min-isr"], range(1, 2), 300))
+    assert found["take-later-epochs"] == {"seeds": 1, "runs": 0, "limit": 300}
+
+
+def test_a_finding_is_not_hunted_where_its_rule_has_no_other_answer() -> None:
+    assert hunt_finding("missed-epoch in 4.0", range(1, 2), 200) == {"seeds": 1, "runs": 0, "limit": 200}
+
+
 def test_the_page_says_what_was_found() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(known())
-    assert set(known()) <= {one.name for one in MUTANTS} | set(OTHERS)
+    assert set(known()) <= {one.name for one in MUTANTS} | set(FINDINGS) | set(OTHERS)
 
 
 def test_the_rule_is_named_that_would_have_kept_the_promise() -> None:

@@ -269,6 +269,15 @@ def test_a_retention_that_the_client_named_holds() -> None:
     assert offsets_of(driver) == {}
 
 
+def test_a_retention_beyond_the_end_of_times_is_over_at_once() -> None:
+    driver = Driver(offsets_retention_ms=DAY_MS)
+    driver.pass_time(1)
+    driver.commit(at("topic", 0, 1), retention_ms=2**63 - 1)
+    assert driver.group.offsets[0].expires_at_ms == -(2**63)
+    expire(driver, 2)
+    assert offsets_of(driver) == {}
+
+
 def test_an_offset_of_an_open_transaction_does_not_expire_nor_does_its_group() -> None:
     driver = Driver(offsets_retention_ms=0)
     driver.commit(at("topic", 0, 1))

@@ -1,0 +1,52 @@
+"""What is done to a cluster and waited for: a run of the model `kafka` as a list of acts."""
+
+from enum import Enum
+from typing import NamedTuple
+
+from conformance.cluster.driver import ELECT, KILL, PARTITION, PAUSE, STOP, Link
+
+
+class Do(Enum):
+    """The kinds of acts, each with what it says to people. Those that wait give up after a while, and the run goes on."""
+
+    PART = "these links are cut, and no others"
+    WRITE = "producers send, and some of it is acknowledged"
+    ELECT = "is elected without a failure"
+    KILL = "is killed"
+    STOP = "is shut down in order"
+    START = "is started"
+    PAUSE = "stands still"
+    RESUME = "goes on"
+    LOSE = "has been replaced as the leader"
+    DROP = "has left the ISR"
+    LEAD = "leads"
+
+
+NEEDS = {Do.PART: PARTITION, Do.ELECT: ELECT, Do.KILL: KILL, Do.STOP: STOP, Do.PAUSE: PAUSE}
+"""The ability of a driver that an act needs."""
+
+
+class Act(NamedTuple):
+    """One act: about a broker, or about links."""
+
+    do: Do
+    broker: int = 0
+    links: frozenset[Link] = frozenset()
+
+    def __str__(self) -> str:
+        if self.do is Do.PART:
+            return f"cut: {', '.join(f'{one} to {other}' for one, other in sorted(self.links)) or 'nothing'}"
+        return f"broker {self.broker} {self.do.value}" if self.broker else self.do.value
+
+
+class Schedule(NamedTuple):
+    """A run as acts. `replicas`: the topic's replicas in the order in which they are preferred; the first one leads."""
+
+    replicas: tuple[int, ...]
+    min_isr: int
+    acts: tuple[Act, ...]
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The abilities that a driver must have."""
+        return frozenset(NEEDS[act.do] for act in self.acts if act.do in NEEDS and (act.do is not Do.PART or act.links))

@@ -1,0 +1,30 @@
+"""Another leader without a failure, by Kafka's requests: a new order of the replicas, and a preferred election."""
+
+from collections.abc import Mapping, Sequence
+
+from conformance.cluster.driver import DriverError
+from impl.cluster.asking import NOT_REACHED, Asking
+from impl.wire.apis import PREFERRED_ELECTION
+from impl.wire.values import Message
+
+REASSIGN_VERSION, ELECT_VERSION = 0, 2
+TIMEOUT_MS = 10_000
+
+
+async def elect_by_wire(brokers: Mapping[str, tuple[str, int]], topic: str, replicas: Sequence[int]) -> None:
+    """Ask one broker after the other, until one has passed it on to the controller. Raises: `DriverError`."""
+    for place in brokers.values():
+        asking = Asking(*place)
+        try:
+            moved = Message(partition_index=0, replicas=list(replicas))
+            topics = [Message(name=topic, partitions=[moved])]
+            await asking.ask("AlterPartitionReassignments", REASSIGN_VERSION, timeout_ms=TIMEOUT_MS, topics=topics)
+            named = [Message(topic=topic, partitions=[0])]
+            fields = {"election_type": PREFERRED_ELECTION, "topic_partitions": named, "timeout_ms": TIMEOUT_MS}
+            await asking.ask("ElectLeaders", ELECT_VERSION, **fields)
+        except NOT_REACHED:
+            continue
+        finally:
+            asking.close()
+        return
+    raise DriverError("no broker answers that it has passed an election on")

@@ -1,0 +1,218 @@
+"""One case on a cluster: a topic of its own, clients, the acts of its run, healing, a last reading, and the verdict."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from conformance.cluster.acts import Act, Do, Schedule
+from conformance.cluster.cases import Case, Played
+from conformance.cluster.driver import ClusterDriver, DriverError
+from conformance.cluster.results import WHOLE, Outcome, verdict_of
+from impl.cluster.plan import ClusterError
+from impl.cluster.view import ClusterView, PartitionView
+from impl.faults.load import CLIENT, Load, LoadSettings, Reader, Recorder, library
+from impl.history.anomalies import anomalies_in
+from impl.history.events import ACKNOWLEDGED, UNKNOWN, Event, Polled, Sent, write_history
+from impl.history.events import Outcome as Answer
+
+AT_FIRST, WRITTEN, RATE = 20, 20, 25
+"""How many records are acknowledged before the run begins; how many more end a wait for producers; how many each of two
+producers sends per second."""
+
+LIMITS = {Do.WRITE: 4.0, Do.LEAD: 12.0, Do.LOSE: 12.0, Do.DROP: 8.0}
+"""How long an act waits at most for what it is about (s)."""
+
+LOOK_S, HEALED_S = 0.5, 180.0
+"""Pause between two looks. An emergency stop: when a cluster that does not become whole again is given up."""
+
+
+class NotWholeError(Exception):
+    """The cluster does not become whole again, although nothing is wrong with it any more: one line."""
+
+
+class Place(NamedTuple):
+    """Where a case is played: the topic's name, and the folder for its history."""
+
+    topic: str
+    folder: Path
+
+
+async def play(driver: ClusterDriver, case: Case, played: Played, place: Place) -> Outcome:
+    """Play a case and judge it. Raises: `DriverError`, `ClusterError`, `NotWholeError`."""
+    began = time.monotonic()
+    show = _Show(driver, played.schedule, place.topic)
+    try:
+        events = await show.run(case.acks)
+    finally:
+        show.close()
+    anomalies = tuple(anomalies_in(events))
+    status, reason = verdict_of(case, anomalies)
+    place.folder.mkdir(parents=True, exist_ok=True)
+    with (place.folder / "history.jsonl").open("w", encoding="utf-8") as stream:
+        write_history(events, stream)
+    (place.folder / "acts.txt").write_text("".join(f"{line}\n" for line in show.told), encoding="utf-8")
+    seconds = time.monotonic() - began
+    return Outcome(case, status, reason, seconds, played, counts_of(events), anomalies, tuple(show.told), place.folder)
+
+
+def counts_of(events: list[Event]) -> dict[str, int]:
+    """How many records were sent, acknowledged, of unknown fate, and polled."""
+    outcomes = Counter(event.kind for event in events if isinstance(event, Answer))
+    return {
+        "sent": sum(isinstance(event, Sent) for event in events),
+        "acknowledged": outcomes[ACKNOWLEDGED],
+        "unknown": outcomes[UNKNOWN],
+        "polled": sum(len(event.records) for event in events if isinstance(event, Polled)),
+    }
+
+
+class _Show:
+    def __init__(self, driver: ClusterDriver, schedule: Schedule, topic: str) -> None:
+        self._driver = driver
+        self._schedule = schedule
+        self._topic = topic
+        self._servers = ",".join(f"{host}:{port}" for host, port in driver.brokers.values())
+        self._view = ClusterView({int(broker): place for broker, place in driver.brokers.items()})
+        self._recorder = Recorder()
+        self._began = time.monotonic()
+        self._down: set[str] = set()
+        self._paused: set[str] = set()
+        self.told: list[str] = []
+
+    def close(self) -> None:
+        self._view.close()
+
+    async def run(self, acks: str) -> list[Event]:
+        """All that clients saw."""
+        await asyncio.to_thread(_create_topic, self._servers, self._topic, self._schedule)
+        await self._until_whole()
+        load = Load(self._servers, self._topic, 1, LoadSettings(consumers=1, rate=RATE, acks=acks), self._recorder)
+        load.start()
+        try:
+            await self._until(lambda: self._acknowledged() >= AT_FIRST, HEALED_S)
+            self._began = time.monotonic()
+            for act in self._schedule.acts:
+                await self._do(act)
+            await self._heal()
+            await self._until_whole()
+        finally:
+            await self._heal()
+            await asyncio.to_thread(load.stop)
+        await asyncio.to_thread(_read_all, self._servers, self._topic, self._recorder)
+        return self._recorder.events
+
+    # ---- acts
+
+    async def _do(self, act: Act) -> None:
+        at, broker = time.monotonic() - self._began, str(act.broker)
+        came = True
+        match act.do:
+            case Do.PART:
+                await self._driver.partition(act.links)
+            case Do.KILL:
+                self._down.add(broker)
+                self._paused.discard(broker)
+                await self._driver.kill(broker)
+            case Do.STOP:
+                self._down.add(broker)
+                self._paused.discard(broker)
+                await self._driver.stop(broker)
+            case Do.START if broker in self._down:
+                self._down.discard(broker)
+                await self._driver.start(broker)
+            case Do.PAUSE if broker not in self._down:
+                self._paused.add(broker)
+                await self._driver.pause(broker)
+            case Do.RESUME if broker in self._paused:
+                self._paused.discard(broker)
+                await self._driver.resume(broker)
+            case Do.ELECT:
+                came = await self._elected(act.broker)
+            case Do.WRITE:
+                wanted = self._acknowledged() + WRITTEN
+                came = await self._until(lambda: self._acknowledged() >= wanted, LIMITS[act.do])
+            case Do.LEAD | Do.LOSE | Do.DROP:
+                came = await self._until_shown(act)
+        self.told.append(f"{at:5.1f} s  {act}{'' if came else ': that does not come'}")
+
+    async def _elected(self, broker: int) -> bool:
+        """Whether somebody has taken the wish: in the middle of faults it may be that nobody does."""
+        others = [one for one in self._schedule.replicas if one != broker]
+        try:
+            await self._driver.elect(self._topic, (broker, *others))
+        except DriverError:
+            return False
+        return True
+
+    def _acknowledged(self) -> int:
+        return sum(isinstance(event, Answer) and event.kind == ACKNOWLEDGED for event in self._recorder.events)
+
+    @staticmethod
+    async def _until(holds: Callable[[], bool], seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while not holds():
+            if time.monotonic() > end:
+                return False
+            await asyncio.sleep(LOOK_S)
+        return True
+
+    async def _until_shown(self, act: Act) -> bool:
+        end = time.monotonic() + LIMITS[act.do]
+        while time.monotonic() < end:
+            shown = await self._view.partitions(self._topic)
+            if shown and _shows(act, shown[0]):
+                return True
+            await asyncio.sleep(LOOK_S)
+        return False
+
+    # ---- end
+
+    async def _heal(self) -> None:
+        """Undo everything."""
+        for broker in sorted(self._paused):
+            await self._driver.resume(broker)
+        await self._driver.partition(frozenset())
+        for broker in sorted(self._down):
+            await self._driver.start(broker)
+        self._paused.clear()
+        self._down.clear()
+
+    async def _until_whole(self) -> None:
+        end = time.monotonic() + HEALED_S
+        while True:
+            shown = await self._view.partitions(self._topic)
+            if shown and shown[0].leader > 0 and set(shown[0].isr) == set(self._schedule.replicas):
+                return
+            if time.monotonic() > end:
+                now = f"leader {shown[0].leader}, ISR {list(shown[0].isr)}" if shown else "no broker answers"
+                raise NotWholeError(f"{WHOLE}: not whole again after {HEALED_S:g} s without faults: {now}")
+            await asyncio.sleep(LOOK_S)
+
+
+def _shows(act: Act, shown: PartitionView) -> bool:
+    if act.do is Do.DROP:
+        return act.broker not in shown.isr
+    return (shown.leader == act.broker) == (act.do is Do.LEAD) and shown.leader > 0
+
+
+def _create_topic(servers: str, topic: str, schedule: Schedule) -> None:
+    """Create the topic with its replicas where the run has them. Raises: `ClusterError`."""
+    kafka = library()
+    admin = kafka.admin.AdminClient({**CLIENT, "bootstrap.servers": servers})
+    config: Mapping[str, str] = {"min.insync.replicas": str(schedule.min_isr)}
+    wanted = kafka.admin.NewTopic(topic, 1, replica_assignment=[list(schedule.replicas)], config=dict(config))
+    try:
+        admin.create_topics([wanted], operation_timeout=30, request_timeout=30)[topic].result(40)
+    except kafka.KafkaException as error:
+        raise ClusterError(f"cannot create topic {topic}: {error.args[0].str()}") from error
+
+
+def _read_all(servers: str, topic: str, recorder: Recorder) -> None:
+    reader = Reader(servers, topic, [0], "last-reading", recorder)
+    try:
+        reader.read_to_the_end()
+    finally:
+        reader.close()

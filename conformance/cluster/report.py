@@ -1,0 +1,121 @@
+"""Results of level 1 as text, and as files: JUnit, JSON, HTML."""
+
+import html
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+from conformance.cluster.cases import Case
+from conformance.cluster.results import Outcome, firsts
+from conformance.wire.run.files import NOT_IN_XML, SKIPPED, STYLE
+from conformance.wire.run.results import Status
+from impl.history.anomalies import MEANINGS
+from impl.history.events import to_json
+
+FORMAT, LEVEL = 1, 1
+Replay = Callable[[Outcome], str]
+
+
+def counts_of(outcomes: Iterable[Outcome]) -> dict[str, int]:
+    """How many cases went how."""
+    found = list(outcomes)
+    return {status.value: sum(one.status == status for one in found) for status in Status}
+
+
+def line_of(outcome: Outcome) -> str:
+    """A result in one line."""
+    counts = ", ".join(f"{count:,} {name}" for name, count in (outcome.counts or {}).items())
+    told = [outcome.reason, counts, f"{outcome.seconds:.0f} s" if outcome.seconds else ""]
+    return f"{outcome.status.value} {outcome.name}: {'; '.join(filter(None, told))}"
+
+
+def about(case: Case) -> list[str]:
+    """What a case is about, as lines."""
+    lines = [f"  {case.title}", f"  rule     {case.rule.function}"]
+    lines += [f"           {line}" for line in case.rule.doc.splitlines()]
+    lines += [f"  Kafka    {case.rule.kafka}"] if case.rule.kafka else []
+    lines += [f"  issues   {', '.join(case.issues)}"] if case.issues else []
+    return [*lines, f"  guards   {', '.join(case.guards)}"]
+
+
+def failure_in_words(outcome: Outcome, replay: str) -> list[str]:
+    """All that is to be said of a case that failed."""
+    lines = [line_of(outcome), *about(outcome.case), ""]
+    if outcome.played is not None:
+        lines += ["  the run of the model", *(f"    {step}" for step in outcome.played.run), ""]
+    if outcome.told:
+        lines += ["  what was done", *(f"    {line}" for line in outcome.told), ""]
+    for one in firsts(outcome.anomalies):
+        lines += [f"  {one.name}: {MEANINGS[one.name]}; the first is {one.subject}"]
+        lines += [f"    {json.dumps(to_json(event))}" for event in one.evidence]
+    lines += [f"  history  {outcome.folder / 'history.jsonl'}"] if outcome.folder is not None else []
+    return [*lines, f"  again    {replay}", ""]
+
+
+def as_junit(outcomes: Sequence[Outcome], replay: Replay) -> str:
+    """A JUnit file: one test suite."""
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(root, "testsuite", name=f"kspec.level-{LEVEL}", tests=str(len(outcomes)))
+    suite.set("failures", str(sum(one.status == Status.FAIL for one in outcomes)))
+    suite.set("skipped", str(sum(one.status in SKIPPED for one in outcomes)))
+    for one in outcomes:
+        case = ElementTree.SubElement(suite, "testcase", name=one.name, classname=f"kspec.{one.case.subject}")
+        case.set("time", f"{one.seconds:.3f}")
+        if one.status == Status.FAIL:
+            failure = ElementTree.SubElement(case, "failure", message=_plain(one.reason))
+            failure.text = _plain("\n".join(failure_in_words(one, replay(one))))
+        elif one.status in SKIPPED:
+            ElementTree.SubElement(case, "skipped", message=_plain(f"{one.status.value}: {one.reason}"))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _plain(text: str) -> str:
+    return NOT_IN_XML.sub("?", text)
+
+
+def as_json(outcomes: Sequence[Outcome], target: str, run: str, replay: Replay) -> str:
+    """A JSON file: the counts, and each case with its run, what was done, and the anomalies."""
+    document = {"format": FORMAT, "level": LEVEL, "target": target, "run": run, "counts": counts_of(outcomes)}
+    return json.dumps({**document, "cases": [_case(one, replay(one)) for one in outcomes]}, indent=1) + "\n"
+
+
+def _case(outcome: Outcome, replay: str) -> dict[str, Any]:
+    case = outcome.case
+    found: dict[str, Any] = {"name": case.name, "status": outcome.status.value, "reason": outcome.reason}
+    found |= {"seconds": round(outcome.seconds, 3), "title": case.title, "rule": case.rule.function}
+    found |= {"issues": list(case.issues), "guards": list(case.guards), "acks": case.acks, "replay": replay}
+    if outcome.played is not None:
+        found |= {"run": list(outcome.played.run), "done": list(outcome.told), "counts": outcome.counts}
+        found["anomalies"] = [one.as_json() for one in outcome.anomalies]
+    return found
+
+
+def as_html(outcomes: Sequence[Outcome], target: str, run: str, replay: Replay) -> str:
+    """One page: the counts, the failures in full, and all cases."""
+    told = "".join(_section(one, replay(one)) for one in outcomes if one.status in (Status.FAIL, Status.ALLOWED))
+    rows = "".join(map(_row, outcomes))
+    counts = ", ".join(f"{count} {status}" for status, count in counts_of(outcomes).items() if count)
+    return (
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>{_text(target)}</title><style>{STYLE}</style>"
+        f"<h1>{_text(target)}</h1><p>Level {LEVEL}, run {_text(run)}: {_text(counts)}.</p>{told}"
+        f"<h2>All cases</h2><table><tr><th>case<th>what it does<th>rule<th>status</tr>{rows}</table></html>\n"
+    )
+
+
+def _section(outcome: Outcome, replay: str) -> str:
+    lines = "\n".join(failure_in_words(outcome, replay))
+    return f'<h2 id="{_text(outcome.name)}">{_text(outcome.name)}</h2><pre>{_text(lines)}</pre>'
+
+
+def _row(outcome: Outcome) -> str:
+    kind = outcome.status.value if outcome.status in (Status.PASS, Status.FAIL) else "other"
+    name = f'<a href="#{_text(outcome.name)}">{_text(outcome.name)}</a>' if kind == "fail" else _text(outcome.name)
+    told = f"{outcome.status.value}: {outcome.reason}" if outcome.reason else outcome.status.value
+    case = outcome.case
+    return f"<tr><td>{name}<td>{_text(case.title)}<td>{_text(case.rule.function)}<td class={kind}>{_text(told)}</tr>"
+
+
+def _text(value: str) -> str:
+    return html.escape(value)

@@ -1,0 +1,183 @@
+"""Gates between processes: every request and every answer between two nodes can be held, let through, changed or lost.
+
+Each node listens behind a gate, and the others are told the gate's port. A gate reads only how long a message is, and of
+which API; who has opened a connection is known by its process (`impl.faults.links`, Linux only).
+"""
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from conformance.story.words import StoryError
+from impl.cluster.plan import HOST
+from impl.faults.links import owner_of
+
+LENGTH = 4
+PATIENCE_S = 60.0
+"""An emergency stop: what does not come within this time does not come."""
+
+POLL_S = 0.01
+
+
+@dataclass(eq=False)
+class Parcel:
+    """A request on its way from `source` to `target`, or the answer on its way back. `frame`: without its length.
+
+    `fate`: whether it arrives; if it does not, its connection is lost.
+    """
+
+    source: str
+    target: str
+    key: int
+    version: int
+    frame: bytes
+    is_answer: bool = False
+    fate: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def release(self) -> None:
+        """Let it arrive."""
+        if not self.fate.done():
+            self.fate.set_result(True)
+
+    def lose(self) -> None:
+        """Lose it, and the connection on which it is."""
+        if not self.fate.done():
+            self.fate.set_result(False)
+
+
+Passes = Callable[[Parcel], bool]
+
+
+class Gates:
+    """The gates of all nodes. `passes` says of each parcel, when it comes, whether it arrives at once; others are held.
+
+    It may change the frame of a parcel. `ports`: for each node the port that the others are told, and its own.
+    """
+
+    def __init__(self, ports: Mapping[str, tuple[int, int]], pids: Callable[[], Mapping[str, int]], passes: Passes) -> None:
+        self._ports = ports
+        self._pids = pids
+        self._passes = passes
+        self._servers: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.held: list[Parcel] = []
+
+    async def open(self) -> None:
+        """Listen where the nodes tell others to connect. Raises: `StoryError`."""
+        for name, (told, listens) in self._ports.items():
+            try:
+                self._servers.append(await asyncio.start_server(self._accept(name, listens), HOST, told))
+            except OSError as error:
+                await self.close()
+                raise StoryError(f"the gate of {name} cannot listen on {HOST}:{told}: {error.strerror}") from error
+
+    async def close(self) -> None:
+        """Close the ports and all connections."""
+        for server in self._servers:
+            server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # ---- who plays
+
+    def waiting(self, wanted: Passes) -> list[Parcel]:
+        """The parcels of a kind that are held now."""
+        return [parcel for parcel in self.held if wanted(parcel)]
+
+    async def until_held(self, wanted: Passes, what: str) -> Parcel:
+        """The first parcel of a kind that is held, once there is one. Raises: `StoryError`."""
+        await until(lambda: bool(self.waiting(wanted)), what)
+        return self.waiting(wanted)[0]
+
+    def lose(self, wanted: Passes) -> None:
+        """Lose all parcels of a kind that are held."""
+        for parcel in self.waiting(wanted):
+            parcel.lose()
+
+    def look_again(self) -> None:
+        """Let those through that may pass by now."""
+        for parcel in self.waiting(self._passes):
+            parcel.release()
+
+    # ---- connections
+
+    def _accept(self, name: str, port: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
+        def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.ensure_future(self._carry(name, port, reader, writer))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        return accepted
+
+    async def _carry(self, name: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry one connection until either side closes it, or a parcel on it is lost."""
+        writers, ways = [writer], []
+        try:
+            _, told = writer.get_extra_info("sockname")
+            _, theirs = writer.get_extra_info("peername")
+            source = owner_of(theirs, told, self._pids())
+            node_reader, node_writer = await asyncio.open_connection(HOST, port)
+            writers.append(node_writer)
+            asked: deque[tuple[int, int]] = deque()
+            ways = [
+                asyncio.ensure_future(self._way(reader, node_writer, lambda frame: _request(source, name, frame, asked))),
+                asyncio.ensure_future(self._way(node_reader, writer, lambda frame: _answer(source, name, frame, asked))),
+            ]
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        except OSError:
+            pass
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+            for one in writers:
+                one.close()
+
+    async def _way(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, parcel_of: Callable[[bytes], Parcel]
+    ) -> None:
+        """Carry the parcels of one direction, one after the other, until one is lost or there are no more."""
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                length = await reader.readexactly(LENGTH)
+                parcel = parcel_of(await reader.readexactly(int.from_bytes(length, "big")))
+                if not await self._arrives(parcel, reader):
+                    return
+                writer.write(len(parcel.frame).to_bytes(LENGTH, "big") + parcel.frame)
+                await writer.drain()
+
+    async def _arrives(self, parcel: Parcel, reader: asyncio.StreamReader) -> bool:
+        """Whether a parcel arrives, once that is known. One whose sender is gone does not."""
+        if self._passes(parcel):
+            return True
+        self.held.append(parcel)
+        try:
+            while not parcel.fate.done() and not reader.at_eof():
+                await asyncio.wait([parcel.fate], timeout=POLL_S)
+            return parcel.fate.done() and parcel.fate.result()
+        finally:
+            self.held.remove(parcel)
+
+
+def _request(source: str, target: str, frame: bytes, asked: deque[tuple[int, int]]) -> Parcel:
+    key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
+    asked.append((key, version))
+    return Parcel(source, target, key, version, frame)
+
+
+def _answer(source: str, target: str, frame: bytes, asked: deque[tuple[int, int]]) -> Parcel:
+    """The answer to the oldest request of the connection: a node answers in order."""
+    return Parcel(source, target, *asked.popleft(), frame, is_answer=True)
+
+
+async def until(holds: Callable[[], bool], what: str, seconds: float = PATIENCE_S) -> None:
+    """Wait until something holds. Raises: `StoryError`, after a long time."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            raise StoryError(f"{what}: not within {seconds:g} s")
+        await asyncio.sleep(POLL_S)

@@ -1,0 +1,58 @@
+"""The cases of level 1: which there are, and that a seed gives the same again."""
+
+from conformance.cluster.cases import LEADER, LOST_BY_LEADER, REFUSED, all_cases, played, random_case
+from conformance.cluster.driver import ABILITIES
+from model_check.reports.mutants import HUNTS
+
+NEEDS_MORE = ("late_fetches", "late_proposals", "late_registrations", "reassignments")
+
+
+def test_names_are_stable() -> None:
+    assert [case.name for case in all_cases()] == [
+        "acks-1/leader-dies-alone",
+        "rules/announced_isr/forget-proposal-on-old-news",
+        "rules/check_proposer/stale-partition-epoch-accepted",
+        "rules/counted_isr/high-watermark-over-committed-isr",
+        "rules/counts_fetch/count-diverging-fetch",
+        "rules/divergence/no-divergence-check",
+        "rules/elect/election-outside-isr-and-elr",
+        "rules/has_reached/join-before-epoch-start",
+        "rules/has_reached/join-before-high-watermark",
+        "rules/high_watermark_when_diverging/high-watermark-before-truncation",
+        "rules/knows_followers/keep-followers-over-missed-epochs",
+        "rules/may_advance/advance-below-min-isr",
+        "rules/min_isr/min-isr-of-one",
+        "rules/notes_fetch/count-what-is-sent",
+        "rules/propose/shrink-before-confirmation",
+        "rules/serves/unfenced-requests",
+        "rules/start_following/truncate-to-high-watermark",
+    ]
+
+
+def test_every_mutant_with_a_run_is_a_case_or_has_a_reason() -> None:
+    played_ones = {case.source for case in all_cases()}
+    left = {name for name, bounds in HUNTS.items() if not any(bounds.get(one) for one in NEEDS_MORE)} - played_ones
+    assert left <= set(REFUSED)
+    assert not played_ones & set(REFUSED)
+
+
+def test_each_case_names_its_rule_and_what_it_guards() -> None:
+    for case in all_cases():
+        assert case.rule.function.startswith("spec."), case
+        assert case.rule.doc, case
+        assert case.guards, case
+        assert (case.acks == LEADER) == (case.name == LOST_BY_LEADER)
+
+
+def test_a_case_is_the_run_of_its_mutant() -> None:
+    (case,) = [one for one in all_cases() if one.source == "min-isr-of-one"]
+    found = played(case)
+    assert found.run[-1] == "Produce(leader=1)"
+    assert found.schedule.needs <= set(ABILITIES)
+
+
+def test_a_seed_gives_the_same_run_again_and_another_seed_another() -> None:
+    runs = [played(random_case(seed)) for seed in (1, 1, 2)]
+    assert runs[0].run == runs[1].run
+    assert runs[0].schedule == runs[1].schedule
+    assert runs[0].run != runs[2].run
