@@ -71,8 +71,8 @@ def check_append(log_epoch: Epoch, end_offset: Offset, append: AppendRecords) ->
 def activate(controller_epoch: Epoch, image: MetadataImage, now_ms: int) -> ControllerState:
     """A new controller: the committed image, and a new session for every broker that is not fenced (time in milliseconds).
 
-    State that is not in the log is lost: when each broker was last heard from, and when its controlled shutdown began. Nobody
-    has heard from a fenced broker, so its next incarnation need not wait.
+    State that is not in the log is lost: when each broker was last heard from, and when its controlled shutdown began.
+    Nobody has heard from a fenced broker, so its next incarnation need not wait.
 
     **Kafka:** `QuorumController.claim`, `ClusterControlManager.activate`.
     """
