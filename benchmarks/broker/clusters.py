@@ -22,7 +22,6 @@ from benchmarks.broker.load import LIMIT_S, RECONNECT, Rate, Target, consume, la
 from benchmarks.broker.side_by_side import cpu_seconds
 from conformance.kafka.cluster import KafkaProgram
 from conformance.kafka.jars import find_jars
-from conformance.kafka.process import free_port
 from impl.cluster.folder import ClusterFolder
 from impl.cluster.plan import Program, nodes_of, ports_from
 from impl.cluster.programs import KspecProgram
@@ -42,11 +41,11 @@ OURS = (sys.executable, "-c", "from model_check.cli.start import main; main()", 
 class Running:
     """A cluster under test, and what was measured of it."""
 
-    def __init__(self, name: str, program: Program, folder: Path) -> None:
+    def __init__(self, name: str, program: Program, folder: Path, first_port: int) -> None:
         self.name = name
         self.rates: dict[str, list[Rate]] = {}
         self.measures: dict[str, str] = {}
-        nodes = nodes_of(folder, BROKERS, ports_from(free_port(), BROKERS), {})
+        nodes = nodes_of(folder, BROKERS, ports_from(first_port, BROKERS), {})
         self.cluster = Cluster(ClusterFolder(folder), nodes, program, print)
         begun = time.monotonic()
         asyncio.run(self.cluster.start())
@@ -174,15 +173,17 @@ def main() -> None:
     parser.add_argument("--warm", type=float, default=90, metavar="S")
     parser.add_argument("--runs", type=int, default=3, metavar="N")
     parser.add_argument("--seconds", type=float, default=12, metavar="S")
+    parser.add_argument("--port", type=int, default=20_100, metavar="N", help="The first port; clients take none near it.")
     parser.add_argument("--partitions", type=int, default=1_000, metavar="N")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kspec-benchmark-"))
     clusters: list[Running] = []
     try:
-        clusters.append(Running("kspec", KspecProgram(OURS, {}, {}), folder / "kspec"))
+        clusters.append(Running("kspec", KspecProgram(OURS, {}, {}), folder / "kspec", options.port))
         if options.kafka:
             program = KafkaProgram(find_jars(options.kafka), KAFKAS_FLAGS)
-            clusters.append(Running(f"Apache Kafka {options.kafka}", program, folder / "kafka"))
+            name = f"Apache Kafka {options.kafka}"
+            clusters.append(Running(name, program, folder / "kafka", options.port + BROKERS + 1))
         measure(clusters, options)
         print(table(clusters))
     finally:

@@ -31,7 +31,7 @@ class PendingProduce:
     answers: dict[int, Message] = field(default_factory=dict)
     """Each partition's answer by its place in the request."""
     topics: list[tuple[Message, list[int]]] = field(default_factory=list)
-    """Each topic of the request with the places of its partitions."""
+    """Each topic of the request, by its name or id, with the places of its partitions."""
     append_times: dict[int, int] = field(default_factory=dict)
     """When the batch of a place was appended (ms), where that is the time of its records."""
     failed: bool = False
@@ -54,9 +54,8 @@ class PendingProduce:
         """Answer the request. With acks=0 there is no answer, and after an error the connection is closed."""
         if self.acks == ACKS_NONE:
             return [Drop(self.call)] if self.failed else [NoResponse(self.call)]
-        named = "topic_id" if self.call.version >= 13 else "name"
         responses = [
-            Message(**{named: getattr(topic, named)}, partition_responses=[self.answers[place] for place in places])
+            Message(**vars(topic), partition_responses=[self.answers[place] for place in places])
             for topic, places in self.topics
         ]
         return [Respond(self.call, Message(responses=responses))]

@@ -24,14 +24,16 @@ def produce(core: Core, call: Call, now: int) -> list[Effect]:
     """Append the batches of a request. **Kafka:** `KafkaApis.handleProduceRequest`."""
     request = call.message
     count = sum(len(topic.partition_data) for topic in request.topic_data)
+    named = "topic_id" if call.version >= 13 else "name"
     pending = PendingProduce(call, request.acks, count)
     effects: list[Effect] = []
     places = iter(range(count))
     for topic in request.topic_data:
         numbered = [(next(places), data) for data in topic.partition_data]
-        pending.topics.append((topic, [place for place, _ in numbered]))
+        pending.topics.append((Message(**{named: getattr(topic, named)}), [place for place, _ in numbered]))
         for place, data in numbered:
             effects += _produce_one(core, pending, place, topic, data, now)
+    call.message = Message()  # the batches are in the effects; while the answer waits, it holds no memory
     return effects if count else pending.finish()
 
 

@@ -1,7 +1,7 @@
 """One client's connection: frames in, answers out in the order of the requests, and a limit on both.
 
-A frame is received into memory of its own, and records are views into it. That memory is used again as soon as the request
-has been handled, so nobody may keep a view. What cannot be sent at once waits; while too much waits, or too many requests
+A frame is received into memory of its own, and records are views into it. That memory is used again when the request has
+been handled, unless somebody has kept a view. What cannot be sent at once waits; while too much waits, or too many requests
 are unanswered, nothing more is read.
 """
 
@@ -40,6 +40,9 @@ SMALL_SLICE = 16 << 10
 
 IOV_MAX = 64
 
+MOST_SPARES, LARGEST_SPARE = 2, 8 << 20
+"""How much memory for frames is kept to be used again: so many pieces of so many bytes at most."""
+
 
 class Loop(Protocol):
     """The parts of an event loop that are used."""
@@ -58,6 +61,41 @@ class Loop(Protocol):
 
     def call_soon(self, callback: Callable[..., Any], *args: Any) -> Any:
         """Call in the next round."""
+
+
+class Spares:
+    """Memory that frames were received into, to be used again: the system takes as long to give some as to fill it."""
+
+    def __init__(self) -> None:
+        self._free: list[bytearray] = []
+
+    def take(self, size: int) -> bytearray:
+        """At least so many bytes, with any content."""
+        for number, memory in enumerate(self._free):
+            if len(memory) >= size:
+                return self._free.pop(number)
+        return bytearray(size)
+
+    def give(self, memory: bytearray) -> None:
+        """Take memory back, if nobody has a view into it; of what is too much, the smallest goes."""
+        if len(memory) > LARGEST_SPARE or has_views(memory):
+            return
+        self._free.append(memory)
+        if len(self._free) > MOST_SPARES:
+            del self._free[min(range(len(self._free)), key=lambda number: len(self._free[number]))]
+
+
+def has_views(memory: bytearray) -> bool:
+    """Whether somebody has a view into some memory, whose size can then not be changed."""
+    try:
+        memory.append(memory.pop())
+    except BufferError:
+        return True
+    return False
+
+
+SPARES = Spares()
+"""Those of this process: connections receive one after the other."""
 
 
 class Owner(Protocol):
@@ -92,6 +130,8 @@ class Connection:
         self._owner = owner
         self._scratch = b""
         self._frame: bytearray | None = None
+        """Memory for the frame that is being received, which may be larger than the frame."""
+        self._size = 0
         self._filled = 0
         self._reading = False
         self._writing = False
@@ -110,7 +150,7 @@ class Connection:
     @property
     def held_bytes(self) -> int:
         """Memory that the connection holds for what it receives and sends."""
-        return len(self._frame or b"") + self._unsent
+        return (self._size if self._frame is not None else 0) + self._unsent
 
     def _is_full(self) -> bool:
         return len(self._answers) >= MOST_UNANSWERED or self._unsent > MOST_UNSENT
@@ -149,11 +189,12 @@ class Connection:
     def _receive(self) -> int:
         """Receive what is there into the frame under way, or find out which frame comes next."""
         if self._frame is not None:
-            count = self._sock.recv_into(memoryview(self._frame)[self._filled :])
+            count = self._sock.recv_into(memoryview(self._frame)[self._filled : self._size])
             self._filled += count
-            if self._filled == len(self._frame):
-                frame, self._frame = self._frame, None
-                self._owner.on_frame(self, memoryview(frame))
+            if self._filled == self._size:
+                memory, self._frame = self._frame, None
+                self._owner.on_frame(self, memoryview(memory)[: self._size])
+                SPARES.give(memory)
             return count
         data = self._sock.recv(SCRATCH)
         if data:
@@ -176,7 +217,7 @@ class Connection:
                     LOG.warning("closing %s:%d: no memory for a frame of %d bytes", self.host, self.port, size)
                     self.close()
                     return
-                self._frame = bytearray(size)
+                self._frame, self._size = SPARES.take(size), size
                 self._filled = end - start
                 self._frame[: self._filled] = view[start:end]
                 return

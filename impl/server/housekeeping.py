@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from impl.records.compression import CompressionError
 from impl.records.record import RecordError
@@ -25,6 +26,7 @@ class Housekeeping:
         self._loop = loop
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._flushing: set[PartitionFiles] = set()
+        self._checkpoints = ThreadPoolExecutor(1)
         config = broker.core.config
         self._every(config["replica.high.watermark.checkpoint.interval.ms"], self._checkpoint_high_watermarks)
         self._every(config["log.flush.offset.checkpoint.interval.ms"], directory.checkpoint_logs)
@@ -48,12 +50,20 @@ class Housekeeping:
         self._timers[task.__name__] = self._loop.call_later(interval_ms / 1000, go)
 
     def stop(self) -> None:
-        """Stop all timers."""
+        """Stop all timers, and wait until nothing is written any more."""
         for timer in self._timers.values():
             timer.cancel()
+        self._checkpoints.shutdown()
 
     def _checkpoint_high_watermarks(self) -> None:
-        self._directory.checkpoint_high_watermarks(self._broker.replicas.high_watermarks())
+        """Write them in a thread: the disk may take long, and clients do not wait for it."""
+
+        def done(future: "Future[None]") -> None:
+            if future.exception() is not None:
+                LOG.error("the high watermarks cannot be written: %s", future.exception())
+
+        marks = self._broker.replicas.high_watermarks()
+        self._checkpoints.submit(self._directory.checkpoint_high_watermarks, marks).add_done_callback(done)
 
     def _retain(self) -> None:
         """Delete old segments, as far as `spec` allows."""

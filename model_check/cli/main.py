@@ -11,7 +11,6 @@ import click
 
 from model_check.cli.statuses import ALL_HOLD, BAD_USAGE, STOPPED, StoppedError
 from model_check.cli.terminal.streams import Commands, end
-from model_check.core.model import ModelError
 from model_check.version import VERSION
 
 COMMANDS = {
@@ -78,12 +77,14 @@ def main() -> NoReturn:
         end("interrupted", STOPPED)
     except click.ClickException as error:
         end(error.format_message(), error.exit_code if isinstance(error, StoppedError) else BAD_USAGE)
-    except ModelError as error:
-        end(str(error), BAD_USAGE)
     except MemoryError as error:
         end(f"out of memory{f': {error}' if str(error) else ''}", STOPPED)
-    except Exception:  # a rule's, or our own: status 1 would say that a property is violated
-        traceback.print_exc()
+    except Exception as error:
+        from model_check.core.model import ModelError  # a broker needs none
+
+        if isinstance(error, ModelError):
+            end(str(error), BAD_USAGE)
+        traceback.print_exc()  # a rule's, or our own: status 1 would say that a property is violated
         sys.exit(STOPPED)
     sys.exit(status or ALL_HOLD)
 

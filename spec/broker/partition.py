@@ -153,15 +153,12 @@ def complete_waiting(broker: Broker, partition: Partition[LogT]) -> Handled[LogT
 
     **Kafka:** `Partition.tryCompleteDelayedRequests`, `DelayedProduce.tryComplete`.
     """
+    if not partition.waiting:
+        return Step(partition)
+    leading, min_isr = leads(broker, partition), min_isr_of(broker, partition)
     high_watermark, isr_size = partition.local.high_watermark, len(broker.protocol.counted_isr(partition.isr))
     verdicts = [
-        completion(
-            leads(broker, partition),
-            high_watermark,
-            waiting.appended.required_offset,
-            isr_size,
-            min_isr_of(broker, partition),
-        )
+        completion(leading, high_watermark, waiting.appended.required_offset, isr_size, min_isr)
         for waiting in partition.waiting
     ]
     return _answer(partition, verdicts)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, TypeAlias
 
-from spec.controller.rules.brokers import Session, is_valid_session
+from spec.controller.rules.brokers import NEVER_MS, Session, is_valid_session
 from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from spec.messages.administration.create_topics import CreateTopicsRequest
 from spec.messages.administration.elect_leaders import ElectLeadersRequest
@@ -69,13 +69,14 @@ def check_append(log_epoch: Epoch, end_offset: Offset, append: AppendRecords) ->
 
 
 def activate(controller_epoch: Epoch, image: MetadataImage, now_ms: int) -> ControllerState:
-    """A new controller: the committed image, and a new session for every broker (time in milliseconds).
+    """A new controller: the committed image, and a new session for every broker that is not fenced (time in milliseconds).
 
     State that is not in the log is lost: when each broker was last heard from, and when its controlled shutdown began.
+    Nobody has heard from a fenced broker, so its next incarnation need not wait.
 
     **Kafka:** `QuorumController.claim`, `ClusterControlManager.activate`.
     """
-    sessions = tuple(Session(registration.broker, now_ms) for registration in image.brokers)
+    sessions = tuple(Session(one.broker, NEVER_MS if one.fenced else now_ms) for one in image.brokers)
     return ControllerState(controller_epoch, image, sessions)
 
 

@@ -170,8 +170,8 @@ CONTROLLER_BUGS = (
     Bug(
         "failover-keeps-no-session",
         "controller.state:activate",
-        "Session(registration.broker, now_ms)",
-        "Session(registration.broker, 0)",
+        "else now_ms)",
+        "else 0)",
     ),
     Bug(
         "inactive-says-stale",

@@ -6,12 +6,37 @@ from collections.abc import Iterator
 import pytest
 
 from impl.records.record import new_batch
+from impl.server.connection import LARGEST_SPARE, Spares
 from impl.wire.apis import APIS
 from impl.wire.schema import schema
 from impl.wire.values import Message
 from impl.wire.writing import write_message
 from spec.values import Error
 from tests.impl.broker.process import BrokerProcess, Client, wait_until
+
+
+def test_memory_is_used_again_when_nobody_looks_at_it() -> None:
+    spares = Spares()
+    memory = spares.take(100)
+    memory[:3] = b"abc"
+    view = memoryview(memory)[1:2]
+    spares.give(memory)
+    assert spares.take(50) is not memory
+    view.release()
+    spares.give(memory)
+    assert memory[:3] == b"abc"
+    assert spares.take(101) is not memory
+    assert spares.take(50) is memory
+
+
+def test_only_so_much_memory_is_kept() -> None:
+    spares = Spares()
+    pieces = [bytearray(size) for size in (30, 10, 20, LARGEST_SPARE + 1)]
+    for piece in pieces:
+        spares.give(piece)
+    assert spares.take(1) is pieces[0]
+    assert spares.take(1) is pieces[2]
+    assert len(spares.take(1)) == 1
 
 
 @pytest.fixture(scope="module")

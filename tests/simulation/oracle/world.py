@@ -17,7 +17,7 @@ from spec.controller.partitions import (
     on_balance_check,
     on_unclean_election_check,
 )
-from spec.controller.rules.brokers import Session
+from spec.controller.rules.brokers import NEVER_MS, Session
 from spec.step import Reply
 from spec.values import Epoch
 from tests.simulation.oracle import controller, follower, leader, lifecycle
@@ -132,7 +132,8 @@ class CheckedWorld(World):
             raise Violation("RecoveredAsStored", f"broker {node.id}: {survived}; {local}, {flushed}; {recovered}")
 
     def look_at_failover(self) -> None:
-        now, wanted = self.controller, [(one.broker, self.time, -1, -1) for one in self.image.brokers]
+        now = self.controller
+        wanted = [(one.broker, NEVER_MS if one.fenced else self.time, -1, -1) for one in self.image.brokers]
         sessions = [tuple(one) for one in now.sessions]
         if sessions != wanted or now.image != self.image or now.controller_epoch != self._epoch_after():
             raise Violation("SessionsStartAnew", f"{now}")

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from spec.controller.partitions import handle_alter_partition
+from spec.controller.protocol import ControllerProtocol
 from spec.controller.rules.brokers import Session
 from spec.controller.state import AppendRecords, activate, check_append, refuse_as_inactive, session_of
 from spec.messages.administration.elect_leaders import ElectLeadersRequest
@@ -12,7 +13,7 @@ from spec.messages.alter_partition import AlterPartitionRequest
 from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
 from spec.messages.broker_registration import BrokerRegistrationRequest
 from spec.metadata import EMPTY_IMAGE
-from spec.releases.kraft import KRAFT_4_0, KRAFT_NEXT
+from spec.releases.kraft import KRAFT_3_9, KRAFT_4_0, KRAFT_NEXT, NEWEST
 from spec.step import Reply
 from spec.values import BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset, PartitionEpoch
 from tests.spec.controller_driver import PARTITION, TIMEOUT_MS, answer_of, cluster, records_of
@@ -49,7 +50,7 @@ def test_failover_gives_every_broker_a_fresh_session() -> None:
 
 
 def test_a_session_belongs_to_every_registered_broker() -> None:
-    """From a new controller's first moment on, and from a broker's registration on."""
+    """If it is not fenced, from a new controller's first moment on, and from a broker's registration on."""
     driver = cluster(KRAFT_NEXT)
     state = activate(Epoch(2), driver.image, 700)
     assert [session_of(state, registration.broker) for registration in driver.image.brokers] == [
@@ -57,6 +58,16 @@ def test_a_session_belongs_to_every_registered_broker() -> None:
     ]
     driver.register(4)
     assert session_of(driver.state, BrokerId(4)).last_contact_ms == driver.now_ms
+
+
+@pytest.mark.parametrize("rules", [KRAFT_3_9, NEWEST, KRAFT_NEXT])
+def test_a_broker_that_was_fenced_before_the_failover_registers_at_once(rules: ControllerProtocol) -> None:
+    """**Kafka:** `ClusterControlManager.activate` notes a contact only of brokers that are not fenced."""
+    driver = cluster(rules)
+    driver.expire(3)
+    driver.fail_over()
+    assert answer_of(driver.register(3)).error == Error.NONE
+    assert answer_of(driver.register(2)).error == Error.DUPLICATE_BROKER_REGISTRATION
 
 
 @pytest.mark.parametrize(
