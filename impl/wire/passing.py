@@ -35,7 +35,7 @@ def _struct_passer(fields: tuple[Field, ...], version: int) -> Passer:
     def passed(message: Any) -> Any:
         given = message.__dict__
         found = {**start, **given}
-        if not lacking.isdisjoint(given):
+        if lacking and not given.keys().isdisjoint(lacking):
             found.update({name: absents[name] for name in lacking})
         for name, passer in always:
             found[name] = passer(found[name])
