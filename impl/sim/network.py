@@ -243,8 +243,10 @@ class Network:
         now_ms, free_at = self._clock.now_ms, line.free_at
         busy_until = (line.client if forth else line.server).busy_until
         due = (busy_until if busy_until > now_ms else now_ms) + self._delay()
-        due = max(due, free_at.get(forth, 0), self.late.get((line.client.node_id, line.purpose, forth), 0))
-        free_at[forth] = due
+        free = free_at.get(forth, 0)
+        if self.late:
+            free = max(free, self.late.get((line.client.node_id, line.purpose, forth), 0))
+        free_at[forth] = due = free if free > due else due
         self._clock.at(due, partial(self._go, line, forth, arrive, frame))
 
     def _go(self, line: Line, forth: bool, arrive: Callable[[Line, Any], None], frame: Any) -> None:
