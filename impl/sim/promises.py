@@ -83,6 +83,24 @@ class Promises:
 
     # ---- after each event
 
+    def look_at_all(self) -> None:
+        """Look at everything, and remember nothing that was found to hold: `look` finds the same with less work.
+
+        Raises: `BrokenPromiseError`.
+        """
+        self._held.clear()
+        self._same.clear()
+        self.stepped |= self._brokers.keys()
+        Promises.look(self)
+        if not self._keeps:
+            return
+        for node in self._brokers.values():
+            for replica in node.core.replicas.values() if node.up else ():
+                if not replica.offline:
+                    self._note_committed(node.node_id, replica)
+        for index in self._histories if self._controller.up else ():
+            self._look_at_partition(index)
+
     def look(self) -> None:
         """Look at what has changed. Raises: `BrokenPromiseError`."""
         controller = self._controller

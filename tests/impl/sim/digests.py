@@ -48,8 +48,8 @@ def digest(name: str, seed: int) -> dict[str, Any]:
     class Heard(SimulatedCluster):
         """A cluster of which each step is heard."""
 
-        def _note(self, handler: Any, party: Any, state: Any, given: Any, outcome: Any) -> None:
-            super()._note(handler, party, state, given, outcome)
+        def note(self, handler: Any, party: Any, state: Any, given: Any, outcome: Any) -> None:
+            super().note(handler, party, state, given, outcome)
             effects = [type(effect).__name__ for effect in getattr(outcome, "effects", ())]
             told = f"{self.clock.now_ms} {getattr(party, 'self_id', None)} {handler.__name__} {effects}\n"
             heard.update(told.encode())

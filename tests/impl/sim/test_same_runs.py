@@ -1,16 +1,10 @@
 """A seed does today what it did: every step. And what is looked at as far as it has changed is what a look at all finds."""
 
-from collections.abc import Iterable
-from functools import partial
-from typing import Any
-
 import pytest
 
 from impl.sim.cluster import SimulatedCluster
-from impl.sim.plan import Fault
 from impl.sim.promises import Promises
 from impl.sim.runs import run
-from impl.sim.setup import Setup
 from tests.impl.sim.digests import CASES, NEXT, digest, known, setup_named
 from tests.impl.sim.mutants import known as known_mutants
 
@@ -23,30 +17,17 @@ def test_a_run_is_the_one_that_is_written_down(case: tuple[str, int]) -> None:
 
 
 class AllPromises(Promises):
-    """Looks at everything after each event, and remembers nothing that it has found to hold."""
+    """Looks at everything after each event."""
 
     def look(self) -> None:
-        """Look at all replicas and all partitions."""
-        self._held.clear()
-        self._same.clear()
-        self.stepped |= set(self._brokers)
-        super().look()
-        for node in self._brokers.values():
-            for replica in node.core.replicas.values() if node.up and self._keeps else ():
-                if not replica.offline:
-                    self._note_committed(node.node_id, replica)
-        for index in self._histories if self._keeps and self._controller.up else ():
-            self._look_at_partition(index)
+        """Look at all brokers and all partitions."""
+        self.look_at_all()
 
 
 class LookedAtWhole(SimulatedCluster):
     """A cluster of which everything is looked at after each event."""
 
-    def __init__(self, setup: Setup, planned: Iterable[Fault] = ()) -> None:
-        super().__init__(setup, planned)
-        self._promises: Any = AllPromises(setup, self.controller, self.brokers, self.histories)
-        for index, history in self.histories.items():
-            history.on_acknowledged = partial(self._promises.acknowledged, index)
+    kind_of_promises = AllPromises
 
 
 FOUND = {name: one for name, one in known_mutants().items() if "promise" in one}
