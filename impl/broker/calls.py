@@ -28,24 +28,21 @@ class Peer(Protocol):
 class Call:
     """One request: its header, its content, where it came from. The core answers it once, now or later."""
 
-    __slots__ = ("header", "message", "peer", "place", "received_ms", "session", "waiting")
+    __slots__ = ("header", "message", "peer", "place", "received_ms", "session", "version", "waiting")
 
     def __init__(self, peer: Peer, place: int, header: RequestHeader, message: Message, received_ms: int) -> None:
         self.peer = peer
         self.place = place
         """The number of the answer among those of its connection."""
         self.header = header
+        self.version = header.version
+        """The version of the API."""
         self.message = message
         self.received_ms = received_ms
         self.session: Any = None
         """The fetch session that the request goes on with."""
         self.waiting: Waiting | None = None
         """The fetch that waits to be answered."""
-
-    @property
-    def version(self) -> int:
-        """The version of the API."""
-        return self.header.version
 
     def respond(self, **fields: Any) -> "Respond":
         """The effect of answering with these fields."""

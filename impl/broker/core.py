@@ -26,11 +26,10 @@ from spec.broker.roles import producers_rebuilt
 from spec.broker.rules.isr.request import WriteIsr
 from spec.broker.rules.produce import check_produce
 from spec.controller.topics.config_types import items_of
-from spec.controller.topics.description import topic_value
+from spec.controller.topics.description import topic_values
 from spec.controller.topics.names import INTERNAL
 from spec.controller.topics.producer_ids import ProducerIds
 from spec.controller.topics.settings import TopicSettings
-from spec.controller.topics.topic_configs import TOPIC_CONFIGS
 from spec.log.batch import Batch
 from spec.messages.alter_partition import AlterPartitionRequest
 from spec.messages.produce import ACKS_ALL, ProduceRequest, ProduceResponse
@@ -325,7 +324,7 @@ class Core:
 
     def default_topic_settings(self) -> dict[str, str]:
         """The settings of a topic that sets none itself."""
-        return {key.name: topic_value(self.topic_settings, self.cluster.view, key) for key in TOPIC_CONFIGS}
+        return topic_values(self.topic_settings, self.cluster.view)
 
     def configure_replicas(self) -> None:
         """Take the topics' settings as they are now."""

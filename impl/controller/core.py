@@ -18,9 +18,8 @@ from spec.controller.protocol import Controller
 from spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS, FeatureLevel, FeatureRange
 from spec.controller.rules.metadata_log import SnapshotId
 from spec.controller.state import ControllerState, activate
-from spec.controller.topics.description import topic_value
+from spec.controller.topics.description import topic_values
 from spec.controller.topics.settings import TopicSettings
-from spec.controller.topics.topic_configs import TOPIC_CONFIGS
 from spec.log.epoch_log import EpochLog
 from spec.releases.features import features_at_start, features_supported
 from spec.values import Epoch, Offset, TopicId
@@ -123,7 +122,7 @@ class ControllerCore:
 
     def default_topic_settings(self) -> dict[str, str]:
         """The settings of a topic that sets none itself."""
-        return {key.name: topic_value(self.topic_settings, self.cluster.view, key) for key in TOPIC_CONFIGS}
+        return topic_values(self.topic_settings, self.cluster.view)
 
     def configure_replicas(self) -> None:
         """Take the topics' settings, and the features, as they are now."""

@@ -96,10 +96,9 @@ class ClusterImage:
     def _number_of(self, record: LogRecord) -> PartitionId:
         """The number of the partition that a record is about, and which may be new."""
         message = record.message
-        key = PartitionKey(bytes(message.topic_id), message.partition_id)
-        partition_id = self.partition_id(key)
-        if partition_id is None:
-            partition_id = self._new_partition(key)
+        topic_id, number = bytes(message.topic_id), message.partition_id
+        known = self.topics_by_id[topic_id].partitions
+        partition_id = known[number] if number < len(known) else self._new_partition(PartitionKey(topic_id, number))
         if message.directories:
             self.directories[partition_id] = tuple(map(bytes, message.directories))
         return partition_id

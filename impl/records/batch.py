@@ -7,7 +7,7 @@ the checksum covers, so a batch is stored as its producer sent it.
 from collections.abc import Iterator, Sequence
 from functools import partial
 from struct import Struct
-from struct import error as StructError
+from struct import error as struct_error
 from typing import NamedTuple
 
 import crc32c
@@ -120,7 +120,7 @@ def header_at(buffer: Buffer, position: int = 0, of_file: int | None = None) -> 
     """
     try:
         fields = _HEADER.unpack_from(buffer, position)
-    except StructError:
+    except struct_error:
         left = max(len(buffer) - position, 0)
         raise InvalidBatchError(position, f"{left} bytes are fewer than a header has ({HEADER_SIZE})") from None
     return _header((*fields, position if of_file is None else of_file))

@@ -5,7 +5,18 @@ from typing import NamedTuple
 
 import crc32c
 
-from impl.records.batch import CRC, CRC_AT, CRC_START, HEADER_SIZE, LENGTH_END, MAGIC, BatchHeader, Buffer, header_at, packed_header
+from impl.records.batch import (
+    CRC,
+    CRC_AT,
+    CRC_START,
+    HEADER_SIZE,
+    LENGTH_END,
+    MAGIC,
+    BatchHeader,
+    Buffer,
+    header_at,
+    packed_header,
+)
 from impl.records.compression import compress, decompress
 from spec.values import Epoch, Offset, ProducerEpoch, ProducerId
 

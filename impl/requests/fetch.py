@@ -30,11 +30,8 @@ class ReadPartition:
     replica: Replica | None
     answer: FetchResponse
     piece: FileSlice | None = None
-
-    @property
-    def size(self) -> int:
-        """How many bytes of records there are."""
-        return self.piece.length if self.piece is not None else 0
+    size: int = 0
+    """How many bytes of records there are."""
 
 
 def fetch(core: Core, call: Call, now: int) -> list[Effect]:
@@ -139,7 +136,7 @@ def _read_one(
     local = replica.partition.local
     end = visible_end(isolation_of(request), local.log.end_offset, found.high_watermark, found.last_stable_offset)
     piece = replica.files.read(found.base_offset, end, limit, at_least_one)
-    return ReadPartition(wanted, replica, found, piece)
+    return ReadPartition(wanted, replica, found, piece, piece.length)
 
 
 def _ask(core: Core, replica: Replica, request: FetchRequest, now: int, first: bool) -> FetchResponse:

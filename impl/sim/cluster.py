@@ -33,6 +33,9 @@ LEAST_REPLICAS = 2
 class SimulatedCluster:
     """The cluster of one seed."""
 
+    kind_of_promises: type[Promises] = Promises
+    """Who holds it against the promises."""
+
     def __init__(self, setup: Setup, planned: Iterable[Fault] = ()) -> None:
         self.setup = setup
         weather = setup.surroundings
@@ -51,9 +54,9 @@ class SimulatedCluster:
             for node, protocol in sorted(setup.protocols.items())
         }
         for node in (self.controller, *self.brokers.values()):
-            node.note = self._note
+            node.note = self.note
         self.histories = {index: PartitionHistory() for index in range(weather.partitions)}
-        self._promises = Promises(setup, self.controller, self.brokers, self.histories)
+        self._promises = self.kind_of_promises(setup, self.controller, self.brokers, self.histories)
         for index, history in self.histories.items():
             history.on_acknowledged = partial(self._promises.acknowledged, index)
         self._around = Surroundings(
@@ -104,6 +107,7 @@ class SimulatedCluster:
         last.stopped = True
         self._until(self._is_well, "be well again")
         self._check_logs()
+        self._promises.look_at_all()
 
     def _next(self) -> None:
         if not self.clock.next_event():
@@ -223,7 +227,7 @@ class SimulatedCluster:
 
     # ---- promises
 
-    def _note(self, handler: Any, party: Any, state: Any, given: Any, outcome: Any) -> None:
+    def note(self, handler: Any, party: Any, state: Any, given: Any, outcome: Any) -> None:
         """A handler has made a step."""
         self.steps += 1
         node = getattr(party, "self_id", None)

@@ -254,12 +254,15 @@ class Network:
 
     def _carry(self, line: Line, forth: bool, arrive: Callable[[Line, Any], None], frame: Any = None) -> None:
         """Let a frame arrive after its time, behind those before it."""
-        now_ms, free_at, way = self._clock.now_ms, line.free_at, (line.client.node_id, line.purpose, forth)
+        now_ms, free_at = self._clock.now_ms, line.free_at
         busy_until = (line.client if forth else line.server).busy_until
-        longer = self.sluggish.get(way, 0) if self.sluggish else 0
-        due = (busy_until if busy_until > now_ms else now_ms) + self._delay() + longer
-        due = max(due, free_at.get(forth, 0), self.late.get(way, 0))
-        free_at[forth] = due
+        due = (busy_until if busy_until > now_ms else now_ms) + self._delay()
+        free = free_at.get(forth, 0)
+        if self.late or self.sluggish:
+            way = line.client.node_id, line.purpose, forth
+            due += self.sluggish.get(way, 0)
+            free = max(free, self.late.get(way, 0))
+        free_at[forth] = due = free if free > due else due
         self._clock.at(due, partial(self._go, line, forth, arrive, frame))
 
     def _go(self, line: Line, forth: bool, arrive: Callable[[Line, Any], None], frame: Any) -> None:

@@ -289,6 +289,7 @@ class BrokerNode(Node):
     def _start(self) -> None:
         now = self.now()
         self.directory = LogDirectory.open(self._path, self.disk, CLUSTER_ID, self.node_id)
+        self.directory.closed_at_once = 1
         endpoint = Message(name="PLAINTEXT", host="127.0.0.1", port=self.node_id, security_protocol=0)
         self.core = core = member_core(self.config, self.protocol, endpoint, self.directory)
         core.note = core.cluster.note = self.note

@@ -65,6 +65,7 @@ class Promises:
         self._keeps = not setup.unclean_elections
         self._waits_for_isr = setup.acks == ACKS_ALL
         self._min_isr = setup.surroundings.min_isr
+        self._places = {index: Place(TOPIC, index) for index in histories}
         self._committed = dict.fromkeys(histories, Committed())
         self._held: dict[tuple[int, int], tuple[Committed, EpochLog]] = {}
         """By broker and partition: what was found to be held, and by which log."""
@@ -86,6 +87,24 @@ class Promises:
             self._lossy[node] = self._epochs[node].broker_epoch
 
     # ---- after each event
+
+    def look_at_all(self) -> None:
+        """Look at everything, and remember nothing that was found to hold: `look` finds the same with less work.
+
+        Raises: `BrokenPromiseError`.
+        """
+        self._held.clear()
+        self._same.clear()
+        self.stepped |= self._brokers.keys()
+        Promises.look(self)
+        if not self._keeps:
+            return
+        for node in self._brokers.values():
+            for replica in node.core.replicas.values() if node.up else ():
+                if not replica.offline:
+                    self._note_committed(node.node_id, replica)
+        for index in self._histories if self._controller.up else ():
+            self._look_at_partition(index)
 
     def look(self) -> None:
         """Look at what has changed. Raises: `BrokenPromiseError`."""
@@ -225,7 +244,7 @@ class Promises:
     def _look_at_leader(self, index: int, elected: PartitionRegistration) -> None:
         """Whether a leader that has just been elected holds every acknowledged record."""
         node = self._brokers[elected.leader]
-        replica = node.core.replicas.get(Place(TOPIC, index)) if node.up else None
+        replica = node.core.replicas.get(self._places[index]) if node.up else None
         if replica is None:
             return
         known, end = self._histories[index].end_of_acknowledged, replica.partition.local.log.end_offset
@@ -258,7 +277,7 @@ class Promises:
         registration = self._registered.get(index)
         if registration is None:
             return
-        place = Place(TOPIC, index)
+        place = self._places[index]
         for node_id in registration.isr | registration.elr:
             node = self._brokers[node_id]
             replica = node.core.replicas.get(place) if self._is_present(node) else None
@@ -301,7 +320,7 @@ class Promises:
         mark = leader.local.high_watermark
         for node_id in registration.isr:
             node = self._brokers[node_id]
-            replica = node.core.replicas.get(Place(TOPIC, index)) if self._is_present(node) else None
+            replica = node.core.replicas.get(self._places[index]) if self._is_present(node) else None
             if replica is None or replica.offline:
                 continue
             if replica.partition.local.log.end_offset < mark:
@@ -322,7 +341,7 @@ class Promises:
             raise BrokenPromiseError("AcknowledgedIsCommitted", what)
         if index in self._moved:
             return
-        found = [node.core.replicas.get(Place(TOPIC, index)) for node in self._brokers.values() if node.up]
+        found = [node.core.replicas.get(self._places[index]) for node in self._brokers.values() if node.up]
         ends = [replica.partition.local.log.end_offset for replica in found if replica is not None]
         down = len(self._registered[index].replicas) - len(ends)
         if sum(end >= end_offset for end in ends) + down < self._min_isr:

@@ -68,11 +68,16 @@ def _seldom_collected() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def run(setup: Setup, most_steps: int, faults: Sequence[Fault] | None = None) -> Outcome:
-    """Run a seed, with its own faults or with these. The same arguments give the same run."""
+def run(
+    setup: Setup, most_steps: int, faults: Sequence[Fault] | None = None, kind: type[SimulatedCluster] = SimulatedCluster
+) -> Outcome:
+    """Run a seed, with its own faults or with these. The same arguments give the same run.
+
+    `kind`: the class of the cluster, if somebody wants to see more of it.
+    """
     seed_globally(setup.seed)
     planned = plan(setup.seed, sorted(setup.protocols), setup.surroundings) if faults is None else faults
-    cluster = SimulatedCluster(setup, planned)
+    cluster = kind(setup, planned)
     start_ms, broken = cluster.clock.now_ms, None
     try:
         with _seldom_collected():

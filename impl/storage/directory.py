@@ -61,6 +61,8 @@ class LogDirectory:
         self.node_id = int(meta["node.id"])
         self.directory_id = meta.get("directory.id", "")
         self.partitions: dict[TopicPartition, PartitionFiles] = {}
+        self.closed_at_once = CLOSED_AT_ONCE
+        """How many partitions are closed at a time, each in a thread of its own."""
         self._changing = RLock()
         self._disk = disk
         self._lock = lock
@@ -280,8 +282,12 @@ class LogDirectory:
 
         **Kafka:** `LogManager.shutdown`.
         """
-        with ThreadPoolExecutor(CLOSED_AT_ONCE) as threads:
-            list(threads.map(PartitionFiles.close, self.partitions.values()))
+        if self.closed_at_once == 1:
+            for files in self.partitions.values():
+                files.close()
+        else:
+            with ThreadPoolExecutor(self.closed_at_once) as threads:
+                list(threads.map(PartitionFiles.close, self.partitions.values()))
         self.checkpoint_logs()
         self.checkpoint_high_watermarks(high_watermarks)
         if broker_epoch is not None and is_noted_as_clean(self.clean, logs_loaded):

@@ -210,10 +210,11 @@ class PartitionFiles:
             return
         stored, offset = [], base_offset
         for leader_epoch, header, _ in batches:
-            stored.append(header.moved(offset, leader_epoch, header.position))
+            as_it_is = header.base_offset == offset and header.leader_epoch == leader_epoch
+            stored.append(header if as_it_is else header.moved(offset, leader_epoch, header.position))
             offset = stored[-1].next_offset
-        records = tuple(Batch(header.last_offset_delta + 1, header.leader_epoch) for header in stored)
-        size = sum(header.size for header in stored)
+        records = tuple([Batch(header.last_offset_delta + 1, header.leader_epoch) for header in stored])
+        size = sum([header.size for header in stored])
         if size > self.config.segment_bytes and len(batches) > 1:
             for header, batch in zip(stored, batches, strict=True):
                 self._append(header.base_offset, [batch], now_ms)
@@ -221,7 +222,7 @@ class PartitionFiles:
         log = self.log.append_at(base_offset, records)
         if log.epoch_history != self._written_epochs:  # a moved log start has changed the history, and not the file
             self._save_epochs(log.epoch_history)
-        incoming = Incoming(size, max(header.max_timestamp for header in stored), stored[-1].last_offset)
+        incoming = Incoming(size, max([header.max_timestamp for header in stored]), stored[-1].last_offset)
         self._roll_for(incoming, base_offset, now_ms)
         self._active.append(placed(batches, base_offset), stored)
         for header in stored:

@@ -211,14 +211,15 @@ class Segment:
             del self._latest[next(iter(self._latest))]
 
     def _note(self, header: BatchHeader, position: int) -> None:
+        next_offset = header.next_offset
         if header.max_timestamp > self.max_timestamp[0]:
-            self._max_timestamp = (header.max_timestamp, header.last_offset)
+            self._max_timestamp = (header.max_timestamp, Offset(next_offset - 1))
         if needs_index_entry(self._since_entry, self._interval):
-            self.offsets.append(header.last_offset, position)
+            self.offsets.append(Offset(next_offset - 1), position)
             self.times.append(*self.max_timestamp)
             self._since_entry = 0
-        self._since_entry += header.size
-        self._next_offset = header.next_offset
+        self._since_entry += LENGTH_END + header.length
+        self._next_offset = next_offset
 
     def finish(self) -> None:
         """Nothing is appended any more: the time index gets its last entry. **Kafka:** `onBecomeInactiveSegment`."""
@@ -255,15 +256,16 @@ class Segment:
         self.times.cut(0)
         self._starts.clear()
         self._latest.clear()
-        self._next_offset, self._max_timestamp, self._since_entry = self.base_offset, (NO_TIMESTAMP, self.base_offset), 0
+        base = following = self.base_offset
+        self._next_offset, self._max_timestamp, self._since_entry = base, (NO_TIMESTAMP, base), 0
         valid = 0
         try:
             for header in self.headers():
-                too_far = not 0 <= header.last_offset - self.base_offset <= LARGEST_RELATIVE_OFFSET
-                if too_far or header.base_offset < self.next_offset or not self._is_intact(header):
+                too_far = not 0 <= header.last_offset - base <= LARGEST_RELATIVE_OFFSET
+                if too_far or header.base_offset < following or not self._is_intact(header):
                     break
                 self._note(header, header.position)
-                valid = header.position + header.size
+                valid, following = header.position + header.size, header.next_offset
                 yield header
         except InvalidSegmentError:
             pass
@@ -271,8 +273,9 @@ class Segment:
             self.log.truncate(valid)
 
     def _is_intact(self, header: BatchHeader) -> bool:
-        batch = self.log.read(header.position, header.size)
-        return len(batch) == header.size and is_intact(batch, header, position=0)
+        size = header.size
+        batch = self.log.read(header.position, size)
+        return len(batch) == size and is_intact(batch, header, position=0)
 
     def handles(self, with_indexes: bool) -> tuple[Handle, ...]:
         """The files to sync: its indexes, too, if it is to be opened without being recovered."""

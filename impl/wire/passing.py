@@ -28,6 +28,7 @@ def _struct_passer(fields: tuple[Field, ...], version: int) -> Passer:
     written = {field.name: field.default for field in present if version not in field.tagged}
     start = {**absents, **written}
     lacking = frozenset(absents) - {field.name for field in present}
+    lacked = {name: absents[name] for name in lacking}
     passers = [(field, passer) for field in present if (passer := _field_passer(field, version)) is not None]
     always = [(field.name, passer) for field, passer in passers if version not in field.tagged]
     if_given = [(field.name, passer) for field, passer in passers if version in field.tagged]
@@ -35,8 +36,8 @@ def _struct_passer(fields: tuple[Field, ...], version: int) -> Passer:
     def passed(message: Any) -> Any:
         given = message.__dict__
         found = {**start, **given}
-        if not lacking.isdisjoint(given):
-            found.update({name: absents[name] for name in lacking})
+        if lacking and not given.keys().isdisjoint(lacking):
+            found.update(lacked)
         for name, passer in always:
             found[name] = passer(found[name])
         for name, passer in if_given:  # one that is not given stays absent

@@ -1,5 +1,7 @@
 """DescribeConfigs: the settings of a topic or a broker, and where each comes from."""
 
+from typing import TypeAlias
+
 from spec.controller.topics.cluster import Cluster
 from spec.controller.topics.config_types import ConfigKey
 from spec.controller.topics.names import wrong_with_name
@@ -14,6 +16,9 @@ from spec.messages.topics.describe_configs import (
     DescribedConfig,
 )
 from spec.values import Error
+
+Layers: TypeAlias = tuple[tuple[dict[str, str], ConfigSource], ...]
+"""A broker's settings by where they come from, those that count first."""
 
 UNITS = (("minutes", 60_000), ("hours", 3_600_000))
 """In which unit a broker's setting counts, by the end of its name (milliseconds)."""
@@ -56,7 +61,17 @@ def topic_value(settings: TopicSettings, cluster: Cluster, key: ConfigKey) -> st
 
     **Kafka:** `KafkaConfig.extractLogConfigMap`, `KafkaConfigSchema.resolveEffectiveTopicConfig`.
     """
-    for values, _ in _layers(settings, cluster)[:-1]:
+    return _value(_layers(settings, cluster)[:-1], key)
+
+
+def topic_values(settings: TopicSettings, cluster: Cluster) -> dict[str, str]:
+    """All settings of a topic that sets none itself, by their names. **Kafka:** as `topic_value`."""
+    layers = _layers(settings, cluster)[:-1]
+    return {key.name: _value(layers, key) for key in TOPIC_CONFIGS}
+
+
+def _value(layers: Layers, key: ConfigKey) -> str:
+    for values, _ in layers:
         for synonym in key.synonyms:
             if synonym in values:
                 factor = next((factor for unit, factor in UNITS if synonym.endswith(unit)), 1)
@@ -82,7 +97,7 @@ def synonyms_of(settings: TopicSettings, cluster: Cluster, key: ConfigKey) -> tu
     return tuple(found[exact[0] :]) if exact else ()
 
 
-def _layers(settings: TopicSettings, cluster: Cluster) -> tuple[tuple[dict[str, str], ConfigSource], ...]:
+def _layers(settings: TopicSettings, cluster: Cluster) -> Layers:
     node = ConfigResource(ResourceType.BROKER, str(settings.node_id))
     everybody = ConfigResource(ResourceType.BROKER, "")
     return (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from impl.metadata.files import FOLDER
+from impl.metadata.files import FOLDER, replay_into
 from impl.sim import setup
 from impl.sim.cluster import SimulatedCluster
 from spec.controller.protocol import Controller
@@ -24,8 +24,7 @@ def test_a_long_copy_gives_way_to_a_snapshot(monkeypatch: pytest.MonkeyPatch) ->
         assert copy.snapshot.end_offset > 0, "a snapshot was taken, by this broker or before by the controller"
         assert copy.size < 2 * LIMIT
         image = copy.restored()
-        for batch in copy.batches():
-            replay_into(image, [batch])
+        replay_into(image, copy.batches())
         assert image.spec.end_offset == end_offset
         names = [name for name in node.disk.listdir(f"/sim/{node.node_id}/{FOLDER}") if name.endswith(".checkpoint")]
         assert len(names) == 1, "the snapshot before is gone"

@@ -10,7 +10,7 @@ from spec.controller.topics.configs import (
     handle_incremental_alter_configs,
     wrong_with_topic_configs,
 )
-from spec.controller.topics.description import describe_topic_configs, topic_value
+from spec.controller.topics.description import describe_topic_configs, topic_value, topic_values
 from spec.controller.topics.settings import TopicSettings
 from spec.controller.topics.topic_configs import TOPIC_CONFIGS, topic_config
 from spec.messages.topics.alter_configs import (
@@ -253,3 +253,8 @@ def test_the_value_that_holds_for_a_topic() -> None:
     assert key is not None
     assert topic_value(NODE, cluster(), key) == "7200000"
     assert topic_value(SETTINGS, cluster(), key) == key.default
+
+
+def test_all_settings_of_a_topic_are_those_of_each() -> None:
+    expected = {key.name: topic_value(NODE, cluster(), key) for key in TOPIC_CONFIGS}
+    assert topic_values(NODE, cluster()) == expected
