@@ -42,6 +42,8 @@ class Surroundings(NamedTuple):
     """Between an answer and the next request: the least and the most."""
     asks_latest: float
     """How often a consumer asks for the latest offset, beside fetching."""
+    promises_offsets: bool = True
+    """Whether consumers may rely on the offsets and epochs that they are told (KIP-207, KIP-320)."""
 
 
 class Asker:
@@ -64,7 +66,8 @@ class SimClient(Asker, ABC):
         super().__init__(client_id)
         self.stopped = False
         self.topic, self.partition = around.topic, partition
-        self._clock, self._network, self._random, self._brokers, _, self._think_ms, self._asks_latest = around
+        self._clock, self._network, self._random, self._brokers = around[:4]
+        self._think_ms = around.think_ms
         self._leader = self._leader_epoch = -1
         self._topic_id = bytes(16)
 
@@ -178,6 +181,7 @@ class Consumer(SimClient):
 
     def __init__(self, client_id: int, around: Surroundings, partition: int, history: PartitionHistory) -> None:
         super().__init__(client_id, around, partition)
+        self._asks_latest, self._relies_on_offsets = around.asks_latest, around.promises_offsets
         self._history = history
         self._offset = Offset(0)
         self._last_epoch = -1
@@ -188,7 +192,7 @@ class Consumer(SimClient):
     def _go(self) -> None:
         if self.stopped:
             return
-        if self._last_epoch >= 0 and self._validated_in < self._leader_epoch:
+        if self._relies_on_offsets and self._last_epoch >= 0 and self._validated_in < self._leader_epoch:
             self._validate()
             return
         drawn = self._random.random()
@@ -254,7 +258,8 @@ class Consumer(SimClient):
             if answer is None or answer.topics[0].partitions[0].error_code:
                 self._later(self._find_leader)
                 return
-            self._history.see_latest(known, Offset(answer.topics[0].partitions[0].offset))
+            if self._relies_on_offsets:
+                self._history.see_latest(known, Offset(answer.topics[0].partitions[0].offset))
             self._go_on()
 
         self._ask(self._leader, "ListOffsets", Message(replica_id=-1, isolation_level=0, topics=[topic]), take)

@@ -56,8 +56,9 @@ class SimulatedCluster:
         self._promises = Promises(setup, self.controller, self.brokers, self.histories)
         for index, history in self.histories.items():
             history.on_acknowledged = partial(self._promises.acknowledged, index)
+        promised = all(one.promises_latest_offset for one in setup.protocols.values())
         self._around = Surroundings(
-            self.clock, self.network, self.random, list(self.brokers), TOPIC, weather.think, weather.asks_latest
+            self.clock, self.network, self.random, list(self.brokers), TOPIC, weather.think, weather.asks_latest, promised
         )
         self.operator = Operator(self._around)
         self.clients: list[SimClient] = []
