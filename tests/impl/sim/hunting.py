@@ -1,7 +1,7 @@
 """Hunts in simulated clusters: which seed shows what a weakened rule, a release, or a finding leads to.
 
 The seeds are run by the rules of `next` first, and each weakened rule is asked with every question
-(`impl/sim/differences.py`). Only where it has had another answer does the seed run with the mutant. A finding is hunted in
+(`impl/sim/causes.py`). Only where it has had another answer does the seed run with the mutant. A finding is hunted in
 the same way: the release with this one rule repaired runs first; then, where nothing fails and the release's own rule has
 had another answer, the release.
 """
@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from impl.sim.causes import rules_that_repair
-from impl.sim.differences import Differences, watched_setup
+from impl.sim.causes import Differences, rules_that_repair, watched_setup
 from impl.sim.runs import Outcome, run
 from impl.sim.setup import Setup
 from spec.broker.protocol import BrokerProtocol
