@@ -138,7 +138,7 @@ class Faults:
         node = self.victim(fault)
         if node is None or not self._cluster.may_stop_uncleanly(node):
             return False
-        self._kill_now(node, fault, Survives.ALL)
+        self._kill_now(node, Survives.ALL, _sent_arrives_ms(fault))
         return self.after(fault, lambda: self._start(node))
 
     def _lose_power(self, fault: Fault) -> bool:
@@ -146,15 +146,12 @@ class Faults:
         node = self.victim(fault)
         if node is None or not self._cluster.may_lose_power(node):
             return False
-        self._kill_now(node, fault, fault.survives)
+        self._kill_now(node, fault.survives, _sent_arrives_ms(fault))
         return self.after(fault, lambda: self._start(node))
 
-    def _kill_now(self, node: BrokerNode, fault: Fault | None = None, survives: Survives = Survives.ALL) -> None:
-        """End a process; what it has sent last arrives never, or late, perhaps after its next start."""
+    def _kill_now(self, node: BrokerNode, survives: Survives = Survives.ALL, sent_arrives_ms: int | None = None) -> None:
         self._cluster.stops_uncleanly(node, survives)
-        random = Random(0 if fault is None else fault.number)
-        arrives = fault is not None and random.random() < 0.5
-        node.kill(survives, random.randint(0, 2 * fault.lasts_ms) if fault is not None and arrives else None)
+        node.kill(survives, sent_arrives_ms)
 
     def _pause(self, fault: Fault) -> bool:
         node = self.victim(fault)
@@ -410,3 +407,9 @@ class Faults:
     def _isolate(self, fault: Fault) -> bool:
         others = [*self._cluster.brokers, self._controller_id]
         return self._block(fault, {frozenset((fault.node, other)) for other in others if other != fault.node})
+
+
+def _sent_arrives_ms(fault: Fault) -> int | None:
+    """After how long what a dying process has sent last arrives: never, or late, perhaps after its next start."""
+    random = Random(fault.number)
+    return random.randint(0, 2 * fault.lasts_ms) if random.random() < 0.5 else None
