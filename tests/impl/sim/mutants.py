@@ -43,7 +43,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
         if "promise" in found.get(name, {})
     ]
     left = [one for one in MUTANTS if one not in caught]
-    open_ones = [f"`{name}`" for name in (*(one.name for one in left), *FINDINGS, *OTHERS) if name not in found]
+    open_ones = [f"`{name}`" for name in (*FINDINGS, *OTHERS) if name not in found]
     unfound = [name for name in OTHERS if name in found and "promise" not in found[name]]
     return "\n".join(
         [
@@ -88,15 +88,18 @@ def page(found: dict[str, dict[str, Any]]) -> str:
             "In brackets: in how many seeds the weakened rule had another answer, of those that were run.",
             "",
             *[
-                f"- `{one.name}` ({one.summary}) ({found[one.name]['runs']} of {found[one.name]['seeds']}): "
-                f"{REASONS.get(one.name, UNKNOWN)}"
+                f"- `{one.name}` ({one.summary}) ({_tried(found, one.name)}): {REASONS.get(one.name, UNKNOWN)}"
                 for one in left
-                if one.name in found
             ],
             "",
             *([f"Not run yet: {', '.join(open_ones)}.", ""] if open_ones else []),
         ]
     )
+
+
+def _tried(found: dict[str, dict[str, Any]], name: str) -> str:
+    """In how many seeds a mutant ran."""
+    return f"{found[name]['runs']} of {found[name]['seeds']}" if name in found else "not run"
 
 
 def _row_of_finding(name: str, one: dict[str, Any]) -> str:
