@@ -146,7 +146,6 @@ REASONS: dict[str, str] = {
     "act-on-old-metadata": "a broker whose ports are closed is not heard, whatever it believes.",
     "open-ports-at-once": "in `next` a broker does not act before it is registered, and then it leads nothing.",
     "take-old-announcement": "what `next` takes of an announcement, by `announced_isr`, is nothing if it is older.",
-    "unfenced-before-caught-up": "a broker asks to be unfenced only once it has caught up.",
     "epoch-lookup-as-designed": "it differs for an epoch above all of the leader's, which a leader since 2.1 has not.",
     "no-epoch-entry": "the first record of an epoch makes the entry, and no follower of `next` asks for one before.",
     "diverging-before-start": "logs start at 0: nothing is deleted.",
