@@ -1,7 +1,10 @@
-"""Clients of the simulated cluster: idempotent producers, and consumers. Both find the leader by Metadata, and try again."""
+"""Clients of the simulated cluster: idempotent producers, and consumers; and its operator.
+
+Producers and consumers find the leader by Metadata, and try again. The operator asks the controller, and asks once.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from random import Random
 from typing import NamedTuple
@@ -11,7 +14,9 @@ from impl.records.batch import CRC_START, LENGTH_END, first_fields, headers
 from impl.records.record import new_batch, records_of
 from impl.sim.clock import Clock
 from impl.sim.history import PartitionHistory, Value
-from impl.sim.network import Network
+from impl.sim.network import Network, Take
+from impl.sim.setup import ADMIN_ID, CONTROLLER_ID
+from impl.wire.apis import PREFERRED_ELECTION
 from impl.wire.values import Message
 from spec.messages.produce import ACKS_ALL
 from spec.values import Epoch, Error, Offset
@@ -42,6 +47,8 @@ class Surroundings(NamedTuple):
     """Between an answer and the next request: the least and the most."""
     asks_latest: float
     """How often a consumer asks for the latest offset, beside fetching."""
+    promises_offsets: bool = True
+    """Whether consumers may rely on the offsets and epochs that they are told (KIP-207, KIP-320)."""
 
 
 class Asker:
@@ -64,7 +71,8 @@ class SimClient(Asker, ABC):
         super().__init__(client_id)
         self.stopped = False
         self.topic, self.partition = around.topic, partition
-        self._clock, self._network, self._random, self._brokers, _, self._think_ms, self._asks_latest = around
+        self._clock, self._network, self._random, self._brokers = around[:4]
+        self._think_ms = around.think_ms
         self._leader = self._leader_epoch = -1
         self._topic_id = bytes(16)
 
@@ -178,6 +186,7 @@ class Consumer(SimClient):
 
     def __init__(self, client_id: int, around: Surroundings, partition: int, history: PartitionHistory) -> None:
         super().__init__(client_id, around, partition)
+        self._asks_latest, self._relies_on_offsets = around.asks_latest, around.promises_offsets
         self._history = history
         self._offset = Offset(0)
         self._last_epoch = -1
@@ -188,7 +197,7 @@ class Consumer(SimClient):
     def _go(self) -> None:
         if self.stopped:
             return
-        if self._last_epoch >= 0 and self._validated_in < self._leader_epoch:
+        if self._relies_on_offsets and self._last_epoch >= 0 and self._validated_in < self._leader_epoch:
             self._validate()
             return
         drawn = self._random.random()
@@ -254,10 +263,43 @@ class Consumer(SimClient):
             if answer is None or answer.topics[0].partitions[0].error_code:
                 self._later(self._find_leader)
                 return
-            self._history.see_latest(known, Offset(answer.topics[0].partitions[0].offset))
+            if self._relies_on_offsets:
+                self._history.see_latest(known, Offset(answer.topics[0].partitions[0].offset))
             self._go_on()
 
         self._ask(self._leader, "ListOffsets", Message(replica_id=-1, isolation_level=0, topics=[topic]), take)
+
+
+def no_matter(answer: Message | None) -> None:
+    """Nobody waits for the answer."""
+
+
+class Operator:
+    """Sends requests to the controller."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._client = Asker(ADMIN_ID)
+        self._network, self._topic = around.network, around.topic
+
+    def _ask(self, api: str, message: Message, take: Take = no_matter) -> None:
+        self._network.ask(self._client, Ask(Channel(CONTROLLER_ID, "admin"), api, message, nothing), take)
+
+    def create_topic(self, assignments: Sequence[Sequence[int]], unclean_elections: bool, take: Take) -> None:
+        """Create the topic, with these replicas for each partition."""
+        placed = [Message(partition_index=index, broker_ids=list(replicas)) for index, replicas in enumerate(assignments)]
+        configs = [Message(name="unclean.leader.election.enable", value="true")] if unclean_elections else []
+        fields = {"num_partitions": -1, "replication_factor": -1, "assignments": placed, "configs": configs}
+        self._ask("CreateTopics", Message(topics=[Message(name=self._topic, **fields)], timeout_ms=30_000), take)
+
+    def reassign(self, index: int, replicas: Sequence[int] | None) -> None:
+        """Move a partition to other replicas, or cancel its move."""
+        wanted = Message(partition_index=index, replicas=None if replicas is None else list(replicas))
+        self._ask("AlterPartitionReassignments", Message(topics=[Message(name=self._topic, partitions=[wanted])]))
+
+    def prefer(self, partitions: Sequence[int]) -> None:
+        """Ask for the preferred leaders of partitions."""
+        named = [Message(topic=self._topic, partitions=list(partitions))]
+        self._ask("ElectLeaders", Message(election_type=PREFERRED_ELECTION, topic_partitions=named))
 
 
 def last_epoch_in(records: memoryview | bytes | None) -> int:

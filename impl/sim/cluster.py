@@ -6,13 +6,12 @@ from random import Random
 from typing import Any
 
 from impl.broker.replica import Place, Replica
-from impl.sim.clients import Consumer, Producer, SimClient, Surroundings, values_in
+from impl.sim.clients import Consumer, Operator, Producer, SimClient, Surroundings, values_in
 from impl.sim.clock import START_MS, Clock
 from impl.sim.faults import Faults
 from impl.sim.history import BrokenPromiseError, PartitionHistory, Value
 from impl.sim.network import Network
 from impl.sim.nodes import BrokerNode, ControllerNode
-from impl.sim.operator import Operator
 from impl.sim.plan import Fault
 from impl.sim.promises import Promises
 from impl.sim.setup import CONTROLLER_ID, FIRST_CLIENT_ID, TOPIC, Setup
@@ -59,8 +58,9 @@ class SimulatedCluster:
         self._promises = self.kind_of_promises(setup, self.controller, self.brokers, self.histories)
         for index, history in self.histories.items():
             history.on_acknowledged = partial(self._promises.acknowledged, index)
+        promised = all(one.promises_latest_offset for one in setup.protocols.values())
         self._around = Surroundings(
-            self.clock, self.network, self.random, list(self.brokers), TOPIC, weather.think, weather.asks_latest
+            self.clock, self.network, self.random, list(self.brokers), TOPIC, weather.think, weather.asks_latest, promised
         )
         self.operator = Operator(self._around)
         self.clients: list[SimClient] = []

@@ -2,15 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from random import Random
-from typing import Protocol
 
-from impl.sim.clock import Clock
-from impl.sim.network import Line, Network
-from impl.sim.nodes import BrokerNode, ControllerNode, Node
-from impl.sim.operator import Operator
+from impl.sim.network import Line
+from impl.sim.nodes import BrokerNode, Node
 from impl.sim.plan import PURPOSES, Fault, Kind
+from impl.sim.sequences import Cluster, Sequences
 from impl.storage.simulated_disk import Survives
-from spec.values import NO_LEADER, BrokerId
 
 REVIVED_EVERY_MS = 500
 """How often, after all faults, nodes that are down are started."""
@@ -32,40 +29,6 @@ MOST_SLUGGISH_MS = 600
 """How much longer a frame takes at most on a connection that is sluggish."""
 
 
-class Cluster(Protocol):
-    """What faults happen to."""
-
-    clock: Clock
-    network: Network
-    controller: ControllerNode
-    brokers: dict[int, BrokerNode]
-    operator: Operator
-    partitions: int
-    least_replicas: int
-    """How many replicas an operator leaves to a partition at least."""
-
-    def may_lose_power(self, node: BrokerNode) -> bool:
-        """Whether enough others have all that was acknowledged, so that this broker may lose some of it."""
-
-    def may_stop_uncleanly(self, node: BrokerNode) -> bool:
-        """Whether no other broker lacks what it has lost."""
-
-    def stops_uncleanly(self, node: BrokerNode, survives: Survives) -> None:
-        """A broker stops without leave, and may lose records."""
-
-    def replicas_of(self, index: int) -> tuple[BrokerId, ...]:
-        """The replicas of a partition in their order, by the controller's word."""
-
-    def leader_of(self, index: int) -> BrokerId:
-        """The leader of a partition, by the controller's word."""
-
-    def client_ids(self) -> list[int]:
-        """The ids of all clients."""
-
-    def tell(self, what: str) -> None:
-        """Note what has happened."""
-
-
 class Faults:
     """The faults of a run as they happen."""
 
@@ -75,11 +38,12 @@ class Faults:
         self._rolling = False
         self._active = False
         self.happened: list[Fault] = []
+        sequences = Sequences(cluster, self)
         self._actions: dict[Kind, Callable[[Fault], bool]] = {
             Kind.KILL: self._kill,
             Kind.POWER: self._lose_power,
             Kind.PAUSE: self._pause,
-            Kind.RESTART: self._restart,
+            Kind.RESTART: self.restart,
             Kind.SEPARATE: lambda fault: self._block(fault, {frozenset((fault.node, fault.other))}),
             Kind.ISOLATE: self._isolate,
             Kind.HIDE_CONTROLLER: lambda fault: self._block(fault, {frozenset((fault.node, self._controller_id))}),
@@ -96,7 +60,10 @@ class Faults:
             Kind.REASSIGN: self._reassign,
             Kind.PREFER: self._prefer,
             Kind.MOVE_LEADER: self._move_leader,
-            Kind.HAND_OVER: self._hand_over,
+            Kind.HAND_OVER: sequences.hand_over,
+            Kind.LATE_FETCH: sequences.late_fetch,
+            Kind.LATE_NEWS: sequences.late_news,
+            Kind.REGISTER_TWICE: sequences.register_twice,
             Kind.ROLL: self._roll,
         }
 
@@ -149,12 +116,12 @@ class Faults:
                 node.start()
         self._cluster.clock.after(REVIVED_EVERY_MS, self._revive)
 
-    def _after(self, fault: Fault, action: Callable[[], None]) -> bool:
+    def after(self, fault: Fault, action: Callable[[], None]) -> bool:
         """The end of a fault."""
         self._cluster.clock.after(fault.lasts_ms, lambda: action() if self._active else None)
         return True
 
-    def _victim(self, fault: Fault) -> BrokerNode | None:
+    def victim(self, fault: Fault) -> BrokerNode | None:
         """The broker that is meant, if it is up, and one other at least."""
         brokers = self._cluster.brokers
         others = [node for one, node in brokers.items() if one != fault.node]
@@ -168,49 +135,47 @@ class Faults:
     # ---- processes
 
     def _kill(self, fault: Fault) -> bool:
-        node = self._victim(fault)
+        node = self.victim(fault)
         if node is None or not self._cluster.may_stop_uncleanly(node):
             return False
-        self._kill_now(node, fault, Survives.ALL)
-        return self._after(fault, lambda: self._start(node))
+        self._kill_now(node, Survives.ALL, _sent_arrives_ms(fault))
+        return self.after(fault, lambda: self._start(node))
 
     def _lose_power(self, fault: Fault) -> bool:
         """Only while no other broker lacks what it has lost: of two losses at a time nothing is promised."""
-        node = self._victim(fault)
+        node = self.victim(fault)
         if node is None or not self._cluster.may_lose_power(node):
             return False
-        self._kill_now(node, fault, fault.survives)
-        return self._after(fault, lambda: self._start(node))
+        self._kill_now(node, fault.survives, _sent_arrives_ms(fault))
+        return self.after(fault, lambda: self._start(node))
 
-    def _kill_now(self, node: BrokerNode, fault: Fault | None = None, survives: Survives = Survives.ALL) -> None:
-        """End a process; what it has sent last arrives never, or late, perhaps after its next start."""
+    def _kill_now(self, node: BrokerNode, survives: Survives = Survives.ALL, sent_arrives_ms: int | None = None) -> None:
         self._cluster.stops_uncleanly(node, survives)
-        random = Random(0 if fault is None else fault.number)
-        arrives = fault is not None and random.random() < 0.5
-        node.kill(survives, random.randint(0, 2 * fault.lasts_ms) if fault is not None and arrives else None)
+        node.kill(survives, sent_arrives_ms)
 
     def _pause(self, fault: Fault) -> bool:
-        node = self._victim(fault)
+        node = self.victim(fault)
         if node is None:
             return False
         node.pause()
-        return self._after(fault, node.go_on)
+        return self.after(fault, node.go_on)
 
-    def _restart(self, fault: Fault) -> bool:
-        node = self._victim(fault)
+    def restart(self, fault: Fault) -> bool:
+        """Tell a broker to stop, and start it again when the fault is over."""
+        node = self.victim(fault)
         if node is None:
             return False
         node.stop()
 
         def start_again() -> None:
             if node.up and not self._cluster.may_stop_uncleanly(node):
-                self._after(fault, start_again)
+                self.after(fault, start_again)
                 return
             if node.up:
                 self._kill_now(node)
             self._start(node)
 
-        return self._after(fault, start_again)
+        return self.after(fault, start_again)
 
     def _kill_controller(self, fault: Fault) -> bool:
         controller = self._cluster.controller
@@ -223,14 +188,14 @@ class Faults:
                 controller.start()
                 self._cluster.tell("the controller starts")
 
-        return self._after(fault, start_again)
+        return self.after(fault, start_again)
 
     def _pause_controller(self, fault: Fault) -> bool:
         controller = self._cluster.controller
         if not controller.up:
             return False
         controller.pause()
-        return self._after(fault, controller.go_on)
+        return self.after(fault, controller.go_on)
 
     def _roll(self, fault: Fault) -> bool:
         """Stop each broker in order and start it again, once the one before serves."""
@@ -276,11 +241,11 @@ class Faults:
         def be_quick() -> None:
             condition.sync_ms = 0
 
-        return self._after(fault, be_quick)
+        return self.after(fault, be_quick)
 
     def _full_disk(self, fault: Fault) -> bool:
         """Until there is space again, and the broker is restarted, as somebody does who has noticed."""
-        node = self._victim(fault)
+        node = self.victim(fault)
         if node is None or not self._cluster.may_stop_uncleanly(node):
             return False
         node.disk.condition.full = True
@@ -291,14 +256,14 @@ class Faults:
                 self._kill_now(node)
             self._start(node)
 
-        return self._after(fault, make_space)
+        return self.after(fault, make_space)
 
     def _jump(self, fault: Fault) -> bool:
         random = Random(fault.number)
         cluster = self._cluster
         node: Node = cluster.controller if random.random() < 0.25 else cluster.brokers[fault.node]
         node.set_clock(random.randint(-fault.lasts_ms, fault.lasts_ms) * MOST_SKEW)
-        return self._after(fault, lambda: node.set_clock(0))
+        return self.after(fault, lambda: node.set_clock(0))
 
     # ---- operators
 
@@ -312,7 +277,7 @@ class Faults:
         self._cluster.operator.reassign(index, replicas)
         if random.random() < 0.5:
             return True
-        return self._after(fault, lambda: self._cluster.operator.reassign(index, before))
+        return self.after(fault, lambda: self._cluster.operator.reassign(index, before))
 
     def _prefer(self, fault: Fault) -> bool:
         self._cluster.operator.prefer(range(self._cluster.partitions))
@@ -341,31 +306,7 @@ class Faults:
                     self._cluster.operator.reassign(index, replicas)
             self._cluster.operator.prefer(list(before))
 
-        return self._after(fault, move_back)
-
-    def _hand_over(self, fault: Fault) -> bool:
-        """The leader goes on, and hears of nothing; a follower that is a little behind leads, and then stops in order."""
-        cluster, random = self._cluster, Random(fault.number)
-        index = random.randrange(cluster.partitions)
-        leader, now_ms = cluster.leader_of(index), cluster.clock.now_ms
-        if leader in (NO_LEADER, fault.node) or self._victim(fault) is None:
-            return False
-        moves_ms, stops_ms = random.randint(20, 200), random.randint(20, 400)
-        for line in cluster.network.lines_from(leader, "metadata"):
-            cluster.network.lose(line, None)
-        cluster.network.late[leader, "metadata", True] = now_ms + moves_ms + stops_ms + random.randint(20, 400)
-        cluster.network.late[fault.node, "fetch", True] = now_ms + 2 * moves_ms
-
-        def move() -> None:
-            others = [replica for replica in cluster.replicas_of(index) if replica not in (fault.node, leader)]
-            cluster.operator.reassign(index, [fault.node, leader, *others])
-            cluster.operator.prefer([index])
-
-        def stop() -> None:
-            self._restart(fault)
-
-        self._after(fault._replace(lasts_ms=moves_ms), move)
-        return self._after(fault._replace(lasts_ms=moves_ms + stops_ms), stop)
+        return self.after(fault, move_back)
 
     # ---- the network
 
@@ -430,7 +371,7 @@ class Faults:
             for way in chosen:
                 sluggish.pop(way, None)
 
-        return self._after(fault, be_quick)
+        return self.after(fault, be_quick)
 
     def _break(self, fault: Fault) -> bool:
         random = Random(fault.number)
@@ -461,8 +402,14 @@ class Faults:
             network.blocked -= pairs
             self._cluster.tell(f"no more: {fault.in_words()}")
 
-        return self._after(fault, heal)
+        return self.after(fault, heal)
 
     def _isolate(self, fault: Fault) -> bool:
         others = [*self._cluster.brokers, self._controller_id]
         return self._block(fault, {frozenset((fault.node, other)) for other in others if other != fault.node})
+
+
+def _sent_arrives_ms(fault: Fault) -> int | None:
+    """After how long what a dying process has sent last arrives: never, or late, perhaps after its next start."""
+    random = Random(fault.number)
+    return random.randint(0, 2 * fault.lasts_ms) if random.random() < 0.5 else None

@@ -197,7 +197,9 @@ class Network:
         self.sluggish: dict[tuple[int, str, bool], int] = {}
         """How much longer (ms) each frame takes that a node's connections for a purpose carry, forth or back."""
         self.lost_with_next: dict[tuple[int, str], int] = {}
-        """Whose next request for a purpose will lose its connection, and after how long (ms) it arrives even so."""
+        """Whose next request for a purpose, or of an API, will lose its connection, and after how long (ms) it arrives even
+        so.
+        """
         self.told_of_next: dict[tuple[int, str], Callable[[Line], None]] = {}
         """Who is told of a node's next request for a purpose, once that is under way."""
 
@@ -234,9 +236,10 @@ class Network:
         waiting.until = (self._clock.now_ms + asked.timeout_ms, self._clock.new_number())
         self._watch(line, waiting.until)
         if self.lost_with_next:
-            after_ms = self.lost_with_next.pop((client.node_id, line.purpose), None)
-            if after_ms is not None:
-                line.lost_with_next = (after_ms,)
+            for key in ((client.node_id, line.purpose), (client.node_id, asked.api)):
+                after_ms = self.lost_with_next.pop(key, None)
+                if after_ms is not None:
+                    line.lost_with_next = (after_ms,)
         if self.told_of_next:
             told = self.told_of_next.pop((client.node_id, line.purpose), None)
             if told is not None:

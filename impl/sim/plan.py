@@ -38,6 +38,9 @@ class Kind(Enum):
     PREFER = "an operator asks for preferred leaders"
     MOVE_LEADER = "an operator makes broker {node} the preferred leader of partitions, and takes that back"
     HAND_OVER = "a leader does not hear from the controller while broker {node}, which is behind, leads and is told to stop"
+    LATE_FETCH = "a fetch arrives at a leader that has been deposed and elected again, while broker {node} led"
+    LATE_NEWS = "broker {node} is dropped from an ISR, and the leader, which admits it again, hears late of the first change"
+    REGISTER_TWICE = "broker {node} is told to stop, and then registers twice, the first time late"
     ROLL = "all brokers are restarted, one after the other"
 
 
@@ -64,6 +67,9 @@ WEIGHTS = {
     Kind.MOVE_LEADER: 4.0,
     Kind.ROLL: 0.3,
     Kind.HAND_OVER: 1.0,
+    Kind.LATE_FETCH: 1.0,
+    Kind.LATE_NEWS: 1.0,
+    Kind.REGISTER_TWICE: 0.5,
 }
 """How often each happens beside the others."""
 
@@ -123,8 +129,13 @@ PURPOSES = ("fetch", "isr", "metadata", "lifecycle")
 IN_A_BURST_MS = 120
 """How far apart two faults of a burst are at most."""
 
-HAND_OVERS = (0.0, 0.0, 0.0, 6.0)
-"""How often leaders are handed over: in most seeds not at all."""
+OF_FEW_SEEDS = {
+    Kind.HAND_OVER: ("hand-overs", 4, 6.0),
+    Kind.LATE_FETCH: ("late fetches", 10, 6.0),
+    Kind.LATE_NEWS: ("late news", 10, 6.0),
+    Kind.REGISTER_TWICE: ("second registrations", 10, 4.0),
+}
+"""What happens in few seeds: its name, in one of how many seeds, and how often there beside the others."""
 
 LEFT_OUT = 0.6
 """How many of the kinds of faults do not happen in a seed that draws its own."""
@@ -136,12 +147,13 @@ def weather_of(seed: int) -> Weather:
     weights: dict[Kind, float] = {
         kind: weight * random.choice((0, 0.2, 0.5, 2, 4, 8)) if random.random() < 0.5 else weight
         for kind, weight in WEIGHTS.items()
-        if kind != Kind.HAND_OVER
+        if kind not in OF_FEW_SEEDS
     }
     if random.random() < 0.5:
         some = {kind: weight for kind, weight in weights.items() if random.random() >= LEFT_OUT}
         weights = some if sum(some.values()) > 0 else weights
-    weights[Kind.HAND_OVER] = Random(f"hand-overs {seed}").choice(HAND_OVERS)
+    for kind, (name, one_in, weight) in OF_FEW_SEEDS.items():
+        weights[kind] = Random(f"{name} {seed}").choice((0.0,) * (one_in - 1) + (weight,))
     return Weather(
         weights=tuple(weights.items()),
         pauses=random.choice(((30, 300), (100, 1_500), (100, 1_500), (300, 3_000))),

@@ -1,7 +1,7 @@
 """Hunts in simulated clusters: which seed shows what a weakened rule, a release, or a finding leads to.
 
 The seeds are run by the rules of `next` first, and each weakened rule is asked with every question
-(`impl/sim/differences.py`). Only where it has had another answer does the seed run with the mutant. A finding is hunted in
+(`impl/sim/causes.py`). Only where it has had another answer does the seed run with the mutant. A finding is hunted in
 the same way: the release with this one rule repaired runs first; then, where nothing fails and the release's own rule has
 had another answer, the release.
 """
@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from impl.sim.causes import rules_that_repair
-from impl.sim.differences import Differences, watched_setup
+from impl.sim.causes import Differences, rules_that_repair, watched_setup
 from impl.sim.runs import Outcome, run
 from impl.sim.setup import Setup
 from spec.broker.protocol import BrokerProtocol
@@ -51,10 +50,15 @@ def _setup(seed: int, broker: BrokerProtocol, controller: ControllerProtocol) ->
     return Setup(seed, dict.fromkeys(BROKERS, broker), Controller(controller))
 
 
+def setup_of_next(seed: int) -> Setup:
+    """The cluster by the rules of `next`."""
+    return _setup(seed, BROKER_NEXT, KRAFT_NEXT)
+
+
 def setup_of(name: str, seed: int) -> Setup:
     """The cluster of a mutant, a release, acks=1, or a finding."""
     if name == ONE_ACK:
-        return replace(_setup(seed, BROKER_NEXT, KRAFT_NEXT), acks=ACKS_LEADER)
+        return replace(setup_of_next(seed), acks=ACKS_LEADER)
     if name in FINDINGS:
         return setup_of(f"release {FINDINGS[name].release}", seed)
     if name.startswith("release "):
@@ -130,8 +134,7 @@ def hunt_mutants(names: list[str], seeds: range, limit: int) -> Iterator[tuple[s
         if not left:
             return
         differences = Differences()
-        by_next = _setup(seed, BROKER_NEXT, KRAFT_NEXT)
-        broken = run(watched_setup(by_next, differences, BROKER_MUTANTS, CONTROLLER_MUTANTS), limit).broken
+        broken = run(watched_setup(setup_of_next(seed), differences, BROKER_MUTANTS, CONTROLLER_MUTANTS), limit).broken
         if broken is not None:
             raise BrokenNextError(f"seed {seed}: {broken.name}: {broken.what}")
         for name in [one for one in left if one in differences.counts]:

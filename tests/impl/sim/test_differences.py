@@ -1,6 +1,6 @@
 """Weakened rules are asked beside the rules of a run, which stays the same."""
 
-from impl.sim.differences import Differences, watched_setup
+from impl.sim.causes import Differences, watched_setup
 from impl.sim.runs import run
 from spec.releases.broker import BROKER_NEXT
 from spec.releases.broker_mutants import BROKER_MUTANTS

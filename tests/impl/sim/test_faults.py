@@ -12,8 +12,9 @@ from impl.sim.runs import run
 from impl.sim.setup import FIRST_CLIENT_ID, TOPIC, Setup
 from impl.storage.simulated_disk import Survives
 from spec.controller.protocol import Controller
-from spec.releases.broker import BROKER_NEXT
+from spec.releases.broker import BROKER_NEXT, BROKER_RELEASES
 from spec.releases.kraft import KRAFT_NEXT
+from spec.releases.names import kraft_of
 
 BROKERS = (1, 2, 3)
 
@@ -103,6 +104,20 @@ def test_the_power_is_lost_while_another_broker_stands_still() -> None:
     cluster = SimulatedCluster(setup(1, Weather(partitions=1)), [still(2, 100), fault(Kind.POWER, 100, at_ms=150)])
     cluster.run(700)
     assert [one.kind for one in cluster.faults.happened] == [Kind.PAUSE, Kind.POWER]
+
+
+@pytest.mark.parametrize(("release", "is_lost"), [("next", True), ("4.0", False)])
+def test_the_power_is_lost_while_a_follower_is_behind_if_there_are_eligible_leader_replicas(
+    release: str, is_lost: bool
+) -> None:
+    faults = [still(3, 2_000), fault(Kind.POWER, 100, at_ms=1_300)]
+    named = {one.name: one for one in BROKER_RELEASES}[release]
+    weather = Weather(partitions=1, max_lag=300)
+    cluster = SimulatedCluster(
+        Setup(1, dict.fromkeys(BROKERS, named), Controller(kraft_of(release)), weather=weather), faults
+    )
+    cluster.run(900)
+    assert (Kind.POWER in [one.kind for one in cluster.faults.happened]) == is_lost
 
 
 def go_on(cluster: SimulatedCluster, for_ms: int) -> None:

@@ -6,8 +6,17 @@ from impl.sim.causes import rules_that_repair
 from impl.sim.runs import run
 from spec.releases.broker import BROKER_NEXT
 from spec.releases.kraft import KRAFT_NEXT
-from tests.impl.sim.hunting import FINDINGS, MUTANTS, ONE_ACK, hunt_finding, hunt_mutants, repaired, setup_of
-from tests.impl.sim.mutants import OTHERS, PAGE, known, page
+from tests.impl.sim.hunting import (
+    FINDINGS,
+    MUTANTS,
+    ONE_ACK,
+    hunt_finding,
+    hunt_mutants,
+    repaired,
+    setup_of,
+    setup_of_next,
+)
+from tests.impl.sim.mutants import OTHERS, PAGE, STEPS, known, page
 
 FOUND = {name: one for name, one in known().items() if "promise" in one}
 FEW = 450
@@ -31,6 +40,12 @@ def test_a_mutant_is_found_after_few_steps(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(FOUND) - set(QUICK)))
 def test_a_mutant_is_found(name: str) -> None:
     check(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", sorted({FOUND[one.name]["seed"] for one in MUTANTS if one.name in FOUND}))
+def test_nothing_fails_where_no_rule_is_weakened(seed: int) -> None:
+    assert run(setup_of_next(seed), STEPS).broken is None
 
 
 @pytest.mark.slow
