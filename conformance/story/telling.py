@@ -18,7 +18,6 @@ SENTENCES: Mapping[str, str] = {
     "AskLeader": "Broker {follower} asks broker {leader} where an epoch, or its log, ends.",
     "TruncateWithoutAsking": "Broker {follower} truncates its log, which has no epoch to ask about.",
     "ElectPreferred": "The controller elects broker {leader}.",
-    "ElectUncleanly": "The controller elects broker {leader}, in sync or not.",
     "Fence": "No heartbeat of broker {broker} arrives until its session ends; the controller fences it.",
     "Unfence": "A heartbeat of broker {broker} arrives; the controller unfences it.",
     "ProposeShrink": "Broker {leader} finds {slow} too slow, and asks for an ISR without it.",

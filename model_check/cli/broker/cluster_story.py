@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from model_check.cli.broker.serve import rules_of
+from model_check.cli.broker.serve import PROGRAM, rules_of
 from model_check.cli.statuses import ALL_HOLD, STOPPED, VIOLATED
 
 if TYPE_CHECKING:
@@ -91,7 +91,6 @@ async def _until_stopped(run: "Run", rules: "Rules", folder: Path, port: int) ->
     from impl.cluster.foreground import handled, unless
     from impl.cluster.plan import CONTROLLER
     from impl.cluster.programs import KspecProgram
-    from model_check.cli.broker.cluster import PROGRAM
 
     nodes = [CONTROLLER, *map(str, range(1, int(run.model.parameters["brokers"]) + 1))]
     program = KspecProgram(PROGRAM, dict.fromkeys(nodes, rules.release), dict.fromkeys(nodes, rules.mutant))
