@@ -150,7 +150,7 @@ NOT_SHOWN: Mapping[str, str] = {
     "unfenced-truncation": "a broker's mutant weakens this fence only together with the one of unfenced-fetch",
     "high-watermark-without-epoch": _PUBLISHED,
     "join-before-epoch-start": _PUBLISHED,
-    "async-isr-committed-only": "a leader waits for a follower that may join until its lag is too long; the model's lag always is",
+    "async-isr-committed-only": "a leader waits for who may join until its lag is too long; the model's always is",
     "rolled-back-proposal": "tried, and the process did not ask for the ISR that the model's leader asks for; why is open",
     "latest-offset": "nothing is lost: a consumer is told an earlier offset than before, which logs do not show",
     "earlier-incarnation": _LATE,
