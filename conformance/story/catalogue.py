@@ -20,8 +20,8 @@ ON_LEADER, IN_ISR, COMMITTED, SAME_LOGS = (
 
 WHAT_IS_WRONG: Mapping[str, str] = {
     ON_LEADER: "an acknowledged record is not on the leader",
-    IN_ISR: "an acknowledged record is not on a member of the ISR",
-    COMMITTED: "a committed record is not on a member of the ISR",
+    IN_ISR: "an acknowledged record is not on a broker that may lead next",
+    COMMITTED: "a committed record is not on a broker that may lead next",
     SAME_LOGS: "two logs have different committed records at one offset",
 }
 

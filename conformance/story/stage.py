@@ -192,7 +192,7 @@ class Stage:
         acknowledged = frozenset(self.acknowledged)
         if known is None:
             return Seen(NO_LEADER, NO_EPOCH, frozenset(), replicas, acknowledged)
-        return Seen(known.leader, known.leader_epoch, frozenset(known.isr), replicas, acknowledged)
+        return Seen(known.leader, known.leader_epoch, frozenset(known.isr), replicas, acknowledged, frozenset(known.elr))
 
     def replica(self, broker: int) -> Replica:
         """A broker's replica, in its files."""

@@ -40,6 +40,12 @@ def test_a_committed_record_that_a_member_of_the_isr_lacks() -> None:
     assert list(found) == ["CommittedOnNextLeader"]
 
 
+def test_an_eligible_replica_may_lead_as_a_member_of_the_isr_may() -> None:
+    one = seen(1, {1}, Replica(ONE, 1), Replica((), 0))
+    assert wrongs(one) == {}
+    assert list(wrongs(one._replace(eligible=frozenset({2})))) == ["CommittedOnNextLeader"]
+
+
 @pytest.mark.parametrize(("high_watermark", "differ"), [(1, True), (0, False)])
 def test_logs_that_differ_are_wrong_below_both_high_watermarks(high_watermark: int, differ: bool) -> None:
     found = wrongs(seen(1, {1}, Replica(ONE, 1), Replica(OTHER, high_watermark)))
