@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from conformance.story.words import StoryError
-from impl.cluster.plan import HOST
+from impl.cluster.plan import HOST, UsageError
 from impl.faults.links import CLIENTS, owner_of
 
 LENGTH = 4
@@ -68,13 +68,13 @@ class Gates:
         self.held: list[Parcel] = []
 
     async def open(self) -> None:
-        """Listen where the nodes tell others to connect. Raises: `StoryError`."""
+        """Listen where the nodes tell others to connect. Raises: `UsageError`."""
         for name, (told, listens) in self._ports.items():
             try:
                 self._servers.append(await asyncio.start_server(self._accept(name, listens), HOST, told))
             except OSError as error:
                 await self.close()
-                raise StoryError(f"the gate of {name} cannot listen on {HOST}:{told}: {error.strerror}") from error
+                raise UsageError(f"the gate of {name} cannot listen on {HOST}:{told}: {error.strerror}") from error
 
     async def close(self) -> None:
         """Close the ports and all connections."""

@@ -67,7 +67,10 @@ class Stage:
     # ---- start and end
 
     async def start(self) -> None:
-        """Start all processes; from then on the gates hold what replicas ask. Raises: `StoryError`, `ClusterError`."""
+        """Start all processes; from then on the gates hold what replicas ask.
+
+        Raises: `UsageError`, `ClusterError`, `StoryError`.
+        """
         await self.gates.open()
         await self._cluster.start()
         await until(self._is_quiet, "all brokers take part, and have read the metadata log")

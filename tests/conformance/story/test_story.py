@@ -1,13 +1,14 @@
 """`kspec cluster --story` with real processes."""
 
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.impl.cluster.running import KSPEC, alive, free_ports, kspec, until
+from tests.impl.cluster.running import KSPEC, alive, is_free, kspec, until
 
 pytestmark = [
     pytest.mark.slow,
@@ -15,8 +16,17 @@ pytestmark = [
 ]
 
 
+FIRST_PORTS = range(20_000, 32_000, 20)
+"""Below those that the system gives to whoever connects."""
+
+
+def ports() -> str:
+    """The first of twenty ports that nobody listens on."""
+    return str(next(first for first in FIRST_PORTS if all(is_free(port) for port in range(first, first + 20))))
+
+
 def test_the_loss_of_kip_101_happens_with_0_10_and_not_with_0_11() -> None:
-    told = kspec("cluster", "--story", "kip-101-loss", "--release", "0.10", "--port", str(free_ports(20)))
+    told = kspec("cluster", "--story", "kip-101-loss", "--release", "0.10", "--port", ports())
     assert told.returncode == 0, told.stdout + told.stderr
     failing, _, repaired = told.stdout.partition("With release 0.11")
     assert "m1 was acknowledged at offset 0, and leader" in failing
@@ -25,7 +35,7 @@ def test_the_loss_of_kip_101_happens_with_0_10_and_not_with_0_11() -> None:
 
 
 def test_a_story_by_rules_that_do_not_fail_is_not_told() -> None:
-    told = kspec("cluster", "--story", "kip-101-loss", "--release", "0.11")
+    told = kspec("cluster", "--story", "kip-101-loss", "--release", "0.11", "--port", ports())
     assert told.returncode == 1
     assert "did not go as told: kip-101-loss: AcknowledgedOnLeader holds by the rules of release 0.11" in told.stdout
 
@@ -46,7 +56,7 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
         "--story",
         "kip-101-loss",
         "--port",
-        str(free_ports(20)),
+        ports(),
         "--log-dir",
         str(tmp_path / "kept"),
     ]
@@ -57,3 +67,11 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 3
     until(lambda: not any(map(alive, pids)))
+
+
+def test_a_port_that_is_taken_is_bad_usage() -> None:
+    first = int(ports())
+    with socket.create_server(("127.0.0.1", first)):
+        told = kspec("cluster", "--story", "acks-1", "--port", str(first))
+    assert told.returncode == 2
+    assert f"cannot listen on 127.0.0.1:{first}" in told.stderr
