@@ -65,6 +65,7 @@ BOXES = {
     "conformance.kafka": Box(110, "kafka"),
     "conformance.mirror": Box(68, "mirror"),
     "conformance.world": Box(110, "world"),
+    "conformance.story": Box(110, "story"),
     "conformance.wire": Box(200, "wire"),
     "conformance.targets": Box(193, "targets"),
     "conformance.cluster": Box(330, "cluster"),

@@ -14,6 +14,7 @@ from conformance.world.play.players import Scene
 from impl.cluster.plan import CONTROLLER
 from model_check.core.model import Action
 from model_check.models.kafka.values import Under
+from spec.broker.rules.fetcher import is_fetching
 
 DECISION_S = 60.0
 """An emergency stop: what takes a session or a lag to happen."""
@@ -88,7 +89,7 @@ async def _ask_leader(stage: Stage, step: Step) -> None:
 
 
 async def _exchange(stage: Stage, step: Step, *apis: str) -> None:
-    """Let one request of a follower arrive at its leader, and the answer come back: it then asks again.
+    """Let one request of a follower arrive at its leader, and the answer come back: it then asks again, or gives up.
 
     What it has asked before is lost, so that it asks as it is now.
     """
@@ -99,9 +100,11 @@ async def _exchange(stage: Stage, step: Step, *apis: str) -> None:
     request = await stage.gates.until_held(asks, f"broker {follower} asks broker {leader}")
     if APIS[request.key] not in apis:
         raise StoryError(f"broker {follower} asks broker {leader} by {APIS[request.key]}, not by {' or '.join(apis)}")
+    answers = stage.answers[follower, leader]
     request.release()
-    await until(lambda: request not in stage.gates.held, "a request arrives")
-    await stage.gates.until_held(asks, f"broker {follower} asks broker {leader} again")
+    await until(lambda: stage.answers[follower, leader] > answers, f"broker {leader} answers")
+    if is_fetching(step.after.fetcher(follower)):
+        await stage.gates.until_held(asks, f"broker {follower} asks broker {leader} again")
 
 
 async def _produce(stage: Stage, step: Step) -> None:

@@ -12,14 +12,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from conformance.story.words import StoryError
-from impl.cluster.plan import HOST
-from impl.faults.links import owner_of
+from impl.cluster.plan import HOST, UsageError
+from impl.faults.links import CLIENTS, owner_of
 
 LENGTH = 4
 PATIENCE_S = 60.0
 """An emergency stop: what does not come within this time does not come."""
 
 POLL_S = 0.01
+LOOKS = 20
+"""How often it is looked up who has opened a connection, before nobody known has."""
 
 
 @dataclass(eq=False)
@@ -66,13 +68,13 @@ class Gates:
         self.held: list[Parcel] = []
 
     async def open(self) -> None:
-        """Listen where the nodes tell others to connect. Raises: `StoryError`."""
+        """Listen where the nodes tell others to connect. Raises: `UsageError`."""
         for name, (told, listens) in self._ports.items():
             try:
                 self._servers.append(await asyncio.start_server(self._accept(name, listens), HOST, told))
             except OSError as error:
                 await self.close()
-                raise StoryError(f"the gate of {name} cannot listen on {HOST}:{told}: {error.strerror}") from error
+                raise UsageError(f"the gate of {name} cannot listen on {HOST}:{told}: {error.strerror}") from error
 
     async def close(self) -> None:
         """Close the ports and all connections."""
@@ -119,7 +121,7 @@ class Gates:
         try:
             _, told = writer.get_extra_info("sockname")
             _, theirs = writer.get_extra_info("peername")
-            source = owner_of(theirs, told, self._pids())
+            source = await self._owner(theirs, told)
             node_reader, node_writer = await asyncio.open_connection(HOST, port)
             writers.append(node_writer)
             asked: deque[tuple[int, int]] = deque()
@@ -136,6 +138,15 @@ class Gates:
             await asyncio.gather(*ways, return_exceptions=True)
             for one in writers:
                 one.close()
+
+    async def _owner(self, theirs: int, told: int) -> str:
+        """The node that has opened a connection. The system's table of connections may miss one while others come and go."""
+        for _ in range(LOOKS):
+            source = owner_of(theirs, told, self._pids())
+            if source != CLIENTS:
+                return source
+            await asyncio.sleep(POLL_S)
+        return CLIENTS
 
     async def _way(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, parcel_of: Callable[[bytes], Parcel]

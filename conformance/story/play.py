@@ -49,7 +49,7 @@ def settings_of(run: Run) -> dict[str, str]:
 
 
 async def play(run: Run, program: Program, folder: Path, port: int, say: Say) -> Ending:
-    """Let processes go through a run. Raises: `StoryError`, if they do something else; `ClusterError`."""
+    """Let processes go through a run. Raises: `StoryError`, if they do something else; `UsageError`, `ClusterError`."""
     stage = Stage(folder, port, int(run.model.parameters["brokers"]), program, settings_of(run))
     try:
         await stage.start()

@@ -41,13 +41,19 @@ class Acknowledged(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A cluster at one time, by what can be seen of it."""
+    """A cluster at one time, by what can be seen of it. `eligible`: out of the ISR, and may lead all the same."""
 
     leader: int
     leader_epoch: int
     isr: frozenset[int]
     replicas: Mapping[int, Replica]
     acknowledged: frozenset[Acknowledged]
+    eligible: frozenset[int] = frozenset()
+
+    @property
+    def next_leaders(self) -> list[int]:
+        """Who may lead next."""
+        return sorted(self.isr | self.eligible)
 
 
 async def ask(port: int, api: str, version: int, seconds: float = ASK_S, **fields: Any) -> Message:
@@ -130,21 +136,21 @@ def _on_leader(seen: Seen) -> tuple[str, str]:
 
 def _in_isr(seen: Seen) -> tuple[str, str]:
     told = [
-        f"m{one.value} was acknowledged at offset {one.offset}, and broker {member}, in the ISR, does not have it"
+        f"m{one.value} was acknowledged at offset {one.offset}, and broker {member}, which may lead, lacks it"
         for one in sorted(seen.acknowledged)
-        for member in sorted(seen.isr)
+        for member in seen.next_leaders
         if _lacks(seen.replicas[member].log, one)
     ]
     return "AcknowledgedOnNextLeader", "; ".join(told)
 
 
 def _committed(seen: Seen) -> tuple[str, str]:
-    """Of a record below the high watermark of some replica: whether all members of the ISR have it."""
+    """Of a record below the high watermark of some replica: whether all that may lead next have it."""
     told = [
-        f"m{record.value} at offset {offset} is committed on broker {broker}, and broker {member}, in the ISR, lacks it"
+        f"m{record.value} at offset {offset} is committed on broker {broker}, and broker {member}, which may lead, lacks it"
         for broker, replica in sorted(seen.replicas.items())
         for offset, record in enumerate(replica.log[: replica.high_watermark])
-        for member in sorted(seen.isr)
+        for member in seen.next_leaders
         if seen.replicas[member].log[offset : offset + 1] != (record,)
     ]
     return "CommittedOnNextLeader", "; ".join(told)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ class Stage:
 
     `caps`: up to which offset of the metadata log each broker is told that it is committed. `silenced`: brokers whose
     heartbeats do not arrive. `unheard`: a follower and a leader whose answers are lost. `heard`: how far each broker has
-    read, by its heartbeats.
+    read, by its heartbeats. `answers`: how many answers there have been to what a follower has asked a leader.
     """
 
     def __init__(self, folder: Path, port: int, brokers: int, program: Program, settings: Mapping[str, str]) -> None:
@@ -55,6 +56,7 @@ class Stage:
         self.caps = dict.fromkeys(self.brokers, EVERYTHING)
         self.silenced: set[int] = set()
         self.unheard: set[tuple[int, int]] = set()
+        self.answers: Counter[tuple[int, int]] = Counter()
         self.heard = dict.fromkeys(self.brokers, -1)
         self.open = True
         ports = {node.name: (node.told, node.port) for node in nodes}
@@ -65,7 +67,10 @@ class Stage:
     # ---- start and end
 
     async def start(self) -> None:
-        """Start all processes; from then on the gates hold what replicas ask. Raises: `StoryError`, `ClusterError`."""
+        """Start all processes; from then on the gates hold what replicas ask.
+
+        Raises: `UsageError`, `ClusterError`, `StoryError`.
+        """
         await self.gates.open()
         await self._cluster.start()
         await until(self._is_quiet, "all brokers take part, and have read the metadata log")
@@ -113,6 +118,8 @@ class Stage:
             return True
         broker = int(parcel.source)
         if parcel.target != CONTROLLER:
+            if parcel.is_answer:
+                self.answers[broker, int(parcel.target)] += 1
             if parcel.is_answer and (broker, int(parcel.target)) in self.unheard:
                 parcel.lose()
                 return False
@@ -188,7 +195,7 @@ class Stage:
         acknowledged = frozenset(self.acknowledged)
         if known is None:
             return Seen(NO_LEADER, NO_EPOCH, frozenset(), replicas, acknowledged)
-        return Seen(known.leader, known.leader_epoch, frozenset(known.isr), replicas, acknowledged)
+        return Seen(known.leader, known.leader_epoch, frozenset(known.isr), replicas, acknowledged, frozenset(known.elr))
 
     def replica(self, broker: int) -> Replica:
         """A broker's replica, in its files."""

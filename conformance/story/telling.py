@@ -18,10 +18,9 @@ SENTENCES: Mapping[str, str] = {
     "AskLeader": "Broker {follower} asks broker {leader} where an epoch, or its log, ends.",
     "TruncateWithoutAsking": "Broker {follower} truncates its log, which has no epoch to ask about.",
     "ElectPreferred": "The controller elects broker {leader}.",
-    "ElectUncleanly": "The controller elects broker {leader}, in sync or not.",
     "Fence": "No heartbeat of broker {broker} arrives until its session ends; the controller fences it.",
     "Unfence": "A heartbeat of broker {broker} arrives; the controller unfences it.",
-    "ProposeShrink": "Broker {leader} finds {slow} too slow, and asks for an ISR without it.",
+    "ProposeShrink": "Broker {leader} finds {slow} too slow, and asks for a smaller ISR.",
     "GrantIsr": "The controller grants the ISR that broker {leader} has asked for.",
     "GrantIsrUnanswered": "The controller grants the ISR that broker {leader} has asked for; the answer is lost.",
     "RefuseIsr": "The controller refuses the ISR that broker {leader} has asked for.",
@@ -53,6 +52,8 @@ def table(seen: Seen) -> list[str]:
         lines.append(_line(f"{broker}{'*' if broker == seen.leader else ''}", replica))
     isr = ", ".join(map(str, sorted(seen.isr)))
     partition = f"* leads in epoch {seen.leader_epoch}, ISR {{{isr}}}" if seen.leader_epoch >= 0 else "no partition"
+    if seen.eligible:
+        partition += f", eligible {{{', '.join(map(str, sorted(seen.eligible)))}}}"
     told = ", ".join(f"m{one.value} at {one.offset}" for one in sorted(seen.acknowledged)) or "nothing"
     return [*lines, f"      {partition}; acknowledged: {told}"]
 

@@ -10,6 +10,7 @@ from impl.broker.cluster import Cluster, ClusterView
 from impl.broker.fetch_sessions import FetchSessions
 from impl.broker.pending import Pending, answer_of, refusal
 from impl.broker.replica import Place, Replica, Waiting, not_again
+from impl.broker.throttle import FOLLOWER, LEADER, Throttle
 from impl.broker.timers import Timers, nothing
 from impl.config.broker import SETTINGS, BrokerConfig
 from impl.metadata.image import ClusterImage
@@ -110,6 +111,7 @@ class Core:
         self._settings_at: tuple[ClusterImage | None, int] = (None, 0)
         self._configured_at: tuple[ClusterImage | None, int] = (None, 0)
         self.producer_ids = ProducerIds()
+        self.leader_throttle, self.follower_throttle = (Throttle(side, config, cluster) for side in (LEADER, FOLLOWER))
         self.cluster_id = ""
         self.log_dir = ""
         self.disk_space: Callable[[], tuple[int, int]] = lambda: (-1, -1)

@@ -33,10 +33,11 @@ from spec.broker.follower import (
 )
 from spec.broker.partition import Partition
 from spec.broker.rules.fetcher import Asked, is_fetching
+from spec.broker.rules.throttling import lag_of, may_hold_back
 from spec.messages.fetch import FetchRequest
 from spec.messages.list_offsets import ListOffsetsRequest
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from spec.values import BrokerId, Error
+from spec.values import BrokerId, Error, Offset
 
 
 class Wanted(NamedTuple):
@@ -56,6 +57,10 @@ class Followed:
     state: Partition[Any] | None = None
     named: FetchRequest | None = field(default=None)
     """The request that the session knows."""
+    lag: int | None = None
+    """How many records it lacks, by the last answer."""
+    held_back: bool = False
+    """Whether it is left out of the next fetch, because it is throttled."""
 
 
 class LeaderFetcher:
@@ -102,7 +107,10 @@ class LeaderFetcher:
         wake_up: list[int] = []
         for followed in list(self._followed.values()):
             effects += self._look_at(followed, now)
-            if followed.wanted is not None:
+            followed.held_back = self._holds_back(followed, now)
+            if followed.held_back:
+                wake_up.append(now + self._core.config["replica.fetch.backoff.ms"])
+            elif followed.wanted is not None:
                 wanted.append(followed.wanted)
             elif followed.replica in self._followed:
                 wake_up.append(followed.replica.partition.fetcher.delayed_until)
@@ -135,6 +143,13 @@ class LeaderFetcher:
             followed.wanted = Wanted(replica, ran.sent, Asked(fetcher.leader_epoch, fetcher.fetch_offset))
         return effects
 
+    def _holds_back(self, followed: Followed, now: int) -> bool:
+        """Whether a partition is left out of the next fetch, because its replica here is throttled."""
+        if followed.wanted is None or not isinstance(followed.wanted.request, FetchRequest):
+            return False
+        throttle = self._core.follower_throttle
+        return throttle.concerns(followed.replica) and may_hold_back(True, throttle.is_exceeded(now), followed.lag)
+
     def _wake_up_at(self, time: int | None, now: int) -> None:
         if self._timer is not None:
             self._core.timers.cancel(self._timer)
@@ -161,7 +176,7 @@ class LeaderFetcher:
         named: list[Wanted] = []
         forgotten = [] if full else self._gone
         for followed in self._followed.values():
-            one = followed.wanted
+            one = None if followed.held_back else followed.wanted
             if one is None:
                 if followed.named is not None and not full:
                     forgotten.append(followed.replica)
@@ -218,11 +233,15 @@ class LeaderFetcher:
         answers = fetched(wanted.asked.fetch_offset, part)
         if answers is None:
             return self._no_answer([wanted], now)
+        if self._core.follower_throttle.concerns(wanted.replica):
+            self._core.follower_throttle.count(len(part.records or b""), now)
         effects: list[Effect] = []
         asked = wanted.asked
         for one in answers:
             effects += self._handle(handle_fetch_response, wanted.replica, asked, one, now)
             asked = asked._replace(fetch_offset=wanted.replica.partition.fetcher.fetch_offset)
+        if wanted.replica in self._followed and not part.error_code:
+            self._followed[wanted.replica].lag = lag_of(Offset(part.high_watermark), asked.fetch_offset)
         return effects
 
     def _handle(

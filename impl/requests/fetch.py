@@ -14,7 +14,7 @@ from impl.wire.values import Message
 from spec.broker.clients.named_partitions import check_isolation_level
 from spec.broker.leader.fetch import handle_fetch, read_partition
 from spec.broker.rules.divergence import is_diverging
-from spec.broker.rules.reading import answers_at_once, isolation_of, visible_end
+from spec.broker.rules.reading import answers_at_once, isolation_of, may_throttle, visible_end
 from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse
 from spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Epoch, Error, Offset
 
@@ -53,7 +53,7 @@ def fetch(core: Core, call: Call, now: int) -> list[Effect]:
     may_wait = request.max_wait_ms > 0 and bool(wanted)
     decided = any(answers_at_once(read.answer, UNLIMITED, may_wait, False) for read in reads)
     if decided or sum(read.size for read in reads) >= min(request.min_bytes, _most_bytes(core, call)) or not may_wait:
-        return [*effects, answer(core, call, reads)]
+        return [*effects, answer(core, call, reads, now)]
     _wait(core, call, asked, reads, now)
     return effects
 
@@ -83,7 +83,7 @@ def _wait(core: Core, call: Call, asked: list[Asked], reads: list[ReadPartition]
 
 def _complete(core: Core, call: Call, waiting: Waiting, asked: list[Asked], now: int) -> list[Effect]:
     core.stop_waiting(waiting)
-    return [answer(core, call, _read_all(core, call, asked, now))]
+    return [answer(core, call, _read_all(core, call, asked, now), now)]
 
 
 def _look_again(
@@ -133,10 +133,20 @@ def _read_one(
     found = _ask(core, replica, request, now, first)
     if found.error != Error.NONE or not found.records:
         return ReadPartition(wanted, replica, found)
+    if _is_held_back(core, replica, request, now):
+        return ReadPartition(wanted, replica, found._replace(records=()))
     local = replica.partition.local
     end = visible_end(isolation_of(request), local.log.end_offset, found.high_watermark, found.last_stable_offset)
     piece = replica.files.read(found.base_offset, end, limit, at_least_one)
     return ReadPartition(wanted, replica, found, piece, piece.length)
+
+
+def _is_held_back(core: Core, replica: Replica, request: FetchRequest, now: int) -> bool:
+    """Whether a follower gets no records for now, because its replica is throttled."""
+    throttle = core.leader_throttle
+    if request.replica == CONSUMER or not throttle.concerns(replica):
+        return False
+    return may_throttle(True, throttle.is_exceeded(now), request.replica in replica.partition.isr.isr)
 
 
 def _ask(core: Core, replica: Replica, request: FetchRequest, now: int, first: bool) -> FetchResponse:
@@ -168,9 +178,10 @@ def _request(call: Call, wanted: Wanted) -> FetchRequest:
 # ---- the answer
 
 
-def answer(core: Core, call: Call, reads: list[ReadPartition]) -> Respond:
+def answer(core: Core, call: Call, reads: list[ReadPartition], now: int) -> Respond:
     """The answer with all partitions, or in a session with those of which there is news."""
     session_id, told = core.sessions.finish(call, reads)
+    core.leader_throttle.count(sum(read.size for read in told if _is_throttled(core, call, read)), now)
     by_topic: dict[Any, list[Message]] = {}
     for read in told:
         key = read.wanted.topic_id if call.version >= 13 else read.wanted.topic
@@ -181,6 +192,13 @@ def answer(core: Core, call: Call, reads: list[ReadPartition]) -> Respond:
     if call.version >= FIRST_WITH_LEADER_HINT:
         fields["node_endpoints"] = core.leaders_elsewhere(read.replica for read in told if _wrong_leader(read))
     return Respond(call, Message(**fields))
+
+
+def _is_throttled(core: Core, call: Call, read: ReadPartition) -> bool:
+    """Whether what is read counts for the throttle: a follower's part of a throttled replica, in sync or not."""
+    if read.piece is None or read.replica is None or not core.leader_throttle.concerns(read.replica):
+        return False
+    return _request(call, read.wanted).replica != CONSUMER
 
 
 def _wrong_leader(read: ReadPartition) -> bool:

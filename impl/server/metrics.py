@@ -5,6 +5,7 @@ import resource
 from collections.abc import Collection
 
 from impl.broker.core import Core
+from impl.broker.throttle import FOLLOWER, LEADER
 from impl.config.properties import ConfigError
 from impl.server.connection import Connection
 from impl.server.shell import Counts
@@ -42,6 +43,9 @@ class Metrics:
         }
         for name, (kind, value) in single.items():
             lines += [f"# TYPE {name} {kind}", f"{name} {value}"]
+        lines.append("# TYPE kafka_server_replication_throttled_bytes_total counter")
+        for side, throttle in ((LEADER, core.leader_throttle), (FOLLOWER, core.follower_throttle)):
+            lines.append(f'kafka_server_replication_throttled_bytes_total{{side="{side}"}} {throttle.counted}')
         lines.append("# TYPE kafka_log_end_offset gauge")
         for place, replica in sorted(core.replicas.items()):
             labels = f'topic="{place.topic}",partition="{place.partition}"'

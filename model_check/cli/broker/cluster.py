@@ -1,7 +1,6 @@
 """`kspec cluster`: a controller and brokers as processes."""
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,13 +8,11 @@ import click
 
 from impl.config.properties import ConfigError, parse_overrides
 from model_check.cli.broker.cluster_story import list_stories, tell_story
-from model_check.cli.broker.serve import NEXT, rules_of
+from model_check.cli.broker.serve import NEXT, PROGRAM, rules_of
 from model_check.cli.statuses import ALL_HOLD, StoppedError
 
 if TYPE_CHECKING:
     from impl.cluster.plan import Node, Program
-
-PROGRAM = (sys.executable, "-c", "from model_check.cli.start import main; main()", "broker")
 
 
 @click.command()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from model_check.cli.broker.serve import rules_of
-from model_check.cli.statuses import ALL_HOLD, STOPPED, VIOLATED
+from model_check.cli.broker.serve import PROGRAM, rules_of
+from model_check.cli.statuses import ALL_HOLD, STOPPED, VIOLATED, StoppedError
 
 if TYPE_CHECKING:
     from conformance.story.catalogue import Rules, Story
@@ -25,6 +25,7 @@ def tell_story(name: str, release: str | None, mutant: str | None, log_dir: str 
     """Tell a story; the exit status. Raises: bad usage."""
     from conformance.story.catalogue import Rules, story_named
     from conformance.story.words import StoryError, UnknownStoryError
+    from impl.cluster.plan import ClusterError, UsageError
 
     if sys.platform != "linux":
         raise click.UsageError("stories need Linux: who opens a connection is read in /proc")
@@ -38,6 +39,10 @@ def tell_story(name: str, release: str | None, mutant: str | None, log_dir: str 
     with folder as path:
         try:
             return _Telling(story, failing, Path(path), port).tell()
+        except UsageError as error:
+            raise click.UsageError(str(error)) from error
+        except ClusterError as error:
+            raise StoppedError(str(error)) from error
         except StoryError as error:
             click.echo(f"The story did not go as told: {error}.")
             return VIOLATED
@@ -91,7 +96,6 @@ async def _until_stopped(run: "Run", rules: "Rules", folder: Path, port: int) ->
     from impl.cluster.foreground import handled, unless
     from impl.cluster.plan import CONTROLLER
     from impl.cluster.programs import KspecProgram
-    from model_check.cli.broker.cluster import PROGRAM
 
     nodes = [CONTROLLER, *map(str, range(1, int(run.model.parameters["brokers"]) + 1))]
     program = KspecProgram(PROGRAM, dict.fromkeys(nodes, rules.release), dict.fromkeys(nodes, rules.mutant))

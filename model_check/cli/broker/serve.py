@@ -15,6 +15,9 @@ from model_check.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
 if TYPE_CHECKING:
     from impl.server.startup import Rules
 
+PROGRAM = (sys.executable, "-c", "from model_check.cli.start import main; main()", "broker")
+"""The command line of this command as a process of its own."""
+
 NEXT = "next"
 """The rules that clusters follow if no release is named: those with all repairs, which lose nothing."""
 

@@ -32,11 +32,12 @@ def free_ports(count: int) -> int:
     """The first of some ports in a row that nobody listens on."""
     while True:
         first = free_port()
-        if first + count < 65536 and all(_is_free(port) for port in range(first, first + count)):
+        if first + count < 65536 and all(is_free(port) for port in range(first, first + count)):
             return first
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Whether nobody listens on a port."""
     with socket.socket() as sock:
         try:
             sock.bind(("127.0.0.1", port))

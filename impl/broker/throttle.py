@@ -1,0 +1,61 @@
+"""The limits on copying moved replicas, on both sides: what was counted, and whether it was too much.
+
+Kafka: `ReplicationQuotaManager`. The rules are `spec.broker.rules.throttling`; `may_throttle` says what a leader does.
+"""
+
+from typing import Any
+
+from impl.broker.cluster import ClusterView
+from impl.broker.replica import Replica
+from impl.config.broker import BrokerConfig
+from spec.broker.rules.throttling import Quota, Samples, count, is_exceeded, names_replica
+from spec.messages.topics.alter_configs import ConfigResource, ResourceType
+
+LEADER, FOLLOWER = "leader", "follower"
+
+
+class Throttle:
+    """One side's limit. `counted`: all bytes of throttled replicas so far."""
+
+    def __init__(self, side: str, config: BrokerConfig, cluster: ClusterView) -> None:
+        self._rate_setting, self._replicas_setting = (
+            f"{side}.replication.throttled.rate",
+            f"{side}.replication.throttled.replicas",
+        )
+        self._config = config
+        self._cluster = cluster
+        self._samples: Samples = ()
+        self._quota: Quota | None = None
+        self._quota_of: Any = None
+        self.counted = 0
+
+    @property
+    def quota(self) -> Quota:
+        """The limit: this broker's own, else the one for all brokers, else the one of its settings at the start."""
+        image = self._cluster.image
+        if self._quota is None or self._quota_of != (image, image.settings_changes):
+            self._quota, self._quota_of = self._new_quota(), (image, image.settings_changes)
+        return self._quota
+
+    def _new_quota(self) -> Quota:
+        name, config = self._rate_setting, self._config
+        layers = (ConfigResource(ResourceType.BROKER, node) for node in (str(self._cluster.self_id), ""))
+        values = [dict(self._cluster.view.configs(layer)).get(name) for layer in layers]
+        rate = next((int(value) for value in values if value is not None), config[name])
+        window_ms = config["replication.quota.window.size.seconds"] * 1000
+        return Quota(rate, window_ms, config["replication.quota.window.num"])
+
+    def concerns(self, replica: Replica) -> bool:
+        """Whether this side of a replica is throttled, by its topic's setting."""
+        replicas = replica.topic_config[self._replicas_setting]
+        return replicas != "" and names_replica(replicas, replica.place.partition, self._cluster.self_id)
+
+    def is_exceeded(self, now: int) -> bool:
+        """Whether too much was counted of late."""
+        return is_exceeded(self.quota, self._samples, now)
+
+    def count(self, size: int, now: int) -> None:
+        """Count bytes of throttled replicas."""
+        if size:
+            self._samples = count(self.quota, self._samples, size, now)
+            self.counted += size

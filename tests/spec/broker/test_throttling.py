@@ -1,0 +1,55 @@
+"""The rules of replication throttles: which replicas, how many bytes, and who is held back."""
+
+import pytest
+
+from spec.broker.rules.throttling import Quota, Sample, count, is_exceeded, lag_of, may_hold_back, names_replica
+from spec.values import BrokerId, Offset
+
+QUOTA = Quota(rate=1_000, window_ms=1_000, windows=11)
+ONE = BrokerId(1)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "named"),
+    [("*", True), ("0:1", True), ("3:2, 0:1", True), ("0:2,1:1", False), ("0:11", False), ("", False)],
+)
+def test_a_list_names_replicas_by_partition_and_broker(replicas: str, named: bool) -> None:
+    assert names_replica(replicas, 0, ONE) == named
+
+
+def test_bytes_of_a_window_are_one_sample() -> None:
+    samples = count(QUOTA, count(QUOTA, (), 10, 5_000), 20, 5_999)
+    assert samples == (Sample(5_000, 30),)
+    assert count(QUOTA, samples, 5, 6_000) == (Sample(5_000, 30), Sample(6_000, 5))
+
+
+def test_a_sample_counts_as_long_as_all_windows_last() -> None:
+    samples = count(QUOTA, (), 10, 0)
+    assert count(QUOTA, samples, 1, 10_999) == (Sample(0, 10), Sample(10_999, 1))
+    assert count(QUOTA, samples, 1, 11_000) == (Sample(11_000, 1),)
+
+
+@pytest.mark.parametrize(("size", "now", "exceeded"), [(1_000, 0, False), (1_001, 0, True), (1_001, 1_001, False)])
+def test_a_rate_is_measured_over_a_window_at_least(size: int, now: int, exceeded: bool) -> None:
+    assert is_exceeded(QUOTA, count(QUOTA, (), size, 0), now) == exceeded
+
+
+def test_nothing_counted_is_nothing_exceeded_even_at_rate_0() -> None:
+    assert not is_exceeded(QUOTA._replace(rate=0), (), 0)
+    assert is_exceeded(QUOTA._replace(rate=0), count(QUOTA, (), 1, 0), 0)
+
+
+def test_a_debt_is_paid_by_waiting() -> None:
+    """Five seconds' worth of bytes at once: for five seconds nothing more, then again."""
+    samples = count(QUOTA, (), 5_000, 0)
+    assert [is_exceeded(QUOTA, samples, now) for now in (0, 4_999, 5_000, 10_999)] == [True, True, False, False]
+
+
+def test_only_a_follower_with_a_lag_is_held_back() -> None:
+    assert lag_of(Offset(7), Offset(5)) == 2
+    assert lag_of(Offset(5), Offset(7)) == 0
+    assert may_hold_back(throttled=True, quota_exceeded=True, lag=2)
+    assert may_hold_back(throttled=True, quota_exceeded=True, lag=None)
+    assert not may_hold_back(throttled=True, quota_exceeded=True, lag=0)
+    assert not may_hold_back(throttled=False, quota_exceeded=True, lag=2)
+    assert not may_hold_back(throttled=True, quota_exceeded=False, lag=2)
