@@ -4,8 +4,10 @@ The system is asked for the one connection, by `sock_diag`. Its tables of all co
 machine that has many; they are read where it does not answer.
 """
 
+import os
 import socket
 import struct
+from functools import cache
 from pathlib import Path
 
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
@@ -18,11 +20,19 @@ LOOPBACK = socket.inet_aton("127.0.0.1").ljust(16, b"\0")
 
 
 def inode_of(local_port: int, remote_port: int) -> int | None:
-    """The inode of the end that has the local port."""
-    try:
-        return _asked(local_port, remote_port) or _in_tables(local_port, remote_port)
-    except OSError:
-        return _in_tables(local_port, remote_port)
+    """The inode of the end that has the local port; none, if the connection is over."""
+    return _asked(local_port, remote_port) if answers() else in_tables(local_port, remote_port)
+
+
+@cache
+def answers() -> bool:
+    """Whether the system answers for single connections: it is asked for one that is there."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        ports = client.getsockname()[1], server.getsockname()[1]
+        try:
+            return _asked(*ports) == os.fstat(client.fileno()).st_ino
+        except OSError:
+            return False
 
 
 def _asked(local_port: int, remote_port: int) -> int | None:
@@ -39,7 +49,8 @@ def _asked(local_port: int, remote_port: int) -> int | None:
     return inode or None
 
 
-def _in_tables(local_port: int, remote_port: int) -> int | None:
+def in_tables(local_port: int, remote_port: int) -> int | None:
+    """The same from the tables of all connections."""
     wanted = f":{local_port:04X}", f":{remote_port:04X}"
     for table in TABLES:
         for line in table.read_text(encoding="ascii").splitlines()[1:]:
