@@ -138,7 +138,15 @@ class _Run:
     # ---- loud steps
 
     def _produce(self, segment: Segment) -> list[Act]:
-        return [*self._parted(segment), Act(Do.WRITE)]
+        """A fetch that is not answered is on its way while producers send: it arrives when the leader has their records."""
+        cut = self._cut(segment)
+        steps = self._steps[segment.first : segment.after]
+        pairs = {(str(args["follower"]), str(args["leader"])) for name, args in steps if name == UNANSWERED}
+        under_way = {pair for pair in pairs if pair not in cut and pair[::-1] in cut}
+        if not under_way:
+            return [*self._parted(segment), Act(Do.WRITE)]
+        held = (cut - {pair[::-1] for pair in under_way}) | under_way
+        return [Act(Do.PART, links=frozenset(held)), Act(Do.SEND), *self._parted(segment), Act(Do.WRITE)]
 
     def _produce_again(self, segment: Segment) -> list[Act]:
         return [
