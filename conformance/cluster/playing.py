@@ -22,7 +22,7 @@ AT_FIRST, WRITTEN, RATE = 20, 20, 25
 """How many records are acknowledged before the run begins; how many more end a wait for producers; how many each of two
 producers sends per second."""
 
-LIMITS = {Do.SEND: 4.0, Do.WRITE: 4.0, Do.LEAD: 12.0, Do.LOSE: 12.0, Do.DROP: 8.0}
+LIMITS = {Do.SEND: 4.0, Do.WRITE: 5.0, Do.LEAD: 12.0, Do.LOSE: 12.0, Do.DROP: 8.0}
 """How long an act waits at most for what it is about (s)."""
 
 LOOK_S, HEALED_S = 0.5, 180.0

@@ -164,8 +164,8 @@ class _Run:
         leader, slow = str(segment.args["leader"]), [str(one) for one in segment.args["slow"]]
         links = {link for one in slow for link in ((one, leader), (leader, one))}
         if not self._is_granted(segment):
-            links |= _from_controller(int(leader))
-            return [Act(Do.PART, links=frozenset(links)), Act(Do.WRITE)]
+            alone = links | _from_controller(int(leader))
+            return [Act(Do.PART, links=frozenset(links)), Act(Do.SEND), Act(Do.PART, links=frozenset(alone)), Act(Do.WRITE)]
         dropped = [Act(Do.DROP, int(one)) for one in slow]
         return [Act(Do.PART, links=frozenset(links)), *dropped, Act(Do.WRITE), *self._parted(segment)]
 
