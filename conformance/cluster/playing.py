@@ -132,7 +132,7 @@ class _Show:
             case Do.ELECT:
                 came = await self._elected(act.broker)
             case Do.SEND:
-                enough = self._sent() + WRITTEN
+                enough = self._sent() + 2 * WRITTEN
                 came = await self._until(lambda: self._sent() >= enough, LIMITS[act.do])
             case Do.WRITE:
                 wanted = self._acknowledged() + WRITTEN

@@ -138,7 +138,10 @@ class _Run:
     # ---- loud steps
 
     def _produce(self, segment: Segment) -> list[Act]:
-        """A fetch that is not answered is on its way while producers send: it arrives when the leader has their records."""
+        """A fetch that is not answered is on its way while producers send: it arrives when the leader has their records.
+
+        Producers do not reach the leader before it is on its way: the fetch before it would bring their records.
+        """
         cut = self._cut(segment)
         steps = self._steps[segment.first : segment.after]
         pairs = {(str(args["follower"]), str(args["leader"])) for name, args in steps if name == UNANSWERED}
@@ -146,7 +149,9 @@ class _Run:
         if not under_way:
             return [*self._parted(segment), Act(Do.WRITE)]
         held = (cut - {pair[::-1] for pair in under_way}) | under_way
-        return [Act(Do.PART, links=frozenset(held)), Act(Do.SEND), *self._parted(segment), Act(Do.WRITE)]
+        before = held | {(CLIENTS, str(segment.args["leader"]))}
+        cuts = [Act(Do.PART, links=frozenset(links)) for links in (before, held)]
+        return [cuts[0], Act(Do.SEND), cuts[1], Act(Do.SEND), *self._parted(segment), Act(Do.WRITE)]
 
     def _produce_again(self, segment: Segment) -> list[Act]:
         return [
