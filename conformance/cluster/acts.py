@@ -10,6 +10,7 @@ class Do(Enum):
     """The kinds of acts, each with what it says to people. Those that wait give up after a while, and the run goes on."""
 
     PART = "these links are cut, and no others"
+    SEND = "producers send"
     WRITE = "producers send, and some of it is acknowledged"
     ELECT = "is elected without a failure"
     KILL = "is killed"

@@ -25,6 +25,7 @@ SETTINGS = {
     "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "500",
     "replica.lag.time.max.ms": "2000",
+    "offsets.topic.num.partitions": "1",
 }
 """A cluster notices soon that a follower is slow, and later that a broker is gone: a leader without its controller has time
 to propose an ISR."""

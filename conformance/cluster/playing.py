@@ -22,7 +22,7 @@ AT_FIRST, WRITTEN, RATE = 20, 20, 25
 """How many records are acknowledged before the run begins; how many more end a wait for producers; how many each of two
 producers sends per second."""
 
-LIMITS = {Do.WRITE: 4.0, Do.LEAD: 12.0, Do.LOSE: 12.0, Do.DROP: 8.0}
+LIMITS = {Do.SEND: 4.0, Do.WRITE: 5.0, Do.LEAD: 12.0, Do.LOSE: 12.0, Do.DROP: 8.0}
 """How long an act waits at most for what it is about (s)."""
 
 LOOK_S, HEALED_S = 0.5, 180.0
@@ -131,6 +131,9 @@ class _Show:
                 await self._driver.resume(broker)
             case Do.ELECT:
                 came = await self._elected(act.broker)
+            case Do.SEND:
+                enough = self._sent() + 2 * WRITTEN
+                came = await self._until(lambda: self._sent() >= enough, LIMITS[act.do])
             case Do.WRITE:
                 wanted = self._acknowledged() + WRITTEN
                 came = await self._until(lambda: self._acknowledged() >= wanted, LIMITS[act.do])
@@ -149,6 +152,9 @@ class _Show:
 
     def _acknowledged(self) -> int:
         return sum(isinstance(event, Answer) and event.kind == ACKNOWLEDGED for event in self._recorder.events)
+
+    def _sent(self) -> int:
+        return sum(isinstance(event, Sent) for event in self._recorder.events)
 
     @staticmethod
     async def _until(holds: Callable[[], bool], seconds: float) -> bool:

@@ -138,7 +138,20 @@ class _Run:
     # ---- loud steps
 
     def _produce(self, segment: Segment) -> list[Act]:
-        return [*self._parted(segment), Act(Do.WRITE)]
+        """A fetch that is not answered is on its way while producers send: it arrives when the leader has their records.
+
+        Producers do not reach the leader before it is on its way: the fetch before it would bring their records.
+        """
+        cut = self._cut(segment)
+        steps = self._steps[segment.first : segment.after]
+        pairs = {(str(args["follower"]), str(args["leader"])) for name, args in steps if name == UNANSWERED}
+        under_way = {pair for pair in pairs if pair not in cut and pair[::-1] in cut}
+        if not under_way:
+            return [*self._parted(segment), Act(Do.WRITE)]
+        held = (cut - {pair[::-1] for pair in under_way}) | under_way
+        before = held | {(CLIENTS, str(segment.args["leader"]))}
+        cuts = [Act(Do.PART, links=frozenset(links)) for links in (before, held)]
+        return [cuts[0], Act(Do.SEND), cuts[1], Act(Do.SEND), *self._parted(segment), Act(Do.WRITE)]
 
     def _produce_again(self, segment: Segment) -> list[Act]:
         return [
@@ -156,8 +169,8 @@ class _Run:
         leader, slow = str(segment.args["leader"]), [str(one) for one in segment.args["slow"]]
         links = {link for one in slow for link in ((one, leader), (leader, one))}
         if not self._is_granted(segment):
-            links |= _from_controller(int(leader))
-            return [Act(Do.PART, links=frozenset(links)), Act(Do.WRITE)]
+            alone = links | _from_controller(int(leader))
+            return [Act(Do.PART, links=frozenset(links)), Act(Do.SEND), Act(Do.PART, links=frozenset(alone)), Act(Do.WRITE)]
         dropped = [Act(Do.DROP, int(one)) for one in slow]
         return [Act(Do.PART, links=frozenset(links)), *dropped, Act(Do.WRITE), *self._parted(segment)]
 

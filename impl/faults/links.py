@@ -9,15 +9,14 @@ answered.
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 
 from impl.cluster.plan import HOST
+from impl.faults.connections import inode_of
 
 CLIENTS = "clients"
 """Whoever is no node."""
 
 CHUNK = 1 << 16
-TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 Link = tuple[str, str]
 """A direction: from whom to whom."""
@@ -25,7 +24,7 @@ Link = tuple[str, str]
 
 def owner_of(local_port: int, remote_port: int, pids: Mapping[str, int]) -> str:
     """The node whose process has the connection from one port of this machine to another; `CLIENTS`, if none has it."""
-    inode = _inode(local_port, remote_port)
+    inode = inode_of(local_port, remote_port)
     for name, pid in pids.items() if inode else ():
         try:
             files = list(os.scandir(f"/proc/{pid}/fd"))
@@ -38,16 +37,6 @@ def owner_of(local_port: int, remote_port: int, pids: Mapping[str, int]) -> str:
             except OSError:
                 continue
     return CLIENTS
-
-
-def _inode(local_port: int, remote_port: int) -> str | None:
-    wanted = f":{local_port:04X}", f":{remote_port:04X}"
-    for table in TABLES:
-        for line in table.read_text(encoding="ascii").splitlines()[1:]:
-            fields = line.split()
-            if fields[1].endswith(wanted[0]) and fields[2].endswith(wanted[1]):
-                return fields[9]
-    return None
 
 
 class Links:

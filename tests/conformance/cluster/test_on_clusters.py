@@ -17,12 +17,10 @@ LIMIT_S = 600.0
 """An emergency stop, far away."""
 
 CAUGHT = {
-    "min-isr-of-one": "rules/min_isr/min-isr-of-one",
-    "count-what-is-sent": "rules/notes_fetch/count-what-is-sent",
-    "shrink-before-confirmation": "rules/propose/shrink-before-confirmation",
-    "truncate-to-high-watermark": "rules/start_following/truncate-to-high-watermark",
-    "election-outside-isr-and-elr": "rules/elect/election-outside-isr-and-elr",
+    "min-isr-of-one": ("rules/min_isr/min-isr-of-one", "AcknowledgedOnNextLeader: lost-write"),
+    "advance-below-min-isr": ("rules/may_advance/advance-below-min-isr", "ConsistentRead: inconsistent-offsets"),
 }
+"""Weakened rules, the case that catches each, and the property and the anomaly by which it does."""
 
 
 def run(folder: Path, driver: str, case: str) -> dict[str, Any]:
@@ -44,11 +42,8 @@ def sound(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.mark.parametrize(
-    "case", ["rules/min_isr/min-isr-of-one", "rules/propose/shrink-before-confirmation", "random/seed-1"]
-)
-def test_a_sound_cluster_loses_nothing(sound: str, case: str, tmp_path: Path) -> None:
-    found = run(tmp_path, sound, case)
+def test_a_sound_cluster_loses_nothing(sound: str, tmp_path: Path) -> None:
+    found = run(tmp_path, sound, "rules/min_isr/min-isr-of-one")
     assert found["status"] == "pass", found["reason"]
     assert found["counts"]["acknowledged"] > 0
 
@@ -60,7 +55,8 @@ def test_what_acks_1_loses_is_found_and_named(sound: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("mutant", CAUGHT)
-def test_a_weakened_rule_loses_what_was_acknowledged(mutant: str, tmp_path: Path) -> None:
-    found = run(tmp_path, f"kspec:{mutant}", CAUGHT[mutant])
+def test_a_weakened_rule_is_caught_and_named(mutant: str, tmp_path: Path) -> None:
+    case, told = CAUGHT[mutant]
+    found = run(tmp_path, f"kspec:{mutant}", case)
     assert found["status"] == "fail"
-    assert "AcknowledgedOnNextLeader: lost-write" in found["reason"]
+    assert told in found["reason"]

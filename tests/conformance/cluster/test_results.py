@@ -14,7 +14,7 @@ from impl.history.events import ACKNOWLEDGED, Assigned, Ended, Event, Polled, Se
 from impl.history.events import Outcome as Answer
 
 PARTITION = "t-0"
-LOST = [
+LOST: list[Event] = [
     Sent("p", PARTITION, "a"),
     Answer(PARTITION, "a", ACKNOWLEDGED, 0),
     Assigned("c", PARTITION, 0),

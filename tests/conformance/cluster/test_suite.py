@@ -72,8 +72,9 @@ def test_a_cluster_that_does_not_start_is_an_error(tmp_path: Path) -> None:
 
 def test_a_driver_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
-    file.write_text("def mine(folder):\n    return folder\nnumber = 1\n", encoding="utf-8")
-    assert factory_in(f"{file}:mine")(tmp_path) == tmp_path
+    text = "class mine:\n    def __init__(self, folder):\n        self.title = folder.name\nnumber = 1\n"
+    file.write_text(text, encoding="utf-8")
+    assert factory_in(f"{file}:mine")(tmp_path).title == tmp_path.name
     for text, complaint in (
         (f"{file}:other", "has no driver 'other'"),
         (f"{file}:number", "has no driver 'number'"),
