@@ -209,11 +209,23 @@ def _metadata(name: str, words: str, topic: Any, topic_id: Any, versions: Versio
     return Move(f"metadata.{name}", words, handler, NO_OTHER, take)
 
 
+def _no_topics() -> Move:
+    """From version 1 on null asks for all topics, and an empty list for none."""
+
+    def take(protocol: BrokerProtocol, state: AbsentState) -> Taken | None:
+        error = check_named_topics(FIRST_WITH_NONE, ())
+        request = Request("Metadata", {"topics": [], "allow_auto_topic_creation": False}, since(FIRST_WITH_NONE))
+        return Taken(state, Exchange(request, "none", error, constraints=(equals("topics[#]", 0),)))
+
+    return Move("metadata.none", "ask for no topics", check_named_topics, NO_OTHER, take)
+
+
 def _is_valid(topic: Any) -> bool:
     return isinstance(topic, Hole) or wrong_with_name(topic) is None
 
 
 NO_ID = bytes(16)
+FIRST_WITH_NONE = 1
 
 
 def _metadatas() -> Iterator[Move]:
@@ -222,6 +234,7 @@ def _metadatas() -> Iterator[Move]:
     yield _metadata("invalid-name", "ask for a topic whose name no topic can have", SLASHED, NO_ID, known)
     yield _metadata("empty-name", "ask for a topic without a name", "", NO_ID, known)
     yield _metadata("no-topic.by-id", "ask for a topic by an id that no topic has", None, MISSING_ID, since(12))
+    yield _no_topics()
     yield _metadata("deleted", "ask for a topic that was deleted", TOPIC, NO_ID, known)
     words = "ask for a topic by its id, in a version that has the field and takes no ids"
     yield _metadata("by-id.too-old", words, "", MISSING_ID, Versions(10, 11), named_wrongly=True)
