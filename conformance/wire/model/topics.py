@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from conformance.wire.exchange import Constraint, Exchange, Hole, Request, equals
+from conformance.wire.exchange import AtLeast, Constraint, Exchange, Hole, Request, equals
 from conformance.wire.model.requests import WAIT_MS, since
 from conformance.wire.model.subject import Move, Subject, Taken
 from impl.wire.schema import Versions
@@ -91,6 +91,7 @@ def _create(name: str, words: str, asked: Asked) -> Move:
             constraints += [
                 equals("topics[0].num_partitions", made.partitions),
                 equals("topics[0].replication_factor", made.replication_factor),
+                AtLeast("topics[0].configs[#]", 0, "a client that may see the settings gets a list, and not null"),
             ]
         taken = _decided(state, decision, Request("CreateTopics", fields), made.error, "would do", tuple(constraints))
         if decision.records and asked.name == PLAIN:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.wire.exchange import Constraint, Exchange, Request, equals
-from conformance.wire.model.group import (
+from conformance.wire.model.groups.group import (
     ASSIGNMENT,
     COORDINATOR,
     GROUP,
