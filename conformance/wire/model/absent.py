@@ -9,6 +9,7 @@ from conformance.wire.model.requests import (
     EVER,
     FETCHED,
     LISTED,
+    NO_COORDINATOR,
     PRODUCED,
     TOPIC,
     TOPIC_ID,
@@ -99,8 +100,8 @@ def _of_topic(api: str, partition: Fields, **more: Any) -> Request:
     return Request(api, {"topics": [{"name": TOPIC, "partitions": [partition]}], **more})
 
 
-NOT_GONE_YET = (Error.NONE, Error.NOT_LEADER_OR_FOLLOWER)
-"""What a broker may answer of a topic whose deletion it has not heard of yet."""
+NOT_GONE_YET = (Error.NONE, Error.NOT_LEADER_OR_FOLLOWER, *NO_COORDINATOR)
+"""What a broker may answer of a topic whose deletion it has not heard of yet; a commit goes on to a coordinator then."""
 
 
 END = Request("OffsetForLeaderEpoch", {"replica_id": -1, "topics": [{"topic": TOPIC, "partitions": [END_OF_EPOCH]}]})
