@@ -91,8 +91,10 @@ def _create(name: str, words: str, asked: Asked) -> Move:
             constraints += [
                 equals("topics[0].num_partitions", made.partitions),
                 equals("topics[0].replication_factor", made.replication_factor),
-                AtLeast("topics[0].configs[#]", 0, "a client that may see the settings gets a list, and not null"),
             ]
+            if asked.configs:
+                reason = "a client that may see the settings gets all of them, and not null"
+                constraints.append(AtLeast("topics[0].configs[#]", len(asked.configs), reason))
         taken = _decided(state, decision, Request("CreateTopics", fields), made.error, "would do", tuple(constraints))
         if decision.records and asked.name == PLAIN:
             return Taken(taken.state, taken.exchange._replace(kept=(("topic_id", "topics[0].topic_id"),)))

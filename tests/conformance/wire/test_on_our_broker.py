@@ -17,8 +17,12 @@ from tests.conformance.wire.targets import SOON, assert_all_pass, documents, run
 from tests.impl.broker.process import BrokerProcess, first_line
 
 OF_EVERY_SUBJECT = (
+    "frames",
+    "absent",
+    "producer-ids",
     "producing",
     "received",
+    "limits",
     "reading",
     "compacted",
     "sessions",
@@ -38,7 +42,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 def test_some_cases_of_every_subject_pass(broker: BrokerProcess) -> None:
     plain = [case for case in documents() if not needs_restart(case)]
     chosen = [case for subject in OF_EVERY_SUBJECT for case in [one for one in plain if one["subject"] == subject][::4]]
-    assert len(chosen) > 90
+    assert len(chosen) > 110
     assert_all_pass(run_on(broker.port, chosen))
 
 
