@@ -45,13 +45,13 @@ class AbsentState(NamedTuple):
 
 
 class Named(NamedTuple):
-    """What a request names: the topic as sent, whether by its id, the partition, and whether it is the run's own topic."""
+    """What a request names: the topic as sent, the partition, and whether it is the run's own topic."""
 
     name: str
     words: str
     topic: Any
     topic_id: Any
-    index: int
+    partition: int
     own: bool
 
     def partitions(self, state: AbsentState) -> int:
@@ -84,7 +84,7 @@ def _renamed(request: Request, topics: str, partitions: str, index: str) -> Call
         (topic,) = request.fields[topics]
         (partition,) = topic[partitions]
         called = {"topic": named.topic} if "topic" in topic else {"name": named.topic}
-        changed = {**topic, **called, partitions: [{**partition, index: named.index}]}
+        changed = {**topic, **called, partitions: [{**partition, index: named.partition}]}
         changed |= {"topic_id": named.topic_id} if "topic_id" in topic else {}
         return {**request.fields, topics: [changed]}
 
@@ -148,7 +148,7 @@ def _ask(asked: Asked, named: Named, by_id: bool) -> Move:
     def take(protocol: BrokerProtocol, state: AbsentState) -> Taken | None:
         if (named.name == "deleted") == state.exists:
             return None
-        error = check_named_partition(named.partitions(state), named.index, by_id)
+        error = check_named_partition(named.partitions(state), named.partition, by_id)
         constraints = (equals(f"{asked.error_at}.error_code", error.value),)
         request = Request(asked.api, asked.make(named), versions)
         retried = NOT_GONE_YET if named.name == "deleted" else ()
@@ -163,7 +163,7 @@ def _without_acks() -> Move:
     named = PLACES[0]
 
     def take(protocol: BrokerProtocol, state: AbsentState) -> Taken | None:
-        error = check_named_partition(named.partitions(state), named.index, by_id=False)
+        error = check_named_partition(named.partitions(state), named.partition, by_id=False)
         fields = {**REQUESTS[0].make(named), "acks": 0}
         request = Request("Produce", fields, Versions(0, LAST_BY_NAME["Produce"]))
         return Taken(state, Exchange(request, "closed", error, Ending.CLOSED))
