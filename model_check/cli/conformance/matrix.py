@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "--out", "folder", default="docs/conformance", show_default=True, metavar="DIR", help="Where pages are written."
 )
 @click.option("--target", "names", multiple=True, metavar="NAME", help="This broker alone; may be repeated.")
-@click.option("--timeout", default=3.0, show_default=True, type=click.FloatRange(0.1), metavar="S", help="For each step.")
+@click.option("--timeout", default=5.0, show_default=True, type=click.FloatRange(0.1), metavar="S", help="For each step.")
 def matrix(folder: str, names: tuple[str, ...], timeout: float) -> int:
     """Run the cases on every broker that is found on this machine, and write the pages of the matrix.
 
