@@ -6,6 +6,7 @@ import pytest
 
 from conformance.kafka.single import SingleKafka
 from conformance.wire.run.results import Status
+from conformance.wire.run.versions import Choice
 from spec.releases.names import RELEASES
 from tests.conformance.kafka.releases import NEWEST, OLD, jars_or_skip
 from tests.conformance.wire.targets import assert_all_pass, documents, run_on
@@ -21,6 +22,17 @@ def test_the_newest_release_passes_every_case(tmp_path: Path) -> None:
     with SingleKafka(jars, tmp_path / "kafka") as kafka:
         results = run_on(kafka.port, documents(), kafka.restart)
     assert_all_pass(results)
+
+
+def test_the_newest_release_passes_the_cases_of_groups_in_every_version_of_their_requests(tmp_path: Path) -> None:
+    jars = jars_or_skip(NEWEST)
+    cases = [
+        one for one in documents() if one["subject"] in ("members", "static-members", "offsets", "producer-ids", "absent")
+    ]
+    with SingleKafka(jars, tmp_path / "kafka") as kafka:
+        results = run_on(kafka.port, cases, versions=Choice.ALL)
+    assert_all_pass(results)
+    assert len(results) > 4 * len(cases)
 
 
 def test_an_older_release_passes_every_case_that_holds_from_it_on(tmp_path: Path) -> None:
