@@ -201,7 +201,7 @@ def noida_db() -> Driver:
     def command(port: int) -> list[str]:
         return [program, "start", "--only", "kafka", "--kafka-port", str(port), "--host", HOST]
 
-    return Driver("noida-db", _packaged("noida-db"), how, lambda folder: _program(folder, command))
+    return Driver("noida-db", _packaged("noida-db"), how, lambda folder: _program(folder, command), fragile=True)
 
 
 def tansu() -> Driver:

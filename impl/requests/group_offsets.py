@@ -151,7 +151,8 @@ def _topics(core: Core, offsets: list[FetchedOffset], by_id: bool) -> list[Messa
 def offset_delete(groups: Groups, call: Call, now: int) -> list[Effect]:
     """A group forgets offsets. **Kafka:** `KafkaApis.handleOffsetDeleteRequest`."""
     topics = call.message.topics
-    known, errors = [], {}
+    known: list[TopicPartition] = []
+    errors: dict[tuple[str, int], Error] = {}
     for topic in topics:
         _, _, count, _ = _topic(groups.core, topic, False)
         for one in topic.partitions:

@@ -12,6 +12,7 @@ from conformance.wire.model.subject import Subject
 from spec.broker.protocol import BrokerProtocol
 from spec.mutation import Mutant, weaken
 from spec.releases.broker import BROKER_RELEASES
+from spec.releases.names import RELEASES
 
 
 class Case(NamedTuple):
@@ -56,7 +57,7 @@ def case_of(chosen: Chosen, protocol: BrokerProtocol, mutants: Sequence[Mutant],
         chosen.goals,
         deciding(last, protocol),
         last.move.promise,
-        last.exchange.since or (_since(chosen) if subject.by_release else None),
+        _measured(chosen) or (_since(chosen) if subject.by_release else None),
         tuple(told),
         subject.setup(last.state, holes),
         tuple(steps),
@@ -77,6 +78,12 @@ def title_of(chosen: Chosen) -> str:
     """A run as a sentence."""
     told = ", then ".join(step.move.words for step in chosen.run)
     return f"{told[0].upper()}{told[1:]}: {chosen.run[-1].exchange.outcome}."
+
+
+def _measured(chosen: Chosen) -> str | None:
+    """The first release that gives all of these answers, where that was measured."""
+    found = [step.exchange.since for step in chosen.run if step.exchange.since is not None]
+    return max(found, key=RELEASES.index, default=None)
 
 
 def _since(chosen: Chosen) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from conformance.wire.cases.case import Case
 from conformance.wire.cases.encoding import parts_of, versions_of
+from conformance.wire.cases.known_bugs import known_bugs_of
 from conformance.wire.cases.layout import layouts_of
 from conformance.wire.exchange import (
     Allowed,
@@ -67,6 +68,7 @@ def document_of(case: Case, release: str) -> Json:
         "kips": list(rule.kips),
         "promise": case.promise,
         "catches": list(case.mutants),
+        "known_bugs": [one.link for one in known_bugs_of(case.name)],
         "steps": [
             *(step_of(one) | {"setup": True} for one in case.setup),
             *(step_of(one) for one in case.steps),

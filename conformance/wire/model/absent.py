@@ -9,6 +9,7 @@ from conformance.wire.model.requests import (
     EVER,
     FETCHED,
     LISTED,
+    NO_COORDINATOR,
     PRODUCED,
     TOPIC,
     TOPIC_ID,
@@ -44,13 +45,13 @@ class AbsentState(NamedTuple):
 
 
 class Named(NamedTuple):
-    """What a request names: the topic as sent, whether by its id, the partition, and whether it is the run's own topic."""
+    """What a request names: the topic as sent, the partition, and whether it is the run's own topic."""
 
     name: str
     words: str
     topic: Any
     topic_id: Any
-    index: int
+    partition: int
     own: bool
 
     def partitions(self, state: AbsentState) -> int:
@@ -83,7 +84,7 @@ def _renamed(request: Request, topics: str, partitions: str, index: str) -> Call
         (topic,) = request.fields[topics]
         (partition,) = topic[partitions]
         called = {"topic": named.topic} if "topic" in topic else {"name": named.topic}
-        changed = {**topic, **called, partitions: [{**partition, index: named.index}]}
+        changed = {**topic, **called, partitions: [{**partition, index: named.partition}]}
         changed |= {"topic_id": named.topic_id} if "topic_id" in topic else {}
         return {**request.fields, topics: [changed]}
 
@@ -99,8 +100,8 @@ def _of_topic(api: str, partition: Fields, **more: Any) -> Request:
     return Request(api, {"topics": [{"name": TOPIC, "partitions": [partition]}], **more})
 
 
-NOT_GONE_YET = (Error.NONE, Error.NOT_LEADER_OR_FOLLOWER)
-"""What a broker may answer of a topic whose deletion it has not heard of yet."""
+NOT_GONE_YET = (Error.NONE, Error.NOT_LEADER_OR_FOLLOWER, *NO_COORDINATOR)
+"""What a broker may answer of a topic whose deletion it has not heard of yet; a commit goes on to a coordinator then."""
 
 
 END = Request("OffsetForLeaderEpoch", {"replica_id": -1, "topics": [{"topic": TOPIC, "partitions": [END_OF_EPOCH]}]})
@@ -147,7 +148,7 @@ def _ask(asked: Asked, named: Named, by_id: bool) -> Move:
     def take(protocol: BrokerProtocol, state: AbsentState) -> Taken | None:
         if (named.name == "deleted") == state.exists:
             return None
-        error = check_named_partition(named.partitions(state), named.index, by_id)
+        error = check_named_partition(named.partitions(state), named.partition, by_id)
         constraints = (equals(f"{asked.error_at}.error_code", error.value),)
         request = Request(asked.api, asked.make(named), versions)
         retried = NOT_GONE_YET if named.name == "deleted" else ()
@@ -162,7 +163,7 @@ def _without_acks() -> Move:
     named = PLACES[0]
 
     def take(protocol: BrokerProtocol, state: AbsentState) -> Taken | None:
-        error = check_named_partition(named.partitions(state), named.index, by_id=False)
+        error = check_named_partition(named.partitions(state), named.partition, by_id=False)
         fields = {**REQUESTS[0].make(named), "acks": 0}
         request = Request("Produce", fields, Versions(0, LAST_BY_NAME["Produce"]))
         return Taken(state, Exchange(request, "closed", error, Ending.CLOSED))
@@ -209,11 +210,23 @@ def _metadata(name: str, words: str, topic: Any, topic_id: Any, versions: Versio
     return Move(f"metadata.{name}", words, handler, NO_OTHER, take)
 
 
+def _no_topics() -> Move:
+    """From version 1 on null asks for all topics, and an empty list for none."""
+
+    def take(protocol: BrokerProtocol, state: AbsentState) -> Taken | None:
+        error = check_named_topics(FIRST_WITH_NONE, ())
+        request = Request("Metadata", {"topics": [], "allow_auto_topic_creation": False}, since(FIRST_WITH_NONE))
+        return Taken(state, Exchange(request, "none", error, constraints=(equals("topics[#]", 0),)))
+
+    return Move("metadata.none", "ask for no topics", check_named_topics, NO_OTHER, take)
+
+
 def _is_valid(topic: Any) -> bool:
     return isinstance(topic, Hole) or wrong_with_name(topic) is None
 
 
 NO_ID = bytes(16)
+FIRST_WITH_NONE = 1
 
 
 def _metadatas() -> Iterator[Move]:
@@ -222,6 +235,7 @@ def _metadatas() -> Iterator[Move]:
     yield _metadata("invalid-name", "ask for a topic whose name no topic can have", SLASHED, NO_ID, known)
     yield _metadata("empty-name", "ask for a topic without a name", "", NO_ID, known)
     yield _metadata("no-topic.by-id", "ask for a topic by an id that no topic has", None, MISSING_ID, since(12))
+    yield _no_topics()
     yield _metadata("deleted", "ask for a topic that was deleted", TOPIC, NO_ID, known)
     words = "ask for a topic by its id, in a version that has the field and takes no ids"
     yield _metadata("by-id.too-old", words, "", MISSING_ID, Versions(10, 11), named_wrongly=True)

@@ -10,6 +10,9 @@ EVER = Versions(0, FOREVER)
 TOPIC, TOPIC_ID = Hole("topic"), Hole("topic_id")
 WAIT_MS = 10_000
 MOST_BYTES = 1 << 20
+MAY_WAIT_MS = 500
+"""For a fetch. Some brokers answer a fetch that may not wait before they have looked for records."""
+
 NOT_READY = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.LEADER_NOT_AVAILABLE, Error.NOT_LEADER_OR_FOLLOWER)
 """What clients ask again after: a topic that has just been created may not be known everywhere."""
 
@@ -33,7 +36,7 @@ def produce(acks: int, records: Records, versions: Versions = EVER, **more: Any)
 
 
 def fetch(offset: int, *, epoch: Any = -1, last_epoch: Any = -1, versions: Versions = EVER, **more: Any) -> Request:
-    """A fetch of the partition that does not wait."""
+    """A fetch of the partition that need not wait: it wants no bytes at least."""
     partition = {
         "partition": 0,
         "current_leader_epoch": epoch,
@@ -42,7 +45,7 @@ def fetch(offset: int, *, epoch: Any = -1, last_epoch: Any = -1, versions: Versi
         "partition_max_bytes": MOST_BYTES,
     }
     topics = [{"topic": TOPIC, "topic_id": TOPIC_ID, "partitions": [partition]}]
-    fields = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": MOST_BYTES, "topics": topics, **more}
+    fields = {"max_wait_ms": MAY_WAIT_MS, "min_bytes": 0, "max_bytes": MOST_BYTES, "topics": topics, **more}
     return Request("Fetch", fields, versions)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from conformance.wire.exchange import Constraint, Exchange, Hole, Request, equals
+from conformance.wire.exchange import AtLeast, Constraint, Exchange, Hole, Request, equals
 from conformance.wire.model.requests import WAIT_MS, since
 from conformance.wire.model.subject import Move, Subject, Taken
 from impl.wire.schema import Versions
@@ -92,6 +92,9 @@ def _create(name: str, words: str, asked: Asked) -> Move:
                 equals("topics[0].num_partitions", made.partitions),
                 equals("topics[0].replication_factor", made.replication_factor),
             ]
+            if asked.configs:
+                reason = "a client that may see the settings gets all of them, and not null"
+                constraints.append(AtLeast("topics[0].configs[#]", len(asked.configs), reason))
         taken = _decided(state, decision, Request("CreateTopics", fields), made.error, "would do", tuple(constraints))
         if decision.records and asked.name == PLAIN:
             return Taken(taken.state, taken.exchange._replace(kept=(("topic_id", "topics[0].topic_id"),)))

@@ -45,6 +45,11 @@ class Result(NamedTuple):
         """The name of the case."""
         return str(self.case["name"])
 
+    @property
+    def case_name(self) -> str:
+        """The name of the case, also where it is run in chosen versions of its requests (see `in_versions`)."""
+        return str(self.case.get("case", self.name))
+
     def ended_target(self) -> "Result":
         """The same, where the target has ended: what differs says so."""
         *before, last = self.told

@@ -2,14 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from conformance.wire.run.checking import at, differences, kept
 from conformance.wire.run.connection import LENGTH, ClosedError, Connection, NoAnswerError, SlowError
 from conformance.wire.run.rendering import Json, UnknownHoleError, filled, rendered
 from conformance.wire.run.results import Result, Status, Told
-from conformance.wire.run.versions import shared
+from conformance.wire.run.versions import shared, steps_of
 from impl.wire.requests import read_response, request_bytes
 from impl.wire.values import DecodeError, Message
 
@@ -146,7 +146,7 @@ class CaseRun:
         began = time.monotonic()
         status, reason = Status.PASS, ""
         try:
-            steps = list(self._steps())
+            steps = list(steps_of(self._case, self._target.offered))
             versions = [self._version(step) for step in steps]
             for step, version in zip(steps, versions, strict=True):
                 await self._take(step, version)
@@ -163,15 +163,6 @@ class CaseRun:
         for connection in self._connections.values():
             await connection.close()
         self._connections.clear()
-
-    def _steps(self) -> Iterator[Json]:
-        """What is done. Where the target lacks a request, something else may do as well, or it may be left out."""
-        for step in self._case["steps"]:
-            lacks = not step.get("raw") and not shared(step, self._target.offered)
-            if lacks and "otherwise" in step:
-                yield step["otherwise"]
-            elif not lacks or not step.get("optional"):
-                yield step
 
     def _version(self, step: Json) -> int:
         """The highest version that both sides have."""
@@ -354,8 +345,8 @@ class SuiteRun:
                     await _look_after(self._target, result)
             if restarting:
                 await self._restarts.leave()  # not before, because the target may be restarted then
-        if result.status == Status.FAIL and result.name in self._suite.allowed:
-            reason = f"{self._suite.allowed[result.name]}: {result.reason}"
+        if result.status == Status.FAIL and result.case_name in self._suite.allowed:
+            reason = f"{self._suite.allowed[result.case_name]}: {result.reason}"
             result = result._replace(status=Status.ALLOWED, reason=reason)
         self._tell(result)
         return result

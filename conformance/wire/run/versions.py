@@ -25,6 +25,16 @@ def shared(step: Json, offered: Offered) -> range:
     return range(max(first, lowest), min(last, highest) + 1)
 
 
+def steps_of(case: Json, offered: Offered) -> Iterator[Json]:
+    """What is done. Where the target lacks a request, something else may do as well, or the step may be left out."""
+    for step in case["steps"]:
+        lacks = not step.get("raw") and not shared(step, offered)
+        if lacks and "otherwise" in step:
+            yield step["otherwise"]
+        elif not lacks or not step.get("optional"):
+            yield step
+
+
 def in_versions(cases: Sequence[Json], choice: Choice, offered: Offered) -> list[Json]:
     """The cases as they are to be run. A case that a target lacks something for stays as it is: the runner says what.
 
@@ -53,4 +63,4 @@ def _pinned(case: Json, version_of: Mapping[int, int]) -> Json:
     """The case with these versions of its requests, by the identity of the step; the name says them."""
     steps = [step | {"versions": [version_of[id(step)]] * 2} if id(step) in version_of else step for step in case["steps"]]
     said = dict.fromkeys(f"{step['api']} {version_of[id(step)]}" for step in case["steps"] if id(step) in version_of)
-    return case | {"steps": steps, "name": f"{case['name']} ({', '.join(said)})"}
+    return case | {"steps": steps, "name": f"{case['name']} ({', '.join(said)})", "case": case["name"]}

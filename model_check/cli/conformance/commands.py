@@ -126,6 +126,13 @@ def _address(text: str) -> tuple[str, int]:
 @click.option("--release", metavar="R", help="Leave out what holds only from a later release of Kafka on.")
 @click.option("--allow", metavar="FILE", help="Failures that are known: a name and a reason on each line.")
 @click.option("--restart", metavar="COMMAND", help="A shell command that restarts the broker: for older leader epochs.")
+@click.option(
+    "--versions",
+    default="newest",
+    show_default=True,
+    type=click.Choice(["newest", "oldest", "all"]),
+    help="Which versions of the requests: of those that both sides know.",
+)
 @click.option("--timeout", default=10.0, show_default=True, type=click.FloatRange(0.1), metavar="S", help="For each step.")
 @click.option("--together", default=8, show_default=True, type=click.IntRange(1), metavar="N", help="Cases at a time.")
 @click.option("--keep-topics", is_flag=True, help="Do not delete the run's topics at the end.")
@@ -139,6 +146,7 @@ def run(
     release: str | None,
     allow: str | None,
     restart: str | None,
+    versions: str,
     timeout: float,
     together: int,
     keep_topics: bool,
@@ -162,6 +170,7 @@ def run(
         clean_up,
         find_target,
     )
+    from conformance.wire.run.versions import Choice, in_versions
     from conformance.wire.run.words import counts_in_words, failure_in_words
 
     level.check(address)
@@ -177,7 +186,8 @@ def run(
 
     def replay(result: "Result") -> str:
         given = f" --restart {shlex.quote(restart)}" if restart else ""
-        return f"kspec conformance run --bootstrap-server {address} --case {result.name}{given}"
+        given += f" --versions {versions}" if result.case_name != result.name else ""
+        return f"kspec conformance run --bootstrap-server {address} --case {result.case_name}{given}"
 
     def tell(result: "Result") -> None:
         if result.status == Status.FAIL:
@@ -185,7 +195,7 @@ def run(
 
     async def work() -> "list[Result]":
         target = await find_target(host, port, timeout)
-        cases = chosen(wanted, release)
+        cases = in_versions(chosen(wanted, release), Choice(versions), target.offered)
         again = _restarting(restart, host, port, timeout) if restart else None
         try:
             return await SuiteRun(target, Suite(cases, together, allowed, again), naming, tell).run()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "--out", "folder", default="docs/conformance", show_default=True, metavar="DIR", help="Where pages are written."
 )
 @click.option("--target", "names", multiple=True, metavar="NAME", help="This broker alone; may be repeated.")
-@click.option("--timeout", default=3.0, show_default=True, type=click.FloatRange(0.1), metavar="S", help="For each step.")
+@click.option("--timeout", default=5.0, show_default=True, type=click.FloatRange(0.1), metavar="S", help="For each step.")
 def matrix(folder: str, names: tuple[str, ...], timeout: float) -> int:
     """Run the cases on every broker that is found on this machine, and write the pages of the matrix.
 
@@ -45,7 +45,7 @@ def matrix(folder: str, names: tuple[str, ...], timeout: float) -> int:
     missing: dict[str, str] = {}
     for name in names or known:
         try:
-            columns.append(_column(known[name](), timeout))
+            columns.append(column_of(known[name](), timeout))
         except MissingError as error:
             missing[name] = str(error).splitlines()[0]
             click.echo(f"{name}: {missing[name]}", err=True)
@@ -62,7 +62,8 @@ def matrix(folder: str, names: tuple[str, ...], timeout: float) -> int:
     return ALL_HOLD
 
 
-def _column(driver: "Driver", timeout: float) -> "Column":
+def column_of(driver: "Driver", timeout: float) -> "Column":
+    """The cases on a broker, which is started for them, and anew after a case that ends it. Raises: `StoppedError`."""
     from conformance.targets.matrix import Column
     from conformance.wire.run.runner import TargetGoneError
 

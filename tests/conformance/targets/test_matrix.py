@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from conformance.targets import drivers
-from conformance.targets.drivers import Driver, MissingError, Program, Running
+from conformance.targets.drivers import Announced, Driver, MissingError, Program, Running
 from conformance.targets.matrix import Column, failures, overview
 from conformance.wire.choice.weakened import Score
 from conformance.wire.run.results import Result, Status, Told
+from model_check.cli.conformance import matrix
 from tests.conformance.wire.targets import documents, kspec
 
 
@@ -78,7 +79,58 @@ def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
         assert client.connect_ex(("127.0.0.1", program.port)) != 0
 
 
-@pytest.mark.parametrize("driver", [drivers.kfake, drivers.noida_db, drivers.tansu])
+CHOOSES = """
+import socket, time
+listening = socket.create_server(("127.0.0.1", 0))
+print("hello")
+print(f"127.0.0.1:{listening.getsockname()[1]}", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_broker_that_chooses_its_port_is_found_there_and_after_a_restart_too(tmp_path: Path) -> None:
+    program = Announced(tmp_path / "it", lambda port: [sys.executable, "-c", CHOOSES])
+    program.start()
+    try:
+        for _ in range(2):
+            with socket.create_connection(("127.0.0.1", program.port)):
+                pass
+            program.restart()
+    finally:
+        program.stop()
+
+
+FRAGILE = """
+import socket, struct, sys
+listening = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    client, _ = listening.accept()
+    while frame := client.recv(4096):
+        key, version, correlation = struct.unpack_from(">hhi", frame, 4)
+        assert key == 18, "and it ends"
+        client.sendall(struct.pack(">iihihhh", 16, correlation, 0, 1, 18, 0, 0))
+"""
+
+
+def test_a_broker_that_a_case_ends_is_started_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def start(folder: Path) -> Iterator[Running]:
+        program = Program(folder, lambda port: [sys.executable, "-c", FRAGILE, str(port)])
+        program.start()
+        try:
+            yield program
+        finally:
+            program.stop()
+
+    cases = documents("frames/frame.unknown-version/closed", "frames/alive/alive")
+    cases.sort(key=lambda one: one["name"], reverse=True)
+    monkeypatch.setattr(matrix, "chosen", lambda wanted, release: cases)
+    found = matrix.column_of(DRIVER._replace(start=start, fragile=True), 20.0)
+    assert [one.status for one in found.results] == [Status.FAIL, Status.PASS]
+    assert found.results[0].told[-1].differences[-1] == "and the broker ends"
+
+
+@pytest.mark.parametrize("driver", [drivers.kfake, drivers.mock, drivers.noida_db, drivers.tansu])
 def test_a_program_that_is_not_there_is_named(driver: Callable[[], Driver], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drivers, "which", lambda name: None)
     monkeypatch.setattr(sys, "executable", "/nowhere/python")

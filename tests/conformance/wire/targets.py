@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from conformance.wire.cases.suite import all_documents
 from conformance.wire.run.results import Result, Status
 from conformance.wire.run.runner import Naming, Suite, SuiteRun, find_target
+from conformance.wire.run.versions import Choice, in_versions
 from conformance.wire.run.words import failure_in_words
 from tests.impl.broker.process import COMMAND
 
@@ -26,7 +27,11 @@ def documents(*names: str) -> list[Any]:
 
 
 def run_on(
-    port: int, cases: Sequence[Any], restart: Callable[[], None] | None = None, seconds: float = SECONDS
+    port: int,
+    cases: Sequence[Any],
+    restart: Callable[[], None] | None = None,
+    seconds: float = SECONDS,
+    versions: Choice = Choice.NEWEST,
 ) -> list[Result]:
     """Run cases on a broker of the loopback, with so long a time limit for a step."""
 
@@ -38,7 +43,7 @@ def run_on(
 
     async def work() -> list[Result]:
         target = await find_target("127.0.0.1", port, seconds)
-        suite = Suite(cases, 8, {}, again)
+        suite = Suite(in_versions(cases, versions, target.offered), 8, {}, again)
         return await SuiteRun(target, suite, Naming(secrets.token_hex(3)), lambda result: None).run()
 
     return asyncio.run(work())

@@ -6,13 +6,14 @@ import pytest
 
 from conformance.kafka.single import SingleKafka
 from conformance.wire.run.results import Status
+from conformance.wire.run.versions import Choice
 from spec.releases.names import RELEASES
 from tests.conformance.kafka.releases import NEWEST, OLD, jars_or_skip
 from tests.conformance.wire.targets import assert_all_pass, documents, run_on
 
 pytestmark = pytest.mark.slow
 
-NEWER_THAN_OLD = ("DescribeGroups 0 to 5", "ListOffsets 0 to 9")
+NEWER_THAN_OLD = ("DescribeGroups 0 to 5", "ListOffsets 0 to 9", "OffsetCommit 0 to 9", "Produce 0 to 11")
 """What 3.9.2 does not offer in the versions that some cases need."""
 
 
@@ -23,12 +24,23 @@ def test_the_newest_release_passes_every_case(tmp_path: Path) -> None:
     assert_all_pass(results)
 
 
+def test_the_newest_release_passes_the_cases_of_groups_in_every_version_of_their_requests(tmp_path: Path) -> None:
+    jars = jars_or_skip(NEWEST)
+    cases = [
+        one for one in documents() if one["subject"] in ("members", "static-members", "offsets", "producer-ids", "absent")
+    ]
+    with SingleKafka(jars, tmp_path / "kafka") as kafka:
+        results = run_on(kafka.port, cases, versions=Choice.ALL)
+    assert_all_pass(results)
+    assert len(results) > 4 * len(cases)
+
+
 def test_an_older_release_passes_every_case_that_holds_from_it_on(tmp_path: Path) -> None:
     jars = jars_or_skip(OLD)
     until = RELEASES.index("3.9")
     cases = [one for one in documents() if one["since"] is None or RELEASES.index(one["since"]) <= until]
-    assert len(documents()) - len(cases) == 4
+    assert len(documents()) - len(cases) == 9
     with SingleKafka(jars, tmp_path / "kafka") as kafka:
         results = run_on(kafka.port, cases, kafka.restart)
     assert_all_pass(results, NEWER_THAN_OLD)
-    assert sum(one.status == Status.NOT_SUPPORTED for one in results) == 25
+    assert sum(one.status == Status.NOT_SUPPORTED for one in results) == 31

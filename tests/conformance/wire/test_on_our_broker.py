@@ -12,13 +12,18 @@ from conformance.wire.cases.suite import all_cases, all_runs
 from conformance.wire.choice.weakened import checks_told
 from conformance.wire.run.results import Status
 from conformance.wire.run.runner import needs_restart
+from conformance.wire.run.versions import Choice
 from spec.releases.broker import NEWEST
 from tests.conformance.wire.targets import SOON, assert_all_pass, documents, run_on
 from tests.impl.broker.process import BrokerProcess, first_line
 
 OF_EVERY_SUBJECT = (
+    "frames",
+    "absent",
+    "producer-ids",
     "producing",
     "received",
+    "limits",
     "reading",
     "compacted",
     "sessions",
@@ -38,8 +43,16 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 def test_some_cases_of_every_subject_pass(broker: BrokerProcess) -> None:
     plain = [case for case in documents() if not needs_restart(case)]
     chosen = [case for subject in OF_EVERY_SUBJECT for case in [one for one in plain if one["subject"] == subject][::4]]
-    assert len(chosen) > 90
+    assert len(chosen) > 110
     assert_all_pass(run_on(broker.port, chosen))
+
+
+def test_some_cases_pass_in_every_version_of_their_requests(broker: BrokerProcess) -> None:
+    cases = [case for case in documents() if case["subject"] in ("producer-ids", "sessions", "compacted")]
+    results = run_on(broker.port, cases, versions=Choice.ALL)
+    assert len(results) > 3 * len(cases)
+    assert {one.case_name for one in results} == {one["name"] for one in cases}
+    assert_all_pass(results)
 
 
 def test_cases_that_need_a_restart_are_not_applicable_without_one(broker: BrokerProcess) -> None:

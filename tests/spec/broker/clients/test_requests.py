@@ -14,9 +14,10 @@ from spec.broker.clients.fetch_sessions import (
     may_evict,
     next_session_epoch,
 )
-from spec.broker.clients.metadata_requests import check_named_topics
+from spec.broker.clients.metadata_requests import check_missing_topic, check_named_topics
+from spec.broker.clients.named_partitions import NO_TOPIC, check_isolation_level, check_named_partition
 from spec.broker.clients.offset_requests import UNREADABLE, Question, judge_timestamp
-from spec.broker.clients.versions import Verdict, check_frame_size, judge_version
+from spec.broker.clients.versions import Verdict, check_frame_size, judge_content, judge_version
 from spec.broker.rules.produce import check_required_acks
 from spec.values import Error, Offset
 
@@ -96,6 +97,30 @@ def test_a_topic_is_named_by_its_id_only_where_brokers_take_that() -> None:
     assert check_named_topics(9, (named, named)) == Error.NONE
     for wrong in (by_id, both, neither):
         assert check_named_topics(11, (named, wrong)) == Error.INVALID_REQUEST
+
+
+def test_a_topic_that_there_is_not_is_told_by_how_it_was_named() -> None:
+    assert check_missing_topic(by_id=True, has_valid_name=True) == Error.UNKNOWN_TOPIC_ID
+    assert check_missing_topic(by_id=False, has_valid_name=True) == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert check_missing_topic(by_id=False, has_valid_name=False) == Error.INVALID_TOPIC_EXCEPTION
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+def test_a_partition_is_one_of_its_topic(by_id: bool) -> None:
+    assert [check_named_partition(2, index, by_id) for index in (0, 1)] == [Error.NONE] * 2
+    assert [check_named_partition(2, index, by_id) for index in (-1, 2)] == [Error.UNKNOWN_TOPIC_OR_PARTITION] * 2
+    missing = Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert check_named_partition(NO_TOPIC, 0, by_id) == missing
+
+
+def test_there_are_two_isolation_levels() -> None:
+    assert [check_isolation_level(level) for level in (0, 1)] == [Error.NONE] * 2
+    assert [check_isolation_level(level) for level in (-1, 2, 9)] == [Error.UNKNOWN_SERVER_ERROR] * 3
+
+
+def test_a_request_that_cannot_be_read_closes_its_connection() -> None:
+    assert judge_content(readable=True) == Verdict.ANSWER
+    assert judge_content(readable=False) == Verdict.CLOSE
 
 
 def test_records_that_cannot_be_read_have_no_timestamps() -> None:

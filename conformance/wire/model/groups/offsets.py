@@ -3,7 +3,7 @@
 from typing import Any
 
 from conformance.wire.exchange import Constraint, Exchange, Request, equals
-from conformance.wire.model.group import (
+from conformance.wire.model.groups.group import (
     COORDINATOR,
     GROUP,
     GROUP_HOLE,
@@ -13,7 +13,7 @@ from conformance.wire.model.group import (
     on_wire,
     replied_exchange,
 )
-from conformance.wire.model.members import DELETE, DESCRIBE, JOIN_NEW, JOIN_OWN, LEAVE_OWN, SYNC_OWN
+from conformance.wire.model.groups.members import DELETE, DESCRIBE, JOIN_NEW, JOIN_OWN, LEAVE_OWN, SYNC_OWN
 from conformance.wire.model.partition import CURRENT, topic_ready
 from conformance.wire.model.partition import on_wire as epoch_on_wire
 from conformance.wire.model.requests import TOPIC, TOPIC_ID, since
@@ -118,7 +118,9 @@ def _fetch(name: str, words: str, wanted: tuple[TopicPartition, ...] | None) -> 
         fields = {"group_id": GROUP_HOLE, "topics": old, "groups": [{"group_id": GROUP_HOLE, "topics": new}]}
         taken = replied_exchange(state, "A", Request("OffsetFetch", fields, since(2)), step, _fetched)
         found = any(record.offset >= 0 for record in state.group.offsets)
-        return Taken(taken.state, taken.exchange._replace(outcome="an offset" if found else "none"))
+        without_epoch = any(record.leader_epoch == NO_EPOCH for record in state.group.offsets)
+        outcome = "an offset without epoch" if without_epoch else "an offset" if found else "none"
+        return Taken(taken.state, taken.exchange._replace(outcome=outcome))
 
     return Move(f"offsets.{name}", words, handle_offset_fetch, RESUMES, take)
 

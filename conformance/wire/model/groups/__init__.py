@@ -1,0 +1,1 @@
+"""Groups of consumers: their members, and the offsets that they commit."""

@@ -1,0 +1,57 @@
+"""The ids of idempotent producers: a new one, and what a producer says that had one."""
+
+from typing import Any
+
+from conformance.wire.exchange import AtLeast, Constraint, Exchange, Hole, Request, equals
+from conformance.wire.model.partition import reply_of
+from conformance.wire.model.requests import EVER, NO_COORDINATOR, since
+from conformance.wire.model.subject import Move, Subject, Taken
+from impl.wire.schema import Versions
+from spec.broker.protocol import BrokerProtocol
+from spec.controller.topics.producer_ids import ProducerIds, handle_init_producer_id
+from spec.messages.producers.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from spec.values import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Error, ProducerEpoch, ProducerId
+
+UNIQUE = "no two producers have the same id"
+FIRST_WITH_FORMER_ID = 3
+OWN, OWN_HOLE = ProducerId(0), Hole("producer_id")
+FORMER, ZERO = ProducerId(7), ProducerEpoch(0)
+MOST_IDS = 2
+
+
+def _init(name: str, words: str, had: ProducerId, epoch: ProducerEpoch, versions: Versions = EVER) -> Move:
+    def take(protocol: BrokerProtocol, ids: ProducerIds) -> Taken | None:
+        if ids.following >= MOST_IDS or (had == OWN and ids.following == 0):
+            return None
+        step = handle_init_producer_id(ids, InitProducerIdRequest(had, epoch), 0)
+        answer = reply_of(step.effects, InitProducerIdResponse)
+        said: Any = OWN_HOLE if had == OWN else had
+        fields = {"transactional_id": None, "transaction_timeout_ms": 60_000, "producer_id": said, "producer_epoch": epoch}
+        constraints: tuple[Constraint, ...] = (equals("error_code", answer.error.value),)
+        if answer.error == Error.NONE:
+            constraints += (AtLeast("producer_id", 0, "any id will do"), equals("producer_epoch", answer.producer_epoch))
+        outcome = answer.error.name if answer.error != Error.NONE else "an id"
+        kept = (("producer_id", "producer_id"),) if answer.error == Error.NONE else ()
+        request = Request("InitProducerId", fields, versions)
+        return Taken(
+            step.state,
+            Exchange(request, outcome, answer.error, constraints=constraints, kept=kept, retried=NO_COORDINATOR),
+        )
+
+    return Move(f"init.{name}", words, handle_init_producer_id, UNIQUE, take)
+
+
+LATER = since(FIRST_WITH_FORMER_ID)
+PRODUCER_IDS = Subject(
+    "producer-ids",
+    "ids for idempotent producers",
+    ProducerIds(ProducerId(0), ProducerId(MOST_IDS)),
+    (
+        _init("new", "a producer asks for an id", NO_PRODUCER_ID, NO_PRODUCER_EPOCH),
+        _init("own", "a producer says its id, and asks for an id", OWN, ZERO, LATER),
+        _init("no-epoch", "a producer says an id and no epoch, and asks for an id", FORMER, NO_PRODUCER_EPOCH, LATER),
+        _init("no-id", "a producer says an epoch and no id, and asks for an id", NO_PRODUCER_ID, ZERO, LATER),
+    ),
+    lambda state, holes: (),
+    {"ids": MOST_IDS},
+)
