@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from impl.cluster.plan import HOST
-from impl.metadata.files import FOLDER, batches_of
+from impl.metadata.files import FOLDER, batches_of, replay_into
 from impl.metadata.image import ClusterImage
 from impl.records.batch import InvalidBatchError, headers
 from impl.records.record import records_of
@@ -102,7 +102,7 @@ def image_in(data: Path) -> ClusterImage:
     for segment in sorted((data / FOLDER).glob("*.log")):
         try:
             for batch in batches_of(memoryview(segment.read_bytes())):
-                batch.replay_into(image)
+                replay_into(image, [batch])
         except InvalidBatchError:
             pass
     return image

@@ -22,6 +22,26 @@ from spec.messages.produce import ACKS_ALL
 from spec.values import Epoch, Error, Offset
 
 REQUEST_MS, RETRY_MS = 10_000, 100
+RETRIABLE = frozenset(
+    {
+        Error.CORRUPT_MESSAGE,
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+        Error.LEADER_NOT_AVAILABLE,
+        Error.NOT_LEADER_OR_FOLLOWER,
+        Error.REQUEST_TIMED_OUT,
+        Error.COORDINATOR_LOAD_IN_PROGRESS,
+        Error.COORDINATOR_NOT_AVAILABLE,
+        Error.NOT_ENOUGH_REPLICAS,
+        Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        Error.NOT_CONTROLLER,
+        Error.KAFKA_STORAGE_ERROR,
+        Error.FENCED_LEADER_EPOCH,
+        Error.UNKNOWN_LEADER_EPOCH,
+        Error.OFFSET_NOT_AVAILABLE,
+        Error.UNKNOWN_TOPIC_ID,
+    }
+)
+"""Errors after which Kafka's clients ask again by themselves. **Kafka:** subclasses of `RetriableException` in `Errors`."""
 MOST_BYTES = 1 << 20
 LATEST = -1
 """The timestamp that stands for the latest offset. Kafka: `ListOffsetsRequest.LATEST_TIMESTAMP`."""
@@ -75,6 +95,8 @@ class SimClient(Asker, ABC):
         self._think_ms = around.think_ms
         self._leader = self._leader_epoch = -1
         self._topic_id = bytes(16)
+        self.reported: set[Error] = set()
+        """Errors that a client of Kafka reports to its user, since it does not ask again by itself."""
 
     def start(self) -> None:
         """Begin."""
@@ -102,6 +124,13 @@ class SimClient(Asker, ABC):
         self._leader_epoch = found[0].leader_epoch
         self._go()
 
+    def _ask_again(self, error_code: int = 0) -> None:
+        """Find the leader again, and ask, after an error or without an answer."""
+        error = Error(error_code)
+        if error != Error.NONE and error not in RETRIABLE:
+            self.reported.add(error)
+        self._later(self._find_leader)
+
     def _go_on(self) -> None:
         """The next request, after a while."""
         self._later(self._go, self._random.randint(*self._think_ms))
@@ -124,6 +153,10 @@ class Producer(SimClient):
         self._sequence = 0
         self._number = 0
         self._batch: list[Value] = []
+        self._since_ms = 0
+        """When it began to send its batch."""
+        self.longest_ms = 0
+        """How long a batch took at most, until it was acknowledged."""
         self.acknowledged = 0
 
     def _go(self) -> None:
@@ -137,11 +170,12 @@ class Producer(SimClient):
             count = self._random.randint(1, 3)
             self._batch = [Value(self._producer_id, self._number + place) for place in range(count)]
             self._number += count
+            self._since_ms = self._clock.now_ms
         self._send()
 
     def _identified(self, answer: Message | None) -> None:
         if answer is None or answer.error_code:
-            self._later(self._find_leader)
+            self._ask_again(0 if answer is None else answer.error_code)
             return
         self._producer_id, self._sequence, self._number, self._batch = answer.producer_id, 0, 0, []
         self._go()
@@ -160,22 +194,23 @@ class Producer(SimClient):
 
     def _sent(self, answer: Message | None) -> None:
         if answer is None:
-            self._later(self._find_leader)
+            self._ask_again()
             return
         part = answer.responses[0].partition_responses[0]
         error = Error(part.error_code)
         if error in (Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.INVALID_PRODUCER_EPOCH):
             self._producer_id = -1
-            self._later(self._find_leader)
+            self._ask_again(part.error_code)
         elif error == Error.NONE:
             if self._history is not None and part.base_offset >= 0:
                 self._history.acknowledge(Offset(part.base_offset), self._batch)
             self.acknowledged += len(self._batch)
             self._sequence += len(self._batch)
             self._batch = []
+            self.longest_ms = max(self.longest_ms, self._clock.now_ms - self._since_ms)
             self._go_on()
         else:
-            self._later(self._find_leader)
+            self._ask_again(part.error_code)
 
 
 class Consumer(SimClient):
@@ -226,8 +261,9 @@ class Consumer(SimClient):
         self._ask(self._leader, "Fetch", message, self._fetched)
 
     def _fetched(self, answer: Message | None) -> None:
-        if answer is None or answer.error_code or answer.responses[0].partitions[0].error_code:
-            self._later(self._find_leader)
+        error = 0 if answer is None else answer.error_code or answer.responses[0].partitions[0].error_code
+        if answer is None or error:
+            self._ask_again(error)
             return
         records = answer.responses[0].partitions[0].records
         for offset, value in values_in(records):
@@ -245,8 +281,9 @@ class Consumer(SimClient):
         self._ask(self._leader, "OffsetForLeaderEpoch", message, self._validated)
 
     def _validated(self, answer: Message | None) -> None:
-        if answer is None or answer.topics[0].partitions[0].error_code:
-            self._later(self._find_leader)
+        error = 0 if answer is None else answer.topics[0].partitions[0].error_code
+        if answer is None or error:
+            self._ask_again(error)
             return
         end = answer.topics[0].partitions[0]
         self._history.see_end(self._offset, self._last_epoch, Offset(end.end_offset), end.leader_epoch)
@@ -260,8 +297,9 @@ class Consumer(SimClient):
         topic = Message(name=self.topic, partitions=[wanted])
 
         def take(answer: Message | None) -> None:
-            if answer is None or answer.topics[0].partitions[0].error_code:
-                self._later(self._find_leader)
+            error = 0 if answer is None else answer.topics[0].partitions[0].error_code
+            if answer is None or error:
+                self._ask_again(error)
                 return
             if self._relies_on_offsets:
                 self._history.see_latest(known, Offset(answer.topics[0].partitions[0].offset))

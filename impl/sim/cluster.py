@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from math import inf
 from random import Random
 from typing import Any
 
@@ -73,8 +74,8 @@ class SimulatedCluster:
 
     # ---- running
 
-    def run(self, most_steps: int) -> None:
-        """Start everything, and let it run with faults for so many steps; then calm it, and look at all logs.
+    def run(self, most_steps: int, most_ms: int | None = None) -> None:
+        """Start everything, and let it run with faults for so many steps, or ms; then calm it, and look at all logs.
 
         Raises: `BrokenPromiseError`.
         """
@@ -85,7 +86,8 @@ class SimulatedCluster:
         self._create_topic()
         self._start_clients()
         self.faults.begin()
-        while self.steps < most_steps:
+        end_ms = inf if most_ms is None else self.clock.now_ms + most_ms
+        while self.steps < most_steps and self.clock.now_ms < end_ms:
             self._next()
         self.calm()
 

@@ -2,12 +2,13 @@
 
 import gc
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import seed as seed_globally
 from typing import NamedTuple
 
+from impl.sim.clients import Producer
 from impl.sim.cluster import SimulatedCluster
 from impl.sim.history import BrokenPromiseError
 from impl.sim.plan import Fault, plan
@@ -34,12 +35,18 @@ class Outcome:
     faults: tuple[Fault, ...]
     told: tuple[str, ...]
     broken: Broken | None = None
+    longest_ms: int = 0
+    """How long a batch of a producer took at most until it was acknowledged, with all that it had to send again."""
+    reported: tuple[str, ...] = ()
+    """Errors after which clients of Kafka do not ask again by themselves, but tell their users."""
 
     def in_words(self) -> str:
         """In a line."""
         told = f"seed {self.seed}: {self.steps:,} steps, {self.virtual_ms / 1000:.0f} s, {len(self.faults)} faults"
         if self.broken is None:
-            return f"{told}, {self.acknowledged:,} records acknowledged, all properties hold"
+            acknowledged = f"{self.acknowledged:,} records acknowledged, after {self.longest_ms / 1000:.1f} s at most"
+            reported = f", clients told {', '.join(self.reported)}" if self.reported else ""
+            return f"{told}, {acknowledged}, all properties hold{reported}"
         return f"{told}: BROKEN {self.broken.name}: {self.broken.what}"
 
     def as_json(self) -> dict[str, object]:
@@ -49,6 +56,8 @@ class Outcome:
             "steps": self.steps,
             "virtual_ms": self.virtual_ms,
             "acknowledged": self.acknowledged,
+            "longest_ms": self.longest_ms,
+            "reported": list(self.reported),
             "faults": [fault.in_words() for fault in self.faults],
             "broken": None if self.broken is None else self.broken._asdict(),
         }
@@ -69,9 +78,13 @@ def _seldom_collected() -> Iterator[None]:
 
 
 def run(
-    setup: Setup, most_steps: int, faults: Sequence[Fault] | None = None, kind: type[SimulatedCluster] = SimulatedCluster
+    setup: Setup,
+    most_steps: int,
+    faults: Iterable[Fault] | None = None,
+    most_ms: int | None = None,
+    kind: type[SimulatedCluster] = SimulatedCluster,
 ) -> Outcome:
-    """Run a seed, with its own faults or with these. The same arguments give the same run.
+    """Run a seed for so many steps or ms, with its own faults or with these. The same arguments give the same run.
 
     `kind`: the class of the cluster, if somebody wants to see more of it.
     """
@@ -81,7 +94,7 @@ def run(
     start_ms, broken = cluster.clock.now_ms, None
     try:
         with _seldom_collected():
-            cluster.run(most_steps)
+            cluster.run(most_steps, most_ms)
     except BrokenPromiseError as error:
         broken = Broken(error.name, error.what)
     acknowledged = sum(len(history.acknowledged) for history in cluster.histories.values())
@@ -93,6 +106,8 @@ def run(
         tuple(cluster.faults.happened),
         tuple(cluster.told),
         broken,
+        max((one.longest_ms for one in cluster.clients if isinstance(one, Producer)), default=0),
+        tuple(sorted({error.name for one in cluster.clients for error in one.reported})),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from os import cpu_count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -33,26 +33,39 @@ def _rules(release: str | None, mutant: str | None, brokers: int) -> "dict[str, 
     return {name: rules_of(releases[name] or NEXT, mutants[name]) for name in names}
 
 
-def _run(task: "tuple[Setup, int]") -> "Outcome":
+class Length(NamedTuple):
+    """How long each seed runs: steps of handlers, or hours of its time; and how often all brokers are restarted."""
+
+    steps: int
+    hours: float | None
+    roll_every: int | None
+
+
+def _run(task: "tuple[Setup, Length]") -> "Outcome":
+    from impl.sim.days import MINUTE_MS, day_of, restarts
     from impl.sim.runs import run
 
-    return run(*task)
+    setup, (steps, hours, roll_every) = task
+    steps, most_ms = (steps, None) if hours is None else (MOST_STEPS, int(hours * 60 * MINUTE_MS))
+    if roll_every is None:
+        return run(setup, steps, most_ms=most_ms)
+    return run(day_of(setup), steps, restarts(roll_every), most_ms)
 
 
-def _here(setups: "list[Setup]", steps: int, workers: int) -> "Iterator[Outcome]":
+def _here(setups: "list[Setup]", length: Length, workers: int) -> "Iterator[Outcome]":
     """The outcomes in the order of the seeds, from processes of this machine."""
     if workers == 1:
-        yield from (_run((setup, steps)) for setup in setups)
+        yield from (_run((setup, length)) for setup in setups)
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_run, [(setup, steps) for setup in setups])
+        yield from pool.map(_run, [(setup, length) for setup in setups])
 
 
-def _on_spark(setups: "list[Setup]", steps: int, settings: Any) -> "Iterator[Outcome]":
+def _on_spark(setups: "list[Setup]", length: Length, settings: Any) -> "Iterator[Outcome]":
     from model_check.engines.spark.session import spark_context
 
     with spark_context(settings) as context:
-        tasks = [(setup, steps) for setup in setups]
+        tasks = [(setup, length) for setup in setups]
         yield from context.parallelize(tasks, len(tasks)).map(_run).collect()
 
 
@@ -69,6 +82,18 @@ def _on_spark(setups: "list[Setup]", steps: int, settings: Any) -> "Iterator[Out
     metavar="N",
     help="Steps of handlers with faults, for each seed.",
 )
+@click.option(
+    "--hours",
+    type=click.FloatRange(0, 10_000, min_open=True),
+    metavar="H",
+    help="Hours of the cluster's time, in place of --steps.",
+)
+@click.option(
+    "--roll-every",
+    type=click.IntRange(1, 1_440),
+    metavar="MINUTES",
+    help="No faults; all brokers are restarted one after the other, again and again.",
+)
 @click.option("--brokers", default=3, show_default=True, type=click.IntRange(3, 9), metavar="N", help="How many brokers.")
 @click.option("--release", metavar="R", help="The rules of all nodes, or of each: 1=3.9,controller=4.4.  [default: next]")
 @click.option("--mutant", metavar="NAME", help="Weaken one rule of all nodes, or of one: 2=NAME.")
@@ -83,6 +108,8 @@ def simulate_cluster(
     seed: int,
     seeds: int,
     steps: int,
+    hours: float | None,
+    roll_every: int | None,
     brokers: int,
     release: str | None,
     mutant: str | None,
@@ -101,14 +128,15 @@ def simulate_cluster(
     same run. Exit status: 0 all properties hold, 1 one fails, 2 bad usage.
     """
     setups = _setups(range(seed, seed + seeds), _rules(release, mutant, brokers), acks)
+    length = Length(steps, hours, roll_every)
     settings = swarm_settings(engine, master, conf, quiet, workers)
     first_broken: Outcome | None = None
     total = 0
     with spark_errors(engine):
         outcomes = (
-            _here(setups, steps, min(workers or cpu_count() or 1, seeds))
+            _here(setups, length, min(workers or cpu_count() or 1, seeds))
             if settings is None
-            else _on_spark(setups, steps, settings)
+            else _on_spark(setups, length, settings)
         )
         for outcome in outcomes:
             total += outcome.steps
@@ -120,7 +148,7 @@ def simulate_cluster(
         click.echo(f"{seeds:,} seeds, {total:,} steps")
     if first_broken is None:
         return ALL_HOLD
-    if shrinking and not as_json:
+    if shrinking and not as_json and hours is None and roll_every is None:
         _show_short(next(one for one in setups if one.seed == first_broken.seed), first_broken)
     return VIOLATED
 

@@ -13,10 +13,7 @@ from typing import Any
 from impl.sim.cluster import SimulatedCluster
 from impl.sim.runs import run
 from impl.sim.setup import Setup
-from spec.controller.protocol import Controller
-from spec.releases.broker import BROKER_NEXT
-from spec.releases.kraft import KRAFT_NEXT
-from tests.impl.sim.mutants import BROKERS, setup_of
+from tests.impl.sim.hunting import setup_of, setup_of_next
 from tests.places import DATA
 
 FILE = DATA / "simulated-runs.json"
@@ -37,7 +34,7 @@ CASES: tuple[tuple[str, int], ...] = (
 def setup_named(name: str, seed: int) -> Setup:
     """The cluster of `next`, a release, a mutant, or acks=1."""
     if name == NEXT:
-        return Setup(seed, dict.fromkeys(BROKERS, BROKER_NEXT), Controller(KRAFT_NEXT))
+        return setup_of_next(seed)
     return setup_of(name, seed)
 
 

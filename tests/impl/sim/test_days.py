@@ -1,0 +1,62 @@
+"""Runs of a given time with rolling restarts: no client is told anything."""
+
+import json
+from random import Random
+
+from click.testing import CliRunner
+
+from impl.broker.calls import Ask
+from impl.sim.clients import Producer, Surroundings
+from impl.sim.clock import Clock
+from impl.sim.days import MINUTE_MS, restarts
+from impl.sim.network import Client, Network, Take
+from impl.sim.plan import Kind
+from impl.wire.values import Message
+from model_check.cli.main import cli
+from spec.values import Error
+
+
+def simulated(*arguments: str) -> dict[str, object]:
+    done = CliRunner().invoke(cli, ["simulate-cluster", "--workers", "1", "--json", *arguments])
+    assert done.exit_code == 0, done.output
+    outcome: dict[str, object] = json.loads(done.stdout)
+    return outcome
+
+
+def test_rolling_restarts_come_at_their_times() -> None:
+    times = restarts(60)
+    assert [(next(times).at_ms, next(times).kind) for _ in range(2)] == [
+        (60 * MINUTE_MS, Kind.ROLL),
+        (180 * MINUTE_MS, Kind.ROLL),
+    ]
+
+
+def test_clients_come_through_rolling_restarts_without_an_error_that_they_would_report() -> None:
+    outcome = simulated("--hours", "0.06", "--roll-every", "1")
+    assert outcome["broken"] is None
+    assert outcome["faults"] == [Kind.ROLL.value] * 3
+    assert outcome["reported"] == []
+    assert 100 < int(str(outcome["longest_ms"])) < 2_000
+
+
+def test_a_run_of_some_time_has_its_faults() -> None:
+    outcome = simulated("--hours", "0.005")
+    assert int(str(outcome["virtual_ms"])) >= 18_000
+    assert outcome["faults"]
+
+
+class NoNetwork(Network):
+    """Nobody answers."""
+
+    def ask(self, client: Client, asked: Ask, take: Take) -> None:
+        """Take no notice."""
+
+
+def test_an_error_that_clients_do_not_repeat_is_noted() -> None:
+    clock, random = Clock(), Random(1)
+    network = NoNetwork(clock, random, (1, 1), 0.0, coded=False)
+    producer = Producer(1, Surroundings(clock, network, random, [1], "t", (1, 1), 0.0), 0, None)
+    for error in (Error.NOT_LEADER_OR_FOLLOWER, Error.NOT_ENOUGH_REPLICAS, Error.MESSAGE_TOO_LARGE):
+        part = Message(error_code=error.value, base_offset=-1)
+        producer._sent(Message(responses=[Message(partition_responses=[part])]))
+    assert producer.reported == {Error.MESSAGE_TOO_LARGE}
