@@ -163,9 +163,9 @@ class Faults:
     def restart(self, fault: Fault) -> bool:
         """Tell a broker to stop, and start it again when the fault is over."""
         node = self.victim(fault)
-        if node is None:
+        if node is None or not self._may_stop(node):
             return False
-        node.stop()
+        self._stop_in_order(node)
 
         def start_again() -> None:
             if node.up and not self._cluster.may_stop_uncleanly(node):
@@ -176,6 +176,18 @@ class Faults:
             self._start(node)
 
         return self.after(fault, start_again)
+
+    def _may_stop(self, node: BrokerNode) -> bool:
+        return node.is_registered or self._cluster.may_stop_uncleanly(node)
+
+    def _stop_in_order(self, node: BrokerNode) -> None:
+        """Tell a broker to stop. If it is not registered yet, its next incarnation cannot say that it stopped in order.
+
+        **Kafka:** `BrokerServer.shutdown`, which writes the broker epoch of `BrokerLifecycleManager`, -1 until then.
+        """
+        if not node.is_registered:
+            self._cluster.stops_uncleanly(node, Survives.ALL)
+        node.stop()
 
     def _kill_controller(self, fault: Fault) -> bool:
         controller = self._cluster.controller
@@ -209,8 +221,8 @@ class Faults:
             if node is None:
                 self._rolling = False
                 return
-            if node.up:
-                node.stop()
+            if node.up and self._may_stop(node):
+                self._stop_in_order(node)
             self._cluster.clock.after(DOWN_MS, lambda: look(node, self._cluster.clock.now_ms + LONGEST_ROLL_MS))
 
         def look(node: BrokerNode, until_ms: int) -> None:

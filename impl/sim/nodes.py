@@ -33,7 +33,7 @@ from impl.wire.requests import CLIENT_ID as CLIENT
 from impl.wire.values import Message
 from spec.broker.protocol import BrokerProtocol
 from spec.controller.protocol import Controller
-from spec.values import Incarnation
+from spec.values import NO_BROKER_EPOCH, Incarnation
 
 CLUSTER_ID = "a3NwZWMtc2ltdWxhdGlvbg"
 CLIENT_ID = CLIENT.decode()
@@ -321,6 +321,11 @@ class BrokerNode(Node):
                     files.flush(now)
                 self.directory.checkpoint_logs()
         self.directory.clean_up(now)
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether this process has been told its broker epoch."""
+        return self.member.membership.lifecycle.broker_epoch != NO_BROKER_EPOCH
 
     def stop(self) -> None:
         """Stop in order: the process asks the controller for leave."""

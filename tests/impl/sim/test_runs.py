@@ -70,6 +70,11 @@ def test_a_stop_before_recovery_does_not_hide_what_was_lost() -> None:
     assert outcome.faults == tuple(faults)
 
 
+def test_a_broker_that_stops_before_it_is_registered_counts_as_one_that_may_have_lost_records() -> None:
+    """One broker had lost records, and the eligible one stopped before it was registered: it was eligible no more."""
+    assert run(setup(3240), 1_500).broken is None
+
+
 def first_broken(name: str, seeds: int, steps: int) -> Outcome | None:
     protocol = weaken(NEXT, MUTANTS[name])
     outcomes = (run(setup(seed, protocol), steps) for seed in range(1, seeds + 1))
