@@ -14,6 +14,12 @@ from spec.messages.topics.alter_configs import ConfigResource, ResourceType
 LEADER, FOLLOWER = "leader", "follower"
 
 
+def rate_in(value: str) -> int | None:
+    """The rate (bytes/s) that was set while brokers run; `None` if the text is none, and is ignored: nobody has checked it."""
+    text = value.strip()
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
 class Throttle:
     """One side's limit. `counted`: all bytes of throttled replicas so far."""
 
@@ -41,7 +47,8 @@ class Throttle:
         name, config = self._rate_setting, self._config
         layers = (ConfigResource(ResourceType.BROKER, node) for node in (str(self._cluster.self_id), ""))
         values = [dict(self._cluster.view.configs(layer)).get(name) for layer in layers]
-        rate = next((int(value) for value in values if value is not None), config[name])
+        rates = [rate_in(value) for value in values if value is not None]
+        rate = next((one for one in rates if one is not None), config[name])
         window_ms = config["replication.quota.window.size.seconds"] * 1000
         return Quota(rate, window_ms, config["replication.quota.window.num"])
 
