@@ -200,3 +200,19 @@ def plan(seed: int, brokers: Sequence[int], weather: Weather) -> Iterator[Fault]
             lasts_ms, survives = random.randint(50, weather.longest), random.choice(LOSSES)
             yield Fault(at_ms, kind, pair[0], pair[1], lasts_ms, survives, random.getrandbits(32))
             at_ms += random.randint(0, IN_A_BURST_MS)
+
+
+# ---- days without faults
+
+MINUTE_MS = 60_000
+
+CALM = Weather(weights=(), delays=(1, 4), max_lag=30_000, session=9_000, think=(500, 2_000))
+"""Kafka's default time-outs, and clients that send and fetch every second or so: a day has many seconds."""
+
+
+def restarts(every_minutes: int) -> Iterator[Fault]:
+    """A rolling restart every so many minutes, without end."""
+    at_ms = 0
+    while True:
+        at_ms += every_minutes * MINUTE_MS
+        yield Fault(at_ms, Kind.ROLL, 1, 2, 0, Survives.ALL)

@@ -29,7 +29,7 @@ COMMANDS = {
     "prove": "prove",
     "broker": "broker.serve",
     "cluster": "broker.cluster",
-    "replay": "broker.serve",
+    "replay": "broker.recorded",
     "simulate-cluster": "broker.simulate_cluster",
     "dump-log": "broker.dump_log",
     "topics": "broker.topics",

@@ -28,6 +28,7 @@ KNOWN = {
     "impl/replica/metadata_follower.py _cut": "what is read ahead and not committed goes: KRaft is not in `spec`",
     "impl/replica/metadata_follower.py _replay": "what the controller calls committed is taken: KRaft is not in `spec`",
     "impl/replica/metadata_follower.py _take": "the newest controller epoch heard of: KRaft is not in `spec`",
+    "impl/metadata/files.py replay_into": "batches that are not replayed (control records) have offsets, too",
     "impl/metadata/image.py go_to": "records that are not replayed have offsets, too",
     "impl/requests/group_log.py resign": "whether a partition was read in the epoch in which it is led",
     "impl/requests/group_log.py _records": "reads the log's files to their end",

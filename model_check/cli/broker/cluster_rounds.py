@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from model_check.cli.broker.cluster_record import STEPS, departed, replay_record
 from model_check.cli.broker.cluster_view import Shown
+from model_check.cli.broker.recorded import STEPS, departed, replay_record
 from model_check.cli.statuses import ALL_HOLD, STOPPED, VIOLATED, StoppedError
 
 if TYPE_CHECKING:

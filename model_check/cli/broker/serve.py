@@ -1,7 +1,6 @@
 """`kspec broker`."""
 
 import asyncio
-import json
 import logging
 import sys
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from model_check.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
+from model_check.cli.statuses import StoppedError
 
 if TYPE_CHECKING:
     from impl.server.startup import Rules
@@ -129,36 +128,3 @@ def _run(given: dict[str, str], release: str | None, mutant: str | None, trace: 
         raise StoppedError(str(error)) from error
     except StorageError as error:
         raise click.UsageError(str(error)) from error
-
-
-@click.command()
-@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--against", metavar="R", help="By the rules of this release, and name those that decide otherwise.")
-def replay(file: Path, against: str | None) -> int:
-    """Run the steps that `kspec broker --trace FILE` has recorded through the rules again.
-
-    Exit status: 0 if all come out the same, 1 at the first that differs.
-    """
-    from impl.trace.steps import header_of
-    from impl.trace.steps import replay as replay_steps
-    from impl.trace.values import TraceError
-    from model_check.cli.broker.cluster_record import departed
-
-    try:
-        if against is not None:
-            rules_named = departed([file], against)
-            for rule in rules_named:
-                click.echo(str(rule))
-            return VIOLATED if rules_named else ALL_HOLD
-        rules = rules_of(*header_of(file))
-        steps = 0
-        for difference in replay_steps(file, rules.broker, rules.controller.protocol):
-            if difference is not None:
-                click.echo(f"{file}:{difference.line}: {difference.rule} comes out differently")
-                click.echo(f"  recorded {json.dumps(difference.recorded)}\n  now      {json.dumps(difference.outcome)}")
-                return VIOLATED
-            steps += 1
-    except TraceError as error:
-        raise click.UsageError(str(error)) from error
-    click.echo(f"{steps:,} steps, all come out as recorded")
-    return ALL_HOLD

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from os import cpu_count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,14 +43,14 @@ class Length(NamedTuple):
 
 
 def _run(task: "tuple[Setup, Length]") -> "Outcome":
-    from impl.sim.days import MINUTE_MS, day_of, restarts
+    from impl.sim.plan import CALM, MINUTE_MS, restarts
     from impl.sim.runs import run
 
     setup, (steps, hours, roll_every) = task
     steps, most_ms = (steps, None) if hours is None else (MOST_STEPS, int(hours * 60 * MINUTE_MS))
     if roll_every is None:
         return run(setup, steps, most_ms=most_ms)
-    return run(day_of(setup), steps, restarts(roll_every), most_ms)
+    return run(replace(setup, weather=CALM), steps, restarts(roll_every), most_ms)
 
 
 def _here(setups: "list[Setup]", length: Length, workers: int) -> "Iterator[Outcome]":

@@ -82,7 +82,14 @@ def after_fetch(follower: FollowerState, fetch: FollowerFetch) -> FollowerState:
     elif fetch.end_offset >= follower.leader_end_offset:
         caught_up_time = max(caught_up_time, follower.fetch_time)
     seen_end = max(fetch.leader_end, follower.leader_end_offset)
-    return FollowerState(fetch.end_offset, fetch.start_offset, seen_end, fetch.time, caught_up_time, fetch.broker_epoch)
+    return follower._replace(
+        end_offset=fetch.end_offset,
+        start_offset=fetch.start_offset,
+        leader_end_offset=seen_end,
+        fetch_time=fetch.time,
+        caught_up_time=caught_up_time,
+        broker_epoch=fetch.broker_epoch,
+    )
 
 
 def is_caught_up(follower: FollowerState, leader_end: Offset, now: int, max_lag: int) -> bool:

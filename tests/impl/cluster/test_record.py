@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from impl.trace.steps import TraceWriter
-from model_check.cli.broker.cluster_record import replay_record
+from model_check.cli.broker.recorded import replay_record
 
 
 def test_a_process_that_ended_before_its_first_line_has_made_no_step(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ LIMIT = 1_500
 def test_a_long_copy_gives_way_to_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {**setup.SETTINGS, "metadata.log.max.record.bytes.between.snapshots": str(LIMIT)}
     monkeypatch.setattr(setup, "SETTINGS", settings)
-    cluster = SimulatedCluster(setup.Setup(4, dict.fromkeys((1, 2, 3), BROKER_NEXT), Controller(KRAFT_NEXT)))
+    cluster = SimulatedCluster(setup.Setup(3, dict.fromkeys((1, 2, 3), BROKER_NEXT), Controller(KRAFT_NEXT)))
     cluster.run(2_000)
     end_offset = cluster.controller.core.image.spec.end_offset
     for node in cluster.brokers.values():

@@ -8,9 +8,8 @@ from click.testing import CliRunner
 from impl.broker.calls import Ask
 from impl.sim.clients import Producer, Surroundings
 from impl.sim.clock import Clock
-from impl.sim.days import MINUTE_MS, restarts
 from impl.sim.network import Client, Network, Take
-from impl.sim.plan import Kind
+from impl.sim.plan import MINUTE_MS, Kind, restarts
 from impl.wire.values import Message
 from model_check.cli.main import cli
 from spec.values import Error

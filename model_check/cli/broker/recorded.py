@@ -1,10 +1,14 @@
-"""The record that a cluster's processes have written with --trace, run through the rules again."""
+"""What processes have written with --trace, run through the rules again: `kspec replay`, and the record of a cluster."""
 
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import click
+
 from model_check.cli.broker.serve import NEXT, rules_of
+from model_check.cli.statuses import ALL_HOLD, VIOLATED
 
 if TYPE_CHECKING:
     from impl.trace.departures import Departure
@@ -79,3 +83,35 @@ def _departures(file: Path, release: str) -> Iterator["Departure"]:
         yield from departures(
             file, RulesOfNode(own.broker, own.controller.protocol), RulesOfNode(other.broker, other.controller.protocol)
         )
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--against", metavar="R", help="By the rules of this release, and name those that decide otherwise.")
+def replay(file: Path, against: str | None) -> int:
+    """Run the steps that `kspec broker --trace FILE` has recorded through the rules again.
+
+    Exit status: 0 if all come out the same, 1 at the first that differs.
+    """
+    from impl.trace.steps import header_of
+    from impl.trace.steps import replay as replay_steps
+    from impl.trace.values import TraceError
+
+    try:
+        if against is not None:
+            rules_named = departed([file], against)
+            for rule in rules_named:
+                click.echo(str(rule))
+            return VIOLATED if rules_named else ALL_HOLD
+        rules = rules_of(*header_of(file))
+        steps = 0
+        for difference in replay_steps(file, rules.broker, rules.controller.protocol):
+            if difference is not None:
+                click.echo(f"{file}:{difference.line}: {difference.rule} comes out differently")
+                click.echo(f"  recorded {json.dumps(difference.recorded)}\n  now      {json.dumps(difference.outcome)}")
+                return VIOLATED
+            steps += 1
+    except TraceError as error:
+        raise click.UsageError(str(error)) from error
+    click.echo(f"{steps:,} steps, all come out as recorded")
+    return ALL_HOLD
