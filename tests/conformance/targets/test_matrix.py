@@ -133,6 +133,7 @@ def test_a_broker_that_a_case_ends_is_started_anew(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("driver", [drivers.kfake, drivers.mock, drivers.noida_db, drivers.tansu])
 def test_a_program_that_is_not_there_is_named(driver: Callable[[], Driver], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drivers, "which", lambda name: None)
+    monkeypatch.setattr(drivers, "find_spec", lambda name: None)
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     monkeypatch.setattr(sys, "path", [])
     with pytest.raises(MissingError, match="there is no "):
