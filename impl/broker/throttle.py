@@ -15,7 +15,7 @@ LEADER, FOLLOWER = "leader", "follower"
 
 
 def rate_in(value: str) -> int | None:
-    """The rate (bytes/s) that was set while brokers run; `None` if the text is none, and is ignored: nobody checks it."""
+    """The rate (bytes/s) that was set while brokers run; `None` for a text that is none, which nobody has refused."""
     text = value.strip()
     return int(text) if text.isascii() and text.isdigit() else None
 
