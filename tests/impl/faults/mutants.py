@@ -54,13 +54,16 @@ def hunt(name: str, seeds: Sequence[int]) -> dict[str, Any]:
     for seed in seeds:
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, "-c", "from model_check.cli.start import main; main()"]
-            done = subprocess.run(
-                [*command, *command_of(name, seed, folder, free_ports(8))],
-                capture_output=True,
-                text=True,
-                timeout=LIMIT_S,
-                check=False,
-            )
+            try:
+                done = subprocess.run(
+                    [*command, *command_of(name, seed, folder, free_ports(8))],
+                    capture_output=True,
+                    text=True,
+                    timeout=LIMIT_S,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:  # it says nothing of the rule, so the next seed is tried
+                continue
         found = judged(done.stdout + done.stderr)
         if found is not None:
             return {"seed": seed, **found}
