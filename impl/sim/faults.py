@@ -266,6 +266,8 @@ class Faults:
             node.disk.condition.full = False
             if node.up:
                 self._kill_now(node)
+            else:  # it has ended by itself, since it could not write: that is no clean stop either
+                self._cluster.stops_uncleanly(node, Survives.ALL)
             self._start(node)
 
         return self.after(fault, make_space)

@@ -100,3 +100,10 @@ def test_a_cluster_of_an_older_release_starts_and_replicates(release: str) -> No
     outcome = run(Setup(1, dict.fromkeys(BROKERS, protocol), controller, weather=Weather(partitions=1)), 300, [])
     assert outcome.broken is None
     assert outcome.acknowledged > 20
+
+
+def test_a_broker_that_ends_by_itself_has_not_stopped_cleanly() -> None:
+    """Its disk was full. Another one must not lose power before it is in sync again: of two losses nothing is promised."""
+    outcome = run(setup(841), 600)
+    assert any("is full" in told for told in outcome.told)
+    assert outcome.broken is None
