@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from conformance.cluster.cases import Case
 from conformance.cluster.results import Outcome, firsts
-from conformance.wire.run.files import NOT_IN_XML, SKIPPED, STYLE
+from conformance.wire.run.files import NOT_IN_XML, SKIPPED, html_page
 from conformance.wire.run.results import Status
 from impl.history.anomalies import MEANINGS
 from impl.history.events import to_json
@@ -95,13 +95,7 @@ def _case(outcome: Outcome, replay: str) -> dict[str, Any]:
 def as_html(outcomes: Sequence[Outcome], target: str, run: str, replay: Replay) -> str:
     """One page: the counts, the failures in full, and all cases."""
     told = "".join(_section(one, replay(one)) for one in outcomes if one.status in (Status.FAIL, Status.ALLOWED))
-    rows = "".join(map(_row, outcomes))
-    counts = ", ".join(f"{count} {status}" for status, count in counts_of(outcomes).items() if count)
-    return (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{_text(target)}</title><style>{STYLE}</style>"
-        f"<h1>{_text(target)}</h1><p>Level {LEVEL}, run {_text(run)}: {_text(counts)}.</p>{told}"
-        f"<h2>All cases</h2><table><tr><th>case<th>what it does<th>rule<th>status</tr>{rows}</table></html>\n"
-    )
+    return html_page(target, f"Level {LEVEL}, run {run}", counts_of(outcomes), told, "".join(map(_row, outcomes)))
 
 
 def _section(outcome: Outcome, replay: str) -> str:

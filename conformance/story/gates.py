@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from conformance.story.words import StoryError
 from impl.cluster.plan import HOST, UsageError
-from impl.faults.links import CLIENTS, owner_of
+from impl.faults.links import CLIENTS, Proxies, owner_of
 
 LENGTH = 4
 PATIENCE_S = 60.0
@@ -53,36 +53,24 @@ class Parcel:
 Passes = Callable[[Parcel], bool]
 
 
-class Gates:
+class Gates(Proxies):
     """The gates of all nodes. `passes` says of each parcel, when it comes, whether it arrives at once; others are held.
 
     It may change the frame of a parcel. `ports`: for each node the port that the others are told, and its own.
     """
 
     def __init__(self, ports: Mapping[str, tuple[int, int]], pids: Callable[[], Mapping[str, int]], passes: Passes) -> None:
-        self._ports = ports
-        self._pids = pids
+        super().__init__(ports, pids)
         self._passes = passes
-        self._servers: list[asyncio.Server] = []
-        self._tasks: set[asyncio.Task[None]] = set()
         self.held: list[Parcel] = []
 
     async def open(self) -> None:
         """Listen where the nodes tell others to connect. Raises: `UsageError`."""
-        for name, (told, listens) in self._ports.items():
-            try:
-                self._servers.append(await asyncio.start_server(self._accept(name, listens), HOST, told))
-            except OSError as error:
-                await self.close()
-                raise UsageError(f"the gate of {name} cannot listen on {HOST}:{told}: {error.strerror}") from error
-
-    async def close(self) -> None:
-        """Close the ports and all connections."""
-        for server in self._servers:
-            server.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            await super().open()
+        except OSError as error:
+            await self.close()
+            raise UsageError(f"the gates cannot listen on {HOST}: {error.strerror or error}") from error
 
     # ---- who plays
 
@@ -107,15 +95,7 @@ class Gates:
 
     # ---- connections
 
-    def _accept(self, name: str, port: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
-        def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.ensure_future(self._carry(name, port, reader, writer))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-        return accepted
-
-    async def _carry(self, name: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def carry(self, name: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry one connection until either side closes it, or a parcel on it is lost."""
         writers, ways = [writer], []
         try:
@@ -142,7 +122,7 @@ class Gates:
     async def _owner(self, theirs: int, told: int) -> str:
         """The node that has opened a connection. The system's table of connections may miss one while others come and go."""
         for _ in range(LOOKS):
-            source = owner_of(theirs, told, self._pids())
+            source = owner_of(theirs, told, self.pids())
             if source != CLIENTS:
                 return source
             await asyncio.sleep(POLL_S)

@@ -8,6 +8,7 @@ answered.
 
 import asyncio
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 
 from impl.cluster.plan import HOST
@@ -39,14 +40,15 @@ def owner_of(local_port: int, remote_port: int, pids: Mapping[str, int]) -> str:
     return CLIENTS
 
 
-class Links:
-    """A proxy for each node, and which directions are cut. `pids` gives the processes of the nodes that run now."""
+class Proxies(ABC):
+    """A proxy for each node: the port that others are told, and the one on which it listens.
+
+    `pids` gives the processes of the nodes that run now.
+    """
 
     def __init__(self, ports: Mapping[str, tuple[int, int]], pids: Callable[[], Mapping[str, int]]) -> None:
         self._ports = ports
-        self._pids = pids
-        self._cut: set[Link] = set()
-        self._changed = asyncio.Event()
+        self.pids = pids
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -62,6 +64,27 @@ class Links:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _serving(self, name: str, listens: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
+        def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.ensure_future(self.carry(name, listens, reader, writer))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        return accepted
+
+    @abstractmethod
+    async def carry(self, name: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry one connection to a node until either side closes it."""
+
+
+class Links(Proxies):
+    """Proxies, and which directions are cut."""
+
+    def __init__(self, ports: Mapping[str, tuple[int, int]], pids: Callable[[], Mapping[str, int]]) -> None:
+        super().__init__(ports, pids)
+        self._cut: set[Link] = set()
+        self._changed = asyncio.Event()
 
     @property
     def cut_now(self) -> frozenset[Link]:
@@ -82,21 +105,13 @@ class Links:
         while self._cut & set(links):
             await self._changed.wait()
 
-    def _serving(self, name: str, listens: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
-        def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.ensure_future(self._carry(name, listens, reader, writer))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-        return accepted
-
-    async def _carry(self, name: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def carry(self, name: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry one connection to a node until either side closes it."""
         both = [writer]
         try:
             _, told = writer.get_extra_info("sockname")
             _, theirs = writer.get_extra_info("peername")
-            source = owner_of(theirs, told, self._pids())
+            source = owner_of(theirs, told, self.pids())
             there, back = (source, name), (name, source)
             await self._open_way(there, back)
             node_reader, node_writer = await asyncio.open_connection(HOST, port)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from impl.trace.steps import Step, steps_of
+from impl.trace.values import TraceError
 from spec.broker.protocol import BrokerProtocol
 from spec.controller.protocol import ControllerProtocol
 from spec.mutation import differing_fields, with_field_of
@@ -47,6 +48,8 @@ def _with_one_of(own: RulesOfNode, other: RulesOfNode) -> Iterator[tuple[str, Ru
 def _departs(step: Step, rules: RulesOfNode) -> bool:
     try:
         outcome: Any = step.outcome_by(rules.broker, rules.controller)
+    except TraceError:
+        raise
     except Exception:  # rules that cannot handle a state that other rules have made
         return True
     return bool(outcome != step.recorded)

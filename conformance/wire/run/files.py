@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
@@ -82,11 +82,15 @@ pre { background: #f6f6f6; overflow-x: auto; padding: 1em; }
 def as_html(results: Sequence[Result], target: str, run: str, replay: Callable[[Result], str]) -> str:
     """One page: the counts, the failures in full, and all cases."""
     told = "".join(_section(one, replay(one)) for one in results if one.status in (Status.FAIL, Status.ALLOWED))
-    rows = "".join(map(_row, results))
-    counts = ", ".join(f"{count} {status}" for status, count in counts_of(results).items() if count)
+    return html_page(target, f"Level 0, run {run}", counts_of(results), told, "".join(map(_row, results)))
+
+
+def html_page(target: str, what: str, counts: Mapping[str, int], told: str, rows: str) -> str:
+    """The page of a run. `told`: the failures, and `rows`: the cases, both as HTML."""
+    numbers = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
     return (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{_text(target)}</title><style>{STYLE}</style>"
-        f"<h1>{_text(target)}</h1><p>Level 0, run {_text(run)}: {_text(counts)}.</p>{told}"
+        f"<h1>{_text(target)}</h1><p>{_text(what)}: {_text(numbers)}.</p>{told}"
         f"<h2>All cases</h2><table><tr><th>case<th>what it does<th>rule<th>status</tr>{rows}</table></html>\n"
     )
 

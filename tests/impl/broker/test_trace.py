@@ -82,3 +82,6 @@ def test_steps_that_a_weakened_rule_decided_name_the_rule(tmp_path: Path) -> Non
     lines = trace.read_text(encoding="utf-8").splitlines()
     assert step == max(number for number, text in enumerate(lines, start=1) if "handle_produce" in text)
     assert isinstance(kspec("replay", str(trace), "--against", "9.9").exception, click.UsageError)
+    with trace.open("a", encoding="utf-8") as file:
+        file.write('{"rule":"spec.nowhere","outcome":null,"self":null,"state":null,"given":[]}\n')
+    assert isinstance(kspec("replay", str(trace), "--against", "next").exception, click.UsageError)
