@@ -70,7 +70,7 @@ class Gates(Proxies):
             await super().open()
         except OSError as error:
             await self.close()
-            raise UsageError(f"the gates cannot listen on {HOST}: {error.strerror or error}") from error
+            raise UsageError(f"the gates cannot listen: {error.strerror or error}") from error
 
     # ---- who plays
 

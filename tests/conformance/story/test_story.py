@@ -74,4 +74,5 @@ def test_a_port_that_is_taken_is_bad_usage() -> None:
     with socket.create_server(("127.0.0.1", first)):
         told = kspec("cluster", "--story", "acks-1", "--port", str(first))
     assert told.returncode == 2
-    assert f"cannot listen on 127.0.0.1:{first}" in told.stderr
+    assert "cannot listen" in told.stderr
+    assert str(first) in told.stderr
