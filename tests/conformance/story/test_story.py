@@ -13,7 +13,9 @@ from tests.impl.cluster.running import KSPEC, alive, is_free, kspec, until
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="NOT RUN: who opens a connection is read in /proc"),
+    pytest.mark.xdist_group("story"),
 ]
+"""In one group: each takes twenty ports that are free, and two at a time may take the same."""
 
 
 FIRST_PORTS = range(20_000, 32_000, 20)
