@@ -64,7 +64,9 @@ class Replicas:
         for partition_id in changed:
             self._keys[partition_id] = cluster.image.key_of(partition_id)
         self._open_all([one for one in changed if cluster.self_id in after[one].replicas], now)
-        self.logs_loaded = True
+        if not self.logs_loaded:
+            self._set_strays_aside()
+            self.logs_loaded = True
         effects = []
         together = StoreTogether([])
         for partition_id in changed:
@@ -144,9 +146,17 @@ class Replicas:
         partition = opened(partition_id, files.recovered)._replace(producers=files.producers())
         return Replica(place, key.topic_id, partition, files, settings)
 
-    def strays(self) -> list[TopicPartition]:
-        """Folders of partitions that the metadata log does not know, such as those of a topic that was deleted."""
-        return [found for found in self.directory.found if Place(*found) not in self._core.replicas and not is_own(found)]
+    def _set_strays_aside(self) -> None:
+        """Rename the folders of partitions that this broker does not have: their topic is gone, or they were moved away.
+
+        Nobody has looked at their files. If such a partition is given back, it is copied from its leader into a new folder.
+
+        **Kafka:** `LogManager.loadLog`, `isStrayReplica`.
+        """
+        for found in list(self.directory.found):
+            if Place(*found) not in self._core.replicas and not is_own(found):
+                aside = self.directory.set_aside(*found)
+                LOG.warning("%s-%d lies in the folder, and this broker does not have it; it is %s now", *found, aside)
 
     def high_watermarks(self) -> dict[TopicPartition, Offset]:
         """The high watermark of each partition, for the checkpoint."""

@@ -125,8 +125,6 @@ class RunningBroker:
         self._communicate()
         if self.lifecycle.state != BrokerState.RUNNING:
             raise ConfigError(f"the controller does not unfence broker {self.config.node_id}: {self.lifecycle.state.value}")
-        for stray in self.replicas.strays():
-            LOG.warning("%s-%d lies in the folder, and no topic has it; it is left alone", *stray)
 
     def _communicate(self) -> None:
         """Send the next request of the lifecycle to the controller in this process, and take its answer."""

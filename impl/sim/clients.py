@@ -94,9 +94,16 @@ class SimClient(Asker, ABC):
         self._clock, self._network, self._random, self._brokers = around[:4]
         self._think_ms = around.think_ms
         self._leader = self._leader_epoch = -1
+        self._latest_epoch = -1
+        """The latest leader epoch that it was ever told."""
         self._topic_id = bytes(16)
         self.reported: set[Error] = set()
         """Errors that a client of Kafka reports to its user, since it does not ask again by itself."""
+
+    @property
+    def is_promised(self) -> bool:
+        """Whether anything is promised to it."""
+        return True
 
     def start(self) -> None:
         """Begin."""
@@ -122,12 +129,18 @@ class SimClient(Asker, ABC):
             return
         self._leader, self._topic_id = found[0].leader_id, bytes(answer.topics[0].topic_id)
         self._leader_epoch = found[0].leader_epoch
+        self._latest_epoch = max(self._latest_epoch, self._leader_epoch)
         self._go()
 
     def _ask_again(self, error_code: int = 0) -> None:
-        """Find the leader again, and ask, after an error or without an answer."""
+        """Find the leader again, and ask, after an error or without an answer.
+
+        An error of an earlier leader, of which a broker with old metadata has told, is not reported: clients of Kafka do not
+        follow metadata with an earlier leader epoch than they know (`Metadata.updateLatestMetadata`). These here do, since
+        nothing is lost by it.
+        """
         error = Error(error_code)
-        if error != Error.NONE and error not in RETRIABLE:
+        if error != Error.NONE and error not in RETRIABLE and self._leader_epoch == self._latest_epoch:
             self.reported.add(error)
         self._later(self._find_leader)
 
@@ -158,6 +171,11 @@ class Producer(SimClient):
         self.longest_ms = 0
         """How long a batch took at most, until it was acknowledged."""
         self.acknowledged = 0
+
+    @property
+    def is_promised(self) -> bool:
+        """Whether anything is promised to it."""
+        return self._history is not None
 
     def _go(self) -> None:
         if self._producer_id < 0:
@@ -271,7 +289,7 @@ class Consumer(SimClient):
                 self._history.see(offset, value)
                 self._offset = Offset(offset + 1)
                 self._last_epoch = last_epoch_in(records)
-        self._history.read_to(self._offset, self._leader_epoch)
+                self._history.read_to(self._offset, self._leader_epoch)
         self._go_on()
 
     def _validate(self) -> None:

@@ -102,11 +102,13 @@ class SimulatedCluster:
         self._promises.look()
         for client in self.clients:
             client.stopped = True
-        self._until(self._is_well, "be well again")
-        last = self._new_producer(0)
-        last.start()
-        self._until(lambda: last.acknowledged > 0, "acknowledge a new record")
-        last.stopped = True
+        self._until(self._is_whole, "be whole again")
+        last = [self._new_producer(index) for index in self.histories]
+        for producer in last:
+            producer.start()
+        self._until(lambda: all(one.acknowledged > 0 for one in last), "acknowledge new records")
+        for producer in last:
+            producer.stopped = True
         self._until(self._is_well, "be well again")
         self._check_logs()
         self._promises.look_at_all()
@@ -124,8 +126,17 @@ class SimulatedCluster:
                 raise BrokenPromiseError("NeverReady", what)
             self._next()
 
-    def _is_well(self) -> bool:
+    def _is_whole(self) -> bool:
         return self.all_in_sync() and all(self._same_ends(index) for index in self.histories)
+
+    def _is_well(self) -> bool:
+        """Whether followers have the leader's high watermark besides: they are told with the next record at the latest.
+
+        An answer that tells a follower to truncate has the leader's high watermark, too. The follower does not take it, and
+        the leader's fetch session takes it for told. So without a new record it is not told again, in Apache Kafka neither
+        (`CachedPartition.maybeUpdateResponseData`, `AbstractFetcherThread.processFetchRequest`).
+        """
+        return self._is_whole() and all(self._same_marks(index) for index in self.histories)
 
     def all_in_sync(self) -> bool:
         """Whether the controller counts all replicas as in sync."""
@@ -168,6 +179,14 @@ class SimulatedCluster:
         assigned = [one.registration for one in image.partitions if node_id in one.registration.replicas]
         return all(node_id in one.isr for one in assigned)
 
+    def is_displaced(self, node: BrokerNode) -> bool:
+        """Whether the controller has another incarnation of this broker, and this one has registered."""
+        if not (node.up and node.is_registered and self.controller.up):
+            return False
+        lifecycle = node.member.membership.lifecycle
+        known = {int(one.broker): one.incarnation for one in self.controller.core.image.spec.brokers}
+        return known.get(node.node_id) != lifecycle.incarnation
+
     def stops_uncleanly(self, node: BrokerNode, survives: Survives) -> None:
         """A broker stops without leave, and may lose records."""
         if survives == Survives.ALL:
@@ -192,9 +211,12 @@ class SimulatedCluster:
         registration = self._registration(index)
         replicas = self._replicas(index)
         ends = {replica.partition.local.log.end_offset for replica in replicas}
-        marks = {replica.partition.local.high_watermark for replica in replicas}
         settled = not registration.adding and not registration.removing
-        return settled and len(replicas) == len(registration.replicas) and len(ends) == 1 and marks == ends
+        return settled and len(replicas) == len(registration.replicas) and len(ends) == 1
+
+    def _same_marks(self, index: int) -> bool:
+        locals_of = [replica.partition.local for replica in self._replicas(index)]
+        return all(local.high_watermark == local.log.end_offset for local in locals_of)
 
     # ---- topics and clients
 

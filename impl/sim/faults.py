@@ -12,6 +12,9 @@ from impl.storage.simulated_disk import Survives
 REVIVED_EVERY_MS = 500
 """How often, after all faults, nodes that are down are started."""
 
+NOTICED_AFTER_MS = 10_000
+"""After how long an operator restarts a broker that the controller refuses."""
+
 LOOKS_EVERY_MS, DOWN_MS, LONGEST_ROLL_MS = 50, 200, 10_000
 """While brokers are restarted: how often somebody looks how far it is, how long each is down, and how long one may take."""
 
@@ -38,6 +41,8 @@ class Faults:
         self._rolling = False
         self._active = False
         self.happened: list[Fault] = []
+        self._displaced: dict[int, int] = {}
+        """How often in turn each broker was found displaced, after all faults."""
         sequences = Sequences(cluster, self)
         self._actions: dict[Kind, Callable[[Fault], bool]] = {
             Kind.KILL: self._kill,
@@ -110,11 +115,22 @@ class Faults:
         self._revive()
 
     def _revive(self) -> None:
-        """Start what is down, now and later: a broker that was told to stop may still be at it."""
-        for node in (self._cluster.controller, *self._cluster.brokers.values()):
+        """Start what is down, now and later: a broker that was told to stop may still be at it.
+
+        A broker in whose place an earlier incarnation is registered, by a request that arrived late, is restarted as an
+        operator does: the controller refuses each of its heartbeats, and it has no way out by itself.
+        """
+        cluster = self._cluster
+        for node in (cluster.controller, *cluster.brokers.values()):
             if not node.up:
                 node.start()
-        self._cluster.clock.after(REVIVED_EVERY_MS, self._revive)
+        for broker in cluster.brokers.values():
+            looks = self._displaced.get(broker.node_id, 0) + 1 if cluster.is_displaced(broker) else 0
+            self._displaced[broker.node_id] = looks
+            if looks * REVIVED_EVERY_MS >= NOTICED_AFTER_MS:
+                cluster.tell(f"broker {broker.node_id} is restarted: the controller has an earlier incarnation in its place")
+                self._kill_now(broker)
+        cluster.clock.after(REVIVED_EVERY_MS, self._revive)
 
     def after(self, fault: Fault, action: Callable[[], None]) -> bool:
         """The end of a fault."""
@@ -366,7 +382,12 @@ class Faults:
             network.late[node, "metadata", random.random() < 0.5] = until_ms
 
     def _stop_one(self, node: BrokerNode, fault: Fault, random: Random) -> None:
-        """A broker is killed, loses power or stands still for a while; or what it says arrives late."""
+        """A broker is killed, loses power or stands still for a while; or what it says arrives late.
+
+        What was waited for may come with the event that ends all faults: then nothing happens any more.
+        """
+        if not self._active:
+            return
         kind = random.choice((Kind.KILL, Kind.POWER, Kind.PAUSE, Kind.HOLD))
         lasts_ms = 1 + fault.lasts_ms // random.choice((1, 4))
         struck = fault._replace(kind=kind, node=node.node_id, lasts_ms=lasts_ms)

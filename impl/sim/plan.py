@@ -137,6 +137,9 @@ OF_FEW_SEEDS = {
 }
 """What happens in few seeds: its name, in one of how many seeds, and how often there beside the others."""
 
+SESSION_TRIPS = 3
+"""How many round trips of a heartbeat a session lasts at least: in a shorter one no broker is ever unfenced."""
+
 LEFT_OUT = 0.6
 """How many of the kinds of faults do not happen in a seed that draws its own."""
 
@@ -154,7 +157,7 @@ def weather_of(seed: int) -> Weather:
         weights = some if sum(some.values()) > 0 else weights
     for kind, (name, one_in, weight) in OF_FEW_SEEDS.items():
         weights[kind] = Random(f"{name} {seed}").choice((0.0,) * (one_in - 1) + (weight,))
-    return Weather(
+    weather = Weather(
         weights=tuple(weights.items()),
         pauses=random.choice(((30, 300), (100, 1_500), (100, 1_500), (300, 3_000))),
         longest=random.choice((500, 1_000, 2_500, 5_000)),
@@ -171,6 +174,13 @@ def weather_of(seed: int) -> Weather:
         sluggish=_sluggish(random),
         asks_latest=random.choice((0.15, 0.15, 0.6)),
     )
+    return weather._replace(session=max(weather.session, SESSION_TRIPS * _round_trip_ms(weather)))
+
+
+def _round_trip_ms(weather: Weather) -> int:
+    """How long a heartbeat and its answer are under way at most, stragglers aside."""
+    longer = sum(ms for purpose, _, ms in weather.sluggish if purpose == "lifecycle")
+    return 2 * weather.delays[1] + longer
 
 
 def _sluggish(random: Random) -> tuple[tuple[str, bool, int], ...]:

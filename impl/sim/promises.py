@@ -138,7 +138,11 @@ class Promises:
             if before is now:
                 if present is not seen.present:
                     changed.add(place.partition)
-            elif not replica.offline:  # one that is serves nobody until the next start, and finds then what its files have
+            elif replica.offline:  # it serves nobody until the next start, and finds then what its files have
+                partitions[place] = now
+                if self._keeps:
+                    self._note_committed(node.node_id, replica, replica.files.log.end_offset)
+            else:
                 partitions[place] = now
                 if self._look_at_replica(node, replica, before, now) or present is not seen.present:
                     changed.add(place.partition)
@@ -177,10 +181,14 @@ class Promises:
         if now.isr.partition_epoch < before.isr.partition_epoch:
             raise BrokenPromiseError("LeaderEpochGrows", f"broker {node} from {before.isr} to {now.isr}")
 
-    def _note_committed(self, node: int, replica: Replica) -> None:
-        """Hold what is below a high watermark against what is committed; a leader's may commit more."""
+    def _note_committed(self, node: int, replica: Replica, stored_end: int | None = None) -> None:
+        """Hold what is below a high watermark against what is committed; a leader's may commit more.
+
+        `stored_end`: where the files end, if the last step could not be written; what is before that is committed.
+        """
         partition, index = replica.partition, replica.place.partition
         (log, mark), known = partition.local, self._committed[index]
+        mark = mark if stored_end is None else Offset(min(mark, stored_end))
         end = min(mark, known.end_offset)
         if not self._agree(node, index, stretches(log, end), known.below(end)):
             name = "ConsistentRead" if partition.leader == node else "LogMatching"

@@ -38,7 +38,9 @@ class Outcome:
     longest_ms: int = 0
     """How long a batch of a producer took at most until it was acknowledged, with all that it had to send again."""
     reported: tuple[str, ...] = ()
-    """Errors after which clients of Kafka do not ask again by themselves, but tell their users."""
+    """Errors after which clients of Kafka do not ask again by themselves, but tell their users: those of clients to which
+    something is promised.
+    """
 
     def in_words(self) -> str:
         """In a line."""
@@ -107,7 +109,7 @@ def run(
         tuple(cluster.told),
         broken,
         max((one.longest_ms for one in cluster.clients if isinstance(one, Producer)), default=0),
-        tuple(sorted({error.name for one in cluster.clients for error in one.reported})),
+        tuple(sorted({error.name for one in cluster.clients if one.is_promised for error in one.reported})),
     )
 
 

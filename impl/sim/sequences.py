@@ -41,6 +41,9 @@ class Cluster(Protocol):
     def may_stop_uncleanly(self, node: BrokerNode) -> bool:
         """Whether no other broker lacks what it has lost."""
 
+    def is_displaced(self, node: BrokerNode) -> bool:
+        """Whether the controller has another incarnation of this broker, and this one has registered."""
+
     def stops_uncleanly(self, node: BrokerNode, survives: Survives) -> None:
         """A broker stops without leave, and may lose records."""
 

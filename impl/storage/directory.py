@@ -145,7 +145,9 @@ class LogDirectory:
         return self.found.get(TopicPartition(topic, partition)) in ("", topic_id)
 
     def set_aside(self, topic: str, partition: int) -> str | None:
-        """Give the folder of another topic of this name the ending `-stray`; its new name.
+        """Give a folder that is of another topic of this name, or of no partition of this broker, the ending `-stray`.
+
+        Returns its new name, or `None` if there is no such folder.
 
         **Kafka:** `LogManager.addStrayLog`.
         """
