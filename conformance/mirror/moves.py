@@ -44,11 +44,15 @@ class Heartbeat(NamedTuple):
 
 
 class Register(NamedTuple):
-    """A broker registers: the next incarnation, which may say that the last one stopped cleanly; or the same once more."""
+    """A broker registers: the next incarnation, which may say that the last one stopped cleanly; or the same once more.
+
+    `earlier`: a request of the incarnation before arrives late. That process is gone, and nobody takes the answer.
+    """
 
     broker: BrokerId
     again: bool = False
     clean: bool = False
+    earlier: bool = False
 
 
 class Unregister(NamedTuple):

@@ -80,6 +80,12 @@ def late_registration() -> Run:
     return run_of("late-registration", CREATE, Register(THREE, again=True), Heartbeat(THREE), Propose((THREE,)))
 
 
+def registration_of_the_incarnation_before() -> Run:
+    """3 is restarted and registers, and before its first heartbeat a registration of its earlier incarnation arrives."""
+    restarted = (_fence(THREE), Unregister(THREE), Register(THREE), Register(THREE, earlier=True))
+    return run_of("registration-of-the-incarnation-before", CREATE, *restarted, Heartbeat(THREE), Heartbeat(THREE))
+
+
 def reassignment_taken_back() -> Run:
     """4 is being added; then the partition is moved back to the replicas that it had, and all are in sync."""
     back, joins = Reassign((ONE, TWO, THREE)), Propose((FOUR,))
@@ -118,6 +124,7 @@ NAMED: dict[str, Callable[[], Run]] = {
         fetch_before_registration,
         duplicate_registration,
         late_registration,
+        registration_of_the_incarnation_before,
         reassignment_taken_back,
         elections,
         last_known_leader,

@@ -118,10 +118,11 @@ def request_of(known: Known, move: Move) -> ControllerRequest:
             return CreateTopicsRequest(PARTITION, replicas)
         case Heartbeat():
             return _heartbeat(known, move)
-        case Register(broker, again, clean):
+        case Register(broker, again, clean, earlier):
             incarnation = _of(known.incarnations, broker, Incarnation(0))
             previous = _of(known.broker_epochs, broker, NO_BROKER_EPOCH) if clean else NO_BROKER_EPOCH
-            return BrokerRegistrationRequest(broker, Incarnation(incarnation + (not again)), previous)
+            step = -1 if earlier else 0 if again else 1
+            return BrokerRegistrationRequest(broker, Incarnation(incarnation + step), previous)
         case Unregister(broker):
             return UnregisterBrokerRequest(broker)
         case Propose():
@@ -211,7 +212,9 @@ def taken(controller: Controller, known: Known, request: ControllerRequest) -> T
     appended = [effect.records for effect in step.effects if isinstance(effect, AppendRecords)]
     after = known._replace(state=step.state)
     match request, answers[0]:
-        case BrokerRegistrationRequest(broker, incarnation), BrokerRegistrationResponse(Error.NONE, _, broker_epoch):
+        case BrokerRegistrationRequest(broker, incarnation), BrokerRegistrationResponse(Error.NONE, _, broker_epoch) if (
+            incarnation >= _of(known.incarnations, broker, incarnation)
+        ):
             after = after._replace(
                 incarnations=_with(known.incarnations, broker, incarnation),
                 broker_epochs=_with(known.broker_epochs, broker, broker_epoch),
