@@ -228,7 +228,9 @@ class Core:
                 request = effect.message if isinstance(effect, SendToController) else effect.request
                 effects += self.elsewhere.ask_for_isr(replica, request, now)
         if replica.waiting and before.local is not step.state.local:
-            effects.append(Then(lambda: self._look_again(replica, now)))
+            effects.append(Then(lambda: self._look_again(replica, replica.waiting, now)))
+        if replica.watching and before is not step.state:
+            effects.append(Then(lambda: self._look_again(replica, replica.watching, now)))
         return Ran(reply, effects, sent)
 
     def _rebuild_producers(self, replica: Replica) -> list[Effect]:
@@ -283,26 +285,26 @@ class Core:
     def _wait_for_producers(self, replica: Replica, deadline: int) -> None:
         self.timers.at(deadline, lambda now: self.take(replica, expire_waiting(replica.partition, now), now).effects)
 
-    # ---- waiting fetches
+    # ---- waiting fetches and deletions
 
     def wait(self, waiting: Waiting) -> None:
-        """Keep a fetch until a partition changes or its time is over."""
+        """Keep a request until a partition changes or its time is over."""
         for replica in waiting.replicas:
-            replica.waiting[waiting] = None
+            (replica.watching if waiting.any_change else replica.waiting)[waiting] = None
         waiting.timer = self.timers.at(waiting.deadline, lambda now: [] if waiting.done else waiting.complete(now))
 
     def stop_waiting(self, waiting: Waiting) -> None:
-        """Forget a fetch that has been answered, or whose client has gone."""
+        """Forget a request that has been answered, or whose client has gone."""
         waiting.done = True
         if waiting.timer is not None:
             self.timers.cancel(waiting.timer)
             waiting.timer = None
         for replica in waiting.replicas:
-            replica.waiting.pop(waiting, None)
+            (replica.watching if waiting.any_change else replica.waiting).pop(waiting, None)
         waiting.look_again, waiting.complete = not_again, nothing  # no circle is left, so its memory is free at once
 
-    def _look_again(self, replica: Replica, now: int) -> list[Effect]:
-        waiting = [one for one in replica.waiting if not one.done]
+    def _look_again(self, replica: Replica, those: Iterable[Waiting], now: int) -> list[Effect]:
+        waiting = [one for one in those if not one.done]
         return [effect for one in waiting for effect in one.look_again(replica, now)]
 
     # ---- the metadata

@@ -21,7 +21,7 @@ class Place(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A fetch that waits for more to read. Kafka: `DelayedFetch`."""
+    """A request that waits: a fetch for more to read, or a deletion for followers. Kafka: `DelayedOperation`."""
 
     replicas: list["Replica"]
     deadline: int
@@ -32,6 +32,8 @@ class Waiting:
     done: bool = False
     timer: Timer | None = None
     """What waits for the deadline."""
+    any_change: bool = False
+    """Whether it looks again at each change of the partition's state, not only of its log and high watermark."""
 
 
 def not_again(replica: "Replica", now: int) -> list[Any]:
@@ -53,6 +55,7 @@ class Replica:
         "topic_id",
         "unreadable",
         "waiting",
+        "watching",
     )
 
     def __init__(
@@ -68,6 +71,8 @@ class Replica:
         """Whether compaction has met records that cannot be read: it is compacted no more."""
         self.waiting: dict[Waiting, None] = {}
         """The fetches that wait for more, in the order in which they came."""
+        self.watching: dict[Waiting, None] = {}
+        """Those who wait for any change of the partition's state."""
         self.configure(config)
 
     def configure(self, config: Mapping[str, str]) -> None:

@@ -2,13 +2,11 @@
 
 from impl.broker.calls import Call, Effect
 from impl.controller.core import ControllerCore, Observer
+from impl.requests.features import feature_fields
 from impl.wire.apis import CONTROLLER_APIS
 from impl.wire.values import Message
 from spec.controller.topics.names import CLUSTER_METADATA
 from spec.values import Error
-
-FIRST_WITH_ZERO = 4
-"""The version of ApiVersions from which a feature may begin at level 0. Kafka: KAFKA-17011."""
 
 OF_BROKERS, OF_CONTROLLERS = 1, 2
 """Kafka: `EndpointType`."""
@@ -22,23 +20,8 @@ def api_versions(core: ControllerCore, call: Call, now: int) -> list[Effect]:
         Message(api_key=api.key, min_version=api.offered.first, max_version=api.offered.last)
         for api in CONTROLLER_APIS.values()
     ]
-    supported = [
-        Message(name=one.name, min_version=one.lowest, max_version=one.highest)
-        for one in core.supported_features
-        if one.lowest or call.version >= FIRST_WITH_ZERO
-    ]
-    finalized = [
-        Message(name=one.name, max_version_level=one.level, min_version_level=one.level) for one in core.finalized_features
-    ]
-    return [
-        call.respond(
-            error_code=0,
-            api_keys=sorted(keys, key=lambda entry: entry.api_key),
-            supported_features=supported,
-            finalized_features_epoch=core.image.spec.end_offset - 1,
-            finalized_features=finalized,
-        )
-    ]
+    features = feature_fields(core.supported_features, core.image, call.version)
+    return [call.respond(error_code=0, api_keys=sorted(keys, key=lambda entry: entry.api_key), **features)]
 
 
 def describe_quorum(core: ControllerCore, call: Call, now: int) -> list[Effect]:

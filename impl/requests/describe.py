@@ -6,6 +6,7 @@ from impl.broker.calls import Call, Effect
 from impl.broker.core import Core
 from impl.broker.replica import Place
 from impl.metadata.image import Topic
+from impl.requests.features import feature_fields
 from impl.requests.topics import create_missing
 from impl.wire.apis import APIS
 from impl.wire.schema import NO_UUID
@@ -13,6 +14,7 @@ from impl.wire.values import Message
 from spec.broker.clients.metadata_requests import check_missing_topic, check_named_topics
 from spec.controller.topics.names import wrong_with_name
 from spec.metadata import PartitionRegistration, is_unfenced
+from spec.releases.features import features_supported
 from spec.values import NO_LEADER, Error
 
 NO_OPERATIONS = -(2**31)
@@ -26,11 +28,15 @@ Kafka: `AclEntry.supportedOperations`.
 
 
 def api_versions(core: Core, call: Call, now: int) -> list[Effect]:
-    """Which requests are answered, in which versions. **Kafka:** `KafkaApis.handleApiVersionsRequest`."""
+    """Which requests are answered, in which versions, and which features there are.
+
+    **Kafka:** `KafkaApis.handleApiVersionsRequest`.
+    """
     offered = [
         Message(api_key=api.key, min_version=api.offered.first, max_version=api.offered.last) for api in core.apis.values()
     ]
-    return [call.respond(error_code=0, api_keys=sorted(offered, key=lambda entry: entry.api_key))]
+    features = feature_fields(features_supported("next"), core.image, call.version)
+    return [call.respond(error_code=0, api_keys=sorted(offered, key=lambda entry: entry.api_key), **features)]
 
 
 def unsupported_api_versions(call: Call) -> list[Effect]:

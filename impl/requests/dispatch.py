@@ -6,6 +6,7 @@ from functools import partial
 from impl.broker.calls import Call, Effect
 from impl.broker.core import Core
 from impl.requests.configs import alter_configs, describe_configs, incremental_alter_configs
+from impl.requests.deletion import delete_records
 from impl.requests.describe import (
     api_versions,
     describe_cluster,
@@ -23,7 +24,7 @@ from impl.requests.group_offsets import (
     offset_fetch,
 )
 from impl.requests.groups import Groups, find, heartbeat, join_group, leave_group, sync_group
-from impl.requests.offsets import delete_records, list_offsets, offset_for_leader_epoch
+from impl.requests.offsets import list_offsets, offset_for_leader_epoch
 from impl.requests.produce import produce
 from impl.requests.producers import describe_producers, init_producer_id
 from impl.requests.topics import create_partitions, create_topics, delete_topics

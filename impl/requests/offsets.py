@@ -7,13 +7,11 @@ from impl.records.compression import CompressionError
 from impl.records.record import RecordError
 from impl.wire.values import Message
 from spec.broker.clients.offset_requests import UNREADABLE, Question, judge_timestamp
-from spec.broker.leader.deletion import handle_delete_records
 from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
-from spec.messages.delete_records import DeleteRecordsRequest
 from spec.messages.fetch import Isolation
 from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, Wanted
 from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from spec.values import NO_EPOCH, UNKNOWN_OFFSET, Epoch, Error, Offset
+from spec.values import NO_EPOCH, UNKNOWN_OFFSET, Epoch, Error
 
 NO_TIMESTAMP = -1
 DEBUGGING_REPLICA = -2
@@ -103,27 +101,3 @@ def offset_for_leader_epoch(core: Core, call: Call, now: int) -> list[Effect]:
             answers.append(Message(error_code=error.value, partition=one.partition, leader_epoch=epoch, end_offset=end))
         topics.append(Message(topic=topic.topic, partitions=answers))
     return [call.respond(topics=topics)]
-
-
-def delete_records(core: Core, call: Call, now: int) -> list[Effect]:
-    """Delete records from the start of logs. **Kafka:** `ReplicaManager.deleteRecords`.
-
-    With one replica the low watermark is there at once.
-    """
-    effects: list[Effect] = []
-    topics = []
-    for topic in call.message.topics:
-        answers = []
-        for one in topic.partitions:
-            replica, error = core.find(topic.name, b"", one.partition_index, by_id=False)
-            low = UNKNOWN_OFFSET
-            if replica is not None and core.is_internal(topic.name):
-                error = Error.INVALID_TOPIC_EXCEPTION
-            elif replica is not None:
-                request = DeleteRecordsRequest(Offset(one.offset))
-                ran = core.run(handle_delete_records, replica, request, now, now=now)
-                effects += ran.effects
-                error, low = ran.reply.error, ran.reply.low_watermark
-            answers.append(Message(partition_index=one.partition_index, low_watermark=low, error_code=error.value))
-        topics.append(Message(name=topic.name, partitions=answers))
-    return [*effects, call.respond(topics=topics)]

@@ -1,8 +1,10 @@
 """Deleting records from the start of a log: by request, and by retention."""
 
+from dataclasses import replace
+
 from spec.broker.effects import LogStartMoved, Persist
 from spec.broker.partition import Broker, Handled, Partition, leads
-from spec.broker.rules.offsets import check_deletion, deletion_offset, low_watermark
+from spec.broker.rules.offsets import check_deletion, deletion_offset, is_deleted, low_watermark
 from spec.log.algebra import LogT
 from spec.log.local_log import move_start, retention_offset
 from spec.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
@@ -13,7 +15,7 @@ from spec.values import Error, Offset
 def handle_delete_records(
     broker: Broker, partition: Partition[LogT], request: DeleteRecordsRequest, now: int
 ) -> Handled[LogT]:
-    """Delete up to the requested offset; the client is answered once the low watermark has reached it, see `is_deleted`.
+    """Delete up to the requested offset. `answer_deletion` tells when the client is answered.
 
     Errors: `NOT_LEADER_OR_FOLLOWER`, `POLICY_VIOLATION`, `OFFSET_OUT_OF_RANGE`.
 
@@ -28,6 +30,23 @@ def handle_delete_records(
     moved = delete_records(partition, offset)
     deletion = DeleteRecordsResponse(error, offset, low_watermark_of(broker, moved.state))
     return Step(moved.state, (*moved.effects, Reply(deletion)))
+
+
+def answer_deletion(broker: Broker, partition: Partition[LogT], deletion: DeleteRecordsResponse) -> DeleteRecordsResponse:
+    """What the client is told of a deletion on the leader: that it is done, or that the leader has resigned.
+
+    `REQUEST_TIMED_OUT`: live followers still have the records. The client waits, and is told so when its time is over.
+
+    Errors: `NOT_LEADER_OR_FOLLOWER`, `REQUEST_TIMED_OUT`.
+
+    **Kafka:** `DelayedDeleteRecords.tryComplete`, and its constructor for the answer after the time.
+    """
+    if not leads(broker, partition):
+        return DeleteRecordsResponse(Error.NOT_LEADER_OR_FOLLOWER)
+    low = low_watermark_of(broker, partition)
+    if is_deleted(deletion, low):
+        return replace(deletion, low_watermark=low)
+    return replace(deletion, error=Error.REQUEST_TIMED_OUT)
 
 
 def low_watermark_of(broker: Broker, partition: Partition[LogT]) -> Offset:

@@ -1,7 +1,13 @@
 """Deleting records from the start of a log (rules R)."""
 
 from spec.broker.effects import LogStartMoved, Persist
-from spec.broker.leader.deletion import apply_retention, delete_records, handle_delete_records, low_watermark_of
+from spec.broker.leader.deletion import (
+    answer_deletion,
+    apply_retention,
+    delete_records,
+    handle_delete_records,
+    low_watermark_of,
+)
 from spec.broker.rules.offsets import is_deleted
 from spec.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from spec.values import Error, Offset
@@ -28,6 +34,18 @@ def test_a_deletion_is_done_when_no_live_replica_has_the_records() -> None:
     assert not is_deleted(reply(step), low_watermark_of(broker(), step.state))
     third_is_down = (registered(SELF), registered(OTHER), registered(THIRD, fenced=True))
     assert is_deleted(reply(step), low_watermark_of(broker(brokers=third_is_down), step.state))
+
+
+def test_a_client_waits_for_live_followers_and_is_told_if_the_leader_resigns() -> None:
+    partition = leader(log_of(5, 5, 5), 2, follower_ends={OTHER: fetched(3, start=2), THIRD: fetched(3)})
+    step = handle_delete_records(broker(), partition, DeleteRecordsRequest(Offset(2)), NOW)
+    done = reply(step)
+    assert answer_deletion(broker(), step.state, done) == DeleteRecordsResponse(
+        Error.REQUEST_TIMED_OUT, Offset(2), Offset(0)
+    )
+    third_is_down = broker(brokers=(registered(SELF), registered(OTHER), registered(THIRD, fenced=True)))
+    assert answer_deletion(third_is_down, step.state, done) == DeleteRecordsResponse(Error.NONE, Offset(2), Offset(2))
+    assert answer_deletion(broker(), follower(log_of(5), 1), done).error == Error.NOT_LEADER_OR_FOLLOWER
 
 
 def test_who_may_not_delete() -> None:
