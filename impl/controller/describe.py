@@ -11,7 +11,7 @@ from spec.values import Error
 OF_BROKERS, OF_CONTROLLERS = 1, 2
 """Kafka: `EndpointType`."""
 
-NO_OPERATIONS, CLUSTER_OPERATIONS = -(2**31), 7072
+NO_OPERATIONS, CLUSTER_OPERATIONS = -(2**31), 8096
 
 
 def api_versions(core: ControllerCore, call: Call, now: int) -> list[Effect]:

@@ -1,6 +1,7 @@
 """Settings of topics and brokers: shown, and changed while the broker runs."""
 
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from impl.broker.administered import Administered
 from impl.broker.calls import Call, Effect, Then
@@ -133,12 +134,12 @@ def incremental_alter_configs(core: Administered, call: Call, now: int) -> list[
         )
         for one in call.message.resources
     )
-    refusal = _wrong_with_broker_values(resources)
-    if refusal is not None:
-        return [_refused(call, Error.INVALID_CONFIG, refusal)]
-    request = IncrementalAlterConfigsRequest(resources, call.message.validate_only)
+    given = [[(each.name, each.value) for each in one.configs] for one in resources]
+    refused = _refused_resources(core, [one.resource for one in resources], given)
+    kept = tuple(one for number, one in enumerate(resources) if number not in refused)
+    request = IncrementalAlterConfigsRequest(kept, call.message.validate_only)
     answer, records = core.deciding.decide_topics(handle_incremental_alter_configs, core.topic_settings, request, now)
-    return _changed(core, call, answer, core.change_metadata(records))
+    return _changed(core, call, refused, answer, core.change_metadata(records))
 
 
 def alter_configs(core: Administered, call: Call, now: int) -> list[Effect]:
@@ -147,22 +148,46 @@ def alter_configs(core: Administered, call: Call, now: int) -> list[Effect]:
         ReplacedResource(_resource(one), tuple((each.name, each.value) for each in one.configs))
         for one in call.message.resources
     )
-    request = AlterConfigsRequest(resources, call.message.validate_only)
+    refused = _refused_resources(core, [one.resource for one in resources], [one.configs for one in resources])
+    kept = tuple(one for number, one in enumerate(resources) if number not in refused)
+    request = AlterConfigsRequest(kept, call.message.validate_only)
     answer, records = core.deciding.decide_topics(handle_alter_configs, core.topic_settings, request, now)
-    return _changed(core, call, answer, core.change_metadata(records))
+    return _changed(core, call, refused, answer, core.change_metadata(records))
 
 
-def _wrong_with_broker_values(resources: tuple[AlteredResource, ...]) -> str | None:
-    """What is wrong with a broker's new values: a setting that there is not, or that cannot change while it runs."""
-    for altered in resources:
-        for change in altered.configs if altered.resource.kind == ResourceType.BROKER else ():
-            setting = SETTINGS.get(change.name)
-            if setting is None or not setting.dynamic:
-                return f"{change.name} cannot be changed while the broker runs"
-            try:
-                setting.parse(change.value or setting.default or "")
-            except ConfigError as error:
-                return str(error)
+Refusal: TypeAlias = tuple[Error, str]
+
+
+def _refused_resources(
+    core: Administered, resources: Sequence[ConfigResource], given: Sequence[Iterable[tuple[str, str | None]]]
+) -> dict[int, Refusal]:
+    """Which resources are refused before the controller looks at them, by their places. Each is refused by itself.
+
+    **Kafka:** `ConfigAdminManager.preprocess`.
+    """
+    found: dict[int, Refusal] = {}
+    for number, (resource, values) in enumerate(zip(resources, given, strict=True)):
+        refusal = _refusal_of_broker(core, resource.name, values) if resource.kind == ResourceType.BROKER else None
+        if refusal is not None:
+            found[number] = refusal
+    return found
+
+
+def _refusal_of_broker(core: Administered, name: str, values: Iterable[tuple[str, str | None]]) -> Refusal | None:
+    """Why a broker does not get these settings: there is no such broker, or setting, or it cannot change while it runs.
+
+    **Kafka:** `ConfigAdminManager.validateResourceNameIsCurrentNodeId`, `DynamicBrokerConfig.validate`.
+    """
+    if name and name not in {str(one.broker) for one in core.cluster.image.spec.brokers}:
+        return Error.INVALID_REQUEST, f"there is no broker {name}"
+    for key, value in values:
+        setting = SETTINGS.get(key)
+        if setting is None or not setting.dynamic:
+            return Error.INVALID_CONFIG, f"{key} cannot be changed while the broker runs"
+        try:
+            setting.parse(value or setting.default or "")
+        except ConfigError as error:
+            return Error.INVALID_CONFIG, str(error)
     return None
 
 
@@ -170,21 +195,21 @@ def _resource(one: Message) -> ConfigResource:
     return ConfigResource(RESOURCES.get(one.resource_type, ResourceType.UNKNOWN), one.resource_name)
 
 
-def _changed(core: Administered, call: Call, answer: AlterConfigsResponse, effects: list[Effect]) -> list[Effect]:
+def _changed(
+    core: Administered, call: Call, refused: Mapping[int, Refusal], answer: AlterConfigsResponse, effects: list[Effect]
+) -> list[Effect]:
     def apply() -> list[Effect]:
         core.configure_replicas()
         return []
 
-    responses = [
-        Message(
-            error_code=one.error.value,
-            error_message=one.message,
-            resource_type=one.resource.kind.value,
-            resource_name=one.resource.name,
-        )
-        for one in answer.resources
-    ]
-    return [*effects, Then(apply), call.respond(responses=responses)]
+    outcomes: dict[ConfigResource, Refusal] = {one.resource: (one.error, one.message or "") for one in answer.resources}
+    responses: dict[ConfigResource, Message] = {}
+    for number, one in enumerate(call.message.resources):
+        resource = _resource(one)
+        error, text = refused[number] if number in refused else outcomes[resource]
+        names = {"resource_type": one.resource_type, "resource_name": one.resource_name}
+        responses[resource] = Message(error_code=error.value, error_message=text or None, **names)
+    return [*effects, Then(apply), call.respond(responses=list(responses.values()))]
 
 
 def _refused(call: Call, error: Error, message: str) -> Effect:

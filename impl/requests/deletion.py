@@ -32,6 +32,8 @@ def delete_records(core: Core, call: Call, now: int) -> list[Effect]:
     effects: list[Effect] = []
     by_topic: list[tuple[str, list[Deletion]]] = []
     for topic in call.message.topics:
+        if not topic.partitions:
+            continue
         deletions = []
         for one in topic.partitions:
             deletion, stored = _delete(core, topic.name, one, now)

@@ -11,7 +11,7 @@ from impl.requests.topics import create_missing
 from impl.wire.apis import APIS
 from impl.wire.schema import NO_UUID
 from impl.wire.values import Message
-from spec.broker.clients.metadata_requests import check_missing_topic, check_named_topics
+from spec.broker.clients.metadata_requests import Cursor, check_cursor, check_missing_topic, check_named_topics, page_size
 from spec.controller.topics.names import wrong_with_name
 from spec.metadata import PartitionRegistration, is_unfenced
 from spec.releases.features import features_supported
@@ -20,7 +20,7 @@ from spec.values import NO_LEADER, Error
 NO_OPERATIONS = -(2**31)
 """The client has not asked which operations are allowed. Kafka: `MetadataResponse.AUTHORIZED_OPERATIONS_OMITTED`."""
 
-TOPIC_OPERATIONS, CLUSTER_OPERATIONS = 3576, 7072
+TOPIC_OPERATIONS, CLUSTER_OPERATIONS = 3576, 8096
 """Everything that can be done with a topic, or with the cluster, as bits. There is nobody to forbid it.
 
 Kafka: `AclEntry.supportedOperations`.
@@ -62,15 +62,17 @@ def metadata(core: Core, call: Call, now: int) -> list[Effect]:
     else:
         named = []
         missing = []
+        by_id = any(bytes(one.topic_id) != NO_UUID for one in request.topics)  # then names count for nothing
         for one in request.topics:
-            by_id = one.name is None
             topic = core.cluster.topic(one.name, bytes(one.topic_id), by_id)
             if topic is not None:
                 named.append(_topic(core, topic, call))
             else:
                 error = check_missing_topic(by_id, by_id or wrong_with_name(one.name) is None)
                 missing += [one.name] if error == Error.UNKNOWN_TOPIC_OR_PARTITION else []
-                named.append(_missing(error, one.name, bytes(one.topic_id)))
+                operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations and not by_id else NO_OPERATIONS
+                name = None if by_id else one.name
+                named.append(_missing(error, name, bytes(one.topic_id), operations))
         if missing and request.allow_auto_topic_creation and core.config["auto.create.topics.enable"]:
             effects = create_missing(core, missing, now)
     fields: dict[str, Any] = {
@@ -99,8 +101,9 @@ def alive_brokers(core: Core) -> list[Message]:
     ]
 
 
-def _missing(error: Error, name: str | None, topic_id: bytes = NO_UUID) -> Message:
-    return Message(error_code=error.value, name=name, topic_id=topic_id, partitions=[])
+def _missing(error: Error, name: str | None, topic_id: bytes = NO_UUID, operations: int = NO_OPERATIONS) -> Message:
+    fields = {"topic_id": topic_id, "partitions": [], "topic_authorized_operations": operations}
+    return Message(error_code=error.value, name=name, **fields)
 
 
 def _topic(core: Core, topic: Topic, call: Call) -> Message:
@@ -138,23 +141,26 @@ def _partition(core: Core, place: Place, registration: PartitionRegistration) ->
 def describe_topic_partitions(core: Core, call: Call, now: int) -> list[Effect]:
     """Topics with their partitions, page by page (KIP-966). **Kafka:** `DescribeTopicPartitionsRequestHandler`."""
     request = call.message
-    names = sorted({topic.name for topic in request.topics} or core.cluster.image.topics)
-    first = 0
-    if request.cursor is not None:
-        names = [name for name in names if name >= request.cursor.topic_name]
-        first = request.cursor.partition_index if names[:1] == [request.cursor.topic_name] else 0
-    left = min(request.response_partition_limit, core.config["max.request.partition.size.limit"])
+    asked = {topic.name for topic in request.topics}
+    at = None if request.cursor is None else Cursor(request.cursor.topic_name, request.cursor.partition_index)
+    error = check_cursor(asked, at)
+    if error != Error.NONE:
+        return [call.respond(topics=[_missing(error, topic.name) for topic in request.topics])]
+    names = sorted(name for name in asked or core.cluster.image.topics if at is None or name >= at.topic)
+    first = at.partition if at is not None and names[:1] == [at.topic] else 0
+    left = page_size(request.response_partition_limit, core.config["max.request.partition.size.limit"])
     registrations = core.cluster.registrations()
     topics: list[Message] = []
     cursor = None
     for name in names:
-        topic = core.cluster.image.topics.get(name)
-        if topic is None:
-            topics.append(_missing(check_missing_topic(False, wrong_with_name(name) is None), name))
-            continue
-        if left <= 0:
+        if left == 0:
             cursor = Message(topic_name=name, partition_index=0)
             break
+        topic = core.cluster.image.topics.get(name)
+        if topic is None:
+            missing = check_missing_topic(False, wrong_with_name(name) is None)
+            topics.append(_missing(missing, name, operations=TOPIC_OPERATIONS))
+            continue
         shown = list(enumerate(topic.partitions))[first : first + left]
         topics.append(
             Message(

@@ -23,7 +23,7 @@ FIRST_WITH_MANY_GROUPS = 8
 FIRST_WITH_ERROR_OF_ALL = 2
 FIRST_REPORTING_MISSING_GROUP = 9
 FIRST_DESCRIBING_MISSING_GROUP = 6
-GROUP_OPERATIONS = 328
+GROUP_OPERATIONS = 3400
 """What can be done with a group, as bits. Kafka: `AclEntry.supportedOperations`."""
 
 
@@ -43,8 +43,11 @@ def offset_commit(groups: Groups, call: Call, now: int) -> list[Effect]:
     taken: list[OffsetToCommit] = []
     errors: dict[tuple[int, int], Error] = {}
     places: list[tuple[int, int]] = []
+    unknown: set[int] = set()
     for number, topic in enumerate(message.topics):
         name, topic_id, count, _ = _topic(groups.core, topic, by_id)
+        if count == NO_TOPIC:
+            unknown.add(number)
         for place, one in enumerate(topic.partitions):
             error = check_named_partition(count, one.partition_index, by_id)
             if error != Error.NONE:
@@ -66,6 +69,7 @@ def offset_commit(groups: Groups, call: Call, now: int) -> list[Effect]:
                     ],
                 )
                 for number, topic in enumerate(message.topics)
+                if topic.partitions or number in unknown
             ]
         }
 
@@ -104,10 +108,14 @@ def _fetch_one(groups: Groups, call: Call, group: Message, require_stable: bool,
     by_id = call.version >= FIRST_WITH_TOPIC_IDS
     asked: list[TopicPartition] | None = None
     unknown: list[FetchedOffset] = []
+    without_partitions: list[Message] = []
     if group.topics is not None:
         asked = []
         for topic in group.topics:
             name, topic_id, _, error = _topic(groups.core, topic, by_id)
+            if not topic.partition_indexes:
+                named = {"topic_id": topic_id} if by_id else {"name": name}
+                without_partitions.append(Message(**named, partitions=[]))
             for index in topic.partition_indexes:
                 if by_id and error != Error.NONE:
                     unknown.append(FetchedOffset(name, index, error, metadata="", topic_id=TopicId(topic_id)))
@@ -118,9 +126,8 @@ def _fetch_one(groups: Groups, call: Call, group: Message, require_stable: bool,
         offsets = [*reply.partitions, *unknown]
         if call.version < FIRST_WITH_ERROR_OF_ALL and reply.error != Error.NONE and asked is not None:
             offsets = [FetchedOffset(one.topic, one.partition, reply.error) for one in asked]
-        found.append(
-            Message(group_id=reply.group_id, topics=_topics(groups.core, offsets, by_id), error_code=reply.error.value)
-        )
+        topics = [*_topics(groups.core, offsets, by_id), *without_partitions]
+        found.append(Message(group_id=reply.group_id, topics=topics, error_code=reply.error.value))
         return []
 
     request = OffsetFetchRequest(GroupId(group.group_id), None if asked is None else tuple(asked), require_stable)
@@ -153,8 +160,11 @@ def offset_delete(groups: Groups, call: Call, now: int) -> list[Effect]:
     topics = call.message.topics
     known: list[TopicPartition] = []
     errors: dict[tuple[str, int], Error] = {}
+    unknown: set[str] = set()
     for topic in topics:
         _, _, count, _ = _topic(groups.core, topic, False)
+        if count == NO_TOPIC:
+            unknown.add(topic.name)
         for one in topic.partitions:
             error = check_named_partition(count, one.partition_index, by_id=False)
             if error == Error.NONE:
@@ -175,6 +185,7 @@ def offset_delete(groups: Groups, call: Call, now: int) -> list[Effect]:
                 ],
             )
             for topic in topics
+            if topic.partitions or topic.name in unknown
         ]
         return {"error_code": 0, "topics": listed}
 

@@ -14,8 +14,8 @@ from spec.coordinator.administration import find_coordinator
 from spec.coordinator.deadlines import next_deadline, on_activation, on_deadline, on_resignation
 from spec.coordinator.effects import AnswerMember, PersistRecords
 from spec.coordinator.group import Group, GroupStep, absent
-from spec.coordinator.joining import handle_join_group
-from spec.coordinator.members import handle_heartbeat, handle_leave_group, handle_sync_group
+from spec.coordinator.joining import check_join_request, handle_join_group
+from spec.coordinator.members import check_sync_request, handle_heartbeat, handle_leave_group, handle_sync_group
 from spec.coordinator.offsets import on_offsets_expiry, on_topic_deleted
 from spec.coordinator.protocol import MINUTE_MS, Coordinator, CoordinatorSettings
 from spec.coordinator.refusals import GroupRequest, on_records_refused, refuse
@@ -29,6 +29,12 @@ from spec.values import Error, Generation, GroupId, MemberId, TopicId
 
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """What FindCoordinator looks for. Kafka: `FindCoordinatorRequest.CoordinatorType`."""
+
+FIRST_NAMING_PROTOCOLS = 5
+"""The version of SyncGroup from which a member says which protocol it uses."""
+
+FIRST_WITHOUT_PROTOCOL_NAME = 7
+"""The version of JoinGroup from which an answer may have no protocol."""
 
 FIRST_WITH_MANY_KEYS, FIRST_REQUIRING_MEMBER_ID, FIRST_SKIPPING_ASSIGNMENT, FIRST_WITH_MANY_MEMBERS = 4, 4, 9, 3
 
@@ -75,7 +81,8 @@ class Groups:
     def decide(self, handler: GroupHandler, request: Any, answer: Callable[[Any], list[Effect]], now: int) -> list[Effect]:
         """Call a handler for the group of a request, or refuse if this broker does not coordinate it."""
         if request.group_id and self.log.replica_of(request.group_id) is None:
-            return self._tell((refuse(request, Error.NOT_COORDINATOR),), answer)
+            error = check_join_request(self.coordinator, request) if isinstance(request, JoinGroupRequest) else Error.NONE
+            return self._tell((refuse(request, Error.NOT_COORDINATOR if error == Error.NONE else error),), answer)
         group = self.log.group(request.group_id) if self.log.partitions else absent(request.group_id)
         return self.take(self._run(handler, group, request, now), request, now, answer)
 
@@ -241,12 +248,12 @@ def join_group(groups: Groups, call: Call, now: int) -> list[Effect]:
     )
 
     def shown(answer: JoinGroupResponse) -> dict[str, Any]:
-        name = answer.protocol_name
+        name = answer.protocol_name if answer.error == Error.NONE else None
         return {
             "error_code": answer.error.value,
             "generation_id": answer.generation,
             "protocol_type": answer.protocol_type,
-            "protocol_name": "" if name is None and call.version < 7 else name,
+            "protocol_name": "" if name is None and call.version < FIRST_WITHOUT_PROTOCOL_NAME else name,
             "leader": answer.leader,
             "skip_assignment": answer.skip_assignment,
             "member_id": answer.member_id,
@@ -272,6 +279,10 @@ def sync_group(groups: Groups, call: Call, now: int) -> list[Effect]:
         message.protocol_name,
         tuple(MemberAssignment(MemberId(one.member_id), bytes(one.assignment)) for one in message.assignments),
     )
+
+    error = check_sync_request(request, call.version >= FIRST_NAMING_PROTOCOLS)
+    if error != Error.NONE:
+        return [call.respond(error_code=error.value)]
 
     def shown(answer: SyncGroupResponse) -> dict[str, Any]:
         return {

@@ -29,6 +29,8 @@ def list_offsets(core: Core, call: Call, now: int) -> list[Effect]:
                 repeated.add(place)
             seen.add(place)
     for topic in call.message.topics:
+        if not topic.partitions:
+            continue
         answers = [
             _offset_answer(one, ListOffsetsResponse(Error.INVALID_REQUEST), NO_TIMESTAMP)
             if (topic.name, one.partition_index) in repeated

@@ -29,6 +29,8 @@ def produce(core: Core, call: Call, now: int) -> list[Effect]:
     effects: list[Effect] = []
     places = iter(range(count))
     for topic in request.topic_data:
+        if not topic.partition_data:
+            continue
         numbered = [(next(places), data) for data in topic.partition_data]
         pending.topics.append((Message(**{named: getattr(topic, named)}), [place for place, _ in numbered]))
         for place, data in numbered:

@@ -2,7 +2,9 @@
 
 from impl.broker.calls import Call, Effect
 from impl.broker.core import Core
+from impl.requests.offsets import NO_TIMESTAMP
 from impl.wire.values import Message
+from spec.controller.topics.names import wrong_with_name
 from spec.controller.topics.producer_ids import allocated, handle_allocate_producer_ids, handle_init_producer_id
 from spec.messages.producers.allocate_producer_ids import AllocateProducerIdsRequest
 from spec.messages.producers.init_producer_id import InitProducerIdRequest
@@ -52,12 +54,15 @@ def describe_producers(core: Core, call: Call, now: int) -> list[Effect]:
         answers = []
         for index in topic.partition_indexes:
             replica, error = core.find(topic.name, b"", index, by_id=False)
+            if wrong_with_name(topic.name) is not None:
+                error = Error.INVALID_TOPIC_EXCEPTION
+            times = {} if replica is None else replica.files.producer_times()
             active = [
                 Message(
                     producer_id=entry.producer_id,
                     producer_epoch=entry.producer_epoch,
                     last_sequence=entry.last_sequence,
-                    last_timestamp=-1,
+                    last_timestamp=times.get(entry.producer_id, NO_TIMESTAMP),
                     coordinator_epoch=-1,
                     current_txn_start_offset=-1,
                 )

@@ -102,7 +102,7 @@ def create_topics(core: Administered, call: Call, now: int) -> list[Effect]:
 
 def _created(core: Administered, result: CreatedTopic, given: dict[str, str | None], validate_only: bool) -> Message:
     if result.error != Error.NONE:
-        return Message(name=result.name, error_code=result.error.value, error_message=result.message, configs=None)
+        return Message(name=result.name, error_code=result.error.value, error_message=result.message)
     defaults = core.default_topic_settings()
     configs = [
         Message(

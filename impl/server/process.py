@@ -9,7 +9,8 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from types import FrameType
+from typing import Any, TypeAlias
 
 from impl.config.broker import is_loopback
 from impl.trace.steps import TraceWriter
@@ -18,6 +19,9 @@ MOST_FILES = 100_000
 
 COLLECTED_AFTER = (20_000, 20, 50)
 """How many values are made between two looks for circles of garbage. A request makes many values, and hardly a circle."""
+
+STOPPED_BY: dict[signal.Signals, Any] = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+"""The signals that stop a process in order, and what they do before and after."""
 
 NewLoop: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
 
@@ -38,17 +42,27 @@ def event_loop(new_loop: NewLoop, trace: TraceWriter | None) -> Iterator[asyncio
     try:
         yield loop
     finally:
+        for number, handler in STOPPED_BY.items():
+            signal.signal(number, handler)
         loop.close()
         if trace is not None:
             trace.close()
 
 
 def begin(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
-    """All is loaded, and will stay in memory. SIGTERM and SIGINT stop the process from now on."""
+    """All is loaded, and will stay in memory. SIGTERM and SIGINT stop the process from now on.
+
+    Not by `loop.add_signal_handler`: that of uvloop loses a signal that comes before the loop runs.
+    """
     gc.freeze()
     gc.set_threshold(*COLLECTED_AFTER)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(stop)
+
+    for number in STOPPED_BY:
+        signal.signal(number, on_signal)
 
 
 def say_ready(address: str) -> None:

@@ -580,6 +580,10 @@ class PartitionFiles:
         """
         return self._replay(clean=False)
 
+    def producer_times(self) -> dict[int, int]:
+        """The largest timestamp of each producer's last batch (ms), by the producer's id."""
+        return {state.producer_id: state.timestamp for state in self._states.last()}
+
     def producers(self) -> Producers:
         """The state of the idempotent producers when the folder was opened, for `Partition.producers`."""
         return rebuilt_from(self._at_start)

@@ -36,6 +36,20 @@ from spec.step import Step
 from spec.values import NO_MEMBER_ID, Error, MemberId
 
 
+def check_join_request(coordinator: Coordinator, request: JoinGroupRequest) -> Error:
+    """What is looked at before the group, also by a broker that does not coordinate it.
+
+    Errors: `INVALID_GROUP_ID`, `INVALID_SESSION_TIMEOUT`.
+
+    **Kafka:** `GroupCoordinatorService.joinGroup`.
+    """
+    settings = coordinator.settings
+    if not request.group_id:
+        return Error.INVALID_GROUP_ID
+    in_range = settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms
+    return Error.NONE if in_range else Error.INVALID_SESSION_TIMEOUT
+
+
 def handle_join_group(coordinator: Coordinator, group: Group, request: JoinGroupRequest, now: int) -> GroupStep:
     """A member joins. It is answered when the next generation begins, or at once with an error or the present generation.
 
@@ -46,11 +60,9 @@ def handle_join_group(coordinator: Coordinator, group: Group, request: JoinGroup
 
     **Kafka:** `GroupCoordinatorService.joinGroup`, `GroupMetadataManager.classicGroupJoinToClassicGroup`.
     """
-    settings = coordinator.settings
-    if not request.group_id:
-        return _refuse(group, request, Error.INVALID_GROUP_ID, request.member_id)
-    if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
-        return _refuse(group, request, Error.INVALID_SESSION_TIMEOUT, request.member_id)
+    error = check_join_request(coordinator, request)
+    if error != Error.NONE:
+        return _refuse(group, request, error, request.member_id)
     is_new = request.member_id == NO_MEMBER_ID
     if exists(group):
         return _join(coordinator, group, request, now)

@@ -55,6 +55,17 @@ def handle_sync_group(coordinator: Coordinator, group: Group, request: SyncGroup
     return _stabilize(waiting, request, now) if group.leader == member.member_id else Step(waiting)
 
 
+def check_sync_request(request: SyncGroupRequest, names_protocols: bool) -> Error:
+    """Whether a SyncGroup of a version that names protocols does so; it is looked at before the group.
+
+    Errors: `INCONSISTENT_GROUP_PROTOCOL`.
+
+    **Kafka:** `SyncGroupRequest.areMandatoryProtocolTypeAndNamePresent`.
+    """
+    is_missing = request.protocol_type is None or request.protocol_name is None
+    return Error.INCONSISTENT_GROUP_PROTOCOL if names_protocols and is_missing else Error.NONE
+
+
 def check_sync(group: Group, request: SyncGroupRequest) -> Error:
     """Whether a SyncGroup comes from a member of the present generation, for the protocol of the group.
 

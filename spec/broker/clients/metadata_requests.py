@@ -1,5 +1,8 @@
 """Which topics a Metadata request may name, and how."""
 
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
 from spec.values import Error
 
 
@@ -29,3 +32,33 @@ def check_named_topics(version_number: int, topics: tuple[tuple[bool, bool], ...
     if version_number >= FIRST_BY_ID:
         return Error.NONE
     return Error.NONE if all(has_name and not has_id for has_name, has_id in topics) else Error.INVALID_REQUEST
+
+
+class Cursor(NamedTuple):
+    """Where the next page of DescribeTopicPartitions begins."""
+
+    topic: str
+    partition: int
+
+
+def check_cursor(topics: AbstractSet[str], cursor: Cursor | None) -> Error:
+    """Whether a page may begin there: a topic that is asked for, or any if all are, and a partition number from 0 on.
+
+    Errors: `INVALID_REQUEST`, for each topic of the request.
+
+    **Kafka:** `DescribeTopicPartitionsRequestHandler.handleDescribeTopicPartitionsRequest`.
+    """
+    if cursor is None:
+        return Error.NONE
+    is_asked = not topics or cursor.topic in topics
+    return Error.NONE if is_asked and cursor.partition >= 0 else Error.INVALID_REQUEST
+
+
+def page_size(wanted: int, most: int) -> int:
+    """How many partitions a page has at most: as many as the client wants, and the broker gives, and one at least.
+
+    `most`: max.request.partition.size.limit.
+
+    **Kafka:** `DescribeTopicPartitionsRequestHandler.handleDescribeTopicPartitionsRequest`.
+    """
+    return max(min(wanted, most), 1)

@@ -146,7 +146,7 @@ def test_what_one_broker_can_show_of_the_weakened_rules() -> None:
         "no-divergence-check",
         "diverging-before-start",
     }
-    assert len(told - mutants) == 25
+    assert len(told - mutants) == 26
     assert all(one.reason in (NOT_ASKED, SAME_ANSWERS) for one in found if not one.told)
 
 

@@ -131,3 +131,59 @@ def test_the_settings_of_a_broker_have_types_and_sources(broker: BrokerProcess) 
         delay = found["group.initial.rebalance.delay.ms"]
         assert (delay.value, delay.config_source) == ("0", 4)
         assert [(one.value, one.source) for one in delay.synonyms] == [("0", 4), ("3000", 5)]
+
+
+# ---- what random requests to Apache Kafka 4.4.0 and to this broker showed to be different
+
+
+def test_topics_without_partitions_are_left_out_where_kafka_leaves_them_out(broker: BrokerProcess) -> None:
+    with Client(broker.port) as client:
+        client.create("sparse")
+        empty = [Message(name="sparse", partitions=[])]
+        assert client.call("ListOffsets", 7, replica_id=-1, topics=empty).topics == []
+        assert client.call("DeleteRecords", 2, topics=empty, timeout_ms=100).topics == []
+        data = [Message(name="sparse", partition_data=[])]
+        assert client.call("Produce", 9, acks=-1, timeout_ms=100, topic_data=data).responses == []
+
+
+@pytest.mark.parametrize(("names", "at"), [(("paged",), ("other", 0)), (("paged",), ("paged", -1))])
+def test_a_page_that_begins_nowhere_is_refused(broker: BrokerProcess, names: tuple[str, ...], at: tuple[str, int]) -> None:
+    with Client(broker.port) as client:
+        topics, cursor = [Message(name=name) for name in names], Message(topic_name=at[0], partition_index=at[1])
+        answer = client.call("DescribeTopicPartitions", 0, topics=topics, response_partition_limit=5, cursor=cursor)
+        assert [Error(one.error_code) for one in answer.topics] == [Error.INVALID_REQUEST] * len(names)
+
+
+def test_ids_count_and_names_do_not_where_metadata_are_asked_for_by_both(broker: BrokerProcess) -> None:
+    with Client(broker.port) as client:
+        known = client.create("by-id")
+        asked = [Message(name="something", topic_id=known.topic_id)]
+        (found,) = client.call("Metadata", 12, topics=asked, allow_auto_topic_creation=False).topics
+        assert (found.name, found.error_code) == ("by-id", 0)
+
+
+def test_settings_of_a_broker_that_there_is_not_are_refused_alone(broker: BrokerProcess) -> None:
+    with Client(broker.port) as client:
+        client.create("settled")
+        resources = [
+            Message(resource_type=4, resource_name="seven", configs=[]),
+            Message(
+                resource_type=2,
+                resource_name="settled",
+                configs=[Message(name="retention.ms", config_operation=0, value="5000")],
+            ),
+        ]
+        answer = client.call("IncrementalAlterConfigs", 1, resources=resources, validate_only=True)
+        found = {one.resource_name: Error(one.error_code) for one in answer.responses}
+        assert found == {"seven": Error.INVALID_REQUEST, "settled": Error.NONE}
+
+
+def test_a_member_without_a_session_is_refused_before_its_coordinator_is_looked_for(broker: BrokerProcess) -> None:
+    with Client(broker.port) as client:
+        joining = {"group_id": "anywhere", "session_timeout_ms": 1, "rebalance_timeout_ms": 1, "member_id": ""}
+        answer = client.call("JoinGroup", 7, **joining, protocol_type="consumer", protocols=[])
+        assert (Error(answer.error_code), answer.protocol_name) == (Error.INVALID_SESSION_TIMEOUT, None)
+        syncing = {"group_id": "anywhere", "generation_id": 0, "member_id": "m", "protocol_name": "range"}
+        assert (
+            Error(client.call("SyncGroup", 5, **syncing, protocol_type=None).error_code) == Error.INCONSISTENT_GROUP_PROTOCOL
+        )

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from spec.coordinator.group import GroupState
-from spec.coordinator.members import handle_heartbeat, handle_leave_group
+from spec.coordinator.members import check_sync_request, handle_heartbeat, handle_leave_group
 from spec.coordinator.records import GroupMetadataRecord
 from spec.messages.groups.heartbeat import HeartbeatRequest
 from spec.messages.groups.leave_group import LeaveGroupRequest, MemberIdentity, single_error
-from spec.values import NO_MEMBER_ID, Error, GroupId, MemberId
+from spec.messages.groups.sync_group import SyncGroupRequest
+from spec.values import NO_MEMBER_ID, Error, Generation, GroupId, MemberId
 from tests.spec.coordinator_driver import DELAY_MS, SESSION_MS, Driver
 
 
@@ -24,6 +25,15 @@ def awaiting_assignment(members: int = 2) -> Driver:
 
 
 # ---- SyncGroup
+
+
+@pytest.mark.parametrize(("kind", "name", "is_right"), [("a", "b", True), (None, "b", False), ("a", None, False)])
+def test_a_member_of_a_version_that_names_protocols_has_to_name_them(
+    kind: str | None, name: str | None, is_right: bool
+) -> None:
+    request = SyncGroupRequest(1, GroupId("g"), Generation(1), MemberId("m"), None, kind, name)
+    assert check_sync_request(request, names_protocols=False) == Error.NONE
+    assert (check_sync_request(request, names_protocols=True) == Error.NONE) is is_right
 
 
 def test_a_follower_waits_for_the_leader() -> None:

@@ -14,7 +14,13 @@ from spec.broker.clients.fetch_sessions import (
     may_evict,
     next_session_epoch,
 )
-from spec.broker.clients.metadata_requests import check_missing_topic, check_named_topics
+from spec.broker.clients.metadata_requests import (
+    Cursor,
+    check_cursor,
+    check_missing_topic,
+    check_named_topics,
+    page_size,
+)
 from spec.broker.clients.named_partitions import NO_TOPIC, check_isolation_level, check_named_partition
 from spec.broker.clients.offset_requests import UNREADABLE, Question, judge_timestamp
 from spec.broker.clients.versions import Verdict, check_frame_size, judge_content, judge_version
@@ -125,3 +131,15 @@ def test_a_request_that_cannot_be_read_closes_its_connection() -> None:
 
 def test_records_that_cannot_be_read_have_no_timestamps() -> None:
     assert UNREADABLE.error == Error.INVALID_RECORD
+
+
+def test_a_page_begins_at_a_topic_that_is_asked_for() -> None:
+    assert check_cursor({"a"}, None) == Error.NONE
+    assert check_cursor({"a", "b"}, Cursor("b", 0)) == Error.NONE
+    assert check_cursor(set(), Cursor("anything", 3)) == Error.NONE
+    assert check_cursor({"a"}, Cursor("b", 0)) == Error.INVALID_REQUEST
+    assert check_cursor({"a"}, Cursor("a", -1)) == Error.INVALID_REQUEST
+
+
+def test_a_page_has_a_partition_at_least() -> None:
+    assert [page_size(wanted, 2_000) for wanted in (-1, 0, 1, 5, 3_000)] == [1, 1, 1, 5, 2_000]
