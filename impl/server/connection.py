@@ -1,8 +1,9 @@
 """One client's connection: frames in, answers out in the order of the requests, and a limit on both.
 
-A frame is received into memory of its own, and records are views into it. That memory is used again when the request has
-been handled, unless somebody has kept a view. What cannot be sent at once waits; while too much waits, or too many requests
-are unanswered, nothing more is read.
+All connections receive into the same memory, one after the other, and each handles its whole frames there: nothing is
+copied, and records are views into that memory. A frame of which only a part has come goes on in memory of its own, which is
+used again when the request has been handled. Answers that are ready when a connection has handled what it received leave
+together. What cannot be sent at once waits; while too much waits, or too many requests are unanswered, nothing more is read.
 """
 
 import errno
@@ -12,6 +13,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
+from struct import Struct
 from typing import Any, Protocol
 
 from impl.server.answers import Answers
@@ -20,8 +22,14 @@ from spec.broker.clients.versions import check_frame_size
 
 LOG = logging.getLogger("kspec.network")
 
-SCRATCH = 8 << 10
-"""Bytes that are received before the size of a frame is known."""
+RECEIVED_AT_ONCE = 256 << 10
+"""Bytes that one call receives at most, besides the rest of a frame. More would no longer stay in a processor's cache."""
+
+COPIED = 4 << 10
+"""Frames up to this size are copied: whoever keeps a view into a small one shall not hold all that came with it."""
+
+HANDLED_BEFORE_SENDING = 512 << 10
+"""Bytes of requests that are handled before their answers leave; a client that waits for one shall not wait long."""
 
 READ_AT_ONCE = 2 << 20
 """Bytes that one connection may receive before others have their turn."""
@@ -98,6 +106,26 @@ SPARES = Spares()
 """Those of this process: connections receive one after the other."""
 
 
+class Received:
+    """The memory that connections receive into. Whoever keeps a view keeps the memory, and the next one gets another."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._memory = bytearray(size)
+
+    def memory(self) -> bytearray:
+        """Memory that nobody looks at."""
+        if has_views(self._memory):
+            self._memory = bytearray(self._size)
+        return self._memory
+
+
+RECEIVED = Received(RECEIVED_AT_ONCE)
+"""That of this process."""
+
+SIZE = Struct(">i")
+
+
 class Owner(Protocol):
     """Who handles the frames of a connection."""
 
@@ -128,7 +156,8 @@ class Connection:
         self._sock = sock
         self._fd = sock.fileno()
         self._owner = owner
-        self._scratch = b""
+        self._rest = b""
+        """What was received and is not handled yet: fewer bytes than tell a frame's size, or frames beyond the limit."""
         self._frame: bytearray | None = None
         """Memory for the frame that is being received, which may be larger than the frame."""
         self._size = 0
@@ -138,6 +167,8 @@ class Connection:
         self._answers = Answers()
         self._out: deque[Any] = deque()
         self._unsent = 0
+        self._gathers = False
+        """Whether answers wait until what was received is handled."""
         self._resume_reading()
 
     # ---- receiving
@@ -150,7 +181,7 @@ class Connection:
     @property
     def held_bytes(self) -> int:
         """Memory that the connection holds for what it receives and sends."""
-        return (self._size if self._frame is not None else 0) + self._unsent
+        return (self._size if self._frame is not None else 0) + len(self._rest) + self._unsent
 
     def _is_full(self) -> bool:
         return len(self._answers) >= MOST_UNANSWERED or self._unsent > MOST_UNSENT
@@ -159,20 +190,54 @@ class Connection:
         if not self._reading and not self.closed:
             self._reading = True
             self._loop.add_reader(self._fd, self._on_readable)
+            self._look_at_rest()
 
     def _pause_reading(self) -> None:
         if self._reading:
             self._reading = False
             self._loop.remove_reader(self._fd)
 
+    def _look_at_rest(self) -> None:
+        """See that frames are handled that were received before: nothing may come any more that would tell the loop."""
+        if self._reading and self._has_frames():
+            self._loop.call_soon(self._on_rest)
+
+    def _on_rest(self) -> None:
+        if self._reading and self._has_frames():
+            self._on_readable()
+
+    def _has_frames(self) -> bool:
+        """Whether the rest is not just the beginning of a size."""
+        return len(self._rest) >= SIZE.size
+
     def _on_readable(self) -> None:
-        received = 0
+        """Handle what is there. The answers that are ready leave together: that saves most of the calls that send."""
+        self._gathers = True
+        try:
+            self._receive_all()
+        finally:
+            self._gathers = False
+        self._send_gathered()
+        self._look_at_rest()
+
+    def _send_gathered(self) -> None:
+        if self._out and not self._writing and not self.closed:
+            self._send()
+
+    def _receive_all(self) -> None:
+        received, sent_at = 0, HANDLED_BEFORE_SENDING
         while received < READ_AT_ONCE and not self.closed:
             if self._is_full():
-                self._pause_reading()
-                return
+                self._send_gathered()
+                if self._is_full():
+                    self._pause_reading()
+                    return
+            if self._has_frames():
+                rest, self._rest = self._rest, b""
+                self._split(rest, 0, len(rest))
+                continue
             try:
-                count = self._receive()
+                count, asked = self._receive()
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
@@ -183,46 +248,66 @@ class Connection:
                 return
             received += count
             self.bytes_in += count
-            if self._frame is None and count < SCRATCH:
-                return
+            if count < asked and self._frame is None and not self._has_frames():
+                return  # a client that sends more will have sent a part of it
+            if received >= sent_at:
+                sent_at = received + HANDLED_BEFORE_SENDING
+                self._send_gathered()
 
-    def _receive(self) -> int:
-        """Receive what is there into the frame under way, or find out which frame comes next."""
+    def _receive(self) -> tuple[int, int]:
+        """Receive and handle what is there: how many bytes, and for how many there was room."""
+        memory = RECEIVED.memory()
         if self._frame is not None:
-            count = self._sock.recv_into(memoryview(self._frame)[self._filled : self._size])
-            self._filled += count
-            if self._filled == self._size:
-                memory, self._frame = self._frame, None
-                self._owner.on_frame(self, memoryview(memory)[: self._size])
-                SPARES.give(memory)
-            return count
-        data = self._sock.recv(SCRATCH)
-        if data:
-            self._split(self._scratch + data if self._scratch else data)
-        return len(data)
+            return self._receive_frame(self._frame, memory)
+        start = len(self._rest)
+        count = self._sock.recv_into(memoryview(memory)[start:])
+        if count:
+            memory[:start], self._rest = self._rest, b""
+            self._split(memory, 0, start + count)
+        return count, RECEIVED_AT_ONCE - start
 
-    def _split(self, data: bytes) -> None:
-        position, end = 0, len(data)
-        view = memoryview(data)
-        self._scratch = b""
-        while end - position >= 4 and not self.closed:
-            size = int.from_bytes(view[position : position + 4], "big", signed=True)
+    def _receive_frame(self, frame: bytearray, memory: bytearray) -> tuple[int, int]:
+        """Receive the rest of a frame, and what comes behind it."""
+        left = self._size - self._filled
+        count = self._sock.recvmsg_into([memoryview(frame)[self._filled : self._size], memory])[0]
+        if count < left:
+            self._filled += count
+            return count, left
+        self._frame = None
+        self._owner.on_frame(self, memoryview(frame)[: self._size])
+        SPARES.give(frame)
+        if count > left:
+            self._split(memory, 0, count - left)
+        return count, left + RECEIVED_AT_ONCE
+
+    def _split(self, memory: bytearray | bytes, position: int, end: int) -> None:
+        """Handle the frames between two positions. What is left of the last one is kept; and all that is too much now."""
+        while end - position >= SIZE.size and not self.closed:
+            (size,) = SIZE.unpack_from(memory, position)
             if not check_frame_size(size, self._owner.largest_frame):
                 LOG.warning("closing %s:%d: a frame of %d bytes", self.host, self.port, size)
                 self.close()
                 return
-            start, position = position + 4, position + 4 + size
-            if position > end:
-                if not self._owner.may_read(size):
-                    LOG.warning("closing %s:%d: no memory for a frame of %d bytes", self.host, self.port, size)
-                    self.close()
-                    return
-                self._frame, self._size = SPARES.take(size), size
-                self._filled = end - start
-                self._frame[: self._filled] = view[start:end]
+            if self._is_full():
+                break
+            start, following = position + SIZE.size, position + SIZE.size + size
+            if following > end:
+                self._begin_frame(size, memoryview(memory)[start:end])
                 return
-            self._owner.on_frame(self, view[start:position])
-        self._scratch = data[position:]
+            frame = memoryview(memory)[start:following]
+            self._owner.on_frame(self, frame if size > COPIED else memoryview(bytes(frame)))
+            position = following
+        if not self.closed:
+            self._rest = bytes(memoryview(memory)[position:end])
+
+    def _begin_frame(self, size: int, first: memoryview) -> None:
+        """A part of a frame has come."""
+        if not self._owner.may_read(size):
+            LOG.warning("closing %s:%d: no memory for a frame of %d bytes", self.host, self.port, size)
+            self.close()
+            return
+        self._frame, self._size, self._filled = SPARES.take(size), size, len(first)
+        self._frame[: self._filled] = first
 
     # ---- answering
 
@@ -237,8 +322,8 @@ class Connection:
         for ready in self._answers.put(place, parts):
             for part in ready:
                 self._put(part)
-        if not self._writing:
-            self._send()
+        if not self._gathers:
+            self._send_gathered()
         if not self._reading and not self._is_full():
             self._resume_reading()
 
@@ -311,7 +396,10 @@ class Connection:
     # ---- the end
 
     def close(self) -> None:
-        """Close the connection, whatever waits."""
+        """Close the connection, whatever waits. What only waited for the rest of the same requests leaves before that."""
+        if self._gathers:
+            self._gathers = False
+            self._send_gathered()
         if self.closed:
             return
         self.closed = True
@@ -322,6 +410,7 @@ class Connection:
         self._out.clear()
         self._answers.clear()
         self._frame = None
+        self._rest = b""
         self._sock.close()
         self._owner.on_closed(self)
 
