@@ -73,6 +73,10 @@ class Elsewhere(Protocol):
         """Go on once there are producer ids, or it is clear that there are none."""
 
 
+def _not_stored(pending: Pending, place: int, replica: Replica) -> None:
+    pending.fail(place, refusal(replica.place.partition, Error.KAFKA_STORAGE_ERROR))
+
+
 class Core:
     """One broker. All of its state is here, and in the files and the metadata log that it is built from."""
 
@@ -377,6 +381,5 @@ class Core:
         effects = self.run(handle_produce, replica, request, now, now=now, payloads=(records,)).effects
         for effect in effects:
             if isinstance(effect, Store):
-                failed = refusal(replica.place.partition, Error.KAFKA_STORAGE_ERROR)
-                effect.on_failure = partial(pending.fail, place, failed)
+                effect.on_failure = partial(_not_stored, pending, place, replica)
         return effects + self.after_produce(number, replica, request)

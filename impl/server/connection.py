@@ -1,9 +1,8 @@
 """One client's connection: frames in, answers out in the order of the requests, and a limit on both.
 
-All connections receive into the same memory, one after the other, and each handles its whole frames there: nothing is
-copied, and records are views into that memory. A frame of which only a part has come goes on in memory of its own, which is
-used again when the request has been handled. Answers that are ready when a connection has handled what it received leave
-together. What cannot be sent at once waits; while too much waits, or too many requests are unanswered, nothing more is read.
+What came in one go is handled together. The answers that are ready then leave together, and the owner is told, who may
+have put off until then what is cheaper to do for many requests at once. What cannot be sent at once waits; while too much
+waits, or too many requests are unanswered, nothing more is read.
 """
 
 import errno
@@ -13,22 +12,15 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
-from struct import Struct
 from typing import Any, Protocol
 
 from impl.server.answers import Answers
+from impl.server.receiving import Frames, RefusedFrameError
 from impl.storage import FileSlice
-from spec.broker.clients.versions import check_frame_size
 
 LOG = logging.getLogger("kspec.network")
 
-RECEIVED_AT_ONCE = 256 << 10
-"""Bytes that one call receives at most, besides the rest of a frame. More would no longer stay in a processor's cache."""
-
-COPIED = 4 << 10
-"""Frames up to this size are copied: whoever keeps a view into a small one shall not hold all that came with it."""
-
-HANDLED_BEFORE_SENDING = 512 << 10
+HANDLED_TOGETHER = 896 << 10
 """Bytes of requests that are handled before their answers leave; a client that waits for one shall not wait long."""
 
 READ_AT_ONCE = 2 << 20
@@ -47,9 +39,6 @@ SMALL_SLICE = 16 << 10
 """Pieces of files up to this size are read and sent with the rest; larger ones go out with `sendfile`."""
 
 IOV_MAX = 64
-
-MOST_SPARES, LARGEST_SPARE = 2, 8 << 20
-"""How much memory for frames is kept to be used again: so many pieces of so many bytes at most."""
 
 
 class Loop(Protocol):
@@ -71,68 +60,19 @@ class Loop(Protocol):
         """Call in the next round."""
 
 
-class Spares:
-    """Memory that frames were received into, to be used again: the system takes as long to give some as to fill it."""
-
-    def __init__(self) -> None:
-        self._free: list[bytearray] = []
-
-    def take(self, size: int) -> bytearray:
-        """At least so many bytes, with any content."""
-        for number, memory in enumerate(self._free):
-            if len(memory) >= size:
-                return self._free.pop(number)
-        return bytearray(size)
-
-    def give(self, memory: bytearray) -> None:
-        """Take memory back, if nobody has a view into it; of what is too much, the smallest goes."""
-        if len(memory) > LARGEST_SPARE or has_views(memory):
-            return
-        self._free.append(memory)
-        if len(self._free) > MOST_SPARES:
-            del self._free[min(range(len(self._free)), key=lambda number: len(self._free[number]))]
-
-
-def has_views(memory: bytearray) -> bool:
-    """Whether somebody has a view into some memory, whose size can then not be changed."""
-    try:
-        memory.append(memory.pop())
-    except BufferError:
-        return True
-    return False
-
-
-SPARES = Spares()
-"""Those of this process: connections receive one after the other."""
-
-
-class Received:
-    """The memory that connections receive into. Whoever keeps a view keeps the memory, and the next one gets another."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._memory = bytearray(size)
-
-    def memory(self) -> bytearray:
-        """Memory that nobody looks at."""
-        if has_views(self._memory):
-            self._memory = bytearray(self._size)
-        return self._memory
-
-
-RECEIVED = Received(RECEIVED_AT_ONCE)
-"""That of this process."""
-
-SIZE = Struct(">i")
-
-
 class Owner(Protocol):
     """Who handles the frames of a connection."""
 
     largest_frame: int
 
+    def begin(self) -> None:
+        """Frames of one connection follow, and then `settle`."""
+
     def on_frame(self, connection: "Connection", frame: memoryview) -> None:
         """One whole request."""
+
+    def settle(self, connection: "Connection", last: bool) -> None:
+        """Do what was put off until all frames are there. They are gone after that. `last`: none follow."""
 
     def on_closed(self, connection: "Connection") -> None:
         """The connection is closed, by whichever side."""
@@ -156,19 +96,14 @@ class Connection:
         self._sock = sock
         self._fd = sock.fileno()
         self._owner = owner
-        self._rest = b""
-        """What was received and is not handled yet: fewer bytes than tell a frame's size, or frames beyond the limit."""
-        self._frame: bytearray | None = None
-        """Memory for the frame that is being received, which may be larger than the frame."""
-        self._size = 0
-        self._filled = 0
+        self._frames = Frames(owner)
         self._reading = False
         self._writing = False
         self._answers = Answers()
         self._out: deque[Any] = deque()
         self._unsent = 0
         self._gathers = False
-        """Whether answers wait until what was received is handled."""
+        """Whether answers wait until what has come is handled."""
         self._resume_reading()
 
     # ---- receiving
@@ -181,7 +116,7 @@ class Connection:
     @property
     def held_bytes(self) -> int:
         """Memory that the connection holds for what it receives and sends."""
-        return (self._size if self._frame is not None else 0) + len(self._rest) + self._unsent
+        return self._frames.held_bytes + self._unsent
 
     def _is_full(self) -> bool:
         return len(self._answers) >= MOST_UNANSWERED or self._unsent > MOST_UNSENT
@@ -190,124 +125,85 @@ class Connection:
         if not self._reading and not self.closed:
             self._reading = True
             self._loop.add_reader(self._fd, self._on_readable)
-            self._look_at_rest()
+            if self._frames.has_rest:  # nothing may come any more that would tell the loop
+                self._loop.call_soon(self._on_rest)
 
     def _pause_reading(self) -> None:
         if self._reading:
             self._reading = False
             self._loop.remove_reader(self._fd)
 
-    def _look_at_rest(self) -> None:
-        """See that frames are handled that were received before: nothing may come any more that would tell the loop."""
-        if self._reading and self._has_frames():
-            self._loop.call_soon(self._on_rest)
-
     def _on_rest(self) -> None:
-        if self._reading and self._has_frames():
+        if self._reading and self._frames.has_rest:
             self._on_readable()
 
-    def _has_frames(self) -> bool:
-        """Whether the rest is not just the beginning of a size."""
-        return len(self._rest) >= SIZE.size
-
     def _on_readable(self) -> None:
-        """Handle what is there. The answers that are ready leave together: that saves most of the calls that send."""
+        """Handle what is there."""
         self._gathers = True
+        self._owner.begin()
+        self._frames.take_up()
         try:
             self._receive_all()
+            self._frames.put_aside()
+        except RefusedFrameError as error:
+            LOG.warning("closing %s:%d: %s", self.host, self.port, error)
+            self.close()
         finally:
+            self._settle(last=True)
             self._gathers = False
+
+    def _settle(self, last: bool = False) -> None:
+        """What was put off is done, and the answers leave."""
+        self._owner.settle(self, last)
         self._send_gathered()
-        self._look_at_rest()
+        self._frames.settled()
 
     def _send_gathered(self) -> None:
         if self._out and not self._writing and not self.closed:
             self._send()
 
     def _receive_all(self) -> None:
-        received, sent_at = 0, HANDLED_BEFORE_SENDING
-        while received < READ_AT_ONCE and not self.closed:
-            if self._is_full():
-                self._send_gathered()
-                if self._is_full():
-                    self._pause_reading()
-                    return
-            if self._has_frames():
-                rest, self._rest = self._rest, b""
-                self._split(rest, 0, len(rest))
-                continue
+        """Receive until nothing is left, or others shall have their turn.
+
+        After whole frames, and fewer bytes than there was room for, the client has sent all for now: to look again would cost
+        more than to be told.
+        """
+        received, was_full = 0, True
+        while self._handle_all() and not self.closed and received < READ_AT_ONCE:
+            if not was_full and not self._frames.has_part:
+                return
             try:
-                count, asked = self._receive()
+                count, was_full = self._frames.receive(self._sock)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
-                self.close()
-                return
+                count, was_full = 0, False
             if count == 0:
                 self.close()
                 return
             received += count
             self.bytes_in += count
-            if count < asked and self._frame is None and not self._has_frames():
-                return  # a client that sends more will have sent a part of it
-            if received >= sent_at:
-                sent_at = received + HANDLED_BEFORE_SENDING
-                self._send_gathered()
 
-    def _receive(self) -> tuple[int, int]:
-        """Receive and handle what is there: how many bytes, and for how many there was room."""
-        memory = RECEIVED.memory()
-        if self._frame is not None:
-            return self._receive_frame(self._frame, memory)
-        start = len(self._rest)
-        count = self._sock.recv_into(memoryview(memory)[start:])
-        if count:
-            memory[:start], self._rest = self._rest, b""
-            self._split(memory, 0, start + count)
-        return count, RECEIVED_AT_ONCE - start
-
-    def _receive_frame(self, frame: bytearray, memory: bytearray) -> tuple[int, int]:
-        """Receive the rest of a frame, and what comes behind it."""
-        left = self._size - self._filled
-        count = self._sock.recvmsg_into([memoryview(frame)[self._filled : self._size], memory])[0]
-        if count < left:
-            self._filled += count
-            return count, left
-        self._frame = None
-        self._owner.on_frame(self, memoryview(frame)[: self._size])
-        SPARES.give(frame)
-        if count > left:
-            self._split(memory, 0, count - left)
-        return count, left + RECEIVED_AT_ONCE
-
-    def _split(self, memory: bytearray | bytes, position: int, end: int) -> None:
-        """Handle the frames between two positions. What is left of the last one is kept; and all that is too much now."""
-        while end - position >= SIZE.size and not self.closed:
-            (size,) = SIZE.unpack_from(memory, position)
-            if not check_frame_size(size, self._owner.largest_frame):
-                LOG.warning("closing %s:%d: a frame of %d bytes", self.host, self.port, size)
-                self.close()
-                return
+    def _handle_all(self) -> bool:
+        """Handle the frames that are there: whether more may be received."""
+        while not self.closed:
             if self._is_full():
+                self._settle()
+                if self._is_full():
+                    self._pause_reading()
+                    return False
+            if not self._handle_next():
                 break
-            start, following = position + SIZE.size, position + SIZE.size + size
-            if following > end:
-                self._begin_frame(size, memoryview(memory)[start:end])
-                return
-            frame = memoryview(memory)[start:following]
-            self._owner.on_frame(self, frame if size > COPIED else memoryview(bytes(frame)))
-            position = following
-        if not self.closed:
-            self._rest = bytes(memoryview(memory)[position:end])
+            if self._frames.lends_large or self._frames.unsettled_bytes >= HANDLED_TOGETHER:
+                self._settle()
+        return True
 
-    def _begin_frame(self, size: int, first: memoryview) -> None:
-        """A part of a frame has come."""
-        if not self._owner.may_read(size):
-            LOG.warning("closing %s:%d: no memory for a frame of %d bytes", self.host, self.port, size)
-            self.close()
-            return
-        self._frame, self._size, self._filled = SPARES.take(size), size, len(first)
-        self._frame[: self._filled] = first
+    def _handle_next(self) -> bool:
+        frame = self._frames.next()
+        if frame is None:
+            return False
+        self._owner.on_frame(self, frame)
+        return True
 
     # ---- answering
 
@@ -397,8 +293,9 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection, whatever waits. What only waited for the rest of the same requests leaves before that."""
-        if self._gathers:
+        if self._gathers and not self.closed:
             self._gathers = False
+            self._owner.settle(self, last=True)
             self._send_gathered()
         if self.closed:
             return
@@ -409,8 +306,7 @@ class Connection:
             self._loop.remove_writer(self._fd)
         self._out.clear()
         self._answers.clear()
-        self._frame = None
-        self._rest = b""
+        self._frames.forget()
         self._sock.close()
         self._owner.on_closed(self)
 

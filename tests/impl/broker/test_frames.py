@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from impl.records.record import new_batch
-from impl.server.connection import LARGEST_SPARE, Spares
+from impl.server.receiving import LARGEST_SPARE, Spares
 from impl.wire.apis import APIS
 from impl.wire.schema import schema
 from impl.wire.values import Message
