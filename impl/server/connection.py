@@ -165,8 +165,8 @@ class Connection:
     def _receive_all(self) -> None:
         """Receive until nothing is left, or others shall have their turn.
 
-        After whole frames, and fewer bytes than there was room for, the client has sent all for now: to look again would cost
-        more than to be told.
+        After whole frames, and fewer bytes than there was room for, the client has sent all for now: to look again would
+        cost more than to be told.
         """
         received, was_full = 0, True
         while self._handle_all() and not self.closed and received < READ_AT_ONCE:
