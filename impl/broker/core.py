@@ -214,12 +214,12 @@ class Core:
         sent: Any = None
         effects: list[Effect] = []
         for effect in step.effects:
-            if isinstance(effect, Persist):
+            if isinstance(effect, AnswerProducer):
+                effects += self._answer_producer(effect.request, effect.response)
+            elif isinstance(effect, Persist):
                 change = effect.change
                 given = payloads[: len(change.batches)] if isinstance(change, BatchesAppended) else ()
                 effects.append(Store(replica, effect.change, given))
-            elif isinstance(effect, AnswerProducer):
-                effects += self._answer_producer(effect.request, effect.response)
             elif isinstance(effect, CloseConnection):
                 effects += self._answer_producer(effect.request, ProduceResponse(Error.UNKNOWN_SERVER_ERROR))
             elif isinstance(effect, Reply):

@@ -107,10 +107,10 @@ class Shell(ABC):
     def carry_out(self, effects: list[Effect]) -> None:
         """Carry out effects in their order, each complete before the next, with all that follows from it."""
         for number, effect in enumerate(effects):
-            if isinstance(effect, Respond):
-                self.respond(effect.call, effect.message)
-            elif isinstance(effect, Then):
+            if isinstance(effect, Then):
                 self.carry_out(effect.effects())
+            elif isinstance(effect, Respond):
+                self.respond(effect.call, effect.message)
             elif isinstance(effect, NoResponse):
                 self.connection_of(effect.call).answer(effect.call.place, [])
             elif isinstance(effect, Drop):

@@ -30,6 +30,8 @@ class Parts:
 
     def finish(self) -> list[Any]:
         """All parts in order, none of them empty."""
+        if not self.done and self.tail:
+            return [self.tail]
         return [part for part in (*self.done, self.tail) if size_of(part)]
 
 
@@ -102,7 +104,9 @@ def _struct_writer(owner: str, fields: tuple[Field, ...], version: int, flexible
     if flexible:
         tagged = [field for field in present if version in field.tagged]
         known["write_tagged"] = _tagged_section(owner, tagged, version)
-        lines.append("write_tagged(parts, values)" if tagged else "parts.tail.append(0)")
+        known["tagged"] = frozenset(field.name for field in tagged)
+        lines += ["if values.keys().isdisjoint(tagged):", "    parts.tail.append(0)", "else:"]
+        lines += ["    write_tagged(parts, values)"]
     exec("\n    ".join(["def write(parts, message):", *lines]), known)
     made: Writer = known["write"]
     return made
@@ -194,7 +198,7 @@ def _struct_or_defaults(inner: Writer) -> Writer:
 
 
 def _compact_length(length: int) -> bytes:
-    return unsigned_varint(length + 1)
+    return ONE_BYTE[length + 1] if length < 0x7F else unsigned_varint(length + 1)
 
 
 _int16_length = struct.Struct(">h").pack
