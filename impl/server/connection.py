@@ -81,6 +81,46 @@ class Owner(Protocol):
         """Whether there is room for a frame of this size."""
 
 
+class Gathering:
+    """The connections whose answers wait until what came on one of them is handled.
+
+    A follower's fetch may complete many requests of a producer, and those of other producers: each connection sends once.
+    """
+
+    def __init__(self) -> None:
+        self._handles = False
+        self._connections: dict[Connection, None] = {}
+
+    def begin(self) -> None:
+        """From now on answers wait."""
+        self._handles = True
+
+    def takes(self, connection: "Connection") -> bool:
+        """Whether the answers of a connection wait."""
+        if self._handles:
+            self._connections[connection] = None
+        return self._handles
+
+    def send(self) -> None:
+        """All answers so far leave."""
+        connections, self._connections = self._connections, {}
+        for connection in connections:
+            connection.send_gathered()
+
+    def end(self) -> None:
+        """All answers leave, and those that follow do not wait."""
+        self._handles = False
+        self.send()
+
+    def forget(self, connection: "Connection") -> bool:
+        """A connection is being closed: whether answers of it have waited."""
+        return self._connections.pop(connection, self) is None
+
+
+GATHERING = Gathering()
+"""That of this process, whose connections are handled one after the other."""
+
+
 class Connection:
     """A client's connection. `on_closed` of its owner is called once."""
 
@@ -102,8 +142,8 @@ class Connection:
         self._answers = Answers()
         self._out: deque[Any] = deque()
         self._unsent = 0
-        self._gathers = False
-        """Whether answers wait until what has come is handled."""
+        self._handles = False
+        """Whether what has come is being handled."""
         self._resume_reading()
 
     # ---- receiving
@@ -139,7 +179,8 @@ class Connection:
 
     def _on_readable(self) -> None:
         """Handle what is there."""
-        self._gathers = True
+        self._handles = True
+        GATHERING.begin()
         self._owner.begin()
         self._frames.take_up()
         try:
@@ -150,15 +191,17 @@ class Connection:
             self.close()
         finally:
             self._settle(last=True)
-            self._gathers = False
+            self._handles = False
+            GATHERING.end()
 
     def _settle(self, last: bool = False) -> None:
         """What was put off is done, and the answers leave."""
         self._owner.settle(self, last)
-        self._send_gathered()
+        GATHERING.send()
         self._frames.settled()
 
-    def _send_gathered(self) -> None:
+    def send_gathered(self) -> None:
+        """Send the answers that have waited."""
         if self._out and not self._writing and not self.closed:
             self._send()
 
@@ -218,8 +261,8 @@ class Connection:
         for ready in self._answers.put(place, parts):
             for part in ready:
                 self._put(part)
-        if not self._gathers:
-            self._send_gathered()
+        if not GATHERING.takes(self):
+            self.send_gathered()
         if not self._reading and not self._is_full():
             self._resume_reading()
 
@@ -293,10 +336,11 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection, whatever waits. What only waited for the rest of the same requests leaves before that."""
-        if self._gathers and not self.closed:
-            self._gathers = False
+        if self._handles:
+            self._handles = False
             self._owner.settle(self, last=True)
-            self._send_gathered()
+        if GATHERING.forget(self):
+            self.send_gathered()
         if self.closed:
             return
         self.closed = True

@@ -19,6 +19,9 @@ SHARED = 1 << 20
 AT_ONCE = 128 << 10
 """Bytes that are received before they are handled: they are then still in a processor's cache."""
 
+LARGE_AT_ONCE = 2 << 20
+"""Bytes of a large frame that are received before other connections have their turn."""
+
 LARGE = 128 << 10
 """Frames above this size are received into memory of their own."""
 
@@ -99,7 +102,19 @@ SHARED_MEMORY = Shared()
 class Frames:
     """The frames that one connection receives."""
 
-    __slots__ = ("_end", "_filled", "_large", "_lent", "_limits", "_memory", "_rest", "_size", "_start", "_was_large")
+    __slots__ = (
+        "_end",
+        "_filled",
+        "_is_drained",
+        "_large",
+        "_lent",
+        "_limits",
+        "_memory",
+        "_rest",
+        "_size",
+        "_start",
+        "_was_large",
+    )
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -114,6 +129,8 @@ class Frames:
         self._lent: bytearray | None = None
         """The memory of the large frame that is being handled."""
         self._was_large = False
+        self._is_drained = False
+        """Whether nothing was left to be received of the large frame."""
 
     @property
     def held_bytes(self) -> int:
@@ -132,8 +149,8 @@ class Frames:
 
     @property
     def has_part(self) -> bool:
-        """Whether a part of a frame is there."""
-        return self._large is not None or self._end > self._start
+        """Whether a part of a frame is there, and the rest of it may be there to be received."""
+        return self._end > self._start or (self._large is not None and not self._is_drained)
 
     def take_up(self) -> None:
         """The shared memory is this connection's from now on."""
@@ -173,13 +190,30 @@ class Frames:
     def receive(self, sock: socket.socket) -> tuple[int, bool]:
         """Receive what is there: how many bytes, and whether there was room for no more. Raises: `OSError`."""
         if self._large is not None:
-            count = sock.recv_into(memoryview(self._large)[self._filled : self._size])
-            self._filled += count
-            return count, True
+            count = self._receive_large(memoryview(self._large), sock)
+            return count, not self._is_drained
         room = SCRATCH if self._was_large else min(AT_ONCE, SHARED - self._end)
         count = sock.recv_into(memoryview(self._memory)[self._end :], room)
         self._end += count
         return count, count == room
+
+    def _receive_large(self, memory: memoryview, sock: socket.socket) -> int:
+        """Receive as much of a large frame as is there: it comes in many pieces, as large as the system's buffers are."""
+        before = self._filled
+        end = min(self._size, before + LARGE_AT_ONCE)
+        self._is_drained = False
+        while self._filled < end:
+            try:
+                count = sock.recv_into(memory[self._filled : self._size])
+            except (BlockingIOError, InterruptedError):
+                if self._filled == before:
+                    raise
+                self._is_drained = True
+                break
+            if count == 0:
+                break
+            self._filled += count
+        return self._filled - before
 
     def next(self) -> memoryview | None:
         """The next frame, if all of it is there. Raises: `RefusedFrameError`."""
@@ -206,6 +240,7 @@ class Frames:
         if not self._limits.may_read(size):
             raise RefusedFrameError(f"no memory for a frame of {size} bytes")
         self._large, self._size, self._filled = SPARES.take(size), size, self._end - start
+        self._is_drained = False
         self._large[: self._filled] = memoryview(self._memory)[start : self._end]
         self._end = self._start
 
