@@ -1,9 +1,9 @@
 """Processor time of a produce request: `python -m benchmarks.broker.produce_path [--beside FOLDER] [--turns 60]`.
 
-A broker and its client in one thread, which takes turns: the client sends 32 requests, each with a batch of 64 KiB for one of
-three partitions, acks=all. Only what the broker does counts, the system's calls included. FOLDER is another checkout
-of this repository: both then take turns of a few milliseconds, so that other work touches both alike. The least
-of four turns counts each time.
+A broker and its client in one thread, which takes turns: the client sends 32 requests, each with a batch of 64 KiB for one
+of three partitions, acks=all. Only what the broker does counts, the system's calls included. FOLDER is another checkout of
+this repository: both then take turns of a few milliseconds, so that other work touches both alike. The least of four turns
+counts each time.
 """
 
 import argparse
