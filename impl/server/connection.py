@@ -279,12 +279,15 @@ class Connection:
         sent_now = 0
         try:
             while self._out and sent_now < SENT_AT_ONCE:
+                parts = len(self._out)
                 sent = self._send_slice() if isinstance(self._out[0], list) else self._send_memory()
                 if sent == 0:
                     self.close()
                     return
                 sent_now += sent
                 self.bytes_out += sent
+                if len(self._out) == parts:  # the system takes no more for now
+                    break
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
