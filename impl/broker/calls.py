@@ -58,6 +58,8 @@ class Store:
     payloads: tuple[Any, ...] = ()
     on_failure: Callable[[], None] | None = None
     """Called if the files could not be written."""
+    separately: bool = False
+    """Whether the batches come from several requests: a new segment may begin before each of them."""
 
 
 @dataclass(slots=True)

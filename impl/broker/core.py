@@ -73,6 +73,10 @@ class Elsewhere(Protocol):
         """Go on once there are producer ids, or it is clear that there are none."""
 
 
+def _not_stored(pending: Pending, place: int, replica: Replica) -> None:
+    pending.fail(place, refusal(replica.place.partition, Error.KAFKA_STORAGE_ERROR))
+
+
 class Core:
     """One broker. All of its state is here, and in the files and the metadata log that it is built from."""
 
@@ -210,12 +214,12 @@ class Core:
         sent: Any = None
         effects: list[Effect] = []
         for effect in step.effects:
-            if isinstance(effect, Persist):
+            if isinstance(effect, AnswerProducer):
+                effects += self._answer_producer(effect.request, effect.response)
+            elif isinstance(effect, Persist):
                 change = effect.change
                 given = payloads[: len(change.batches)] if isinstance(change, BatchesAppended) else ()
                 effects.append(Store(replica, effect.change, given))
-            elif isinstance(effect, AnswerProducer):
-                effects += self._answer_producer(effect.request, effect.response)
             elif isinstance(effect, CloseConnection):
                 effects += self._answer_producer(effect.request, ProduceResponse(Error.UNKNOWN_SERVER_ERROR))
             elif isinstance(effect, Reply):
@@ -379,6 +383,5 @@ class Core:
         effects = self.run(handle_produce, replica, request, now, now=now, payloads=(records,)).effects
         for effect in effects:
             if isinstance(effect, Store):
-                failed = refusal(replica.place.partition, Error.KAFKA_STORAGE_ERROR)
-                effect.on_failure = partial(pending.fail, place, failed)
+                effect.on_failure = partial(_not_stored, pending, place, replica)
         return effects + self.after_produce(number, replica, request)

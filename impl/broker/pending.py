@@ -1,7 +1,7 @@
 """Produce requests on their way: one answer for several partitions, each of which is answered by `spec` in its own time."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from impl.broker.calls import Call, Drop, Effect, NoResponse, Respond, Then
 from impl.broker.replica import Replica
@@ -30,7 +30,7 @@ class PendingProduce:
     missing: int
     answers: dict[int, Message] = field(default_factory=dict)
     """Each partition's answer by its place in the request."""
-    topics: list[tuple[Message, list[int]]] = field(default_factory=list)
+    topics: list[tuple[dict[str, Any], range]] = field(default_factory=list)
     """Each topic of the request, by its name or id, with the places of its partitions."""
     append_times: dict[int, int] = field(default_factory=dict)
     """When the batch of a place was appended (ms), where that is the time of its records."""
@@ -55,8 +55,7 @@ class PendingProduce:
         if self.acks == ACKS_NONE:
             return [Drop(self.call)] if self.failed else [NoResponse(self.call)]
         responses = [
-            Message(**vars(topic), partition_responses=[self.answers[place] for place in places])
-            for topic, places in self.topics
+            Message(**topic, partition_responses=[self.answers[place] for place in places]) for topic, places in self.topics
         ]
         return [Respond(self.call, Message(responses=responses))]
 

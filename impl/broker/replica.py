@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from impl.broker.timers import Timer
 from impl.storage import LogConfig, PartitionFiles
 from impl.storage.config import log_config
+from spec.broker.clients.batches import BatchLimits
 from spec.broker.partition import BrokerSettings, Partition
 from spec.log.epoch_log import EpochLog
 from spec.values import PartitionId
@@ -47,6 +48,7 @@ class Replica:
     __slots__ = (
         "config",
         "files",
+        "limits",
         "offline",
         "partition",
         "place",
@@ -80,6 +82,9 @@ class Replica:
         self.topic_config = dict(config)
         self.config: LogConfig = log_config(config)
         self.files.config = self.config
+        before_ms, after_ms = self.config.message_timestamp_before_max_ms, self.config.message_timestamp_after_max_ms
+        is_create_time = self.config.message_timestamp_type == "CreateTime"
+        self.limits = BatchLimits(self.config.max_message_bytes, before_ms, after_ms, is_create_time)
         self.settings = BrokerSettings(
             min_isr=int(config["min.insync.replicas"]),
             max_lag=int(config["replica.lag.time.max.ms"]),

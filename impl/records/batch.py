@@ -30,6 +30,7 @@ MAGIC = 2
 _HEADER = Struct(">qiibIhiqqqhii")
 _LENGTH = Struct(">i")
 _FIRST_FIELDS = Struct(">qii")
+FIRST_FIELDS = _FIRST_FIELDS.size
 
 
 class InvalidBatchError(Exception):
@@ -172,9 +173,11 @@ def placed(batches: Sequence[tuple[Epoch, BatchHeader, Buffer]], base_offset: Of
     """
     parts: list[Buffer] = []
     for leader_epoch, header, buffer in batches:
-        start = header.position
-        parts.append(first_fields(base_offset, header.length, leader_epoch))
-        parts.append(memoryview(buffer)[start + 16 : start + LENGTH_END + header.length])
+        start, end = header.position, header.position + LENGTH_END + header.length
+        if header.base_offset != base_offset or header.leader_epoch != leader_epoch:  # a follower's are in their place
+            parts.append(first_fields(base_offset, header.length, leader_epoch))
+            start += FIRST_FIELDS
+        parts.append(memoryview(buffer)[start:end])
         base_offset = Offset(base_offset + header.last_offset_delta + 1)
     return parts
 

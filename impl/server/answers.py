@@ -1,7 +1,6 @@
 """The answers of one connection: they leave in the order of the requests, whenever they are ready."""
 
 from collections import deque
-from collections.abc import Iterator
 from typing import Any
 
 
@@ -22,13 +21,16 @@ class Answers:
         self._waiting.append(None)
         return self._first_place + len(self._waiting) - 1
 
-    def put(self, place: int, parts: list[Any]) -> Iterator[list[Any]]:
+    def put(self, place: int, parts: list[Any]) -> list[list[Any]]:
         """An answer is ready: those that can leave now, in their order. One without parts is none."""
-        self._waiting[place - self._first_place] = parts
-        while self._waiting and (ready := self._waiting[0]) is not None:
-            self._first_place += 1
-            self._waiting.popleft()
-            yield ready
+        waiting = self._waiting
+        waiting[place - self._first_place] = parts
+        ready = []
+        while waiting and (first := waiting[0]) is not None:
+            ready.append(first)
+            waiting.popleft()
+        self._first_place += len(ready)
+        return ready
 
     def clear(self) -> None:
         """Nobody waits any more."""

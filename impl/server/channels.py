@@ -129,6 +129,12 @@ class Channel:
         """An answer is read whatever its size: it was asked for, with limits."""
         return True
 
+    def begin(self) -> None:
+        """Answers are taken one by one."""
+
+    def settle(self, connection: Connection, last: bool) -> None:
+        """Nothing was put off."""
+
     def on_frame(self, connection: Connection, frame: memoryview) -> None:
         """An answer."""
         asked, self._under_way = self._under_way, None

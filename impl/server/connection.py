@@ -1,8 +1,8 @@
 """One client's connection: frames in, answers out in the order of the requests, and a limit on both.
 
-A frame is received into memory of its own, and records are views into it. That memory is used again when the request has
-been handled, unless somebody has kept a view. What cannot be sent at once waits; while too much waits, or too many requests
-are unanswered, nothing more is read.
+What came in one go is handled together. The answers that are ready then leave together, and the owner is told, who may
+have put off until then what is cheaper to do for many requests at once. What cannot be sent at once waits; while too much
+waits, or too many requests are unanswered, nothing more is read.
 """
 
 import errno
@@ -15,13 +15,13 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from impl.server.answers import Answers
+from impl.server.receiving import Frames, RefusedFrameError
 from impl.storage import FileSlice
-from spec.broker.clients.versions import check_frame_size
 
 LOG = logging.getLogger("kspec.network")
 
-SCRATCH = 8 << 10
-"""Bytes that are received before the size of a frame is known."""
+HANDLED_TOGETHER = 896 << 10
+"""Bytes of requests that are handled before their answers leave; a client that waits for one shall not wait long."""
 
 READ_AT_ONCE = 2 << 20
 """Bytes that one connection may receive before others have their turn."""
@@ -39,9 +39,6 @@ SMALL_SLICE = 16 << 10
 """Pieces of files up to this size are read and sent with the rest; larger ones go out with `sendfile`."""
 
 IOV_MAX = 64
-
-MOST_SPARES, LARGEST_SPARE = 2, 8 << 20
-"""How much memory for frames is kept to be used again: so many pieces of so many bytes at most."""
 
 
 class Loop(Protocol):
@@ -63,54 +60,65 @@ class Loop(Protocol):
         """Call in the next round."""
 
 
-class Spares:
-    """Memory that frames were received into, to be used again: the system takes as long to give some as to fill it."""
-
-    def __init__(self) -> None:
-        self._free: list[bytearray] = []
-
-    def take(self, size: int) -> bytearray:
-        """At least so many bytes, with any content."""
-        for number, memory in enumerate(self._free):
-            if len(memory) >= size:
-                return self._free.pop(number)
-        return bytearray(size)
-
-    def give(self, memory: bytearray) -> None:
-        """Take memory back, if nobody has a view into it; of what is too much, the smallest goes."""
-        if len(memory) > LARGEST_SPARE or has_views(memory):
-            return
-        self._free.append(memory)
-        if len(self._free) > MOST_SPARES:
-            del self._free[min(range(len(self._free)), key=lambda number: len(self._free[number]))]
-
-
-def has_views(memory: bytearray) -> bool:
-    """Whether somebody has a view into some memory, whose size can then not be changed."""
-    try:
-        memory.append(memory.pop())
-    except BufferError:
-        return True
-    return False
-
-
-SPARES = Spares()
-"""Those of this process: connections receive one after the other."""
-
-
 class Owner(Protocol):
     """Who handles the frames of a connection."""
 
     largest_frame: int
 
+    def begin(self) -> None:
+        """Frames of one connection follow, and then `settle`."""
+
     def on_frame(self, connection: "Connection", frame: memoryview) -> None:
         """One whole request."""
+
+    def settle(self, connection: "Connection", last: bool) -> None:
+        """Do what was put off until all frames are there. They are gone after that. `last`: none follow."""
 
     def on_closed(self, connection: "Connection") -> None:
         """The connection is closed, by whichever side."""
 
     def may_read(self, size: int) -> bool:
         """Whether there is room for a frame of this size."""
+
+
+class Gathering:
+    """The connections whose answers wait until what came on one of them is handled.
+
+    A follower's fetch may complete many requests of a producer, and those of other producers: each connection sends once.
+    """
+
+    def __init__(self) -> None:
+        self._handles = False
+        self._connections: dict[Connection, None] = {}
+
+    def begin(self) -> None:
+        """From now on answers wait."""
+        self._handles = True
+
+    def takes(self, connection: "Connection") -> bool:
+        """Whether the answers of a connection wait."""
+        if self._handles:
+            self._connections[connection] = None
+        return self._handles
+
+    def send(self) -> None:
+        """All answers so far leave."""
+        connections, self._connections = self._connections, {}
+        for connection in connections:
+            connection.send_gathered()
+
+    def end(self) -> None:
+        """All answers leave, and those that follow do not wait."""
+        self._handles = False
+        self.send()
+
+    def forget(self, connection: "Connection") -> bool:
+        """A connection is being closed: whether answers of it have waited."""
+        return self._connections.pop(connection, self) is None
+
+
+GATHERING = Gathering()
+"""That of this process, whose connections are handled one after the other."""
 
 
 class Connection:
@@ -128,16 +136,14 @@ class Connection:
         self._sock = sock
         self._fd = sock.fileno()
         self._owner = owner
-        self._scratch = b""
-        self._frame: bytearray | None = None
-        """Memory for the frame that is being received, which may be larger than the frame."""
-        self._size = 0
-        self._filled = 0
+        self._frames = Frames(owner)
         self._reading = False
         self._writing = False
         self._answers = Answers()
         self._out: deque[Any] = deque()
         self._unsent = 0
+        self._handles = False
+        """Whether what has come is being handled."""
         self._resume_reading()
 
     # ---- receiving
@@ -150,7 +156,7 @@ class Connection:
     @property
     def held_bytes(self) -> int:
         """Memory that the connection holds for what it receives and sends."""
-        return (self._size if self._frame is not None else 0) + self._unsent
+        return self._frames.held_bytes + self._unsent
 
     def _is_full(self) -> bool:
         return len(self._answers) >= MOST_UNANSWERED or self._unsent > MOST_UNSENT
@@ -159,70 +165,88 @@ class Connection:
         if not self._reading and not self.closed:
             self._reading = True
             self._loop.add_reader(self._fd, self._on_readable)
+            if self._frames.has_rest:  # nothing may come any more that would tell the loop
+                self._loop.call_soon(self._on_rest)
 
     def _pause_reading(self) -> None:
         if self._reading:
             self._reading = False
             self._loop.remove_reader(self._fd)
 
+    def _on_rest(self) -> None:
+        if self._reading and self._frames.has_rest:
+            self._on_readable()
+
     def _on_readable(self) -> None:
-        received = 0
-        while received < READ_AT_ONCE and not self.closed:
-            if self._is_full():
-                self._pause_reading()
+        """Handle what is there."""
+        self._handles = True
+        GATHERING.begin()
+        self._owner.begin()
+        self._frames.take_up()
+        try:
+            self._receive_all()
+            self._frames.put_aside()
+        except RefusedFrameError as error:
+            LOG.warning("closing %s:%d: %s", self.host, self.port, error)
+            self.close()
+        finally:
+            self._settle(last=True)
+            self._handles = False
+            GATHERING.end()
+
+    def _settle(self, last: bool = False) -> None:
+        """What was put off is done, and the answers leave."""
+        self._owner.settle(self, last)
+        GATHERING.send()
+        self._frames.settled()
+
+    def send_gathered(self) -> None:
+        """Send the answers that have waited."""
+        if self._out and not self._writing and not self.closed:
+            self._send()
+
+    def _receive_all(self) -> None:
+        """Receive until nothing is left, or others shall have their turn.
+
+        After whole frames, and fewer bytes than there was room for, the client has sent all for now: to look again would
+        cost more than to be told.
+        """
+        received, was_full = 0, True
+        while self._handle_all() and not self.closed and received < READ_AT_ONCE:
+            if not was_full and not self._frames.has_part:
                 return
             try:
-                count = self._receive()
+                count, was_full = self._frames.receive(self._sock)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
-                self.close()
-                return
+                count, was_full = 0, False
             if count == 0:
                 self.close()
                 return
             received += count
             self.bytes_in += count
-            if self._frame is None and count < SCRATCH:
-                return
 
-    def _receive(self) -> int:
-        """Receive what is there into the frame under way, or find out which frame comes next."""
-        if self._frame is not None:
-            count = self._sock.recv_into(memoryview(self._frame)[self._filled : self._size])
-            self._filled += count
-            if self._filled == self._size:
-                memory, self._frame = self._frame, None
-                self._owner.on_frame(self, memoryview(memory)[: self._size])
-                SPARES.give(memory)
-            return count
-        data = self._sock.recv(SCRATCH)
-        if data:
-            self._split(self._scratch + data if self._scratch else data)
-        return len(data)
+    def _handle_all(self) -> bool:
+        """Handle the frames that are there: whether more may be received."""
+        while not self.closed:
+            if self._is_full():
+                self._settle()
+                if self._is_full():
+                    self._pause_reading()
+                    return False
+            if not self._handle_next():
+                break
+            if self._frames.lends_large or self._frames.unsettled_bytes >= HANDLED_TOGETHER:
+                self._settle()
+        return True
 
-    def _split(self, data: bytes) -> None:
-        position, end = 0, len(data)
-        view = memoryview(data)
-        self._scratch = b""
-        while end - position >= 4 and not self.closed:
-            size = int.from_bytes(view[position : position + 4], "big", signed=True)
-            if not check_frame_size(size, self._owner.largest_frame):
-                LOG.warning("closing %s:%d: a frame of %d bytes", self.host, self.port, size)
-                self.close()
-                return
-            start, position = position + 4, position + 4 + size
-            if position > end:
-                if not self._owner.may_read(size):
-                    LOG.warning("closing %s:%d: no memory for a frame of %d bytes", self.host, self.port, size)
-                    self.close()
-                    return
-                self._frame, self._size = SPARES.take(size), size
-                self._filled = end - start
-                self._frame[: self._filled] = view[start:end]
-                return
-            self._owner.on_frame(self, view[start:position])
-        self._scratch = data[position:]
+    def _handle_next(self) -> bool:
+        frame = self._frames.next()
+        if frame is None:
+            return False
+        self._owner.on_frame(self, frame)
+        return True
 
     # ---- answering
 
@@ -237,8 +261,8 @@ class Connection:
         for ready in self._answers.put(place, parts):
             for part in ready:
                 self._put(part)
-        if not self._writing:
-            self._send()
+        if not GATHERING.takes(self):
+            self.send_gathered()
         if not self._reading and not self._is_full():
             self._resume_reading()
 
@@ -255,12 +279,15 @@ class Connection:
         sent_now = 0
         try:
             while self._out and sent_now < SENT_AT_ONCE:
+                parts = len(self._out)
                 sent = self._send_slice() if isinstance(self._out[0], list) else self._send_memory()
                 if sent == 0:
                     self.close()
                     return
                 sent_now += sent
                 self.bytes_out += sent
+                if len(self._out) == parts:  # the system takes no more for now
+                    break
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
@@ -311,7 +338,12 @@ class Connection:
     # ---- the end
 
     def close(self) -> None:
-        """Close the connection, whatever waits."""
+        """Close the connection, whatever waits. What only waited for the rest of the same requests leaves before that."""
+        if self._handles:
+            self._handles = False
+            self._owner.settle(self, last=True)
+        if GATHERING.forget(self):
+            self.send_gathered()
         if self.closed:
             return
         self.closed = True
@@ -321,7 +353,7 @@ class Connection:
             self._loop.remove_writer(self._fd)
         self._out.clear()
         self._answers.clear()
-        self._frame = None
+        self._frames.forget()
         self._sock.close()
         self._owner.on_closed(self)
 

@@ -33,6 +33,10 @@ from spec.controller.topics.cluster import NOT_STORED
 LOG = logging.getLogger("kspec.broker")
 
 
+PUT_OFF = frozenset({"Produce"})
+"""Requests whose effects may wait for those of the next ones: nothing but files and answers depends on them."""
+
+
 def now_ms() -> int:
     """The time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
@@ -89,6 +93,8 @@ class Shell(ABC):
         self.counts = Counts()
         self.largest_frame: int = node.config["socket.request.max.bytes"]
         self._waiting: dict[Connection, list[Waiting]] = {}
+        self._put_off: list[Effect] | None = None
+        """What is to be done when all requests are handled that came together; none where they come one by one."""
         self._snapshot_bytes: int = node.config["metadata.log.max.record.bytes.between.snapshots"]
         self._held_limit: int = node.config["queued.max.request.bytes"]
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -101,10 +107,10 @@ class Shell(ABC):
     def carry_out(self, effects: list[Effect]) -> None:
         """Carry out effects in their order, each complete before the next, with all that follows from it."""
         for number, effect in enumerate(effects):
-            if isinstance(effect, Respond):
-                self.respond(effect.call, effect.message)
-            elif isinstance(effect, Then):
+            if isinstance(effect, Then):
                 self.carry_out(effect.effects())
+            elif isinstance(effect, Respond):
+                self.respond(effect.call, effect.message)
             elif isinstance(effect, NoResponse):
                 self.connection_of(effect.call).answer(effect.call.place, [])
             elif isinstance(effect, Drop):
@@ -169,6 +175,25 @@ class Shell(ABC):
 
     # ---- requests
 
+    def begin(self) -> None:
+        """Requests follow that came together on one connection."""
+        self._put_off = []
+
+    def settle(self, connection: Connection, last: bool) -> None:
+        """Carry out what was put off; if that fails, the connection of the requests is closed."""
+        effects, self._put_off = self._put_off, None if last else []
+        if effects:
+            try:
+                self.carry_out(self.together(effects))
+            except Exception:
+                LOG.exception("closing %s:%d: what its requests asked for failed", connection.host, connection.port)
+                connection.close()
+        self.set_timer()
+
+    def together(self, effects: list[Effect]) -> list[Effect]:
+        """Effects of several requests in an order in which they are cheaper; those of each request keep theirs."""
+        return effects
+
     def on_frame(self, connection: Connection, frame: memoryview) -> None:
         """Read one request and answer it; what cannot be read closes the connection."""
         try:
@@ -192,10 +217,16 @@ class Shell(ABC):
 
     def on_request(self, connection: Connection, header: RequestHeader, api: str, message: Message) -> None:
         """Answer one request."""
+        if self._put_off and api not in PUT_OFF:
+            self.settle(connection, last=False)
         call = self._call(connection, header, message)
         self.counts.requests[api] += 1
         try:
-            self.carry_out(self.handlers[api](call, call.received_ms))
+            effects = self.handlers[api](call, call.received_ms)
+            if self._put_off is not None and api in PUT_OFF:
+                self._put_off += effects
+                return
+            self.carry_out(effects)
         except Exception:
             LOG.exception("closing %s:%d: %s version %d failed", connection.host, connection.port, api, header.version)
             connection.close()

@@ -93,7 +93,8 @@ def _clean(
             batch = segment.log.read(header.position, header.size)
             left = compacted(batch, latest, mapped_end, stays, files.config.delete_retention_ms, now_ms)
             if left:
-                cleaned.append([left], [header_at(left)])
+                kept = header_at(left)
+                cleaned.append([(kept.leader_epoch, kept, left)], kept.base_offset)
     files.replace(segments, cleaned, now_ms)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from uuid import uuid4
 
-from impl.records.batch import BatchHeader, Buffer, header_at, headers, placed
+from impl.records.batch import LENGTH_END, BatchHeader, Buffer, header_at, headers
 from impl.records.record import first_record
 from impl.storage.config import LogConfig
 from impl.storage.disk import Disk, Handle
@@ -165,13 +165,19 @@ class PartitionFiles:
 
     # ---- what a broker writes
 
-    def apply(self, change: LogChange, payloads: Sequence[Buffer], now_ms: int) -> None:
-        """Carry out a `Persist` effect. `payloads`: for `BatchesAppended`, the bytes of each of its batches, in order."""
+    def apply(self, change: LogChange, payloads: Sequence[Buffer], now_ms: int, separately: bool = False) -> None:
+        """Carry out a `Persist` effect.
+
+        `payloads`: for `BatchesAppended`, the bytes of each of its batches, in order. `separately`: a new segment may begin
+        before each batch, as if they were appended one after the other.
+        """
         match change:
             case BatchesAppended(base_offset, batches):
                 assert len(batches) == len(payloads), f"{len(payloads)} payloads for {len(batches)} batches"
                 epochs = [batch.leader_epoch for batch in batches]
-                self._append(base_offset, list(zip(epochs, map(header_at, payloads), payloads, strict=True)), now_ms)
+                self._append(
+                    base_offset, list(zip(epochs, map(header_at, payloads), payloads, strict=True)), now_ms, separately
+                )
             case LogTruncated(end_offset):
                 self.truncate_to(end_offset)
             case LogRestarted(offset):
@@ -205,42 +211,51 @@ class PartitionFiles:
         if group:
             self._append(group[0][1].base_offset, group, now_ms)
 
-    def _append(self, base_offset: Offset, batches: list[tuple[Epoch, BatchHeader, Buffer]], now_ms: int) -> None:
+    def _append(
+        self,
+        base_offset: Offset,
+        batches: list[tuple[Epoch, BatchHeader, Buffer]],
+        now_ms: int,
+        separately: bool = False,
+    ) -> None:
         if not batches:
             return
-        stored, offset = [], base_offset
-        for leader_epoch, header, _ in batches:
-            as_it_is = header.base_offset == offset and header.leader_epoch == leader_epoch
-            stored.append(header if as_it_is else header.moved(offset, leader_epoch, header.position))
-            offset = stored[-1].next_offset
-        records = tuple([Batch(header.last_offset_delta + 1, header.leader_epoch) for header in stored])
-        size = sum([header.size for header in stored])
-        if size > self.config.segment_bytes and len(batches) > 1:
-            for header, batch in zip(stored, batches, strict=True):
-                self._append(header.base_offset, [batch], now_ms)
+        end, size, max_timestamp = base_offset, 0, batches[0][1].max_timestamp
+        for _, header, _ in batches:
+            end = Offset(end + header.last_offset_delta + 1)
+            size += LENGTH_END + header.length
+            max_timestamp = max(max_timestamp, header.max_timestamp)
+        incoming = Incoming(size, max_timestamp, Offset(end - 1))
+        rolls = self._must_roll_for(incoming, now_ms)
+        if len(batches) > 1 and (size > self.config.segment_bytes or (rolls and separately)):
+            for one in batches:
+                self._append(base_offset, [one], now_ms)
+                base_offset = Offset(base_offset + one[1].last_offset_delta + 1)
             return
+        records = tuple([Batch(header.last_offset_delta + 1, leader_epoch) for leader_epoch, header, _ in batches])
         log = self.log.append_at(base_offset, records)
         if log.epoch_history != self._written_epochs:  # a moved log start has changed the history, and not the file
             self._save_epochs(log.epoch_history)
-        incoming = Incoming(size, max([header.max_timestamp for header in stored]), stored[-1].last_offset)
-        self._roll_for(incoming, base_offset, now_ms)
-        self._active.append(placed(batches, base_offset), stored)
-        for header in stored:
+        if rolls:
+            self._roll_for(incoming, base_offset, now_ms)
+        for header in self._active.append(batches, base_offset):
             if header.producer_id != NO_PRODUCER_ID:
                 self._states.remember(header)
         self.log = log
         if log.end_offset - self.recovery_point >= self.config.flush_messages:
             self.flush(now_ms)
 
-    def _roll_for(self, incoming: Incoming, base_offset: Offset, now_ms: int) -> None:
+    def _must_roll_for(self, incoming: Incoming, now_ms: int) -> bool:
         active, config = self._active, self.config
         segment_ms = config.segment_ms - config.segment_jitter_ms
-        if must_roll(active.as_active(config.segment_index_bytes), incoming, config.segment_bytes, segment_ms, now_ms):
-            batches_end = active.next_offset
-            new_base = new_segment_base(batches_end, incoming, base_offset)
-            self.roll(new_base, now_ms)
-            if new_base != batches_end:
-                self._flush_before_gap(new_base, now_ms)
+        return must_roll(active.as_active(config.segment_index_bytes), incoming, config.segment_bytes, segment_ms, now_ms)
+
+    def _roll_for(self, incoming: Incoming, base_offset: Offset, now_ms: int) -> None:
+        batches_end = self._active.next_offset
+        new_base = new_segment_base(batches_end, incoming, base_offset)
+        self.roll(new_base, now_ms)
+        if new_base != batches_end:
+            self._flush_before_gap(new_base, now_ms)
 
     def _flush_before_gap(self, new_base: Offset, now_ms: int) -> None:
         """A start would delete a segment that does not continue the one before, unless the recovery point lies in it."""

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from impl.records.batch import HEADER_SIZE, LENGTH_END, MAGIC, BatchHeader, Buffer, header_at, is_intact
+from impl.records.batch import HEADER_SIZE, LENGTH_END, MAGIC, BatchHeader, Buffer, header_at, is_intact, placed
 from impl.storage.disk import Disk, File, Handle, StorageError
 from impl.storage.index import OffsetIndex, TimeIndex
 from spec.log.segments import LARGEST_RELATIVE_OFFSET, NO_TIMESTAMP, ActiveSegment, StoredSegment, needs_index_entry
-from spec.values import Offset
+from spec.values import Epoch, Offset
 
 CHUNK = 8_192
 """Bytes that are read at once while headers are looked at one after the other."""
@@ -197,21 +197,29 @@ class Segment:
 
     # ---- writing
 
-    def append(self, parts: Sequence[Buffer], headers: Sequence[BatchHeader]) -> None:
-        """Append batches: their bytes, and their headers as they are stored there, in order."""
+    def append(self, batches: Sequence[tuple[Epoch, BatchHeader, Buffer]], base_offset: Offset) -> list[BatchHeader]:
+        """Append batches one after the other from an offset on, each in its leader epoch; their headers as they are stored.
+
+        A header says where its batch lies in its buffer.
+        """
         position = self.size
-        self.log.append(parts)
+        self.log.append(placed(batches, base_offset))
         if position == 0:
-            self._first_timestamp = headers[0].max_timestamp
-        for header in headers:
+            self._first_timestamp = batches[0][1].max_timestamp
+        stored = []
+        for leader_epoch, given, _ in batches:
+            header = given.moved(base_offset, leader_epoch, position)
+            stored.append(header)
             self._note(header, position)
-            self._latest[header.base_offset] = header.moved(header.base_offset, header.leader_epoch, position)
+            self._latest[base_offset] = header
             position += LENGTH_END + header.length
+            base_offset = Offset(base_offset + header.last_offset_delta + 1)
         while len(self._latest) > BATCHES_REMEMBERED:
             del self._latest[next(iter(self._latest))]
+        return stored
 
     def _note(self, header: BatchHeader, position: int) -> None:
-        next_offset = header.next_offset
+        next_offset = Offset(header.base_offset + header.last_offset_delta + 1)
         if header.max_timestamp > self.max_timestamp[0]:
             self._max_timestamp = (header.max_timestamp, Offset(next_offset - 1))
         if needs_index_entry(self._since_entry, self._interval):

@@ -56,5 +56,6 @@ def framed(api: Api, version: int, correlation: int, message: Message) -> list[A
         parts.tail.append(0)
     writer_of(f"{api.name}Response", version)(parts, message)
     finished = parts.finish()
-    LENGTH.pack_into(finished[0], 0, sum(map(size_of, finished)) - LENGTH.size)
+    size = len(finished[0]) if len(finished) == 1 else sum(map(size_of, finished))
+    LENGTH.pack_into(finished[0], 0, size - LENGTH.size)
     return finished

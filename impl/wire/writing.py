@@ -1,6 +1,7 @@
-"""Messages to bytes: a writer for each message and version, put together once from the table of fields.
+"""Messages to bytes: a writer for each message and version, made once from the table of fields.
 
-Records are not copied into the message: they stand in the list of parts as they came, as bytes or as a piece of a file.
+Records are not copied into the message: they stand in the list of parts as they came, as bytes or as a piece of a file. The
+writer of a struct is a function whose text is written here, as that of a reader is.
 """
 
 import struct
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, TypeAlias
 
-from impl.wire.reading import FORMATS
+from impl.wire.reading import FORMATS, is_number, runs_of
 from impl.wire.schema import Field, Schema, schema
 from impl.wire.values import Message
 
@@ -29,6 +30,8 @@ class Parts:
 
     def finish(self) -> list[Any]:
         """All parts in order, none of them empty."""
+        if not self.done and self.tail:
+            return [self.tail]
         return [part for part in (*self.done, self.tail) if size_of(part)]
 
 
@@ -68,10 +71,13 @@ def write_message(name: str, version: int, message: Message) -> bytes:
     return b"".join(bytes(part) for part in parts.finish())
 
 
+ONE_BYTE = [bytes((value,)) for value in range(0x80)]
+
+
 def unsigned_varint(value: int) -> bytes:
     """A length or tag of the compact formats."""
     if value < 0x80:
-        return bytes((value,))
+        return ONE_BYTE[value]
     written = bytearray()
     while value >= 0x80:
         written.append(value & 0x7F | 0x80)
@@ -81,49 +87,36 @@ def unsigned_varint(value: int) -> bytes:
 
 
 def _struct_writer(owner: str, fields: tuple[Field, ...], version: int, flexible: bool) -> Writer:
+    """A writer of these fields: the text of its function, and that compiled."""
     present = [field for field in fields if version in field.versions]
-    known = {field.name for field in fields}
-    steps: list[Callable[[Parts, dict[str, Any]], None]] = []
-    run: list[Field] = []
-    for field in (*[one for one in present if version not in one.tagged], None):
-        if field is not None and field.kind in FORMATS and not field.is_array:
-            run.append(field)
-            continue
-        if run:
-            steps.append(_numbers(run))
-            run = []
-        if field is not None:
-            steps.append(_one(field, _field_writer(owner, field, version, flexible)))
+    names = frozenset(field.name for field in fields)
+    known: dict[str, Any] = {"known": names, "refuse": _refuse_fields(owner, names)}
+    lines = ["values = message.__dict__", "if not values.keys() <= known:", "    refuse(values)", "get = values.get"]
+    for number, run in enumerate(runs_of([field for field in present if version not in field.tagged])):
+        known |= {f"default_{number}_{place}": field.default for place, field in enumerate(run)}
+        given = ", ".join(f"get({field.name!r}, default_{number}_{place})" for place, field in enumerate(run))
+        if is_number(run[0]):
+            known[f"pack_{number}"] = struct.Struct(">" + "".join(FORMATS[field.kind] for field in run)).pack
+            lines.append(f"parts.tail += pack_{number}({given})")
+        else:
+            known[f"write_{number}"] = _field_writer(owner, run[0], version, flexible)
+            lines.append(f"write_{number}(parts, {given})")
     if flexible:
-        steps.append(_tagged_section(owner, [field for field in present if version in field.tagged], version))
-
-    def write(parts: Parts, message: Any) -> None:
-        values = message.__dict__
-        if not values.keys() <= known:
-            raise TypeError(f"{owner} has no field {', '.join(sorted(values.keys() - known))}")
-        for step in steps:
-            step(parts, values)
-
-    return write
+        tagged = [field for field in present if version in field.tagged]
+        known["write_tagged"] = _tagged_section(owner, tagged, version)
+        known["tagged"] = frozenset(field.name for field in tagged)
+        lines += ["if values.keys().isdisjoint(tagged):", "    parts.tail.append(0)", "else:"]
+        lines += ["    write_tagged(parts, values)"]
+    exec("\n    ".join(["def write(parts, message):", *lines]), known)
+    made: Writer = known["write"]
+    return made
 
 
-def _numbers(run: list[Field]) -> Callable[[Parts, dict[str, Any]], None]:
-    pack = struct.Struct(">" + "".join(FORMATS[field.kind] for field in run)).pack
-    defaults = [(field.name, field.default) for field in run]
+def _refuse_fields(owner: str, known: frozenset[str]) -> Callable[[dict[str, Any]], None]:
+    def refuse(values: dict[str, Any]) -> None:
+        raise TypeError(f"{owner} has no field {', '.join(sorted(values.keys() - known))}")
 
-    def step(parts: Parts, values: dict[str, Any]) -> None:
-        parts.tail += pack(*[values.get(name, default) for name, default in defaults])
-
-    return step
-
-
-def _one(field: Field, write: Writer) -> Callable[[Parts, dict[str, Any]], None]:
-    name, default = field.name, field.default
-
-    def step(parts: Parts, values: dict[str, Any]) -> None:
-        write(parts, values.get(name, default))
-
-    return step
+    return refuse
 
 
 def _tagged_section(owner: str, fields: list[Field], version: int) -> Callable[[Parts, dict[str, Any]], None]:
@@ -205,7 +198,7 @@ def _struct_or_defaults(inner: Writer) -> Writer:
 
 
 def _compact_length(length: int) -> bytes:
-    return unsigned_varint(length + 1)
+    return ONE_BYTE[length + 1] if length < 0x7F else unsigned_varint(length + 1)
 
 
 _int16_length = struct.Struct(">h").pack

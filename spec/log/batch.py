@@ -41,7 +41,8 @@ class Batch(NamedTuple):
 
         **Kafka:** `MutableRecordBatch.setPartitionLeaderEpoch`.
         """
-        return self._replace(leader_epoch=leader_epoch)
+        _, _, payload, producer_id, producer_epoch, first_sequence = self
+        return Batch(self.record_count, leader_epoch, payload, producer_id, producer_epoch, first_sequence)
 
 
 AnyBatch: TypeAlias = Record | Batch

@@ -41,7 +41,7 @@ def append_in_order(local: LocalLog[LogT], base_offset: Offset, batches: Batches
         return Appended(Error.NONE, local)
     if base_offset < local.log.end_offset:
         return Appended(Error.UNEXPECTED_APPEND_OFFSET, local)
-    return Appended(Error.NONE, local._replace(log=local.log.append_at(base_offset, batches)))
+    return Appended(Error.NONE, LocalLog(local.log.append_at(base_offset, batches), local.high_watermark))
 
 
 def append_fetched(local: LocalLog[LogT], base_offset: Offset, batches: Batches) -> Appended[LogT]:
@@ -114,7 +114,7 @@ def move_start(local: LocalLog[LogT], offset: Offset) -> StartMoved[LogT]:
 def raise_high_watermark(local: LocalLog[LogT], high_watermark: Offset) -> LocalLog[LogT]:
     """The log with a leader's new high watermark, never a lower one. **Kafka:** `UnifiedLog.maybeIncrementHighWatermark`."""
     assert high_watermark <= local.log.end_offset, f"high watermark {high_watermark} beyond the end {local.log.end_offset}"
-    return local._replace(high_watermark=max(local.high_watermark, high_watermark))
+    return LocalLog(local.log, max(local.high_watermark, high_watermark))
 
 
 def set_high_watermark(local: LocalLog[LogT], high_watermark: Offset) -> LocalLog[LogT]:

@@ -14,6 +14,7 @@ from spec.broker.partition import (
 )
 from spec.broker.rules.produce import AppendedRecords, check_produce
 from spec.log.algebra import LogT
+from spec.log.local_log import LocalLog
 from spec.log.producers import ProducerBatch, duplicate_of, entry_of, producer_batch, remember
 from spec.messages.produce import ACKS_ALL, ACKS_NONE, ProduceRequest, ProduceResponse
 from spec.step import Step
@@ -48,7 +49,7 @@ def handle_produce(broker: Broker, partition: Partition[LogT], request: ProduceR
         return Step(partition, (_refusal(request, error),))
     batches = (request.batch.in_epoch(partition.leader_epoch),)
     appended = partition._replace(
-        local=partition.local._replace(log=partition.local.log.append(batches)),
+        local=LocalLog(partition.local.log.append(batches), partition.local.high_watermark),
         producers=remember(partition.producers, batch),
     )
     stored = Persist(BatchesAppended(batch.base_offset, batches))

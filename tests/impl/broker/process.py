@@ -8,7 +8,8 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -161,6 +162,7 @@ class Client:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
         self.socket.settimeout(timeout)
         self._correlation = 0
+        self._gathered: bytearray | None = None
 
     def close(self) -> None:
         """Close the connection."""
@@ -183,7 +185,19 @@ class Client:
 
     def send_frame(self, frame: bytes) -> None:
         """Send any bytes as a frame."""
-        self.socket.sendall(struct.pack(">i", len(frame)) + frame)
+        framed = struct.pack(">i", len(frame)) + frame
+        if self._gathered is not None:
+            self._gathered += framed
+        else:
+            self.socket.sendall(framed)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is sent within leaves with one call."""
+        self._gathered = bytearray()
+        yield
+        gathered, self._gathered = self._gathered, None
+        self.socket.sendall(gathered)
 
     def receive_frame(self) -> bytes:
         """The next frame. Raises: `ConnectionError`, if the broker has closed the connection."""

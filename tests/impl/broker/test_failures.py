@@ -53,3 +53,23 @@ def test_a_partition_that_cannot_be_written_is_refused_and_its_neighbour_goes_on
         assert client.produce("other", new_batch([(1, b"k", b"v")])).base_offset == 0
         assert client.call("ApiVersions", 0).error_code == 0
         limit_files(broker, resource.RLIM_INFINITY)
+
+
+def test_of_requests_that_come_together_those_are_refused_whose_partition_cannot_be_written(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "logs") as broker, Client(broker.port) as client:
+        client.create("full")
+        client.create("other")
+        large, small = new_batch([(1, b"k", bytes(100_000))]), new_batch([(1, b"k", b"v")])
+        assert client.produce("full", large).error_code == 0
+        limit_files(broker, len(large) + 50_000)
+        with client.together():
+            for topic, batch in (("full", small), ("other", small), ("full", large), ("other", small), ("full", small)):
+                data = Message(name=topic, partition_data=[Message(index=0, records=batch)])
+                client.send("Produce", 9, Message(acks=-1, timeout_ms=1000, topic_data=[data]))
+        errors = []
+        for _ in range(5):
+            (topic,) = client.receive("Produce", 9).responses
+            errors.append((topic.name, Error(topic.partition_responses[0].error_code)))
+        assert errors[1] == errors[3] == ("other", Error.NONE)
+        assert errors[2] == errors[4] == ("full", Error.KAFKA_STORAGE_ERROR)
+        limit_files(broker, resource.RLIM_INFINITY)

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from impl.records.record import new_batch
-from impl.server.connection import LARGEST_SPARE, Spares
+from impl.records.batch import BatchHeader, headers
+from impl.records.record import StoredRecord, new_batch, records_of
+from impl.server.receiving import LARGEST_SPARE, Spares
 from impl.wire.apis import APIS
 from impl.wire.schema import schema
 from impl.wire.values import Message
@@ -149,6 +150,47 @@ def test_acks_0_gets_no_answer_and_an_error_closes_the_connection(broker: Broker
         client.send("Produce", 9, Message(acks=0, timeout_ms=1000, topic_data=[data]))
         with pytest.raises(ConnectionError):
             client.receive_frame()
+
+
+def produce_request(topic: str, partition: int, acks: int, batch: bytes) -> Message:
+    data = Message(name=topic, partition_data=[Message(index=partition, records=batch)])
+    return Message(acks=acks, timeout_ms=1000, topic_data=[data])
+
+
+def test_requests_that_come_together_are_appended_and_answered_in_their_order(broker: BrokerProcess) -> None:
+    """Appends of one partition are joined; a fetch between them reads what came before it, and nothing is lost."""
+    with Client(broker.port) as client:
+        client.create("together", 2)
+        batches = [new_batch([(1, None, b"%d" % number)] * (1 + number % 3)) for number in range(60)]
+        places = [number % 2 if number < 30 else 0 for number in range(60)]
+        acks = [(-1, 1, 0)[number % 3] for number in range(60)]
+        ends, wanted = [0, 0], []
+        with client.together():
+            for number, batch in enumerate(batches):
+                client.send("Produce", 9, produce_request("together", places[number], acks[number], batch))
+                if acks[number]:
+                    wanted.append(("Produce", 9, ends[places[number]]))
+                ends[places[number]] += 1 + number % 3
+                if number % 20 == 10:
+                    asked = Message(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+                    client.send(
+                        "Fetch", 12, Message(max_bytes=1 << 20, topics=[Message(topic="together", partitions=[asked])])
+                    )
+                    wanted.append(("Fetch", 12, ends[0]))
+        for api, version, offset in wanted:
+            (answer,) = client.receive(api, version).responses
+            (found,) = answer.partition_responses if api == "Produce" else answer.partitions
+            assert found.error_code == 0
+            assert offset == (found.base_offset if api == "Produce" else found.high_watermark)
+        for partition in range(2):
+            fetched = client.fetch("together", 0, partition)
+            values = [record.value for header in headers(fetched.records) for record in values_in(fetched, header)]
+            sent = [b"%d" % n for n in range(60) for _ in range(1 + n % 3) if places[n] == partition]
+            assert values == sent
+
+
+def values_in(fetched: Message, header: BatchHeader) -> list[StoredRecord]:
+    return list(records_of(bytes(fetched.records[header.position : header.position + header.size])))
 
 
 def test_a_reader_that_does_not_read_holds_nobody_up_and_little_memory(broker: BrokerProcess) -> None:

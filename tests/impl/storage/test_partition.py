@@ -3,6 +3,8 @@
 from impl.storage import LogConfig, LogDirectory, PartitionFiles, TopicPartition
 from impl.storage.simulated_disk import SimulatedDisk, Survives
 from impl.storage.small_files import read_epochs
+from spec.broker.effects import BatchesAppended
+from spec.log.batch import Batch
 from spec.log.epoch_history import EpochEntry, EpochHistory
 from spec.values import Epoch, Offset
 from tests.impl.storage.model import made
@@ -53,3 +55,34 @@ def test_batches_of_several_epochs_that_fill_segments_leave_the_whole_history() 
     files.append_fetched(other.read(Offset(0), Offset(6), 1 << 20).bytes(), 0)
     assert len(files.segments) > 1
     assert read_epochs(disk, files.folder) == files.log.epoch_history == history((0, 0), (1, 2), (2, 4))
+
+
+def test_batches_of_several_requests_fill_segments_as_if_they_came_one_by_one() -> None:
+    config = LogConfig(segment_bytes=300, index_interval_bytes=0)
+    _, _, one_by_one = a_partition(config)
+    _, _, together = a_partition(config)
+    batches = [made(1, size=size) for size in (1, 40, 70, 1, 90, 20, 20)]
+    values = tuple(Batch(1, Epoch(0)) for _ in batches)
+    for number, batch in enumerate(batches):
+        one_by_one.apply(BatchesAppended(Offset(number), values[:1]), [batch], 0)
+    for first, last in ((0, 1), (1, 5), (5, 7)):
+        change = BatchesAppended(Offset(first), values[first:last])
+        together.apply(change, batches[first:last], 0, separately=True)
+    assert len(together.segments) > 2
+    assert together.log == one_by_one.log
+    for ours, wanted in zip(together.segments, one_by_one.segments, strict=True):
+        assert ours.base_offset == wanted.base_offset
+        assert ours.log.read(0, ours.size) == wanted.log.read(0, wanted.size)
+        assert list(ours.headers()) == list(wanted.headers())
+        assert [*map(ours.offsets.__getitem__, range(len(ours.offsets)))] == [
+            *map(wanted.offsets.__getitem__, range(len(wanted.offsets)))
+        ]
+
+
+def test_batches_of_one_request_begin_a_segment_together() -> None:
+    _, _, files = a_partition(LogConfig(segment_bytes=300))
+    files.append(Offset(0), Epoch(0), [made(1, size=100)], 0)
+    batches = [made(1, size=1), made(1, size=30)]
+    change = BatchesAppended(Offset(1), (Batch(1, Epoch(0)), Batch(1, Epoch(0))))
+    files.apply(change, batches, 0)
+    assert [segment.base_offset for segment in files.segments] == [0, 1]
