@@ -190,10 +190,13 @@ class PartitionMachine(RuleBasedStateMachine):
         self._check_producers()
 
     def _end_of_batches(self) -> Offset:
-        """A log that was cut inside a batch or a gap ends before it when it is opened again."""
-        if self.model.batches:
-            return Offset(self.model.batches[-1].next_offset)
-        return self.model.log.start_offset
+        """A log that was cut inside a batch or a gap ends before it when it is opened again.
+
+        It does not end before its last segment, which may have no batch and begin in the gap. **Kafka:**
+        `LogSegment.readNextOffset`, by which a log that is loaded ends.
+        """
+        last = self.model.batches[-1].next_offset if self.model.batches else self.model.log.start_offset
+        return Offset(max(last, self.files.segments[-1].base_offset))
 
     @precondition(lambda self: self.model.log.end_offset > 0)
     @rule(survives=st.sampled_from(Survives), data=st.data())
