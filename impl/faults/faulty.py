@@ -73,6 +73,7 @@ class Faulty:
     def heal(self) -> None:
         """Undo all faults."""
         self._links.mend()
+        self._links.let_all_go()
         self._cluster.held.clear()
         for process in self._cluster.processes.values():
             process.limit_files(resource.RLIM_INFINITY)

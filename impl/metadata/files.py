@@ -4,14 +4,15 @@ They lie in the folder `__cluster_metadata-0`, as Kafka keeps them. Now and then
 before it, so that a start reads little.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from impl.metadata.image import ClusterImage
 from impl.metadata.records import LogRecord, decode_record
 from impl.metadata.snapshots import PARTIAL, from_bytes, snapshot_name, snapshot_of, to_bytes
-from impl.records.batch import headers
+from impl.records.batch import InvalidBatchError, headers
 from impl.records.record import records_of
 from impl.storage import Disk, LogConfig, PartitionFiles
 from spec.broker.recovery import Checkpoints
@@ -57,14 +58,34 @@ def records_in(batch: bytes) -> tuple[LogRecord, ...]:
     return tuple(decode_record(memoryview(record.value or b"")) for record in records_of(batch))
 
 
-def batches_of(content: memoryview, read: "Callable[[bytes], tuple[LogRecord, ...]]" = records_in) -> list[MetadataBatch]:
+Reader = Callable[[bytes], tuple[LogRecord, ...]]
+
+
+def batches_of(content: memoryview, read: Reader = records_in) -> list[MetadataBatch]:
     """The batches in a buffer, each read by `read`. Raises: `InvalidBatchError`, `DecodeError`."""
-    found = []
+    return [*_batches(content, read)]
+
+
+def _batches(content: memoryview, read: Reader) -> Iterator[MetadataBatch]:
     for header in headers(content):
         batch = content[header.position : header.position + header.size]
         records = () if header.control else read(bytes(batch))
-        found.append(MetadataBatch(header.base_offset, header.next_offset, records))
-    return found
+        yield MetadataBatch(header.base_offset, header.next_offset, records)
+
+
+def image_in(data: Path) -> ClusterImage:
+    """What a controller has written into the metadata log in its folder, while it runs.
+
+    A batch that is being written does not count yet.
+    """
+    image = ClusterImage()
+    for segment in sorted((data / FOLDER).glob("*.log")):
+        found: list[MetadataBatch] = []
+        with suppress(InvalidBatchError):
+            for batch in _batches(memoryview(segment.read_bytes()), records_in):
+                found.append(batch)
+        replay_into(image, found)
+    return image
 
 
 class MetadataFiles:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @click.option("--seed", default=1, show_default=True, metavar="S", help="Of the first round; the next ones have S+1, ...")
 @click.option("--seconds", default=20.0, show_default=True, metavar="T", help="How long faults go on in a round.")
 @click.option("--faults", metavar="KIND,...", help="Kinds of faults; all, if not given.")
+@click.option("--plans", metavar="PLAN,...", help="Among which plans a round's seed chooses; all, and random faults.")
 @click.option("--acks", type=click.Choice(["all", "1"]), default="all", show_default=True, help="What producers wait for.")
 @click.option("--rate", default=100, show_default=True, metavar="R", help="Records per second of each of two producers.")
 @click.option("--start", metavar="N", help="Start broker N by hand, in the cluster that runs in DIR.")
@@ -52,6 +53,7 @@ def cluster(
     seed: int,
     seconds: float,
     faults: str | None,
+    plans: str | None,
     acks: str,
     rate: int,
     start: str | None,
@@ -96,7 +98,7 @@ def cluster(
         shown = Shown(nodes, plain=plain)
         running = Cluster(folder, nodes, program, shown.say, restarts=rounds is not None or not no_restart)
         if rounds is not None:
-            return asyncio.run(run_rounds(running, shown, rounds_of(rounds, seed, seconds, faults, acks, rate)))
+            return asyncio.run(run_rounds(running, shown, rounds_of(rounds, seed, seconds, faults, plans, acks, rate)))
         beside = None if shown.plain else shown.keep_showing
         if not asyncio.run(run_in_foreground(running, lambda: shown.ready(running.addresses), beside)):
             raise StoppedError("not all processes stopped in order")

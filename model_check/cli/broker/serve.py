@@ -20,6 +20,10 @@ PROGRAM = (sys.executable, "-c", "from model_check.cli.start import main; main()
 NEXT = "next"
 """The rules that clusters follow if no release is named: those with all repairs, which lose nothing."""
 
+REPAIRED = "repaired:"
+"""In place of a mutant's name, before `RULE@RELEASE`: the rules of a release with this one rule as another release has it, or
+as `next`, if none is named. So it is tried whether a loss comes from that rule."""
+
 
 def rules_of(release: str, mutant: str | None) -> "Rules":
     """The rules of a release, possibly with one weakened. Raises: bad usage, if there is no such release or mutant."""
@@ -35,6 +39,9 @@ def rules_of(release: str, mutant: str | None) -> "Rules":
     if mutant is None:
         return Rules(protocol, Controller(kraft))
 
+    if mutant.startswith(REPAIRED):
+        return _repaired(Rules(protocol, Controller(kraft)), *mutant.removeprefix(REPAIRED).partition("@")[::2])
+
     from spec.mutation import weaken
     from spec.releases.broker_mutants import BROKER_MUTANTS
     from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
@@ -49,6 +56,25 @@ def rules_of(release: str, mutant: str | None) -> "Rules":
         known = ", ".join([*broker_mutants, *kraft_mutants])
         raise click.UsageError(f"there is no mutant {mutant!r}; mutants: {known}")
     return Rules(protocol, Controller(kraft))
+
+
+def _repaired(rules: "Rules", field: str, release: str) -> "Rules":
+    """Rules with one of them as a release has it. Raises: bad usage, if there is no such rule or release."""
+    from dataclasses import replace
+
+    from spec.mutation import names_of_rules, with_field_of
+
+    other = rules_of(release or NEXT, None)
+    of_controller = field.removeprefix(OF_CONTROLLER)
+    if field in names_of_rules(rules.broker):
+        return rules._replace(broker=with_field_of(rules.broker, field, other.broker))
+    if field != of_controller and of_controller in names_of_rules(rules.controller.protocol):
+        protocol = with_field_of(rules.controller.protocol, of_controller, other.controller.protocol)
+        return rules._replace(controller=replace(rules.controller, protocol=protocol))
+    raise click.UsageError(f"there is no rule {field!r}")
+
+
+OF_CONTROLLER = "controller: "
 
 
 def _new_loop() -> Callable[[], asyncio.AbstractEventLoop]:
