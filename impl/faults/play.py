@@ -8,9 +8,11 @@ import asyncio
 import contextlib
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
+from typing import Any
 
 from impl.cluster.asking import NOT_REACHED, ask_once
 from impl.cluster.plan import CONTROLLER, HOST
@@ -96,7 +98,9 @@ class Play:
     def partition(self) -> PartitionRegistration:
         """The partition as the controller has written it."""
         image = self.image()
-        return partition_of(image.spec, image.topics[self.topic].partitions[0])
+        known = partition_of(image.spec, image.topics[self.topic].partitions[0])
+        assert known is not None, "the topic has been created"
+        return known
 
     def in_sync(self) -> set[str]:
         """The ISR by the controller's word."""
@@ -122,11 +126,27 @@ class Play:
         begin = len(self._recorder.events)
         await self.until(f"{more} records more are acknowledged", lambda: self._acknowledged(begin) >= more)
 
-    async def may_acknowledge(self, more: int = 10, seconds: float = MAY_S) -> None:
-        """Wait a while for acknowledgements, which the rules allow or not."""
+    async def until_each_is_acknowledged(self, more: int) -> None:
+        """Wait until each producer has so many acknowledgements of what it sends from now on. Raises: `PlanError`."""
         begin = len(self._recorder.events)
-        came = await self.within(seconds, lambda: self._acknowledged(begin) >= more)
-        self.tell(f"records are acknowledged{'' if came else ' no more'}")
+        producers = {one.producer for one in self._recorder.events if isinstance(one, Sent)}
+
+        def each() -> bool:
+            told = Counter(value.partition(":")[0] for value in self._acknowledged_of_those_sent(begin))
+            return all(told[producer] >= more for producer in producers)
+
+        await self.until(f"each producer has {more} records more acknowledged", each)
+
+    def _acknowledged_of_those_sent(self, begin: int) -> list[str]:
+        events = self._recorder.events[begin:]
+        sent = {one.value for one in events if isinstance(one, Sent)}
+        return [one.value for one in events if isinstance(one, Outcome) and one.kind == ACKNOWLEDGED and one.value in sent]
+
+    async def may_acknowledge(self, more: int = 50, seconds: float = MAY_S) -> None:
+        """Wait a while for acknowledgements of what is sent from now on, which the rules allow or not."""
+        begin = len(self._recorder.events)
+        came = await self.within(seconds, lambda: len(self._acknowledged_of_those_sent(begin)) >= more)
+        self.tell("records are acknowledged" if came else "hardly any record is acknowledged")
 
     async def may_be_polled(self, values: Iterable[str], seconds: float = MAY_S) -> None:
         """Wait a while until consumers have polled one of these, which the rules allow or not."""
@@ -202,7 +222,7 @@ class Play:
         await self._ask_controller("AlterPartitionReassignments", 0, timeout_ms=10_000, topics=[topic])
         self.tell(f"the replicas are to be {', '.join(replicas)}")
 
-    async def _ask_controller(self, api: str, version: int, **fields: object) -> None:
+    async def _ask_controller(self, api: str, version: int, **fields: Any) -> None:
         place = HOST, self.cluster.processes[CONTROLLER].node.port
         try:
             await ask_once(place, api, version, **fields)

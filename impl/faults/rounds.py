@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from impl.cluster.plan import HOST, ClusterError
+from impl.cluster.plan import CONTROLLER, HOST, ClusterError
 from impl.cluster.supervisor import Cluster
 from impl.cluster.view import ClusterView
 from impl.faults.faulty import Faulty
@@ -23,6 +23,7 @@ from impl.faults.play import PlanError, Play
 from impl.faults.schedule import Fault, schedule
 from impl.history.anomalies import Anomaly, anomalies_in, count_by_name, may_be_without_waiting
 from impl.history.events import ACKNOWLEDGED, UNKNOWN, Event, Outcome, Polled, Sent, write_history
+from impl.metadata.files import image_in
 
 PARTITIONS, COPIES = 4, 3
 HEALED_S, STUCK_FLUSH_S = 90.0, 1.0
@@ -166,20 +167,28 @@ class Rounds:
         return ""
 
     async def _until_whole(self, topic: str, partitions: int) -> None:
-        """Wait until each partition has a leader and all its replicas in sync. Raises: `ClusterError`."""
+        """Wait until each partition has a leader, all replicas are in sync, and nobody is fenced. Raises: `ClusterError`."""
         view = ClusterView({process.node.node_id: (HOST, process.node.port) for process in self._cluster.brokers})
         end = time.monotonic() + HEALED_S
         try:
             while True:
                 found = await view.partitions(topic)
-                if len(found) == partitions and all(one.leader >= 0 and set(one.isr) == set(one.replicas) for one in found):
+                in_sync = all(one.leader >= 0 and set(one.isr) == set(one.replicas) for one in found)
+                if len(found) == partitions and in_sync and not self._fenced():
                     return
                 if time.monotonic() > end:
                     told = [f"{one.topic}-{one.partition} leader {one.leader} ISR {list(one.isr)}" for one in found]
+                    told += [f"broker {broker} is fenced" for broker in self._fenced()]
                     raise ClusterError(f"not whole again after {HEALED_S:g} s: {', '.join(told) or 'no broker answers'}")
                 await asyncio.sleep(0.2)
         finally:
             view.close()
+
+    def _fenced(self) -> list[str]:
+        """The brokers that the controller has fenced, by what it has written; none, if it is no process of its own."""
+        controller = self._cluster.processes.get(CONTROLLER)
+        known = image_in(controller.node.data).spec.brokers if controller is not None else ()
+        return [str(one.broker) for one in known if one.fenced]
 
     def _judged(self, seed: int, faults: Sequence[Fault], events: Sequence[Event]) -> Verdict:
         found = anomalies_in(events)

@@ -73,6 +73,12 @@ PLANS: Mapping[str, Plan] = {
             isr.stale_proposal,
         ),
         Plan(
+            "early-join",
+            "a follower that lacks committed records asks a new leader, which does not know of them, and is elected",
+            ("has_reached",),
+            isr.early_join,
+        ),
+        Plan(
             "fast-elections",
             "a follower follows another leader for a moment, and is elected itself (KIP-101)",
             ("start_following",),
@@ -104,9 +110,15 @@ PLANS: Mapping[str, Plan] = {
         ),
         Plan(
             "power-loss",
-            "a follower loses power and what it had not synced, and is back at once; then the others die",
+            "a follower loses power and what it had not synced, is back at once, and is asked to lead",
             ("controller: departure",),
             starts.power_is_lost,
+        ),
+        Plan(
+            "earlier-incarnation",
+            "a follower loses power while its admission is asked for, is back at once, and is elected",
+            ("controller: eligible_for_isr",),
+            starts.proposal_of_an_earlier_incarnation,
         ),
         Plan(
             "second-registration",
@@ -126,6 +138,12 @@ PLANS: Mapping[str, Plan] = {
             ("controller: eligible_leaders",),
             assignment.replica_is_taken_and_given_back,
             {"min.insync.replicas": "3"},
+        ),
+        Plan(
+            "removed-and-back",
+            "a replica is removed and added again, and a fetch of before arrives at its leader; it is elected",
+            ("controller: opens_epoch",),
+            assignment.fetch_of_before_the_removal,
         ),
     )
 }

@@ -2,7 +2,7 @@
 
 from impl.faults.play import Play
 
-ELECTED_S = 8.0
+ELECTED_S = 9.0
 """Long enough for sessions to end, and for an election that must not happen."""
 
 MAY_JOIN_S = 3.0
@@ -49,6 +49,7 @@ async def follower_is_behind(play: Play) -> None:
     asks.let_go()
     await play.within(MAY_JOIN_S, lambda: b in play.in_sync())
     play.kill(a, c)
+    answers.lose()
     answers.let_go()
     await play.pause(ELECTED_S)
     await play.start(a, c)
@@ -60,6 +61,7 @@ async def smaller_isr_is_not_granted(play: Play) -> None:
     proposals = play.hold(a, "controller", "AlterPartition")
     asks = play.hold(b, a)
     await play.until_held(proposals, "a smaller ISR is asked for")
+    await play.send_to(a, 20)
     await play.may_acknowledge()
     await play.lead(b)
     asks.let_go()
@@ -72,14 +74,17 @@ async def diverging_follower(play: Play) -> None:
     a, b, c = play.leader, play.second, play.third
     holds = [play.hold(follower, a) for follower in (b, c)]
     await play.send_to(a, 200)
-    answers = play.hold(a, b, answers=True)
+    deposed = play.hold(a, b)
     await play.lead(b)
-    await play.until_led_by(b)
+    await play.until_held(deposed, f"{a} follows {b}")
+    await play.pause(0.5)
+    answers = play.hold(a, b, answers=True)
+    deposed.let_go()
     await play.may_acknowledge(seconds=2.0)
     await play.lead(a)
-    answers.let_go()
-    await play.pause(1.0)
-    for hold in holds:
+    await play.pause(0.5)
+    answers.lose()
+    for hold in (answers, *holds):
         hold.let_go()
 
 
@@ -88,11 +93,6 @@ async def late_copy_of_a_request(play: Play) -> None:
     a = play.leader
     copy = play.hold("clients", a, "Produce", most=1)
     await play.until_held(copy, "a request is under way")
-    await play.pause(COPY_S)
-    await play.until_acknowledged(200)
+    await play.until_each_is_acknowledged(200)
     copy.let_go()
-    await play.until_acknowledged(50)
-
-
-COPY_S = 9.0
-"""Longer than a producer waits for an answer before it sends again."""
+    await play.until_each_is_acknowledged(20)

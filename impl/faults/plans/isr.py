@@ -80,3 +80,32 @@ async def stale_proposal(play: Play) -> None:
     await play.pause(NEWS_S)
     for hold in (asks, answers, news):
         hold.let_go()
+
+
+async def early_join(play: Play) -> None:
+    """A new leader does not know yet what is committed; a follower that lacks the last of it asks to join, and leads."""
+    a, b, c = play.leader, play.second, play.third
+    heartbeats = play.hold(b, CONTROLLER, "BrokerHeartbeat")
+    await play.until_in_sync(a, c)
+    asks = play.hold(c, a)
+    lacks = play.hold(b, a)
+    await play.until_held(asks, f"{c} asks for more")
+    values = await play.send_to(a, 40)
+    answers = play.hold(c, a, answers=True)
+    asks.let_go()
+    await play.until_held(answers, f"{c} is answered")
+    answers.release_one()
+    await play.may_be_polled(values)
+    heartbeats.let_go()
+    await play.until(f"{b} is unfenced", lambda: not play.is_fenced(b))
+    deposed = play.hold(a, c)
+    unanswered = play.hold(b, c, answers=True)
+    await play.lead(c)
+    await play.until_led_by(c)
+    if await play.within(2.0, lambda: b in play.in_sync()):
+        play.tell(f"{b} is admitted")
+    await play.lead(b)
+    await play.pause(NEWS_S)
+    unanswered.lose()
+    for hold in (unanswered, deposed, answers, lacks):
+        hold.let_go()

@@ -1,6 +1,5 @@
 """Plans about brokers that come back: without their records, or registered twice."""
 
-from impl.faults.plans.committing import ELECTED_S
 from impl.faults.play import Play
 
 CONTROLLER = "controller"
@@ -8,16 +7,37 @@ COPY_S = 1.0
 
 
 async def power_is_lost(play: Play) -> None:
-    """A follower loses power and records, and is back before its session ends; then it is the only one that is up."""
-    a, b, c = play.leader, play.second, play.third
+    """A follower loses power and records, and is back before its session ends; it is asked to lead."""
+    a, b = play.leader, play.second
     await play.until_acknowledged(100)
     asks = play.hold(b, a)
     play.lose_power(b)
     await play.start(b)
-    play.kill(a, c)
-    await play.pause(ELECTED_S)
+    await play.lead(b)
+    await play.pause(1.0)
     asks.let_go()
-    await play.start(a, c)
+
+
+async def proposal_of_an_earlier_incarnation(play: Play) -> None:
+    """The leader asks to admit a follower, which loses power before that arrives; back without records, it is elected."""
+    a, b, c = play.leader, play.second, play.third
+    asks = play.hold(b, a)
+    await play.until_in_sync(a, c)
+    await play.pause(1.0)
+    proposals = play.hold(a, CONTROLLER, "AlterPartition")
+    asks.let_go()
+    await play.until_held(proposals, f"{a} asks to admit {b}")
+    news = play.hold(a, CONTROLLER, answers=True)
+    asks = play.hold(b, a)
+    play.lose_power(b)
+    await play.start(b)
+    proposals.let_go()
+    if await play.within(2.0, lambda: b in play.in_sync()):
+        play.tell(f"{b} is admitted")
+    await play.lead(b)
+    await play.pause(1.0)
+    for hold in (asks, news):
+        hold.let_go()
 
 
 async def registration_arrives_twice(play: Play) -> None:
@@ -29,6 +49,7 @@ async def registration_arrives_twice(play: Play) -> None:
     await play.start(b)
     await play.pause(COPY_S)
     copy.let_go()
+    await play.pause(COPY_S)
     await play.until_acknowledged(50)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from impl.faults.rounds import RoundSettings
 
 SOON = {
-    "broker.session.timeout.ms": "3000",
+    "broker.session.timeout.ms": "5000",
     "broker.heartbeat.interval.ms": "500",
     "replica.lag.time.max.ms": "4000",
 }
