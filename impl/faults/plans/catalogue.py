@@ -27,7 +27,7 @@ PLANS: Mapping[str, Plan] = {
         Plan(
             "follower-behind",
             "a follower far behind asks and gets no answers; then the others die",
-            ("has_reached", "elect"),
+            ("has_reached", "controller: elect"),
             committing.follower_is_behind,
         ),
         Plan(

@@ -6,6 +6,17 @@ CONTROLLER = "controller"
 NEWS_S = 1.0
 """Long enough for a leader to hear what the controller has written."""
 
+LAG_S = 4.5
+"""Longer than the lag with which a follower counts as caught up (`replica.lag.time.max.ms` of rounds)."""
+
+
+async def _may_go_on_without(play: Play, behind: str) -> None:
+    """Wait until a follower no longer counts as about to join, and then for what is acknowledged without it."""
+    await play.pause(LAG_S)
+    await play.send_to(play.leader, 20)
+    await play.may_acknowledge()
+    play.tell(f"{behind} lacks that")
+
 
 async def admission_is_not_confirmed(play: Play) -> None:
     """A follower is admitted, and its leader does not hear that; the follower fetches no more, and is elected."""
@@ -31,7 +42,7 @@ async def _admitted(play: Play, *, lost: bool) -> None:
         await play.until_held(answers, "the confirmation is under way")
         answers.lose()
         answers.let_go()
-    await play.may_acknowledge()
+    await _may_go_on_without(play, b)
     await play.lead(b)
     await play.pause(NEWS_S)
     for hold in (asks, answers, news):
@@ -50,7 +61,7 @@ async def late_news(play: Play) -> None:
     await play.until_in_sync(a, b, c)
     asks = play.hold(b, a)
     news.release_one()
-    await play.may_acknowledge()
+    await _may_go_on_without(play, b)
     await play.lead(b)
     await play.pause(NEWS_S)
     for hold in (asks, answers, news):

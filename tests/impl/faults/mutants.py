@@ -24,7 +24,7 @@ from tests.places import DATA, DOCS
 
 FILE = DATA / "mutants-in-processes.json"
 PAGE = DOCS / "mutants-in-processes.md"
-SECONDS = 15
+SECONDS, RATE = 15, 40
 LIMIT_S = 420
 """An emergency stop of one round."""
 
@@ -69,7 +69,7 @@ def plans_for(name: str) -> list[str]:
 
 def command_of(options: Sequence[str], plan: str, seed: int, folder: str, port: int | str = "PORT") -> list[str]:
     """One round."""
-    rounds = ["--rounds", "1", "--plans", plan, "--seed", str(seed), "--seconds", str(SECONDS)]
+    rounds = ["--rounds", "1", "--plans", plan, "--seed", str(seed), "--seconds", str(SECONDS), "--rate", str(RATE)]
     return ["cluster", "--log-dir", folder, *options, *rounds, "--trace", "--plain", "--port", str(port)]
 
 
