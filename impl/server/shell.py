@@ -21,6 +21,7 @@ from impl.metadata.image import ClusterImage
 from impl.metadata.log import MetadataLog
 from impl.metadata.records import LogRecord
 from impl.requests.describe import unsupported_api_versions
+from impl.server.clock import now_ms
 from impl.server.connection import Connection, configure
 from impl.storage import StorageError
 from impl.wire.apis import Api
@@ -31,11 +32,6 @@ from spec.broker.clients.versions import Verdict, judge_content, judge_version
 from spec.controller.topics.cluster import NOT_STORED
 
 LOG = logging.getLogger("kspec.broker")
-
-
-def now_ms() -> int:
-    """The time in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 class Settings(Protocol):

@@ -110,7 +110,7 @@ PLANS: Mapping[str, Plan] = {
         ),
         Plan(
             "power-loss",
-            "a follower loses power and what it had not synced, is back at once, and is asked to lead",
+            "one of two replicas in sync loses power and what it had not synced, and is back; then the other dies",
             ("controller: departure",),
             starts.power_is_lost,
         ),

@@ -89,7 +89,7 @@ async def missed_epoch(play: Play) -> None:
 async def follower_of_an_old_epoch(play: Play) -> None:
     """A follower that hears of nothing fetches from a leader of a later epoch, truncates in an epoch between, and leads."""
     a, b, c = play.leader, play.second, play.third
-    news = play.hold(b, CONTROLLER, answers=True)
+    deaf = play.hold(b, CONTROLLER)
     asks = [play.hold(c, a), play.hold(a, c)]
     values = await play.send_to(a, 40)
     await play.pause(SOON_S)
@@ -98,7 +98,10 @@ async def follower_of_an_old_epoch(play: Play) -> None:
     await play.reassign([c, a, b])
     await play.lead(c)
     await play.until_led_by(c)
-    await play.until_held(news, f"{b} does not hear that")
+    await play.until_held(deaf, f"{b} does not hear that")
+    news = play.hold(b, CONTROLLER, answers=True)
+    deaf.release_one()
+    await play.until_held(news, "the news are under way")
     heartbeats = play.hold(c, CONTROLLER, "BrokerHeartbeat")
     stays = play.hold(c, CONTROLLER, answers=True)
     await play.until_led_by(a)
@@ -109,7 +112,8 @@ async def follower_of_an_old_epoch(play: Play) -> None:
     await play.pause(1.5)
     asks.append(play.hold(b, a))
     play.kill(a)
-    news.let_go()
+    for hold in (news, deaf):
+        hold.let_go()
     await play.until_led_by(b)
     for hold in (*asks, heartbeats, stays):
         hold.let_go()

@@ -52,10 +52,13 @@ async def _admitted(play: Play, *, lost: bool) -> None:
 async def late_news(play: Play) -> None:
     """The leader hears late that a follower was dropped, while it admits it again; the follower is elected."""
     a, b, c = play.leader, play.second, play.third
-    news = play.hold(a, CONTROLLER, answers=True)
+    deaf = play.hold(a, CONTROLLER)
     asks = play.hold(b, a)
     await play.until_in_sync(a, c)
-    await play.until_held(news, "the leader does not hear that")
+    await play.until_held(deaf, "the leader does not hear that")
+    news = play.hold(a, CONTROLLER, answers=True)
+    deaf.release_one()
+    await play.until_held(news, "the news are under way")
     answers = play.hold(a, CONTROLLER, "AlterPartition", answers=True)
     asks.let_go()
     await play.until_in_sync(a, b, c)
@@ -64,7 +67,7 @@ async def late_news(play: Play) -> None:
     await _may_go_on_without(play, b)
     await play.lead(b)
     await play.pause(NEWS_S)
-    for hold in (asks, answers, news):
+    for hold in (asks, answers, news, deaf):
         hold.let_go()
 
 

@@ -1,5 +1,6 @@
 """Plans about brokers that come back: without their records, or registered twice."""
 
+from impl.faults.plans.committing import ELECTED_S
 from impl.faults.play import Play
 
 CONTROLLER = "controller"
@@ -7,15 +8,22 @@ COPY_S = 1.0
 
 
 async def power_is_lost(play: Play) -> None:
-    """A follower loses power and records, and is back before its session ends; it is asked to lead."""
-    a, b = play.leader, play.second
+    """One of two replicas in sync loses power and records, and is back; then the other is gone.
+
+    Whether the session ends before the broker is back: it is in the ISR, or it was, and is eligible (KIP-966).
+    """
+    a, b, c = play.leader, play.second, play.third
+    lacks = play.hold(c, a)
+    await play.until_in_sync(a, b)
     await play.until_acknowledged(100)
     asks = play.hold(b, a)
     play.lose_power(b)
     await play.start(b)
-    await play.lead(b)
-    await play.pause(1.0)
-    asks.let_go()
+    play.kill(a)
+    await play.pause(ELECTED_S)
+    for hold in (asks, lacks):
+        hold.let_go()
+    await play.start(a)
 
 
 async def proposal_of_an_earlier_incarnation(play: Play) -> None:

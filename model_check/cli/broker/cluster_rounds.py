@@ -24,9 +24,11 @@ SOON = {
 
 
 def rounds_of(
-    rounds: int, seed: int, seconds: float, faults: str | None, plans: str | None, acks: str, rate: int
+    rounds: int, seed: int, seconds: float, faults: str | None, plans: str | None, acks: str, rate: int, *, clocks: bool
 ) -> "RoundSettings":
     """The settings of rounds: with random faults alone, if kinds of faults are named, and plans are not.
+
+    `clocks`: whether those of the nodes can be moved.
 
     Raises: `UsageError`.
     """
@@ -34,14 +36,15 @@ def rounds_of(
     from impl.faults.load import LoadSettings
     from impl.faults.plans.catalogue import PLANS, RANDOM
     from impl.faults.rounds import RoundSettings
-    from impl.faults.schedule import KINDS
+    from impl.faults.schedule import CLOCK, KINDS
 
     if sys.platform != "linux":
         raise UsageError("rounds need Linux: who opens a connection is read in /proc")
-    kinds = tuple(KINDS) if faults is None else tuple(faults.split(","))
-    unknown = [kind for kind in kinds if kind not in KINDS]
+    possible = [kind for kind in KINDS if clocks or kind != CLOCK]
+    kinds = tuple(possible) if faults is None else tuple(faults.split(","))
+    unknown = [kind for kind in kinds if kind not in possible]
     if unknown:
-        raise UsageError(f"there is no fault {unknown[0]!r}; faults: {', '.join(KINDS)}")
+        raise UsageError(f"there is no fault {unknown[0]!r}; faults: {', '.join(possible)}")
     among = (RANDOM,) if faults is not None else (RANDOM, *PLANS)
     chosen = among if plans is None else tuple(plans.split(","))
     unknown = [name for name in chosen if name not in {RANDOM, *PLANS}]

@@ -21,8 +21,8 @@ NEXT = "next"
 """The rules that clusters follow if no release is named: those with all repairs, which lose nothing."""
 
 REPAIRED = "repaired:"
-"""In place of a mutant's name, before `RULE@RELEASE`: the rules of a release with this one rule as another release has it, or
-as `next`, if none is named. So it is tried whether a loss comes from that rule."""
+"""In place of a mutant's name, before `RULE@RELEASE`: the rules of a release with this one rule as another has it, `next` if
+none is named. So it is tried whether a loss comes from that rule."""
 
 
 def rules_of(release: str, mutant: str | None) -> "Rules":
@@ -94,6 +94,7 @@ def _new_loop() -> Callable[[], asyncio.AbstractEventLoop]:
 @click.option("--release", metavar="R", help="Follow the rules of this release of Kafka: the newest, or next with a mutant.")
 @click.option("--mutant", metavar="NAME", help="Weaken one rule, to see what it is good for.")
 @click.option("--trace", metavar="FILE", help="Write each step as a line of JSON, for `kspec replay`.")
+@click.option("--clock-offset", metavar="FILE", hidden=True, help="Add so many ms to the clock: eight bytes.")
 def broker(
     config_file: str | None,
     overrides: tuple[str, ...],
@@ -101,6 +102,7 @@ def broker(
     release: str | None,
     mutant: str | None,
     trace: str | None,
+    clock_offset: str | None,
 ) -> None:
     """Run a broker that Kafka's clients can talk to, until SIGTERM or Ctrl-C; with process.roles=controller a controller.
 
@@ -108,6 +110,7 @@ def broker(
     127.0.0.1:9092.
     """
     from impl.config.properties import ConfigError, parse_overrides, read_properties
+    from impl.server.clock import now_ms
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
     try:
@@ -115,6 +118,8 @@ def broker(
         given |= parse_overrides(overrides)
         if log_dir:
             given["log.dirs"] = log_dir
+        if clock_offset:
+            now_ms.move_by(Path(clock_offset))
         _run(given, release, mutant, Path(trace) if trace else None)
     except (ConfigError, OSError) as error:
         raise click.UsageError(str(error)) from error
