@@ -17,7 +17,7 @@ from impl.cluster.view import ClusterView
 from impl.faults.faulty import Faulty
 from impl.faults.links import Links
 from impl.faults.load import FLUSH_S, Load, LoadSettings, Reader, Recorder, create_topic
-from impl.faults.plans.catalogue import LEAST_BROKERS, RANDOM, plan_of
+from impl.faults.plans.catalogue import LEAST_BROKERS, RANDOM, drawn, in_turn
 from impl.faults.plans.plan import Plan
 from impl.faults.play import PlanError, Play
 from impl.faults.schedule import Fault, schedule
@@ -32,14 +32,17 @@ And how long producers wait for their last records then."""
 
 
 class RoundSettings(NamedTuple):
-    """How many rounds, with which load and faults; round K has the seed plus K-1. `plans`: among which the seed chooses."""
+    """How many rounds, with which load and faults; round K has the seed plus K-1.
+
+    `plans`: those that seeds have in turn; if there are none, a seed has any plan, or random faults.
+    """
 
     rounds: int
     seed: int
     seconds: float
     kinds: tuple[str, ...]
     load: LoadSettings
-    plans: tuple[str, ...] = (RANDOM,)
+    plans: tuple[str, ...] = ()
 
 
 class Verdict(NamedTuple):
@@ -110,8 +113,9 @@ class Rounds:
                 return
 
     def _plan_of(self, seed: int) -> Plan | None:
-        enough = len(self._cluster.brokers) >= LEAST_BROKERS
-        return plan_of(seed, self._settings.plans) if enough else None
+        if len(self._cluster.brokers) < LEAST_BROKERS:
+            return None
+        return in_turn(seed, self._settings.plans) if self._settings.plans else drawn(seed)
 
     async def _round(self, seed: int) -> Verdict:
         servers, topic = self._cluster.addresses, f"round-{seed}-{int(time.time())}"

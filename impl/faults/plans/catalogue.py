@@ -152,10 +152,12 @@ LEAST_BROKERS = 3
 """How many brokers a plan needs, and replicas its partition has."""
 
 
-def plan_of(seed: int, names: Sequence[str]) -> Plan | None:
-    """The plan of a seed among some; none, if its faults are random: one round in two, where both may be."""
+def drawn(seed: int) -> Plan | None:
+    """The plan of a seed among all; none, if its faults are random, which is so in one round of two."""
     choose = random.Random(f"plan {seed}")
-    aimed = [name for name in names if name != RANDOM]
-    if not aimed or (RANDOM in names and choose.random() < 0.5):
-        return None
-    return PLANS[choose.choice(aimed)]
+    return None if choose.random() < 0.5 else PLANS[choose.choice(list(PLANS))]
+
+
+def in_turn(seed: int, names: Sequence[str]) -> Plan | None:
+    """The plan of a seed where plans are named: seed 1 has the first, and so on, again and again."""
+    return PLANS.get(names[(seed - 1) % len(names)])

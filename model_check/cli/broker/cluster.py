@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--seed", default=1, show_default=True, metavar="S", help="Of the first round; the next ones have S+1, ...")
 @click.option("--seconds", default=20.0, show_default=True, metavar="T", help="How long faults go on in a round.")
 @click.option("--faults", metavar="KIND,...", help="Kinds of faults; all, if not given.")
-@click.option("--plans", metavar="PLAN,...", help="Among which plans a round's seed chooses; all, and random faults.")
+@click.option("--plans", metavar="PLAN,...", help="Plans of rounds, in turn; or all. By default the seed chooses.")
 @click.option("--acks", type=click.Choice(["all", "1"]), default="all", show_default=True, help="What producers wait for.")
 @click.option("--rate", default=100, show_default=True, metavar="R", help="Records per second of each of two producers.")
 @click.option("--start", metavar="N", help="Start broker N by hand, in the cluster that runs in DIR.")

@@ -22,6 +22,9 @@ SOON = {
 }
 """Settings by which a cluster notices a fault soon, so that rounds are short. --override goes before them."""
 
+ALL = "all"
+"""All plans in turn."""
+
 
 def rounds_of(
     rounds: int, seed: int, seconds: float, faults: str | None, plans: str | None, acks: str, rate: int, *, clocks: bool
@@ -45,8 +48,9 @@ def rounds_of(
     unknown = [kind for kind in kinds if kind not in possible]
     if unknown:
         raise UsageError(f"there is no fault {unknown[0]!r}; faults: {', '.join(possible)}")
-    among = (RANDOM,) if faults is not None else (RANDOM, *PLANS)
-    chosen = among if plans is None else tuple(plans.split(","))
+    chosen: tuple[str, ...] = (RANDOM,) if faults is not None else ()
+    if plans is not None:
+        chosen = tuple(PLANS) if plans == ALL else tuple(plans.split(","))
     unknown = [name for name in chosen if name not in {RANDOM, *PLANS}]
     if unknown:
         raise UsageError(f"there is no plan {unknown[0]!r}; plans: {', '.join((RANDOM, *PLANS))}")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click import UsageError
 
-from impl.faults.plans.catalogue import PLANS, RANDOM, plan_of
+from impl.faults.plans.catalogue import PLANS, RANDOM, drawn, in_turn
 from impl.faults.power import lose_tail
 from impl.faults.rounds import Verdict
 from impl.history.anomalies import Anomaly
@@ -16,8 +16,6 @@ from spec.mutation import names_of_rules
 from spec.releases.broker import BROKER_NEXT
 from spec.releases.kraft import KRAFT_NEXT
 from tests.places import DOCS
-
-ALL = (RANDOM, *PLANS)
 
 
 def test_each_plan_is_aimed_at_rules_that_there_are() -> None:
@@ -33,15 +31,20 @@ def test_the_page_has_all_plans() -> None:
 
 
 def test_a_seed_has_its_plan_and_all_plans_have_a_seed() -> None:
-    drawn = [plan_of(seed, ALL) for seed in range(1000)]
-    assert drawn == [plan_of(seed, ALL) for seed in range(1000)]
-    assert {plan.name for plan in drawn if plan is not None} == set(PLANS)
-    assert 400 < sum(plan is None for plan in drawn) < 600, "half of the rounds are random"
+    plans = [drawn(seed) for seed in range(1000)]
+    assert plans == [drawn(seed) for seed in range(1000)]
+    assert {plan.name for plan in plans if plan is not None} == set(PLANS)
+    assert 400 < sum(plan is None for plan in plans) < 600, "half of the rounds are random"
 
 
-def test_a_round_has_a_plan_of_those_that_are_named() -> None:
-    assert all(plan_of(seed, ["late-news"]) == PLANS["late-news"] for seed in range(20))
-    assert all(plan_of(seed, [RANDOM]) is None for seed in range(20))
+def test_seeds_have_plans_that_are_named_in_turn() -> None:
+    names = ["late-news", RANDOM, "power-loss"]
+    assert [in_turn(seed, names) for seed in range(1, 5)] == [
+        PLANS["late-news"],
+        None,
+        PLANS["power-loss"],
+        PLANS["late-news"],
+    ]
 
 
 @pytest.mark.parametrize(("kept", "batches"), [(0.0, 0), (0.5, 1), (1.0, 3)])
