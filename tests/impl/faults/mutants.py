@@ -167,9 +167,9 @@ def page(found: dict[str, dict[str, Any]]) -> str:
             "",
             "## Releases, and acks=1",
             "",
-            "A release differs from `next` in many rules, and the record names all that decided steps otherwise: first the",
-            "one that the plan is aimed at, then those that decided most. The last column is the proof: the same round with",
-            "this one rule as in a later release (`--mutant repaired:RULE@RELEASE`).",
+            "A release differs from `next` in many rules, and the record names all that decided steps otherwise: first those",
+            "that the plan is aimed at, then those that decided most. The last column is the proof: the same round with one",
+            "rule as in a later release (`--mutant repaired:RULE@RELEASE`). That rule stands first here.",
             "",
             "| what | | plan | what clients saw | seed | rules that the record names (steps) | s | with one rule repaired |",
             "|---|---|---|---|---|---|---|---|",
@@ -193,7 +193,9 @@ def _rounds(one: dict[str, Any]) -> str:
 
 
 def _row(name: str, text: str, one: dict[str, Any], *, last: bool = False) -> str:
-    rules = [f"`{rule}` ({steps:,})" for rule, steps in one["rules"].items()][:MOST_RULES]
+    to_blame = one.get("repair", "").partition("@")[0]
+    named = sorted(one["rules"].items(), key=lambda item: item[0] != to_blame)
+    rules = [f"`{rule}` ({steps:,})" for rule, steps in named][:MOST_RULES]
     cells = [name, text, one["plan"], one["found"], one["seed"], ", ".join(rules) or "none: all steps are those of `next`"]
     cells.append(one["took"])
     if last:
