@@ -61,7 +61,7 @@ BOXES = {
     "impl.sim": Box(460, "sim"),
     "impl.cluster": Box(180, "cluster"),
     "impl.history": Box(600, "history"),
-    "impl.faults": Box(240, "faults"),
+    "impl.faults": Box(330, "faults"),
     "conformance.kafka": Box(110, "kafka"),
     "conformance.mirror": Box(68, "mirror"),
     "conformance.world": Box(110, "world"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.story.gates import Gates, Parcel, until
+from conformance.story.gates import Gates, until
 from conformance.story.seen import Acknowledged, Replica, Seen, partition_in, replica_in, value_of
 from conformance.story.words import StoryError
 from impl.cluster.asking import ask_once
@@ -15,6 +15,7 @@ from impl.cluster.folder import ClusterFolder
 from impl.cluster.plan import CONTROLLER, HOST, Program, nodes_of, ports_behind
 from impl.cluster.process import NodeProcess
 from impl.cluster.supervisor import Cluster
+from impl.faults.parcels import Parcel
 from impl.metadata.files import image_in
 from impl.metadata.image import ClusterImage
 from impl.records.record import new_batch
