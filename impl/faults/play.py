@@ -21,7 +21,7 @@ from impl.faults.links import Hold, Links
 from impl.faults.load import Recorder
 from impl.faults.power import lose_tail
 from impl.history.events import ACKNOWLEDGED, UNKNOWN, Outcome, Polled, Sent
-from impl.metadata.files import image_in
+from impl.metadata.files import ImageReader
 from impl.metadata.image import ClusterImage
 from impl.records.record import new_batch
 from impl.wire.values import Message
@@ -48,7 +48,9 @@ class Play:
     `leader`, `second`, `third`: the replicas at the beginning, by their names; which follower is which, the seed decides.
     """
 
-    def __init__(self, cluster: Cluster, links: Links, recorder: Recorder, topic: str, seed: int) -> None:
+    def __init__(
+        self, cluster: Cluster, links: Links, recorder: Recorder, written: ImageReader | None, topic: str, seed: int
+    ) -> None:
         self.cluster = cluster
         self.topic = topic
         self.random = random.Random(f"play {seed}")
@@ -57,6 +59,7 @@ class Play:
         """What was done, in words."""
         self._links = links
         self._recorder = recorder
+        self._written = written
         self._numbers = count(1)
         self._began = time.monotonic()
 
@@ -93,7 +96,8 @@ class Play:
 
     def image(self) -> ClusterImage:
         """What the controller has written."""
-        return image_in(self.cluster.processes[CONTROLLER].node.data)
+        assert self._written is not None, "a plan has a controller that is a process of its own"
+        return self._written.image()
 
     def partition(self) -> PartitionRegistration:
         """The partition as the controller has written it."""

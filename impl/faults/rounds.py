@@ -23,7 +23,7 @@ from impl.faults.play import PlanError, Play
 from impl.faults.schedule import Fault, schedule
 from impl.history.anomalies import Anomaly, anomalies_in, count_by_name, may_be_without_waiting
 from impl.history.events import ACKNOWLEDGED, UNKNOWN, Event, Outcome, Polled, Sent, write_history
-from impl.metadata.files import image_in
+from impl.metadata.files import ImageReader
 
 PARTITIONS, COPIES = 4, 3
 HEALED_S, STUCK_FLUSH_S = 90.0, 1.0
@@ -98,6 +98,8 @@ class Rounds:
         self._faulty = Faulty(cluster, links)
         self._settings = settings
         self._say = say
+        controller = cluster.processes.get(CONTROLLER)
+        self._written = None if controller is None else ImageReader(controller.node.data)
         self.verdicts: list[Verdict] = []
 
     async def run(self) -> None:
@@ -127,7 +129,7 @@ class Rounds:
         await self._until_whole(topic, partitions)
         recorder = Recorder()
         load = Load(servers, topic, partitions, self._settings.load, recorder)
-        play = Play(self._cluster, self._links, recorder, topic, seed)
+        play = Play(self._cluster, self._links, recorder, self._written, topic, seed)
         faults: list[Fault] = []
         missed = stuck = ""
         load.start()
@@ -190,8 +192,7 @@ class Rounds:
 
     def _fenced(self) -> list[str]:
         """The brokers that the controller has fenced, by what it has written; none, if it is no process of its own."""
-        controller = self._cluster.processes.get(CONTROLLER)
-        known = image_in(controller.node.data).spec.brokers if controller is not None else ()
+        known = self._written.image().spec.brokers if self._written is not None else ()
         return [str(one.broker) for one in known if one.fenced]
 
     def _judged(self, seed: int, faults: Sequence[Fault], events: Sequence[Event]) -> Verdict:

@@ -4,7 +4,7 @@ They lie in the folder `__cluster_metadata-0`, as Kafka keeps them. Now and then
 before it, so that a start reads little.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from impl.metadata.image import ClusterImage
 from impl.metadata.records import LogRecord, decode_record
 from impl.metadata.snapshots import PARTIAL, from_bytes, snapshot_name, snapshot_of, to_bytes
-from impl.records.batch import InvalidBatchError, headers
+from impl.records.batch import BatchHeader, InvalidBatchError, headers
 from impl.records.record import records_of
 from impl.storage import Disk, LogConfig, PartitionFiles
 from spec.broker.recovery import Checkpoints
@@ -63,29 +63,45 @@ Reader = Callable[[bytes], tuple[LogRecord, ...]]
 
 def batches_of(content: memoryview, read: Reader = records_in) -> list[MetadataBatch]:
     """The batches in a buffer, each read by `read`. Raises: `InvalidBatchError`, `DecodeError`."""
-    return [*_batches(content, read)]
+    return [_batch(content, header, read) for header in headers(content)]
 
 
-def _batches(content: memoryview, read: Reader) -> Iterator[MetadataBatch]:
-    for header in headers(content):
-        batch = content[header.position : header.position + header.size]
-        records = () if header.control else read(bytes(batch))
-        yield MetadataBatch(header.base_offset, header.next_offset, records)
+def _batch(content: memoryview, header: BatchHeader, read: Reader) -> MetadataBatch:
+    batch = content[header.position : header.position + header.size]
+    records = () if header.control else read(bytes(batch))
+    return MetadataBatch(header.base_offset, header.next_offset, records)
 
 
-def image_in(data: Path) -> ClusterImage:
-    """What a controller has written into the metadata log in its folder, while it runs.
+class ImageReader:
+    """What a controller has written into the metadata log in its folder, read while it runs: each time only what is new.
 
     A batch that is being written does not count yet.
     """
-    image = ClusterImage()
-    for segment in sorted((data / FOLDER).glob("*.log")):
-        found: list[MetadataBatch] = []
-        with suppress(InvalidBatchError):
-            for batch in _batches(memoryview(segment.read_bytes()), records_in):
-                found.append(batch)
-        replay_into(image, found)
-    return image
+
+    def __init__(self, data: Path) -> None:
+        self._folder = data / FOLDER
+        self._image = ClusterImage()
+        self._read: dict[Path, int] = {}
+
+    def image(self) -> ClusterImage:
+        """The image as it is now."""
+        for segment in sorted(self._folder.glob("*.log")):
+            position = self._read.get(segment, 0)
+            with segment.open("rb") as file:
+                file.seek(position)
+                content = memoryview(file.read())
+            found: list[MetadataBatch] = []
+            with suppress(InvalidBatchError):
+                for header in headers(content):
+                    found.append(_batch(content, header, records_in))
+                    self._read[segment] = position + header.position + header.size
+            replay_into(self._image, found)
+        return self._image
+
+
+def image_in(data: Path) -> ClusterImage:
+    """What a controller has written into the metadata log in its folder, while it runs."""
+    return ImageReader(data).image()
 
 
 class MetadataFiles:

@@ -19,8 +19,9 @@ SOON = {
     "broker.session.timeout.ms": "5000",
     "broker.heartbeat.interval.ms": "500",
     "replica.lag.time.max.ms": "4000",
+    "offsets.topic.num.partitions": "1",
 }
-"""Settings by which a cluster notices a fault soon, so that rounds are short. --override goes before them."""
+"""Settings by which a cluster notices a fault soon, and has little else to do. --override goes before them."""
 
 ALL = "all"
 """All plans in turn."""

@@ -211,7 +211,7 @@ def _row(name: str, text: str, one: dict[str, Any], *, last: bool = False) -> st
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Hunt, and write both files after each mutant."""
+    """Hunt, and write both files after each mutant. What was found once stays, if it is not found this time."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="mutants, releases or acks=1; all, if none is named")
     parser.add_argument("--rounds", type=int, default=2, help="how many rounds of each plan, at most")
@@ -219,7 +219,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     for name in given.names or [*OTHERS, *(one.name for one in MUTANTS)]:
         one = hunt(name, range(given.seed, given.seed + given.rounds))
-        found = {**known(), name: one}
+        before = known()
+        found = {**before, name: before[name] if "found" in before.get(name, {}) and "found" not in one else one}
         FILE.write_text(json.dumps(found, indent=1, sort_keys=False) + "\n", encoding="utf-8")
         PAGE.write_text(page(found), encoding="utf-8")
         print(name, one, flush=True)
