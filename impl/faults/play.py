@@ -27,7 +27,7 @@ from impl.records.record import new_batch
 from impl.wire.values import Message
 from spec.metadata import PartitionRegistration, partition_of
 
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
 """An emergency stop for what each cluster must come to: a plan is given up then, and the round goes on without it."""
 
 LOOK_S = 0.05
