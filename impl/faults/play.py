@@ -31,6 +31,7 @@ PATIENCE_S = 60.0
 """An emergency stop for what each cluster must come to: a plan is given up then, and the round goes on without it."""
 
 LOOK_S = 0.05
+ACKS_ALL = -1
 BATCH = 20
 """Records in a batch that a plan itself sends."""
 
@@ -238,18 +239,41 @@ class Play:
 
         A consumer that polls one has been promised it, all the same. The values that were sent.
         """
+        values = await self._send(broker, records, acks=1)
+        self.tell(f"{records} records are sent to {broker} alone")
+        return values
+
+    async def send_safely_to(self, broker: str, records: int) -> None:
+        """Send records to one broker with acks=all, and note whether it acknowledges them within a while."""
+        begin = len(self._recorder.events)
+        await self._send(broker, records, acks=ACKS_ALL)
+        told = len(self._acknowledged_of_those_sent(begin))
+        self.tell(f"{records} records are sent to {broker} with acks=all" + ("" if told else ", and not acknowledged"))
+
+    async def _send(self, broker: str, records: int, *, acks: int) -> list[str]:
         place, producer = (HOST, self.cluster.processes[broker].node.port), f"plan-{next(self._numbers)}"
         values = [f"{producer}:{number}" for number in range(records)]
         key = f"{self.topic}-0"
         for value in values:
             self._recorder.note(partial(Sent, producer, key, value))
         for first in range(0, records, BATCH):
-            batch = [(int(time.time() * 1000), None, value.encode()) for value in values[first : first + BATCH]]
-            part = Message(index=0, records=new_batch(batch))
-            topics = [Message(name=self.topic, partition_data=[part])]
+            sent = values[first : first + BATCH]
+            batch = new_batch([(int(time.time() * 1000), None, value.encode()) for value in sent])
+            topics = [Message(name=self.topic, partition_data=[Message(index=0, records=batch)])]
+            fields: dict[str, Any] = {
+                "transactional_id": None,
+                "acks": acks,
+                "timeout_ms": int(MAY_S * 1000),
+                "topic_data": topics,
+            }
+            offset = None
             with contextlib.suppress(*NOT_REACHED):
-                await ask_once(place, "Produce", 8, transactional_id=None, acks=1, timeout_ms=5000, topic_data=topics)
-        for value in values:
-            self._recorder.note(partial(Outcome, key, value, UNKNOWN, None, "acks=1"))
-        self.tell(f"{records} records are sent to {broker} alone")
+                answer = await ask_once(place, "Produce", 8, **fields)
+                told = answer.responses[0].partition_responses[0]
+                offset = int(told.base_offset) if acks == ACKS_ALL and told.error_code == 0 else None
+            for number, value in enumerate(sent):
+                if offset is None:
+                    self._recorder.note(partial(Outcome, key, value, UNKNOWN, None, f"acks={acks}"))
+                else:
+                    self._recorder.note(partial(Outcome, key, value, ACKNOWLEDGED, offset + number, None))
         return values

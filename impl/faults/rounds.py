@@ -155,7 +155,7 @@ class Rounds:
             self._cluster.say(f"a producer gave up: {line}")
         name = RANDOM if plan is None else plan.name
         steps = play.steps if plan is not None else [str(fault) for fault in faults]
-        verdict = self._judged(seed, faults, recorder.events)
+        verdict = self._judged(seed, faults, recorder.events, read=not stuck)
         verdict = verdict._replace(plan=name, missed=missed, stuck=stuck, steps=tuple(steps))
         self._keep(verdict, recorder.events)
         return verdict
@@ -195,8 +195,9 @@ class Rounds:
         known = self._written.image().spec.brokers if self._written is not None else ()
         return [str(one.broker) for one in known if one.fenced]
 
-    def _judged(self, seed: int, faults: Sequence[Fault], events: Sequence[Event]) -> Verdict:
-        found = anomalies_in(events)
+    def _judged(self, seed: int, faults: Sequence[Fault], events: Sequence[Event], *, read: bool) -> Verdict:
+        """The verdict by what clients saw. `read`: whether all was read once more; if not, a record may be unseen."""
+        found = [one for one in anomalies_in(events) if read or one.name != "unseen"]
         waits = self._settings.load.acks == "all"
         allowed = tuple(one for one in found if not waits and may_be_without_waiting(one))
         return Verdict(seed, _counts(events), tuple(faults), tuple(one for one in found if one not in allowed), allowed)

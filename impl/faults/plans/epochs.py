@@ -91,7 +91,7 @@ async def follower_of_an_old_epoch(play: Play) -> None:
     a, b, c = play.leader, play.second, play.third
     deaf = play.hold(b, CONTROLLER)
     asks = [play.hold(c, a), play.hold(a, c)]
-    values = await play.send_to(a, 40)
+    await play.send_to(a, 40)
     await play.pause(SOON_S)
     late = play.hold(b, a)
     await play.until_held(late, f"{b} asks for more")
@@ -107,7 +107,7 @@ async def follower_of_an_old_epoch(play: Play) -> None:
     await play.until_led_by(a)
     await play.pause(SOON_S)
     late.let_go()
-    await play.may_be_polled(values)
+    await play.send_safely_to(a, 20)
     news.release_one()
     await play.pause(1.5)
     asks.append(play.hold(b, a))
