@@ -20,10 +20,11 @@ from impl.cluster.supervisor import Cluster
 from impl.faults.links import Hold, Links
 from impl.faults.load import Recorder
 from impl.faults.power import lose_tail
-from impl.history.events import ACKNOWLEDGED, UNKNOWN, Outcome, Polled, Sent
+from impl.history.events import ACKNOWLEDGED, UNKNOWN, Assigned, Outcome, Polled, Sent
 from impl.metadata.files import ImageReader
 from impl.metadata.image import ClusterImage
-from impl.records.record import new_batch
+from impl.records.batch import headers
+from impl.records.record import new_batch, records_of
 from impl.wire.values import Message
 from spec.metadata import PartitionRegistration, partition_of
 
@@ -31,9 +32,8 @@ PATIENCE_S = 60.0
 """An emergency stop for what each cluster must come to: a plan is given up then, and the round goes on without it."""
 
 LOOK_S = 0.05
-ACKS_ALL = -1
-BATCH = 20
-"""Records in a batch that a plan itself sends."""
+BATCH, READ_BYTES = 20, 1 << 20
+"""Records in a batch that a plan itself sends, and bytes of an answer that it reads."""
 
 MAY_S = 3.0
 """How long a plan waits for what only weakened rules let happen: less than the lag after which a follower is dropped."""
@@ -239,41 +239,42 @@ class Play:
 
         A consumer that polls one has been promised it, all the same. The values that were sent.
         """
-        values = await self._send(broker, records, acks=1)
-        self.tell(f"{records} records are sent to {broker} alone")
-        return values
-
-    async def send_safely_to(self, broker: str, records: int) -> None:
-        """Send records to one broker with acks=all, and note whether it acknowledges them within a while."""
-        begin = len(self._recorder.events)
-        await self._send(broker, records, acks=ACKS_ALL)
-        told = len(self._acknowledged_of_those_sent(begin))
-        self.tell(f"{records} records are sent to {broker} with acks=all" + ("" if told else ", and not acknowledged"))
-
-    async def _send(self, broker: str, records: int, *, acks: int) -> list[str]:
         place, producer = (HOST, self.cluster.processes[broker].node.port), f"plan-{next(self._numbers)}"
         values = [f"{producer}:{number}" for number in range(records)]
         key = f"{self.topic}-0"
         for value in values:
             self._recorder.note(partial(Sent, producer, key, value))
         for first in range(0, records, BATCH):
-            sent = values[first : first + BATCH]
-            batch = new_batch([(int(time.time() * 1000), None, value.encode()) for value in sent])
-            topics = [Message(name=self.topic, partition_data=[Message(index=0, records=batch)])]
-            fields: dict[str, Any] = {
-                "transactional_id": None,
-                "acks": acks,
-                "timeout_ms": int(MAY_S * 1000),
-                "topic_data": topics,
-            }
-            offset = None
+            batch = [(int(time.time() * 1000), None, value.encode()) for value in values[first : first + BATCH]]
+            part = Message(index=0, records=new_batch(batch))
+            topics = [Message(name=self.topic, partition_data=[part])]
             with contextlib.suppress(*NOT_REACHED):
-                answer = await ask_once(place, "Produce", 8, **fields)
-                told = answer.responses[0].partition_responses[0]
-                offset = int(told.base_offset) if acks == ACKS_ALL and told.error_code == 0 else None
-            for number, value in enumerate(sent):
-                if offset is None:
-                    self._recorder.note(partial(Outcome, key, value, UNKNOWN, None, f"acks={acks}"))
-                else:
-                    self._recorder.note(partial(Outcome, key, value, ACKNOWLEDGED, offset + number, None))
+                await ask_once(place, "Produce", 8, transactional_id=None, acks=1, timeout_ms=5000, topic_data=topics)
+        for value in values:
+            self._recorder.note(partial(Outcome, key, value, UNKNOWN, None, "acks=1"))
+        self.tell(f"{records} records are sent to {broker} alone")
         return values
+
+    async def read_from(self, broker: str) -> None:
+        """Read all that one broker lets consumers read, as a consumer that has not heard of another leader."""
+        place, consumer = (HOST, self.cluster.processes[broker].node.port), f"plan-{next(self._numbers)}"
+        key, position = f"{self.topic}-0", 0
+        self._recorder.note(partial(Assigned, consumer, key, position))
+        while True:
+            part = Message(partition=0, fetch_offset=position, partition_max_bytes=READ_BYTES)
+            wanted = [Message(topic=self.topic, partitions=[part])]
+            try:
+                answer = await ask_once(
+                    place, "Fetch", 12, replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=READ_BYTES, topics=wanted
+                )
+            except NOT_REACHED:
+                break
+            content = answer.responses[0].partitions[0].records or b""
+            batches = (content[one.position : one.position + one.size] for one in headers(content))
+            found = [(int(one.offset), (one.value or b"").decode()) for batch in batches for one in records_of(batch)]
+            found = [one for one in found if one[0] >= position]
+            if not found:
+                break
+            self._recorder.note(partial(Polled, consumer, key, tuple(found)))
+            position = found[-1][0] + 1
+        self.tell(f"{position} records are read from {broker}")
