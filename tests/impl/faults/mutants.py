@@ -177,8 +177,13 @@ def page(found: dict[str, dict[str, Any]]) -> str:
             "",
             "## Not found",
             "",
-            *[f"- `{one.name}` ({one.summary}): {_rounds(found[one.name])}" for one in missed],
-            *[f"- {name}: {_rounds(found[name])}" for name in OTHERS if "rounds" in found.get(name, {})],
+            *(
+                [
+                    *[f"- `{one.name}` ({one.summary}): {_rounds(found[one.name])}" for one in missed],
+                    *[f"- {name}: {_rounds(found[name])}" for name in OTHERS if "rounds" in found.get(name, {})],
+                ]
+                or ["All that a plan is aimed at are found."]
+            ),
             "",
             "## Not tried",
             "",
