@@ -146,7 +146,16 @@ ROOMS: dict[str, tuple[str, ...]] = {
     # A cluster is processes and what they answer: it knows neither the broker's code nor what else runs as a node.
     "impl.cluster": ("impl.wire",),
     "impl.history": (),
-    "impl.faults": ("impl.cluster", "impl.history"),
+    # Faults are aimed by what the controller has written, and cut log files of who has lost power.
+    "impl.faults": (
+        "spec.metadata",
+        "impl.cluster",
+        "impl.history",
+        "impl.wire",
+        "impl.records",
+        "impl.storage",
+        "impl.metadata",
+    ),
     "impl": ("spec.*", "impl.*"),
     # Others are held against the models: it takes the wire format of `impl` besides.
     "conformance.kafka": ("impl.wire", "impl.records", "impl.cluster"),

@@ -7,11 +7,12 @@ are lost; an administrator elects and reorders; a producer sends.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
-from conformance.story.gates import Parcel, until
+from conformance.story.gates import until
 from conformance.story.stage import APIS, Stage
 from conformance.story.words import StoryError
 from conformance.world.play.players import Scene
 from impl.cluster.plan import CONTROLLER
+from impl.faults.parcels import Parcel
 from model_check.core.model import Action
 from model_check.models.kafka.values import Under
 from spec.broker.rules.fetcher import is_fetching

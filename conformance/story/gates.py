@@ -7,47 +7,19 @@ which API; who has opened a connection is known by its process (`impl.faults.lin
 import asyncio
 import contextlib
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from conformance.story.words import StoryError
 from impl.cluster.plan import HOST, UsageError
 from impl.faults.links import CLIENTS, Proxies, owner_of
+from impl.faults.parcels import Line, Parcel, read_frame, with_length
 
-LENGTH = 4
 PATIENCE_S = 60.0
 """An emergency stop: what does not come within this time does not come."""
 
 POLL_S = 0.01
 LOOKS = 20
 """How often it is looked up who has opened a connection, before nobody known has."""
-
-
-@dataclass(eq=False)
-class Parcel:
-    """A request on its way from `source` to `target`, or the answer on its way back. `frame`: without its length.
-
-    `fate`: whether it arrives; if it does not, its connection is lost.
-    """
-
-    source: str
-    target: str
-    key: int
-    version: int
-    frame: bytes
-    is_answer: bool = False
-    fate: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-
-    def release(self) -> None:
-        """Let it arrive."""
-        if not self.fate.done():
-            self.fate.set_result(True)
-
-    def lose(self) -> None:
-        """Lose it, and the connection on which it is."""
-        if not self.fate.done():
-            self.fate.set_result(False)
 
 
 Passes = Callable[[Parcel], bool]
@@ -104,10 +76,10 @@ class Gates(Proxies):
             source = await self._owner(theirs, told)
             node_reader, node_writer = await asyncio.open_connection(HOST, port)
             writers.append(node_writer)
-            asked: deque[tuple[int, int]] = deque()
+            line = Line(source, name)
             ways = [
-                asyncio.ensure_future(self._way(reader, node_writer, lambda frame: _request(source, name, frame, asked))),
-                asyncio.ensure_future(self._way(node_reader, writer, lambda frame: _answer(source, name, frame, asked))),
+                asyncio.ensure_future(self._way(reader, node_writer, line.request)),
+                asyncio.ensure_future(self._way(node_reader, writer, line.answer)),
             ]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         except OSError:
@@ -134,11 +106,10 @@ class Gates(Proxies):
         """Carry the parcels of one direction, one after the other, until one is lost or there are no more."""
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             while True:
-                length = await reader.readexactly(LENGTH)
-                parcel = parcel_of(await reader.readexactly(int.from_bytes(length, "big")))
+                parcel = parcel_of(await read_frame(reader))
                 if not await self._arrives(parcel, reader):
                     return
-                writer.write(len(parcel.frame).to_bytes(LENGTH, "big") + parcel.frame)
+                writer.write(with_length(parcel.frame))
                 await writer.drain()
 
     async def _arrives(self, parcel: Parcel, reader: asyncio.StreamReader) -> bool:
@@ -152,17 +123,6 @@ class Gates(Proxies):
             return parcel.fate.done() and parcel.fate.result()
         finally:
             self.held.remove(parcel)
-
-
-def _request(source: str, target: str, frame: bytes, asked: deque[tuple[int, int]]) -> Parcel:
-    key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
-    asked.append((key, version))
-    return Parcel(source, target, key, version, frame)
-
-
-def _answer(source: str, target: str, frame: bytes, asked: deque[tuple[int, int]]) -> Parcel:
-    """The answer to the oldest request of the connection: a node answers in order."""
-    return Parcel(source, target, *asked.popleft(), frame, is_answer=True)
 
 
 async def until(holds: Callable[[], bool], what: str, seconds: float = PATIENCE_S) -> None:

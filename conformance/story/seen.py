@@ -3,23 +3,15 @@
 And what is wrong with it.
 """
 
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from impl.cluster.plan import HOST
-from impl.metadata.files import FOLDER, batches_of, replay_into
 from impl.metadata.image import ClusterImage
 from impl.records.batch import InvalidBatchError, headers
 from impl.records.record import records_of
-from impl.wire.requests import read_response, request_parts, sent
-from impl.wire.values import Message
 from spec.metadata import PartitionRegistration, partition_of
 from spec.values import Record
-
-ASK_S = 20.0
-"""An emergency stop: who does not answer within this time does not answer."""
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 
@@ -56,18 +48,6 @@ class Seen(NamedTuple):
         return sorted(self.isr | self.eligible)
 
 
-async def ask(port: int, api: str, version: int, seconds: float = ASK_S, **fields: Any) -> Message:
-    """Ask a node of this machine, on a connection of its own. Raises: `OSError`, `TimeoutError`, `IncompleteReadError`."""
-    async with asyncio.timeout(seconds):
-        reader, writer = await asyncio.open_connection(HOST, port)
-        try:
-            writer.writelines(request_parts(sent(api), version, 1, Message(**fields)))
-            frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
-            return read_response(api, version, memoryview(frame))[1]
-        finally:
-            writer.close()
-
-
 def value_of(number: int) -> bytes:
     """The value of the record that the model calls by this number."""
     return b"m%d" % number
@@ -94,18 +74,6 @@ def checkpoints_in(data: Path) -> dict[str, int]:
     except OSError:
         return {}
     return {place: int(offset) for place, _, offset in (line.rpartition(" ") for line in lines)}
-
-
-def image_in(data: Path) -> ClusterImage:
-    """What the controller has written into the metadata log."""
-    image = ClusterImage()
-    for segment in sorted((data / FOLDER).glob("*.log")):
-        try:
-            for batch in batches_of(memoryview(segment.read_bytes())):
-                replay_into(image, [batch])
-        except InvalidBatchError:
-            pass
-    return image
 
 
 def partition_in(image: ClusterImage, topic: str) -> PartitionRegistration | None:

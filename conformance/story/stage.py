@@ -7,13 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.story.gates import Gates, Parcel, until
-from conformance.story.seen import Acknowledged, Replica, Seen, ask, image_in, partition_in, replica_in, value_of
+from conformance.story.gates import Gates, until
+from conformance.story.seen import Acknowledged, Replica, Seen, partition_in, replica_in, value_of
 from conformance.story.words import StoryError
+from impl.cluster.asking import ask_once
 from impl.cluster.folder import ClusterFolder
-from impl.cluster.plan import CONTROLLER, Program, nodes_of, ports_behind
+from impl.cluster.plan import CONTROLLER, HOST, Program, nodes_of, ports_behind
 from impl.cluster.process import NodeProcess
 from impl.cluster.supervisor import Cluster
+from impl.faults.parcels import Parcel
+from impl.metadata.files import image_in
 from impl.metadata.image import ClusterImage
 from impl.records.record import new_batch
 from impl.wire.apis import CONTROLLER_APIS
@@ -229,7 +232,7 @@ class Stage:
         _must_be_well("ElectLeaders", answer.replica_election_results[0].partition_result[0].error_code)
 
     async def _ask_controller(self, api: str, version: int, **fields: Any) -> Message:
-        return await ask(self._cluster.processes[CONTROLLER].node.port, api, version, **fields)
+        return await ask_once((HOST, self._cluster.processes[CONTROLLER].node.port), api, version, **fields)
 
     def produce(self, leader: int, number: int, acks: int) -> None:
         """A producer sends a record, and waits for its acknowledgement for as long as it takes."""
@@ -240,7 +243,7 @@ class Stage:
         topics = [Message(name=TOPIC, partition_data=[part])]
         fields = {"transactional_id": None, "acks": acks, "timeout_ms": 600_000, "topic_data": topics}
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
-            answer = await ask(self.process(leader).node.port, "Produce", 8, 600.0, **fields)
+            answer = await ask_once((HOST, self.process(leader).node.port), "Produce", 8, 600.0, **fields)
             told = answer.responses[0].partition_responses[0]
             if told.error_code == 0:
                 self.acknowledged.add(Acknowledged(int(told.base_offset), number))

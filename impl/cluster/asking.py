@@ -10,6 +10,9 @@ from impl.wire.values import DecodeError, Message
 ANSWER_S = 1.0
 """Who does not answer within this time (s) is shown as not there."""
 
+ASK_S = 20.0
+"""An emergency stop: who does not answer within this time does not answer."""
+
 NOT_REACHED = (OSError, TimeoutError, asyncio.IncompleteReadError, DecodeError)
 """What asking may raise: the node is not there, stands still, or answers something else."""
 
@@ -44,6 +47,18 @@ class Asking:
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
+
+
+async def ask_once(place: tuple[str, int], api: str, version: int, seconds: float = ASK_S, **fields: Any) -> Message:
+    """Ask a node on a connection of its own. Raises: `OSError`, `TimeoutError`, `IncompleteReadError`, `DecodeError`."""
+    async with asyncio.timeout(seconds):
+        reader, writer = await asyncio.open_connection(*place)
+        try:
+            writer.writelines(request_parts(sent(api), version, 1, Message(**fields)))
+            frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+            return read_response(api, version, memoryview(frame))[1]
+        finally:
+            writer.close()
 
 
 def by_topic(partitions: Sequence[tuple[str, Message]]) -> dict[str, list[Message]]:

@@ -46,6 +46,11 @@ class Faulty:
                 self._links.mend(fault.links)
             case "disk":
                 await self._fill_disk(fault)
+            case "clock":
+                node = self._cluster.processes[fault.node].node
+                node.move_clock(round(fault.jump * 1000))
+                await asyncio.sleep(fault.seconds)
+                node.move_clock(0)
             case _:
                 await self._roll()
 
@@ -73,8 +78,11 @@ class Faulty:
     def heal(self) -> None:
         """Undo all faults."""
         self._links.mend()
+        self._links.let_all_go()
         self._cluster.held.clear()
         for process in self._cluster.processes.values():
+            if process.node.clock.exists():
+                process.node.move_clock(0)
             process.limit_files(resource.RLIM_INFINITY)
             if process.paused:
                 process.resume()

@@ -2,8 +2,8 @@
 
 Nodes tell each other one address, so the address does not say who comes. The process at the other end of a connection
 does, and the system knows it (`/proc`, Linux only). A link that is cut lets nothing through, in one direction or in both:
-bytes wait until it is whole again, as the network's own repetitions would bring them. Who connects meanwhile is not
-answered.
+messages wait until it is whole again, as the network's own repetitions would bring them. Who connects meanwhile is not
+answered. Messages of one API can be held by themselves.
 """
 
 import asyncio
@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 from impl.cluster.plan import HOST
 from impl.faults.connections import inode_of
+from impl.faults.parcels import Line, Parcel, read_frame, with_length
+from impl.wire.requests import sent
 
 CLIENTS = "clients"
 """Whoever is no node."""
 
-CHUNK = 1 << 16
+LOOKS, LOOK_S = 5, 0.01
+"""How often it is looked up who has opened a connection, before nobody known has: a table may miss one for a moment."""
 
 Link = tuple[str, str]
 """A direction: from whom to whom."""
@@ -78,13 +81,70 @@ class Proxies(ABC):
         """Carry one connection to a node until either side closes it."""
 
 
+class Hold:
+    """Messages of one kind that do not arrive for now. `held`: those that wait, the oldest first.
+
+    It is about what `source` asks `target` by an API, or about the answers to that. `most`: how many it takes; all, if not
+    given. What has waited arrives in the end, even if its sender has gone meanwhile: a late copy.
+    """
+
+    def __init__(self, source: str, target: str, api: str, *, answers: bool, most: int | None) -> None:
+        self.held: list[Parcel] = []
+        self.ended = False
+        self._kind = (source, target, sent(api).key, answers)
+        self._left = most
+
+    def takes(self, parcel: Parcel) -> bool:
+        """Whether a message is held; it is one of `held` then."""
+        kind = (parcel.source, parcel.target, parcel.key, parcel.is_answer)
+        if self.ended or kind != self._kind or self._left == 0:
+            return False
+        if self._left is not None:
+            self._left -= 1
+        self.held.append(parcel)
+        return True
+
+    def release_one(self) -> None:
+        """Let the oldest one arrive; the others go on waiting."""
+        if self.held:
+            self.held.pop(0).release()
+
+    def lose(self) -> None:
+        """Lose those that wait, with their connections; the next ones are held."""
+        while self.held:
+            self.held.pop(0).lose()
+
+    def let_go(self) -> None:
+        """Hold nothing any more, and let all arrive."""
+        self.ended = True
+        while self.held:
+            self.release_one()
+
+
 class Links(Proxies):
-    """Proxies, and which directions are cut."""
+    """Proxies, which directions are cut, and what is held."""
 
     def __init__(self, ports: Mapping[str, tuple[int, int]], pids: Callable[[], Mapping[str, int]]) -> None:
         super().__init__(ports, pids)
         self._cut: set[Link] = set()
         self._changed = asyncio.Event()
+        self._holds: list[Hold] = []
+
+    def hold(self, source: str, target: str, api: str, *, answers: bool = False, most: int | None = None) -> Hold:
+        """Hold what one node asks another by an API, or the answers, until it is let go."""
+        self._holds = [one for one in self._holds if not one.ended]
+        self._holds.append(Hold(source, target, api, answers=answers, most=most))
+        return self._holds[-1]
+
+    @property
+    def holds_now(self) -> int:
+        """How many holds have not been let go."""
+        return sum(not one.ended for one in self._holds)
+
+    def let_all_go(self) -> None:
+        """Hold nothing any more."""
+        for one in self._holds:
+            one.let_go()
 
     @property
     def cut_now(self) -> frozenset[Link]:
@@ -111,14 +171,15 @@ class Links(Proxies):
         try:
             _, told = writer.get_extra_info("sockname")
             _, theirs = writer.get_extra_info("peername")
-            source = owner_of(theirs, told, self.pids())
+            source = await self._owner(theirs, told)
             there, back = (source, name), (name, source)
             await self._open_way(there, back)
             node_reader, node_writer = await asyncio.open_connection(HOST, port)
             both.append(node_writer)
+            line = Line(source, name)
             ways = [
-                asyncio.ensure_future(self._one_way(there, reader, node_writer)),
-                asyncio.ensure_future(self._one_way(back, node_reader, writer)),
+                asyncio.ensure_future(self._one_way(there, reader, node_writer, line.request)),
+                asyncio.ensure_future(self._one_way(back, node_reader, writer, line.answer)),
             ]
             try:
                 await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -132,13 +193,26 @@ class Links(Proxies):
             for one in both:
                 one.close()
 
-    async def _one_way(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carry bytes one way until they end."""
+    async def _owner(self, theirs: int, told: int) -> str:
+        for _ in range(LOOKS):
+            source = owner_of(theirs, told, self.pids())
+            if source != CLIENTS:
+                return source
+            await asyncio.sleep(LOOK_S)
+        return CLIENTS
+
+    async def _one_way(
+        self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, parcel_of: Callable[[bytes], Parcel]
+    ) -> None:
+        """Carry messages one way until they end, or one is lost."""
         try:
-            while data := await reader.read(CHUNK):
+            while True:
+                parcel = parcel_of(await read_frame(reader))
                 await self._open_way(link)
-                writer.write(data)
+                if any(hold.takes(parcel) for hold in self._holds) and not await parcel.fate:
+                    return
+                writer.write(with_length(parcel.frame))
                 await writer.drain()
-        except OSError:
+        except (OSError, asyncio.IncompleteReadError):
             pass
         await self._open_way(link)

@@ -7,8 +7,9 @@ refuses before anything is sent is noted as refused.
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from impl.cluster.plan import ClusterError
@@ -69,11 +70,13 @@ def library() -> Any:
     return confluent_kafka
 
 
-def create_topic(servers: str, topic: str, partitions: int, copies: int) -> None:
+def create_topic(
+    servers: str, topic: str, partitions: int, copies: int, settings: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Create a topic, and wait until it is there. Raises: `ClusterError`."""
     kafka = library()
     admin = kafka.admin.AdminClient({**CLIENT, "bootstrap.servers": servers})
-    wanted = kafka.admin.NewTopic(topic, partitions, copies)
+    wanted = kafka.admin.NewTopic(topic, partitions, copies, config=dict(settings))
     end = time.monotonic() + QUIET_S
     while True:
         try:
@@ -97,6 +100,7 @@ class Load:
         self._settings = settings
         self._recorder = recorder
         self._ended = threading.Event()
+        self._flush_s: float = FLUSH_S
         self._failures: list[BaseException] = []
         self.gave_up: list[str] = []
         """Producers that could not go on, and why; another took the place of each."""
@@ -114,8 +118,9 @@ class Load:
         for thread in self._threads.values():
             thread.start()
 
-    def stop(self) -> None:
+    def stop(self, flush_s: float = FLUSH_S) -> None:
         """Send no more, and wait until it is known of each record what became of it, or that nobody knows."""
+        self._flush_s = flush_s
         self._ended.set()
         for thread in self._threads.values():
             thread.join(FLUSH_S + QUIET_S)
@@ -169,7 +174,7 @@ class Load:
                     self._send(producer, name, number)
                     number += 1
                 producer.poll(0.01)
-            left = producer.flush(FLUSH_S)
+            left = producer.flush(self._flush_s)
         except (kafka.KafkaException, SystemError) as error:  # the library stumbles over its own fatal error
             left = len(producer)
             stumbled.append(str(error))

@@ -12,11 +12,14 @@ KINDS = {
     "cut": "nodes and clients are parted in two groups that do not reach each other",
     "one-way": "what one node or the clients send to another does not arrive",
     "disk": "no file of a broker may grow, as on a full disk; then it is killed and started again",
+    "clock": "the clock of a node jumps, forward or back, and later it is right again",
     "roll": "all brokers are stopped in order and started again, one after the other",
 }
-"""All faults. A clock that jumps is not among them: a process's clock cannot be set without help (libfaketime)."""
+"""All faults. A clock jumps only where the program lets its clock be moved: `kspec broker` does, Apache Kafka does not."""
 
+CLOCK = "clock"
 FIRST_S, BETWEEN_S, LONG_S = 1.0, (0.5, 3.0), (1.0, 8.0)
+MOST_JUMP_S = 20.0
 
 
 class Fault(NamedTuple):
@@ -27,12 +30,14 @@ class Fault(NamedTuple):
     kind: str
     node: str = ""
     links: tuple[Link, ...] = ()
+    jump: float = 0.0
+    """By how many seconds a clock is off."""
 
     def __str__(self) -> str:
         about = self.node or _sides(self.links)
-        return (
-            f"{self.kind} {about}".rstrip() + f" at {self.at:.1f} s" + (f" for {self.seconds:.1f} s" if self.seconds else "")
-        )
+        jump = f" by {self.jump:+.1f} s" if self.jump else ""
+        lasts = f" for {self.seconds:.1f} s" if self.seconds else ""
+        return f"{self.kind} {about}".rstrip() + f"{jump} at {self.at:.1f} s{lasts}"
 
 
 def schedule(seed: int, nodes: Sequence[str], brokers: Sequence[str], seconds: float, kinds: Sequence[str]) -> list[Fault]:
@@ -59,6 +64,9 @@ def _fault(
             return Fault(at, length, kind, choose.choice(list(nodes)))
         case "disk":
             return Fault(at, length, kind, choose.choice(list(brokers)))
+        case "clock":
+            jump = round(choose.uniform(-MOST_JUMP_S, MOST_JUMP_S), 1)
+            return Fault(at, length, kind, choose.choice(list(nodes)), jump=jump)
         case "one-way":
             first, second = choose.sample([*nodes, CLIENTS], 2)
             return Fault(at, length, kind, links=((first, second),))

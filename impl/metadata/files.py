@@ -5,13 +5,14 @@ before it, so that a start reads little.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from impl.metadata.image import ClusterImage
 from impl.metadata.records import LogRecord, decode_record
 from impl.metadata.snapshots import PARTIAL, from_bytes, snapshot_name, snapshot_of, to_bytes
-from impl.records.batch import headers
+from impl.records.batch import BatchHeader, InvalidBatchError, headers
 from impl.records.record import records_of
 from impl.storage import Disk, LogConfig, PartitionFiles
 from spec.broker.recovery import Checkpoints
@@ -57,14 +58,50 @@ def records_in(batch: bytes) -> tuple[LogRecord, ...]:
     return tuple(decode_record(memoryview(record.value or b"")) for record in records_of(batch))
 
 
-def batches_of(content: memoryview, read: "Callable[[bytes], tuple[LogRecord, ...]]" = records_in) -> list[MetadataBatch]:
+Reader = Callable[[bytes], tuple[LogRecord, ...]]
+
+
+def batches_of(content: memoryview, read: Reader = records_in) -> list[MetadataBatch]:
     """The batches in a buffer, each read by `read`. Raises: `InvalidBatchError`, `DecodeError`."""
-    found = []
-    for header in headers(content):
-        batch = content[header.position : header.position + header.size]
-        records = () if header.control else read(bytes(batch))
-        found.append(MetadataBatch(header.base_offset, header.next_offset, records))
-    return found
+    return [_batch(content, header, read) for header in headers(content)]
+
+
+def _batch(content: memoryview, header: BatchHeader, read: Reader) -> MetadataBatch:
+    batch = content[header.position : header.position + header.size]
+    records = () if header.control else read(bytes(batch))
+    return MetadataBatch(header.base_offset, header.next_offset, records)
+
+
+class ImageReader:
+    """What a controller has written into the metadata log in its folder, read while it runs: each time only what is new.
+
+    A batch that is being written does not count yet.
+    """
+
+    def __init__(self, data: Path) -> None:
+        self._folder = data / FOLDER
+        self._image = ClusterImage()
+        self._read: dict[Path, int] = {}
+
+    def image(self) -> ClusterImage:
+        """The image as it is now."""
+        for segment in sorted(self._folder.glob("*.log")):
+            position = self._read.get(segment, 0)
+            with segment.open("rb") as file:
+                file.seek(position)
+                content = memoryview(file.read())
+            found: list[MetadataBatch] = []
+            with suppress(InvalidBatchError):
+                for header in headers(content):
+                    found.append(_batch(content, header, records_in))
+                    self._read[segment] = position + header.position + header.size
+            replay_into(self._image, found)
+        return self._image
+
+
+def image_in(data: Path) -> ClusterImage:
+    """What a controller has written into the metadata log in its folder, while it runs."""
+    return ImageReader(data).image()
 
 
 class MetadataFiles:

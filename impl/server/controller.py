@@ -14,8 +14,9 @@ from impl.controller.features import first_records
 from impl.controller.timing import start_timers
 from impl.metadata.log import MetadataLog
 from impl.metadata.records import LogRecord
+from impl.server.clock import now_ms
 from impl.server.process import NewLoop, begin, event_loop, say_ready, warn_if_open
-from impl.server.shell import Shell, now_ms
+from impl.server.shell import Shell
 from impl.server.startup import BrokerFailureError
 from impl.storage import LogDirectory, RealDisk
 from impl.storage.small_files import META_PROPERTIES, read_meta

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from impl.records.compression import CompressionError
 from impl.records.record import RecordError
 from impl.server.broker import Broker
-from impl.server.shell import now_ms
+from impl.server.clock import now_ms
 from impl.storage import LogDirectory, PartitionFiles, StorageError
 from spec.broker.leader.deletion import apply_retention
 from spec.broker.roles import producers_expired

@@ -21,6 +21,7 @@ from impl.metadata.image import ClusterImage
 from impl.metadata.log import MetadataLog
 from impl.metadata.records import LogRecord
 from impl.requests.describe import unsupported_api_versions
+from impl.server.clock import now_ms
 from impl.server.connection import Connection, configure
 from impl.storage import StorageError
 from impl.wire.apis import Api
@@ -35,11 +36,6 @@ LOG = logging.getLogger("kspec.broker")
 
 PUT_OFF = frozenset({"Produce"})
 """Requests whose effects may wait for those of the next ones: nothing but files and answers depends on them."""
-
-
-def now_ms() -> int:
-    """The time in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 class Settings(Protocol):

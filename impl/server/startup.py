@@ -17,9 +17,9 @@ from impl.config.broker import BrokerConfig
 from impl.config.properties import ConfigError
 from impl.metadata.log import MetadataLog
 from impl.server.broker import Broker
+from impl.server.clock import now_ms
 from impl.server.housekeeping import Housekeeping
 from impl.server.process import NewLoop, begin, event_loop, say_ready, warn_if_open
-from impl.server.shell import now_ms
 from impl.storage import Disk, LogDirectory, RealDisk
 from impl.storage.small_files import META_PROPERTIES, read_meta
 from impl.trace.steps import TraceWriter

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @click.option("--seed", default=1, show_default=True, metavar="S", help="Of the first round; the next ones have S+1, ...")
 @click.option("--seconds", default=20.0, show_default=True, metavar="T", help="How long faults go on in a round.")
 @click.option("--faults", metavar="KIND,...", help="Kinds of faults; all, if not given.")
+@click.option("--plans", metavar="PLAN,...", help="Plans of rounds, in turn; or all. By default the seed chooses.")
 @click.option("--acks", type=click.Choice(["all", "1"]), default="all", show_default=True, help="What producers wait for.")
 @click.option("--rate", default=100, show_default=True, metavar="R", help="Records per second of each of two producers.")
 @click.option("--start", metavar="N", help="Start broker N by hand, in the cluster that runs in DIR.")
@@ -52,6 +53,7 @@ def cluster(
     seed: int,
     seconds: float,
     faults: str | None,
+    plans: str | None,
     acks: str,
     rate: int,
     start: str | None,
@@ -92,11 +94,12 @@ def cluster(
         if rounds is not None:
             given = {**SOON, **given}
         nodes = nodes_of(folder.path, brokers, ports, given, combined=combined)
-        program = program_of(nodes, release, mutant, kafka, trace=trace)
+        program = program_of(nodes, release, mutant, kafka, trace=trace, clocks=rounds is not None)
         shown = Shown(nodes, plain=plain)
         running = Cluster(folder, nodes, program, shown.say, restarts=rounds is not None or not no_restart)
         if rounds is not None:
-            return asyncio.run(run_rounds(running, shown, rounds_of(rounds, seed, seconds, faults, acks, rate)))
+            settings = rounds_of(rounds, seed, seconds, faults, plans, acks, rate, clocks=kafka is None)
+            return asyncio.run(run_rounds(running, shown, settings))
         beside = None if shown.plain else shown.keep_showing
         if not asyncio.run(run_in_foreground(running, lambda: shown.ready(running.addresses), beside)):
             raise StoppedError("not all processes stopped in order")
@@ -107,8 +110,10 @@ def cluster(
     return ALL_HOLD
 
 
-def program_of(nodes: "list[Node]", release: str | None, mutant: str | None, kafka: str | None, *, trace: bool) -> "Program":
-    """What runs as each node. Raises: `UsageError`; bad usage."""
+def program_of(
+    nodes: "list[Node]", release: str | None, mutant: str | None, kafka: str | None, *, trace: bool, clocks: bool
+) -> "Program":
+    """What runs as each node. `clocks`: those of our own can be moved. Raises: `UsageError`; bad usage."""
     from impl.cluster.plan import UsageError, by_node
     from impl.cluster.programs import KspecProgram
 
@@ -117,7 +122,7 @@ def program_of(nodes: "list[Node]", release: str | None, mutant: str | None, kaf
         releases, mutants = by_node(release, names, otherwise=NEXT), by_node(mutant, names, otherwise=None)
         for name in names:
             rules_of(releases[name] or NEXT, mutants[name])
-        return KspecProgram(PROGRAM, releases, mutants, trace=trace)
+        return KspecProgram(PROGRAM, releases, mutants, trace=trace, clocks=clocks)
     if release or mutant or trace:
         raise UsageError("--release, --mutant and --trace are for brokers of this project, not for --kafka")
     from conformance.kafka.cluster import KafkaProgram

@@ -20,6 +20,10 @@ PROGRAM = (sys.executable, "-c", "from model_check.cli.start import main; main()
 NEXT = "next"
 """The rules that clusters follow if no release is named: those with all repairs, which lose nothing."""
 
+REPAIRED = "repaired:"
+"""In place of a mutant's name, before `RULE@RELEASE`: the rules of a release with this one rule as another has it, `next` if
+none is named. So it is tried whether a loss comes from that rule."""
+
 
 def rules_of(release: str, mutant: str | None) -> "Rules":
     """The rules of a release, possibly with one weakened. Raises: bad usage, if there is no such release or mutant."""
@@ -35,6 +39,9 @@ def rules_of(release: str, mutant: str | None) -> "Rules":
     if mutant is None:
         return Rules(protocol, Controller(kraft))
 
+    if mutant.startswith(REPAIRED):
+        return _repaired(Rules(protocol, Controller(kraft)), *mutant.removeprefix(REPAIRED).partition("@")[::2])
+
     from spec.mutation import weaken
     from spec.releases.broker_mutants import BROKER_MUTANTS
     from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
@@ -49,6 +56,25 @@ def rules_of(release: str, mutant: str | None) -> "Rules":
         known = ", ".join([*broker_mutants, *kraft_mutants])
         raise click.UsageError(f"there is no mutant {mutant!r}; mutants: {known}")
     return Rules(protocol, Controller(kraft))
+
+
+def _repaired(rules: "Rules", field: str, release: str) -> "Rules":
+    """Rules with one of them as a release has it. Raises: bad usage, if there is no such rule or release."""
+    from dataclasses import replace
+
+    from spec.mutation import names_of_rules, with_field_of
+
+    other = rules_of(release or NEXT, None)
+    of_controller = field.removeprefix(OF_CONTROLLER)
+    if field in names_of_rules(rules.broker):
+        return rules._replace(broker=with_field_of(rules.broker, field, other.broker))
+    if field != of_controller and of_controller in names_of_rules(rules.controller.protocol):
+        protocol = with_field_of(rules.controller.protocol, of_controller, other.controller.protocol)
+        return rules._replace(controller=replace(rules.controller, protocol=protocol))
+    raise click.UsageError(f"there is no rule {field!r}")
+
+
+OF_CONTROLLER = "controller: "
 
 
 def _new_loop() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -68,6 +94,7 @@ def _new_loop() -> Callable[[], asyncio.AbstractEventLoop]:
 @click.option("--release", metavar="R", help="Follow the rules of this release of Kafka: the newest, or next with a mutant.")
 @click.option("--mutant", metavar="NAME", help="Weaken one rule, to see what it is good for.")
 @click.option("--trace", metavar="FILE", help="Write each step as a line of JSON, for `kspec replay`.")
+@click.option("--clock-offset", metavar="FILE", hidden=True, help="Add so many ms to the clock: eight bytes.")
 def broker(
     config_file: str | None,
     overrides: tuple[str, ...],
@@ -75,6 +102,7 @@ def broker(
     release: str | None,
     mutant: str | None,
     trace: str | None,
+    clock_offset: str | None,
 ) -> None:
     """Run a broker that Kafka's clients can talk to, until SIGTERM or Ctrl-C; with process.roles=controller a controller.
 
@@ -82,6 +110,7 @@ def broker(
     127.0.0.1:9092.
     """
     from impl.config.properties import ConfigError, parse_overrides, read_properties
+    from impl.server.clock import now_ms
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
     try:
@@ -89,6 +118,8 @@ def broker(
         given |= parse_overrides(overrides)
         if log_dir:
             given["log.dirs"] = log_dir
+        if clock_offset:
+            now_ms.move_by(Path(clock_offset))
         _run(given, release, mutant, Path(trace) if trace else None)
     except (ConfigError, OSError) as error:
         raise click.UsageError(str(error)) from error

@@ -5,10 +5,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from conformance.story.gates import LENGTH, Gates, Parcel, until
+from conformance.story.gates import Gates, until
 from conformance.story.words import StoryError
 from impl.cluster.plan import HOST
 from impl.faults.links import CLIENTS
+from impl.faults.parcels import LENGTH, Parcel
 from tests.impl.cluster.running import free_ports
 
 REQUEST = b"\0\1\0\7request"

@@ -1,6 +1,7 @@
-"""Links between processes: who comes is known by the process, and what is cut arrives when it is mended."""
+"""Links between processes: who comes is known by the process, and what is cut or held arrives when that is over."""
 
 import asyncio
+import contextlib
 import os
 import socket
 import sys
@@ -12,6 +13,8 @@ import pytest
 
 from conformance.kafka.process import free_port
 from impl.faults.links import CLIENTS, Links, owner_of
+from impl.faults.parcels import read_frame, with_length
+from impl.wire.requests import sent
 
 LINUX = sys.platform == "linux"
 pytestmark = pytest.mark.skipif(not LINUX, reason="NOT RUN: who opens a connection is read in /proc, which Linux has")
@@ -23,14 +26,17 @@ OTHER = """
 import socket, sys
 with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as other:
     for line in sys.stdin:
-        other.sendall(line.encode())
-        print(other.recv(100).decode(), end="", flush=True)
+        frame = line.encode()
+        other.sendall(len(frame).to_bytes(4, "big") + frame)
+        length = int.from_bytes(other.recv(4, socket.MSG_WAITALL), "big")
+        print(other.recv(length, socket.MSG_WAITALL).decode(), end="", flush=True)
 """
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(1000):
-        writer.write(b"back " + data)
+    with contextlib.suppress(asyncio.IncompleteReadError):
+        while True:
+            writer.write(with_length(b"back " + await read_frame(reader)))
     writer.close()
 
 
@@ -54,6 +60,13 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 async def answer(reader: asyncio.StreamReader, seconds: float) -> bytes | None:
     try:
+        return await asyncio.wait_for(read_frame(reader), seconds)
+    except TimeoutError:
+        return None
+
+
+async def line(reader: asyncio.StreamReader, seconds: float) -> bytes | None:
+    try:
         return await asyncio.wait_for(reader.readuntil(b"\n"), seconds)
     except TimeoutError:
         return None
@@ -74,10 +87,10 @@ def test_what_is_cut_arrives_when_it_is_mended(link: tuple[str, str]) -> None:
     async def work() -> None:
         async with linked() as (links, told):
             reader, writer = await asyncio.open_connection("127.0.0.1", told)
-            writer.write(b"one\n")
+            writer.write(with_length(b"one\n"))
             assert await answer(reader, LIMIT_S) == b"back one\n"
             links.cut([link])
-            writer.write(b"two\n")
+            writer.write(with_length(b"two\n"))
             assert await answer(reader, SOON_S) is None
             links.mend([link])
             assert await answer(reader, LIMIT_S) == b"back two\n"
@@ -91,7 +104,7 @@ def test_who_connects_through_a_cut_waits() -> None:
         async with linked() as (links, told):
             links.cut([(CLIENTS, "node")])
             reader, writer = await asyncio.open_connection("127.0.0.1", told)
-            writer.write(b"one\n")
+            writer.write(with_length(b"one\n"))
             assert await answer(reader, SOON_S) is None
             links.mend()
             assert await answer(reader, LIMIT_S) == b"back one\n"
@@ -110,15 +123,15 @@ def test_a_cut_between_two_nodes_is_none_for_clients() -> None:
             assert process.stdin is not None
             assert process.stdout is not None
             process.stdin.write(b"one\n")
-            assert await answer(process.stdout, LIMIT_S) == b"back one\n"
+            assert await line(process.stdout, LIMIT_S) == b"back one\n"
             links.cut([("other", "node"), ("node", "other")])
             process.stdin.write(b"two\n")
             reader, writer = await asyncio.open_connection("127.0.0.1", told)
-            writer.write(b"mine\n")
+            writer.write(with_length(b"mine\n"))
             assert await answer(reader, LIMIT_S) == b"back mine\n"
-            assert await answer(process.stdout, SOON_S) is None
+            assert await line(process.stdout, SOON_S) is None
             links.mend()
-            assert await answer(process.stdout, LIMIT_S) == b"back two\n"
+            assert await line(process.stdout, LIMIT_S) == b"back two\n"
             writer.close()
             process.stdin.close()
             await process.wait()
@@ -136,3 +149,81 @@ def test_a_node_that_is_not_there_closes_the_connection() -> None:
         await links.close()
 
     run(work())
+
+
+def asks(api: str, text: bytes) -> bytes:
+    """A request of an API, as far as a proxy reads it."""
+    return with_length(sent(api).key.to_bytes(2, "big") + b"\0\0" + text)
+
+
+def test_what_is_held_waits_while_another_api_passes_on_its_own_connection() -> None:
+    async def work() -> None:
+        async with linked() as (links, told):
+            hold = links.hold(CLIENTS, "node", "Fetch")
+            fetcher, fetches = await asyncio.open_connection("127.0.0.1", told)
+            other, writes = await asyncio.open_connection("127.0.0.1", told)
+            fetches.write(asks("Fetch", b"one"))
+            writes.write(asks("Produce", b"two"))
+            assert (await answer(other, LIMIT_S) or b"").endswith(b"two")
+            assert await answer(fetcher, SOON_S) is None
+            assert len(hold.held) == links.holds_now == 1
+            hold.let_go()
+            assert (await answer(fetcher, LIMIT_S) or b"").endswith(b"one")
+            assert links.holds_now == 0
+            fetches.close()
+            writes.close()
+
+    run(work())
+
+
+def test_held_answers_are_released_one_by_one_or_lost_with_their_connection() -> None:
+    async def work() -> None:
+        async with linked() as (links, told):
+            hold = links.hold(CLIENTS, "node", "Fetch", answers=True)
+            reader, writer = await asyncio.open_connection("127.0.0.1", told)
+            writer.write(asks("Fetch", b"one") + asks("Fetch", b"two"))
+            assert await answer(reader, SOON_S) is None
+            hold.release_one()
+            assert (await answer(reader, LIMIT_S) or b"").endswith(b"one")
+            assert await answer(reader, SOON_S) is None
+            hold.lose()
+            with pytest.raises(asyncio.IncompleteReadError):
+                await answer(reader, LIMIT_S)
+            writer.close()
+
+    run(work())
+
+
+def test_a_held_request_arrives_though_its_sender_has_gone() -> None:
+    came: list[bytes] = []
+
+    async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                came.append(await read_frame(reader))
+        writer.close()
+
+    async def work() -> None:
+        server = await asyncio.start_server(note, "127.0.0.1", 0)
+        told = free_port()
+        links = Links({"node": (told, server.sockets[0].getsockname()[1])}, dict)
+        await links.open()
+        hold = links.hold(CLIENTS, "node", "Produce", most=1)
+        _, writer = await asyncio.open_connection("127.0.0.1", told)
+        writer.write(asks("Produce", b"early"))
+        while not hold.held:
+            await asyncio.sleep(0.01)
+        writer.close()
+        _, second = await asyncio.open_connection("127.0.0.1", told)
+        second.write(asks("Produce", b"late"))
+        while not came:
+            await asyncio.sleep(0.01)
+        hold.let_go()
+        while len(came) < 2:
+            await asyncio.sleep(0.01)
+        second.close()
+        await links.close()
+        server.close()
+
+    run(work())
+    assert [text[4:] for text in came] == [b"late", b"early"]

@@ -1,6 +1,22 @@
-"""What rounds on processes have found is what the page says, and a round's output is read as it is written."""
+"""What rounds on processes have found is what the page says, a round is read as it is written, and some are found anew."""
 
-from tests.impl.faults.mutants import MUTANTS, NEVER_WHOLE, OTHERS, PAGE, judged, known, page
+import sys
+
+import pytest
+
+from tests.impl.faults.mutants import (
+    MUTANTS,
+    NEVER_WHOLE,
+    OTHERS,
+    PAGE,
+    hunt,
+    judged,
+    known,
+    page,
+    plans_for,
+    round_of,
+    rule_of,
+)
 
 ROUND = (
     "ready 127.0.0.1:1\n"
@@ -16,15 +32,42 @@ def test_the_page_says_what_was_found() -> None:
 
 
 def test_the_record_of_a_mutant_that_was_found_names_its_rule() -> None:
-    fields = {one.name: one.field for one in MUTANTS}
-    found = {name: one for name, one in known().items() if "found" in one and name in fields}
+    rules = {one.name: rule_of(one) for one in MUTANTS}
+    found = {name: one for name, one in known().items() if "found" in one and name in rules}
     assert found
     for name, one in found.items():
-        assert any(fields[name] in rule for rule in one["rules"]), name
+        assert any(rules[name] in rule for rule in one["rules"]), name
+
+
+def test_a_release_loses_nothing_in_the_same_round_once_the_rule_is_repaired() -> None:
+    found = {name: one for name, one in known().items() if "repair" in one}
+    assert found
+    assert {one["repaired"] for one in found.values()} == {"nothing lost"}
 
 
 def test_a_round_is_read_as_it_is_written() -> None:
     assert judged(ROUND) == {"found": "lost-write 1, duplicate 2", "rules": {"start_following": 1820}}
     assert judged("seed 1: nothing lost; 3 sent, 3 acknowledged\n") is None
     assert judged("seed 1: lost as acks=1 may: lost-write 4; 3 sent\n") == {"found": "lost-write 4", "rules": {}}
-    assert judged("kspec: not whole again after 180 s: t-0 leader -1") == {"found": NEVER_WHOLE, "rules": {}}
+    assert judged("seed 1: NEVER WHOLE: not whole again after 90 s: t-0 leader -1; 3 sent\n") == {
+        "found": NEVER_WHOLE,
+        "rules": {},
+    }
+
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="NOT RUN: rounds need Linux")
+
+
+@LINUX
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["no-divergence-check", "keep-followers-over-missed-epochs", "stale-partition-epoch-accepted"]
+)
+def test_a_mutant_is_found_by_its_plan_and_next_loses_nothing_in_it(name: str) -> None:
+    pytest.importorskip("confluent_kafka", reason="NOT RUN: confluent-kafka (librdkafka) is not installed")
+    (mutant,) = (one for one in MUTANTS if one.name == name)
+    found = hunt(name, range(1, 4))
+    assert rule_of(mutant) in found.get("rules", {}), found
+    said = round_of((), plans_for(name)[0], found["seed"])
+    assert "nothing lost; " in said, said
+    assert "not to its end" not in said, said

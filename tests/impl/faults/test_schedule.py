@@ -38,10 +38,13 @@ def test_each_kind_is_about_whom_it_should_be(kind: str) -> None:
     faults = [fault for seed in range(30) for fault in drawn(seed, kind)]
     assert {fault.kind for fault in faults} == {kind}
     about = {fault.node for fault in faults}
-    assert about == {"kill": set(NODES), "pause": set(NODES), "disk": set(BROKERS)}.get(kind, {""})
+    assert about == {"kill": set(NODES), "pause": set(NODES), "disk": set(BROKERS), "clock": set(NODES)}.get(kind, {""})
     if kind == "cut":
         assert all({*fault.links} == {(second, first) for first, second in fault.links} for fault in faults)
         assert any(CLIENTS in link for fault in faults for link in fault.links)
+    if kind == "clock":
+        assert any(fault.jump < 0 for fault in faults)
+        assert any(fault.jump > 0 for fault in faults)
     if kind == "one-way":
         assert {len(fault.links) for fault in faults} == {1}
 
@@ -49,6 +52,7 @@ def test_each_kind_is_about_whom_it_should_be(kind: str) -> None:
 def test_a_fault_in_words() -> None:
     assert str(Fault(1.0, 2.5, "kill", "2")) == "kill 2 at 1.0 s for 2.5 s"
     assert str(Fault(1.0, 0.0, "roll")) == "roll at 1.0 s"
+    assert str(Fault(1.0, 2.0, "clock", "3", jump=-4.0)) == "clock 3 by -4.0 s at 1.0 s for 2.0 s"
     assert str(Fault(1.0, 2.0, "one-way", links=(("1", "2"),))) == "one-way 1 to 2 at 1.0 s for 2.0 s"
     links = (("1", "2"), ("2", "1"), ("1", "3"), ("3", "1"))
     assert str(Fault(1.0, 2.0, "cut", links=links)) == "cut 1 from 2+3 at 1.0 s for 2.0 s"
