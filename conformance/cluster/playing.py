@@ -12,7 +12,7 @@ from conformance.cluster.cases import Case, Played
 from conformance.cluster.driver import ClusterDriver, DriverError
 from conformance.cluster.results import WHOLE, Outcome, verdict_of
 from impl.cluster.plan import ClusterError
-from impl.cluster.view import ClusterView, PartitionView
+from impl.cluster.view import ClusterView, Told
 from impl.faults.load import CLIENT, Load, LoadSettings, Reader, Recorder, library
 from impl.history.anomalies import anomalies_in
 from impl.history.events import ACKNOWLEDGED, UNKNOWN, Event, Polled, Sent, write_history
@@ -22,10 +22,25 @@ AT_FIRST, WRITTEN, RATE = 20, 20, 25
 """How many records are acknowledged before the run begins; how many more end a wait for producers; how many each of two
 producers sends per second."""
 
-LIMITS = {Do.SEND: 4.0, Do.WRITE: 5.0, Do.LEAD: 12.0, Do.LOSE: 12.0, Do.DROP: 8.0}
+LIMITS = {
+    Do.SEND: 4.0,
+    Do.WRITE: 5.0,
+    Do.ACKNOWLEDGE: 5.0,
+    Do.READ: 5.0,
+    Do.LEAD: 12.0,
+    Do.LOSE: 12.0,
+    Do.DROP: 8.0,
+    Do.JOIN: 8.0,
+    Do.KNOW: 8.0,
+    Do.SERVE: 40.0,
+}
 """How long an act waits at most for what it is about (s)."""
 
-LOOK_S, HEALED_S = 0.5, 180.0
+LAG_S = 3.5
+"""How long it takes until a leader has noticed that a follower is slow (s), which one without a controller shows to nobody:
+the 2 s that drivers are asked for, half of that between two looks of the leader, and something more."""
+
+LOOK_S, HEALED_S = 0.1, 180.0
 """Pause between two looks. An emergency stop: when a cluster that does not become whole again is given up."""
 
 
@@ -43,9 +58,9 @@ class Place(NamedTuple):
 async def play(driver: ClusterDriver, case: Case, played: Played, place: Place) -> Outcome:
     """Play a case and judge it. Raises: `DriverError`, `ClusterError`, `NotWholeError`."""
     began = time.monotonic()
-    show = _Show(driver, played.schedule, place.topic)
+    show = _Show(driver, played.schedule, place.topic, case.acks)
     try:
-        events = await show.run(case.acks)
+        events = await show.run()
     finally:
         show.close()
     anomalies = tuple(anomalies_in(events))
@@ -70,8 +85,10 @@ def counts_of(events: list[Event]) -> dict[str, int]:
 
 
 class _Show:
-    def __init__(self, driver: ClusterDriver, schedule: Schedule, topic: str) -> None:
+    def __init__(self, driver: ClusterDriver, schedule: Schedule, topic: str, acks: str) -> None:
         self._driver = driver
+        self._acks = acks
+        self._loads: list[Load] = []
         self._schedule = schedule
         self._topic = topic
         self._servers = ",".join(f"{host}:{port}" for host, port in driver.brokers.values())
@@ -85,12 +102,11 @@ class _Show:
     def close(self) -> None:
         self._view.close()
 
-    async def run(self, acks: str) -> list[Event]:
+    async def run(self) -> list[Event]:
         """All that clients saw."""
         await asyncio.to_thread(_create_topic, self._servers, self._topic, self._schedule)
         await self._until_whole()
-        load = Load(self._servers, self._topic, 1, LoadSettings(consumers=1, rate=RATE, acks=acks), self._recorder)
-        load.start()
+        self._begin_load(producers=2, consumers=1)
         try:
             await self._until(lambda: self._acknowledged() >= AT_FIRST, HEALED_S)
             self._began = time.monotonic()
@@ -100,9 +116,15 @@ class _Show:
             await self._until_whole()
         finally:
             await self._heal()
-            await asyncio.to_thread(load.stop)
+            for load in self._loads:
+                await asyncio.to_thread(load.stop)
         await asyncio.to_thread(_read_all, self._servers, self._topic, self._recorder)
         return self._recorder.events
+
+    def _begin_load(self, producers: int, consumers: int) -> None:
+        settings = LoadSettings(producers, consumers, RATE, self._acks, self._schedule.one_by_one)
+        self._loads.append(Load(self._servers, self._topic, 1, settings, self._recorder, f"{len(self._loads) + 1}"))
+        self._loads[-1].start()
 
     # ---- acts
 
@@ -132,12 +154,20 @@ class _Show:
             case Do.ELECT:
                 came = await self._elected(act.broker)
             case Do.SEND:
-                enough = self._sent() + 2 * WRITTEN
-                came = await self._until(lambda: self._sent() >= enough, LIMITS[act.do])
+                came = await self._until_more(self._sent, 2 * WRITTEN, LIMITS[act.do])
             case Do.WRITE:
-                wanted = self._acknowledged() + WRITTEN
-                came = await self._until(lambda: self._acknowledged() >= wanted, LIMITS[act.do])
-            case Do.LEAD | Do.LOSE | Do.DROP:
+                came = await self._until_more(self._acknowledged, WRITTEN, LIMITS[act.do])
+            case Do.ACKNOWLEDGE:
+                came = await self._until_more(self._acknowledged, 1, LIMITS[act.do])
+            case Do.MORE:
+                self._begin_load(producers=1, consumers=0)
+            case Do.LAG:
+                await asyncio.sleep(LAG_S)
+            case Do.READ:
+                came = await self._until_more(self._polled, WRITTEN, LIMITS[act.do])
+            case Do.ERASE if broker in self._down:
+                await self._driver.erase(broker)
+            case Do.LEAD | Do.LOSE | Do.DROP | Do.JOIN | Do.KNOW | Do.SERVE:
                 came = await self._until_shown(act)
         self.told.append(f"{at:5.1f} s  {act}{'' if came else ': that does not come'}")
 
@@ -156,6 +186,13 @@ class _Show:
     def _sent(self) -> int:
         return sum(isinstance(event, Sent) for event in self._recorder.events)
 
+    def _polled(self) -> int:
+        return sum(len(event.records) for event in self._recorder.events if isinstance(event, Polled))
+
+    async def _until_more(self, count: Callable[[], int], more: int, seconds: float) -> bool:
+        wanted = count() + more
+        return await self._until(lambda: count() >= wanted, seconds)
+
     @staticmethod
     async def _until(holds: Callable[[], bool], seconds: float) -> bool:
         end = time.monotonic() + seconds
@@ -168,11 +205,16 @@ class _Show:
     async def _until_shown(self, act: Act) -> bool:
         end = time.monotonic() + LIMITS[act.do]
         while time.monotonic() < end:
-            shown = await self._view.partitions(self._topic)
-            if shown and _shows(act, shown[0]):
+            if await self._shows(act):
                 return True
             await asyncio.sleep(LOOK_S)
         return False
+
+    async def _shows(self, act: Act) -> bool:
+        """Whether the cluster shows what an act waits for. Who stands still or is down is not asked."""
+        asked = [one for one in self._schedule.replicas if str(one) not in self._down | self._paused]
+        found = await asyncio.gather(*(self._view.told_by(one, self._topic) for one in asked))
+        return shows(act, {one: told for one, told in zip(asked, found, strict=True) if told is not None})
 
     # ---- end
 
@@ -198,10 +240,25 @@ class _Show:
             await asyncio.sleep(LOOK_S)
 
 
-def _shows(act: Act, shown: PartitionView) -> bool:
-    if act.do is Do.DROP:
-        return act.broker not in shown.isr
-    return (shown.leader == act.broker) == (act.do is Do.LEAD) and shown.leader > 0
+def shows(act: Act, told: Mapping[int, Told]) -> bool:
+    """Whether what brokers tell is what an act waits for. The highest leader epoch counts: others have not heard of it.
+
+    A broker that is to be in the ISR is not asked itself: it may be the one with the oldest news.
+    """
+    newest = max((one.leader_epoch for one in told.values()), default=0)
+    now = {broker: one for broker, one in told.items() if one.leader_epoch == newest}
+    leaders = {one.leader for one in now.values()}
+    match act.do:
+        case Do.DROP:
+            return any(act.broker not in one.isr for one in now.values())
+        case Do.JOIN:
+            return any(act.broker in one.isr for broker, one in now.items() if broker != act.broker)
+        case Do.KNOW:
+            return act.broker in now and min(leaders) > 0
+        case Do.SERVE:
+            return act.broker in told
+        case _:
+            return bool(leaders) and min(leaders) > 0 and (act.broker in leaders) == (act.do is Do.LEAD)
 
 
 def _create_topic(servers: str, topic: str, schedule: Schedule) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from conformance.cluster.cases import LEADER, Case, Played
+from conformance.cluster.cases import Case, Played
+from conformance.cluster.losses import LEADER
 from conformance.wire.run.results import Status
 from impl.history.anomalies import MEANINGS, Anomaly, count_by_name, may_be_without_waiting
 
