@@ -162,21 +162,9 @@ LOSSES: Mapping[str, Loss] = {
         )._replace(one_by_one=True),
         LEADER,
     ),
-    "no-sequence-check": Loss(
-        "The leader's answers do not reach the producers, and it dies. They send again to the next leader, which has those "
-        "records already.",
-        _run(
-            _cut(("1", CLIENTS)),
-            SEND,
-            Act(Do.KILL, 1),
-            Act(Do.LEAD, 2),
-            WRITE,
-            ACKNOWLEDGE,
-        ),
-    ),
     "election-outside-isr-and-elr": Loss(
         "A follower has left the ISR and lacks what is acknowledged then. All replicas in sync stand still until their "
-        "sessions are over, and it is elected. The others come back, truncate to its log, and one of them leads after it.",
+        "sessions are over, and it is elected. The others come back, truncate to its log, and one of them is elected again.",
         _run(
             _cut(*_ways(1, 3), *_ways(2, 3)),
             Act(Do.DROP, 3),
@@ -187,8 +175,8 @@ LOSSES: Mapping[str, Loss] = {
             _all(Do.RESUME, (1, 2)),
             _all(Do.KNOW, (1, 2)),
             WRITE,
-            Act(Do.KILL, 3),
-            Act(Do.LOSE, 3),
+            Act(Do.ELECT, 1),
+            Act(Do.LEAD, 1),
         ),
     ),
     "unclean-replica-keeps-its-place": Loss(

@@ -11,6 +11,7 @@ from conformance.cluster.acts import Act, Do, Schedule
 from conformance.cluster.cases import Case, Played
 from conformance.cluster.driver import ClusterDriver, DriverError
 from conformance.cluster.results import WHOLE, Outcome, verdict_of
+from conformance.wire.run.results import Status
 from impl.cluster.plan import ClusterError
 from impl.cluster.view import ClusterView, Told
 from impl.faults.load import CLIENT, Load, LoadSettings, Reader, Recorder, library
@@ -56,21 +57,30 @@ class Place(NamedTuple):
 
 
 async def play(driver: ClusterDriver, case: Case, played: Played, place: Place) -> Outcome:
-    """Play a case and judge it. Raises: `DriverError`, `ClusterError`, `NotWholeError`."""
-    began = time.monotonic()
+    """Play a case and judge it. Raises: `DriverError`, `ClusterError`.
+
+    A cluster that does not become whole again has failed, whatever clients saw; there is no last reading then.
+    """
+    began, broken = time.monotonic(), ""
     show = _Show(driver, played.schedule, place.topic, case.acks)
     try:
-        events = await show.run()
+        await show.run()
+    except NotWholeError as error:
+        broken = str(error)
     finally:
         show.close()
+    events = show.events
     anomalies = tuple(anomalies_in(events))
     status, reason = verdict_of(case, anomalies)
+    if broken:
+        status, reason = Status.FAIL, "; ".join(filter(None, (broken, reason)))
     place.folder.mkdir(parents=True, exist_ok=True)
     with (place.folder / "history.jsonl").open("w", encoding="utf-8") as stream:
         write_history(events, stream)
     (place.folder / "acts.txt").write_text("".join(f"{line}\n" for line in show.told), encoding="utf-8")
     seconds = time.monotonic() - began
-    return Outcome(case, status, reason, seconds, played, counts_of(events), anomalies, tuple(show.told), place.folder)
+    told, counts = tuple(show.told), counts_of(events)
+    return Outcome(case, status, reason, seconds, played, counts, anomalies, told, place.folder, bool(broken))
 
 
 def counts_of(events: list[Event]) -> dict[str, int]:
@@ -102,8 +112,13 @@ class _Show:
     def close(self) -> None:
         self._view.close()
 
-    async def run(self) -> list[Event]:
+    @property
+    def events(self) -> list[Event]:
         """All that clients saw."""
+        return self._recorder.events
+
+    async def run(self) -> None:
+        """Play the case, up to the last reading. Raises: `NotWholeError`, `DriverError`, `ClusterError`."""
         await asyncio.to_thread(_create_topic, self._servers, self._topic, self._schedule)
         await self._until_whole()
         self._begin_load(producers=2, consumers=1)
@@ -118,8 +133,10 @@ class _Show:
             await self._heal()
             for load in self._loads:
                 await asyncio.to_thread(load.stop)
-        await asyncio.to_thread(_read_all, self._servers, self._topic, self._recorder)
-        return self._recorder.events
+        try:
+            await asyncio.to_thread(_read_all, self._servers, self._topic, self._recorder)
+        except ClusterError as error:
+            raise NotWholeError(f"{WHOLE}: {error}") from error
 
     def _begin_load(self, producers: int, consumers: int) -> None:
         settings = LoadSettings(producers, consumers, RATE, self._acks, self._schedule.one_by_one)

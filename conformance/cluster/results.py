@@ -32,7 +32,8 @@ class Outcome(NamedTuple):
     """A case with its verdict.
 
     `counts`: how many records were sent, acknowledged, polled. `told`: what was done, each with its time and whether what
-    was waited for came. `folder`: where the history is.
+    was waited for came. `folder`: where the history is. `broken`: the cluster is not whole again, and of no use to
+    other cases.
     """
 
     case: Case
@@ -44,6 +45,7 @@ class Outcome(NamedTuple):
     anomalies: tuple[Anomaly, ...] = ()
     told: tuple[str, ...] = ()
     folder: Path | None = None
+    broken: bool = False
 
     @property
     def name(self) -> str:

@@ -177,7 +177,9 @@ class Load:
                     self._send(producer, name, number)
                     number += 1
                 producer.poll(0.01)
-            left = producer.flush(FLUSH_S)
+            end = time.monotonic() + FLUSH_S
+            while (left := producer.flush(1)) and not fatal and time.monotonic() < end:
+                pass
         except (kafka.KafkaException, SystemError) as error:  # the library stumbles over its own fatal error
             left = len(producer)
             stumbled.append(str(error))

@@ -12,7 +12,6 @@ NEEDS_MORE = ("late_fetches", "late_proposals", "late_registrations", "reassignm
 def test_names_are_stable() -> None:
     assert [case.name for case in all_cases()] == [
         "acks-1/leader-dies-alone",
-        "losses/check_sequences/no-sequence-check",
         "losses/counted_isr/high-watermark-over-committed-isr",
         "losses/departure/unclean-replica-keeps-its-place",
         "losses/divergence/no-divergence-check",
