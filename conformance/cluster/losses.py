@@ -174,7 +174,7 @@ LOSSES: Mapping[str, Loss] = {
             MEND,
             _all(Do.RESUME, (1, 2)),
             _all(Do.KNOW, (1, 2)),
-            WRITE,
+            SEND,
             Act(Do.ELECT, 1),
             Act(Do.LEAD, 1),
         ),
