@@ -134,7 +134,12 @@ LOSSES: Mapping[str, Loss] = {
         "Both followers have what the leader has acknowledged, and do not know yet that it is committed. The leader dies. "
         "One of them leads; the other truncates to its high watermark, and leads when the first one dies before it fetches.",
         _run(
+            _cut(*_ways(2, 3), (CLIENTS, "1")),
+            SEND,
+            _cut(("2", "1"), ("3", "1"), *_ways(2, 3)),
+            SEND,
             _cut(("1", "2"), ("1", "3"), *_ways(2, 3)),
+            ACKNOWLEDGE,
             Act(Do.KILL, 1),
             Act(Do.LEAD, 2),
             Act(Do.KNOW, 3),
