@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from conformance.cluster.acts import Act, Do, Schedule
 from conformance.cluster.cases import Case, Played
-from conformance.cluster.driver import ClusterDriver, DriverError
+from conformance.cluster.driver import CONTROLLER, ClusterDriver, DriverError, Link
 from conformance.cluster.results import WHOLE, Outcome, verdict_of
 from conformance.wire.run.results import Status
 from impl.cluster.plan import ClusterError
@@ -107,6 +107,7 @@ class _Show:
         self._began = time.monotonic()
         self._down: set[str] = set()
         self._paused: set[str] = set()
+        self._links: frozenset[Link] = frozenset()
         self.told: list[str] = []
 
     def close(self) -> None:
@@ -150,6 +151,7 @@ class _Show:
         came = True
         match act.do:
             case Do.PART:
+                self._links = act.links
                 await self._driver.partition(act.links)
             case Do.KILL:
                 self._down.add(broker)
@@ -228,8 +230,9 @@ class _Show:
         return False
 
     async def _shows(self, act: Act) -> bool:
-        """Whether the cluster shows what an act waits for. Who stands still or is down is not asked."""
-        asked = [one for one in self._schedule.replicas if str(one) not in self._down | self._paused]
+        """Whether the cluster shows what an act waits for. Who stands still, is down or hears no news is not asked."""
+        there = [one for one in self._schedule.replicas if str(one) not in self._down | self._paused]
+        asked = [one for one in there if (CONTROLLER, str(one)) not in self._links] or there
         found = await asyncio.gather(*(self._view.told_by(one, self._topic) for one in asked))
         return shows(act, {one: told for one, told in zip(asked, found, strict=True) if told is not None})
 
@@ -260,16 +263,17 @@ class _Show:
 def shows(act: Act, told: Mapping[int, Told]) -> bool:
     """Whether what brokers tell is what an act waits for. The highest leader epoch counts: others have not heard of it.
 
-    A broker that is to be in the ISR is not asked itself: it may be the one with the oldest news.
+    Of the ISR all have to tell the same, or old news would do. A broker that is to be in it is not asked itself.
     """
     newest = max((one.leader_epoch for one in told.values()), default=0)
     now = {broker: one for broker, one in told.items() if one.leader_epoch == newest}
     leaders = {one.leader for one in now.values()}
     match act.do:
         case Do.DROP:
-            return any(act.broker not in one.isr for one in now.values())
+            return bool(now) and all(act.broker not in one.isr for one in now.values())
         case Do.JOIN:
-            return any(act.broker in one.isr for broker, one in now.items() if broker != act.broker)
+            others = [one for broker, one in now.items() if broker != act.broker]
+            return bool(others) and all(act.broker in one.isr for one in others)
         case Do.KNOW:
             return act.broker in now and min(leaders) > 0
         case Do.SERVE:
