@@ -69,9 +69,9 @@ class Played(NamedTuple):
 
 
 REFUSED: Mapping[str, str] = {
-    "stale-broker-epoch-accepted": "a broker must lose its records, and no driver takes them away",
-    "unclean-replica-keeps-its-place": "a broker must lose its records, and no driver takes them away",
-    "fenced-replica-admitted": "a broker must lose its records, and no driver takes them away",
+    "stale-broker-epoch-accepted": "a proposal must arrive after the broker that it admits has lost its records",
+    "unclean-replica-keeps-its-place": "a broker must lose its records, which `losses/` has; a run of the model loses some",
+    "fenced-replica-admitted": "a proposal must arrive after the broker that it admits has lost its records",
     "act-on-old-metadata": "needs a second mutant beside it",
     "act-before-registration": "a registration must be late, and no driver delays one",
     "no-sequence-check": "a request must arrive again behind five others, and clients here have one under way",
