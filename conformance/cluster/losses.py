@@ -161,6 +161,7 @@ LOSSES: Mapping[str, Loss] = {
             READ,
             READ,
             Act(Do.START, 1),
+            Act(Do.SERVE, 1),
             Act(Do.JOIN, 1),
             _all(Do.KILL, (2, 3)),
             Act(Do.LEAD, 1),

@@ -28,10 +28,10 @@ LIMITS = {
     Do.WRITE: 5.0,
     Do.ACKNOWLEDGE: 5.0,
     Do.READ: 5.0,
-    Do.LEAD: 12.0,
-    Do.LOSE: 12.0,
+    Do.LEAD: 20.0,
+    Do.LOSE: 20.0,
     Do.DROP: 8.0,
-    Do.JOIN: 8.0,
+    Do.JOIN: 12.0,
     Do.KNOW: 8.0,
     Do.SERVE: 40.0,
 }
