@@ -24,7 +24,7 @@ from typing import TypeVar
 
 from impl.config.broker import BrokerConfig
 from impl.records.record import new_batch
-from impl.server.listening import bind
+from impl.server.network.listening import bind
 from impl.server.process import begin
 from impl.server.startup import RunningBroker
 from impl.wire.apis import APIS

@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import NamedTuple
 
-from conformance.cluster.driver import ELECT, KILL, PARTITION, PAUSE, STOP, Link
+from conformance.cluster.driver import ELECT, ERASE, KILL, PARTITION, PAUSE, STOP, Link
 
 
 class Do(Enum):
@@ -12,18 +12,26 @@ class Do(Enum):
     PART = "these links are cut, and no others"
     SEND = "producers send"
     WRITE = "producers send, and some of it is acknowledged"
+    ACKNOWLEDGE = "something is acknowledged"
+    MORE = "another producer begins"
+    READ = "producers send, and consumers read some of it"
     ELECT = "is elected without a failure"
     KILL = "is killed"
     STOP = "is shut down in order"
     START = "is started"
     PAUSE = "stands still"
     RESUME = "goes on"
+    ERASE = "loses all its records"
+    SERVE = "is there again"
+    LAG = "who does not fetch is slow by now"
     LOSE = "has been replaced as the leader"
     DROP = "has left the ISR"
+    JOIN = "is in the ISR"
     LEAD = "leads"
+    KNOW = "knows who leads"
 
 
-NEEDS = {Do.PART: PARTITION, Do.ELECT: ELECT, Do.KILL: KILL, Do.STOP: STOP, Do.PAUSE: PAUSE}
+NEEDS = {Do.PART: PARTITION, Do.ELECT: ELECT, Do.KILL: KILL, Do.STOP: STOP, Do.PAUSE: PAUSE, Do.ERASE: ERASE}
 """The ability of a driver that an act needs."""
 
 
@@ -41,11 +49,15 @@ class Act(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """A run as acts. `replicas`: the topic's replicas in the order in which they are preferred; the first one leads."""
+    """A run as acts. `replicas`: the topic's replicas in the order in which they are preferred; the first one leads.
+
+    `one_by_one`: producers put one record in a batch, so every offset is the first one of a batch.
+    """
 
     replicas: tuple[int, ...]
     min_isr: int
     acts: tuple[Act, ...]
+    one_by_one: bool = False
 
     @property
     def needs(self) -> frozenset[str]:

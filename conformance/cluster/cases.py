@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from conformance.cluster.acts import Schedule
+from conformance.cluster.losses import ALL, LEADER, LOSSES
 from conformance.cluster.translation import NotPlayedError, schedule_of
 from conformance.wire.cases.rules import Rule, rule_of
 from model_check.core.exploration import Limits, Trace
@@ -20,7 +21,6 @@ from spec.broker.rules.produce import check_produce
 from spec.releases.broker import BROKER_NEXT
 from spec.releases.kraft import KRAFT_NEXT
 
-ALL, LEADER = "all", "1"
 LOST_BY_LEADER = "acks-1/leader-dies-alone"
 RANDOM = "random/seed-"
 
@@ -57,6 +57,7 @@ class Case(NamedTuple):
     acks: str = ALL
     source: str = ""
     seed: int = 0
+    by_hand: bool = False
 
 
 class Played(NamedTuple):
@@ -68,9 +69,9 @@ class Played(NamedTuple):
 
 
 REFUSED: Mapping[str, str] = {
-    "stale-broker-epoch-accepted": "a broker must lose its records, and no driver takes them away",
-    "unclean-replica-keeps-its-place": "a broker must lose its records, and no driver takes them away",
-    "fenced-replica-admitted": "a broker must lose its records, and no driver takes them away",
+    "stale-broker-epoch-accepted": "a proposal must arrive after the broker that it admits has lost its records",
+    "unclean-replica-keeps-its-place": "a broker must lose its records, which `losses/` has; a run of the model loses some",
+    "fenced-replica-admitted": "a proposal must arrive after the broker that it admits has lost its records",
     "act-on-old-metadata": "needs a second mutant beside it",
     "act-before-registration": "a registration must be late, and no driver delays one",
     "no-sequence-check": "a request must arrive again behind five others, and clients here have one under way",
@@ -87,7 +88,7 @@ REFUSED: Mapping[str, str] = {
 def all_cases() -> tuple[Case, ...]:
     """All cases but the random ones, by name."""
     found = [_case_of(name) for name in HUNTS if name not in REFUSED and not _late(HUNTS[name])]
-    return tuple(sorted([*found, _of_acks_1()]))
+    return tuple(sorted([*found, *map(_loss_of, LOSSES), _of_acks_1()]))
 
 
 def _late(bounds: Mapping[str, Any]) -> bool:
@@ -96,14 +97,25 @@ def _late(bounds: Mapping[str, Any]) -> bool:
 
 
 def _case_of(mutant: str) -> Case:
+    """The shortest run of the model in which a weakened rule does harm."""
+    summary = ALL_MUTANTS[mutant].summary
+    title = f"What happens in the shortest run of the model in which it goes wrong that {summary}."
+    return _about(mutant, "rules", title)
+
+
+def _loss_of(mutant: str) -> Case:
+    """A run that is written by hand, in which a weakened rule loses records of real processes."""
+    return _about(mutant, "losses", LOSSES[mutant].title)._replace(acks=LOSSES[mutant].acks, by_hand=True)
+
+
+def _about(mutant: str, family: str, title: str) -> Case:
     entry = ALL_MUTANTS[mutant]
     protocol = BROKER_NEXT if hasattr(BROKER_NEXT, entry.field) else KRAFT_NEXT
     rule = rule_of(getattr(protocol, entry.field))
     studies = [one for one in STUDIES if one.failing.parameters.get("mutant") == mutant]
     texts = [entry.summary, rule.doc, *(one.reference for one in studies)]
     issues = dict.fromkeys(name for text in texts for name in re.findall(r"(?:KIP|KAFKA)-\d+", text))
-    title = f"What happens in the shortest run of the model in which it goes wrong that {entry.summary}."
-    return Case(f"rules/{entry.field}/{mutant}", title, entry.field, rule, tuple(issues), _guards(mutant), source=mutant)
+    return Case(f"{family}/{entry.field}/{mutant}", title, entry.field, rule, tuple(issues), _guards(mutant), source=mutant)
 
 
 def _guards(mutant: str) -> tuple[str, ...]:
@@ -125,6 +137,8 @@ def random_case(seed: int, acks: str = ALL) -> Case:
 
 def played(case: Case) -> Played:
     """The case with its run. Raises: `NotPlayedError`."""
+    if case.by_hand:
+        return Played(case, (), LOSSES[case.source].schedule)
     model, trace = _run_of(case)
     run = tuple(step.action.label for step in trace if step.action is not None)
     return Played(case, run, schedule_of(model, trace))

@@ -15,13 +15,14 @@ CONTROLLER, CLIENTS = "controller", "clients"
 Link = tuple[str, str]
 """A direction: from whom to whom. What is sent this way does not arrive while it is cut."""
 
-STOP, KILL, PAUSE, PARTITION, ELECT = "stop", "kill", "pause", "partition", "elect"
+STOP, KILL, PAUSE, PARTITION, ELECT, ERASE = "stop", "kill", "pause", "partition", "elect", "erase"
 ABILITIES: Mapping[str, str] = {
     STOP: "a broker is shut down in order",
     KILL: "a broker is ended without warning, as by SIGKILL",
     PAUSE: "a broker stands still, as by SIGSTOP, and goes on",
     PARTITION: "what one sends to another does not arrive: brokers, the controller, clients",
     ELECT: "the leadership of a partition goes to another replica that is in sync, without a failure",
+    ERASE: "a broker that is down loses all its records, as on a new disk, and can be started again",
 }
 """What a driver may be able to do. A case that needs more than its driver can do is *not applicable*."""
 
@@ -67,6 +68,9 @@ class ClusterDriver(Protocol):
 
     async def elect(self, topic: str, replicas: Sequence[int]) -> None:
         """Let the first of these replicas of the topic's only partition lead, which is in sync: preferred election."""
+
+    async def erase(self, broker: str) -> None:
+        """Take all records from a broker that is down. It keeps its identity, as after `kafka-storage format`."""
 
 
 Factory = Callable[[Path], ClusterDriver]

@@ -5,6 +5,7 @@ A controller and three brokers are processes, each behind a proxy that can cut l
 
 import asyncio
 import contextlib
+import shutil
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,9 @@ SETTINGS = {
 }
 """A cluster notices soon that a follower is slow, and later that a broker is gone: a leader without its controller has time
 to propose an ISR."""
+
+IDENTITY = "meta.properties"
+"""The file of a folder for logs that names its cluster and its broker."""
 
 
 class ProcessCluster:
@@ -93,6 +97,15 @@ class ProcessCluster:
     async def elect(self, topic: str, replicas: Sequence[int]) -> None:
         """By Kafka's own requests."""
         await elect_by_wire(self.brokers, topic, replicas)
+
+    async def erase(self, broker: str) -> None:
+        """Leave nothing in the broker's folder for logs but the file that says whose it is."""
+        data = self._cluster.processes[broker].node.data
+        for found in data.iterdir():
+            if found.is_dir():
+                shutil.rmtree(found)
+            elif found.name != IDENTITY:
+                found.unlink()
 
 
 def own(port: int, mutant: str | None = None) -> Factory:

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from conformance.cluster.acts import Act, Do, Schedule
 from conformance.cluster.cases import Case, Played
-from conformance.cluster.driver import ClusterDriver, DriverError
+from conformance.cluster.driver import CONTROLLER, ClusterDriver, DriverError, Link
 from conformance.cluster.results import WHOLE, Outcome, verdict_of
+from conformance.wire.run.results import Status
 from impl.cluster.plan import ClusterError
-from impl.cluster.view import ClusterView, PartitionView
+from impl.cluster.view import ClusterView, Told
 from impl.faults.load import CLIENT, Load, LoadSettings, Reader, Recorder, library
 from impl.history.anomalies import anomalies_in
 from impl.history.events import ACKNOWLEDGED, UNKNOWN, Event, Polled, Sent, write_history
@@ -22,10 +23,25 @@ AT_FIRST, WRITTEN, RATE = 20, 20, 25
 """How many records are acknowledged before the run begins; how many more end a wait for producers; how many each of two
 producers sends per second."""
 
-LIMITS = {Do.SEND: 4.0, Do.WRITE: 5.0, Do.LEAD: 12.0, Do.LOSE: 12.0, Do.DROP: 8.0}
+LIMITS = {
+    Do.SEND: 4.0,
+    Do.WRITE: 5.0,
+    Do.ACKNOWLEDGE: 5.0,
+    Do.READ: 5.0,
+    Do.LEAD: 20.0,
+    Do.LOSE: 20.0,
+    Do.DROP: 8.0,
+    Do.JOIN: 12.0,
+    Do.KNOW: 8.0,
+    Do.SERVE: 40.0,
+}
 """How long an act waits at most for what it is about (s)."""
 
-LOOK_S, HEALED_S = 0.5, 180.0
+LAG_S = 3.5
+"""How long it takes until a leader has noticed that a follower is slow (s), which one without a controller shows to nobody:
+the 2 s that drivers are asked for, half of that between two looks of the leader, and something more."""
+
+LOOK_S, HEALED_S = 0.1, 180.0
 """Pause between two looks. An emergency stop: when a cluster that does not become whole again is given up."""
 
 
@@ -41,21 +57,30 @@ class Place(NamedTuple):
 
 
 async def play(driver: ClusterDriver, case: Case, played: Played, place: Place) -> Outcome:
-    """Play a case and judge it. Raises: `DriverError`, `ClusterError`, `NotWholeError`."""
-    began = time.monotonic()
-    show = _Show(driver, played.schedule, place.topic)
+    """Play a case and judge it. Raises: `DriverError`, `ClusterError`.
+
+    A cluster that does not become whole again has failed, whatever clients saw; there is no last reading then.
+    """
+    began, broken = time.monotonic(), ""
+    show = _Show(driver, played.schedule, place.topic, case.acks)
     try:
-        events = await show.run(case.acks)
+        await show.run()
+    except NotWholeError as error:
+        broken = str(error)
     finally:
         show.close()
+    events = show.events
     anomalies = tuple(anomalies_in(events))
     status, reason = verdict_of(case, anomalies)
+    if broken:
+        status, reason = Status.FAIL, "; ".join(filter(None, (broken, reason)))
     place.folder.mkdir(parents=True, exist_ok=True)
     with (place.folder / "history.jsonl").open("w", encoding="utf-8") as stream:
         write_history(events, stream)
     (place.folder / "acts.txt").write_text("".join(f"{line}\n" for line in show.told), encoding="utf-8")
     seconds = time.monotonic() - began
-    return Outcome(case, status, reason, seconds, played, counts_of(events), anomalies, tuple(show.told), place.folder)
+    told, counts = tuple(show.told), counts_of(events)
+    return Outcome(case, status, reason, seconds, played, counts, anomalies, told, place.folder, bool(broken))
 
 
 def counts_of(events: list[Event]) -> dict[str, int]:
@@ -70,8 +95,10 @@ def counts_of(events: list[Event]) -> dict[str, int]:
 
 
 class _Show:
-    def __init__(self, driver: ClusterDriver, schedule: Schedule, topic: str) -> None:
+    def __init__(self, driver: ClusterDriver, schedule: Schedule, topic: str, acks: str) -> None:
         self._driver = driver
+        self._acks = acks
+        self._loads: list[Load] = []
         self._schedule = schedule
         self._topic = topic
         self._servers = ",".join(f"{host}:{port}" for host, port in driver.brokers.values())
@@ -80,17 +107,22 @@ class _Show:
         self._began = time.monotonic()
         self._down: set[str] = set()
         self._paused: set[str] = set()
+        self._links: frozenset[Link] = frozenset()
         self.told: list[str] = []
 
     def close(self) -> None:
         self._view.close()
 
-    async def run(self, acks: str) -> list[Event]:
+    @property
+    def events(self) -> list[Event]:
         """All that clients saw."""
+        return self._recorder.events
+
+    async def run(self) -> None:
+        """Play the case, up to the last reading. Raises: `NotWholeError`, `DriverError`, `ClusterError`."""
         await asyncio.to_thread(_create_topic, self._servers, self._topic, self._schedule)
         await self._until_whole()
-        load = Load(self._servers, self._topic, 1, LoadSettings(consumers=1, rate=RATE, acks=acks), self._recorder)
-        load.start()
+        self._begin_load(producers=2, consumers=1)
         try:
             await self._until(lambda: self._acknowledged() >= AT_FIRST, HEALED_S)
             self._began = time.monotonic()
@@ -100,9 +132,17 @@ class _Show:
             await self._until_whole()
         finally:
             await self._heal()
-            await asyncio.to_thread(load.stop)
-        await asyncio.to_thread(_read_all, self._servers, self._topic, self._recorder)
-        return self._recorder.events
+            for load in self._loads:
+                await asyncio.to_thread(load.stop)
+        try:
+            await asyncio.to_thread(_read_all, self._servers, self._topic, self._recorder)
+        except ClusterError as error:
+            raise NotWholeError(f"{WHOLE}: {error}") from error
+
+    def _begin_load(self, producers: int, consumers: int) -> None:
+        settings = LoadSettings(producers, consumers, RATE, self._acks, self._schedule.one_by_one)
+        self._loads.append(Load(self._servers, self._topic, 1, settings, self._recorder, f"{len(self._loads) + 1}"))
+        self._loads[-1].start()
 
     # ---- acts
 
@@ -111,6 +151,7 @@ class _Show:
         came = True
         match act.do:
             case Do.PART:
+                self._links = act.links
                 await self._driver.partition(act.links)
             case Do.KILL:
                 self._down.add(broker)
@@ -132,12 +173,20 @@ class _Show:
             case Do.ELECT:
                 came = await self._elected(act.broker)
             case Do.SEND:
-                enough = self._sent() + 2 * WRITTEN
-                came = await self._until(lambda: self._sent() >= enough, LIMITS[act.do])
+                came = await self._until_more(self._sent, 2 * WRITTEN, LIMITS[act.do])
             case Do.WRITE:
-                wanted = self._acknowledged() + WRITTEN
-                came = await self._until(lambda: self._acknowledged() >= wanted, LIMITS[act.do])
-            case Do.LEAD | Do.LOSE | Do.DROP:
+                came = await self._until_more(self._acknowledged, WRITTEN, LIMITS[act.do])
+            case Do.ACKNOWLEDGE:
+                came = await self._until_more(self._acknowledged, 1, LIMITS[act.do])
+            case Do.MORE:
+                self._begin_load(producers=1, consumers=0)
+            case Do.LAG:
+                await asyncio.sleep(LAG_S)
+            case Do.READ:
+                came = await self._until_more(self._polled, WRITTEN, LIMITS[act.do])
+            case Do.ERASE if broker in self._down:
+                await self._driver.erase(broker)
+            case Do.LEAD | Do.LOSE | Do.DROP | Do.JOIN | Do.KNOW | Do.SERVE:
                 came = await self._until_shown(act)
         self.told.append(f"{at:5.1f} s  {act}{'' if came else ': that does not come'}")
 
@@ -156,6 +205,13 @@ class _Show:
     def _sent(self) -> int:
         return sum(isinstance(event, Sent) for event in self._recorder.events)
 
+    def _polled(self) -> int:
+        return sum(len(event.records) for event in self._recorder.events if isinstance(event, Polled))
+
+    async def _until_more(self, count: Callable[[], int], more: int, seconds: float) -> bool:
+        wanted = count() + more
+        return await self._until(lambda: count() >= wanted, seconds)
+
     @staticmethod
     async def _until(holds: Callable[[], bool], seconds: float) -> bool:
         end = time.monotonic() + seconds
@@ -168,11 +224,17 @@ class _Show:
     async def _until_shown(self, act: Act) -> bool:
         end = time.monotonic() + LIMITS[act.do]
         while time.monotonic() < end:
-            shown = await self._view.partitions(self._topic)
-            if shown and _shows(act, shown[0]):
+            if await self._shows(act):
                 return True
             await asyncio.sleep(LOOK_S)
         return False
+
+    async def _shows(self, act: Act) -> bool:
+        """Whether the cluster shows what an act waits for. Who stands still, is down or hears no news is not asked."""
+        there = [one for one in self._schedule.replicas if str(one) not in self._down | self._paused]
+        asked = [one for one in there if (CONTROLLER, str(one)) not in self._links] or there
+        found = await asyncio.gather(*(self._view.told_by(one, self._topic) for one in asked))
+        return shows(act, {one: told for one, told in zip(asked, found, strict=True) if told is not None})
 
     # ---- end
 
@@ -198,10 +260,26 @@ class _Show:
             await asyncio.sleep(LOOK_S)
 
 
-def _shows(act: Act, shown: PartitionView) -> bool:
-    if act.do is Do.DROP:
-        return act.broker not in shown.isr
-    return (shown.leader == act.broker) == (act.do is Do.LEAD) and shown.leader > 0
+def shows(act: Act, told: Mapping[int, Told]) -> bool:
+    """Whether what brokers tell is what an act waits for. The highest leader epoch counts: others have not heard of it.
+
+    Of the ISR all have to tell the same, or old news would do. A broker that is to be in it is not asked itself.
+    """
+    newest = max((one.leader_epoch for one in told.values()), default=0)
+    now = {broker: one for broker, one in told.items() if one.leader_epoch == newest}
+    leaders = {one.leader for one in now.values()}
+    match act.do:
+        case Do.DROP:
+            return bool(now) and all(act.broker not in one.isr for one in now.values())
+        case Do.JOIN:
+            others = [one for broker, one in now.items() if broker != act.broker]
+            return bool(others) and all(act.broker in one.isr for one in others)
+        case Do.KNOW:
+            return act.broker in now and min(leaders) > 0
+        case Do.SERVE:
+            return act.broker in told
+        case _:
+            return bool(leaders) and min(leaders) > 0 and (act.broker in leaders) == (act.do is Do.LEAD)
 
 
 def _create_topic(servers: str, topic: str, schedule: Schedule) -> None:

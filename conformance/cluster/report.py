@@ -42,7 +42,7 @@ def about(case: Case) -> list[str]:
 def failure_in_words(outcome: Outcome, replay: str) -> list[str]:
     """All that is to be said of a case that failed."""
     lines = [line_of(outcome), *about(outcome.case), ""]
-    if outcome.played is not None:
+    if outcome.played is not None and outcome.played.run:
         lines += ["  the run of the model", *(f"    {step}" for step in outcome.played.run), ""]
     if outcome.told:
         lines += ["  what was done", *(f"    {line}" for line in outcome.told), ""]

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from conformance.cluster.cases import LEADER, Case, Played
+from conformance.cluster.cases import Case, Played
+from conformance.cluster.losses import LEADER
 from conformance.wire.run.results import Status
 from impl.history.anomalies import MEANINGS, Anomaly, count_by_name, may_be_without_waiting
 
@@ -31,7 +32,8 @@ class Outcome(NamedTuple):
     """A case with its verdict.
 
     `counts`: how many records were sent, acknowledged, polled. `told`: what was done, each with its time and whether what
-    was waited for came. `folder`: where the history is.
+    was waited for came. `folder`: where the history is. `broken`: the cluster is not whole again, and of no use to
+    other cases.
     """
 
     case: Case
@@ -43,6 +45,7 @@ class Outcome(NamedTuple):
     anomalies: tuple[Anomaly, ...] = ()
     told: tuple[str, ...] = ()
     folder: Path | None = None
+    broken: bool = False
 
     @property
     def name(self) -> str:

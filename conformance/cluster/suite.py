@@ -7,7 +7,7 @@ from pathlib import Path
 
 from conformance.cluster.cases import Case, played
 from conformance.cluster.driver import ClusterDriver, DriverError, Factory
-from conformance.cluster.playing import NotWholeError, Place, play
+from conformance.cluster.playing import Place, play
 from conformance.cluster.results import Outcome
 from conformance.cluster.translation import NotPlayedError
 from conformance.wire.run.results import Status
@@ -51,12 +51,12 @@ class LevelRun:
             return Outcome(case, Status.NOT_APPLICABLE, f"the driver cannot {', '.join(missing)}")
         place = Place(f"kspec-{self.run}-{number:04}", self._folder / case.name)
         try:
-            return await play(driver, case, found, place)
-        except NotWholeError as error:
-            await self._close()
-            return Outcome(case, Status.FAIL, str(error), played=found, folder=place.folder)
+            outcome = await play(driver, case, found, place)
         except ClusterError as error:
             raise DriverError(f"{driver.title}: {error}") from error
+        if outcome.broken:
+            await self._close()
+        return outcome
 
     async def _cluster(self) -> ClusterDriver:
         """The cluster that runs; a fresh one, if none does."""

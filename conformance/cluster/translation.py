@@ -86,7 +86,8 @@ class _Run:
                 raise NotPlayedError(f"{segment.name} is not what a driver can bring about")
             acts += self._awoken(segment)
             acts += self._translated[segment.name](segment)
-        return Schedule(self._preference(), self._min_isr, tuple(_without_repeats([*acts, *self._last_one_left()])))
+        acts += self._last_one_left(next((act.links for act in reversed(acts) if act.do is Do.PART), frozenset()))
+        return Schedule(self._preference(), self._min_isr, tuple(_without_repeats(acts)))
 
     def _segments(self) -> Iterator[Segment]:
         loud = [number for number, (name, _) in enumerate(self._steps) if name not in QUIET]
@@ -216,12 +217,14 @@ class _Run:
         leaders = [self._slot(state, "controller").topic.leader for state in self._states]
         return tuple(dict.fromkeys([*(one for one in leaders if one > 0), *self._brokers]))
 
-    def _last_one_left(self) -> list[Act]:
+    def _last_one_left(self, cut: frozenset[Link]) -> list[Act]:
+        """What is on its way from the dead stays there until the last one leads: by then it is of an older epoch."""
         last = self._last()
         there = [Act(Do.RESUME, last)] if last in self._paused else []
         there += [] if self._slot(self._states[-1], "process", last).up else [Act(Do.START, last)]
         others = [one for one in self._brokers if one != last]
-        return [Act(Do.WRITE), *(Act(Do.KILL, one) for one in others), *there, Act(Do.PART), Act(Do.LEAD, last)]
+        dead = Act(Do.PART, links=frozenset(link for link in cut if {str(one) for one in others} & set(link)))
+        return [Act(Do.WRITE), *(Act(Do.KILL, one) for one in others), *there, dead, Act(Do.LEAD, last), Act(Do.PART)]
 
     def _last(self) -> int:
         """Of those that may be elected the one with the shortest log; of several, the one that fetched longest ago."""

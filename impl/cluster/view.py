@@ -34,6 +34,14 @@ class PartitionView(NamedTuple):
     seen: Mapping[int, ReplicaView]
 
 
+class Told(NamedTuple):
+    """A partition as one broker tells of it, which may be old news."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+
+
 Key = tuple[str, int]
 
 
@@ -69,6 +77,12 @@ class ClusterView:
             )
             for key, partition in sorted(told.items())
         ]
+
+    async def told_by(self, broker: int, topic: str) -> Told | None:
+        """What one broker tells of a topic's first partition; none if it does not answer, or does not know the topic."""
+        answer = await self._tried(broker, "Metadata", METADATA, topics=[Message(name=topic)])
+        part = None if answer is None else _partitions_of(answer).get((topic, 0))
+        return None if part is None else Told(part.leader_id, part.leader_epoch, tuple(part.isr_nodes))
 
     async def _metadata(self, only: str | None) -> dict[Key, Message]:
         topics = None if only is None else [Message(name=only)]

@@ -38,12 +38,16 @@ GONE = {"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE", "_LOG_TRUNCATION"}
 
 
 class LoadSettings(NamedTuple):
-    """How much load: producers and consumers, records per second of each producer, and what producers wait for."""
+    """How much load: producers and consumers, records per second of each producer, and what producers wait for.
+
+    `one_by_one`: a batch has one record. Else it has what has come together while the one before was under way.
+    """
 
     producers: int = 2
     consumers: int = 2
     rate: int = 100
     acks: str = "all"
+    one_by_one: bool = False
 
 
 class Recorder:
@@ -91,14 +95,17 @@ def create_topic(
 
 
 class Load:
-    """Clients in threads, from `start` to `stop`."""
+    """Clients in threads, from `start` to `stop`. `group` is in the names of those who are not the only load of a topic."""
 
-    def __init__(self, servers: str, topic: str, partitions: int, settings: LoadSettings, recorder: Recorder) -> None:
+    def __init__(
+        self, servers: str, topic: str, partitions: int, settings: LoadSettings, recorder: Recorder, group: str = ""
+    ) -> None:
         self._servers = servers
         self._topic = topic
         self._partitions = range(partitions)
         self._settings = settings
         self._recorder = recorder
+        self._group = f"{group}-" if group else ""
         self._ended = threading.Event()
         self._flush_s: float = FLUSH_S
         self._failures: list[BaseException] = []
@@ -113,7 +120,7 @@ class Load:
             ("consumer", self._consume, self._settings.consumers),
         )
         for what, work, count in works:
-            for name in (f"{what}-{number}" for number in range(1, count + 1)):
+            for name in (f"{what}-{self._group}{number}" for number in range(1, count + 1)):
                 self._threads[name] = threading.Thread(target=self._tried, args=(work, name), daemon=True)
         for thread in self._threads.values():
             thread.start()
@@ -161,6 +168,7 @@ class Load:
                 "acks": self._settings.acks,
                 "enable.idempotence": idempotent,
                 "linger.ms": 5,
+                **({"batch.num.messages": 1} if self._settings.one_by_one else {}),
                 **({"max.in.flight.requests.per.connection": IN_FLIGHT} if idempotent else {}),
                 "request.timeout.ms": 4000,
                 "message.timeout.ms": GIVE_UP_S * 1000,
@@ -174,7 +182,9 @@ class Load:
                     self._send(producer, name, number)
                     number += 1
                 producer.poll(0.01)
-            left = producer.flush(self._flush_s)
+            end = time.monotonic() + self._flush_s
+            while (left := producer.flush(1)) and not fatal and time.monotonic() < end:
+                pass
         except (kafka.KafkaException, SystemError) as error:  # the library stumbles over its own fatal error
             left = len(producer)
             stumbled.append(str(error))

@@ -84,7 +84,10 @@ Found = Iterator[tuple[str, tuple[Event, ...]]]
 
 
 def _lost_writes(history: PartitionHistory) -> Found:
-    """Jepsen's rule first: nobody polled it, and somebody polled what lies behind it."""
+    """Jepsen's rule first: nobody polled it, and somebody polled what lies behind it.
+
+    The evidence is a poll if there is one: what somebody has polled stays, whatever producers wait for.
+    """
     highest = history.highest_poll
     for value in {**history.outcomes, **history.by_value}:
         outcome = history.outcomes.get(value)
@@ -93,7 +96,8 @@ def _lost_writes(history: PartitionHistory) -> Found:
         if told and value not in history.first_poll and seen and highest is not None and seen[0].offset < highest.offset:
             yield value, (seen[0].event, highest.event)
             continue
-        missing = [_missing(history, value, place.event, place.offset, place.number) for place in seen]
+        shown = [*filter(None, [history.first_poll.get(value)]), *seen]
+        missing = [_missing(history, value, place.event, place.offset, place.number) for place in shown]
         if outcome is not None and told and outcome.offset is None:
             missing.append(_missing(history, value, outcome, None, history.numbers[value]))
         if evidence := next(filter(None, missing), None):

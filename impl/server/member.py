@@ -16,9 +16,9 @@ from impl.replica.member import Member
 from impl.replica.membership import Introduction
 from impl.replica.metadata_copy import MetadataCopy
 from impl.server.broker import Broker
-from impl.server.channels import Address, Channels
 from impl.server.clock import now_ms
 from impl.server.housekeeping import Housekeeping
+from impl.server.network.channels import Address, Channels
 from impl.server.process import NewLoop, begin, event_loop, say_ready, warn_if_open
 from impl.server.startup import BrokerFailureError, disk_space, endpoint_of, open_directory
 from impl.storage import LogDirectory, RealDisk

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from impl.broker.core import Core
 from impl.broker.throttle import FOLLOWER, LEADER
 from impl.config.properties import ConfigError
-from impl.server.connection import Connection
+from impl.server.network.connection import Connection
 from impl.server.shell import Counts
 
 

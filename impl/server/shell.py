@@ -22,7 +22,7 @@ from impl.metadata.log import MetadataLog
 from impl.metadata.records import LogRecord
 from impl.requests.describe import unsupported_api_versions
 from impl.server.clock import now_ms
-from impl.server.connection import Connection, configure
+from impl.server.network.connection import Connection, configure
 from impl.storage import StorageError
 from impl.wire.apis import Api
 from impl.wire.frames import API_VERSIONS, RequestHeader, framed, read_header

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from impl.broker.calls import Ask
-from impl.server.answers import Answers
+from impl.server.network.answers import Answers
 from impl.sim.clock import Clock
 from impl.wire.frames import RequestHeader
 from impl.wire.passing import passer_of
@@ -109,7 +109,7 @@ class Waiting:
 
 @dataclass(eq=False)
 class Line:
-    """One connection, as the server's shell sees it: it has the face of `impl.server.connection.Connection`."""
+    """One connection, as the server's shell sees it: it has the face of `impl.server.network.connection.Connection`."""
 
     network: "Network"
     client: Client

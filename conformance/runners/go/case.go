@@ -27,7 +27,8 @@ type Step struct {
 	Versions            []int
 	Bytes               map[string][]any
 	Raw, Restart        bool
-	Optional            bool  // it only looks, and is left out where the target does not offer the request
+	Setup               bool // it only prepares the case
+	Optional            bool // it only looks, and is left out where the target does not offer the request
 	Expect              []Constraint
 	Keep                map[string]Kept
 	Retry               []int64

@@ -1,7 +1,7 @@
 // A runner for the cases that `kspec conformance generate` writes. It needs Go's standard library and nothing else, and
 // knows nothing of Kafka's messages: requests come as bytes, and answers are read by the layouts in index.json.
 //
-//	go run . --cases DIR --bootstrap-server HOST:PORT [--case NAME] [--timeout 10s] [--together 8]
+//	go run . --cases DIR --bootstrap-server HOST:PORT [--case NAME] [--versions newest] [--timeout 10s] [--together 8]
 //
 // It prints a line for each case: pass, fail, not supported or not applicable, the name, and why. Exit status: 0 nothing
 // fails, 1 something does, 2 bad usage, 3 the target has died or does not speak the protocol.
@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,11 +37,12 @@ func main() {
 	folder := flag.String("cases", "", "the folder that `kspec conformance generate` wrote")
 	address := flag.String("bootstrap-server", "", "HOST:PORT of the broker under test")
 	wanted := flag.String("case", "", "run this case, or those whose names begin with it")
+	choice := flag.String("versions", "newest", "of the requests, among those that both sides know: newest, oldest or all")
 	limit := flag.Duration("timeout", 10*time.Second, "for each step")
 	together := flag.Int("together", 8, "cases at a time")
 	flag.Parse() // ends with status 2 if the usage is bad
-	if *folder == "" || !strings.Contains(*address, ":") || *together < 1 || flag.NArg() > 0 {
-		end(2, "usage: --cases DIR --bootstrap-server HOST:PORT [--case NAME] [--timeout 10s] [--together 8]")
+	if *folder == "" || !strings.Contains(*address, ":") || *together < 1 || !slices.Contains(choices, *choice) || flag.NArg() > 0 {
+		end(2, "usage: --cases DIR --bootstrap-server HOST:PORT [--case NAME] [--versions newest|oldest|all] [--timeout 10s] [--together 8]")
 	}
 	suite, cases := load(*folder, *wanted)
 	target := &Target{*address, *limit, nil, suite}
@@ -48,7 +50,7 @@ func main() {
 	if target.offered, err = target.ask(); err != nil {
 		end(3, fmt.Sprintf("%s is no broker that can be tested: %v", *address, err))
 	}
-	os.Exit(target.runAll(cases, *together))
+	os.Exit(target.runAll(target.inVersions(cases, *choice), *together))
 }
 
 func end(status int, why string) {

@@ -317,10 +317,13 @@ class SuiteRun:
         self._restarts = Restarts(suite.restart)
 
     async def run(self) -> list[Result]:
-        """Run all cases; those that restart the target come last. Raises: `TargetGoneError`."""
+        """Run all cases. Those that restart the target come first: it has few topics then, and is back soon.
+
+        Raises: `TargetGoneError`.
+        """
         numbered = list(enumerate(self._suite.cases))
         results: dict[int, Result] = {}
-        for restarting in (False, True):
+        for restarting in (True, False):
             chosen = [(number, case) for number, case in numbered if needs_restart(case) == restarting]
             if restarting:
                 self._restarts.expect(len(chosen))

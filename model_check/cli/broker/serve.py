@@ -129,7 +129,7 @@ def _run(given: dict[str, str], release: str | None, mutant: str | None, trace: 
     """Run the process that the settings describe. It listens first, and then loads what it needs."""
     from impl.config.broker import BrokerConfig
     from impl.config.controller import ControllerConfig, is_controller_alone
-    from impl.server.listening import bind
+    from impl.server.network.listening import bind
 
     config = ControllerConfig(given) if is_controller_alone(given) else BrokerConfig(given)
     listening = bind(config.listener, config["socket.listen.backlog.size"])

@@ -110,7 +110,8 @@ class Level(NamedTuple):
         yield from self._random(end)
 
     def _random(self, end: float | None) -> "Iterator[Case]":
-        from conformance.cluster.cases import ALL, random_case
+        from conformance.cluster.cases import random_case
+        from conformance.cluster.losses import ALL
 
         if end is None and self.rounds is None:
             return
@@ -149,7 +150,8 @@ class Level(NamedTuple):
 
 def named_cases(wanted: str | None, acks: str | None = None) -> "list[Case]":
     """The cases with a name, or whose names begin so; a seed's case by its name. Raises: bad usage."""
-    from conformance.cluster.cases import ALL, RANDOM, all_cases, random_case
+    from conformance.cluster.cases import RANDOM, all_cases, random_case
+    from conformance.cluster.losses import ALL
 
     known = [one._replace(acks=acks or one.acks) for one in all_cases()]
     if wanted is None:

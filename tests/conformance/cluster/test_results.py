@@ -24,7 +24,7 @@ PHANTOM = Polled("d", PARTITION, ((0, "<nobody>"),))
 
 
 def case_named(name: str) -> Case:
-    (found,) = [one for one in all_cases() if one.name.endswith(name)]
+    (found,) = [one for one in all_cases() if one.name.endswith(name) and not one.by_hand]
     return found
 
 

@@ -41,15 +41,20 @@ def reads(*brokers: int) -> list[str]:
     return [f"ReplayMetadata(broker={broker}, decisions=1)" for broker in brokers]
 
 
-def end(last: int) -> tuple[Act, ...]:
-    """All others are killed; whatever the last one has not got is lost, if it comes to lead."""
+def end(last: int, *pairs: str) -> tuple[Act, ...]:
+    """All others are killed; whatever the last one has not got is lost, if it comes to lead.
+
+    `pairs`: the links that were cut before. Those of the dead stay so until it leads.
+    """
     others = [Act(Do.KILL, broker) for broker in (1, 2, 3) if broker != last]
-    return (*others, HEALED, Act(Do.LEAD, last))
+    of_dead = [pair for pair in pairs if set(pair) - {str(last), "c", "x"}]
+    cut = () if set(of_dead) == set(pairs) else (links(*of_dead),)
+    return (*others, *cut, Act(Do.LEAD, last), *((HEALED,) if of_dead else ()))
 
 
 def test_followers_that_do_not_fetch_are_cut_off_and_the_poorest_is_left() -> None:
     found = schedule([*CREATED, "Produce(leader=1)"], acks="1")
-    assert found.acts == (links(*ALL), WRITE, *end(2))
+    assert found.acts == (links(*ALL), WRITE, *end(2, *ALL))
     assert found.replicas == (1, 2, 3)
     assert found.min_isr == 2
     assert found.needs == {PARTITION, KILL}
@@ -57,7 +62,8 @@ def test_followers_that_do_not_fetch_are_cut_off_and_the_poorest_is_left() -> No
 
 def test_a_follower_that_fetches_is_not_cut_off() -> None:
     run = [*CREATED, *reads(2), "Produce(leader=1)", "Fetch(follower=2, leader=1)"]
-    assert schedule(run).acts == (links("13", "31", "23", "32"), WRITE, *end(3))
+    rest = ("13", "31", "23", "32")
+    assert schedule(run).acts == (links(*rest), WRITE, *end(3, *rest))
 
 
 def test_a_fetch_without_an_answer_is_under_way_while_producers_send_and_its_answer_does_not_arrive() -> None:
@@ -69,13 +75,13 @@ def test_a_fetch_without_an_answer_is_under_way_while_producers_send_and_its_ans
 
 def test_a_slow_follower_is_cut_off_until_it_has_left_the_isr() -> None:
     run = [*CREATED, "ProposeShrink(leader=1, slow=(3,))", "GrantIsr(leader=1)"]
-    expected = (links("13", "31"), Act(Do.DROP, 3), WRITE, links(*ALL), WRITE, *end(2))
+    expected = (links("13", "31"), Act(Do.DROP, 3), WRITE, links(*ALL), WRITE, *end(2, *ALL))
     assert schedule(run, isr_shrinks=1).acts == expected
 
 
 def test_a_leader_whose_proposal_is_not_granted_does_not_reach_the_controller() -> None:
     run = [*CREATED, "ProposeShrink(leader=1, slow=(3,))"]
-    expected = (links("13", "31"), Act(Do.SEND), links("13", "31", "1c", "c1"), WRITE, *end(3))
+    expected = (links("13", "31"), Act(Do.SEND), links("13", "31", "1c", "c1"), WRITE, *end(3, "13", "31", "1c", "c1"))
     assert schedule(run, isr_shrinks=1).acts == expected
 
 

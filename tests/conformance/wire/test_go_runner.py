@@ -11,6 +11,7 @@ import pytest
 
 from conformance.wire.run.results import Result
 from conformance.wire.run.runner import needs_restart
+from conformance.wire.run.versions import Choice
 from tests.conformance.wire.targets import SECONDS, SOON, documents, kspec, run_on
 from tests.impl.broker.process import BrokerProcess
 from tests.places import REPOSITORY
@@ -75,13 +76,27 @@ def test_every_verdict_of_a_subject_on_a_weakened_broker_too_with_failures_among
     assert "fail" in expected.values()
 
 
+@pytest.mark.parametrize("choice", [Choice.OLDEST, Choice.ALL])
+def test_versions_are_those_of_the_runner_in_python_and_so_are_the_verdicts(
+    go: Go, broker: BrokerProcess, choice: Choice
+) -> None:
+    """The name of a case says the versions that its requests had."""
+    done = go.run(broker.address, "--case", "topics/", "--versions", choice.value)
+    cases = [one for one in documents() if one["subject"] == "topics"]
+    expected = in_python(run_on(broker.port, cases, versions=choice))
+    assert done.returncode == 0, done.stderr
+    assert verdicts(done.stdout) == expected
+    assert any("CreateTopics 2" in name for name in expected)
+    assert len(expected) > len(cases) if choice == Choice.ALL else len(expected) == len(cases)
+
+
 def test_what_is_no_broker_is_status_3(go: Go) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     assert go.run(f"127.0.0.1:{port}").returncode == 3
 
 
-@pytest.mark.parametrize("more", [("--case", "no/such"), ("--no-such",)])
+@pytest.mark.parametrize("more", [("--case", "no/such"), ("--no-such",), ("--versions", "some")])
 def test_bad_usage_is_status_2(go: Go, more: tuple[str, ...]) -> None:
     assert go.run("127.0.0.1:1", *more).returncode == 2
 

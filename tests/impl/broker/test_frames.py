@@ -7,7 +7,7 @@ import pytest
 
 from impl.records.batch import BatchHeader, headers
 from impl.records.record import StoredRecord, new_batch, records_of
-from impl.server.receiving import LARGEST_SPARE, Spares
+from impl.server.network.receiving import LARGEST_SPARE, Spares
 from impl.wire.apis import APIS
 from impl.wire.schema import schema
 from impl.wire.values import Message

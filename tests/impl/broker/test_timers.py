@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from impl.broker.timers import FEW, Timers
-from impl.server.connection import Connection
+from impl.server.network.connection import Connection
 
 
 def telling(name: str) -> Callable[[int], list[str]]:

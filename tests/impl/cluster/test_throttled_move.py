@@ -11,7 +11,7 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from conformance.story.seen import ask
+from impl.cluster.asking import ask_once
 from impl.wire.values import Message
 from tests.impl.cluster.running import RunningCluster, until
 from tests.impl.cluster.test_view import seen
@@ -54,7 +54,7 @@ def test_a_throttled_replica_is_copied_no_faster_than_the_rate(tmp_path: Path) -
         configure(admin, ResourceType.TOPIC, "t", **replicas)
         began = time.monotonic()
         wanted = Message(name="t", partitions=[Message(partition_index=0, replicas=[2, 3])])
-        answer = asyncio.run(ask(ports[1][1], "AlterPartitionReassignments", 0, timeout_ms=10_000, topics=[wanted]))
+        answer = asyncio.run(ask_once(ports[1], "AlterPartitionReassignments", 0, timeout_ms=10_000, topics=[wanted]))
         assert answer.responses[0].partitions[0].error_code == 0
         until(lambda: set(seen(ports, "t")[0].isr) == {2, 3})
         assert time.monotonic() - began >= LEAST_S

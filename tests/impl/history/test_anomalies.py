@@ -134,8 +134,10 @@ def test_what_acks_1_may_lose_and_what_it_may_not() -> None:
     (lost,) = anomalies_in([Sent("p", "t-0", "a"), stored, *reading])
     assert (lost.name, may_be_without_waiting(lost)) == ("lost-write", True)
     polled: list[Event] = [Assigned("d", "t-0", 0), Polled("d", "t-0", ((0, "a"),))]
-    (lost,) = anomalies_in([Sent("p", "t-0", "a"), *polled, *reading])
-    assert (lost.name, may_be_without_waiting(lost)) == ("lost-write", False)
+    for told in ([], [stored]):
+        (lost,) = anomalies_in([Sent("p", "t-0", "a"), *told, *polled, *reading])
+        assert (lost.name, may_be_without_waiting(lost)) == ("lost-write", False), "what was polled stays"
+        assert isinstance(lost.evidence[0], Polled)
 
 
 def test_each_name_has_a_meaning_and_an_order() -> None:

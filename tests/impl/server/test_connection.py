@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from impl.server.connection import MOST_UNANSWERED, Connection
-from impl.server.receiving import COPIED, LARGE, SHARED, SHARED_MEMORY, Frames, RefusedFrameError
+from impl.server.network.connection import MOST_UNANSWERED, Connection
+from impl.server.network.receiving import COPIED, LARGE, SHARED, SHARED_MEMORY, Frames, RefusedFrameError
 
 
 class Loop:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from impl.broker.calls import Ask
 from impl.broker.calls import Channel as Name
-from impl.server.connection import Connection, configure
+from impl.server.network.connection import Connection, configure
 from impl.wire.requests import read_response, request_parts, sent
 from impl.wire.values import DecodeError, Message
 

@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from impl.server.answers import Answers
-from impl.server.receiving import Frames, RefusedFrameError
+from impl.server.network.answers import Answers
+from impl.server.network.receiving import Frames, RefusedFrameError
 from impl.storage import FileSlice
 
 LOG = logging.getLogger("kspec.network")
