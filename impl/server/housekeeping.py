@@ -29,7 +29,7 @@ class Housekeeping:
         self._checkpoints = ThreadPoolExecutor(1)
         config = broker.core.config
         self._every(config["replica.high.watermark.checkpoint.interval.ms"], self._checkpoint_high_watermarks)
-        self._every(config["log.flush.offset.checkpoint.interval.ms"], directory.checkpoint_logs)
+        self._every(config["log.flush.offset.checkpoint.interval.ms"], self._checkpoint_logs)
         self._every(config["log.retention.check.interval.ms"], self._retain)
         self._every(config["producer.id.expiration.check.interval.ms"], self._expire_producers)
         self._every(1_000, self._clean_up)
@@ -56,14 +56,20 @@ class Housekeeping:
         self._checkpoints.shutdown()
 
     def _checkpoint_high_watermarks(self) -> None:
-        """Write them in a thread: the disk may take long, and clients do not wait for it."""
+        marks = self._broker.replicas.high_watermarks()
+        self._write("the high watermarks", lambda: self._directory.checkpoint_high_watermarks(marks))
+
+    def _checkpoint_logs(self) -> None:
+        self._write("the recovery points", self._directory.checkpoint_logs)
+
+    def _write(self, what: str, task: Callable[[], None]) -> None:
+        """Write a checkpoint in a thread: the disk may take long, and clients do not wait for it."""
 
         def done(future: "Future[None]") -> None:
             if future.exception() is not None:
-                LOG.error("the high watermarks cannot be written: %s", future.exception())
+                LOG.error("%s cannot be written: %s", what, future.exception())
 
-        marks = self._broker.replicas.high_watermarks()
-        self._checkpoints.submit(self._directory.checkpoint_high_watermarks, marks).add_done_callback(done)
+        self._checkpoints.submit(task).add_done_callback(done)
 
     def _retain(self) -> None:
         """Delete old segments, as far as `spec` allows."""

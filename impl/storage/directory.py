@@ -228,15 +228,18 @@ class LogDirectory:
         threads write one after the other.
         """
         with self._changing:
+            moves: dict[PartitionFiles, int] = {}
             for key, files in self.partitions.items():
+                moves[files] = files.start_moves  # looked at first: it may move while this is written in a thread
+                start = files.log.start_offset
                 self._recovery_points[key] = files.recovery_point
                 self._log_starts.pop(key, None)
-                if is_checkpointed(files.log.start_offset, files.segments[0].base_offset):
-                    self._log_starts[key] = files.log.start_offset
+                if is_checkpointed(start, files.segments[0].base_offset):
+                    self._log_starts[key] = start
             self._write(RECOVERY_POINTS, self._recovery_points)
             self._write(LOG_STARTS, self._log_starts)
-            for files in self.partitions.values():
-                files.start_moved = False
+            for files, noted in moves.items():
+                files.noted_moves = noted
 
     def _write(self, name: str, offsets: Mapping[tuple[str, int], int]) -> None:
         entries = tuple(OffsetEntry(topic, partition, Offset(offset)) for (topic, partition), offset in offsets.items())

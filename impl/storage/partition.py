@@ -98,8 +98,8 @@ class PartitionFiles:
         self.segments = segments
         self.keeper: Keeper | None = None
         """The directory, which is told before the log is cut below its recovery point, and after it was deleted."""
-        self.start_moved = False
-        """Whether the log start has moved since the directory wrote it down."""
+        self.start_moves = self.noted_moves = 0
+        """How often the log start has moved, and how many of these moves the directory has written down."""
         self._folder = folder
         self._written_epochs = EpochHistory()
         self._states = ProducerStates()
@@ -291,6 +291,11 @@ class PartitionFiles:
             self._save_epochs(log.epoch_history)
         self.log = log
 
+    @property
+    def start_moved(self) -> bool:
+        """Whether the log start has moved since the directory wrote it down."""
+        return self.start_moves != self.noted_moves
+
     def _save_epochs(self, history: EpochHistory) -> None:
         """Write the epochs; before that the log start, if it has moved: the history below it is then no longer known."""
         if self.start_moved and self.keeper:
@@ -350,7 +355,7 @@ class PartitionFiles:
         **Kafka:** `UnifiedLog.maybeIncrementLogStartOffset`, `deleteLogStartOffsetBreachedSegments`.
         """
         self.log = self.log.start_at(offset)
-        self.start_moved = True
+        self.start_moves += 1
         gone = self._count_deletable(self.log.end_offset, Retention(-1, -1, deletes=False), now_ms)
         if offset == self.log.end_offset and gone == len(self.segments) - 1 and self._active.base_offset < offset:
             self.roll(offset, now_ms)

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -282,3 +282,23 @@ def test_a_stop_before_the_logs_were_loaded_is_clean_only_if_the_last_one_was(tm
     (folder / ".kafka_cleanshutdown").unlink()
     opened(folder).close({}, BrokerEpoch(3), logs_loaded=False)
     assert not (folder / ".kafka_cleanshutdown").exists()
+
+
+def test_a_start_that_moves_while_the_checkpoints_are_written_is_still_to_be_written(tmp_path: Path) -> None:
+    """They are written in a thread, and the disk may take long."""
+    directory = opened(tmp_path)
+    files = directory.create_partition("topic", 0, TOPIC_ID, LogConfig(), 0)
+    files.append(Offset(0), Epoch(1), [made(3)], 0)
+    files.start_at(Offset(1), 0)
+    write = directory._write
+
+    def write_slowly(name: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        write(name, offsets)
+        if files.log.start_offset == 1:
+            files.start_at(Offset(2), 0)
+
+    directory._write = write_slowly  # type: ignore[method-assign]
+    directory.checkpoint_logs()
+    assert files.start_moved
+    directory.checkpoint_logs()
+    assert not files.start_moved
