@@ -11,7 +11,14 @@ from impl.requests.topics import create_missing
 from impl.wire.apis import APIS
 from impl.wire.schema import NO_UUID
 from impl.wire.values import Message
-from spec.broker.clients.metadata_requests import Cursor, check_cursor, check_missing_topic, check_named_topics, page_size
+from spec.broker.clients.metadata_requests import (
+    Cursor,
+    check_cursor,
+    check_missing_topic,
+    check_named_topics,
+    counts_by_id,
+    page_size,
+)
 from spec.controller.topics.names import wrong_with_name
 from spec.metadata import PartitionRegistration, is_unfenced
 from spec.releases.features import features_supported
@@ -62,7 +69,7 @@ def metadata(core: Core, call: Call, now: int) -> list[Effect]:
     else:
         named = []
         missing = []
-        by_id = any(bytes(one.topic_id) != NO_UUID for one in request.topics)  # then names count for nothing
+        by_id = counts_by_id(given)
         for one in request.topics:
             topic = core.cluster.topic(one.name, bytes(one.topic_id), by_id)
             if topic is not None:

@@ -41,8 +41,7 @@ class Batch(NamedTuple):
 
         **Kafka:** `MutableRecordBatch.setPartitionLeaderEpoch`.
         """
-        _, _, payload, producer_id, producer_epoch, first_sequence = self
-        return Batch(self.record_count, leader_epoch, payload, producer_id, producer_epoch, first_sequence)
+        return self._replace(leader_epoch=leader_epoch)
 
 
 AnyBatch: TypeAlias = Record | Batch

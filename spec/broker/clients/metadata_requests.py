@@ -34,6 +34,14 @@ def check_named_topics(version_number: int, topics: tuple[tuple[bool, bool], ...
     return Error.NONE if all(has_name and not has_id for has_name, has_id in topics) else Error.INVALID_REQUEST
 
 
+def counts_by_id(topics: tuple[tuple[bool, bool], ...]) -> bool:
+    """Whether a request names its topics by id; then their names count for nothing. Of each: whether it has a name, an id.
+
+    **Kafka:** `KafkaApis.handleTopicMetadataRequest` (`useTopicId`).
+    """
+    return any(has_id for _, has_id in topics)
+
+
 class Cursor(NamedTuple):
     """Where the next page of DescribeTopicPartitions begins."""
 

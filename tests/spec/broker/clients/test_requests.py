@@ -19,6 +19,7 @@ from spec.broker.clients.metadata_requests import (
     check_cursor,
     check_missing_topic,
     check_named_topics,
+    counts_by_id,
     page_size,
 )
 from spec.broker.clients.named_partitions import NO_TOPIC, check_isolation_level, check_named_partition
@@ -143,3 +144,9 @@ def test_a_page_begins_at_a_topic_that_is_asked_for() -> None:
 
 def test_a_page_has_a_partition_at_least() -> None:
     assert [page_size(wanted, 2_000) for wanted in (-1, 0, 1, 5, 3_000)] == [1, 1, 1, 5, 2_000]
+
+
+def test_one_id_makes_a_request_one_by_ids() -> None:
+    assert not counts_by_id(())
+    assert not counts_by_id(((True, False), (True, False)))
+    assert counts_by_id(((True, False), (True, True)))
