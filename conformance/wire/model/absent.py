@@ -100,8 +100,12 @@ def _of_topic(api: str, partition: Fields, **more: Any) -> Request:
     return Request(api, {"topics": [{"name": TOPIC, "partitions": [partition]}], **more})
 
 
-NOT_GONE_YET = (Error.NONE, Error.NOT_LEADER_OR_FOLLOWER, *NO_COORDINATOR)
-"""What a broker may answer of a topic whose deletion it has not heard of yet; a commit goes on to a coordinator then."""
+NOT_GONE_YET = (Error.NONE, Error.NOT_LEADER_OR_FOLLOWER, Error.UNKNOWN_TOPIC_OR_PARTITION, *NO_COORDINATOR)
+"""What a broker may answer of a topic whose deletion it has not heard of yet, or hears of while it handles the request.
+
+A commit goes on to a coordinator then. A produce request by id that is appended and then finds no partition to wait for is
+answered that there is no such partition.
+"""
 
 
 END = Request("OffsetForLeaderEpoch", {"replica_id": -1, "topics": [{"topic": TOPIC, "partitions": [END_OF_EPOCH]}]})
