@@ -67,8 +67,20 @@ def consume(target: Target, megabytes: float) -> int:
     return found
 
 
-def latencies(target: Target, a_second: int, seconds: float) -> str:
-    """The median and the 99th percentile of the time until a record is acknowledged (ms), at so many a second."""
+class Waits(NamedTuple):
+    """The median and the 99th percentile of the time until a record is acknowledged (ms)."""
+
+    p50: float
+    p99: float
+
+
+def middle(waits: list[Waits]) -> str:
+    """The median of each."""
+    return ", ".join(f"{statistics.median(times):.1f}" for times in zip(*waits, strict=True))
+
+
+def latencies(target: Target, a_second: int, seconds: float) -> Waits:
+    """How long records wait for their acknowledgement, at so many a second."""
     producer = Producer({"bootstrap.servers": target.addresses, "acks": "all"})
     value, found = os.urandom(RECORD), list[float]()
 
@@ -82,4 +94,4 @@ def latencies(target: Target, a_second: int, seconds: float) -> str:
         producer.produce(target.topic, value, on_delivery=taken(time.monotonic()))
     producer.flush(LIMIT_S)
     hundredths = statistics.quantiles(found, n=100)
-    return f"{hundredths[49]:.1f}, {hundredths[98]:.1f}"
+    return Waits(hundredths[49], hundredths[98])

@@ -3,7 +3,8 @@
 Both run at the same time on this machine, and take turns.
 Records of 1 KiB, random, in batches of 64 KiB, librdkafka with its default linger, three partitions. MB per CPU-second
 counts the broker's processor time alone, and is what noise touches least. Times to an acknowledgement are those at 1,000
-records a second.
+records a second. Before each run all that was written is on the disk, and the memory for it is there (see
+`benchmarks.broker.memory`).
 """
 
 import argparse
@@ -21,7 +22,8 @@ from typing import NamedTuple
 
 from confluent_kafka import Producer
 
-from benchmarks.broker.load import MIB, RECONNECT, Rate, Target, consume, latencies, measured, produce
+from benchmarks.broker.load import MIB, RECONNECT, Rate, Target, Waits, consume, latencies, measured, middle, produce
+from benchmarks.broker.memory import settle
 from conformance.kafka.jars import Jars, find_jars, java
 from conformance.kafka.process import CLUSTER_ID, free_port, run_storage_tool, write_properties
 from conformance.kafka.single import settings_of
@@ -119,6 +121,7 @@ def main() -> None:
     parser.add_argument("--warm", type=float, default=90, metavar="S")
     parser.add_argument("--runs", type=int, default=3, metavar="N")
     parser.add_argument("--seconds", type=float, default=12, metavar="S")
+    parser.add_argument("--memory", type=float, default=6, metavar="GIB", help="Touched before each run; see memory.py.")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kspec-benchmark-"))
     servers: list[Server] = []
@@ -132,13 +135,18 @@ def main() -> None:
             produce(server.target, options.warm)
         for _ in range(options.runs):
             for server in servers:
+                settle(options.memory)
                 done = measured(server.cpu, partial(produce, server.target, options.seconds))
                 rates.setdefault((server.name, "produce"), []).append(done)
         for _ in range(options.runs):
             for server in servers:
                 done = measured(server.cpu, partial(consume, server.target, 200))
                 rates.setdefault((server.name, "consume"), []).append(done)
-        waits = {server.name: latencies(server.target, 1_000, options.seconds) for server in servers}
+        waits: dict[str, list[Waits]] = {server.name: [] for server in servers}
+        for _ in range(options.runs):
+            for server in servers:
+                settle(options.memory)
+                waits[server.name].append(latencies(server.target, 1_000, options.seconds))
         print(f"| | {' | '.join(COLUMNS)} |")
         print(f"|---|{'---|' * len(COLUMNS)}")
         for server in servers:
@@ -150,7 +158,7 @@ def main() -> None:
             memory = (
                 f"{idle} to {resident(server.process.pid)}" if server is servers[0] else str(resident(server.process.pid))
             )
-            cells += [waits[server.name], f"{server.seconds_to_first_record:.2f}", memory]
+            cells += [middle(waits[server.name]), f"{server.seconds_to_first_record:.2f}", memory]
             print(f"| {server.name} | {' | '.join(cells)} |")
     finally:
         for server in servers:
