@@ -14,6 +14,7 @@ from conformance.cluster.results import WHOLE, Outcome, verdict_of
 from conformance.wire.run.results import Status
 from impl.cluster.plan import ClusterError
 from impl.cluster.view import ClusterView, Told
+from impl.cluster.waiting import within
 from impl.faults.load import CLIENT, Load, LoadSettings, Reader, Recorder, library
 from impl.history.anomalies import anomalies_in
 from impl.history.events import ACKNOWLEDGED, UNKNOWN, Event, Polled, Sent, write_history
@@ -124,7 +125,7 @@ class _Show:
         await self._until_whole()
         self._begin_load(producers=2, consumers=1)
         try:
-            await self._until(lambda: self._acknowledged() >= AT_FIRST, HEALED_S)
+            await within(HEALED_S, lambda: self._acknowledged() >= AT_FIRST, LOOK_S)
             self._began = time.monotonic()
             for act in self._schedule.acts:
                 await self._do(act)
@@ -210,16 +211,7 @@ class _Show:
 
     async def _until_more(self, count: Callable[[], int], more: int, seconds: float) -> bool:
         wanted = count() + more
-        return await self._until(lambda: count() >= wanted, seconds)
-
-    @staticmethod
-    async def _until(holds: Callable[[], bool], seconds: float) -> bool:
-        end = time.monotonic() + seconds
-        while not holds():
-            if time.monotonic() > end:
-                return False
-            await asyncio.sleep(LOOK_S)
-        return True
+        return await within(seconds, lambda: count() >= wanted, LOOK_S)
 
     async def _until_shown(self, act: Act) -> bool:
         end = time.monotonic() + LIMITS[act.do]

@@ -4,7 +4,9 @@ Nothing is told to a process that it would not meet in a cluster: requests and a
 are lost; an administrator elects and reorders; a producer sends.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from conformance.story.gates import until
@@ -109,6 +111,10 @@ async def _exchange(stage: Stage, step: Step, *apis: str) -> None:
 
 
 async def _produce(stage: Stage, step: Step) -> None:
+    """A leader alone in its ISR waits for who may join, until that one's lag is too long. In the model it always is."""
+    leader = step.args["leader"]
+    if stage.lag_s is not None and step.before.role(leader).isr.isr == {leader}:
+        await asyncio.sleep(stage.lag_s)
     acks = 1 if step.before.model.parameters["acks"] == "1" else -1
     stage.produce(step.args["leader"], step.after.produced, acks)
 
@@ -171,6 +177,24 @@ async def _decide_isr(stage: Stage, step: Step) -> None:
 async def _take_isr_answer(stage: Stage, step: Step) -> None:
     (answer,) = stage.gates.waiting(_of_isr(step.args["leader"], answer=True))
     answer.release()
+
+
+async def drop_old_answers(stage: Stage, step: Step) -> None:
+    """Let the controller's answers arrive that tell their leaders nothing any more, by the news that these have read.
+
+    The model has no such answers. A leader that waits for one asks for no other ISR.
+    """
+    for leader in stage.brokers:
+        states = step.before.exchange(leader).state, step.after.exchange(leader).state
+        if states != (Under.ANSWERED, Under.NOTHING):
+            continue
+        for answer in stage.gates.waiting(_of_isr(leader, answer=True)):
+            answer.release()
+            await until(partial(_has_arrived, stage, answer), "an answer arrives that is old by now")
+
+
+def _has_arrived(stage: Stage, parcel: Parcel) -> bool:
+    return parcel not in stage.gates.held
 
 
 async def _nothing(stage: Stage, step: Step) -> None:

@@ -6,11 +6,11 @@ which API; who has opened a connection is known by its process (`impl.faults.lin
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable, Mapping
 
 from conformance.story.words import StoryError
 from impl.cluster.plan import HOST, UsageError
+from impl.cluster.waiting import within
 from impl.faults.links import CLIENTS, Proxies, owner_of
 from impl.faults.parcels import Line, Parcel, read_frame, with_length
 
@@ -127,8 +127,5 @@ class Gates(Proxies):
 
 async def until(holds: Callable[[], bool], what: str, seconds: float = PATIENCE_S) -> None:
     """Wait until something holds. Raises: `StoryError`, after a long time."""
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            raise StoryError(f"{what}: not within {seconds:g} s")
-        await asyncio.sleep(POLL_S)
+    if not await within(seconds, holds, POLL_S):
+        raise StoryError(f"{what}: not within {seconds:g} s")

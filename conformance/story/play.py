@@ -2,10 +2,11 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from conformance.story.acts import ACTS, CLOCKS, SESSIONS, Step
+from conformance.story.acts import ACTS, CLOCKS, SESSIONS, Step, drop_old_answers
 from conformance.story.gates import POLL_S, until
 from conformance.story.reading import Readings
 from conformance.story.runs import Run
@@ -40,17 +41,21 @@ class Ending(NamedTuple):
         return wrongs(self.settled)
 
 
+def _needs(run: Run, actions: Sequence[str]) -> bool:
+    return any(step.action is not None and step.action.name in actions for step in run.trace)
+
+
 def settings_of(run: Run) -> dict[str, str]:
     """The settings of the processes: lags and sessions are short only if the run needs them to end."""
-    names = {step.action.name for step in run.trace if step.action is not None}
-    session = SHORT_SESSION_MS if names & set(SESSIONS) else LONG_SESSION_MS
-    lag = SHORT_LAG_MS if names & set(CLOCKS) else ENDLESS_LAG_MS
+    session = SHORT_SESSION_MS if _needs(run, SESSIONS) else LONG_SESSION_MS
+    lag = SHORT_LAG_MS if _needs(run, CLOCKS) else ENDLESS_LAG_MS
     return {"broker.session.timeout.ms": str(session), "replica.lag.time.max.ms": str(lag)}
 
 
 async def play(run: Run, program: Program, folder: Path, port: int, say: Say) -> Ending:
     """Let processes go through a run. Raises: `StoryError`, if they do something else; `UsageError`, `ClusterError`."""
-    stage = Stage(folder, port, int(run.model.parameters["brokers"]), program, settings_of(run))
+    lag_s = SHORT_LAG_MS / 1000 if _needs(run, CLOCKS) else None
+    stage = Stage(folder, port, int(run.model.parameters["brokers"]), program, settings_of(run), lag_s)
     try:
         await stage.start()
         stage.begin()
@@ -74,6 +79,7 @@ class _Play:
             try:
                 await ACTS[step.action.name](self._stage, step)
                 await self._read(step)
+                await drop_old_answers(self._stage, step)
                 seen = await self._settled(step.after)
             except StoryError as error:
                 raise StoryError(f"step {number}, {step.action.label}: {error}") from error

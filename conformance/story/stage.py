@@ -48,13 +48,17 @@ class Stage:
 
     `caps`: up to which offset of the metadata log each broker is told that it is committed. `silenced`: brokers whose
     heartbeats do not arrive. `unheard`: a follower and a leader whose answers are lost. `heard`: how far each broker has
-    read, by its heartbeats. `answers`: how many answers there have been to what a follower has asked a leader.
+    read, by its heartbeats. `lag_s`: after which a follower is too slow, if that ever happens. `answers`: how many answers
+    there have been to what a follower has asked a leader.
     """
 
-    def __init__(self, folder: Path, port: int, brokers: int, program: Program, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, port: int, brokers: int, program: Program, settings: Mapping[str, str], lag_s: float | None
+    ) -> None:
         nodes = nodes_of(folder, brokers, ports_behind(port, brokers), {**SETTINGS, **settings})
         self._cluster = Cluster(ClusterFolder(folder), nodes, program, lambda line: None, restarts=False)
         self.brokers = range(1, brokers + 1)
+        self.lag_s = lag_s
         self.topic = TOPIC
         self.caps = dict.fromkeys(self.brokers, EVERYTHING)
         self.silenced: set[int] = set()

@@ -8,7 +8,7 @@ from typing import Any
 from impl.broker.cluster import ClusterView
 from impl.broker.replica import Replica
 from impl.config.broker import BrokerConfig
-from spec.broker.rules.throttling import Quota, Samples, count, is_exceeded, names_replica
+from spec.broker.rules.throttling import Quota, Samples, count, is_exceeded, names_replica, rate_in_force
 from spec.messages.topics.alter_configs import ConfigResource, ResourceType
 
 LEADER, FOLLOWER = "leader", "follower"
@@ -37,7 +37,7 @@ class Throttle:
 
     @property
     def quota(self) -> Quota:
-        """The limit: this broker's own, else the one for all brokers, else the one of its settings at the start."""
+        """The limit that holds now."""
         image = self._cluster.image
         if self._quota is None or self._quota_of != (image, image.settings_changes):
             self._quota, self._quota_of = self._new_quota(), (image, image.settings_changes)
@@ -45,12 +45,15 @@ class Throttle:
 
     def _new_quota(self) -> Quota:
         name, config = self._rate_setting, self._config
-        layers = (ConfigResource(ResourceType.BROKER, node) for node in (str(self._cluster.self_id), ""))
-        values = [dict(self._cluster.view.configs(layer)).get(name) for layer in layers]
-        rates = [rate_in(value) for value in values if value is not None]
-        rate = next((one for one in rates if one is not None), config[name])
+        of_broker, of_all = (self._rate_set_for(layer) for layer in (str(self._cluster.self_id), ""))
+        rate = rate_in_force(of_broker, of_all, config[name])
         window_ms = config["replication.quota.window.size.seconds"] * 1000
         return Quota(rate, window_ms, config["replication.quota.window.num"])
+
+    def _rate_set_for(self, broker: str) -> int | None:
+        """The rate that was set while brokers run: for one, or with an empty name for all."""
+        value = dict(self._cluster.view.configs(ConfigResource(ResourceType.BROKER, broker))).get(self._rate_setting)
+        return None if value is None else rate_in(value)
 
     def concerns(self, replica: Replica) -> bool:
         """Whether this side of a replica is throttled, by its topic's setting."""

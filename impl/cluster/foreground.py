@@ -3,15 +3,20 @@
 import asyncio
 import contextlib
 import signal
+import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
 
 from impl.cluster.folder import ClusterFolder
 from impl.cluster.plan import ClusterError, UsageError
 from impl.cluster.supervisor import START_S, Cluster
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -66,6 +71,30 @@ async def unless(stop: asyncio.Event, *work: Awaitable[Any]) -> bool:
         for task in (waiting, *tasks):
             task.cancel()
         await asyncio.gather(waiting, *tasks, return_exceptions=True)
+
+
+async def in_thread(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """What a call in a thread of its own comes to.
+
+    Unlike with `asyncio.to_thread`, the loop and the program end without waiting for a call that nobody wants any more.
+    """
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[R] = loop.create_future()
+
+    def told(note: Callable[[Any], None], what: Any) -> None:
+        if not outcome.done():
+            note(what)
+
+    def run() -> None:
+        try:
+            done = partial(told, outcome.set_result, work(*args, **kwargs))
+        except BaseException as error:  # it is raised where it is awaited
+            done = partial(told, outcome.set_exception, error)
+        with contextlib.suppress(RuntimeError):  # the loop is over
+            loop.call_soon_threadsafe(done)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await outcome
 
 
 def start_by_hand(folder: ClusterFolder, node: str) -> str:

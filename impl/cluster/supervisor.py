@@ -171,10 +171,17 @@ class Cluster:
     # ---- end
 
     async def stop(self) -> bool:
-        """Stop all in order: the brokers one after the other, then the controller. False, if one had to be killed."""
+        """Stop all in order: the brokers one after the other, then the controller. False, if one had to be killed.
+
+        A controller that is down is started for that: brokers that run ask it for leave to stop.
+        """
         in_order = True
         try:
             controllers = [process for process in self.processes.values() if not process.node.is_broker]
+            if any(process.running for process in self.brokers):
+                for process in controllers:
+                    if not process.running:
+                        self._begin(process)
             for process in (*self.brokers, *controllers):
                 in_order &= await self.stop_node(process)
                 self._note_pids()

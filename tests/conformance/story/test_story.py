@@ -36,6 +36,14 @@ def test_the_loss_of_kip_101_happens_with_0_10_and_not_with_0_11() -> None:
     assert max(map(len, told.stdout.splitlines())) <= 130
 
 
+def test_a_proposal_that_was_granted_is_dropped_with_the_mutant_and_not_without() -> None:
+    told = kspec("cluster", "--story", "rolled-back-proposal", "--port", ports())
+    assert told.returncode == 0, told.stdout + told.stderr
+    failing, _, repaired = told.stdout.partition("\nWith release next\n")
+    assert "m1 at offset 0 is committed on broker 1, and broker 2, which may lead, lacks it" in failing
+    assert repaired.rstrip().endswith("Nothing is lost, and the logs agree.")
+
+
 def test_a_story_by_rules_that_do_not_fail_is_not_told() -> None:
     told = kspec("cluster", "--story", "kip-101-loss", "--release", "0.11", "--port", ports())
     assert told.returncode == 1

@@ -2,7 +2,16 @@
 
 import pytest
 
-from spec.broker.rules.throttling import Quota, Sample, count, is_exceeded, lag_of, may_hold_back, names_replica
+from spec.broker.rules.throttling import (
+    Quota,
+    Sample,
+    count,
+    is_exceeded,
+    lag_of,
+    may_hold_back,
+    names_replica,
+    rate_in_force,
+)
 from spec.values import BrokerId, Offset
 
 QUOTA = Quota(rate=1_000, window_ms=1_000, windows=11)
@@ -15,6 +24,15 @@ ONE = BrokerId(1)
 )
 def test_a_list_names_replicas_by_partition_and_broker(replicas: str, named: bool) -> None:
     assert names_replica(replicas, 0, ONE) == named
+
+
+@pytest.mark.parametrize(
+    ("of_broker", "of_all", "rate"), [(1, 2, 1), (0, 2, 0), (None, 2, 2), (None, 0, 0), (None, None, 3), (1, None, 1)]
+)
+def test_a_brokers_own_rate_goes_before_that_of_all_and_both_before_the_one_at_the_start(
+    of_broker: int | None, of_all: int | None, rate: int
+) -> None:
+    assert rate_in_force(of_broker, of_all, at_start=3) == rate
 
 
 def test_bytes_of_a_window_are_one_sample() -> None:

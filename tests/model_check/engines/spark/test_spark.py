@@ -28,7 +28,7 @@ from model_check.engines import compiled
 from model_check.engines.compiled.checkpoint import identity
 from model_check.engines.spark import engine, head
 from model_check.engines.spark.checkpoint import Checkpoint
-from model_check.engines.spark.java import NoJavaError, find_java, launcher_home
+from model_check.engines.spark.java import LAUNCHER_HOME, Java, NoJavaError, find_java, launched
 from model_check.engines.spark.session import SparkError, SparkSettings, collected
 from model_check.engines.spark.shuffles import SparkExploration
 from model_check.engines.spark.worker import tasks
@@ -198,9 +198,10 @@ def test_the_launcher_leaves_out_the_module_that_small_runtimes_lack(tmp_path: P
         '#!/bin/sh\ncase "$1" in -version) echo \'openjdk version "17.0.1"\' >&2;; *) printf "%s\\n" "$@";; esac\n'
     )
     real.chmod(0o755)
-    java = find_java()._replace(executable=real, version=17)
+    environment = {**os.environ, **launched(Java(real, 17))}
     arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b", "Main"]
-    done = subprocess.run([launcher_home(java) / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
+    launcher = LAUNCHER_HOME / "bin" / "java"
+    done = subprocess.run([launcher, *arguments], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["-Xmx1g", "-cp", "a b", "Main"]
 
 
@@ -370,9 +371,12 @@ def test_a_driver_that_was_stopped_goes_on_with_resume(sent: signal.Signals, tmp
     manifest = tmp_path / "checkpoints" / "spark-manifest.json"
     first = ["--partitions", "3", "--driver-states", "0", "--checkpoint", folder, "--checkpoint-interval", "0"]
     script = STOPPED_AT_SAVE.format(sent=int(sent))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     stopped = subprocess.run(
         [sys.executable, "-c", script, *options, *first],
         cwd=REPOSITORY,
+        env={**os.environ, "TMPDIR": str(temporary)},
         stdout=subprocess.DEVNULL,
         timeout=EMERGENCY_S,
         check=False,
@@ -380,6 +384,7 @@ def test_a_driver_that_was_stopped_goes_on_with_resume(sent: signal.Signals, tmp
     status = stopped.returncode
     command = [sys.executable, "-m", "model_check.cli.submit", *options]
     assert status == (-signal.SIGKILL if sent == signal.SIGKILL else 3)
+    assert not list(temporary.glob("*java*")), "Spark's way to Java is left behind"
     assert 4 <= _levels_in(manifest) < 12
     done = subprocess.run([*command, "--resume", folder], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
