@@ -5,6 +5,7 @@ are lost; an administrator elects and reorders; a producer sends.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -103,6 +104,7 @@ async def _exchange(stage: Stage, step: Step, *apis: str) -> None:
     request = await stage.gates.until_held(asks, f"broker {follower} asks broker {leader}")
     if APIS[request.key] not in apis:
         raise StoryError(f"broker {follower} asks broker {leader} by {APIS[request.key]}, not by {' or '.join(apis)}")
+    await _until_nobody_may_join(stage, step)
     answers = stage.answers[follower, leader]
     request.release()
     await until(lambda: stage.answers[follower, leader] > answers, f"broker {leader} answers")
@@ -110,11 +112,21 @@ async def _exchange(stage: Stage, step: Step, *apis: str) -> None:
         await stage.gates.until_held(asks, f"broker {follower} asks broker {leader} again")
 
 
-async def _produce(stage: Stage, step: Step) -> None:
-    """A leader alone in its ISR waits for who may join, until that one's lag is too long. In the model it always is."""
+async def _until_nobody_may_join(stage: Stage, step: Step) -> None:
+    """Before it moves its high watermark a leader waits for who may join its ISR, until that one's lag is too long.
+
+    In the model it always is.
+    """
     leader = step.args["leader"]
-    if stage.lag_s is not None and step.before.role(leader).isr.isr == {leader}:
-        await asyncio.sleep(stage.lag_s)
+    if stage.lag_s is None or step.after.log(leader).high_watermark <= step.before.log(leader).high_watermark:
+        return
+    outside = set(stage.brokers) - step.before.role(leader).isr.isr
+    last = max((stage.answered_at.get((one, leader), 0.0) for one in outside), default=0.0)
+    await asyncio.sleep(last + stage.lag_s - time.monotonic())
+
+
+async def _produce(stage: Stage, step: Step) -> None:
+    await _until_nobody_may_join(stage, step)
     acks = 1 if step.before.model.parameters["acks"] == "1" else -1
     stage.produce(step.args["leader"], step.after.produced, acks)
 

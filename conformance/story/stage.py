@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -49,7 +50,7 @@ class Stage:
     `caps`: up to which offset of the metadata log each broker is told that it is committed. `silenced`: brokers whose
     heartbeats do not arrive. `unheard`: a follower and a leader whose answers are lost. `heard`: how far each broker has
     read, by its heartbeats. `lag_s`: after which a follower is too slow, if that ever happens. `answers`: how many answers
-    there have been to what a follower has asked a leader.
+    there have been to what a follower has asked a leader. `answered_at`: when the last of them was on its way (s).
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Stage:
         self.silenced: set[int] = set()
         self.unheard: set[tuple[int, int]] = set()
         self.answers: Counter[tuple[int, int]] = Counter()
+        self.answered_at: dict[tuple[int, int], float] = {}
         self.heard = dict.fromkeys(self.brokers, -1)
         self.open = True
         ports = {node.name: (node.told, node.port) for node in nodes}
@@ -127,6 +129,7 @@ class Stage:
         if parcel.target != CONTROLLER:
             if parcel.is_answer:
                 self.answers[broker, int(parcel.target)] += 1
+                self.answered_at[broker, int(parcel.target)] = time.monotonic()
             if parcel.is_answer and (broker, int(parcel.target)) in self.unheard:
                 parcel.lose()
                 return False
