@@ -17,6 +17,7 @@ from spec.broker.clients.metadata_requests import (
     check_missing_topic,
     check_named_topics,
     counts_by_id,
+    entries_that_count,
     page_size,
 )
 from spec.controller.topics.names import wrong_with_name
@@ -70,7 +71,7 @@ def metadata(core: Core, call: Call, now: int) -> list[Effect]:
         named = []
         missing = []
         by_id = counts_by_id(given)
-        for one in request.topics:
+        for one in (request.topics[position] for position in entries_that_count(given)):
             topic = core.cluster.topic(one.name, bytes(one.topic_id), by_id)
             if topic is not None:
                 named.append(_topic(core, topic, call))

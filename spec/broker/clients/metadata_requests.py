@@ -42,6 +42,15 @@ def counts_by_id(topics: tuple[tuple[bool, bool], ...]) -> bool:
     return any(has_id for _, has_id in topics)
 
 
+def entries_that_count(topics: tuple[tuple[bool, bool], ...]) -> tuple[int, ...]:
+    """The positions of the entries that are answered: in a request by ids only those with an id. Of each as above.
+
+    **Kafka:** `KafkaApis.handleTopicMetadataRequest` (`topicIds`, without the zero id).
+    """
+    by_id = counts_by_id(topics)
+    return tuple(position for position, (_, has_id) in enumerate(topics) if has_id or not by_id)
+
+
 class Cursor(NamedTuple):
     """Where the next page of DescribeTopicPartitions begins."""
 

@@ -20,6 +20,7 @@ from spec.broker.clients.metadata_requests import (
     check_missing_topic,
     check_named_topics,
     counts_by_id,
+    entries_that_count,
     page_size,
 )
 from spec.broker.clients.named_partitions import NO_TOPIC, check_isolation_level, check_named_partition
@@ -150,3 +151,9 @@ def test_one_id_makes_a_request_one_by_ids() -> None:
     assert not counts_by_id(())
     assert not counts_by_id(((True, False), (True, False)))
     assert counts_by_id(((True, False), (True, True)))
+
+
+def test_entries_without_an_id_do_not_count_beside_one_with_an_id() -> None:
+    by_name, by_id, of_none = (True, False), (False, True), (False, False)
+    assert entries_that_count((by_name, by_name)) == (0, 1)
+    assert entries_that_count((by_name, by_id, of_none, by_id)) == (1, 3)
