@@ -94,6 +94,14 @@ def create_topic(
             time.sleep(0.5)
 
 
+def delete_topic(servers: str, topic: str) -> None:
+    """Delete a topic. If that is refused, or nobody answers, it stays."""
+    kafka = library()
+    admin = kafka.admin.AdminClient({**CLIENT, "bootstrap.servers": servers})
+    with contextlib.suppress(kafka.KafkaException):
+        admin.delete_topics([topic], operation_timeout=10, request_timeout=10)[topic].result(20)
+
+
 class Load:
     """Clients in threads, from `start` to `stop`. `group` is in the names of those who are not the only load of a topic."""
 

@@ -17,7 +17,7 @@ from impl.cluster.supervisor import Cluster
 from impl.cluster.view import ClusterView
 from impl.faults.faulty import Faulty
 from impl.faults.links import Links
-from impl.faults.load import FLUSH_S, Load, LoadSettings, Reader, Recorder, create_topic
+from impl.faults.load import FLUSH_S, Load, LoadSettings, Reader, Recorder, create_topic, delete_topic
 from impl.faults.plans.catalogue import LEAST_BROKERS, RANDOM, drawn, in_turn
 from impl.faults.plans.plan import Plan
 from impl.faults.play import PlanError, Play
@@ -161,6 +161,8 @@ class Rounds:
         verdict = self._judged(seed, faults, recorder.events, read=not stuck)
         verdict = verdict._replace(plan=name, missed=missed, stuck=stuck, steps=tuple(steps))
         self._keep(verdict, recorder.events)
+        if not verdict.is_bad:  # else every step of the controller would be written with all topics so far
+            await in_thread(delete_topic, servers, topic)
         return verdict
 
     async def _carried_out(self, plan: Plan, play: Play) -> str:
