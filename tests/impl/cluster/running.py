@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -10,7 +11,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from conformance.kafka.process import free_port
 from impl.cluster.programs import KspecProgram
 
 KSPEC = (sys.executable, "-c", "from model_check.cli.start import main; main()")
@@ -28,11 +28,17 @@ def kspec_program(mutant: str | None = None) -> KspecProgram:
     return KspecProgram([*KSPEC, "broker"], {}, dict.fromkeys(("controller", "1", "2", "3"), mutant))
 
 
+FIRST_PORT, PORTS_OF_WORKER = 12_000, 1_000
+"""Below the ports that the system gives to whoever connects; each worker of pytest has ports of its own."""
+
+
 def free_ports(count: int) -> int:
     """The first of some ports in a row that nobody listens on."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    begin = FIRST_PORT + worker * PORTS_OF_WORKER
     while True:
-        first = free_port()
-        if first + count < 65536 and all(is_free(port) for port in range(first, first + count)):
+        first = random.randrange(begin, begin + PORTS_OF_WORKER - count)
+        if all(is_free(port) for port in range(first, first + count)):
             return first
 
 

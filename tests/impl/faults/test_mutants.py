@@ -60,6 +60,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="NOT RUN: rounds need
 
 @LINUX
 @pytest.mark.slow
+@pytest.mark.xdist_group("rounds with mutants")  # each takes the first ports that are free, and two at a time the same
 @pytest.mark.parametrize(
     "name", ["no-divergence-check", "keep-followers-over-missed-epochs", "stale-partition-epoch-accepted"]
 )
