@@ -284,11 +284,12 @@ class Consumer(SimClient):
             self._ask_again(error)
             return
         records = answer.responses[0].partitions[0].records
+        last_epoch = last_epoch_in(records)
         for offset, value in values_in(records):
             if offset >= self._offset:
                 self._history.see(offset, value)
                 self._offset = Offset(offset + 1)
-                self._last_epoch = last_epoch_in(records)
+                self._last_epoch = last_epoch
                 self._history.read_to(self._offset, self._leader_epoch)
         self._go_on()
 
