@@ -178,4 +178,7 @@ Effect: TypeAlias = (
 )
 
 Note: TypeAlias = Callable[[Any, Any, Any, tuple[Any, ...], Any], None]
-"""Told of each step: the handler, who handles, the state that it read, what it was given, what came of it."""
+"""Told of each step: the handler, who handles, the state that it read, what it was given, what came of it.
+
+Who handles is none where the handler does not ask that.
+"""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import count
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from impl.broker.calls import AppendMetadata, Call, Effect, Note, Store, Then
 from impl.broker.cluster import Cluster, ClusterView
@@ -46,6 +46,9 @@ OWN_TIMEOUT_MS = 5_000
 
 OF_REPLICAS = ("producer.id.expiration.ms", "replica.lag.time.max.ms", "replica.fetch.backoff.ms")
 """Settings of the broker that its partitions need."""
+
+
+StepT = TypeVar("StepT")
 
 
 class Ran(NamedTuple):
@@ -251,6 +254,13 @@ class Core:
             self.note(question, broker, replica.partition, (request,), answer)
         return answer
 
+    def step(self, handler: Callable[..., StepT], party: Any, state: Any, *given: Any) -> StepT:
+        """Call a handler of something else than a partition. `party`: who handles, if the handler asks that."""
+        step = handler(state, *given) if party is None else handler(party, state, *given)
+        if self.note is not None:
+            self.note(handler, party, state, given, step)
+        return step
+
     def begin_collecting(self) -> list[Effect]:
         """Effects of what is called from now on are gathered by `add`, until `collected`."""
         before, self._collecting = self._collecting, []
@@ -287,7 +297,10 @@ class Core:
         return pending.take(place, answer_of(replica, response))
 
     def _wait_for_producers(self, replica: Replica, deadline: int) -> None:
-        self.timers.at(deadline, lambda now: self.take(replica, expire_waiting(replica.partition, now), now).effects)
+        def expire(now: int) -> list[Effect]:
+            return self.take(replica, self.step(expire_waiting, None, replica.partition, now), now).effects
+
+        self.timers.at(deadline, expire)
 
     # ---- waiting fetches and deletions
 

@@ -4,7 +4,7 @@ Kafka: `BrokerLifecycleManager`. The states and what is sent in each are `spec.b
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from impl.broker.calls import CONTROLLER, Ask, Channel, Effect, Stop
 from impl.broker.core import Core
@@ -68,15 +68,15 @@ class Membership:
 
     def ready(self, now: int) -> list[Effect]:
         """The logs are recovered, and metadata applied: the broker may be unfenced."""
-        return [*self._take(set_ready_to_unfence(self.lifecycle), now), *self._communicate(now)]
+        return [*self._take(self._step(set_ready_to_unfence), now), *self._communicate(now)]
 
     def begin_stop(self, now: int) -> list[Effect]:
         """Ask for leave to stop, if the broker takes part; otherwise stop."""
-        return [*self._take(begin_controlled_shutdown(self.lifecycle), now), *self._communicate(now)]
+        return [*self._take(self._step(begin_controlled_shutdown), now), *self._communicate(now)]
 
     def stop_anyway(self, now: int) -> list[Effect]:
         """Stop without leave: the controller has not answered in time."""
-        return self._take(stop(self.lifecycle), now)
+        return self._take(self._step(stop), now)
 
     # ---- asking
 
@@ -91,7 +91,7 @@ class Membership:
             return []
         applied = Offset(self._core.cluster.image.spec.end_offset - 1)
         effects: list[Effect] = []
-        for effect in next_communication(self.lifecycle, applied).effects:
+        for effect in self._step(next_communication, applied).effects:
             assert isinstance(effect, SendToController)
             self._asking = True
             if isinstance(effect.message, BrokerRegistrationRequest):
@@ -135,6 +135,12 @@ class Membership:
 
     # ---- answers
 
+    def _step(self, handler: Callable[..., LifecycleStep], *given: Any) -> LifecycleStep:
+        return self._core.step(handler, None, self.lifecycle, *given)
+
+    def _answered(self, handler: Callable[..., LifecycleStep], response: Any, now: int) -> LifecycleStep:
+        return self._core.step(handler, self._core.protocol, self.lifecycle, response, now)
+
     def _take(self, step: LifecycleStep, now: int) -> list[Effect]:
         before, self.lifecycle = self.lifecycle, step.state
         effects: list[Effect] = [Stop() for effect in step.effects if isinstance(effect, CleanShutdown)]
@@ -146,13 +152,13 @@ class Membership:
         response = BrokerRegistrationResponse(
             Error(answer.error_code), self.lifecycle.incarnation, BrokerEpoch(answer.broker_epoch)
         )
-        return handle_broker_registration_response(self._core.protocol, self.lifecycle, response, now)
+        return self._answered(handle_broker_registration_response, response, now)
 
     def _heard(self, answer: Message, now: int) -> LifecycleStep:
         response = BrokerHeartbeatResponse(
             Error(answer.error_code), answer.is_caught_up, answer.is_fenced, answer.should_shut_down
         )
-        return handle_broker_heartbeat_response(self._core.protocol, self.lifecycle, response, now)
+        return self._answered(handle_broker_heartbeat_response, response, now)
 
     # ---- messages
 

@@ -242,7 +242,7 @@ def list_groups(groups: Groups, call: Call, now: int) -> list[Effect]:
     request = ListGroupsRequest(tuple(call.message.states_filter), tuple(call.message.types_filter))
     listed = []
     for group in groups.log.all_groups():
-        for effect in handle_list_groups(groups.coordinator, group, request, now).effects:
+        for effect in groups.run(handle_list_groups, group, request, now).effects:
             reply = getattr(effect, "message", None)
             listed += [
                 Message(

@@ -84,9 +84,9 @@ class Groups:
             error = check_join_request(self.coordinator, request) if isinstance(request, JoinGroupRequest) else Error.NONE
             return self._tell((refuse(request, Error.NOT_COORDINATOR if error == Error.NONE else error),), answer)
         group = self.log.group(request.group_id) if self.log.partitions else absent(request.group_id)
-        return self.take(self._run(handler, group, request, now), request, now, answer)
+        return self.take(self.run(handler, group, request, now), request, now, answer)
 
-    def _run(self, handler: Callable[..., GroupStep], group: Group, *given: Any) -> GroupStep:
+    def run(self, handler: Callable[..., GroupStep], group: Group, *given: Any) -> GroupStep:
         """Call a handler of a group."""
         step = handler(self.coordinator, group, *given)
         if self.core.note is not None:
@@ -107,7 +107,7 @@ class Groups:
         def then(error: Error) -> list[Effect]:
             if error == Error.NONE or request is None:
                 return self._settle(step.state, others, answer, now)
-            refused = on_records_refused(self.coordinator, self.log.group(step.state.group_id), request, error, now)
+            refused = self.run(on_records_refused, self.log.group(step.state.group_id), request, error, now)
             return self._settle(refused.state, refused.effects, answer, now)
 
         return self.log.append(replica, records, now, then)
@@ -150,7 +150,7 @@ class Groups:
         if following is None or following > now:
             self._schedule(group)
             return []
-        return self.take(self._run(on_deadline, group, now), None, now)
+        return self.take(self.run(on_deadline, group, now), None, now)
 
     def load(self, now: int) -> list[Effect]:
         """Read every partition that this broker leads; the members of each group have their session from now on."""
@@ -163,12 +163,12 @@ class Groups:
         """
         if replica.place.topic != TOPIC:
             return []
-        resigned = [self._run(on_resignation, group, now) for group in self.log.resign(replica)]
+        resigned = [self.run(on_resignation, group, now) for group in self.log.resign(replica)]
         for step in resigned:
             self._due.pop(step.state.group_id, None)
         effects = [effect for step in resigned for effect in self._tell(step.effects, None)]
         for group in self.log.elected(replica):
-            effects += self.take(self._run(on_activation, group, now), None, now)
+            effects += self.take(self.run(on_activation, group, now), None, now)
         return effects
 
     def expire_offsets(self, now: int) -> list[Effect]:
@@ -180,7 +180,7 @@ class Groups:
         if topic == TOPIC:
             groups = self.log.forget()
             self._due.clear()
-            resigned = [self._run(on_resignation, group, now) for group in groups]
+            resigned = [self.run(on_resignation, group, now) for group in groups]
             return [effect for step in resigned for effect in self._tell(step.effects, None)]
         return self._each(on_topic_deleted, topic, topic_id, now)
 
@@ -188,7 +188,7 @@ class Groups:
         """Tell every group of an event; the time is the last that it is given."""
         effects: list[Effect] = []
         for group in self.log.all_groups():
-            effects += self.take(self._run(event, group, *given), None, given[-1])
+            effects += self.take(self.run(event, group, *given), None, given[-1])
         return effects
 
 

@@ -37,7 +37,7 @@ def _give_id(core: Core, call: Call, now: int) -> list[Effect]:
         if given.error == Error.NONE:
             effects = core.change_metadata(records)
             core.producer_ids = allocated(given)
-    step = handle_init_producer_id(core.producer_ids, request, now)
+    step = core.step(handle_init_producer_id, None, core.producer_ids, request, now)
     core.producer_ids = step.state
     answer = step.effects[0].message
     return [*effects, _answer(call, answer.error, answer.producer_id, answer.producer_epoch)]

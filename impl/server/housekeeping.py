@@ -78,7 +78,8 @@ class Housekeeping:
             local = replica.partition.local
             wanted = replica.files.retention_offset(local.high_watermark, now)
             if wanted > local.log.start_offset:
-                self._broker.carry_out(core.take(replica, apply_retention(replica.partition, wanted), now).effects)
+                step = core.step(apply_retention, None, replica.partition, wanted)
+                self._broker.carry_out(core.take(replica, step, now).effects)
 
     def _expire_producers(self) -> None:
         now = now_ms()

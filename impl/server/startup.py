@@ -121,7 +121,7 @@ class RunningBroker:
         self._communicate()
         self._communicate()
         self.broker.carry_out(self.replicas.apply(now_ms()))
-        self.lifecycle = set_ready_to_unfence(self.lifecycle).state
+        self.lifecycle = self.core.step(set_ready_to_unfence, None, self.lifecycle).state
         self._communicate()
         if self.lifecycle.state != BrokerState.RUNNING:
             raise ConfigError(f"the controller does not unfence broker {self.config.node_id}: {self.lifecycle.state.value}")
@@ -130,7 +130,7 @@ class RunningBroker:
         """Send the next request of the lifecycle to the controller in this process, and take its answer."""
         core, now = self.core, now_ms()
         applied = Offset(core.cluster.image.spec.end_offset - 1)
-        for effect in next_communication(self.lifecycle, applied).effects:
+        for effect in core.step(next_communication, None, self.lifecycle, applied).effects:
             assert isinstance(effect, SendToController)
             registers = effect.message.__class__.__name__ == "BrokerRegistrationRequest"
             handler = handle_broker_registration if registers else handle_broker_heartbeat
@@ -139,7 +139,7 @@ class RunningBroker:
             if self.broker.failure is not None:
                 raise BrokerFailureError(f"the metadata log cannot be written: {self.broker.failure}")
             take = handle_broker_registration_response if registers else handle_broker_heartbeat_response
-            self.lifecycle = take(core.protocol, self.lifecycle, answer, now).state
+            self.lifecycle = core.step(take, core.protocol, self.lifecycle, answer, now).state
 
     def start(self, loop: asyncio.AbstractEventLoop) -> str:
         """Serve from now on; the address of the broker."""
@@ -161,11 +161,11 @@ class RunningBroker:
         self.broker.metrics.stop()
         self.broker.stop_listening()
         self.core.begin_shutdown()
-        self.lifecycle = begin_controlled_shutdown(self.lifecycle).state
+        self.lifecycle = self.core.step(begin_controlled_shutdown, None, self.lifecycle).state
         for _ in range(MOST_SHUTDOWN_REQUESTS):
             if self.lifecycle.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN:
                 self._communicate()
-        self.lifecycle = stop(self.lifecycle).state
+        self.lifecycle = self.core.step(stop, None, self.lifecycle).state
         high_watermarks = self.replicas.high_watermarks()
         self.metadata_log.close()
         self.directory.close(high_watermarks, self.lifecycle.broker_epoch)

@@ -13,7 +13,10 @@ RULES = (BrokerProtocol, ControllerProtocol)
 
 
 class TraceWriter:
-    """Writes each step as a line: the handler, who handles, the state that it read, what it was given, what came of it."""
+    """Writes each step as a line: the handler, who handles, the state that it read, what it was given, what came of it.
+
+    A handler that does not ask who handles has none there.
+    """
 
     def __init__(self, path: Path, release: str, mutant: str | None) -> None:
         self._file = path.open("w", encoding="utf-8", buffering=1 << 16)
@@ -82,7 +85,7 @@ class Step(NamedTuple):
             party, state, given = (decode(self.fields[name], rules) for name in ("self", "state", "given"))
         except (ValueError, KeyError, TypeError) as error:
             raise TraceError(f"{self.path}:{self.line} is no step: {error}") from error
-        return encode(handler(party, state, *given), RULES)
+        return encode(handler(state, *given) if party is None else handler(party, state, *given), RULES)
 
 
 def steps_of(path: Path) -> Iterator[Step]:

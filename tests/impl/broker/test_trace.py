@@ -51,6 +51,8 @@ def test_a_recorded_run_comes_out_the_same_and_a_changed_one_does_not(tmp_path: 
         "handle_list_offsets",
         "handle_delete_records",
         "handle_join_group",
+        "set_ready_to_unfence",
+        "handle_broker_heartbeat_response",
     ):
         assert f".{rule}" in text
     changed = text.replace('"OFFSET_OUT_OF_RANGE"', '"FENCED_LEADER_EPOCH"', 1)
