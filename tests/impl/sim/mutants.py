@@ -16,7 +16,7 @@ from tests.places import DATA, DOCS
 
 FILE = DATA / "mutants-in-clusters.json"
 PAGE = DOCS / "mutants-in-simulated-clusters.md"
-SEEDS, STEPS = 40, 2_500
+SEEDS, STEPS = 40, 3_500
 """How many seeds are tried, with how many steps each."""
 
 OTHERS: dict[str, str] = {
@@ -52,7 +52,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
             "You want to know which weakened rules simulated clusters catch. Whole brokers and a controller run in",
             "[simulated time](simulated-clusters-of-brokers.md). All brokers, or the controller, have one rule of `next`",
             "weakened. Seeds are run until a property fails. Written by `python -m tests.impl.sim.mutants`. *Steps* are",
-            "those of the seed up to there. Tests run these seeds again; `kspec simulate-cluster --seed SEED --steps 2500",
+            f"those of the seed up to there. Tests run these seeds again; `kspec simulate-cluster --seed SEED --steps {STEPS}",
             "--mutant NAME` does so, too, and says which of the faults are needed.",
             "",
             "Each seed runs by the rules of `next` first, and the weakened rules are asked the same questions. Only where",
@@ -68,7 +68,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
             "",
             "All brokers and the controller have the rules of the release. A seed counts if a property fails with these,",
             "and none fails with the same seed once the one rule in question is as in `next`. `kspec simulate-cluster",
-            "--release 4.0 --seed SEED --steps 2500` shows the first.",
+            f"--release 4.0 --seed SEED --steps {STEPS}` shows the first.",
             "",
             "| finding | rule | property | seed | steps |",
             "|---|---|---|---|---|",

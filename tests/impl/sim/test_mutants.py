@@ -19,7 +19,7 @@ from tests.impl.sim.hunting import (
 from tests.impl.sim.mutants import OTHERS, PAGE, STEPS, known, page
 
 FOUND = {name: one for name, one in known().items() if "promise" in one}
-FEW = 450
+FEW = 600
 QUICK = [name for name, one in FOUND.items() if one["steps"] <= FEW]
 LEAST_CAUGHT = 22
 
