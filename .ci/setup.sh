@@ -2,16 +2,40 @@
 
 say() { printf '%s\n' "$*" >&2; }
 
-find_python() {
-    for candidate in "${PYTHON:-}" python3.13 python3.12 python3.11 python3 python3.14; do
-        [ -n "$candidate" ] || continue
-        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-            printf '%s\n' "$candidate"
-            return
-        fi
-    done
-    say "This needs Python 3.11 or later; none was found. Set PYTHON to its path if it is not on PATH."
-    exit 2
+usable_pythons() { # The paths of all from 3.11 on, the newest first. $1: what they can import; $2: below which minor version
+    for name in python3.14 python3.13 python3.12 python3.11 python3; do
+        (
+            IFS=:
+            for folder in $PATH; do
+                [ -x "$folder/$name" ] || continue
+                "$folder/$name" -c "import sys, $1
+(3, 11) <= sys.version_info < (3, $2) and print(sys.executable)" 2>/dev/null || true
+            done
+        )
+    done | awk '!known[$0]++'
+}
+
+find_python() { # the one in PYTHON, or the fastest on the path
+    if [ -n "${PYTHON:-}" ] && "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        printf '%s\n' "$PYTHON"
+        return
+    fi
+    found=$(usable_pythons "venv, ensurepip" 14)
+    [ -n "$found" ] || found=$(usable_pythons "venv, ensurepip" 99) # not all libraries may be there for so new a one
+    [ -n "$found" ] || found=$(usable_pythons os 99)                # its part for environments will be installed
+    if [ -z "$found" ]; then
+        say "This needs Python 3.11 or later; none was found. Set PYTHON to its path if it is not on PATH."
+        exit 2
+    fi
+    first=$(printf '%s\n' "$found" | head -n 1)
+    [ "$first" != "$found" ] || { printf '%s\n' "$first"; return; }
+    (
+        IFS='
+'
+        set -f
+        # shellcheck disable=SC2086 # a path on each line
+        "$first" .ci/fastest.py $found 2>/dev/null || printf '%s\n' "$first"
+    )
 }
 
 make_venv() { # a bare Debian or Ubuntu has python3 without the part of it that makes environments

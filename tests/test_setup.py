@@ -2,7 +2,9 @@
 
 import ast
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -53,12 +55,57 @@ def test_what_is_installed_is_not_installed_again(tmp_path: Path) -> None:
     assert set_up(tmp_path).stderr == ""
 
 
+TOOLS = ("sh", "awk", "head", "tr")
+
+
+def found_python(*path: Path) -> subprocess.CompletedProcess[str]:
+    """The Python that would be taken, where these folders have all that there is beside a few tools."""
+    tools = path[0].parent / "tools"
+    tools.mkdir()
+    for name in TOOLS:
+        (tools / name).symlink_to(str(shutil.which(name)))
+    environment = {"PATH": ":".join(map(str, (*path, tools))), "PYTHON": ""}
+    script = ". ./.ci/setup.sh; find_python"
+    return subprocess.run(
+        [str(tools / "sh"), "-euc", script], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
+    )
+
+
 def test_a_python_that_is_too_old_is_one_line(tmp_path: Path) -> None:
     for name in ("python3", *(f"python3.{minor}" for minor in range(11, 15))):
         program(tmp_path / "old" / name, "exit 1")
-    done = set_up(tmp_path, tmp_path / "old")
+    done = found_python(tmp_path / "old")
     complaint = "This needs Python 3.11 or later; none was found. Set PYTHON to its path if it is not on PATH.\n"
     assert (done.returncode, done.stderr) == (2, complaint)
+
+
+def a_python(path: Path, seconds: float, modules: str = "venv") -> None:
+    """One that takes so long for the work by which Pythons are compared, and has these modules."""
+    answer = f'*{modules}*sys.executable*) echo "$0" ;; *sys.executable*) exit 1 ;; *) echo {seconds} ;;'
+    program(path, f'[ "$1" = -c ] || exec {sys.executable} "$@"\ncase "$2" in {answer} esac')
+
+
+@pytest.mark.parametrize(
+    ("times", "chosen"), [((1.0,), 0), ((1.0, 0.7, 0.8), 1), ((1.0, 0.95), 0), ((0.7, 1.0), 0), ((1.0, 0.95, 0.8), 2)]
+)
+def test_the_fastest_python_is_taken_and_of_two_alike_the_first(
+    times: tuple[float, ...], chosen: int, tmp_path: Path
+) -> None:
+    folders = [tmp_path / f"{number}" for number in range(len(times))]
+    for folder, seconds in zip(folders, times, strict=True):
+        a_python(folder / "python3.11", seconds)
+    assert found_python(*folders).stdout == f"{folders[chosen]}/python3.11\n"
+
+
+def test_a_python_that_can_make_environments_comes_before_one_that_cannot(tmp_path: Path) -> None:
+    a_python(tmp_path / "bare" / "python3.12", 1.0, modules="nothing")
+    a_python(tmp_path / "whole" / "python3.11", 9.0)
+    assert found_python(tmp_path / "bare", tmp_path / "whole").stdout == f"{tmp_path}/whole/python3.11\n"
+
+
+def test_a_python_without_the_part_for_environments_is_better_than_none(tmp_path: Path) -> None:
+    a_python(tmp_path / "bare" / "python3.11", 1.0, modules="', os'")
+    assert found_python(tmp_path / "bare").stdout == f"{tmp_path}/bare/python3.11\n"
 
 
 def test_a_folder_that_cannot_be_written_to_is_one_line() -> None:
