@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from impl.broker.calls import Ask, Channel, Effect
 from impl.records.batch import CRC_START, LENGTH_END, first_fields, headers
@@ -79,9 +79,9 @@ class Asker:
         self.incarnation = 0
         self.busy_until = 0
 
-    def run(self, action: Callable[[], None]) -> None:
+    def run(self, action: Callable[..., None], *given: Any) -> None:
         """Do something."""
-        action()
+        action(*given)
 
 
 class SimClient(Asker, ABC):
