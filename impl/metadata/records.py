@@ -216,13 +216,13 @@ def to_spec(record: LogRecord, partition_id: PartitionId | None) -> MetadataReco
     return None
 
 
-def _brokers(ids: list[int] | None) -> frozenset[BrokerId]:
-    return frozenset(map(BrokerId, ids or ()))
+def _brokers(ids: list[BrokerId] | None) -> frozenset[BrokerId]:
+    return frozenset(ids or ())
 
 
 def _spec_partition(message: Message) -> PartitionRegistration:
     return PartitionRegistration(
-        tuple(map(BrokerId, message.replicas)),
+        tuple(message.replicas),
         _brokers(message.isr),
         BrokerId(message.leader),
         Epoch(message.leader_epoch),
@@ -235,8 +235,8 @@ def _spec_partition(message: Message) -> PartitionRegistration:
     )
 
 
-def _members(ids: list[int] | None) -> frozenset[BrokerId] | None:
-    return None if ids is None else _brokers(ids)
+def _members(ids: list[BrokerId] | None) -> frozenset[BrokerId] | None:
+    return None if ids is None else frozenset(ids)
 
 
 def _spec_change(partition_id: PartitionId, message: Message) -> PartitionChangeRecord:
@@ -245,7 +245,7 @@ def _spec_change(partition_id: PartitionId, message: Message) -> PartitionChange
         partition_id,
         _members(message.isr),
         BrokerId(message.leader),
-        None if message.replicas is None else tuple(map(BrokerId, message.replicas)),
+        None if message.replicas is None else tuple(message.replicas),
         _members(message.removing_replicas),
         _members(message.adding_replicas),
         None if state < 0 else LeaderRecoveryState(state),

@@ -19,7 +19,7 @@ from spec.log.epoch_history import EpochEntry, EpochHistory
 from spec.log.epoch_log import EpochLog
 from spec.messages.produce import ACKS_ALL
 from spec.metadata import BrokerRegistration, MetadataImage, PartitionRegistration, has_leader, is_active
-from spec.values import NO_EPOCH, NO_LEADER, Offset
+from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Offset
 
 Stretches: TypeAlias = tuple[EpochEntry, ...]
 """The epochs of a part of a log that begins at offset 0, with their first offsets."""
@@ -285,12 +285,13 @@ class Promises:
         registration = self._registered.get(index)
         if registration is None:
             return
-        place = self._places[index]
-        for node_id in registration.isr | registration.elr:
+        place, logs = self._places[index], {}
+        for node_id in registration.isr | registration.elr if registration.elr else registration.isr:
             node = self._brokers[node_id]
             replica = node.core.replicas.get(place) if self._is_present(node) else None
             if replica is not None and not replica.offline:
-                self._look_at_candidate(node_id, index, replica.partition.local.log, registration)
+                log = logs[node_id] = replica.partition.local.log
+                self._look_at_candidate(node_id, index, log, registration)
         if not has_leader(registration):
             return
         leader = self._brokers[registration.leader]
@@ -303,7 +304,7 @@ class Promises:
         if not registration.isr <= maximal_isr(partition.isr):
             what = f"broker {leader.node_id} counts {partition.isr}, the controller has {registration}"
             raise BrokenPromiseError("QuorumSuperset", what)
-        self._look_at_isr(index, partition, registration)
+        self._look_at_isr(index, partition, registration, logs)
 
     def _look_at_candidate(self, node: int, index: int, log: EpochLog, registration: PartitionRegistration) -> None:
         """Whether one that leads, or may be elected, has all that is committed."""
@@ -323,16 +324,14 @@ class Promises:
         committed_is = f"{_in_words(committed.stretches)} up to {committed.end_offset}"
         raise BrokenPromiseError(name, f"{has}, committed is {committed_is}; {registration}")
 
-    def _look_at_isr(self, index: int, leader: Partition[Any], registration: PartitionRegistration) -> None:
-        """Whether the members of the controller's ISR have what the leader calls committed."""
+    def _look_at_isr(
+        self, index: int, leader: Partition[Any], registration: PartitionRegistration, logs: Mapping[BrokerId, EpochLog]
+    ) -> None:
+        """Whether the members of the controller's ISR have what the leader calls committed; `logs` are those of who runs."""
         mark = leader.local.high_watermark
         for node_id in registration.isr:
-            node = self._brokers[node_id]
-            replica = node.core.replicas.get(self._places[index]) if self._is_present(node) else None
-            if replica is None or replica.offline:
-                continue
-            if replica.partition.local.log.end_offset < mark:
-                end = replica.partition.local.log.end_offset
+            if node_id in logs and logs[node_id].end_offset < mark:
+                end = logs[node_id].end_offset
                 what = (
                     f"leader {leader.leader} of partition {index} has high watermark {mark}, broker {node_id} ends at {end}"
                 )

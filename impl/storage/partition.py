@@ -173,11 +173,11 @@ class PartitionFiles:
         """
         match change:
             case BatchesAppended(base_offset, batches):
-                assert len(batches) == len(payloads), f"{len(payloads)} payloads for {len(batches)} batches"
-                epochs = [batch.leader_epoch for batch in batches]
-                self._append(
-                    base_offset, list(zip(epochs, map(header_at, payloads), payloads, strict=True)), now_ms, separately
-                )
+                together = [
+                    (batch.leader_epoch, header_at(payload), payload)
+                    for batch, payload in zip(batches, payloads, strict=True)
+                ]
+                self._append(base_offset, together, now_ms, separately)
             case LogTruncated(end_offset):
                 self.truncate_to(end_offset)
             case LogRestarted(offset):

@@ -157,7 +157,10 @@ def reset_follower(
 
 def follower_of(followers: tuple[Follower, ...], replica: BrokerId) -> FollowerState | None:
     """The leader's state of `replica`, `None` unless it is assigned. **Kafka:** `Partition.getReplica`."""
-    return next((follower.state for follower in followers if follower.broker == replica), None)
+    for follower in followers:
+        if follower.broker == replica:
+            return follower.state
+    return None
 
 
 def with_follower(followers: tuple[Follower, ...], replica: BrokerId, state: FollowerState) -> tuple[Follower, ...]:
