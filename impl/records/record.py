@@ -50,6 +50,9 @@ class _Reader:
         """A number of variable length, zigzag encoded."""
         value = shift = 0
         data, position = self.data, self.position
+        if position < len(data) and data[position] < 0x80:  # nearly all are that short
+            self.position = position + 1
+            return (data[position] >> 1) ^ -(data[position] & 1)
         while True:
             if position >= len(data) or shift > 63:
                 raise RecordError("a number does not end")

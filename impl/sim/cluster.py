@@ -260,8 +260,7 @@ class SimulatedCluster:
     def note(self, handler: Any, party: Any, state: Any, given: Any, outcome: Any) -> None:
         """A handler has made a step."""
         self.steps += 1
-        if isinstance(party, Broker):
-            self._promises.stepped.add(party.self_id)
+        self._promises.stepped.add(party.self_id if isinstance(party, Broker) else CONTROLLER_ID)
 
     def _registration(self, index: int) -> PartitionRegistration:
         image = self.controller.core.image

@@ -144,8 +144,8 @@ class Line:
     under_way: deque[Waiting] = field(default_factory=deque)
     watched_until: list[tuple[int, int]] = field(default_factory=list)
     """When somebody looks whether a request's time is over."""
-    free_at: dict[bool, int] = field(default_factory=dict)
-    """When the last frame in each direction has arrived: the next one comes after it."""
+    free_at: list[int] = field(default_factory=lambda: [0, 0])
+    """When the last frame back, and the last one forth, has arrived: the next one comes after it."""
     _answers: Answers = field(default_factory=Answers)
 
     @property
@@ -195,7 +195,7 @@ class Network:
     ) -> None:
         self.coded = coded
         self._clock = clock
-        self._random = random
+        self._draw = random.random
         self._least_ms, self._spread = delays_ms[0], delays_ms[1] - delays_ms[0] + 1
         self._stragglers = stragglers / 100
         self._lines: dict[tuple[int, int, int, str], Line] = {}
@@ -218,9 +218,9 @@ class Network:
         return frozenset((one, other)) in self.blocked
 
     def _delay(self) -> int:
-        drawn = self._random.random()
+        drawn = self._draw()
         if drawn < self._stragglers:
-            return int(self._random.random() * STRAGGLER_MS)
+            return int(self._draw() * STRAGGLER_MS)
         return self._least_ms + int(drawn * self._spread)
 
     # ---- requests
@@ -271,7 +271,7 @@ class Network:
         now_ms, free_at = self._clock.now_ms, line.free_at
         busy_until = (line.client if forth else line.server).busy_until
         due = (busy_until if busy_until > now_ms else now_ms) + self._delay()
-        free = free_at.get(forth, 0)
+        free = free_at[forth]
         if self.late or self.sluggish:
             way = line.client.node_id, line.purpose, forth
             due += self.sluggish.get(way, 0)
@@ -324,7 +324,7 @@ class Network:
         if forth:
             line.arrives_from = max(line.arrives_from, until_ms)
         else:
-            line.free_at[False] = max(line.free_at.get(False, 0), until_ms)
+            line.free_at[False] = max(line.free_at[False], until_ms)
 
     def lines_from(self, node_id: int, purpose: str) -> list[Line]:
         """The open connections that a node has made for a purpose."""
@@ -338,7 +338,7 @@ class Network:
         """A connection is lost. The client learns it now; what is under way arrives after a while (ms), or never."""
         line.lost = after_ms is None
         line.arrives_from = self._clock.now_ms + (after_ms or 0)
-        self._clock.at(max(line.arrives_from, *line.free_at.values(), 0) + 1, line.close)
+        self._clock.at(max(line.arrives_from, *line.free_at) + 1, line.close)
         self._drop(line)
 
     def _watch(self, line: Line, until: tuple[int, int]) -> None:
@@ -383,7 +383,7 @@ class Network:
             line.under_way.clear()
             if sent_arrives_ms is not None:
                 line.arrives_from = self._clock.now_ms + sent_arrives_ms
-                self._clock.at(max(line.arrives_from, line.free_at.get(True, 0)) + 1, line.close)
+                self._clock.at(max(line.arrives_from, line.free_at[True]) + 1, line.close)
             elif not line.closed:
                 line.closed = True
                 line.server.hung_up(line)

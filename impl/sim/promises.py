@@ -77,7 +77,9 @@ class Promises:
         self._epochs: dict[int, BrokerRegistration] = {}
         self._moved: set[int] = set()
         self.stepped: set[int] = set()
-        """The brokers whose handlers have made a step."""
+        """The nodes whose handlers have made a step."""
+        self._controller_run = -1
+        """The controller's process whose image was looked at: another one has an image that no step has made."""
         self._lossy: dict[int, int] = {}
         """The brokers that have lost power and are not registered since, with the broker epochs that they have."""
 
@@ -109,13 +111,14 @@ class Promises:
     def look(self) -> None:
         """Look at what has changed. Raises: `BrokenPromiseError`."""
         controller = self._controller
-        image = controller.core.cluster.image.spec if controller.up else self._image
-        if not self.stepped and image is self._image:
+        if not self.stepped and self._controller_run == controller.incarnation:
             return
+        self._controller_run = controller.incarnation
+        image = controller.core.cluster.image.spec if controller.up else self._image
         changed: set[int] = set()
         for node_id in self.stepped:
-            node = self._brokers[node_id]
-            if node.up:
+            node = self._brokers.get(node_id)
+            if node is not None and node.up:
                 self._look_at_broker(node, changed)
         self.stepped.clear()
         if image is not None and image is not self._image:
@@ -285,13 +288,15 @@ class Promises:
         registration = self._registered.get(index)
         if registration is None:
             return
-        place, logs = self._places[index], {}
+        place, committed, logs = self._places[index], self._committed[index], {}
         for node_id in registration.isr | registration.elr if registration.elr else registration.isr:
             node = self._brokers[node_id]
             replica = node.core.replicas.get(place) if self._is_present(node) else None
             if replica is not None and not replica.offline:
                 log = logs[node_id] = replica.partition.local.log
-                self._look_at_candidate(node_id, index, log, registration)
+                held = self._held.get((node_id, index))
+                if held is None or held[0] is not committed or held[1] is not log:
+                    self._look_at_candidate(node_id, index, log, registration)
         if not has_leader(registration):
             return
         leader = self._brokers[registration.leader]
@@ -309,9 +314,6 @@ class Promises:
     def _look_at_candidate(self, node: int, index: int, log: EpochLog, registration: PartitionRegistration) -> None:
         """Whether one that leads, or may be elected, has all that is committed."""
         committed = self._committed[index]
-        held = self._held.get((node, index))
-        if held is not None and held[0] is committed and held[1] is log:
-            return
         end = committed.end_offset
         if log.end_offset >= end and self._agree(node, index, stretches(log, end), committed.stretches):
             self._held[node, index] = (committed, log)

@@ -96,7 +96,7 @@ class Segment:
     @property
     def first_timestamp(self) -> int:
         """The largest timestamp of the first batch. **Kafka:** `LogSegment.loadFirstBatchTimestamp`."""
-        if self._first_timestamp == NO_TIMESTAMP and self.size >= HEADER_SIZE:
+        if self._first_timestamp == NO_TIMESTAMP and self.log.size >= HEADER_SIZE:
             self._first_timestamp = header_at(self.log.read(0, HEADER_SIZE)).max_timestamp
         return self._first_timestamp
 
@@ -112,7 +112,7 @@ class Segment:
     def as_active(self, index_bytes: int) -> ActiveSegment:
         """What decides whether it is full; `index_bytes` is segment.index.bytes."""
         full = len(self.offsets) >= index_bytes // 8 or len(self.times) >= index_bytes // 12 - 1
-        return ActiveSegment(self.base_offset, self.size, self.first_timestamp, self.created, full)
+        return ActiveSegment(self.base_offset, self.log.size, self.first_timestamp, self.created, full)
 
     def as_stored(self) -> StoredSegment:
         """What decides whether it may be deleted."""
@@ -125,7 +125,7 @@ class Segment:
 
         Raises: `InvalidSegmentError` where no batch can begin.
         """
-        size = self.size
+        size = self.log.size
         end = size if end is None else end
         chunk, start, chunk_end = b"", position, position
         while position < end:
@@ -164,7 +164,7 @@ class Segment:
             return FileSlice(handle, start, 0, offset, offset)
         if size >= max_bytes:
             return self._remembered(FileSlice(handle, start, size, first.base_offset, next_offset))
-        limit, whole = start + max_bytes, self.size
+        limit, whole = start + max_bytes, self.log.size
         if limit >= whole and max_offset >= self.next_offset:
             return FileSlice(handle, start, whole - start, first.base_offset, self.next_offset)
         end, next_offset = self._end_of_read(first, max_offset, limit)
@@ -202,7 +202,7 @@ class Segment:
 
         A header says where its batch lies in its buffer.
         """
-        position = self.size
+        position = self.log.size
         self.log.append(placed(batches, base_offset))
         if position == 0:
             self._first_timestamp = batches[0][1].max_timestamp
