@@ -32,7 +32,7 @@ def _struct_passer(fields: tuple[Field, ...], version: int) -> Passer:
     lines = ["given = message.__dict__", "found = {**start, **given}"]
     if lacking:
         known |= {"lacking": lacking, "lacked": {name: absents[name] for name in lacking}}
-        lines += ["if not given.keys().isdisjoint(lacking):", "    found.update(lacked)"]
+        lines += ["if not lacking.isdisjoint(given):", "    found.update(lacked)"]
     for number, field in enumerate(present):
         passed, change = _passed(field, version, f"change_{number}")
         if passed is None:
