@@ -7,7 +7,7 @@ the other side waiting until its time is over.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from random import Random
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -38,12 +38,8 @@ class Request(NamedTuple):
     message: Message
 
 
-class Answer(NamedTuple):
-    """An answer as its client would decode it."""
-
-    correlation: int
-    message: Message
-
+Answer: TypeAlias = tuple[int, Message]
+"""An answer as its client would decode it: the number of its request, and its content."""
 
 Frame: TypeAlias = bytes | Request
 
@@ -68,7 +64,7 @@ def request_frame(api: Sent, version: int, correlation: int, message: Message, c
 def answer_frame(header: RequestHeader, message: Message) -> Answer:
     """An answer that is passed on as it is."""
     assert header.api is not None
-    return Answer(header.correlation, _answer_passer(header.api.name, header.version)(message))
+    return header.correlation, _answer_passer(header.api.name, header.version)(message)
 
 
 class Server(Protocol):
@@ -168,7 +164,7 @@ class Line:
             return
         for ready in self._answers.put(place, parts):
             if ready:
-                self.network.send_back(self, ready[0] if isinstance(ready[0], Answer) else joined(ready)[4:])
+                self.network.send_back(self, ready[0] if isinstance(ready[0], tuple) else joined(ready)[4:])
 
     def close(self) -> None:
         """Cut the connection: the server forgets it at once, the client learns it, if it can be reached."""
@@ -229,12 +225,12 @@ class Network:
         """Send a request, and take its answer, or none: at once if nobody listens, later if nobody answers."""
         server = self.servers.get(asked.channel.node)
         if server is None or not server.serves:
-            self._clock.after(self._delay(), partial(client.run, take, None))
+            self._clock.after(self._delay(), client.run, take, None)
             return
         line = self._line(client, server, asked.channel.purpose)
         offered = server.last_version(asked.api)
         if offered is None:
-            self._clock.after(self._delay(), partial(client.run, take, None))
+            self._clock.after(self._delay(), client.run, take, None)
             return
         api = sent(asked.api)
         version = min(offered, api.versions.last)
@@ -254,10 +250,10 @@ class Network:
         if self.told_of_next:
             told = self.told_of_next.pop((client.node_id, line.purpose), None)
             if told is not None:
-                self._clock.at(self._clock.now_ms, partial(told, line))
+                self._clock.at(self._clock.now_ms, told, line)
         if line.lost_with_next is not None:
             (after_ms,) = line.lost_with_next
-            self._clock.at(self._clock.now_ms, lambda: self.lose(line, after_ms))
+            self._clock.at(self._clock.now_ms, self.lose, line, after_ms)
 
     def _line(self, client: Client, server: Server, purpose: str) -> Line:
         key = (client.node_id, client.incarnation, server.node_id, purpose)
@@ -277,7 +273,7 @@ class Network:
             due += self.sluggish.get(way, 0)
             free = max(free, self.late.get(way, 0))
         free_at[forth] = due = free if free > due else due
-        self._clock.at(due, partial(self._go, line, forth, frame))
+        self._clock.at(due, self._go, line, forth, frame)
 
     def _go(self, line: Line, forth: bool, frame: Any) -> None:
         """A frame's time has come; while the way is blocked it tries again.
@@ -287,11 +283,11 @@ class Network:
         if line.lost:
             return
         if line.arrives_from > self._clock.now_ms:
-            self._clock.at(line.arrives_from, partial(self._go, line, forth, frame))
+            self._clock.at(line.arrives_from, self._go, line, forth, frame)
         elif self.blocked and self.is_blocked(line.client.node_id, line.server.node_id):
             later = self._clock.now_ms + RETRY_MS
             line.free_at[forth] = max(line.free_at[forth], later)
-            self._clock.at(later, partial(self._go, line, forth, frame))
+            self._clock.at(later, self._go, line, forth, frame)
         elif forth:
             server = line.server
             if server.serves and server.incarnation == line.incarnation:
@@ -309,7 +305,7 @@ class Network:
         if not line.under_way:
             return
         waiting = line.under_way.popleft()
-        if isinstance(frame, Answer):
+        if isinstance(frame, tuple):
             correlation, message = frame
         else:
             correlation, message = read_response(waiting.asked.api, waiting.version, memoryview(frame))
@@ -344,7 +340,7 @@ class Network:
     def _watch(self, line: Line, until: tuple[int, int]) -> None:
         """Look at that time whether a request has no answer yet."""
         line.watched_until.append(until)
-        self._clock.at_place(*until, partial(self._look_at, line))
+        self._clock.at_place(*until, self._look_at, line)
 
     def _look_at(self, line: Line) -> None:
         """If a client's time is over, it closes the connection, which the server may not learn."""

@@ -99,7 +99,7 @@ class Node(ABC):
         deadline = self.shell.node.timers.next_deadline()
         if deadline is not None and (self._timer_at is None or deadline < self._timer_at):
             self._timer_at = deadline
-            self.clock.at(deadline - self.skew_ms, partial(self._wake, deadline, self.incarnation))
+            self.clock.at(deadline - self.skew_ms, self._wake, deadline, self.incarnation)
 
     def _wait_for_disk(self) -> None:
         condition = self.disk.condition

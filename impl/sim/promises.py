@@ -279,9 +279,7 @@ class Promises:
 
     def _is_present(self, node: BrokerNode) -> bool:
         """Whether a broker runs as the controller has registered it."""
-        if not node.up:
-            return False
-        found = self._epochs.get(node.node_id)
+        found = self._epochs.get(node.node_id) if node.up else None
         return found is not None and found.broker_epoch == node.member.membership.lifecycle.broker_epoch
 
     def _look_at_partition(self, index: int) -> None:
