@@ -6,6 +6,7 @@ from the log: after a truncation it is the fold of the batches that are left.
 
 from bisect import bisect_left
 from functools import reduce
+from operator import attrgetter
 from typing import NamedTuple
 
 from spec.log.batch import AnyBatch, Batches
@@ -75,7 +76,7 @@ def entry_of(producers: Producers, producer_id: ProducerId) -> ProducerEntry:
 
 def _place_of(producers: Producers, producer_id: ProducerId) -> int:
     """Where a producer stands, or would stand."""
-    return bisect_left(producers, producer_id, key=lambda entry: entry.producer_id)
+    return bisect_left(producers, producer_id, key=attrgetter("producer_id"))
 
 
 def _entry_at(producers: Producers, place: int, producer_id: ProducerId) -> ProducerEntry:
