@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple, TypeAlias, cast
 
 from spec.values import (
@@ -256,7 +257,7 @@ def _replay_partitions(image: MetadataImage, records: PartitionRecords) -> Metad
                 assert before is not None, f"the metadata log changes partition {number}, which does not exist"
                 changed[number] = PartitionRecord(number, merge(before, record))
     kept = (record for record in image.partitions if record.partition_id not in changed)
-    partitions = tuple(sorted((*kept, *changed.values()), key=lambda record: record.partition_id))
+    partitions = tuple(sorted((*kept, *changed.values()), key=attrgetter("partition_id")))
     return MetadataImage(Offset(image.end_offset + len(records)), image.brokers, partitions)
 
 
@@ -268,7 +269,7 @@ def _with_partition(partitions: tuple[PartitionRecord, ...], new: PartitionRecor
 
 def _place_of(partitions: tuple[PartitionRecord, ...], partition_id: PartitionId) -> int:
     """Where a partition stands, or would stand."""
-    return bisect_left(partitions, partition_id, key=lambda record: record.partition_id)
+    return bisect_left(partitions, partition_id, key=attrgetter("partition_id"))
 
 
 def _partition_at(
@@ -281,7 +282,7 @@ def _partition_at(
 
 def _with_broker(brokers: tuple[BrokerRegistration, ...], new: BrokerRegistration) -> tuple[BrokerRegistration, ...]:
     others = [registration for registration in brokers if registration.broker != new.broker]
-    return tuple(sorted([*others, new], key=lambda registration: registration.broker))
+    return tuple(sorted([*others, new], key=attrgetter("broker")))
 
 
 # ---- the difference of two images, as a broker sees it

@@ -36,6 +36,8 @@ class ClusterView:
         self.view = TopicsView(self.image)
         self._registrations: dict[PartitionId, PartitionRegistration] = {}
         self._registrations_of: object = None
+        self._worked_out: dict[Any, list[Message]] = {}
+        self._worked_out_of: tuple[object, object] = (None, None)
 
     def use_image(self, image: ClusterImage) -> None:
         """Know this from now on, instead of what was known."""
@@ -56,6 +58,13 @@ class ClusterView:
             self._registrations = {record.partition_id: record.registration for record in partitions}
             self._registrations_of = partitions
         return self._registrations
+
+    def worked_out(self) -> dict[Any, list[Message]]:
+        """Parts of answers by what they are about, kept by those who answer: none, once brokers or partitions are others."""
+        image, (brokers, partitions) = self.image.spec, self._worked_out_of
+        if brokers is not image.brokers or partitions is not image.partitions:
+            self._worked_out, self._worked_out_of = {}, (image.brokers, image.partitions)
+        return self._worked_out
 
     def topic(self, name: str | None, topic_id: bytes, by_id: bool) -> Topic | None:
         """A topic by its name, or by its id."""

@@ -164,10 +164,11 @@ class Core:
 
     def find(self, name: str | None, topic_id: bytes, index: int, by_id: bool) -> tuple[Replica | None, Error]:
         """A partition that this broker has, or the error for one that it does not have."""
-        replica = self.replicas_by_id.get((bytes(topic_id), index)) if by_id else self.replicas.get(Place(name or "", index))
+        topic_id = bytes(topic_id)
+        replica = self.replicas_by_id.get((topic_id, index)) if by_id else self.replicas.get(Place(name or "", index))
         if replica is not None:
             return (replica, Error.NONE) if not replica.offline else (None, Error.KAFKA_STORAGE_ERROR)
-        topic = self.cluster.topic(name, bytes(topic_id), by_id)
+        topic = self.cluster.topic(name, topic_id, by_id)
         error = check_named_partition(NO_TOPIC if topic is None else len(topic.partitions), index, by_id)
         return None, Error.NOT_LEADER_OR_FOLLOWER if error == Error.NONE else error
 
@@ -217,7 +218,9 @@ class Core:
         sent: Any = None
         effects: list[Effect] = []
         for effect in step.effects:
-            if isinstance(effect, AnswerProducer):
+            if isinstance(effect, Reply):
+                reply = effect.message
+            elif isinstance(effect, AnswerProducer):
                 effects += self._answer_producer(effect.request, effect.response)
             elif isinstance(effect, Persist):
                 change = effect.change
@@ -225,8 +228,6 @@ class Core:
                 effects.append(Store(replica, effect.change, given))
             elif isinstance(effect, CloseConnection):
                 effects += self._answer_producer(effect.request, ProduceResponse(Error.UNKNOWN_SERVER_ERROR))
-            elif isinstance(effect, Reply):
-                reply = effect.message
             elif isinstance(effect, Send):
                 sent = effect.message
             elif isinstance(effect, RebuildProducers):

@@ -98,7 +98,7 @@ class FetchSessions:
         request = call.message
         uses_topic_ids = call.version >= 13
         context = context_of(request.session_epoch)
-        named = {_key(one, uses_topic_ids): one for one in _named(request)}
+        named = {_key(one, uses_topic_ids): one for one in _named(request)} if request.topics else {}
         if context != FetchContext.INCREMENTAL:
             self._sessions.pop(request.session_id, None)
             if context == FetchContext.FULL and named:

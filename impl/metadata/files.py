@@ -12,7 +12,7 @@ from typing import NamedTuple
 from impl.metadata.image import ClusterImage
 from impl.metadata.records import LogRecord, decode_record
 from impl.metadata.snapshots import PARTIAL, from_bytes, snapshot_name, snapshot_of, to_bytes
-from impl.records.batch import BatchHeader, InvalidBatchError, headers
+from impl.records.batch import LENGTH_END, BatchHeader, InvalidBatchError, headers
 from impl.records.record import records_of
 from impl.storage import Disk, LogConfig, PartitionFiles
 from spec.broker.recovery import Checkpoints
@@ -67,8 +67,8 @@ def batches_of(content: memoryview, read: Reader = records_in) -> list[MetadataB
 
 
 def _batch(content: memoryview, header: BatchHeader, read: Reader) -> MetadataBatch:
-    batch = content[header.position : header.position + header.size]
-    records = () if header.control else read(bytes(batch))
+    start = header.position
+    records = () if header.control else read(bytes(content[start : start + LENGTH_END + header.length]))
     return MetadataBatch(header.base_offset, header.next_offset, records)
 
 

@@ -91,7 +91,7 @@ class ClusterImage:
 
     def _replay_partitions(self, records: Iterable[LogRecord]) -> None:
         for_spec = [to_spec(record, self._number_of(record)) for record in records]
-        self.spec = replay_all(self.spec, tuple(one for one in for_spec if one is not None))
+        self.spec = replay_all(self.spec, tuple(filter(None, for_spec)))
 
     def _number_of(self, record: LogRecord) -> PartitionId:
         """The number of the partition that a record is about, and which may be new."""

@@ -216,13 +216,13 @@ def to_spec(record: LogRecord, partition_id: PartitionId | None) -> MetadataReco
     return None
 
 
-def _brokers(ids: list[int] | None) -> frozenset[BrokerId]:
-    return frozenset(map(BrokerId, ids or ()))
+def _brokers(ids: list[BrokerId] | None) -> frozenset[BrokerId]:
+    return frozenset(ids or ())
 
 
 def _spec_partition(message: Message) -> PartitionRegistration:
     return PartitionRegistration(
-        tuple(map(BrokerId, message.replicas)),
+        tuple(message.replicas),
         _brokers(message.isr),
         BrokerId(message.leader),
         Epoch(message.leader_epoch),
@@ -235,20 +235,18 @@ def _spec_partition(message: Message) -> PartitionRegistration:
     )
 
 
-def _members(ids: list[int] | None) -> frozenset[BrokerId] | None:
-    return None if ids is None else _brokers(ids)
-
-
 def _spec_change(partition_id: PartitionId, message: Message) -> PartitionChangeRecord:
     state = message.leader_recovery_state
+    elr, last_known_elr = message.eligible_leader_replicas, message.last_known_elr
+    removing, adding = message.removing_replicas, message.adding_replicas
     return PartitionChangeRecord(
         partition_id,
-        _members(message.isr),
+        None if message.isr is None else frozenset(message.isr),
         BrokerId(message.leader),
-        None if message.replicas is None else tuple(map(BrokerId, message.replicas)),
-        _members(message.removing_replicas),
-        _members(message.adding_replicas),
+        None if message.replicas is None else tuple(message.replicas),
+        None if removing is None else frozenset(removing),
+        None if adding is None else frozenset(adding),
         None if state < 0 else LeaderRecoveryState(state),
-        _members(message.eligible_leader_replicas),
-        _members(message.last_known_elr),
+        None if elr is None else frozenset(elr),
+        None if last_known_elr is None else frozenset(last_known_elr),
     )

@@ -27,6 +27,9 @@ CRC, CRC_AT, CRC_START = Struct(">I"), 17, 21
 
 MAGIC = 2
 
+COMPRESSION = 0x07
+"""The bits of the attributes that tell how the records are compressed."""
+
 _HEADER = Struct(">qiibIhiqqqhii")
 _LENGTH = Struct(">i")
 _FIRST_FIELDS = Struct(">qii")
@@ -85,7 +88,7 @@ class BatchHeader(NamedTuple):
     @property
     def compression(self) -> int:
         """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd. Kafka: `CompressionType`."""
-        return self.attributes & 0x07
+        return self.attributes & COMPRESSION
 
     @property
     def log_append_time(self) -> bool:

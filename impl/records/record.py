@@ -6,6 +6,7 @@ from typing import NamedTuple
 import crc32c
 
 from impl.records.batch import (
+    COMPRESSION,
     CRC,
     CRC_AT,
     CRC_START,
@@ -50,6 +51,9 @@ class _Reader:
         """A number of variable length, zigzag encoded."""
         value = shift = 0
         data, position = self.data, self.position
+        if position < len(data) and data[position] < 0x80:  # nearly all are that short
+            self.position = position + 1
+            return (data[position] >> 1) ^ -(data[position] & 1)
         while True:
             if position >= len(data) or shift > 63:
                 raise RecordError("a number does not end")
@@ -135,17 +139,16 @@ def _bytes(value: bytes | None) -> bytes:
     return _number(-1) if value is None else _number(len(value)) + value
 
 
-def _write_record(record: StoredRecord, header: BatchHeader) -> bytes:
-    parts = [
-        b"\x00",
-        _number(record.timestamp - header.base_timestamp),
-        _number(record.offset - header.base_offset),
-        _bytes(record.key),
-        _bytes(record.value),
-        _number(len(record.headers)),
-    ]
-    for name, value in record.headers:
-        parts += [_bytes(name.encode()), _bytes(value)]
+def _record_bytes(
+    timestamp_delta: int,
+    offset_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[str, bytes | None]] = (),
+) -> bytes:
+    parts = [b"\x00", _number(timestamp_delta), _number(offset_delta), _bytes(key), _bytes(value), _number(len(headers))]
+    for name, content in headers:
+        parts += [_bytes(name.encode()), _bytes(content)]
     body = b"".join(parts)
     return _number(len(body)) + body
 
@@ -155,9 +158,22 @@ def batch_of(header: BatchHeader, records: Sequence[StoredRecord]) -> bytes:
 
     **Kafka:** `MemoryRecordsBuilder`.
     """
-    body = compress(header.compression, b"".join(_write_record(record, header) for record in records))
-    length = HEADER_SIZE - LENGTH_END + len(body)
-    packed = packed_header(header._replace(length=length, record_count=len(records)))
+    base_timestamp, base_offset = header.base_timestamp, header.base_offset
+    written = [
+        _record_bytes(one.timestamp - base_timestamp, one.offset - base_offset, one.key, one.value, one.headers)
+        for one in records
+    ]
+    body = compress(header.compression, b"".join(written))
+    return _sealed(header._replace(length=_length_with(body), record_count=len(records)), body)
+
+
+def _length_with(body: bytes) -> int:
+    return HEADER_SIZE - LENGTH_END + len(body)
+
+
+def _sealed(header: BatchHeader, body: bytes) -> bytes:
+    """The bytes of a batch, with its checksum."""
+    packed = packed_header(header)
     rest = packed[CRC_START:] + body
     return packed[:CRC_AT] + CRC.pack(crc32c.crc32c(rest)) + rest
 
@@ -175,9 +191,14 @@ def new_batch(
 ) -> bytes:
     """A batch of records given as (timestamp in ms, key, value), as a producer makes it."""
     timestamps = [timestamp for timestamp, _, _ in records]
+    written = [
+        _record_bytes(timestamp - timestamps[0], number, key, value)
+        for number, (timestamp, key, value) in enumerate(records)
+    ]
+    body = compress((attributes | codec) & COMPRESSION, b"".join(written))
     header = BatchHeader(
         Offset(base_offset),
-        0,
+        _length_with(body),
         Epoch(leader_epoch),
         MAGIC,
         0,
@@ -191,8 +212,4 @@ def new_batch(
         len(records),
         0,
     )
-    stored = [
-        StoredRecord(Offset(base_offset + number), timestamp, key, value)
-        for number, (timestamp, key, value) in enumerate(records)
-    ]
-    return batch_of(header, stored)
+    return _sealed(header, body)

@@ -98,7 +98,7 @@ def fetched(fetch_offset: Offset, part: Message) -> list[Answered] | None:
     if diverging is not None and diverging.end_offset >= 0:
         end = EpochEndOffset(Epoch(diverging.epoch), Offset(diverging.end_offset))
     response = FetchResponse(
-        Error(part.error_code),
+        Error(part.error_code) if part.error_code else Error.NONE,
         fetch_offset,
         (),
         Offset(part.high_watermark),

@@ -239,7 +239,7 @@ class LeaderFetcher:
         asked = wanted.asked
         for one in answers:
             effects += self._handle(handle_fetch_response, wanted.replica, asked, one, now)
-            asked = asked._replace(fetch_offset=wanted.replica.partition.fetcher.fetch_offset)
+            asked = Asked(asked.leader_epoch, wanted.replica.partition.fetcher.fetch_offset)
         if wanted.replica in self._followed and not part.error_code:
             self._followed[wanted.replica].lag = lag_of(Offset(part.high_watermark), asked.fetch_offset)
         return effects

@@ -96,6 +96,17 @@ def metadata(core: Core, call: Call, now: int) -> list[Effect]:
 
 def alive_brokers(core: Core) -> list[Message]:
     """The brokers that are alive, with their addresses."""
+    known = core.cluster.worked_out()
+    if ALIVE not in known:
+        known[ALIVE] = _alive_brokers(core)
+    return known[ALIVE]
+
+
+ALIVE = "brokers that are alive", -1
+"""What their part of an answer is about."""
+
+
+def _alive_brokers(core: Core) -> list[Message]:
     endpoints = core.cluster.image.endpoints
     return [
         Message(
@@ -115,16 +126,19 @@ def _missing(error: Error, name: str | None, topic_id: bytes = NO_UUID, operatio
 
 
 def _topic(core: Core, topic: Topic, call: Call) -> Message:
-    registrations = core.cluster.registrations()
+    known = core.cluster.worked_out()
+    if topic.name not in known:
+        registrations = core.cluster.registrations()
+        known[topic.name] = [
+            _partition(core, Place(topic.name, index), registrations[partition_id])
+            for index, partition_id in enumerate(topic.partitions)
+        ]
     message = Message(
         error_code=0,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=core.is_internal(topic.name),
-        partitions=[
-            _partition(core, Place(topic.name, index), registrations[partition_id])
-            for index, partition_id in enumerate(topic.partitions)
-        ],
+        partitions=known[topic.name],
     )
     if call.message.include_topic_authorized_operations:
         message.__dict__["topic_authorized_operations"] = TOPIC_OPERATIONS

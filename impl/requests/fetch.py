@@ -51,8 +51,7 @@ def fetch(core: Core, call: Call, now: int) -> list[Effect]:
     reads = _read_all(core, call, asked, now, first=True)
     effects = core.collected(before)
     may_wait = request.max_wait_ms > 0 and bool(wanted)
-    decided = any(answers_at_once(read.answer, UNLIMITED, may_wait, False) for read in reads)
-    if decided or sum(read.size for read in reads) >= min(request.min_bytes, _most_bytes(core, call)) or not may_wait:
+    if not may_wait or _is_enough(core, call, reads):
         return [*effects, answer(core, call, reads, now)]
     _wait(core, call, asked, reads, now)
     return effects
@@ -63,6 +62,16 @@ class Asked(NamedTuple):
 
     wanted: Wanted
     request: FetchRequest
+
+
+def _is_enough(core: Core, call: Call, reads: list[ReadPartition]) -> bool:
+    """Whether a fetch that may wait is answered at once."""
+    size = 0
+    for read in reads:
+        if answers_at_once(read.answer, UNLIMITED, True, False):
+            return True
+        size += read.size
+    return bool(size >= min(call.message.min_bytes, _most_bytes(core, call)))
 
 
 UNLIMITED = 2**63
@@ -161,17 +170,18 @@ def _ask(core: Core, replica: Replica, request: FetchRequest, now: int, first: b
 
 
 def _request(call: Call, wanted: Wanted) -> FetchRequest:
-    message = call.message
+    message, version = call.message, call.version
     replica, epoch = message.replica_id, -1
-    if call.version >= 15:
-        replica, epoch = message.replica_state.replica_id, message.replica_state.replica_epoch
+    if version >= 15:
+        state = message.replica_state
+        replica, epoch = state.replica_id, state.replica_epoch
     return FetchRequest(
         BrokerId(replica) if replica >= 0 else CONSUMER,
         FetchPosition(Epoch(wanted.leader_epoch), Offset(wanted.offset), Epoch(wanted.last_epoch)),
         BrokerEpoch(epoch),
         Offset(wanted.start_offset),
         read_committed=message.isolation_level == READ_COMMITTED,
-        has_client_metadata=call.version >= 11,
+        has_client_metadata=version >= 11,
     )
 
 
@@ -181,22 +191,29 @@ def _request(call: Call, wanted: Wanted) -> FetchRequest:
 def answer(core: Core, call: Call, reads: list[ReadPartition], now: int) -> Respond:
     """The answer with all partitions, or in a session with those of which there is news."""
     session_id, told = core.sessions.finish(call, reads)
-    core.leader_throttle.count(sum(read.size for read in told if _is_throttled(core, call, read)), now)
+    by_id = call.version >= 13
     by_topic: dict[Any, list[Message]] = {}
+    throttled = 0
+    misled: list[Replica | None] = []
     for read in told:
-        key = read.wanted.topic_id if call.version >= 13 else read.wanted.topic
-        by_topic.setdefault(key, []).append(_partition(call, read))
-    named = "topic_id" if call.version >= 13 else "topic"
-    responses = [Message(**{named: key}, partitions=partitions) for key, partitions in by_topic.items()]
-    fields: dict[str, Any] = {"session_id": session_id, "responses": responses}
-    if call.version >= FIRST_WITH_LEADER_HINT:
-        fields["node_endpoints"] = core.leaders_elsewhere(read.replica for read in told if _wrong_leader(read))
-    return Respond(call, Message(**fields))
+        wanted = read.wanted
+        by_topic.setdefault(wanted.topic_id if by_id else wanted.topic, []).append(_partition(call, read))
+        if read.piece is not None and _is_throttled(core, call, read):
+            throttled += read.size
+        if _wrong_leader(read):
+            misled.append(read.replica)
+    core.leader_throttle.count(throttled, now)
+    named = "topic_id" if by_id else "topic"
+    responses = [Message(**{named: key, "partitions": partitions}) for key, partitions in by_topic.items()]
+    if call.version < FIRST_WITH_LEADER_HINT:
+        return Respond(call, Message(session_id=session_id, responses=responses))
+    endpoints = core.leaders_elsewhere(misled) if misled else []
+    return Respond(call, Message(session_id=session_id, responses=responses, node_endpoints=endpoints))
 
 
 def _is_throttled(core: Core, call: Call, read: ReadPartition) -> bool:
     """Whether what is read counts for the throttle: a follower's part of a throttled replica, in sync or not."""
-    if read.piece is None or read.replica is None or not core.leader_throttle.concerns(read.replica):
+    if read.replica is None or not core.leader_throttle.concerns(read.replica):
         return False
     return _request(call, read.wanted).replica != CONSUMER
 

@@ -82,6 +82,8 @@ class Shell(ABC):
         self.node = node
         self.metadata = metadata
         self.apis = apis
+        self.now: Callable[[], int] = now_ms
+        """The time in milliseconds since 1970."""
         self.failure: Exception | None = None
         """Why the node cannot go on."""
         self.on_failure: Callable[[], None] = lambda: None
@@ -239,10 +241,6 @@ class Shell(ABC):
         connection.last_used = time.monotonic()
         return Call(connection, connection.new_place(), header, message, self.now())
 
-    def now(self) -> int:
-        """The time in milliseconds since 1970."""
-        return now_ms()
-
     @staticmethod
     def connection_of(call: Call) -> Connection:
         """The connection that a request came on."""
@@ -250,7 +248,7 @@ class Shell(ABC):
 
     def respond(self, call: Call, message: Message) -> None:
         """Send the answer of a request."""
-        connection = self.connection_of(call)
+        connection: Any = call.peer
         if not connection.closed:
             connection.answer(call.place, self.parts_of(call.header, message))
 

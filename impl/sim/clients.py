@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from impl.broker.calls import Ask, Channel, Effect
 from impl.records.batch import CRC_START, LENGTH_END, first_fields, headers
@@ -46,6 +46,9 @@ MOST_BYTES = 1 << 20
 LATEST = -1
 """The timestamp that stands for the latest offset. Kafka: `ListOffsetsRequest.LATEST_TIMESTAMP`."""
 
+BATCH_SIZES = range(1, 4)
+"""How many records a producer sends together."""
+
 READS_ANEW = 0.02
 """How often a consumer begins anew, beside fetching."""
 
@@ -79,9 +82,9 @@ class Asker:
         self.incarnation = 0
         self.busy_until = 0
 
-    def run(self, action: Callable[[], None]) -> None:
+    def run(self, action: Callable[..., None], *given: Any) -> None:
         """Do something."""
-        action()
+        action(*given)
 
 
 class SimClient(Asker, ABC):
@@ -92,7 +95,8 @@ class SimClient(Asker, ABC):
         self.stopped = False
         self.topic, self.partition = around.topic, partition
         self._clock, self._network, self._random, self._brokers = around[:4]
-        self._think_ms = around.think_ms
+        self._think_ms = range(around.think_ms[0], around.think_ms[1] + 1)
+        self._channels: dict[int, Channel] = {}
         self._leader = self._leader_epoch = -1
         self._latest_epoch = -1
         """The latest leader epoch that it was ever told."""
@@ -110,8 +114,10 @@ class SimClient(Asker, ABC):
         self._find_leader()
 
     def _ask(self, broker: int, api: str, message: Message, take: Callable[[Message | None], None]) -> None:
-        asked = Ask(Channel(broker, f"client {self.node_id}"), api, message, nothing, REQUEST_MS)
-        self._network.ask(self, asked, take)
+        channel = self._channels.get(broker)
+        if channel is None:
+            channel = self._channels[broker] = Channel(broker, f"client {self.node_id}")
+        self._network.ask(self, Ask(channel, api, message, nothing, REQUEST_MS), take)
 
     def _later(self, action: Callable[[], None], wait_ms: int = RETRY_MS) -> None:
         self._clock.after(wait_ms, action)
@@ -146,7 +152,7 @@ class SimClient(Asker, ABC):
 
     def _go_on(self) -> None:
         """The next request, after a while."""
-        self._later(self._go, self._random.randint(*self._think_ms))
+        self._later(self._go, self._random.choice(self._think_ms))
 
     @abstractmethod
     def _go(self) -> None:
@@ -185,7 +191,7 @@ class Producer(SimClient):
         if not self._batch:
             if self.stopped:
                 return
-            count = self._random.randint(1, 3)
+            count = self._random.choice(BATCH_SIZES)
             self._batch = [Value(self._producer_id, self._number + place) for place in range(count)]
             self._number += count
             self._since_ms = self._clock.now_ms
@@ -284,13 +290,12 @@ class Consumer(SimClient):
             self._ask_again(error)
             return
         records = answer.responses[0].partitions[0].records
-        last_epoch = last_epoch_in(records)
-        for offset, value in values_in(records):
-            if offset >= self._offset:
+        read = [found for found in values_in(records) if found[0] >= self._offset] if records else []
+        if read:
+            for offset, value in read:
                 self._history.see(offset, value)
-                self._offset = Offset(offset + 1)
-                self._last_epoch = last_epoch
-                self._history.read_to(self._offset, self._leader_epoch)
+            self._offset, self._last_epoch = Offset(read[-1][0] + 1), last_epoch_in(records)
+            self._history.read_to(self._offset, self._leader_epoch)
         self._go_on()
 
     def _validate(self) -> None:

@@ -18,6 +18,7 @@ from impl.sim.promises import Promises
 from impl.sim.setup import CONTROLLER_ID, FIRST_CLIENT_ID, TOPIC, Setup
 from impl.storage.simulated_disk import Survives
 from impl.wire.values import Message
+from spec.broker.partition import Broker
 from spec.messages.produce import ACKS_LEADER
 from spec.metadata import PartitionRegistration
 from spec.values import BrokerId, Offset
@@ -25,6 +26,8 @@ from spec.values import BrokerId, Offset
 CALM_MS = 120_000
 """How long a cluster without faults may take until all is well again."""
 
+
+NOTHING_LEFT = ("NeverReady", "nothing is left to happen")
 
 LEAST_REPLICAS = 2
 """How many replicas an operator leaves to a partition at least."""
@@ -87,8 +90,11 @@ class SimulatedCluster:
         self._start_clients()
         self.faults.begin()
         end_ms = inf if most_ms is None else self.clock.now_ms + most_ms
-        while self.steps < most_steps and self.clock.now_ms < end_ms:
-            self._next()
+        clock, look = self.clock, self._promises.look
+        while self.steps < most_steps and clock.now_ms < end_ms:
+            if not clock.next_event():
+                raise BrokenPromiseError(*NOTHING_LEFT)
+            look()
         self.calm()
 
     def _is_formed(self) -> bool:
@@ -115,7 +121,7 @@ class SimulatedCluster:
 
     def _next(self) -> None:
         if not self.clock.next_event():
-            raise BrokenPromiseError("NeverReady", "nothing is left to happen")
+            raise BrokenPromiseError(*NOTHING_LEFT)
         self._promises.look()
 
     def _until(self, condition: Callable[[], bool], what: str) -> None:
@@ -254,9 +260,7 @@ class SimulatedCluster:
     def note(self, handler: Any, party: Any, state: Any, given: Any, outcome: Any) -> None:
         """A handler has made a step."""
         self.steps += 1
-        node = getattr(party, "self_id", None)
-        if node is not None:
-            self._promises.stepped.add(node)
+        self._promises.stepped.add(party.self_id if isinstance(party, Broker) else CONTROLLER_ID)
 
     def _registration(self, index: int) -> PartitionRegistration:
         image = self.controller.core.image

@@ -7,7 +7,7 @@ the other side waiting until its time is over.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache
 from random import Random
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -15,7 +15,7 @@ from impl.broker.calls import Ask
 from impl.server.network.answers import Answers
 from impl.sim.clock import Clock
 from impl.wire.frames import RequestHeader
-from impl.wire.passing import passer_of
+from impl.wire.passing import Passer, passer_of
 from impl.wire.requests import Sent, read_response, request_parts, sent
 from impl.wire.values import Message
 from impl.wire.writing import joined
@@ -38,27 +38,33 @@ class Request(NamedTuple):
     message: Message
 
 
-class Answer(NamedTuple):
-    """An answer as its client would decode it."""
-
-    correlation: int
-    message: Message
-
+Answer: TypeAlias = tuple[int, Message]
+"""An answer as its client would decode it: the number of its request, and its content."""
 
 Frame: TypeAlias = bytes | Request
+
+
+@cache
+def _request_passer(api: str, version: int) -> Passer:
+    return passer_of(f"{api}Request", version)
+
+
+@cache
+def _answer_passer(api: str, version: int) -> Passer:
+    return passer_of(f"{api}Response", version)
 
 
 def request_frame(api: Sent, version: int, correlation: int, message: Message, coded: bool) -> Frame:
     """A request on its way."""
     if coded:
         return joined(request_parts(api, version, correlation, message))[4:]
-    return Request(api.key, version, correlation, passer_of(f"{api.name}Request", version)(message))
+    return Request(api.key, version, correlation, _request_passer(api.name, version)(message))
 
 
 def answer_frame(header: RequestHeader, message: Message) -> Answer:
     """An answer that is passed on as it is."""
     assert header.api is not None
-    return Answer(header.correlation, passer_of(f"{header.api.name}Response", header.version)(message))
+    return header.correlation, _answer_passer(header.api.name, header.version)(message)
 
 
 class Server(Protocol):
@@ -91,7 +97,7 @@ class Client(Protocol):
     incarnation: int
     busy_until: int
 
-    def run(self, action: Callable[[], None]) -> None:
+    def run(self, action: Callable[..., None], *given: Any) -> None:
         """Do something in this process: later if it is paused, never if it is gone."""
 
 
@@ -134,8 +140,8 @@ class Line:
     under_way: deque[Waiting] = field(default_factory=deque)
     watched_until: list[tuple[int, int]] = field(default_factory=list)
     """When somebody looks whether a request's time is over."""
-    free_at: dict[bool, int] = field(default_factory=dict)
-    """When the last frame in each direction has arrived: the next one comes after it."""
+    free_at: list[int] = field(default_factory=lambda: [0, 0])
+    """When the last frame back, and the last one forth, has arrived: the next one comes after it."""
     _answers: Answers = field(default_factory=Answers)
 
     @property
@@ -158,7 +164,7 @@ class Line:
             return
         for ready in self._answers.put(place, parts):
             if ready:
-                self.network.send_back(self, ready[0] if isinstance(ready[0], Answer) else joined(ready)[4:])
+                self.network.send_back(self, ready[0] if isinstance(ready[0], tuple) else joined(ready)[4:])
 
     def close(self) -> None:
         """Cut the connection: the server forgets it at once, the client learns it, if it can be reached."""
@@ -185,7 +191,7 @@ class Network:
     ) -> None:
         self.coded = coded
         self._clock = clock
-        self._random = random
+        self._draw = random.random
         self._least_ms, self._spread = delays_ms[0], delays_ms[1] - delays_ms[0] + 1
         self._stragglers = stragglers / 100
         self._lines: dict[tuple[int, int, int, str], Line] = {}
@@ -208,9 +214,9 @@ class Network:
         return frozenset((one, other)) in self.blocked
 
     def _delay(self) -> int:
-        drawn = self._random.random()
+        drawn = self._draw()
         if drawn < self._stragglers:
-            return int(self._random.random() * STRAGGLER_MS)
+            return int(self._draw() * STRAGGLER_MS)
         return self._least_ms + int(drawn * self._spread)
 
     # ---- requests
@@ -219,12 +225,12 @@ class Network:
         """Send a request, and take its answer, or none: at once if nobody listens, later if nobody answers."""
         server = self.servers.get(asked.channel.node)
         if server is None or not server.serves:
-            self._clock.after(self._delay(), partial(client.run, partial(take, None)))
+            self._clock.after(self._delay(), client.run, take, None)
             return
         line = self._line(client, server, asked.channel.purpose)
         offered = server.last_version(asked.api)
         if offered is None:
-            self._clock.after(self._delay(), partial(client.run, partial(take, None)))
+            self._clock.after(self._delay(), client.run, take, None)
             return
         api = sent(asked.api)
         version = min(offered, api.versions.last)
@@ -232,9 +238,10 @@ class Network:
         waiting = Waiting(asked, version, self._correlation, take, (0, 0))
         line.under_way.append(waiting)
         frame = request_frame(api, version, self._correlation, asked.message, self.coded)
-        self._carry(line, True, self._arrive, frame)
-        waiting.until = (self._clock.now_ms + asked.timeout_ms, self._clock.new_number())
-        self._watch(line, waiting.until)
+        self._carry(line, True, frame)
+        waiting.until = until = (self._clock.now_ms + asked.timeout_ms, self._clock.new_number())
+        if not line.watched_until or until < line.watched_until[-1]:
+            self._watch(line, until)
         if self.lost_with_next:
             for key in ((client.node_id, line.purpose), (client.node_id, asked.api)):
                 after_ms = self.lost_with_next.pop(key, None)
@@ -243,10 +250,10 @@ class Network:
         if self.told_of_next:
             told = self.told_of_next.pop((client.node_id, line.purpose), None)
             if told is not None:
-                self._clock.at(self._clock.now_ms, partial(told, line))
+                self._clock.at(self._clock.now_ms, told, line)
         if line.lost_with_next is not None:
             (after_ms,) = line.lost_with_next
-            self._clock.at(self._clock.now_ms, lambda: self.lose(line, after_ms))
+            self._clock.at(self._clock.now_ms, self.lose, line, after_ms)
 
     def _line(self, client: Client, server: Server, purpose: str) -> Line:
         key = (client.node_id, client.incarnation, server.node_id, purpose)
@@ -255,50 +262,50 @@ class Network:
             line = self._lines[key] = Line(self, client, server, purpose, server.incarnation)
         return line
 
-    def _carry(self, line: Line, forth: bool, arrive: Callable[[Line, Any], None], frame: Any = None) -> None:
-        """Let a frame arrive after its time, behind those before it."""
+    def _carry(self, line: Line, forth: bool, frame: Frame | Answer | None) -> None:
+        """Let a frame arrive after its time, behind those before it; none tells the client that the server has closed."""
         now_ms, free_at = self._clock.now_ms, line.free_at
         busy_until = (line.client if forth else line.server).busy_until
         due = (busy_until if busy_until > now_ms else now_ms) + self._delay()
-        free = free_at.get(forth, 0)
+        free = free_at[forth]
         if self.late or self.sluggish:
             way = line.client.node_id, line.purpose, forth
             due += self.sluggish.get(way, 0)
             free = max(free, self.late.get(way, 0))
         free_at[forth] = due = free if free > due else due
-        self._clock.at(due, partial(self._go, line, forth, arrive, frame))
+        self._clock.at(due, self._go, line, forth, frame)
 
-    def _go(self, line: Line, forth: bool, arrive: Callable[[Line, Any], None], frame: Any) -> None:
-        """A frame's time has come; while the way is blocked it tries again."""
+    def _go(self, line: Line, forth: bool, frame: Any) -> None:
+        """A frame's time has come; while the way is blocked it tries again.
+
+        A request reaches its server even if nobody waits for its answer any more.
+        """
         if line.lost:
             return
         if line.arrives_from > self._clock.now_ms:
-            self._clock.at(line.arrives_from, partial(self._go, line, forth, arrive, frame))
+            self._clock.at(line.arrives_from, self._go, line, forth, frame)
         elif self.blocked and self.is_blocked(line.client.node_id, line.server.node_id):
             later = self._clock.now_ms + RETRY_MS
             line.free_at[forth] = max(line.free_at[forth], later)
-            self._clock.at(later, partial(self._go, line, forth, arrive, frame))
+            self._clock.at(later, self._go, line, forth, frame)
+        elif forth:
+            server = line.server
+            if server.serves and server.incarnation == line.incarnation:
+                server.deliver(line, frame)
+        elif frame is not None:
+            line.client.run(self._answered, line, frame)
         else:
-            arrive(line, frame)
-
-    def _arrive(self, line: Line, frame: Frame) -> None:
-        """A request reaches its server, even if nobody waits for its answer any more."""
-        if line.server.serves and line.server.incarnation == line.incarnation:
-            line.server.deliver(line, frame)
+            self._drop(line)
 
     def send_back(self, line: Line, frame: Answer | bytes) -> None:
         """An answer leaves the server."""
-        self._carry(line, False, self._come_back, frame)
-
-    def _come_back(self, line: Line, frame: Answer | bytes) -> None:
-        """An answer reaches its client."""
-        line.client.run(partial(self._answered, line, frame))
+        self._carry(line, False, frame)
 
     def _answered(self, line: Line, frame: Answer | bytes) -> None:
         if not line.under_way:
             return
         waiting = line.under_way.popleft()
-        if isinstance(frame, Answer):
+        if isinstance(frame, tuple):
             correlation, message = frame
         else:
             correlation, message = read_response(waiting.asked.api, waiting.version, memoryview(frame))
@@ -313,7 +320,7 @@ class Network:
         if forth:
             line.arrives_from = max(line.arrives_from, until_ms)
         else:
-            line.free_at[False] = max(line.free_at.get(False, 0), until_ms)
+            line.free_at[False] = max(line.free_at[False], until_ms)
 
     def lines_from(self, node_id: int, purpose: str) -> list[Line]:
         """The open connections that a node has made for a purpose."""
@@ -327,14 +334,13 @@ class Network:
         """A connection is lost. The client learns it now; what is under way arrives after a while (ms), or never."""
         line.lost = after_ms is None
         line.arrives_from = self._clock.now_ms + (after_ms or 0)
-        self._clock.at(max(line.arrives_from, *line.free_at.values(), 0) + 1, line.close)
+        self._clock.at(max(line.arrives_from, *line.free_at) + 1, line.close)
         self._drop(line)
 
     def _watch(self, line: Line, until: tuple[int, int]) -> None:
-        """Look at that time whether a request has no answer yet, unless somebody looks before that."""
-        if not line.watched_until or until < line.watched_until[-1]:
-            line.watched_until.append(until)
-            self._clock.at_place(*until, partial(self._look_at, line))
+        """Look at that time whether a request has no answer yet."""
+        line.watched_until.append(until)
+        self._clock.at_place(*until, self._look_at, line)
 
     def _look_at(self, line: Line) -> None:
         """If a client's time is over, it closes the connection, which the server may not learn."""
@@ -344,7 +350,7 @@ class Network:
         first = min(waiting.until for waiting in line.under_way)
         if first <= over:
             self._drop(line)
-        else:
+        elif not line.watched_until or first < line.watched_until[-1]:
             self._watch(line, first)
 
     def _drop(self, line: Line) -> None:
@@ -354,15 +360,11 @@ class Network:
         if self._lines.get(key) is line:
             del self._lines[key]
         for one in waiting:
-            line.client.run(partial(one.take, None))
+            line.client.run(one.take, None)
 
     def cut(self, line: Line) -> None:
         """The server has closed a connection."""
-        self._carry(line, False, self._closed)
-
-    def _closed(self, line: Line, nothing: None) -> None:
-        """The client learns that its connection is closed."""
-        self._drop(line)
+        self._carry(line, False, None)
 
     def forget(self, node_id: int, sent_arrives_ms: int | None = None) -> None:
         """A process is gone: those who wait for it learn it, unless they cannot be reached.
@@ -377,7 +379,7 @@ class Network:
             line.under_way.clear()
             if sent_arrives_ms is not None:
                 line.arrives_from = self._clock.now_ms + sent_arrives_ms
-                self._clock.at(max(line.arrives_from, line.free_at.get(True, 0)) + 1, line.close)
+                self._clock.at(max(line.arrives_from, line.free_at[True]) + 1, line.close)
             elif not line.closed:
                 line.closed = True
                 line.server.hung_up(line)

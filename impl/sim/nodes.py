@@ -66,7 +66,7 @@ class Node(ABC):
         self.busy_until = 0
         """When its disk has done what it waits for (ms)."""
         self._timer_at: int | None = None
-        self._by_name = {api.name: api for api in self.apis.values()}
+        self._last_versions = {api.name: api.offered.last for api in self.apis.values()}
 
     def now(self) -> int:
         """The time by its own clock."""
@@ -77,25 +77,29 @@ class Node(ABC):
         self.skew_ms = skew_ms
         self._timer_at = None
         if self.up:
-            self._set_timer()
+            self._has_done()
 
     # ---- the process
 
-    def run(self, action: Callable[[], None]) -> None:
+    def run(self, action: Callable[..., None], *given: Any) -> None:
         """Do something in this process: later if it is paused or waits for its disk, never if it is gone."""
         if not self.up:
             return
         if self._paused or self._held or self.busy_until > self.clock.now_ms:
-            self._held.append(action)
+            self._held.append(partial(action, *given))
             return
-        self._do(action)
-
-    def _do(self, action: Callable[[], None]) -> None:
-        action()
+        action(*given)
         if self.up:
-            if self.disk.condition.spent_ms:
-                self._wait_for_disk()
-            self._set_timer()
+            self._has_done()
+
+    def _has_done(self) -> None:
+        """After each action: wait for the disk if that has anything to do, and wake when the core's next timer is due."""
+        if self.disk.condition.spent_ms:
+            self._wait_for_disk()
+        deadline = self.shell.node.timers.next_deadline()
+        if deadline is not None and (self._timer_at is None or deadline < self._timer_at):
+            self._timer_at = deadline
+            self.clock.at(deadline - self.skew_ms, self._wake, deadline, self.incarnation)
 
     def _wait_for_disk(self) -> None:
         condition = self.disk.condition
@@ -106,7 +110,9 @@ class Node(ABC):
     def _go_through(self) -> None:
         """Do what has come up while it could not, each as an event of its own."""
         if self._held and not self._paused and self.busy_until <= self.clock.now_ms:
-            self._do(self._held.popleft())
+            self._held.popleft()()
+            if self.up:
+                self._has_done()
             if self._held and self.busy_until <= self.clock.now_ms:
                 self.clock.at(self.clock.now_ms, self._go_through)
 
@@ -134,9 +140,7 @@ class Node(ABC):
         except (OSError, StorageError):
             self.kill()
         else:
-            if self.disk.condition.spent_ms:
-                self._wait_for_disk()
-            self._set_timer()
+            self._has_done()
 
     @abstractmethod
     def _start(self) -> None:
@@ -176,12 +180,11 @@ class Node(ABC):
 
     def last_version(self, api: str) -> int | None:
         """The highest version of an API that it offers."""
-        found = self._by_name.get(api)
-        return None if found is None else found.offered.last
+        return self._last_versions.get(api)
 
     def deliver(self, connection: Line, frame: Frame) -> None:
         """A request has arrived."""
-        self.run(partial(self._take, connection, frame))
+        self.run(self._take, connection, frame)
 
     def _take(self, connection: Line, frame: Frame) -> None:
         if connection.closed:
@@ -198,13 +201,6 @@ class Node(ABC):
         """A connection is closed."""
         if self.up:
             self.shell.on_closed(connection)
-
-    def _set_timer(self) -> None:
-        """Wake when the core's next timer is due."""
-        deadline = self.shell.node.timers.next_deadline()
-        if deadline is not None and (self._timer_at is None or deadline < self._timer_at):
-            self._timer_at = deadline
-            self.clock.at(deadline - self.skew_ms, partial(self._wake, deadline, self.incarnation))
 
     def _wake(self, deadline: int, incarnation: int) -> None:
         if self._timer_at == deadline and self.incarnation == incarnation:
@@ -239,13 +235,8 @@ class _Asking:
 class _Virtual(Shell):
     """A shell in virtual time, and on a virtual network."""
 
-    clock: Callable[[], int]
     coded = False
     """Whether answers are bytes on their way."""
-
-    def now(self) -> int:
-        """The time by the node's clock."""
-        return self.clock()
 
     def set_timer(self) -> None:
         """The node looks at the timers after each of its steps."""
@@ -299,7 +290,7 @@ class BrokerNode(Node):
         incarnation = Incarnation((self.node_id << 64) + self.incarnation)
         self.member = new_member(core, self.replicas, copy, incarnation)
         self.shell = self.broker = _BrokerShell(core, self.replicas, copy)
-        self.broker.clock, self.broker.coded = self.now, self.network.coded
+        self.broker.now, self.broker.coded = self.now, self.network.coded
         self.broker.channels = _Asking(self)
         self.broker.on_serve = self._serve
         self.broker.on_stop = lambda: self.clock.at(self.clock.now_ms, self.in_this_run(self._close))
@@ -371,7 +362,7 @@ class ControllerNode(Node):
         core.cluster.note = self.note
         core.cluster_id = CLUSTER_ID
         self.shell = shell = _ControllerShell(core, log)
-        shell.clock, shell.coded = self.now, self.network.coded
+        shell.now, shell.coded = self.now, self.network.coded
         shell.on_failure = lambda: self.clock.at(self.clock.now_ms, self.in_this_run(self.kill))
         core.stored(log.begin_epoch(self.node_id, now), now)
         if not core.finalized_features:

@@ -19,7 +19,7 @@ from spec.log.epoch_history import EpochEntry, EpochHistory
 from spec.log.epoch_log import EpochLog
 from spec.messages.produce import ACKS_ALL
 from spec.metadata import BrokerRegistration, MetadataImage, PartitionRegistration, has_leader, is_active
-from spec.values import NO_EPOCH, NO_LEADER, Offset
+from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Offset
 
 Stretches: TypeAlias = tuple[EpochEntry, ...]
 """The epochs of a part of a log that begins at offset 0, with their first offsets."""
@@ -77,7 +77,9 @@ class Promises:
         self._epochs: dict[int, BrokerRegistration] = {}
         self._moved: set[int] = set()
         self.stepped: set[int] = set()
-        """The brokers whose handlers have made a step."""
+        """The nodes whose handlers have made a step."""
+        self._controller_run = -1
+        """The controller's process whose image was looked at: another one has an image that no step has made."""
         self._lossy: dict[int, int] = {}
         """The brokers that have lost power and are not registered since, with the broker epochs that they have."""
 
@@ -109,13 +111,14 @@ class Promises:
     def look(self) -> None:
         """Look at what has changed. Raises: `BrokenPromiseError`."""
         controller = self._controller
-        image = controller.core.cluster.image.spec if controller.up else self._image
-        if not self.stepped and image is self._image:
+        if not self.stepped and self._controller_run == controller.incarnation:
             return
+        self._controller_run = controller.incarnation
+        image = controller.core.cluster.image.spec if controller.up else self._image
         changed: set[int] = set()
         for node_id in self.stepped:
-            node = self._brokers[node_id]
-            if node.up:
+            node = self._brokers.get(node_id)
+            if node is not None and node.up:
                 self._look_at_broker(node, changed)
         self.stepped.clear()
         if image is not None and image is not self._image:
@@ -276,21 +279,22 @@ class Promises:
 
     def _is_present(self, node: BrokerNode) -> bool:
         """Whether a broker runs as the controller has registered it."""
-        if not node.up:
-            return False
-        found = self._epochs.get(node.node_id)
+        found = self._epochs.get(node.node_id) if node.up else None
         return found is not None and found.broker_epoch == node.member.membership.lifecycle.broker_epoch
 
     def _look_at_partition(self, index: int) -> None:
         registration = self._registered.get(index)
         if registration is None:
             return
-        place = self._places[index]
-        for node_id in registration.isr | registration.elr:
+        place, committed, logs = self._places[index], self._committed[index], {}
+        for node_id in registration.isr | registration.elr if registration.elr else registration.isr:
             node = self._brokers[node_id]
             replica = node.core.replicas.get(place) if self._is_present(node) else None
             if replica is not None and not replica.offline:
-                self._look_at_candidate(node_id, index, replica.partition.local.log, registration)
+                log = logs[node_id] = replica.partition.local.log
+                held = self._held.get((node_id, index))
+                if held is None or held[0] is not committed or held[1] is not log:
+                    self._look_at_candidate(node_id, index, log, registration)
         if not has_leader(registration):
             return
         leader = self._brokers[registration.leader]
@@ -303,14 +307,11 @@ class Promises:
         if not registration.isr <= maximal_isr(partition.isr):
             what = f"broker {leader.node_id} counts {partition.isr}, the controller has {registration}"
             raise BrokenPromiseError("QuorumSuperset", what)
-        self._look_at_isr(index, partition, registration)
+        self._look_at_isr(index, partition, registration, logs)
 
     def _look_at_candidate(self, node: int, index: int, log: EpochLog, registration: PartitionRegistration) -> None:
         """Whether one that leads, or may be elected, has all that is committed."""
         committed = self._committed[index]
-        held = self._held.get((node, index))
-        if held is not None and held[0] is committed and held[1] is log:
-            return
         end = committed.end_offset
         if log.end_offset >= end and self._agree(node, index, stretches(log, end), committed.stretches):
             self._held[node, index] = (committed, log)
@@ -323,16 +324,14 @@ class Promises:
         committed_is = f"{_in_words(committed.stretches)} up to {committed.end_offset}"
         raise BrokenPromiseError(name, f"{has}, committed is {committed_is}; {registration}")
 
-    def _look_at_isr(self, index: int, leader: Partition[Any], registration: PartitionRegistration) -> None:
-        """Whether the members of the controller's ISR have what the leader calls committed."""
+    def _look_at_isr(
+        self, index: int, leader: Partition[Any], registration: PartitionRegistration, logs: Mapping[BrokerId, EpochLog]
+    ) -> None:
+        """Whether the members of the controller's ISR have what the leader calls committed; `logs` are those of who runs."""
         mark = leader.local.high_watermark
         for node_id in registration.isr:
-            node = self._brokers[node_id]
-            replica = node.core.replicas.get(self._places[index]) if self._is_present(node) else None
-            if replica is None or replica.offline:
-                continue
-            if replica.partition.local.log.end_offset < mark:
-                end = replica.partition.local.log.end_offset
+            if node_id in logs and logs[node_id].end_offset < mark:
+                end = logs[node_id].end_offset
                 what = (
                     f"leader {leader.leader} of partition {index} has high watermark {mark}, broker {node_id} ends at {end}"
                 )

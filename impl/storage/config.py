@@ -51,6 +51,9 @@ class LogConfig:
 
 DEFAULTS = LogConfig()
 
+PROPERTIES = {field.name.replace("_", "."): field.name for field in fields(LogConfig)}
+"""The fields by the names of a topic's properties."""
+
 POLICIES = ("delete", "compact", "compact,delete", "delete,compact", "")
 
 
@@ -60,10 +63,9 @@ def log_config(properties: Mapping[str, str], defaults: LogConfig = DEFAULTS) ->
     Raises: `StorageError` for a value that is no number, or not one of the property's values.
     """
     changed: dict[str, Any] = {}
-    for field in fields(LogConfig):
-        name = field.name.replace("_", ".")
+    for name, field in PROPERTIES.items():
         if name in properties:
-            changed[field.name] = _value(name, properties[name].strip(), type(getattr(defaults, field.name)))
+            changed[field] = _value(name, properties[name].strip(), type(getattr(defaults, field)))
     return replace(defaults, **changed)
 
 

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 from uuid import uuid4
 
@@ -77,6 +78,9 @@ class Keeper(Protocol):
 
     def forget(self, files: "PartitionFiles", now_ms: int) -> None:
         """A partition was deleted: its folder has another name, and is to be removed later."""
+
+
+_base_of = attrgetter("base_offset")
 
 
 class PartitionFiles:
@@ -173,11 +177,11 @@ class PartitionFiles:
         """
         match change:
             case BatchesAppended(base_offset, batches):
-                assert len(batches) == len(payloads), f"{len(payloads)} payloads for {len(batches)} batches"
-                epochs = [batch.leader_epoch for batch in batches]
-                self._append(
-                    base_offset, list(zip(epochs, map(header_at, payloads), payloads, strict=True)), now_ms, separately
-                )
+                together = [
+                    (batch.leader_epoch, header_at(payload), payload)
+                    for batch, payload in zip(batches, payloads, strict=True)
+                ]
+                self._append(base_offset, together, now_ms, separately)
             case LogTruncated(end_offset):
                 self.truncate_to(end_offset)
             case LogRestarted(offset):
@@ -238,7 +242,7 @@ class PartitionFiles:
             self._save_epochs(log.epoch_history)
         if rolls:
             self._roll_for(incoming, base_offset, now_ms)
-        for header in self._active.append(batches, base_offset):
+        for header in self.segments[-1].append(batches, base_offset):
             if header.producer_id != NO_PRODUCER_ID:
                 self._states.remember(header)
         self.log = log
@@ -246,7 +250,7 @@ class PartitionFiles:
             self.flush(now_ms)
 
     def _must_roll_for(self, incoming: Incoming, now_ms: int) -> bool:
-        active, config = self._active, self.config
+        active, config = self.segments[-1], self.config
         segment_ms = config.segment_ms - config.segment_jitter_ms
         return must_roll(active.as_active(config.segment_index_bytes), incoming, config.segment_bytes, segment_ms, now_ms)
 
@@ -450,7 +454,7 @@ class PartitionFiles:
 
         The indexes of the active segment are left out: it holds the recovery point, so a start makes them anew.
         """
-        first = max(bisect_right(self.segments, self.recovery_point, key=lambda segment: segment.base_offset) - 1, 0)
+        first = max(bisect_right(self.segments, self.recovery_point, key=_base_of) - 1, 0)
         handles = [
             handle
             for segment in self.segments[first:]
@@ -473,7 +477,7 @@ class PartitionFiles:
         within it.
         """
         if job.generation == self._generation and not self._deleted:
-            number = bisect_right(self.segments, job.active, key=lambda segment: segment.base_offset)
+            number = bisect_right(self.segments, job.active, key=_base_of)
             is_within = number == len(self.segments) or job.up_to < self.segments[number].base_offset
             up_to = job.up_to if is_within else job.active
             self.recovery_point = max(self.recovery_point, up_to)
@@ -521,7 +525,7 @@ class PartitionFiles:
         there may be more behind them.
         """
         assert self.log.start_offset <= offset <= self.log.end_offset, f"{offset} is not within the log"
-        number = max(bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
+        number = max(bisect_right(self.segments, offset, key=_base_of) - 1, 0) if len(self.segments) > 1 else 0
         for segment in self.segments[number:]:
             found = segment.read(offset, max_offset, max_bytes, at_least_one)
             if found is not None:
@@ -572,7 +576,7 @@ class PartitionFiles:
         self._states = ProducerStates(states)
         if now_ms is not None:
             self.expire_producers(now_ms)
-        number = max(bisect_right(self.segments, start, key=lambda segment: segment.base_offset) - 1, 0)
+        number = max(bisect_right(self.segments, start, key=_base_of) - 1, 0)
         for segment in self.segments[number:]:
             first = segment.find(start)
             for header in segment.headers(first.position) if first else ():

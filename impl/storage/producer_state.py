@@ -92,9 +92,10 @@ class ProducerStates:
 
     def remember(self, header: BatchHeader) -> None:
         """A batch was appended. **Kafka:** `ProducerStateManager.update`, `ProducerAppendInfo.append`."""
-        if header.producer_id == NO_PRODUCER_ID:
+        producer_id = header.producer_id
+        if producer_id == NO_PRODUCER_ID:
             return
-        known = self._known.get(header.producer_id)
+        known = self._known.get(producer_id)
         before = known[-1] if known else None
         if header.control:
             after = after_marker(before, header)
@@ -103,17 +104,17 @@ class ProducerStates:
             else:
                 self._add(after)
             return
-        start = -1
+        start, delta = -1, header.last_offset_delta
         if header.transactional:
             open_since = before.transaction_start if before and before.producer_epoch == header.producer_epoch else -1
             start = open_since if open_since >= 0 else header.base_offset
         self._add(
             ProducerState(
-                header.producer_id,
+                producer_id,
                 header.producer_epoch,
-                (header.base_sequence + header.last_offset_delta) % 2**31,
-                header.last_offset,
-                header.last_offset_delta,
+                (header.base_sequence + delta) % 2**31,
+                Offset(header.base_offset + delta),
+                delta,
                 header.max_timestamp,
                 before.coordinator_epoch if before else -1,
                 start,

@@ -96,7 +96,7 @@ class Segment:
     @property
     def first_timestamp(self) -> int:
         """The largest timestamp of the first batch. **Kafka:** `LogSegment.loadFirstBatchTimestamp`."""
-        if self._first_timestamp == NO_TIMESTAMP and self.size >= HEADER_SIZE:
+        if self._first_timestamp == NO_TIMESTAMP and self.log.size >= HEADER_SIZE:
             self._first_timestamp = header_at(self.log.read(0, HEADER_SIZE)).max_timestamp
         return self._first_timestamp
 
@@ -112,7 +112,7 @@ class Segment:
     def as_active(self, index_bytes: int) -> ActiveSegment:
         """What decides whether it is full; `index_bytes` is segment.index.bytes."""
         full = len(self.offsets) >= index_bytes // 8 or len(self.times) >= index_bytes // 12 - 1
-        return ActiveSegment(self.base_offset, self.size, self.first_timestamp, self.created, full)
+        return ActiveSegment(self.base_offset, self.log.size, self.first_timestamp, self.created, full)
 
     def as_stored(self) -> StoredSegment:
         """What decides whether it may be deleted."""
@@ -125,7 +125,7 @@ class Segment:
 
         Raises: `InvalidSegmentError` where no batch can begin.
         """
-        size = self.size
+        size = self.log.size
         end = size if end is None else end
         chunk, start, chunk_end = b"", position, position
         while position < end:
@@ -137,7 +137,7 @@ class Segment:
                     f"{self.log.path}: at byte {position} only {end - position} bytes of a batch are left"
                 )
             header = header_at(chunk, position - start, position)
-            following = position + header.size
+            following = position + LENGTH_END + header.length
             if header.magic != MAGIC or following - position < HEADER_SIZE or following > size:
                 raise InvalidSegmentError(f"{self.log.path}: no batch of format {MAGIC} begins at byte {position}")
             yield header
@@ -158,15 +158,15 @@ class Segment:
         if first is None:
             return None
         handle = self.log.handle()
-        start = first.position
-        fits = first.next_offset <= max_offset and (first.size <= max_bytes or at_least_one)
+        start, size, next_offset = first.position, first.size, first.next_offset
+        fits = next_offset <= max_offset and (size <= max_bytes or at_least_one)
         if not fits:
             return FileSlice(handle, start, 0, offset, offset)
-        if first.size >= max_bytes:
-            return self._remembered(FileSlice(handle, start, first.size, first.base_offset, first.next_offset))
-        limit = start + max_bytes
-        if limit >= self.size and max_offset >= self.next_offset:
-            return FileSlice(handle, start, self.size - start, first.base_offset, self.next_offset)
+        if size >= max_bytes:
+            return self._remembered(FileSlice(handle, start, size, first.base_offset, next_offset))
+        limit, whole = start + max_bytes, self.log.size
+        if limit >= whole and max_offset >= self.next_offset:
+            return FileSlice(handle, start, whole - start, first.base_offset, self.next_offset)
         end, next_offset = self._end_of_read(first, max_offset, limit)
         return self._remembered(FileSlice(handle, start, end - start, first.base_offset, next_offset))
 
@@ -202,7 +202,7 @@ class Segment:
 
         A header says where its batch lies in its buffer.
         """
-        position = self.size
+        position = self.log.size
         self.log.append(placed(batches, base_offset))
         if position == 0:
             self._first_timestamp = batches[0][1].max_timestamp
@@ -210,24 +210,26 @@ class Segment:
         for leader_epoch, given, _ in batches:
             header = given.moved(base_offset, leader_epoch, position)
             stored.append(header)
-            self._note(header, position)
             self._latest[base_offset] = header
+            base_offset = self._note(header)
             position += LENGTH_END + header.length
-            base_offset = Offset(base_offset + header.last_offset_delta + 1)
         while len(self._latest) > BATCHES_REMEMBERED:
             del self._latest[next(iter(self._latest))]
         return stored
 
-    def _note(self, header: BatchHeader, position: int) -> None:
-        next_offset = Offset(header.base_offset + header.last_offset_delta + 1)
-        if header.max_timestamp > self.max_timestamp[0]:
-            self._max_timestamp = (header.max_timestamp, Offset(next_offset - 1))
+    def _note(self, header: BatchHeader) -> Offset:
+        """A batch lies in the segment, behind the others; the offset after it."""
+        last_offset = header.last_offset
+        largest = self._max_timestamp or self.max_timestamp
+        if header.max_timestamp > largest[0]:
+            self._max_timestamp = largest = (header.max_timestamp, last_offset)
         if needs_index_entry(self._since_entry, self._interval):
-            self.offsets.append(Offset(next_offset - 1), position)
-            self.times.append(*self.max_timestamp)
+            self.offsets.append(last_offset, header.position)
+            self.times.append(*largest)
             self._since_entry = 0
         self._since_entry += LENGTH_END + header.length
-        self._next_offset = next_offset
+        self._next_offset = next_offset = Offset(last_offset + 1)
+        return next_offset
 
     def finish(self) -> None:
         """Nothing is appended any more: the time index gets its last entry. **Kafka:** `onBecomeInactiveSegment`."""
@@ -269,21 +271,19 @@ class Segment:
         valid = 0
         try:
             for header in self.headers():
-                too_far = not 0 <= header.last_offset - base <= LARGEST_RELATIVE_OFFSET
-                if too_far or header.base_offset < following or not self._is_intact(header):
+                too_far = not 0 <= header.base_offset + header.last_offset_delta - base <= LARGEST_RELATIVE_OFFSET
+                if too_far or header.base_offset < following:
                     break
-                self._note(header, header.position)
-                valid, following = header.position + header.size, header.next_offset
+                size = LENGTH_END + header.length
+                batch = self.log.read(header.position, size)
+                if len(batch) != size or not is_intact(batch, header, position=0):
+                    break
+                valid, following = header.position + size, self._note(header)
                 yield header
         except InvalidSegmentError:
             pass
         if valid < self.size:
             self.log.truncate(valid)
-
-    def _is_intact(self, header: BatchHeader) -> bool:
-        size = header.size
-        batch = self.log.read(header.position, size)
-        return len(batch) == size and is_intact(batch, header, position=0)
 
     def handles(self, with_indexes: bool) -> tuple[Handle, ...]:
         """The files to sync: its indexes, too, if it is to be opened without being recovered."""

@@ -27,6 +27,18 @@ class Survives(Enum):
     ZEROS = "its length, with zeros in place of the data"
 
 
+def common_length(one: Buffer, other: Buffer) -> int:
+    """How many bytes are the same at the beginning."""
+    least, most = 0, min(len(one), len(other))
+    while least < most:
+        middle = (least + most + 1) // 2
+        if one[least:middle] == other[least:middle]:
+            least = middle
+        else:
+            most = middle - 1
+    return least
+
+
 @dataclass(eq=False, slots=True)
 class Content:
     """A file's bytes now, and those that are on the disk for certain."""
@@ -40,9 +52,7 @@ class Content:
             return self.synced if survives == Survives.NOTHING else bytes(self.now)
         common = len(self.synced)
         if not self.now.startswith(self.synced):
-            common = 0
-            while common < min(len(self.now), len(self.synced)) and self.now[common] == self.synced[common]:
-                common += 1
+            common = common_length(self.now, self.synced)
         match survives:
             case Survives.HALF:
                 return bytes(self.now[: common + (len(self.now) - common) // 2])

@@ -23,45 +23,47 @@ def passer_of(name: str, version: int) -> Passer:
 
 
 def _struct_passer(fields: tuple[Field, ...], version: int) -> Passer:
+    """A passer of these fields: the text of its function, and that compiled."""
     absents = {field.name: absent(field) for field in fields}
     present = [field for field in fields if version in field.versions]
     written = {field.name: field.default for field in present if version not in field.tagged}
-    start = {**absents, **written}
     lacking = frozenset(absents) - {field.name for field in present}
-    lacked = {name: absents[name] for name in lacking}
-    passers = [(field, passer) for field in present if (passer := _field_passer(field, version)) is not None]
-    always = [(field.name, passer) for field, passer in passers if version not in field.tagged]
-    if_given = [(field.name, passer) for field, passer in passers if version in field.tagged]
+    known: dict[str, Any] = {"new": object.__new__, "Message": Message, "start": {**absents, **written}}
+    lines = ["given = message.__dict__", "found = {**start, **given}"]
+    if lacking:
+        known |= {"lacking": lacking, "lacked": {name: absents[name] for name in lacking}}
+        lines += ["if not lacking.isdisjoint(given):", "    found.update(lacked)"]
+    for number, field in enumerate(present):
+        passed, change = _passed(field, version, f"change_{number}")
+        if passed is None:
+            continue
+        known[f"change_{number}"] = change
+        taken = f"value = found[{field.name!r}]"
+        if version in field.tagged:  # one that is not given stays absent
+            default, left_out = f"default_{number}", f"absent_{number}"
+            known |= {default: field.default, left_out: absents[field.name], "is_default": is_default}
+            as_default = f"value is {left_out} or is_default(value, {default})"
+            lines += [f"if {field.name!r} in given:", f"    {taken}"]
+            lines += [f"    found[{field.name!r}] = {left_out} if {as_default} else {passed}"]
+        else:
+            lines += [taken, f"found[{field.name!r}] = {passed}"]
+    lines += ["copied = new(Message)", "copied.__dict__ = found", "return copied"]
+    exec("\n    ".join(["def passed(message):", *lines]), known)
+    made: Passer = known["passed"]
+    return made
 
-    def passed(message: Any) -> Any:
-        given = message.__dict__
-        found = {**start, **given}
-        if lacking and not given.keys().isdisjoint(lacking):
-            found.update(lacked)
-        for name, passer in always:
-            found[name] = passer(found[name])
-        for name, passer in if_given:  # one that is not given stays absent
-            if name in given:
-                found[name] = passer(found[name])
-        copied = Message.__new__(Message)
-        copied.__dict__ = found
-        return copied
 
-    return passed
-
-
-def _field_passer(field: Field, version: int) -> Passer | None:
-    """How the value of a field changes on its way; none if it does not."""
-    passer = _element_passer(field, version)
+def _passed(field: Field, version: int, change: str) -> tuple[str | None, Passer | None]:
+    """What becomes of a field's `value`, as text, and the function that this calls `change`; none if it stays as it is."""
+    element = _element_passer(field, version)
     if field.is_array:
-        passer = _array_passer(passer)
-    elif field.kind == "struct" and version not in field.nullable:
-        passer = _or_defaults(_struct_passer(field.fields, version))
-    elif passer is not None:
-        passer = _or_none(passer)
-    if version in field.tagged:
-        return _tagged_passer(field, passer)
-    return passer
+        copied = "[*value]" if element is None else f"[*map({change}, value)]"
+        return f"None if value is None else {copied}", element
+    if element is None:
+        return None, None
+    if field.kind == "struct" and version not in field.nullable:
+        return f"{change}(Message() if value is None else value)", element
+    return f"None if value is None else {change}(value)", element
 
 
 def _element_passer(field: Field, version: int) -> Passer | None:
@@ -72,25 +74,3 @@ def _element_passer(field: Field, version: int) -> Passer | None:
 
 def _bytes_passed(value: Any) -> memoryview:
     return memoryview(bytes(value) if isinstance(value, MEMORY) else value.bytes())
-
-
-def _array_passer(element: Passer | None) -> Passer:
-    if element is None:
-        return lambda value: None if value is None else list(value)
-    return lambda value: None if value is None else [element(one) for one in value]
-
-
-def _or_none(inner: Passer) -> Passer:
-    return lambda value: None if value is None else inner(value)
-
-
-def _or_defaults(inner: Passer) -> Passer:
-    return lambda value: inner(Message() if value is None else value)
-
-
-def _tagged_passer(field: Field, inner: Passer | None) -> Passer | None:
-    """A field with a tag is left out if it has its default."""
-    if inner is None:
-        return None
-    default, left_out = field.default, absent(field)
-    return lambda value: left_out if value is left_out or is_default(value, default) else inner(value)

@@ -154,19 +154,18 @@ def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch,
     if fetcher.fetch_offset != before.log.end_offset or appended.error != Error.NONE:
         return Step(partition._replace(fetcher=failed(fetcher)))
     producers = remember_appended(() if appended.restarted else partition.producers, answer.base_offset, records)
-    partition = partition._replace(producers=producers)
     local = set_high_watermark(appended.local, answer.high_watermark)
     effects: tuple[Effect, ...] = (Persist(BatchesAppended(answer.base_offset, records)),) if records else ()
     if appended.restarted:
         effects = (Persist(LogRestarted(answer.base_offset)), *effects)
     moved = move_start(local, answer.log_start_offset)
     if moved.error != Error.NONE:
-        return Step(partition._replace(local=local, fetcher=failed(fetcher)), effects)
+        return Step(partition._replace(local=local, fetcher=failed(fetcher), producers=producers), effects)
     if moved.local != local:
         effects = (*effects, Persist(LogStartMoved(answer.log_start_offset)))
     last_epoch = broker.protocol.last_epoch(fetcher, records)
     fetching = after_records(fetcher, moved.local.log.end_offset, last_epoch)
-    return Step(partition._replace(local=moved.local, fetcher=fetching), effects)
+    return Step(partition._replace(local=moved.local, fetcher=fetching, producers=producers), effects)
 
 
 # ---- errors

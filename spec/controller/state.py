@@ -1,5 +1,6 @@
 """The state of a KRaft controller, and its effects."""
 
+from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from spec.controller.rules.brokers import NEVER_MS, Session, is_valid_session
@@ -110,7 +111,7 @@ def decide(
     elif not sessions:
         return Step(state, effects)
     after = replay_all(state.image, records)
-    by_broker = tuple(sorted((*kept, *sessions), key=lambda session: session.broker))
+    by_broker = tuple(sorted((*kept, *sessions), key=attrgetter("broker")))
     return Step(ControllerState(state.controller_epoch, after, by_broker), effects)
 
 

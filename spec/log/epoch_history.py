@@ -6,6 +6,7 @@ of the history that it shares with its leader: it asks about epochs, and compare
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, Epoch, EpochEndOffset, Offset
@@ -132,7 +133,7 @@ class EpochHistory(NamedTuple):
 
         **Kafka:** `LeaderEpochFileCache.epochForOffset`.
         """
-        index = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
+        index = bisect_right(self.entries, offset, key=attrgetter("start_offset"))
         return self.entries[index - 1].leader_epoch if index else NO_EPOCH
 
     def between(self, start: Offset, end: Offset) -> tuple[EpochEntry, ...]:
@@ -140,8 +141,8 @@ class EpochHistory(NamedTuple):
 
         It has no epoch (`NO_EPOCH`) if it lies below the history.
         """
-        first = bisect_right(self.entries, start, key=lambda entry: entry.start_offset)
-        last = bisect_left(self.entries, end, lo=first, key=lambda entry: entry.start_offset)
+        first = bisect_right(self.entries, start, key=attrgetter("start_offset"))
+        last = bisect_left(self.entries, end, lo=first, key=attrgetter("start_offset"))
         return (EpochEntry(self.epoch_at(start), start), *self.entries[first:last])
 
     def entry_of(self, epoch: Epoch) -> EpochEntry:

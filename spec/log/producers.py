@@ -6,6 +6,7 @@ from the log: after a truncation it is the fold of the batches that are left.
 
 from bisect import bisect_left
 from functools import reduce
+from operator import attrgetter
 from typing import NamedTuple
 
 from spec.log.batch import AnyBatch, Batches
@@ -70,13 +71,18 @@ Producers = tuple[ProducerEntry, ...]
 
 def entry_of(producers: Producers, producer_id: ProducerId) -> ProducerEntry:
     """The state of one producer; an empty entry if there is none. **Kafka:** `ProducerStateManager.lastEntry`."""
-    place = _place_of(producers, producer_id)
-    there = producers[place : place + 1]
-    return there[0] if there and there[0].producer_id == producer_id else ProducerEntry(producer_id)
+    return _entry_at(producers, _place_of(producers, producer_id), producer_id)
 
 
 def _place_of(producers: Producers, producer_id: ProducerId) -> int:
-    return bisect_left(producers, producer_id, key=lambda entry: entry.producer_id)
+    """Where a producer stands, or would stand."""
+    return bisect_left(producers, producer_id, key=attrgetter("producer_id"))
+
+
+def _entry_at(producers: Producers, place: int, producer_id: ProducerId) -> ProducerEntry:
+    """The state of a producer that stands at this place if there is one; else an empty entry."""
+    there = producers[place : place + 1]
+    return there[0] if there and there[0].producer_id == producer_id else ProducerEntry(producer_id)
 
 
 def duplicate_of(entry: ProducerEntry, batch: ProducerBatch) -> ProducerBatch | None:
@@ -146,10 +152,10 @@ def remember(producers: Producers, batch: ProducerBatch) -> Producers:
     """
     if batch.producer_id == NO_PRODUCER_ID:
         return producers
-    entry = entry_of(producers, batch.producer_id)
+    place = _place_of(producers, batch.producer_id)
+    entry = _entry_at(producers, place, batch.producer_id)
     known = entry.batches if entry.producer_epoch == batch.producer_epoch else ()
     changed = ProducerEntry(batch.producer_id, batch.producer_epoch, (*known, batch)[-BATCHES_REMEMBERED:])
-    place = _place_of(producers, batch.producer_id)
     after = place + (entry in producers[place : place + 1])
     return (*producers[:place], changed, *producers[after:])
 

@@ -171,8 +171,8 @@ FOLLOWER_BUGS = (
     Bug(
         "fetched-producers-forgotten",
         "broker.follower:process_records",
-        "partition = partition._replace(producers=producers)",
-        "pass",
+        "fetcher=fetching, producers=producers",
+        "fetcher=fetching",
     ),
     Bug(
         "restart-keeps-producers",

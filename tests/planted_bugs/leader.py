@@ -371,12 +371,7 @@ LEADER_BUGS = (
         "broker.protocol.divergence(local.log, fetch) if error == Error.NONE else Divergence(error)",
         "broker.protocol.divergence(local.log, fetch)",
     ),
-    Bug(
-        "divergence-with-records",
-        "broker.leader.fetch:read_partition",
-        "    if is_diverging(answer):\n        return answer\n",
-        "",
-    ),
+    Bug("divergence-with-records", "broker.leader.fetch:read_partition", "NOTHING_READ if diverges else read(", "read("),
     Bug(
         "divergence-one-record-late",
         "broker.rules.divergence:diverges",

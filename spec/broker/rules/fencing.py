@@ -1,6 +1,6 @@
 """Which requests a replica answers: by leader epoch, by role, by the sender's broker epoch."""
 
-from spec.broker.rules.followers import Brokers, Follower
+from spec.broker.rules.followers import Brokers, Follower, follower_of
 from spec.broker.rules.leadership import is_leader
 from spec.broker.rules.reading import is_follower
 from spec.messages.fetch import FetchRequest
@@ -53,7 +53,7 @@ def check_assigned(followers: tuple[Follower, ...], request: FetchRequest) -> Er
 
     **Kafka:** `Partition.followerReplicaOrThrow`.
     """
-    if not is_follower(request) or any(follower.broker == request.replica for follower in followers):
+    if not is_follower(request) or follower_of(followers, request.replica) is not None:
         return Error.NONE
     named = request.fetch.current_leader_epoch != NO_EPOCH
     return Error.UNKNOWN_LEADER_EPOCH if named else Error.NOT_LEADER_OR_FOLLOWER

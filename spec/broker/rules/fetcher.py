@@ -326,6 +326,8 @@ def backing_off(fetcher: FetchState, until: int) -> FetchState:
 
 def awake(fetcher: FetchState, now: int) -> FetchState:
     """The fetcher at time `now`, without a back-off that is over. **Kafka:** `PartitionFetchState.isDelayed`."""
+    if fetcher.delayed_until == NOT_DELAYED:
+        return fetcher
     return fetcher._replace(delayed_until=NOT_DELAYED) if fetcher.delayed_until <= now else fetcher
 
 

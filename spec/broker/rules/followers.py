@@ -82,7 +82,7 @@ def after_fetch(follower: FollowerState, fetch: FollowerFetch) -> FollowerState:
     elif fetch.end_offset >= follower.leader_end_offset:
         caught_up_time = max(caught_up_time, follower.fetch_time)
     seen_end = max(fetch.leader_end, follower.leader_end_offset)
-    return follower._replace(
+    return FollowerState(
         end_offset=fetch.end_offset,
         start_offset=fetch.start_offset,
         leader_end_offset=seen_end,
@@ -157,7 +157,10 @@ def reset_follower(
 
 def follower_of(followers: tuple[Follower, ...], replica: BrokerId) -> FollowerState | None:
     """The leader's state of `replica`, `None` unless it is assigned. **Kafka:** `Partition.getReplica`."""
-    return next((follower.state for follower in followers if follower.broker == replica), None)
+    for follower in followers:
+        if follower.broker == replica:
+            return follower.state
+    return None
 
 
 def with_follower(followers: tuple[Follower, ...], replica: BrokerId, state: FollowerState) -> tuple[Follower, ...]:

@@ -44,8 +44,8 @@ class Asking:
 
     node_id, incarnation, busy_until = CLIENT, 1, 0
 
-    def run(self, action: Callable[[], None]) -> None:
-        action()
+    def run(self, action: Callable[..., None], *given: object) -> None:
+        action(*given)
 
 
 class World:
