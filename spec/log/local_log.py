@@ -132,9 +132,6 @@ class Read(NamedTuple):
     records: Batches = ()
 
 
-NOTHING_READ = Read(Error.NONE)
-
-
 def read(log: Log, offset: Offset, visible_end: Offset, max_records: int) -> Read:
     """At most `max_records` records from `offset` on that lie before `visible_end`; none if `offset` is not before it.
 

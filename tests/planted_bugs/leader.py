@@ -371,7 +371,12 @@ LEADER_BUGS = (
         "broker.protocol.divergence(local.log, fetch) if error == Error.NONE else Divergence(error)",
         "broker.protocol.divergence(local.log, fetch)",
     ),
-    Bug("divergence-with-records", "broker.leader.fetch:read_partition", "NOTHING_READ if diverges else read(", "read("),
+    Bug(
+        "divergence-with-records",
+        "broker.leader.fetch:read_partition",
+        "    if is_diverging(answer):\n        return answer\n",
+        "",
+    ),
     Bug(
         "divergence-one-record-late",
         "broker.rules.divergence:diverges",

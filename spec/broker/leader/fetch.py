@@ -7,10 +7,10 @@ from spec.broker.rules.fencing import check_assigned
 from spec.broker.rules.followers import FollowerFetch, follower_of, with_follower
 from spec.broker.rules.reading import is_follower, isolation_of, needs_leader, visible_end
 from spec.log.algebra import LogT
-from spec.log.local_log import NOTHING_READ, read
+from spec.log.local_log import read
 from spec.messages.fetch import FetchRequest, FetchResponse
 from spec.step import Reply, Step
-from spec.values import UNDEFINED_EPOCH_END, BrokerId, Error
+from spec.values import BrokerId, Error
 
 
 def handle_fetch(broker: Broker, partition: Partition[LogT], request: FetchRequest, now: int) -> Handled[LogT]:
@@ -47,12 +47,13 @@ def read_partition(broker: Broker, partition: Partition[LogT], request: FetchReq
         return FetchResponse(parted.error)
     last_stable = last_stable_offset_of(partition)
     end = visible_end(isolation_of(request), local.log.end_offset, local.high_watermark, last_stable)
-    diverges = parted.end != UNDEFINED_EPOCH_END
-    found = NOTHING_READ if diverges else read(local.log, fetch.fetch_offset, end, request.max_records)
-    if found.error != Error.NONE:
-        return FetchResponse(found.error)
-    start = local.log.start_offset
-    return FetchResponse(Error.NONE, fetch.fetch_offset, found.records, local.high_watermark, start, last_stable, parted.end)
+    answer = FetchResponse(
+        Error.NONE, fetch.fetch_offset, (), local.high_watermark, local.log.start_offset, last_stable, parted.end
+    )
+    if is_diverging(answer):
+        return answer
+    found = read(local.log, fetch.fetch_offset, end, request.max_records)
+    return answer._replace(records=found.records) if found.error == Error.NONE else FetchResponse(found.error)
 
 
 def note_fetch(broker: Broker, partition: Partition[LogT], request: FetchRequest, now: int) -> Partition[LogT]:
