@@ -31,6 +31,9 @@ from impl.cluster.supervisor import Cluster
 from impl.faults.load import create_topic
 
 TOPIC, PARTITIONS, BROKERS = "load", 3, 3
+MEGABYTES = 400
+"""How much is consumed in a run."""
+
 KAFKAS_FLAGS = ("-Xmx1g", "-Xms1g", "-XX:+UseG1GC")
 """As Kafka's own scripts start it."""
 
@@ -145,7 +148,8 @@ def measure(clusters: list[Running], options: argparse.Namespace) -> None:
             one.rates.setdefault("produce", []).append(done)
     for _ in range(options.runs):
         for one in clusters:
-            one.rates.setdefault("consume", []).append(measured(one.cpu, partial(consume, one.target, 100)))
+            settle(options.memory)
+            one.rates.setdefault("consume", []).append(measured(one.cpu, partial(consume, one.target, MEGABYTES)))
     for _ in range(options.runs):
         for one in clusters:
             settle(options.memory)
