@@ -11,6 +11,7 @@ import pytest
 from model_check.core.exploration import Exploration, Limits
 from model_check.core.model import Model, Property, when
 from model_check.core.parameters import resolve
+from model_check.engines import compiled
 from model_check.engines.reference import explore
 from model_check.models import MODELS, published
 from model_check.reports.studies import STUDIES, Study, Telling, UnfinishedError, as_markdown, as_text, tell
@@ -210,7 +211,7 @@ def test_unfenced_fetches_lose_nothing_committed() -> None:
     study = BY_NAME["unfenced-fetch"]
     model = MODELS[study.failing.model].build(study.failing.parameters)
     others = [prop for prop in model.properties if prop.kind == "always" and prop.by_default and prop.name != "WeakIsr"]
-    result = explore(model, others, Limits())
+    result = compiled.explore(model, others, Limits())
     assert {"CommittedOnNextLeader", "StrongIsr", "LogMatching"} <= {prop.name for prop in others}
     assert result.complete
     assert not result.violated
