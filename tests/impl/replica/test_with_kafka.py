@@ -54,7 +54,12 @@ def produced(addresses: str, count: int) -> None:
     failed: list[object] = []
     producer = Producer({"bootstrap.servers": addresses, "acks": "all", "enable.idempotence": True})
     for number in range(count):
-        producer.produce(TOPIC, b"value %d" % number, on_delivery=lambda error, _: failed.append(error) if error else None)
+        producer.produce(
+            TOPIC,
+            b"value %d" % number,
+            partition=number % 2,  # without it, all that is sent within 10 ms may go to the same one
+            on_delivery=lambda error, _: failed.append(error) if error else None,
+        )
     assert producer.flush(ANSWER_S) == 0
     assert failed == []
 
