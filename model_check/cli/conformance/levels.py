@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -64,11 +64,11 @@ class Level(NamedTuple):
         from conformance.cluster.driver import DriverError
         from conformance.cluster.suite import LevelRun
 
-        factory = self._factory()
+        factory, cases = self._factory(), self._cases(wanted)
         folder = Path(self.log_dir or tempfile.mkdtemp(prefix="kspec-level-1-"))
         run, began = LevelRun(factory, folder, allowed, self._tell), time.monotonic()
         try:
-            asyncio.run(run.play(self._cases(wanted)))
+            asyncio.run(run.play(cases))
         except DriverError as error:
             raise StoppedError(f"{error}; see {folder}") from error
         status = self._report(run.title or str(self.driver), run.run, run.outcomes, files, time.monotonic() - began)
@@ -105,6 +105,9 @@ class Level(NamedTuple):
         chosen = named_cases(wanted, self.acks)
         if not chosen and self.rounds is None and self.minutes is None:
             raise click.UsageError("random cases need --rounds or --minutes, or a name such as random/seed-1")
+        return self._in_turn(chosen)
+
+    def _in_turn(self, chosen: "Sequence[Case]") -> "Iterator[Case]":
         end = None if self.minutes is None else time.monotonic() + 60 * self.minutes
         yield from (one for one in chosen if end is None or time.monotonic() < end)
         yield from self._random(end)

@@ -111,13 +111,19 @@ def test_bad_usage_is_one_line(options: list[str], complaint: str) -> None:
         ("random", "random cases need --rounds or --minutes"),
     ],
 )
-def test_a_choice_of_no_case_is_bad_usage(tmp_path: Path, case: str, complaint: str) -> None:
+def test_a_choice_of_no_case_is_bad_usage_and_leaves_nothing(
+    tmp_path: Path, case: str, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     file = tmp_path / "mine.py"
     file.write_text("mine = lambda folder: None\n", encoding="utf-8")
     options = ["--level", "1", "--driver", f"{file}:mine", "--case", case]
     result = CliRunner().invoke(cli, ["conformance", "run", *options])
     assert result.exit_code == 2
     assert complaint in result.output
+    assert list(temporary.iterdir()) == []
 
 
 def test_the_list_of_level_1() -> None:
