@@ -248,7 +248,7 @@ class Shell(ABC):
 
     def respond(self, call: Call, message: Message) -> None:
         """Send the answer of a request."""
-        connection: Any = call.peer
+        connection = self.connection_of(call)
         if not connection.closed:
             connection.answer(call.place, self.parts_of(call.header, message))
 

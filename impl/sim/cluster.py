@@ -27,8 +27,6 @@ CALM_MS = 120_000
 """How long a cluster without faults may take until all is well again."""
 
 
-NOTHING_LEFT = ("NeverReady", "nothing is left to happen")
-
 LEAST_REPLICAS = 2
 """How many replicas an operator leaves to a partition at least."""
 
@@ -90,11 +88,8 @@ class SimulatedCluster:
         self._start_clients()
         self.faults.begin()
         end_ms = inf if most_ms is None else self.clock.now_ms + most_ms
-        clock, look = self.clock, self._promises.look
-        while self.steps < most_steps and clock.now_ms < end_ms:
-            if not clock.next_event():
-                raise BrokenPromiseError(*NOTHING_LEFT)
-            look()
+        while self.steps < most_steps and self.clock.now_ms < end_ms:
+            self._next()
         self.calm()
 
     def _is_formed(self) -> bool:
@@ -121,7 +116,7 @@ class SimulatedCluster:
 
     def _next(self) -> None:
         if not self.clock.next_event():
-            raise BrokenPromiseError(*NOTHING_LEFT)
+            raise BrokenPromiseError("NeverReady", "nothing is left to happen")
         self._promises.look()
 
     def _until(self, condition: Callable[[], bool], what: str) -> None:
@@ -260,6 +255,8 @@ class SimulatedCluster:
     def note(self, handler: Any, party: Any, state: Any, given: Any, outcome: Any) -> None:
         """A handler has made a step."""
         self.steps += 1
+        # What is no step of a broker's partitions may have changed the controller's image; of a broker's own start and stop
+        # the properties read what the controller has registered.
         self._promises.stepped.add(party.self_id if isinstance(party, Broker) else CONTROLLER_ID)
 
     def _registration(self, index: int) -> PartitionRegistration:

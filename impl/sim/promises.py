@@ -77,7 +77,7 @@ class Promises:
         self._epochs: dict[int, BrokerRegistration] = {}
         self._moved: set[int] = set()
         self.stepped: set[int] = set()
-        """The nodes whose handlers have made a step."""
+        """The brokers whose partitions have made a step, and the controller for all other steps."""
         self._controller_run = -1
         """The controller's process whose image was looked at: another one has an image that no step has made."""
         self._lossy: dict[int, int] = {}

@@ -82,7 +82,7 @@ def after_fetch(follower: FollowerState, fetch: FollowerFetch) -> FollowerState:
     elif fetch.end_offset >= follower.leader_end_offset:
         caught_up_time = max(caught_up_time, follower.fetch_time)
     seen_end = max(fetch.leader_end, follower.leader_end_offset)
-    return FollowerState(
+    return follower._replace(
         end_offset=fetch.end_offset,
         start_offset=fetch.start_offset,
         leader_end_offset=seen_end,
