@@ -121,7 +121,12 @@ class Weather(NamedTuple):
     """What takes longer for all brokers and all the time: the purpose of the connection, whether forth, and how much."""
     asks_latest: float = 0.15
     """How often a consumer asks for the latest offset beside fetching."""
+    snapshot_bytes: int = 20_000
+    """`metadata.log.max.record.bytes.between.snapshots`."""
 
+
+SNAPSHOT_BYTES = (1_000, 3_000, 10_000, 10_000, 20_000, 20_000, 40_000, 40_000)
+"""How long the metadata log becomes: in a few seeds nodes take snapshots often, and a broker that was away needs one."""
 
 PURPOSES = ("fetch", "isr", "metadata", "lifecycle")
 """What brokers' connections are for."""
@@ -173,6 +178,7 @@ def weather_of(seed: int) -> Weather:
         session=random.choice((600, 1_500, 3_000)),
         sluggish=_sluggish(random),
         asks_latest=random.choice((0.15, 0.15, 0.6)),
+        snapshot_bytes=Random(f"snapshots {seed}").choice(SNAPSHOT_BYTES),
     )
     return weather._replace(session=max(weather.session, SESSION_TRIPS * _round_trip_ms(weather)))
 

@@ -62,5 +62,6 @@ class Setup:
             "min.insync.replicas": str(weather.min_isr),
             "broker.session.timeout.ms": str(weather.session),
             "broker.heartbeat.interval.ms": str(weather.session // HEARTBEATS),
+            "metadata.log.max.record.bytes.between.snapshots": str(weather.snapshot_bytes),
         }
         return {**SETTINGS, **own}

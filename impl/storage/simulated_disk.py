@@ -9,6 +9,7 @@ import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from impl.records.batch import Buffer
 from impl.storage.disk import File, Handle, Lock
@@ -81,12 +82,50 @@ class Condition:
             raise OSError(errno.ENOSPC, "no space left on the simulated disk")
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """The names on a disk: files with their content, and folders."""
+class Change(NamedTuple):
+    """A change of names, all of it or none. `folders`: where."""
 
-    files: dict[str, Content]
     folders: frozenset[str]
+    gone: tuple[str, ...] = ()
+    files: tuple[tuple[str, Content], ...] = ()
+    """New files, with their content."""
+    made: str | None = None
+    """A new folder."""
+
+
+@dataclass(slots=True)
+class Names:
+    """The names on a disk: files with their content, and folders, each with the names in it."""
+
+    files: dict[str, Content] = field(default_factory=dict)
+    folders: dict[str, set[str]] = field(default_factory=lambda: {"": set()})
+
+    def copy(self) -> "Names":
+        """The same names."""
+        return Names(self.files.copy(), {path: inside.copy() for path, inside in self.folders.items()})
+
+    def take(self, change: Change) -> None:
+        """Change them."""
+        for path in change.gone:
+            folder, _, name = path.rpartition("/")
+            if path in self.folders:
+                del self.folders[path]
+            else:
+                del self.files[path]
+            self.folders[folder].remove(name)
+        if change.made is not None:
+            folder, _, name = change.made.rpartition("/")
+            self.folders[change.made] = set()
+            self.folders[folder].add(name)
+        for path, content in change.files:
+            folder, _, name = path.rpartition("/")
+            self.files[path] = content
+            self.folders[folder].add(name)
+
+
+def _folders_of(*paths: str) -> frozenset[str]:
+    """The folders of files."""
+    return frozenset([path.rpartition("/")[0] for path in paths])
 
 
 class SimulatedHandle:
@@ -171,11 +210,10 @@ class SimulatedDisk:
         self.condition = condition or Condition()
         self.steps = 0
         self.stop_at = -1
-        names = names or Names({}, frozenset({""}))
-        self._files = dict(names.files)
-        self._folders = names.folders
-        self._saved = names
-        self._journal: list[tuple[frozenset[str], Names]] = []
+        self._saved = names or Names()
+        self._names = self._saved.copy()
+        self._files, self._folders = self._names.files, self._names.folders
+        self._journal: list[Change] = []
         self._locked: set[str] = set()
         self._now_ms = now_ms
         self._modified: dict[str, int] = {}
@@ -196,9 +234,11 @@ class SimulatedDisk:
         """
         if names_kept is None:
             names_kept = 0 if survives == Survives.NOTHING else len(self._journal)
-        at = self._journal[min(names_kept, len(self._journal)) - 1][1] if names_kept > 0 and self._journal else self._saved
-        left = {id(content): Content(bytearray(data), data) for content, data in self._left(at, survives)}
-        found = Names({path: left[id(one)] for path, one in at.files.items()}, at.folders)
+        found = self._saved.copy()
+        for change in self._journal[:names_kept]:
+            found.take(change)
+        left = {id(content): Content(bytearray(data), data) for content, data in self._left(found, survives)}
+        found.files = {path: left[id(one)] for path, one in found.files.items()}
         return SimulatedDisk(found, self._now_ms, self.condition)
 
     def _left(self, names: Names, survives: Survives) -> list[tuple[Content, bytes]]:
@@ -209,10 +249,10 @@ class SimulatedDisk:
         """How many changes of names have not been synced."""
         return len(self._journal)
 
-    def _named(self, *paths: str) -> None:
-        """A change of names has happened."""
-        folders = frozenset([path.rpartition("/")[0] for path in paths])
-        self._journal.append((folders, Names(self._files.copy(), self._folders)))
+    def _change(self, change: Change) -> None:
+        """Change names."""
+        self._names.take(change)
+        self._journal.append(change)
 
     # ---- files
 
@@ -229,8 +269,7 @@ class SimulatedDisk:
             raise FileNotFoundError(path)
         self.condition.check_space()
         self.step()
-        self._files[path] = Content()
-        self._named(path)
+        self._change(Change(_folders_of(path), files=((path, Content()),)))
 
     def read_file(self, path: str) -> bytes:
         """The whole content."""
@@ -254,29 +293,30 @@ class SimulatedDisk:
     def rename(self, old: str, new: str) -> None:
         """Give a file or folder another name."""
         self.step()
+        folders = _folders_of(old, new)
         if old in self._files:
-            self._files[new] = self._files.pop(old)
+            self._change(Change(folders, (old,), ((new, self._files[old]),)))
         elif old in self._folders:
-            for path in [path for path in self._files if path.startswith(f"{old}/")]:
-                self._files[new + path.removeprefix(old)] = self._files.pop(path)
-            self._folders = (self._folders - {old}) | {new}
+            inside = sorted(self._folders[old])
+            moved = tuple((f"{new}/{name}", self._files[f"{old}/{name}"]) for name in inside)
+            self._change(Change(folders, (*(f"{old}/{name}" for name in inside), old), moved, new))
         else:
             raise FileNotFoundError(old)
-        self._named(old, new)
 
     def unlink(self, path: str) -> None:
         """Delete a file."""
         self.step()
-        del self._files[path]
-        self._named(path)
+        if path not in self._files:
+            raise FileNotFoundError(path)
+        self._change(Change(_folders_of(path), (path,)))
 
     # ---- folders
 
     def listdir(self, path: str) -> list[str]:
         """The names in a folder, sorted."""
-        begin = f"{path}/"
-        inside = [name for name in (*self._files, *self._folders) if name.startswith(begin)]
-        return sorted(name[len(begin) :] for name in inside if name.rfind("/") < len(begin))
+        if path not in self._folders:
+            raise FileNotFoundError(path)
+        return sorted(self._folders[path])
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
@@ -302,24 +342,22 @@ class SimulatedDisk:
         if above:
             self.make_folder(above)
         self.step()
-        self._folders |= {path}
-        self._named(path)
+        self._change(Change(_folders_of(path), made=path))
 
     def remove_folder(self, path: str) -> None:
         """Delete an empty folder."""
         assert not self.listdir(path), f"{path} is not empty"
         self.step()
-        self._folders -= {path}
-        self._named(path)
+        self._change(Change(_folders_of(path), (path,)))
 
     def sync_folder(self, path: str) -> None:
         """The names in a folder are on the disk from now on, and all changes before them."""
         self.step()
         self.condition.synced()
-        last = max((number for number, (folders, _) in enumerate(self._journal) if path in folders), default=-1)
-        if last >= 0:
-            self._saved = self._journal[last][1]
-            del self._journal[: last + 1]
+        last = max((number for number, change in enumerate(self._journal) if path in change.folders), default=-1)
+        for change in self._journal[: last + 1]:
+            self._saved.take(change)
+        del self._journal[: last + 1]
 
     def lock(self, path: str) -> Lock | None:
         """Lock a file; none if it is locked already."""

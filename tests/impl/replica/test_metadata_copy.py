@@ -1,10 +1,9 @@
 """A broker's copy of the metadata log: it is not kept for ever, and a start goes on from it."""
 
-import pytest
-
 from impl.metadata.files import FOLDER, replay_into
-from impl.sim import setup
 from impl.sim.cluster import SimulatedCluster
+from impl.sim.plan import weather_of
+from impl.sim.setup import Setup
 from spec.controller.protocol import Controller
 from spec.releases.broker import BROKER_NEXT
 from spec.releases.kraft import KRAFT_NEXT
@@ -13,10 +12,10 @@ LIMIT = 1_500
 """Bytes of the copy after which a snapshot is taken."""
 
 
-def test_a_long_copy_gives_way_to_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {**setup.SETTINGS, "metadata.log.max.record.bytes.between.snapshots": str(LIMIT)}
-    monkeypatch.setattr(setup, "SETTINGS", settings)
-    cluster = SimulatedCluster(setup.Setup(3, dict.fromkeys((1, 2, 3), BROKER_NEXT), Controller(KRAFT_NEXT)))
+def test_a_long_copy_gives_way_to_a_snapshot() -> None:
+    weather = weather_of(3)._replace(snapshot_bytes=LIMIT)
+    setup = Setup(3, dict.fromkeys((1, 2, 3), BROKER_NEXT), Controller(KRAFT_NEXT), weather=weather)
+    cluster = SimulatedCluster(setup)
     cluster.run(2_000)
     end_offset = cluster.controller.core.image.spec.end_offset
     for node in cluster.brokers.values():
