@@ -1,7 +1,10 @@
 """Where the command `kspec` starts. Ctrl-C ends it in one line, also while Python still loads what it needs."""
 
+import _thread
 import os
 import signal
+import sys
+import time
 from types import FrameType
 from typing import NoReturn
 
@@ -9,8 +12,12 @@ INTERRUPTED = 3
 """Exit status: stopped early."""
 
 
+AGAIN_AFTER_S = 0.01
+
+
 def main() -> NoReturn:
     """Load the command line and run it."""
+    keep_interrupts()
     ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     if not ignored:
         signal.signal(signal.SIGINT, _end)
@@ -19,6 +26,26 @@ def main() -> NoReturn:
     if not ignored:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     run()
+
+
+def keep_interrupts() -> None:
+    """Raise a Ctrl-C again that Python cannot raise where it came.
+
+    So it is in a callback of a weak reference, as imports have them: Python would complain about it, and go on.
+    """
+    complain, thread = sys.unraisablehook, _thread.get_ident()
+
+    def raise_later() -> None:
+        time.sleep(AGAIN_AFTER_S)
+        signal.pthread_kill(thread, signal.SIGINT)
+
+    def keep(lost: "sys.UnraisableHookArgs") -> None:
+        if issubclass(lost.exc_type, KeyboardInterrupt):
+            _thread.start_new_thread(raise_later, ())
+        else:
+            complain(lost)
+
+    sys.unraisablehook = keep
 
 
 def _end(signum: int, frame: FrameType | None) -> NoReturn:

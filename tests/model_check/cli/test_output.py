@@ -172,6 +172,24 @@ def test_ctrl_c_at_any_time_is_one_line(arguments: tuple[str, ...]) -> None:
         assert process.returncode == 3
 
 
+def test_a_ctrl_c_in_a_callback_is_not_lost() -> None:
+    """Python cannot raise it there, and imports have such callbacks."""
+    lines = (
+        "import signal, time, weakref",
+        "from model_check.cli.start import keep_interrupts",
+        "keep_interrupts()",
+        "held = type('Held', (), {})()",
+        "known = weakref.ref(held, lambda _: signal.raise_signal(signal.SIGINT))",
+        "try:",
+        "    del held",
+        f"    time.sleep({EMERGENCY_S})",
+        "except KeyboardInterrupt:",
+        "    print('interrupted')",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
 @pytest.mark.parametrize("arguments", [("study", catalogue.STUDIES[0].name), ("history",), ("mutants",), ("matrix",)])
 def test_ctrl_c_in_a_command_with_several_explorations_ends_it(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, command: Command
